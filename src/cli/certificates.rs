@@ -1,0 +1,141 @@
+//! `infra certificates`: whose certificates are on disk and how long they last.
+
+use clap::Args;
+use serde::Serialize;
+use time::OffsetDateTime;
+
+use super::Session;
+use super::exit::Exit;
+use super::failure::Refusal;
+use super::printer::{Output, columns};
+use crate::blueprint::Blueprint;
+use crate::credentials::{InventoryEntry, list_certificates};
+
+/// Below this many days a certificate is not healthy: renewing and rolling a cluster takes a while.
+const FEWEST_DAYS: i64 = 30;
+
+/// List the certificates on disk: subject, issuer, names, days left
+///
+/// Exits with 3 if one is missing, unreadable, or valid for less than 30 days.
+#[derive(Args, Debug)]
+pub(super) struct CertificatesArguments {}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    issuer: Option<String>,
+    names: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_after: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    days_left: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    healthy: bool,
+    certificates: Vec<Row>,
+}
+
+pub(super) fn run(_: &CertificatesArguments, session: &Session) -> anyhow::Result<Exit> {
+    let directory = session.assets.credentials();
+    let now = OffsetDateTime::now_utc();
+    let listed = list_certificates(&directory, now)?.filter(|list| !list.is_empty());
+    let Some(listed) = listed else {
+        session.printer.error(Refusal::new(format!("there are no certificates in {}", directory.display())));
+        session.printer.help("`infra render credentials --generate-ca` makes them");
+        return Ok(Exit::Unhealthy);
+    };
+    let mut rows: Vec<Row> = listed.into_iter().map(row).collect();
+    rows.extend(missing_files(session, &rows).into_iter().map(|file| Row {
+        file,
+        subject: None,
+        issuer: None,
+        names: Vec::new(),
+        not_after: None,
+        days_left: None,
+        problem: Some("missing".to_owned()),
+    }));
+    let healthy = rows.iter().all(|row| row.problem.is_none());
+    match session.output {
+        Output::Json => session.printer.json(&Report { healthy, certificates: rows })?,
+        Output::Text => {
+            session.printer.data(table(&rows))?;
+            if !healthy {
+                session.printer.error("some certificates are not healthy");
+                session.printer.help(
+                    "`infra render credentials` makes what is missing or expired; `--renew` issues all again",
+                );
+            }
+        }
+    }
+    Ok(if healthy { Exit::Done } else { Exit::Unhealthy })
+}
+
+fn row(entry: InventoryEntry) -> Row {
+    let file = entry.file;
+    match entry.certificate {
+        Err(reason) => Row {
+            file,
+            subject: None,
+            issuer: None,
+            names: Vec::new(),
+            not_after: None,
+            days_left: None,
+            problem: Some(reason),
+        },
+        Ok(facts) => {
+            let problem = match facts.days_left {
+                _ if facts.not_after <= OffsetDateTime::now_utc() => Some("expired".to_owned()),
+                days if days < FEWEST_DAYS => Some("expires soon".to_owned()),
+                _ => None,
+            };
+            Row {
+                file,
+                subject: Some(facts.subject),
+                issuer: Some(facts.issuer),
+                names: facts.names.iter().map(ToString::to_string).collect(),
+                not_after: Some(facts.not_after.date().to_string()),
+                days_left: Some(facts.days_left),
+                problem,
+            }
+        }
+    }
+}
+
+/// What cluster.yaml asks for and the directory does not have. Without a good cluster.yaml nobody can tell.
+fn missing_files(session: &Session, rows: &[Row]) -> Vec<String> {
+    let cluster = match session.assets.load() {
+        Ok(loaded) => loaded.cluster,
+        Err(error) => {
+            session.printer.warning(format_args!("cannot tell whether any is missing: {error}"));
+            return Vec::new();
+        }
+    };
+    let identities = Blueprint::new(cluster).identities;
+    let authorities = identities.authorities.into_iter().map(|authority| authority.name);
+    let leaves = identities.certificates.into_iter().map(|leaf| leaf.name);
+    let wanted = authorities.chain(leaves).map(|name| format!("{name}.pem"));
+    wanted.filter(|file| rows.iter().all(|row| row.file != *file)).collect()
+}
+
+fn table(rows: &[Row]) -> String {
+    let header = ["FILE", "SUBJECT", "ISSUER", "DAYS LEFT", "UNTIL", "NAMES"].map(str::to_owned);
+    let lines = rows.iter().map(|row| {
+        let days = match (&row.problem, row.days_left) {
+            (Some(problem), Some(days)) => format!("{days} ({problem})"),
+            (Some(problem), None) => problem.clone(),
+            (None, days) => days.map(|days| days.to_string()).unwrap_or_default(),
+        };
+        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+        let names = if row.names.is_empty() { "-".to_owned() } else { row.names.join(", ") };
+        [row.file.clone(), text(&row.subject), text(&row.issuer), days, text(&row.not_after), names]
+    });
+    columns(&std::iter::once(header).chain(lines).collect::<Vec<_>>())
+}

@@ -1,0 +1,22 @@
+//! How a run can end.
+
+use std::process::ExitCode;
+
+/// The exit codes that runbooks rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// Done, or nothing to do.
+    Done = 0,
+    /// Failed, refused or declined.
+    Failed = 1,
+    /// Wrong arguments or an invalid file.
+    Invalid = 2,
+    /// Not healthy, or no such cluster.
+    Unhealthy = 3,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}

@@ -1,0 +1,91 @@
+//! Turns an error into what the user sees and the exit code that says what kind it was.
+
+use anyhow::Error;
+
+use super::exit::Exit;
+use super::printer::Printer;
+use crate::config::ConfigError;
+use crate::credentials::CredentialsError;
+use crate::document::{Problems, ReadError};
+
+/// An error made at the command line, with help.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(super) struct Refusal {
+    message: String,
+    help: Option<String>,
+    exit: Exit,
+}
+
+impl Refusal {
+    /// Nothing was done.
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), help: None, exit: Exit::Failed }
+    }
+
+    /// What was asked for cannot be.
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Invalid, ..Self::new(message) }
+    }
+
+    /// The same refusal with what to do next.
+    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// Prints an error with its causes and help, and says which exit code it is.
+pub(super) fn report(error: &Error, printer: &Printer) -> Exit {
+    if let Some(problems) = find::<Problems>(error) {
+        printer.note(problems);
+        printer.error(summary(problems));
+        return Exit::Invalid;
+    }
+    let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+    // A transparent error says the same as its cause.
+    let mut lines: Vec<&String> = causes.iter().collect();
+    lines.dedup();
+    printer.error(lines.iter().map(|line| line.as_str()).collect::<Vec<_>>().join(": "));
+    if let Some(help) = help_for(error) {
+        printer.help(help);
+    }
+    exit_for(error)
+}
+
+/// How many things are wrong with a file.
+pub(super) fn summary(problems: &Problems) -> String {
+    let count = problems.errors();
+    let noun = if count == 1 { "problem" } else { "problems" };
+    format!("{} has {count} {noun}", problems.file.display())
+}
+
+fn help_for(error: &Error) -> Option<String> {
+    if let Some(refusal) = find::<Refusal>(error) {
+        return refusal.help.clone();
+    }
+    if let Some(credentials) = find::<CredentialsError>(error) {
+        return credentials.help();
+    }
+    match find::<ReadError>(error) {
+        Some(ReadError::Missing { path }) if path.ends_with("cluster.yaml") => {
+            Some("`infra init` writes one; `-C DIR` names the directory it is in".to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn exit_for(error: &Error) -> Exit {
+    if let Some(refusal) = find::<Refusal>(error) {
+        return refusal.exit;
+    }
+    if find::<ReadError>(error).is_some() || find::<ConfigError>(error).is_some() {
+        Exit::Invalid
+    } else {
+        Exit::Failed
+    }
+}
+
+fn find<T: std::error::Error + 'static>(error: &Error) -> Option<&T> {
+    error.chain().find_map(|cause| cause.downcast_ref())
+}

@@ -1,0 +1,54 @@
+//! `infra man`: manual pages from the argument types.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, Command};
+
+use super::Session;
+use super::exit::Exit;
+use super::failure::Refusal;
+use crate::durable_file::{self, Access};
+
+/// Print a manual page, or write all of them to a directory
+#[derive(Args, Debug)]
+pub(super) struct ManArguments {
+    /// The command to print the page of, as in `infra man render credentials`
+    #[arg(value_name = "COMMAND", conflicts_with = "directory")]
+    path: Vec<String>,
+    /// Write the page of every command to this directory
+    #[arg(long = "write-to", value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &ManArguments, session: &Session) -> anyhow::Result<Exit> {
+    let mut root = super::command_line();
+    root.build();
+    if let Some(directory) = &arguments.directory {
+        std::fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
+        for command in all_commands(&root) {
+            let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+            let path = directory.join(format!("{name}.1"));
+            durable_file::replace(&path, page(command)?.as_bytes(), Access::Public)?;
+        }
+        return Ok(Exit::Done);
+    }
+    let mut command = &root;
+    for name in &arguments.path {
+        let unknown = || Refusal::invalid(format!("there is no command '{}'", arguments.path.join(" ")));
+        command = command.find_subcommand(name).ok_or_else(unknown)?;
+    }
+    session.printer.raw(&page(command)?)?;
+    Ok(Exit::Done)
+}
+
+fn page(command: &Command) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut bytes)?;
+    Ok(String::from_utf8(bytes)?)
+}
+
+fn all_commands(command: &Command) -> Vec<&Command> {
+    let below = command.get_subcommands().filter(|child| child.get_name() != "help").flat_map(all_commands);
+    std::iter::once(command).chain(below).collect()
+}

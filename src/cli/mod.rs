@@ -1,0 +1,127 @@
+//! The command line: one file a command, each with its arguments, its call into the layers, and what it prints.
+//!
+//! No rule about clusters lives here; what does is the clock, the terminal and the exit code.
+
+mod asset_directory;
+mod certificates;
+mod completions;
+mod exit;
+mod failure;
+mod init;
+
+mod kubeconfig;
+mod man;
+mod printer;
+mod question;
+mod render;
+mod schema;
+mod validate;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+use asset_directory::AssetDirectory;
+use exit::Exit;
+use printer::{Output, Printer};
+
+/// Brings up a GPU Kubernetes cluster on AWS from one file, runs training jobs on it, and takes all of it away again.
+#[derive(Debug, Parser)]
+#[command(
+    name = "infra",
+    version = env!("INFRA_VERSION"),
+    help_expected = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "Start with `infra init`, then `infra validate`. Exit codes: 0 done, 1 failed or refused, 2 wrong arguments or \
+                  invalid cluster.yaml, 3 not healthy, 130 interrupted."
+)]
+struct Cli {
+    #[command(flatten)]
+    global: GlobalOptions,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command takes.
+#[derive(Args, Debug)]
+struct GlobalOptions {
+    /// Work in this directory instead of the current one
+    #[arg(short = 'C', value_name = "DIR", default_value = ".", hide_default_value = true, global = true)]
+    directory: PathBuf,
+    /// How results are printed
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Text, global = true)]
+    output: Output,
+    /// Say more about what is done; twice for details
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Init(init::InitArguments),
+    Validate(validate::ValidateArguments),
+    Render(render::RenderArguments),
+    Certificates(certificates::CertificatesArguments),
+    Kubeconfig(kubeconfig::KubeconfigArguments),
+    Schema(schema::SchemaArguments),
+    Completions(completions::CompletionsArguments),
+    Man(man::ManArguments),
+}
+
+/// What a command works with.
+struct Session {
+    assets: AssetDirectory,
+    printer: Printer,
+    output: Output,
+}
+
+/// Parses the arguments, runs the command and says how it ended.
+#[must_use]
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version go to stdout and are no failure; a closed pipe is none either.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Invalid.into() } else { Exit::Done.into() };
+        }
+    };
+    start_logging(cli.global.verbose);
+    let session = Session {
+        assets: AssetDirectory::new(&cli.global.directory),
+        printer: Printer::new(),
+        output: cli.global.output,
+    };
+    let result = match cli.command {
+        Command::Init(arguments) => init::run(&arguments, &session),
+        Command::Validate(arguments) => validate::run(&arguments, &session),
+        Command::Render(arguments) => render::run(&arguments, &session),
+        Command::Certificates(arguments) => certificates::run(&arguments, &session),
+        Command::Kubeconfig(arguments) => kubeconfig::run(&arguments, &session),
+        Command::Schema(arguments) => schema::run(&arguments, &session),
+        Command::Completions(arguments) => completions::run(&arguments, &session),
+        Command::Man(arguments) => man::run(&arguments, &session),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(error) => failure::report(&error, &session.printer).into(),
+    }
+}
+
+/// The whole command line as data, for completions and manual pages.
+fn command_line() -> clap::Command {
+    Cli::command()
+}
+
+fn start_logging(verbose: u8) {
+    let default = match verbose {
+        0 => "warn",
+        1 => "infra=info,warn",
+        _ => "infra=debug,info",
+    };
+    let filter = EnvFilter::try_from_env("INFRA_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+}

@@ -1,0 +1,97 @@
+//! Asking a person at a terminal, one question at a time, each with its reason.
+
+use std::io::{self, BufRead, IsTerminal};
+use std::str::FromStr;
+
+use super::failure::Refusal;
+use super::printer::Printer;
+use crate::document::Fault;
+
+/// Whether somebody is there to answer.
+pub(super) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks until the answer is good. `why` says what the answer is for.
+pub(super) fn ask<T: FromStr<Err = Fault>>(
+    question: &str,
+    why: &str,
+    printer: &Printer,
+) -> anyhow::Result<T> {
+    printer.note(format_args!("\n{why}"));
+    loop {
+        printer.question(format_args!("{question}:"));
+        match read_answer()?.parse() {
+            Ok(value) => return Ok(value),
+            Err(fault) => explain(&fault, printer),
+        }
+    }
+}
+
+/// Asks for something that may be left out with an empty answer.
+pub(super) fn ask_optional<T: FromStr<Err = Fault>>(
+    question: &str,
+    why: &str,
+    printer: &Printer,
+) -> anyhow::Result<Option<T>> {
+    printer.note(format_args!("\n{why}"));
+    loop {
+        printer.question(format_args!("{question} (empty for none):"));
+        let answer = read_answer()?;
+        if answer.is_empty() {
+            return Ok(None);
+        }
+        match answer.parse() {
+            Ok(value) => return Ok(Some(value)),
+            Err(fault) => explain(&fault, printer),
+        }
+    }
+}
+
+/// Asks for one or more answers, separated by spaces or commas.
+pub(super) fn ask_list<T: FromStr<Err = Fault>>(
+    question: &str,
+    why: &str,
+    printer: &Printer,
+) -> anyhow::Result<Vec<T>> {
+    printer.note(format_args!("\n{why}"));
+    loop {
+        printer.question(format_args!("{question}:"));
+        let answer = read_answer()?;
+        let words = answer.split([' ', ',']).filter(|word| !word.is_empty());
+        match words.map(str::parse).collect::<Result<Vec<T>, Fault>>() {
+            Ok(values) if !values.is_empty() => return Ok(values),
+            Ok(_) => printer.note("  name at least one"),
+            Err(fault) => explain(&fault, printer),
+        }
+    }
+}
+
+/// Asks for a yes; anything else, or nobody to ask, is a no. `flag` is what says yes without being asked.
+pub(super) fn confirm(question: &str, flag: &str, printer: &Printer) -> anyhow::Result<()> {
+    if !can_ask() {
+        return Err(Refusal::new(format!("{question} There is no terminal to ask at."))
+            .help(format!("`{flag}` answers yes"))
+            .into());
+    }
+    printer.question(format_args!("{question} [y/N]"));
+    match read_answer()?.to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Refusal::new("declined; nothing was changed").into()),
+    }
+}
+
+fn read_answer() -> anyhow::Result<String> {
+    let mut line = String::new();
+    if io::stdin().lock().read_line(&mut line)? == 0 {
+        return Err(Refusal::new("the questions were not answered; nothing was written").into());
+    }
+    Ok(line.trim().to_owned())
+}
+
+fn explain(fault: &Fault, printer: &Printer) {
+    printer.note(format_args!("  {fault}"));
+    if let Some(help) = &fault.help {
+        printer.note(format_args!("  {help}"));
+    }
+}

@@ -1,0 +1,152 @@
+//! `infra render`: writes what a cluster is made of to the asset directory.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use time::OffsetDateTime;
+
+use super::Session;
+use super::exit::Exit;
+use super::failure::Refusal;
+use super::kubeconfig::{admin_kubeconfig, default_server};
+use super::printer::Output;
+use crate::blueprint::Blueprint;
+use crate::credentials::{Action, AuthoritySource, BroughtAuthority, Ensured, Request, Store, ensure};
+use crate::durable_file::{self, Access};
+
+/// Write what the cluster is made of: keys, certificates, kubeconfig
+#[derive(Args, Debug)]
+pub(super) struct RenderArguments {
+    #[command(subcommand)]
+    part: Part,
+}
+
+#[derive(Debug, Subcommand)]
+enum Part {
+    Credentials(CredentialsArguments),
+}
+
+/// Make keys, certificates and kubeconfig
+///
+/// What is there and valid is kept byte for byte; what is missing, expired or no longer fits cluster.yaml is made again.
+#[derive(Args, Debug)]
+pub(super) struct CredentialsArguments {
+    /// Make the certificate authorities that are not there yet
+    #[arg(long, conflicts_with_all = ["ca_cert_path", "ca_key_path"])]
+    generate_ca: bool,
+    /// Bring your own cluster authority: its certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "ca_key_path")]
+    ca_cert_path: Option<PathBuf>,
+    /// Bring your own cluster authority: its private key (PEM, without passphrase)
+    #[arg(long, value_name = "FILE", requires = "ca_cert_path")]
+    ca_key_path: Option<PathBuf>,
+    /// Issue every certificate again, under the same authorities
+    #[arg(long)]
+    renew: bool,
+    /// Replace authorities that are there; a running cluster does not survive this
+    #[arg(long)]
+    replace_ca: bool,
+    /// Answer yes to the question that --replace-ca asks
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    action: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+pub(super) fn run(arguments: &RenderArguments, session: &Session) -> anyhow::Result<Exit> {
+    match &arguments.part {
+        Part::Credentials(arguments) => render_credentials(arguments, session),
+    }
+}
+
+fn render_credentials(arguments: &CredentialsArguments, session: &Session) -> anyhow::Result<Exit> {
+    let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?);
+    let authorities = match (&arguments.ca_cert_path, &arguments.ca_key_path) {
+        (Some(certificate), Some(key)) => AuthoritySource::Brought(BroughtAuthority::read(certificate, key)?),
+        _ if arguments.generate_ca => AuthoritySource::Generated,
+        _ => AuthoritySource::OnDisk,
+    };
+    if arguments.replace_ca && matches!(authorities, AuthoritySource::OnDisk) {
+        return Err(Refusal::invalid("--replace-ca needs to know by what")
+            .help("add --generate-ca, or --ca-cert-path FILE --ca-key-path FILE")
+            .into());
+    }
+    let store = session.assets.open_credentials(&session.printer)?;
+    if arguments.replace_ca {
+        confirm_replacement(&blueprint, &store, arguments.yes, session)?;
+    }
+    let request = Request {
+        identities: &blueprint.identities,
+        now: OffsetDateTime::now_utc(),
+        authorities,
+        replace_authorities: arguments.replace_ca,
+        renew: arguments.renew,
+    };
+    let ensured = ensure(&store, &request)?;
+    print_actions(&ensured, session)?;
+    write_kubeconfig(&blueprint, &store, session)?;
+    Ok(Exit::Done)
+}
+
+fn confirm_replacement(
+    blueprint: &Blueprint,
+    store: &Store,
+    yes: bool,
+    session: &Session,
+) -> anyhow::Result<()> {
+    let mut names = blueprint.identities.authorities.iter().map(|authority| &authority.name);
+    if yes || !names.any(|name| store.certificate_path(name).exists()) {
+        return Ok(());
+    }
+    let question =
+        "Every machine and user of a running cluster would be locked out by new authorities. Replace them?";
+    super::question::confirm(question, "--yes", &session.printer)
+}
+
+fn print_actions(ensured: &Ensured, session: &Session) -> anyhow::Result<()> {
+    let rows: Vec<Row<'_>> = ensured
+        .actions
+        .iter()
+        .map(|(name, action)| {
+            let (action, reason) = match action {
+                Action::Kept => ("kept", None),
+                Action::Made => ("made", None),
+                Action::Remade(reason) => ("remade", Some(reason.as_str())),
+                Action::Renewed => ("renewed", None),
+                Action::Brought => ("brought", None),
+                Action::Replaced => ("replaced", None),
+            };
+            Row { name, action, reason }
+        })
+        .collect();
+    if session.output == Output::Json {
+        return session.printer.json(&serde_json::json!({ "credentials": rows }));
+    }
+    for row in rows.iter().filter(|row| row.action != "kept") {
+        let reason = row.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        session.printer.note(format_args!("{:<8}  {}{reason}", row.action, row.name));
+    }
+    let kept = rows.iter().filter(|row| row.action == "kept").count();
+    let directory = session.assets.credentials();
+    session.printer.note(format_args!("{}: {} made, {kept} kept", directory.display(), rows.len() - kept));
+    Ok(())
+}
+
+/// The kubeconfig follows from the credentials; it is written only if it would change.
+fn write_kubeconfig(blueprint: &Blueprint, store: &Store, session: &Session) -> anyhow::Result<()> {
+    let path = session.assets.kubeconfig();
+    let text = admin_kubeconfig(blueprint, store, &default_server(blueprint))?;
+    let unchanged = std::fs::read(&path).is_ok_and(|bytes| bytes == text.expose().as_bytes());
+    if !unchanged {
+        durable_file::replace(&path, text.expose().as_bytes(), Access::Private)?;
+        session.printer.note(format_args!("{}: written", path.display()));
+    }
+    Ok(())
+}

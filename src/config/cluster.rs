@@ -1,0 +1,246 @@
+//! A cluster as everything behind the file sees it: validated, complete, every default filled in.
+
+use std::collections::BTreeMap;
+
+use ipnet::Ipv4Net;
+
+use super::file::{
+    AddonsFile, Channel, Lifecycle, Nat, Rollout, ServiceAccountKey, TaintEffect, ThroughputMode,
+};
+use super::gpu::Gpus;
+use super::values::{
+    AvailabilityZone, CapacityReservationId, CertificateName, ClusterName, DnsName, FileSystemId,
+    HostedZoneId, InstanceType, KeyName, KmsKeyArn, KubernetesVersion, LabelKey, LabelValue, MirrorUrl,
+    MirroredHost, MountPath, PolicyArn, PoolName, Region, S3Uri, SubnetId, TagKey, TagValue, VpcId,
+};
+
+/// A whole cluster.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// Its name.
+    pub name: ClusterName,
+    /// The API server's public name.
+    pub external_dns_name: DnsName,
+    /// Where it runs.
+    pub region: Region,
+    /// The zones it is spread over, in the order given; never empty.
+    pub zones: Vec<AvailabilityZone>,
+    /// The key pair for SSH, if there is one.
+    pub key_name: Option<KeyName>,
+    /// The key that protects uploaded objects and the file system.
+    pub kms_key: KmsKeyArn,
+    /// Whether disks use that key too.
+    pub encrypt_disks_with_kms_key: bool,
+    /// Where assets are uploaded, if the file says so.
+    pub s3_uri: Option<S3Uri>,
+    /// Kubernetes itself.
+    pub kubernetes: Kubernetes,
+    /// The channel of Flatcar that images are taken from.
+    pub channel: Channel,
+    /// The network.
+    pub network: Network,
+    /// Who may reach the API server.
+    pub api: Api,
+    /// Ranges that may reach machines by SSH.
+    pub ssh_allowed_ranges: Vec<Ipv4Net>,
+    /// The public record.
+    pub dns: Dns,
+    /// The etcd members.
+    pub etcd: Etcd,
+    /// The control plane's machines.
+    pub controllers: Controllers,
+    /// The pools of workers.
+    pub pools: Vec<Pool>,
+    /// The shared file system, if there is one.
+    pub file_system: Option<FileSystem>,
+    /// What else runs in the cluster.
+    pub addons: AddonsFile,
+    /// Copies of the hosts that nodes download from.
+    pub mirrors: BTreeMap<MirroredHost, MirrorUrl>,
+    /// Tags for everything.
+    pub tags: BTreeMap<TagKey, TagValue>,
+}
+
+/// Kubernetes itself.
+#[derive(Clone, Debug)]
+pub struct Kubernetes {
+    /// The version of every component.
+    pub version: KubernetesVersion,
+    /// Where pods get their addresses.
+    pub pod_range: Ipv4Net,
+    /// Where Services get theirs.
+    pub service_range: Ipv4Net,
+    /// The kind of key that signs tokens.
+    pub service_account_key: ServiceAccountKey,
+}
+
+/// The network, made or adopted.
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// The VPC's range.
+    pub vpc_range: Ipv4Net,
+    /// Where its subnets come from.
+    pub layout: NetworkLayout,
+}
+
+/// Where subnets come from.
+#[derive(Clone, Debug)]
+pub enum NetworkLayout {
+    /// We make a VPC with public subnets.
+    Public,
+    /// We make a VPC with public and private subnets, and NAT gateways between them.
+    Private(Nat),
+    /// We use a VPC that is there.
+    Adopted {
+        /// The VPC.
+        vpc: VpcId,
+        /// The subnets that the cluster uses.
+        subnets: Vec<AdoptedSubnet>,
+    },
+}
+
+/// A subnet that is there.
+#[derive(Clone, Debug)]
+pub struct AdoptedSubnet {
+    /// Its id.
+    pub id: SubnetId,
+    /// Its zone.
+    pub zone: AvailabilityZone,
+    /// Whether it leads to an internet gateway.
+    pub public: bool,
+}
+
+/// Who may reach the API server, and under which names.
+#[derive(Clone, Debug)]
+pub struct Api {
+    /// Whether there is a load balancer on the internet.
+    pub public: bool,
+    /// Ranges that may reach it.
+    pub allowed_ranges: Vec<Ipv4Net>,
+    /// More names for its certificate.
+    pub additional_names: Vec<CertificateName>,
+}
+
+/// The public record of the API server.
+#[derive(Clone, Debug)]
+pub struct Dns {
+    /// Whether we write and remove it.
+    pub manage: bool,
+    /// The zone, if it is not to be looked up.
+    pub hosted_zone: Option<HostedZoneId>,
+}
+
+/// The etcd members.
+#[derive(Clone, Debug)]
+pub struct Etcd {
+    /// How many; odd.
+    pub count: u32,
+    /// Their machine.
+    pub instance_type: InstanceType,
+    /// The size of each member's own disk.
+    pub volume_gib: u32,
+}
+
+/// The control plane's machines.
+#[derive(Clone, Debug)]
+pub struct Controllers {
+    /// How many.
+    pub count: u32,
+    /// Their machine.
+    pub instance_type: InstanceType,
+}
+
+/// A pool of workers.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    /// Its name.
+    pub name: PoolName,
+    /// Its machines' types, the preferred one first; never empty.
+    pub instance_types: Vec<InstanceType>,
+    /// The GPUs of each machine, the same on all types.
+    pub gpus: Option<Gpus>,
+    /// How many machines.
+    pub count: u32,
+    /// The fewest.
+    pub min_count: u32,
+    /// The most.
+    pub max_count: u32,
+    /// Whether they are spot machines.
+    pub spot: bool,
+    /// Their zones; never empty.
+    pub zones: Vec<AvailabilityZone>,
+    /// How changes reach them.
+    pub rollout: Rollout,
+    /// The size of each machine's disk.
+    pub root_volume_gib: u32,
+    /// Whether they stand close together.
+    pub placement_group: bool,
+    /// The reservation they start in.
+    pub capacity_reservation: Option<CapacityReservationId>,
+    /// Policies for their role.
+    pub managed_policies: Vec<PolicyArn>,
+    /// How far instance metadata travels.
+    pub metadata_hop_limit: u32,
+    /// Their nodes' labels.
+    pub labels: BTreeMap<LabelKey, LabelValue>,
+    /// Their nodes' taints.
+    pub taints: Vec<Taint>,
+}
+
+/// A taint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taint {
+    /// Its key.
+    pub key: LabelKey,
+    /// Its value.
+    pub value: LabelValue,
+    /// What it does.
+    pub effect: TaintEffect,
+}
+
+/// The shared file system.
+#[derive(Clone, Debug)]
+pub struct FileSystem {
+    /// Where nodes mount it.
+    pub mount_path: MountPath,
+    /// Made or adopted.
+    pub source: FileSystemSource,
+}
+
+/// Where the file system comes from.
+#[derive(Clone, Debug)]
+pub enum FileSystemSource {
+    /// We make one.
+    Made {
+        /// How throughput is paid for.
+        throughput_mode: ThroughputMode,
+        /// When files move to cheaper storage.
+        lifecycle: Lifecycle,
+        /// Whether AWS Backup copies it.
+        backup: bool,
+    },
+    /// We use one that is there.
+    Adopted {
+        /// Its id.
+        id: FileSystemId,
+        /// Whether it gets mount targets where it has none.
+        create_mount_targets: bool,
+    },
+}
+
+impl Cluster {
+    /// The zone that an etcd member stands in: members take the zones in turn.
+    #[must_use]
+    pub fn etcd_zone(&self, member: u32) -> &AvailabilityZone {
+        &self.zones[member as usize % self.zones.len()]
+    }
+
+    /// Zones that hold so many etcd members that the others could not go on without them.
+    #[must_use]
+    pub fn zones_that_hold_a_quorum(&self) -> Vec<&AvailabilityZone> {
+        let members_in =
+            |zone: &AvailabilityZone| (0..self.etcd.count).filter(|n| self.etcd_zone(*n) == zone).count();
+        let tolerated = (self.etcd.count as usize - 1) / 2;
+        self.zones.iter().filter(|zone| members_in(zone) > tolerated).collect()
+    }
+}

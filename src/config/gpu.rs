@@ -1,0 +1,148 @@
+//! Which instance types have GPUs, what those are, and which families cannot work and why.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::values::InstanceType;
+use crate::document::{Fault, embedded, nearest};
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| embedded(include_str!("gpu_machines.yaml")));
+
+/// The GPUs of one instance type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gpus {
+    /// The model, as NVIDIA's tools shorten it (`a10g`).
+    pub model: &'static str,
+    /// How many.
+    pub count: u32,
+    /// The memory of each.
+    pub memory_mib: u32,
+    /// The Flatcar extension with the driver they want.
+    pub driver: &'static str,
+    /// How many elastic fabric adapters the machine can have.
+    pub efa_interfaces: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    supported: Vec<Family>,
+    refused: Vec<Refusal>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Family {
+    family: String,
+    model: String,
+    #[serde(rename = "gpuMemoryMiB")]
+    gpu_memory_mib: u32,
+    driver: String,
+    sizes: BTreeMap<String, Size>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Size {
+    gpus: u32,
+    vcpus: u32,
+    #[serde(rename = "memoryGiB")]
+    memory_gib: u32,
+    efa_interfaces: u32,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    family: String,
+    reason: String,
+    instead: String,
+}
+
+/// The GPUs of a type; none for a type without GPUs; a fault for one that cannot work here.
+pub fn gpus_of(instance_type: &InstanceType) -> Result<Option<Gpus>, Fault> {
+    if let Some(refusal) = TABLE.refused.iter().find(|refusal| refusal.family == instance_type.family()) {
+        return Err(Fault::new(format!("{instance_type} is not supported: {}", refusal.reason))
+            .help(format!("use {}, for example", refusal.instead)));
+    }
+    if let Some(family) = TABLE.supported.iter().find(|family| family.family == instance_type.family()) {
+        let Some(size) = family.sizes.get(instance_type.size()) else {
+            return Err(unknown_size(instance_type, family));
+        };
+        return Ok(Some(Gpus {
+            model: &family.model,
+            count: size.gpus,
+            memory_mib: family.gpu_memory_mib,
+            driver: &family.driver,
+            efa_interfaces: size.efa_interfaces,
+        }));
+    }
+    if instance_type.is_of_gpu_series() {
+        let known: Vec<&str> = TABLE.supported.iter().map(|family| family.family.as_str()).collect();
+        return Err(Fault::new(format!("{instance_type} is not a GPU machine this version knows"))
+            .help(format!("known families: {}", known.join(", "))));
+    }
+    Ok(None)
+}
+
+/// Processors and GiB of memory of a GPU machine.
+#[must_use]
+pub fn size_of(instance_type: &InstanceType) -> Option<(u32, u32)> {
+    let family = TABLE.supported.iter().find(|family| family.family == instance_type.family())?;
+    family.sizes.get(instance_type.size()).map(|size| (size.vcpus, size.memory_gib))
+}
+
+fn unknown_size(instance_type: &InstanceType, family: &Family) -> Fault {
+    let fault = Fault::new(format!("there is no {instance_type}"));
+    match nearest(instance_type.size(), family.sizes.keys().map(String::as_str)) {
+        Some(size) => fault.help(format!("did you mean {}.{size}?", family.family)),
+        None => {
+            let mut sizes: Vec<&str> = family.sizes.keys().map(String::as_str).collect();
+            sizes.sort_by_key(|size| (size.len(), *size));
+            fault.help(format!("sizes of {}: {}", family.family, sizes.join(", ")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TABLE, gpus_of, size_of};
+    use crate::config::values::InstanceType;
+    use crate::document::Fault;
+
+    #[test]
+    fn every_row_of_the_table_is_found_by_its_name() -> Result<(), Fault> {
+        for family in &TABLE.supported {
+            assert!(family.driver.starts_with("nvidia-drivers-"), "{}", family.family);
+            for (size, row) in &family.sizes {
+                let instance_type: InstanceType = format!("{}.{size}", family.family).parse()?;
+                let gpus = gpus_of(&instance_type)?;
+                assert_eq!(gpus.map(|gpus| gpus.count), Some(row.gpus));
+                assert!(
+                    row.gpus > 0
+                        && size_of(&instance_type).is_some_and(|(vcpus, memory)| vcpus > 0 && memory > 0)
+                );
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_offered_instead_of_a_refused_family_works() -> Result<(), Fault> {
+        for refusal in &TABLE.refused {
+            assert!(gpus_of(&refusal.instead.parse()?)?.is_some(), "{}", refusal.instead);
+            assert!(gpus_of(&format!("{}.xlarge", refusal.family).parse()?).is_err(), "{}", refusal.family);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn volta_gets_the_proprietary_driver_and_turing_the_open_one() -> Result<(), Fault> {
+        let driver = |text: &str| Ok::<_, Fault>(gpus_of(&text.parse()?)?.map(|gpus| gpus.driver));
+        assert_eq!(driver("p3dn.24xlarge")?, Some("nvidia-drivers-570"));
+        assert_eq!(driver("g4dn.xlarge")?, Some("nvidia-drivers-570-open"));
+        assert_eq!(driver("m5.large")?, None);
+        Ok(())
+    }
+}

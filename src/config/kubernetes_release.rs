@@ -1,0 +1,89 @@
+//! The Kubernetes versions that can be installed: those whose downloads have known hashes.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+use time::Date;
+
+use super::values::KubernetesVersion;
+use crate::document::{Fault, embedded, nearest};
+
+time::serde::format_description!(calendar_day, Date, "[year]-[month]-[day]");
+
+static RELEASES: LazyLock<Vec<Release>> = LazyLock::new(|| {
+    [include_str!("kubernetes_releases/1.35.yaml"), include_str!("kubernetes_releases/1.36.yaml")]
+        .map(embedded)
+        .into()
+});
+
+/// One minor version.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Release {
+    /// Its first two numbers.
+    pub minor: String,
+    /// When it came out.
+    #[serde(with = "calendar_day")]
+    pub released: Date,
+    /// The last day it is looked after upstream.
+    #[serde(with = "calendar_day")]
+    pub end_of_life: Date,
+    /// The versions that can be installed.
+    pub versions: Vec<Downloads>,
+}
+
+/// The SHA-256 of what a node downloads of one version.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Downloads {
+    /// The version.
+    pub version: String,
+    /// The kubelet's hash.
+    pub kubelet: String,
+    /// kubectl's hash.
+    pub kubectl: String,
+}
+
+/// The release that a version belongs to, if the version can be installed.
+pub fn release_of(version: KubernetesVersion) -> Result<&'static Release, Fault> {
+    let text = version.to_string();
+    let holds = |release: &&Release| release.versions.iter().any(|downloads| downloads.version == text);
+    RELEASES.iter().find(holds).ok_or_else(|| unsupported(&text))
+}
+
+fn unsupported(text: &str) -> Fault {
+    let versions =
+        || RELEASES.iter().flat_map(|release| &release.versions).map(|downloads| downloads.version.as_str());
+    let list = versions().collect::<Vec<_>>().join(", ");
+    let fault =
+        Fault::new(format!("Kubernetes {text} is not supported: the hashes of its downloads are not known"));
+    match nearest(text, versions().collect::<Vec<_>>().into_iter().rev()) {
+        Some(near) => fault.help(format!("supported: {list}; the nearest is {near}")),
+        None => fault.help(format!("supported: {list}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RELEASES, release_of};
+    use crate::document::Fault;
+
+    #[test]
+    fn every_version_of_the_table_has_its_hashes_and_stands_in_its_minor() -> Result<(), Fault> {
+        for release in RELEASES.iter() {
+            assert!(release.released < release.end_of_life);
+            for downloads in &release.versions {
+                for hash in [&downloads.kubelet, &downloads.kubectl] {
+                    assert!(
+                        hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit()),
+                        "{}",
+                        downloads.version
+                    );
+                }
+                assert!(downloads.version.starts_with(&format!("v{}.", release.minor)));
+                assert_eq!(release_of(downloads.version.parse()?)?.minor, release.minor);
+            }
+        }
+        Ok(())
+    }
+}

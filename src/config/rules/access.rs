@@ -1,0 +1,94 @@
+//! Names, ranges and hosts: who reaches the cluster, and what its machines reach.
+
+use std::collections::BTreeMap;
+
+use ipnet::Ipv4Net;
+
+use super::super::cluster::{Api, Dns};
+use super::super::file::{ApiFile, ClusterFile, DnsFile, Entries};
+use super::super::values::{CertificateName, DnsName, KeyName, MirrorUrl, MirroredHost, parse_ipv4_range};
+use super::optional;
+use crate::document::{At, Fault, Problems};
+
+/// The private zone of every cluster stands below this domain.
+const INSIDE_DOMAIN: &str = "infra.internal";
+
+pub(super) fn parse_external_name(text: &At<String>, problems: &mut Problems) -> Option<DnsName> {
+    let name: DnsName = problems.parse(text)?;
+    if name.as_str() == INSIDE_DOMAIN || name.as_str().ends_with(&format!(".{INSIDE_DOMAIN}")) {
+        let fault = Fault::new(format!("{name} is below {INSIDE_DOMAIN}, the cluster's own private domain"))
+            .help("use a name of a domain that you own");
+        problems.add(text.position, fault);
+        return None;
+    }
+    Some(name)
+}
+
+pub(super) fn parse_key_name(file: &ClusterFile, problems: &mut Problems) -> Option<Option<KeyName>> {
+    if file.key_name.is_none() && !file.ssh_allowed_cidrs.value.is_empty() {
+        let fault = Fault::new("sshAllowedCIDRs opens SSH, but without keyName nobody can log in")
+            .help("add keyName, or use `aws ssm start-session` and remove sshAllowedCIDRs");
+        problems.warn(file.ssh_allowed_cidrs.position, fault);
+    }
+    optional(file.key_name.as_ref(), |text| problems.parse(text))
+}
+
+pub(super) fn build_api(api: &ApiFile, problems: &mut Problems) -> Option<Api> {
+    let allowed_ranges = parse_ranges(&api.allowed_cidrs.value, problems);
+    if api.allowed_cidrs.value.is_empty() {
+        let fault = Fault::new("allowedCIDRs is empty: nobody could reach the API server")
+            .help("name your office's or VPN's range, or remove the key to allow all");
+        problems.add(api.allowed_cidrs.position, fault);
+    }
+    let additional_names: Vec<At<CertificateName>> = problems.parse_all(&api.additional_names);
+    let complete = additional_names.len() == api.additional_names.len();
+    let additional_names = complete.then(|| additional_names.into_iter().map(|name| name.value).collect());
+    Some(Api { public: api.public, allowed_ranges: allowed_ranges?, additional_names: additional_names? })
+}
+
+pub(super) fn parse_ssh_ranges(file: &ClusterFile, problems: &mut Problems) -> Option<Vec<Ipv4Net>> {
+    let ranges = parse_ranges(&file.ssh_allowed_cidrs.value, problems)?;
+    if ranges.iter().any(|range| range.prefix_len() == 0) {
+        let fault =
+            Fault::new("SSH is open to the whole internet").help("name the ranges that you log in from");
+        problems.warn(file.ssh_allowed_cidrs.position, fault);
+    }
+    Some(ranges)
+}
+
+pub(super) fn build_dns(dns: &DnsFile, problems: &mut Problems) -> Option<Dns> {
+    if let (false, Some(zone)) = (dns.manage, &dns.hosted_zone_id) {
+        let fault = Fault::new("hostedZoneId is of no use with manage: false").help("remove one of the two");
+        problems.add(zone.position, fault);
+    }
+    let hosted_zone = optional(dns.hosted_zone_id.as_ref(), |text| problems.parse(text))?;
+    Some(Dns { manage: dns.manage, hosted_zone })
+}
+
+pub(super) fn build_mirrors(
+    entries: &Entries,
+    problems: &mut Problems,
+) -> Option<BTreeMap<MirroredHost, MirrorUrl>> {
+    let mut mirrors = BTreeMap::new();
+    for (host, url) in entries {
+        let (host, url) = (problems.parse(host), problems.parse(url));
+        if let (Some(host), Some(url)) = (host, url) {
+            mirrors.insert(host, url);
+        }
+    }
+    (mirrors.len() == entries.len()).then_some(mirrors)
+}
+
+/// A list of ranges, each there once; `None` if one of them is bad.
+fn parse_ranges(texts: &[At<String>], problems: &mut Problems) -> Option<Vec<Ipv4Net>> {
+    let mut ranges = Vec::new();
+    for text in texts {
+        let Some(range) = problems.take(text.position, parse_ipv4_range(&text.value)) else { continue };
+        if ranges.contains(&range) {
+            problems.add(text.position, Fault::new(format!("{range} is named twice")));
+        } else {
+            ranges.push(range);
+        }
+    }
+    (ranges.len() == texts.len()).then_some(ranges)
+}

@@ -1,0 +1,85 @@
+//! Instance types, and the machines of the control plane.
+
+use super::super::cluster::{Controllers, Etcd};
+use super::super::file::{ControllersFile, EtcdFile};
+use super::super::gpu::{Gpus, gpus_of};
+use super::super::values::{Architecture, InstanceType};
+use crate::document::{At, Fault, Problems};
+
+/// Families with accelerators that no driver here serves; they would be paid for and never used.
+const OTHER_ACCELERATORS: [&str; 10] =
+    ["dl1", "dl2q", "f1", "f2", "inf1", "inf2", "trn1", "trn1n", "trn2", "vt1"];
+
+/// A machine for workers, and its GPUs.
+pub(super) fn parse_worker_type(
+    text: &At<String>,
+    problems: &mut Problems,
+) -> Option<(InstanceType, Option<Gpus>)> {
+    let instance_type: InstanceType = problems.parse(text)?;
+    let family = instance_type.family();
+    if OTHER_ACCELERATORS.contains(&family) {
+        let fault =
+            Fault::new(format!("{instance_type} is not supported: its accelerator is not an NVIDIA GPU"));
+        problems.add(text.position, fault.help("use g5.xlarge, for example"));
+        return None;
+    }
+    if family.starts_with("mac") {
+        problems.add(text.position, Fault::new(format!("{instance_type} runs macOS only")));
+        return None;
+    }
+    // A GPU family that is arm64 has a reason of its own in the table.
+    let gpus = problems.take(text.position, gpus_of(&instance_type))?;
+    if instance_type.architecture() == Architecture::Arm64 {
+        let fault =
+            Fault::new(format!("{instance_type} is an arm64 machine, and only amd64 is supported for now"))
+                .help("the same family without 'g' is usually the amd64 one, as m6i for m6g");
+        problems.add(text.position, fault);
+        return None;
+    }
+    Some((instance_type, gpus))
+}
+
+pub(super) fn build_etcd(etcd: &EtcdFile, problems: &mut Problems) -> Option<Etcd> {
+    let instance_type = parse_control_plane_type(&etcd.instance_type, "an etcd member", problems);
+    if etcd.count.value % 2 == 0 {
+        let fault =
+            Fault::new(format!("etcd has {} members, but their number must be odd", etcd.count.value))
+                .help("an even number survives no more losses than the odd one below it: use 1, 3 or 5");
+        problems.add(etcd.count.position, fault);
+    }
+    let instance_type = instance_type?;
+    if !instance_type.has_nvme_disks() {
+        let fault = Fault::new(format!(
+            "{instance_type} is too old for etcd: a member finds its disk by its NVMe id"
+        ))
+        .help("use a machine of the Nitro generations, as t3.medium or m5.large");
+        problems.add(etcd.instance_type.position, fault);
+        return None;
+    }
+    Some(Etcd { count: etcd.count.value, instance_type, volume_gib: etcd.volume_gib.value })
+}
+
+pub(super) fn build_controllers(
+    controllers: &ControllersFile,
+    problems: &mut Problems,
+) -> Option<Controllers> {
+    let instance_type = parse_control_plane_type(&controllers.instance_type, "a controller", problems)?;
+    Some(Controllers { count: controllers.count.value, instance_type })
+}
+
+fn parse_control_plane_type(text: &At<String>, role: &str, problems: &mut Problems) -> Option<InstanceType> {
+    let (instance_type, gpus) = parse_worker_type(text, problems)?;
+    if gpus.is_some() {
+        let fault = Fault::new(format!("{instance_type} has GPUs, and {role} runs no GPU work"))
+            .help("use t3.medium or m5.large here and put GPUs in a pool");
+        problems.add(text.position, fault);
+        return None;
+    }
+    if matches!(instance_type.size(), "nano" | "micro") {
+        let fault = Fault::new(format!("{instance_type} has too little memory for {role}"))
+            .help("use t3.medium or larger");
+        problems.add(text.position, fault);
+        return None;
+    }
+    Some(instance_type)
+}

@@ -1,0 +1,94 @@
+//! What a cluster.yaml must mean to be built, a file for each part of it.
+//!
+//! Every rule notes its problem and goes on, so that one run shows them all. A part that could not be made is `None`; the
+//! whole cluster exists only if every part does.
+
+mod access;
+mod labels;
+mod machines;
+mod network;
+mod place;
+mod pools;
+mod storage;
+
+use super::cluster::{Cluster, Kubernetes};
+use super::file::{ClusterFile, Distribution, KubernetesFile, OsFile};
+use super::kubernetes_release::release_of;
+use super::values::{KubernetesVersion, S3Uri};
+use crate::document::{Fault, Problems};
+
+/// Turns the file into a cluster, noting every problem on the way.
+pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Option<Cluster> {
+    let name = problems.parse(&file.cluster_name);
+    let place = place::build_place(file, problems);
+    check_distribution(&file.os, problems);
+    let external_dns_name = access::parse_external_name(&file.external_dns_name, problems);
+    let key_name = access::parse_key_name(file, problems);
+    let s3_uri: Option<Option<S3Uri>> = optional(file.s3_uri.as_ref(), |text| problems.parse(text));
+    let version = parse_version(&file.kubernetes, problems);
+    let ranges = network::parse_ranges(file, problems);
+    let layout = network::build_layout(file, &place, problems);
+    let api = access::build_api(&file.api, problems);
+    let ssh_allowed_ranges = access::parse_ssh_ranges(file, problems);
+    let dns = access::build_dns(&file.dns, problems);
+    let etcd = machines::build_etcd(&file.etcd, problems);
+    let controllers = machines::build_controllers(&file.controllers, problems);
+    let pools = pools::build_pools(file, &place, problems);
+    let file_system =
+        optional(file.storage.as_ref(), |storage| storage::build_file_system(&storage.efs, problems));
+    let mirrors = access::build_mirrors(&file.mirrors, problems);
+    let tags = labels::build_tags(file, problems);
+    if let (Some(ranges), Some(layout)) = (&ranges, &layout) {
+        network::check_room(file, ranges, layout, problems);
+    }
+    let (ranges, place) = (ranges?, place.complete()?);
+    Some(Cluster {
+        name: name?,
+        external_dns_name: external_dns_name?,
+        region: place.region,
+        zones: place.zones,
+        key_name: key_name?,
+        kms_key: place.kms_key,
+        encrypt_disks_with_kms_key: file.encrypt_disks_with_kms_key,
+        s3_uri: s3_uri?,
+        kubernetes: Kubernetes {
+            version: version?,
+            pod_range: ranges.pods,
+            service_range: ranges.services,
+            service_account_key: file.kubernetes.service_account_key,
+        },
+        channel: file.os.channel,
+        network: super::cluster::Network { vpc_range: ranges.vpc, layout: layout? },
+        api: api?,
+        ssh_allowed_ranges: ssh_allowed_ranges?,
+        dns: dns?,
+        etcd: etcd?,
+        controllers: controllers?,
+        pools: pools?,
+        file_system: file_system?,
+        addons: file.addons,
+        mirrors: mirrors?,
+        tags: tags?,
+    })
+}
+
+/// Builds what may be absent: `None` is a failed build, `Some(None)` an absent part.
+fn optional<F, T>(part: Option<&F>, build: impl FnOnce(&F) -> Option<T>) -> Option<Option<T>> {
+    match part {
+        Some(part) => build(part).map(Some),
+        None => Some(None),
+    }
+}
+
+fn check_distribution(os: &OsFile, problems: &mut Problems) {
+    if os.distribution.value == Distribution::FedoraCoreos {
+        let fault = Fault::new("Fedora CoreOS is not supported yet: it has no NVIDIA drivers and no Kubernetes binaries of its own")
+            .help("use flatcar, which has both");
+        problems.add(os.distribution.position, fault);
+    }
+}
+
+fn parse_version(kubernetes: &KubernetesFile, problems: &mut Problems) -> Option<KubernetesVersion> {
+    let version: KubernetesVersion = problems.parse(&kubernetes.version)?;
+    problems.take(kubernetes.version.position, release_of(version).map(|_| version))
+}

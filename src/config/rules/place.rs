@@ -1,0 +1,69 @@
+//! Region, zones and key: whether they belong together.
+
+use super::super::file::ClusterFile;
+use super::super::values::{AvailabilityZone, KmsKeyArn, Region};
+use crate::document::{At, Fault, Problems};
+
+/// What could be made out of the place of a cluster so far.
+pub(super) struct Place {
+    pub(super) region: Option<Region>,
+    pub(super) zones: Option<Vec<AvailabilityZone>>,
+    kms_key: Option<KmsKeyArn>,
+}
+
+/// A place with nothing missing.
+pub(super) struct CompletePlace {
+    pub(super) region: Region,
+    pub(super) zones: Vec<AvailabilityZone>,
+    pub(super) kms_key: KmsKeyArn,
+}
+
+impl Place {
+    pub(super) fn complete(self) -> Option<CompletePlace> {
+        Some(CompletePlace { region: self.region?, zones: self.zones?, kms_key: self.kms_key? })
+    }
+}
+
+pub(super) fn build_place(file: &ClusterFile, problems: &mut Problems) -> Place {
+    let region: Option<Region> = problems.parse(&file.region);
+    let zones = parse_zones(&file.availability_zones, region.as_ref(), problems);
+    let kms_key: Option<KmsKeyArn> = problems.parse(&file.kms_key_arn);
+    if let (Some(region), Some(kms_key)) = (&region, &kms_key) {
+        problems.take(file.kms_key_arn.position, kms_key.check_region(region));
+    }
+    Place { region, zones, kms_key }
+}
+
+/// The zones of a list, if every one of it is good: in the region and there once.
+fn parse_zones(
+    list: &At<Vec<At<String>>>,
+    region: Option<&Region>,
+    problems: &mut Problems,
+) -> Option<Vec<AvailabilityZone>> {
+    if list.value.is_empty() {
+        problems.add(
+            list.position,
+            Fault::new("availabilityZones is empty").help("name at least one zone of the region"),
+        );
+        return None;
+    }
+    let zones: Vec<At<AvailabilityZone>> = problems.parse_all(&list.value);
+    let all_parsed = zones.len() == list.value.len();
+    let mut good = Vec::new();
+    for zone in zones {
+        match region {
+            Some(region) if !zone.value.is_in(region) => {
+                let fault = Fault::new(format!("zone {} is not in region {region}", zone.value));
+                problems.add(
+                    zone.position,
+                    fault.help(format!("zones of {region} are {region}a, {region}b and so on")),
+                );
+            }
+            _ if good.contains(&zone.value) => {
+                problems.add(zone.position, Fault::new(format!("zone {} is named twice", zone.value)));
+            }
+            _ => good.push(zone.value),
+        }
+    }
+    (all_parsed && good.len() == list.value.len()).then_some(good)
+}

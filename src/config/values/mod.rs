@@ -1,0 +1,65 @@
+//! The values a cluster description is made of, each a type that cannot hold a bad one.
+//!
+//! In: a text. Out: the value, or a `Fault` that says what is wrong with the text and what to write instead.
+
+mod amazon_resource;
+mod dns_name;
+mod instance_type;
+mod kubernetes_version;
+mod label;
+mod mirror;
+mod mount_path;
+mod name;
+mod region;
+mod resource_id;
+mod s3_uri;
+mod subnet_range;
+mod tag;
+
+pub use amazon_resource::{KmsKeyArn, PolicyArn};
+pub use dns_name::{CertificateName, DnsName};
+pub use instance_type::{Architecture, InstanceType};
+pub use kubernetes_version::KubernetesVersion;
+pub use label::{LabelKey, LabelValue};
+pub use mirror::{MirrorUrl, MirroredHost};
+pub use mount_path::MountPath;
+pub use name::{ClusterName, KeyName, PoolName};
+pub use region::{AvailabilityZone, Partition, Region};
+pub use resource_id::{CapacityReservationId, FileSystemId, HostedZoneId, SubnetId, VpcId};
+pub use s3_uri::S3Uri;
+pub use subnet_range::parse_ipv4_range;
+pub use tag::{TagKey, TagValue};
+
+/// A newtype over text whose only way in is its check.
+macro_rules! checked_text {
+    ($(#[$documentation:meta])* $name:ident, $check:expr) => {
+        $(#[$documentation])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// The text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = crate::document::Fault;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                $check(text)?;
+                Ok(Self(text.to_owned()))
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str(&self.0)
+            }
+        }
+    };
+}
+use checked_text;

@@ -1,0 +1,224 @@
+//! Brings a credentials directory into the state that the identities ask for.
+
+use rcgen::KeyPair;
+use time::OffsetDateTime;
+use zeroize::Zeroizing;
+
+use super::authority::{LoadedAuthority, load_authority, make_authority, parse_key};
+use super::error::{CredentialsError, day};
+use super::fitness::{Fitness, judge_leaf};
+use super::leaf::{fill_random, make_leaf};
+use super::{BroughtAuthority, SecretText, Store};
+use crate::blueprint::{Authority, Identities, LeafCertificate, Secret, SigningKey};
+use crate::config::ServiceAccountKey;
+
+/// What is asked for.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// What must exist.
+    pub identities: &'a Identities,
+    /// The time that validity is judged by.
+    pub now: OffsetDateTime,
+    /// Where authorities that are not there come from.
+    pub authorities: AuthoritySource,
+    /// Whether authorities that are there give way to new ones.
+    pub replace_authorities: bool,
+    /// Whether good certificates are issued again too.
+    pub renew: bool,
+}
+
+/// Where authorities that are not there come from.
+#[derive(Debug)]
+pub enum AuthoritySource {
+    /// Nowhere: they must be there.
+    OnDisk,
+    /// They are made.
+    Generated,
+    /// The cluster's own is brought, the others are made.
+    Brought(BroughtAuthority),
+}
+
+/// What was done to one identity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It was good and is as it was.
+    Kept,
+    /// It was not there.
+    Made,
+    /// It was there and had to be made again, for this reason.
+    Remade(String),
+    /// It was good and was issued again because that was asked for.
+    Renewed,
+    /// An authority was taken from the files that were brought.
+    Brought,
+    /// An authority was replaced because that was asked for.
+    Replaced,
+}
+
+/// What was done to every identity, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Ensured {
+    /// The names of the identities, each with what was done to it.
+    pub actions: Vec<(String, Action)>,
+}
+
+/// Brings the directory into order.
+pub fn ensure(store: &Store, request: &Request<'_>) -> Result<Ensured, CredentialsError> {
+    let mut ensured = Ensured::default();
+    let mut authorities: Vec<(&str, LoadedAuthority)> = Vec::new();
+    for authority in &request.identities.authorities {
+        let (loaded, action) = ensure_authority(store, authority, request)?;
+        tracing::debug!(authority = authority.name, ?action, "authority");
+        authorities.push((&authority.name, loaded));
+        ensured.actions.push((authority.name.clone(), action));
+    }
+    for leaf in &request.identities.certificates {
+        let authority = authorities.iter().find(|(name, _)| *name == leaf.authority);
+        let (_, authority) = authority.ok_or_else(|| CredentialsError::BrokenAuthority {
+            name: leaf.authority.clone(),
+            reason: format!("{} is to be signed by it, but it is not among the authorities", leaf.name),
+        })?;
+        let action = ensure_leaf(store, leaf, authority, request)?;
+        tracing::debug!(certificate = leaf.name, ?action, "certificate");
+        ensured.actions.push((leaf.name.clone(), action));
+    }
+    for key in &request.identities.signing_keys {
+        ensured.actions.push((key.name.clone(), ensure_signing_key(store, key)?));
+    }
+    for secret in &request.identities.secrets {
+        ensured.actions.push((secret.name.clone(), ensure_secret(store, secret)?));
+    }
+    Ok(ensured)
+}
+
+fn ensure_authority(
+    store: &Store,
+    authority: &Authority,
+    request: &Request<'_>,
+) -> Result<(LoadedAuthority, Action), CredentialsError> {
+    if let AuthoritySource::Brought(brought) = &request.authorities
+        && authority.may_be_brought
+    {
+        return bring_authority(store, authority, brought, request);
+    }
+    let replace = request.replace_authorities && matches!(request.authorities, AuthoritySource::Generated);
+    let there = store.certificate_path(&authority.name).exists() || store.key_path(&authority.name).exists();
+    if there && !replace {
+        if let Some(loaded) = load_authority(store, &authority.name, request.now)? {
+            return Ok((loaded, Action::Kept));
+        }
+    } else if matches!(request.authorities, AuthoritySource::OnDisk) {
+        return Err(CredentialsError::NoAuthority { path: store.certificate_path(&authority.name) });
+    }
+    let (certificate, key) = make_authority(authority, request.now)?;
+    store.write_pair(&authority.name, &certificate, &key)?;
+    let action = if there { Action::Replaced } else { Action::Made };
+    reload(store, &authority.name, request.now).map(|loaded| (loaded, action))
+}
+
+fn bring_authority(
+    store: &Store,
+    authority: &Authority,
+    brought: &BroughtAuthority,
+    request: &Request<'_>,
+) -> Result<(LoadedAuthority, Action), CredentialsError> {
+    let new = brought.check(request.now)?;
+    let there = store.certificate_path(&authority.name).exists();
+    if there && !request.replace_authorities {
+        let Some(old) = load_authority(store, &authority.name, request.now)? else {
+            return reload(store, &authority.name, request.now).map(|loaded| (loaded, Action::Kept));
+        };
+        if !old.certificate.is(&new.certificate) {
+            return Err(CredentialsError::OtherAuthority {
+                path: store.certificate_path(&authority.name),
+                until: day(old.certificate.not_after),
+            });
+        }
+        if old.key.is_some() {
+            return Ok((old, Action::Kept));
+        }
+    }
+    store.write_pair(&authority.name, &brought.certificate, &brought.key)?;
+    Ok((new, if there { Action::Replaced } else { Action::Brought }))
+}
+
+fn reload(store: &Store, name: &str, now: OffsetDateTime) -> Result<LoadedAuthority, CredentialsError> {
+    load_authority(store, name, now)?
+        .ok_or_else(|| CredentialsError::NoAuthority { path: store.certificate_path(name) })
+}
+
+fn ensure_leaf(
+    store: &Store,
+    leaf: &LeafCertificate,
+    authority: &LoadedAuthority,
+    request: &Request<'_>,
+) -> Result<Action, CredentialsError> {
+    let action = match judge_leaf(store, leaf, authority, request.now)? {
+        Fitness::Good if request.renew => Action::Renewed,
+        Fitness::Good => return Ok(Action::Kept),
+        Fitness::Missing => Action::Made,
+        Fitness::Unfit(reason) => Action::Remade(reason),
+    };
+    let made = make_leaf(leaf, authority, request.now).ok_or_else(|| CredentialsError::NoAuthorityKey {
+        key: store.key_path(&leaf.authority),
+        leaf: leaf.name.clone(),
+    })?;
+    let (certificate, key) = made?;
+    store.write_pair(&leaf.name, &certificate, &key)?;
+    Ok(action)
+}
+
+/// A key that signs tokens is never replaced: every token it signed would become invalid.
+fn ensure_signing_key(store: &Store, wanted: &SigningKey) -> Result<Action, CredentialsError> {
+    let unusable = |reason: String| CredentialsError::Unusable { path: store.key_path(&wanted.name), reason };
+    let (key, action) = match store.read_key(&wanted.name)? {
+        Some(pem) => (parse_key(&pem).map_err(unusable)?, Action::Kept),
+        None => {
+            let key = make_signing_key(wanted)?;
+            store.write_key(&wanted.name, &SecretText::new(key.serialize_pem()))?;
+            (key, Action::Made)
+        }
+    };
+    let kind = if key.is_compatible(&rcgen::PKCS_RSA_SHA256) {
+        ServiceAccountKey::Rsa
+    } else {
+        ServiceAccountKey::Ecdsa
+    };
+    if kind != wanted.kind {
+        let name = |kind| if kind == ServiceAccountKey::Rsa { "rsa" } else { "ecdsa" };
+        return Err(unusable(format!(
+            "is an {} key, but cluster.yaml asks for {}",
+            name(kind),
+            name(wanted.kind)
+        )));
+    }
+    let public = key.public_key_pem();
+    if store.read_certificate(&wanted.name)?.as_deref() != Some(&public) {
+        store.write_public(&wanted.name, &public)?;
+    }
+    Ok(action)
+}
+
+fn make_signing_key(wanted: &SigningKey) -> Result<Zeroizing<KeyPair>, CredentialsError> {
+    let key = match wanted.kind {
+        ServiceAccountKey::Ecdsa => KeyPair::generate(),
+        ServiceAccountKey::Rsa => {
+            KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, rcgen::RsaKeySize::_2048)
+        }
+    };
+    key.map(Zeroizing::new).map_err(CredentialsError::crypto(&wanted.name))
+}
+
+fn ensure_secret(store: &Store, secret: &Secret) -> Result<Action, CredentialsError> {
+    let Some(bytes) = store.read_secret(&secret.name)? else {
+        let mut bytes = Zeroizing::new(vec![0; secret.bytes]);
+        fill_random(&mut bytes)?;
+        store.write_secret(&secret.name, &bytes)?;
+        return Ok(Action::Made);
+    };
+    if bytes.len() == secret.bytes {
+        return Ok(Action::Kept);
+    }
+    let reason = format!("has {} bytes, but must have {}", bytes.len(), secret.bytes);
+    Err(CredentialsError::Unusable { path: store.file_path(&secret.name), reason })
+}

@@ -1,0 +1,116 @@
+//! Why credentials could not be brought into order.
+
+use std::path::PathBuf;
+
+use time::{Date, OffsetDateTime};
+
+use crate::durable_file::WriteError;
+
+/// What stopped the work; everything done before it is complete and stays.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialsError {
+    /// The directory or a file in it could not be used.
+    #[error("cannot {doing} {}: {reason}", path.display())]
+    Disk {
+        /// What was tried.
+        doing: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the operating system said.
+        reason: std::io::Error,
+    },
+    /// A file could not be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// There is no certificate authority yet, and nobody said where to get one.
+    #[error("there is no certificate authority: {} does not exist", path.display())]
+    NoAuthority {
+        /// Where it would be.
+        path: PathBuf,
+    },
+    /// An authority on disk cannot be used, and is not overwritten.
+    #[error("the certificate authority '{name}' on disk cannot be used: {reason}")]
+    BrokenAuthority {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An authority must sign something, but its key is elsewhere.
+    #[error("{leaf} must be signed again, but the key of its authority, {}, is not here", key.display())]
+    NoAuthorityKey {
+        /// Where the key would be.
+        key: PathBuf,
+        /// What it must sign.
+        leaf: String,
+    },
+    /// What the team brings is not a usable authority.
+    #[error("{} cannot be the cluster's authority: {reason}", path.display())]
+    UnfitAuthority {
+        /// The file that was brought.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Another authority is there already.
+    #[error("there is another certificate authority in {} already, valid until {until}", path.display())]
+    OtherAuthority {
+        /// The one that is there.
+        path: PathBuf,
+        /// When it ends.
+        until: Date,
+    },
+    /// A file that is made once and kept is not what it must be.
+    #[error("{} {reason}", path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The crypto library refused.
+    #[error("cannot make {what}: {reason}")]
+    Crypto {
+        /// What was to be made.
+        what: String,
+        /// What the library said.
+        reason: String,
+    },
+}
+
+impl CredentialsError {
+    /// What to do next.
+    #[must_use]
+    pub fn help(&self) -> Option<String> {
+        let text = match self {
+            Self::NoAuthority { .. } => {
+                "`infra render credentials --generate-ca` makes one; \
+                 `--ca-cert-path FILE --ca-key-path FILE` brings your own"
+            }
+            Self::BrokenAuthority { .. } => {
+                "restore its files from a backup; `--replace-ca` makes a new one, which every machine of a running cluster \
+                 would refuse"
+            }
+            Self::NoAuthorityKey { .. } => "put the key back for this run, then take it away again",
+            Self::OtherAuthority { .. } => {
+                "leave out the flag to keep it, or add `--replace-ca`: a running cluster does not survive that"
+            }
+            Self::Unusable { .. } => {
+                "restore it from a backup; if there is no cluster yet that uses it, remove it and run again"
+            }
+            Self::Disk { .. } | Self::Write(_) | Self::UnfitAuthority { .. } | Self::Crypto { .. } => {
+                return None;
+            }
+        };
+        Some(text.to_owned())
+    }
+
+    pub(super) fn crypto(what: &str) -> impl FnOnce(rcgen::Error) -> Self {
+        move |error| Self::Crypto { what: what.to_owned(), reason: error.to_string() }
+    }
+}
+
+/// The day a moment falls on, for messages.
+pub(super) fn day(moment: OffsetDateTime) -> Date {
+    moment.date()
+}

@@ -1,0 +1,69 @@
+//! Lists the certificates in a directory: whose they are, who signed them, how long they last.
+
+use std::path::{Path, PathBuf};
+
+use time::OffsetDateTime;
+
+use super::CredentialsError;
+use super::certificate::Certificate;
+use crate::config::values::CertificateName;
+
+/// One certificate file.
+#[derive(Clone, Debug)]
+pub struct InventoryEntry {
+    /// Its name in the directory.
+    pub file: String,
+    /// What it says, or why that cannot be read.
+    pub certificate: Result<CertificateFacts, String>,
+}
+
+/// What a certificate says.
+#[derive(Clone, Debug)]
+pub struct CertificateFacts {
+    /// Whose it is.
+    pub subject: String,
+    /// Who signed it.
+    pub issuer: String,
+    /// The names it is good for.
+    pub names: Vec<CertificateName>,
+    /// Its last moment.
+    pub not_after: OffsetDateTime,
+    /// Whole days until then; negative once it has passed.
+    pub days_left: i64,
+}
+
+/// Every certificate in `directory`, by file name; `None` if there is no such directory.
+pub fn list_certificates(
+    directory: &Path,
+    now: OffsetDateTime,
+) -> Result<Option<Vec<InventoryEntry>>, CredentialsError> {
+    let failed = |path: PathBuf| move |reason| CredentialsError::Disk { doing: "read", path, reason };
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(directory.to_owned())(error)),
+    };
+    let mut list = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed(directory.to_owned()))?;
+        let file = entry.file_name().to_string_lossy().into_owned();
+        if !file.ends_with(".pem") || file.ends_with("-key.pem") || file.starts_with('.') {
+            continue;
+        }
+        let bytes = std::fs::read(entry.path()).map_err(failed(entry.path()))?;
+        let pem = String::from_utf8_lossy(&bytes);
+        if pem.contains("BEGIN PUBLIC KEY") {
+            continue;
+        }
+        let certificate = Certificate::read(&pem).map(|certificate| CertificateFacts {
+            days_left: (certificate.not_after - now).whole_days(),
+            subject: certificate.subject,
+            issuer: certificate.issuer,
+            names: certificate.names,
+            not_after: certificate.not_after,
+        });
+        list.push(InventoryEntry { file, certificate });
+    }
+    list.sort_by(|one, other| one.file.cmp(&other.file));
+    Ok(Some(list))
+}

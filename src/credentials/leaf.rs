@@ -1,0 +1,90 @@
+//! Issues one certificate with a key of its own.
+
+use rcgen::{
+    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
+    SanType, SerialNumber,
+};
+use time::{Duration, OffsetDateTime};
+use zeroize::Zeroizing;
+
+use super::SecretText;
+use super::authority::LoadedAuthority;
+use super::error::CredentialsError;
+use crate::blueprint::{LeafCertificate, Usage};
+use crate::config::values::CertificateName;
+
+/// Clocks differ: a certificate counts from a little before it was made.
+pub(super) fn clock_tolerance() -> Duration {
+    Duration::hours(1)
+}
+
+/// Makes a key and has the authority sign a certificate for it; `None` if the authority's key is not here.
+pub(super) fn make_leaf(
+    leaf: &LeafCertificate,
+    authority: &LoadedAuthority,
+    now: OffsetDateTime,
+) -> Option<Result<(String, SecretText), CredentialsError>> {
+    let issuer = authority.issuer()?;
+    let sign = || {
+        let issuer = issuer?;
+        let failed = || CredentialsError::crypto(&leaf.name);
+        let key = Zeroizing::new(KeyPair::generate().map_err(failed())?);
+        let params = parameters(leaf, authority, now)?;
+        let certificate = params.signed_by(&*key, &issuer).map_err(failed())?;
+        Ok((certificate.pem(), SecretText::new(key.serialize_pem())))
+    };
+    Some(sign())
+}
+
+fn parameters(
+    leaf: &LeafCertificate,
+    authority: &LoadedAuthority,
+    now: OffsetDateTime,
+) -> Result<CertificateParams, CredentialsError> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    if let Some(organization) = &leaf.organization {
+        params.distinguished_name.push(DnType::OrganizationName, organization.as_str());
+    }
+    params.distinguished_name.push(DnType::CommonName, leaf.common_name.as_str());
+    for name in &leaf.names {
+        params.subject_alt_names.push(match name {
+            CertificateName::Address(address) => SanType::IpAddress(*address),
+            CertificateName::Dns(name) => {
+                SanType::DnsName(name.as_str().try_into().map_err(CredentialsError::crypto(&leaf.name))?)
+            }
+        });
+    }
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = leaf.usages.iter().map(|usage| purpose(*usage)).collect();
+    params.use_authority_key_identifier_extension = true;
+    params.serial_number = Some(random_serial()?);
+    params.not_before = now - clock_tolerance();
+    // A certificate that outlives its issuer is refused by everybody from the issuer's last day on.
+    params.not_after = (now + Duration::days(leaf.days.into())).min(authority.certificate.not_after);
+    Ok(params)
+}
+
+fn purpose(usage: Usage) -> ExtendedKeyUsagePurpose {
+    match usage {
+        Usage::Server => ExtendedKeyUsagePurpose::ServerAuth,
+        Usage::Client => ExtendedKeyUsagePurpose::ClientAuth,
+    }
+}
+
+/// Sixteen random bytes, positive; the library's own default would repeat itself for the same key.
+pub(super) fn random_serial() -> Result<SerialNumber, CredentialsError> {
+    let mut bytes = [0; 16];
+    fill_random(&mut bytes)?;
+    bytes[0] = bytes[0] & 0x7f | 0x40;
+    Ok(SerialNumber::from_slice(&bytes))
+}
+
+/// Random bytes from the operating system's generator.
+pub(super) fn fill_random(bytes: &mut [u8]) -> Result<(), CredentialsError> {
+    aws_lc_rs::rand::fill(bytes).map_err(|_| CredentialsError::Crypto {
+        what: "random bytes".to_owned(),
+        reason: "the operating system gave none".to_owned(),
+    })
+}

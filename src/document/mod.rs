@@ -1,0 +1,20 @@
+//! Reads a YAML document that a person wrote into typed values that know where they stood.
+//!
+//! In: text, and a type that describes its shape. Out: the value, or every problem at once, each with line, column and
+//! help. It knows nothing about clusters or jobs, and it is the only code that names the YAML library.
+
+mod fault;
+mod node;
+mod position;
+mod problem;
+mod read;
+mod structure;
+mod suggestion;
+mod yaml;
+
+pub use fault::Fault;
+pub use position::{At, Position};
+pub use problem::{Problem, Problems, Severity};
+pub use read::{ReadError, read_text};
+pub use suggestion::nearest;
+pub use yaml::{embedded, parse, parse_untyped, write_yaml};

@@ -1,0 +1,181 @@
+//! Compares a document's tree with the JSON Schema of its type and notes every difference.
+//!
+//! The schema is the one users get from `infra schema`, so an editor and this check agree. Meaning (does this network
+//! overlap that one?) is not looked at here.
+
+use schemars::Schema;
+use serde_json::{Map, Value};
+
+use super::node::Node;
+use super::{At, Fault, Problems, nearest};
+
+/// Notes every unknown key, missing key, wrong kind of value and unknown choice in `tree`.
+pub(super) fn check_structure(tree: &At<Node>, schema: &Schema, problems: &mut Problems) {
+    let Some(root) = schema.as_object() else { return };
+    if tree.value == Node::Null {
+        problems.add(None, Fault::new("the file is empty"));
+        return;
+    }
+    Walk { root, problems }.value("the document", tree, root);
+}
+
+struct Walk<'a> {
+    root: &'a Map<String, Value>,
+    problems: &'a mut Problems,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, name: &str, found: &At<Node>, schema: &Map<String, Value>) {
+        let schema = self.resolve(schema).clone();
+        if found.value == Node::Null {
+            let fault = Fault::new(format!("'{name}' has no value"))
+                .help("give it a value, or remove the line to get the default");
+            self.problems.add(found.position, fault);
+            return;
+        }
+        let choices = choices(&schema);
+        if !choices.is_empty() {
+            self.choice(name, found, &choices);
+            return;
+        }
+        match (expected_kind(&schema), &found.value) {
+            ("object", Node::Map(entries)) => self.map(found, entries, &schema),
+            ("array", Node::List(items)) => {
+                if let Some(Value::Object(item_schema)) = schema.get("items") {
+                    for item in items {
+                        self.value(name, item, item_schema);
+                    }
+                }
+            }
+            ("string", Node::Text(_)) | ("boolean", Node::Bool(_)) | ("", _) => {}
+            ("integer", Node::Integer(number)) => self.number(name, found, *number, &schema),
+            (expected, _) => self.problems.add(found.position, wrong_kind(name, expected, &found.value)),
+        }
+    }
+
+    fn map(&mut self, found: &At<Node>, entries: &[(At<String>, At<Node>)], schema: &Map<String, Value>) {
+        let nothing = Map::new();
+        let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&nothing);
+        let free_entries = schema.get("additionalProperties").and_then(Value::as_object);
+        for (key, value) in entries {
+            match (properties.get(&key.value), free_entries) {
+                (Some(Value::Object(property)), _) | (None, Some(property)) => {
+                    self.value(&key.value, value, property)
+                }
+                _ => self.problems.add(key.position, unknown_key(&key.value, properties)),
+            }
+        }
+        for required in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
+            let Some(required) = required.as_str() else { continue };
+            if entries.iter().all(|(key, _)| key.value != required) {
+                let description = properties.get(required).and_then(description);
+                let mut fault = Fault::new(format!("'{required}' is missing"));
+                fault.help = description.map(|text| format!("{required}: {text}"));
+                self.problems.add(found.position, fault);
+            }
+        }
+    }
+
+    fn number(&mut self, name: &str, found: &At<Node>, number: i128, schema: &Map<String, Value>) {
+        let bound = |key: &str| schema.get(key).and_then(Value::as_i64).map(i128::from);
+        let (least, most) = (bound("minimum"), bound("maximum"));
+        let fault = match (least, most) {
+            (Some(least), Some(most)) if !(least..=most).contains(&number) => {
+                format!("{name} is {number}, but must be from {least} to {most}")
+            }
+            (Some(least), None) if number < least => {
+                format!("{name} is {number}, but must be at least {least}")
+            }
+            _ => return,
+        };
+        self.problems.add(found.position, Fault::new(fault));
+    }
+
+    fn choice(&mut self, name: &str, found: &At<Node>, choices: &[&str]) {
+        let Node::Text(word) = &found.value else {
+            self.problems.add(found.position, wrong_kind(name, "string", &found.value));
+            return;
+        };
+        if choices.contains(&word.as_str()) {
+            return;
+        }
+        let help = match nearest(word, choices.iter().copied()) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => format!("{name} is one of {}", choices.join(", ")),
+        };
+        self.problems
+            .add(found.position, Fault::new(format!("'{word}' is not a value of {name}")).help(help));
+    }
+
+    fn resolve<'s>(&'s self, schema: &'s Map<String, Value>) -> &'s Map<String, Value> {
+        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+            let name = reference.trim_start_matches("#/$defs/");
+            let definition = self.root.get("$defs").and_then(|all| all.get(name)).and_then(Value::as_object);
+            return definition.map_or(schema, |definition| self.resolve(definition));
+        }
+        // An optional value is "this or null"; null is refused before anybody asks.
+        let one_of_two = schema.get("anyOf").and_then(Value::as_array);
+        let something = one_of_two.into_iter().flatten().filter_map(Value::as_object);
+        let something = something.filter(|option| option.get("type").and_then(Value::as_str) != Some("null"));
+        match something.last() {
+            Some(option) => self.resolve(option),
+            None => schema,
+        }
+    }
+}
+
+/// The kind a schema asks for, leaving "or null" aside.
+fn expected_kind(schema: &Map<String, Value>) -> &str {
+    match schema.get("type") {
+        Some(Value::String(kind)) => kind,
+        Some(Value::Array(kinds)) => {
+            kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null").unwrap_or("")
+        }
+        _ => "",
+    }
+}
+
+/// The words a schema allows, in either form that enumerations take.
+fn choices(schema: &Map<String, Value>) -> Vec<&str> {
+    let plain = schema.get("enum").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let documented = schema.get("oneOf").and_then(Value::as_array).into_iter().flatten();
+    let documented = documented.filter_map(|option| option.get("const").and_then(Value::as_str));
+    plain.chain(documented).collect()
+}
+
+fn description(schema: &Value) -> Option<&str> {
+    schema.get("description").and_then(Value::as_str).and_then(|text| text.lines().next())
+}
+
+fn unknown_key(key: &str, properties: &Map<String, Value>) -> Fault {
+    let help = match nearest(key, properties.keys().map(String::as_str)) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => format!("keys here: {}", properties.keys().cloned().collect::<Vec<_>>().join(", ")),
+    };
+    Fault::new(format!("unknown key '{key}'")).help(help)
+}
+
+fn wrong_kind(name: &str, expected: &str, found: &Node) -> Fault {
+    let wanted = match expected {
+        "object" => "a section of 'key: value' lines",
+        "array" => "a list",
+        "string" => "text",
+        "boolean" => "true or false",
+        "integer" => "a whole number",
+        other => other,
+    };
+    let fault = Fault::new(format!("{name} must be {wanted}, not {}", found.kind()));
+    match (expected, found) {
+        ("string", Node::Bool(_) | Node::Integer(_) | Node::Float(_)) => {
+            fault.help("put it in quotes to make it text")
+        }
+        ("array", Node::Text(text)) => fault.help(format!("write {name}: [{text}]")),
+        ("boolean", Node::Text(text)) if matches!(text.to_lowercase().as_str(), "yes" | "on" | "y") => {
+            fault.help("write true")
+        }
+        ("boolean", Node::Text(text)) if matches!(text.to_lowercase().as_str(), "no" | "off" | "n") => {
+            fault.help("write false")
+        }
+        _ => fault,
+    }
+}

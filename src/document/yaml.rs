@@ -1,0 +1,95 @@
+//! The only file that names the YAML library: parsing with limits, places of values, error texts, and writing.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_saphyr::{Error, Options, Spanned};
+
+use super::node::Node;
+use super::structure::check_structure;
+use super::{At, Fault, Position, Problems};
+
+/// Reads `text` as a `T`. Problems of structure (unknown keys, wrong kinds of values) are all found before any value is
+/// looked at; `file` is only used to name the document.
+pub fn parse<T: DeserializeOwned + JsonSchema>(file: &Path, text: &str) -> Result<T, Problems> {
+    let mut problems = Problems::new(file);
+    let tree: At<Node> = match serde_saphyr::from_str_with_options(text, options()) {
+        Ok(tree) => tree,
+        Err(error) => return Err(syntax_problem(problems, &error)),
+    };
+    check_structure(&tree, &schemars::schema_for!(T), &mut problems);
+    if !problems.allow_use() {
+        return Err(problems);
+    }
+    serde_saphyr::from_str_with_options(text, options()).map_err(|error| syntax_problem(problems, &error))
+}
+
+/// Reads `text` as untyped values, for documents whose shape is not ours.
+pub fn parse_untyped(file: &Path, text: &str) -> Result<serde_json::Value, Problems> {
+    serde_saphyr::from_str_with_options(text, options())
+        .map_err(|error| syntax_problem(Problems::new(file), &error))
+}
+
+/// Reads a document that is part of this program.
+///
+/// # Panics
+/// If the document does not have the shape of `T`; a test reads every embedded document.
+#[must_use]
+pub fn embedded<T: DeserializeOwned>(text: &str) -> T {
+    #[expect(clippy::panic, reason = "a mistake in a file compiled into the program, found by its tests")]
+    serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("an embedded document is broken: {error}"))
+}
+
+/// Writes a value as YAML.
+pub fn write_yaml<T: Serialize>(value: &T) -> Result<String, Fault> {
+    serde_saphyr::to_string(value).map_err(|error| Fault::new(format!("cannot be written as YAML: {error}")))
+}
+
+/// How a value finds out where it stands.
+pub(super) fn deserialize_at<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<At<T>, D::Error> {
+    let spanned = Spanned::<T>::deserialize(deserializer)?;
+    let place = spanned.referenced;
+    let position = (place.line() > 0).then(|| Position { line: place.line(), column: place.column() });
+    Ok(At { value: spanned.value, position })
+}
+
+/// YAML 1.2 as written: `yes` is text, and aliases cannot multiply a small file into a large one.
+fn options() -> Options {
+    serde_saphyr::options! {
+        strict_booleans: true,
+        with_snippet: false,
+        reject_unsupported_tags: true,
+        budget: serde_saphyr::budget! {
+            max_depth: 64,
+            max_nodes: 100_000,
+            max_aliases: 1_000,
+            max_anchors: 1_000,
+            max_documents: 2,
+        },
+    }
+}
+
+fn syntax_problem(mut problems: Problems, error: &Error) -> Problems {
+    let position = error.location().map(|place| Position { line: place.line(), column: place.column() });
+    let text = error.without_snippet().to_string();
+    let text = text.split(" at line ").next().unwrap_or_default();
+    let fault = match error {
+        Error::DuplicateMappingKey { key, .. } => {
+            let name = key.as_deref().unwrap_or("this key");
+            Fault::new(format!("'{name}' is written twice"))
+                .help("keep one of the two; YAML has no way to say which counts")
+        }
+        Error::MultipleDocuments { .. } => Fault::new("a second document begins here")
+            .help("one file describes one thing: remove '---' and what follows"),
+        Error::Budget { .. } => {
+            Fault::new(format!("too large or too deeply nested to be read safely ({text})"))
+        }
+        _ => Fault::new(text.to_owned()),
+    };
+    problems.add(position, fault);
+    problems
+}

@@ -1,0 +1,9 @@
+//! `infra` brings up a GPU Kubernetes cluster on AWS from one file, runs training jobs on it, and takes all of it away again.
+
+pub mod blueprint;
+pub mod cli;
+pub mod config;
+pub mod credentials;
+pub mod document;
+pub mod durable_file;
+pub mod render;
