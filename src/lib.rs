@@ -1,5 +1,6 @@
 //! `infra` brings up a GPU Kubernetes cluster on AWS from one file, runs training jobs on it, and takes all of it away again.
 
+pub mod aws;
 pub mod blueprint;
 pub mod cli;
 pub mod config;

@@ -37,7 +37,7 @@ impl Refusal {
 
 /// Prints an error with its causes and help, and says which exit code it is.
 pub(super) fn report(error: &Error, printer: &Printer) -> Exit {
-    if let Some(problems) = find::<Problems>(error) {
+    if let Some(problems) = problems_of(error) {
         printer.note(problems);
         printer.error(summary(problems));
         return Exit::Invalid;
@@ -67,8 +67,8 @@ fn help_for(error: &Error) -> Option<String> {
     if let Some(credentials) = find::<CredentialsError>(error) {
         return credentials.help();
     }
-    match find::<ReadError>(error) {
-        Some(ReadError::Missing { path }) if path.ends_with("cluster.yaml") => {
+    match find::<ConfigError>(error) {
+        Some(ConfigError::Unreadable(ReadError::Missing { path })) if path.ends_with("cluster.yaml") => {
             Some("`infra init` writes one; `-C DIR` names the directory it is in".to_owned())
         }
         _ => None,
@@ -83,6 +83,14 @@ fn exit_for(error: &Error) -> Exit {
         Exit::Invalid
     } else {
         Exit::Failed
+    }
+}
+
+/// What is wrong with a document, whether it is the error itself or stands in a cluster's.
+fn problems_of(error: &Error) -> Option<&Problems> {
+    match find::<ConfigError>(error) {
+        Some(ConfigError::Invalid(problems)) => Some(problems),
+        _ => find::<Problems>(error),
     }
 }
 

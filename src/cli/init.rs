@@ -16,14 +16,17 @@ use crate::config::{self, Cluster};
 use crate::durable_file::{self, Access, WriteError};
 use crate::render::{ClusterAnswers, GpuPool, render_cluster_file, render_gitignore};
 
+const EXAMPLE: &str = "\
+Example:
+  infra init --cluster-name paddle --external-dns-name k8s.example.com \\
+    --region us-west-2 --availability-zone us-west-2a \\
+    --kms-key-arn arn:aws:kms:us-west-2:111122223333:key/1234abcd --gpu g5.xlarge";
+
 /// Write a new cluster.yaml
 ///
 /// On a terminal it asks for what the flags leave out. It overwrites nothing.
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Example:\n  infra init --cluster-name paddle --external-dns-name k8s.example.com --region us-west-2 \\\n    \
-                        --availability-zone us-west-2a --kms-key-arn arn:aws:kms:us-west-2:111122223333:key/… --gpu g5.xlarge"
-)]
+#[command(after_help = EXAMPLE)]
 pub(super) struct InitArguments {
     /// The cluster's name
     #[arg(long, value_name = "NAME")]
@@ -43,7 +46,7 @@ pub(super) struct InitArguments {
     /// The KMS key that protects uploads and the file system
     #[arg(long, value_name = "ARN")]
     kms_key_arn: Option<KmsKeyArn>,
-    /// Where `infra up` uploads assets, as s3://bucket/prefix; optional
+    /// Where `infra up` uploads assets, as `s3://bucket/prefix`; optional
     #[arg(long)]
     s3_uri: Option<S3Uri>,
     /// Survive the loss of a machine: three etcd members and two controllers

@@ -21,8 +21,8 @@ use crate::render::{Kubeconfig, KubeconfigSource, merge_kubeconfig, render_kubec
 #[derive(Args, Debug)]
 pub(super) struct KubeconfigArguments {
     /// Merge into FILE; without FILE into the first of $KUBECONFIG, or ~/.kube/config
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
-    merge: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    merge: Option<Option<PathBuf>>,
     /// Reach the API server at this URL instead of https://<externalDNSName>
     #[arg(long, value_name = "URL", value_parser = parse_server)]
     server: Option<String>,
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &KubeconfigArguments, session: &Session) -> anyhow:
     match &arguments.merge {
         None => session.printer.raw(admin_kubeconfig(&blueprint, &store, &server)?.expose())?,
         Some(path) => {
-            let path = if path.as_os_str().is_empty() { default_kubeconfig_path()? } else { path.clone() };
+            let path = path.clone().map_or_else(default_kubeconfig_path, Ok)?;
             merge(&path, &blueprint, &store, &server, session)?;
         }
     }

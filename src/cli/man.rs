@@ -14,17 +14,17 @@ use crate::durable_file::{self, Access};
 #[derive(Args, Debug)]
 pub(super) struct ManArguments {
     /// The command to print the page of, as in `infra man render credentials`
-    #[arg(value_name = "COMMAND", conflicts_with = "directory")]
+    #[arg(value_name = "COMMAND", conflicts_with = "write_to")]
     path: Vec<String>,
     /// Write the page of every command to this directory
-    #[arg(long = "write-to", value_name = "DIR")]
-    directory: Option<PathBuf>,
+    #[arg(long, value_name = "DIR")]
+    write_to: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &ManArguments, session: &Session) -> anyhow::Result<Exit> {
     let mut root = super::command_line();
     root.build();
-    if let Some(directory) = &arguments.directory {
+    if let Some(directory) = &arguments.write_to {
         std::fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
         for command in all_commands(&root) {
             let name = command.get_display_name().unwrap_or_else(|| command.get_name());

@@ -47,10 +47,11 @@ struct Cli {
 
 /// What every command takes.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Global options")]
 struct GlobalOptions {
     /// Work in this directory instead of the current one
     #[arg(short = 'C', value_name = "DIR", default_value = ".", hide_default_value = true, global = true)]
-    directory: PathBuf,
+    asset_directory: PathBuf,
     /// How results are printed
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Text, global = true)]
     output: Output,
@@ -61,7 +62,7 @@ struct GlobalOptions {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Init(init::InitArguments),
+    Init(Box<init::InitArguments>),
     Validate(validate::ValidateArguments),
     Render(render::RenderArguments),
     Certificates(certificates::CertificatesArguments),
@@ -91,7 +92,7 @@ pub fn run() -> ExitCode {
     };
     start_logging(cli.global.verbose);
     let session = Session {
-        assets: AssetDirectory::new(&cli.global.directory),
+        assets: AssetDirectory::new(&cli.global.asset_directory),
         printer: Printer::new(),
         output: cli.global.output,
     };

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
@@ -13,30 +14,33 @@ const HELP: Style = AnsiColor::Cyan.on_default().bold();
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Output {
-    /// For people
+    #[value(help = None)]
     Text,
-    /// For programs
+    #[value(help = None)]
     Json,
 }
 
 /// Prints. `NO_COLOR`, `CLICOLOR` and a stream that is no terminal switch colour off.
 #[derive(Debug)]
-pub(super) struct Printer;
+pub(super) struct Printer {
+    stdout: ColorChoice,
+    stderr: ColorChoice,
+}
 
 impl Printer {
     pub(super) fn new() -> Self {
-        Self
+        Self { stdout: AutoStream::choice(&io::stdout()), stderr: AutoStream::choice(&io::stderr()) }
     }
 
     /// A result, for a person or a pipe. A reader that has gone away is no error.
     pub(super) fn data(&self, text: impl Display) -> anyhow::Result<()> {
-        let mut stream = anstream::stdout().lock();
+        let mut stream = AutoStream::new(io::stdout().lock(), self.stdout);
         ignore_closed_pipe(writeln!(stream, "{text}").and_then(|()| stream.flush()))
     }
 
-    /// A result that is printed byte for byte.
+    /// A result that brings its own line ends.
     pub(super) fn raw(&self, text: &str) -> anyhow::Result<()> {
-        let mut stream = io::stdout().lock();
+        let mut stream = AutoStream::new(io::stdout().lock(), self.stdout);
         ignore_closed_pipe(stream.write_all(text.as_bytes()).and_then(|()| stream.flush()))
     }
 
@@ -67,14 +71,14 @@ impl Printer {
 
     /// A question; the answer is typed behind it.
     pub(super) fn question(&self, text: impl Display) {
-        let mut stream = anstream::stderr().lock();
+        let mut stream = AutoStream::new(io::stderr().lock(), self.stderr);
         // Whoever closed stderr does not want to be asked.
         let _ = write!(stream, "{text} ").and_then(|()| stream.flush());
     }
 
     fn to_stderr(&self, text: std::fmt::Arguments<'_>) {
         // There is no other place to complain to.
-        let _ = writeln!(anstream::stderr().lock(), "{text}");
+        let _ = writeln!(AutoStream::new(io::stderr().lock(), self.stderr), "{text}");
     }
 }
 

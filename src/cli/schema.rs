@@ -8,7 +8,7 @@ use crate::config;
 
 /// Print the JSON Schema of cluster.yaml, for editors and other tools
 ///
-/// With the YAML language server, save it as cluster.schema.json and begin cluster.yaml with
+/// For the YAML language server, save it as cluster.schema.json and let cluster.yaml begin with
 /// `# yaml-language-server: $schema=cluster.schema.json`.
 #[derive(Args, Debug)]
 pub(super) struct SchemaArguments {}

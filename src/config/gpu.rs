@@ -35,7 +35,8 @@ struct Table {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Family {
-    family: String,
+    #[serde(rename = "family")]
+    name: String,
     model: String,
     #[serde(rename = "gpuMemoryMiB")]
     gpu_memory_mib: u32,
@@ -66,7 +67,7 @@ pub fn gpus_of(instance_type: &InstanceType) -> Result<Option<Gpus>, Fault> {
         return Err(Fault::new(format!("{instance_type} is not supported: {}", refusal.reason))
             .help(format!("use {}, for example", refusal.instead)));
     }
-    if let Some(family) = TABLE.supported.iter().find(|family| family.family == instance_type.family()) {
+    if let Some(family) = TABLE.supported.iter().find(|family| family.name == instance_type.family()) {
         let Some(size) = family.sizes.get(instance_type.size()) else {
             return Err(unknown_size(instance_type, family));
         };
@@ -79,7 +80,7 @@ pub fn gpus_of(instance_type: &InstanceType) -> Result<Option<Gpus>, Fault> {
         }));
     }
     if instance_type.is_of_gpu_series() {
-        let known: Vec<&str> = TABLE.supported.iter().map(|family| family.family.as_str()).collect();
+        let known: Vec<&str> = TABLE.supported.iter().map(|family| family.name.as_str()).collect();
         return Err(Fault::new(format!("{instance_type} is not a GPU machine this version knows"))
             .help(format!("known families: {}", known.join(", "))));
     }
@@ -89,18 +90,18 @@ pub fn gpus_of(instance_type: &InstanceType) -> Result<Option<Gpus>, Fault> {
 /// Processors and GiB of memory of a GPU machine.
 #[must_use]
 pub fn size_of(instance_type: &InstanceType) -> Option<(u32, u32)> {
-    let family = TABLE.supported.iter().find(|family| family.family == instance_type.family())?;
+    let family = TABLE.supported.iter().find(|family| family.name == instance_type.family())?;
     family.sizes.get(instance_type.size()).map(|size| (size.vcpus, size.memory_gib))
 }
 
 fn unknown_size(instance_type: &InstanceType, family: &Family) -> Fault {
     let fault = Fault::new(format!("there is no {instance_type}"));
     match nearest(instance_type.size(), family.sizes.keys().map(String::as_str)) {
-        Some(size) => fault.help(format!("did you mean {}.{size}?", family.family)),
+        Some(size) => fault.help(format!("did you mean {}.{size}?", family.name)),
         None => {
             let mut sizes: Vec<&str> = family.sizes.keys().map(String::as_str).collect();
             sizes.sort_by_key(|size| (size.len(), *size));
-            fault.help(format!("sizes of {}: {}", family.family, sizes.join(", ")))
+            fault.help(format!("sizes of {}: {}", family.name, sizes.join(", ")))
         }
     }
 }
@@ -114,9 +115,9 @@ mod tests {
     #[test]
     fn every_row_of_the_table_is_found_by_its_name() -> Result<(), Fault> {
         for family in &TABLE.supported {
-            assert!(family.driver.starts_with("nvidia-drivers-"), "{}", family.family);
+            assert!(family.driver.starts_with("nvidia-drivers-"), "{}", family.name);
             for (size, row) in &family.sizes {
-                let instance_type: InstanceType = format!("{}.{size}", family.family).parse()?;
+                let instance_type: InstanceType = format!("{}.{size}", family.name).parse()?;
                 let gpus = gpus_of(&instance_type)?;
                 assert_eq!(gpus.map(|gpus| gpus.count), Some(row.gpus));
                 assert!(

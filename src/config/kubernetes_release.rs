@@ -6,7 +6,7 @@ use serde::Deserialize;
 use time::Date;
 
 use super::values::KubernetesVersion;
-use crate::document::{Fault, embedded, nearest};
+use crate::document::{Fault, embedded};
 
 time::serde::format_description!(calendar_day, Date, "[year]-[month]-[day]");
 
@@ -53,14 +53,9 @@ pub fn release_of(version: KubernetesVersion) -> Result<&'static Release, Fault>
 
 fn unsupported(text: &str) -> Fault {
     let versions =
-        || RELEASES.iter().flat_map(|release| &release.versions).map(|downloads| downloads.version.as_str());
-    let list = versions().collect::<Vec<_>>().join(", ");
-    let fault =
-        Fault::new(format!("Kubernetes {text} is not supported: the hashes of its downloads are not known"));
-    match nearest(text, versions().collect::<Vec<_>>().into_iter().rev()) {
-        Some(near) => fault.help(format!("supported: {list}; the nearest is {near}")),
-        None => fault.help(format!("supported: {list}")),
-    }
+        RELEASES.iter().flat_map(|release| &release.versions).map(|downloads| downloads.version.as_str());
+    Fault::new(format!("Kubernetes {text} is not supported: the hashes of its downloads are not known"))
+        .help(format!("supported: {}", versions.collect::<Vec<_>>().join(", ")))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub mod values;
 mod cluster;
 mod defaults;
 mod file;
+mod kube_aws;
 mod rules;
 
 use std::path::Path;

@@ -47,16 +47,16 @@ impl BroughtAuthority {
         let unfit_key =
             |reason: String| CredentialsError::UnfitAuthority { path: self.key_path.clone(), reason };
         let chain = Certificate::read_all(&self.certificate).map_err(unfit)?;
-        let key = parse_key(&self.key).map_err(|reason| unfit_key(format!("it {reason}")))?;
         check_authority(&chain[0], now).map_err(unfit)?;
         check_chain(&chain).map_err(unfit)?;
+        check_strength(&chain[0]).map_err(unfit)?;
+        let key = parse_key(&self.key).map_err(|reason| unfit_key(format!("it {reason}")))?;
         if !chain[0].belongs_to(&key) {
             return Err(unfit_key(format!(
                 "the key does not fit the certificate {}",
                 self.certificate_path.display()
             )));
         }
-        check_strength(&chain[0]).map_err(unfit)?;
         let certificate = chain.into_iter().next();
         let certificate = certificate.ok_or_else(|| unfit("there is no certificate in it".to_owned()))?;
         Ok(LoadedAuthority { certificate, key: Some(key) })

@@ -47,7 +47,8 @@ pub fn list_certificates(
     for entry in entries {
         let entry = entry.map_err(failed(directory.to_owned()))?;
         let file = entry.file_name().to_string_lossy().into_owned();
-        if !file.ends_with(".pem") || file.ends_with("-key.pem") || file.starts_with('.') {
+        let is_pem = Path::new(&file).extension().is_some_and(|extension| extension == "pem");
+        if !is_pem || file.ends_with("-key.pem") || file.starts_with('.') {
             continue;
         }
         let bytes = std::fs::read(entry.path()).map_err(failed(entry.path()))?;

@@ -102,8 +102,18 @@ impl Problems {
 
     fn push(&mut self, severity: Severity, position: Option<Position>, fault: Fault) {
         let position = position.unwrap_or(Position::START);
+        let message = shorten(fault.message);
         let place = self.list.partition_point(|other| other.position <= position);
-        self.list.insert(place, Problem { severity, position, message: fault.message, help: fault.help });
+        self.list.insert(place, Problem { severity, position, message, help: fault.help });
+    }
+}
+
+/// Messages repeat what was written, and somebody may have written a book.
+fn shorten(message: String) -> String {
+    const LONGEST: usize = 400;
+    match message.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{} …", &message[..end]),
+        None => message,
     }
 }
 

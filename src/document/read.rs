@@ -68,7 +68,8 @@ pub fn read_text(path: &Path) -> Result<String, ReadError> {
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
-        let line = 1 + error.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count();
+        let before = String::from_utf8_lossy(&error.as_bytes()[..offset]);
+        let line = 1 + before.matches('\n').count();
         ReadError::NotText { path: path.to_owned(), line, offset }
     })?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))

@@ -19,6 +19,9 @@ pub(super) fn check_structure(tree: &At<Node>, schema: &Schema, problems: &mut P
     Walk { root, problems }.value("the document", tree, root);
 }
 
+/// Nobody reads more in one go.
+const MOST_PROBLEMS: usize = 100;
+
 struct Walk<'a> {
     root: &'a Map<String, Value>,
     problems: &'a mut Problems,
@@ -58,11 +61,14 @@ impl Walk<'_> {
         let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&nothing);
         let free_entries = schema.get("additionalProperties").and_then(Value::as_object);
         for (key, value) in entries {
+            if self.problems.list().len() >= MOST_PROBLEMS {
+                return;
+            }
             match (properties.get(&key.value), free_entries) {
                 (Some(Value::Object(property)), _) | (None, Some(property)) => {
-                    self.value(&key.value, value, property)
+                    self.value(&key.value, value, property);
                 }
-                _ => self.problems.add(key.position, unknown_key(&key.value, properties)),
+                _ => self.problems.add(key.position, unknown_key(&key.value, properties, schema)),
             }
         }
         for required in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
@@ -116,8 +122,9 @@ impl Walk<'_> {
         // An optional value is "this or null"; null is refused before anybody asks.
         let one_of_two = schema.get("anyOf").and_then(Value::as_array);
         let something = one_of_two.into_iter().flatten().filter_map(Value::as_object);
-        let something = something.filter(|option| option.get("type").and_then(Value::as_str) != Some("null"));
-        match something.last() {
+        let mut something =
+            something.filter(|option| option.get("type").and_then(Value::as_str) != Some("null"));
+        match something.next_back() {
             Some(option) => self.resolve(option),
             None => schema,
         }
@@ -147,7 +154,12 @@ fn description(schema: &Value) -> Option<&str> {
     schema.get("description").and_then(Value::as_str).and_then(|text| text.lines().next())
 }
 
-fn unknown_key(key: &str, properties: &Map<String, Value>) -> Fault {
+/// A schema may carry, as `x-formerly`, keys that users know from elsewhere and what became of them.
+fn unknown_key(key: &str, properties: &Map<String, Value>, schema: &Map<String, Value>) -> Fault {
+    if let Some(now) = schema.get("x-formerly").and_then(|formerly| formerly.get(key)).and_then(Value::as_str)
+    {
+        return Fault::new(format!("unknown key '{key}'")).help(format!("that is {now} now"));
+    }
     let help = match nearest(key, properties.keys().map(String::as_str)) {
         Some(near) => format!("did you mean '{near}'?"),
         None => format!("keys here: {}", properties.keys().cloned().collect::<Vec<_>>().join(", ")),

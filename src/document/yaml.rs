@@ -57,21 +57,35 @@ pub(super) fn deserialize_at<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     Ok(At { value: spanned.value, position })
 }
 
+/// More than the largest cluster needs, and read in an instant.
+const MOST_VALUES: usize = 20_000;
+
 /// YAML 1.2 as written: `yes` is text, and aliases cannot multiply a small file into a large one.
 fn options() -> Options {
     serde_saphyr::options! {
         strict_booleans: true,
         with_snippet: false,
         reject_unsupported_tags: true,
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_VALUES },
         budget: serde_saphyr::budget! {
             max_depth: 64,
-            max_nodes: 100_000,
-            max_aliases: 1_000,
-            max_anchors: 1_000,
+            max_nodes: MOST_VALUES,
             max_documents: 2,
         },
     }
 }
+
+/// How the parser says that it gave up.
+const LIMITS: [&str; 3] = ["budget breached", "limit exceeded", "depth exceeded"];
+
+/// What the parser says about the commonest slips, and what they usually are.
+const SYNTAX_HELP: [(&str, &str); 5] = [
+    ("did not find expected key", "keys of one section begin in the same column"),
+    ("mapping values are not allowed", "a value with ': ' in it needs quotes"),
+    ("unclosed", "close it before the next key begins"),
+    ("illegal placement of ':'", "a list or section in brackets is not closed above"),
+    ("tab", "use spaces: YAML does not take tabs for indentation"),
+];
 
 fn syntax_problem(mut problems: Problems, error: &Error) -> Problems {
     let position = error.location().map(|place| Position { line: place.line(), column: place.column() });
@@ -85,10 +99,14 @@ fn syntax_problem(mut problems: Problems, error: &Error) -> Problems {
         }
         Error::MultipleDocuments { .. } => Fault::new("a second document begins here")
             .help("one file describes one thing: remove '---' and what follows"),
-        Error::Budget { .. } => {
-            Fault::new(format!("too large or too deeply nested to be read safely ({text})"))
+        _ if LIMITS.iter().any(|limit| text.contains(limit)) => {
+            Fault::new("the file is nested too deeply or has too many values")
+                .help(format!("it may have {MOST_VALUES} values, counting those that aliases repeat"))
         }
-        _ => Fault::new(text.to_owned()),
+        _ => match SYNTAX_HELP.iter().find(|(part, _)| text.contains(part)) {
+            Some((_, help)) => Fault::new(text.to_owned()).help(*help),
+            None => Fault::new(text.to_owned()),
+        },
     };
     problems.add(position, fault);
     problems

@@ -41,7 +41,7 @@ pub(super) fn parse_worker_type(
 
 pub(super) fn build_etcd(etcd: &EtcdFile, problems: &mut Problems) -> Option<Etcd> {
     let instance_type = parse_control_plane_type(&etcd.instance_type, "an etcd member", problems);
-    if etcd.count.value % 2 == 0 {
+    if etcd.count.value.is_multiple_of(2) {
         let fault =
             Fault::new(format!("etcd has {} members, but their number must be odd", etcd.count.value))
                 .help("an even number survives no more losses than the odd one below it: use 1, 3 or 5");

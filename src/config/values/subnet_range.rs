@@ -11,7 +11,8 @@ pub fn parse_ipv4_range(text: &str) -> Result<Ipv4Net, Fault> {
         return Err(refused().help("IPv6 is not supported"));
     }
     if let Ok(address) = text.parse::<std::net::Ipv4Addr>() {
-        return Err(refused().help(format!("for this one address write {address}/32")));
+        return Err(refused()
+            .help(format!("it lacks its prefix, as in 10.0.0.0/16; one address alone is {address}/32")));
     }
     let range: Ipv4Net = text.parse().map_err(|_| refused().help("it looks like 10.0.0.0/16"))?;
     if range.trunc() != range {

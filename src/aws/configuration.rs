@@ -1,0 +1,55 @@
+//! The one place that configures the SDK: profile, region, endpoint, retries, time limits.
+
+use std::time::Duration;
+
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, ConfigLoader, Region, SdkConfig};
+
+/// CloudFormation throttles readers early; three attempts, the SDK's default, are too few to watch a stack for an hour.
+const ATTEMPTS: u32 = 8;
+/// The SDK sets no limit of its own, and a connection that hangs would hang the whole run.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// How AWS is reached. What is not given comes from the environment and the shared configuration files, as for every AWS tool.
+#[derive(Clone, Debug, Default)]
+pub struct Connection {
+    /// A profile of the shared configuration files.
+    pub profile: Option<String>,
+    /// The region.
+    pub region: Option<String>,
+    /// Where every service is reached instead of AWS.
+    pub endpoint_url: Option<String>,
+}
+
+impl Connection {
+    /// Looks the configuration up. Credentials are resolved with the first call, not here.
+    pub(super) async fn load(&self) -> SdkConfig {
+        self.apply(aws_config::defaults(behavior())).load().await
+    }
+
+    /// Puts our settings on top of a loader.
+    pub(super) fn apply(&self, loader: ConfigLoader) -> ConfigLoader {
+        let timeouts =
+            TimeoutConfig::builder().read_timeout(READ_TIMEOUT).operation_attempt_timeout(ATTEMPT_TIMEOUT);
+        let mut loader = loader
+            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
+            .timeout_config(timeouts.build());
+        if let Some(profile) = &self.profile {
+            loader = loader.profile_name(profile);
+        }
+        if let Some(region) = &self.region {
+            loader = loader.region(Region::new(region.clone()));
+        }
+        if let Some(endpoint_url) = &self.endpoint_url {
+            loader = loader.endpoint_url(endpoint_url);
+        }
+        loader
+    }
+}
+
+/// Pinned, so that a new version of the SDK does not change retries and time limits behind our back.
+pub(super) fn behavior() -> BehaviorVersion {
+    BehaviorVersion::v2026_01_12()
+}

@@ -1,0 +1,95 @@
+//! What AWS refused, in one shape for every service.
+
+use std::fmt;
+
+use aws_sdk_sts::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_sts::operation::RequestId;
+
+/// What kind of failure it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Credentials are missing, expired or not accepted.
+    Credentials,
+    /// No answer came.
+    Unreachable,
+    /// AWS answered with a refusal.
+    Refused,
+}
+
+/// A call that failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub struct AwsError {
+    /// The operation, as IAM names it.
+    pub operation: &'static str,
+    /// What kind of failure it was.
+    pub cause: Cause,
+    /// AWS's code for it, if it answered.
+    pub code: Option<String>,
+    /// What AWS or the connection said.
+    pub message: String,
+    /// AWS's name for the call, for its support.
+    pub request_id: Option<String>,
+}
+
+impl AwsError {
+    /// Turns the SDK's error of one operation into ours.
+    pub(super) fn of<E, R>(operation: &'static str) -> impl FnOnce(SdkError<E, R>) -> Self
+    where
+        E: ProvideErrorMetadata + std::error::Error + 'static,
+        R: fmt::Debug + 'static,
+        SdkError<E, R>: RequestId,
+    {
+        move |error| {
+            let request_id = error.request_id().map(str::to_owned);
+            let code = error.as_service_error().and_then(ProvideErrorMetadata::code).map(str::to_owned);
+            let message = error.as_service_error().and_then(ProvideErrorMetadata::message).map(str::to_owned);
+            let chain = innermost(&error);
+            let cause = match (&error, code.as_deref()) {
+                (_, Some(code)) if CREDENTIAL_CODES.contains(&code) => Cause::Credentials,
+                (SdkError::DispatchFailure(_), _)
+                    if chain.contains("credential") || chain.contains("token") =>
+                {
+                    Cause::Credentials
+                }
+                (SdkError::ServiceError(_), _) => Cause::Refused,
+                _ => Cause::Unreachable,
+            };
+            Self { operation, cause, code, message: message.unwrap_or(chain), request_id }
+        }
+    }
+}
+
+/// Codes with which services say that they do not know who is calling.
+const CREDENTIAL_CODES: [&str; 8] = [
+    "AuthFailure",
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "RequestExpired",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+];
+
+impl fmt::Display for AwsError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: ", self.operation)?;
+        if let Some(code) = &self.code {
+            write!(formatter, "{code}: ")?;
+        }
+        formatter.write_str(&self.message)?;
+        match &self.request_id {
+            Some(id) => write!(formatter, " (request {id})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The last cause of an error: the SDK's own text says only that something failed.
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut current = error;
+    while let Some(next) = current.source() {
+        current = next;
+    }
+    current.to_string()
+}

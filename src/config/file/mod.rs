@@ -1,0 +1,206 @@
+//! The format of cluster.yaml, exactly as written: texts and numbers with their places, nothing judged yet.
+//!
+//! The documentation of each field is what `infra schema` shows to editors.
+
+mod network;
+mod pool;
+mod storage;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use network::{ExistingNetworkFile, Nat, NetworkFile, Topology};
+pub use pool::{PoolFile, Rollout, TaintEffect, TaintFile};
+pub use storage::{EfsDriver, EfsFile, Lifecycle, StorageFile, ThroughputMode};
+
+use crate::document::At;
+
+/// Free `key: value` lines, each with its place.
+pub type Entries = BTreeMap<At<String>, At<String>>;
+
+/// A GPU Kubernetes cluster on AWS, described in one file.
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(extend("x-formerly" = super::kube_aws::renamed_keys()))]
+pub struct ClusterFile {
+    /// The cluster's name: the first part of every stack, tag and inside DNS name.
+    #[schemars(regex(pattern = r"^[a-z]([a-z0-9-]{0,29}[a-z0-9])?$"))]
+    pub cluster_name: At<String>,
+    /// The API server's name in certificates, kubeconfig and DNS.
+    #[serde(rename = "externalDNSName")]
+    pub external_dns_name: At<String>,
+    /// The AWS region.
+    pub region: At<String>,
+    /// The zones that machines are spread over; etcd members take them in turn.
+    #[schemars(length(min = 1))]
+    pub availability_zones: At<Vec<At<String>>>,
+    /// The EC2 key pair for SSH; SSM Session Manager works without one.
+    #[serde(default)]
+    pub key_name: Option<At<String>>,
+    /// The KMS key that protects uploaded objects and the file system; a key of the same region, by its own ARN.
+    pub kms_key_arn: At<String>,
+    /// Whether machines' disks use the KMS key too, instead of the account's default EBS key.
+    #[serde(default)]
+    pub encrypt_disks_with_kms_key: bool,
+    /// Where assets are uploaded; `--s3-uri` wins over it.
+    #[serde(default, rename = "s3URI")]
+    pub s3_uri: Option<At<String>>,
+    /// Kubernetes itself.
+    #[serde(default)]
+    pub kubernetes: KubernetesFile,
+    /// The operating system of every machine.
+    #[serde(default)]
+    pub os: OsFile,
+    /// The network, made or adopted.
+    #[serde(default)]
+    pub network: NetworkFile,
+    /// Who may reach the API server, and under which names.
+    #[serde(default)]
+    pub api: ApiFile,
+    /// Ranges that may reach machines by SSH; none by default.
+    #[serde(default, rename = "sshAllowedCIDRs")]
+    pub ssh_allowed_cidrs: At<Vec<At<String>>>,
+    /// The public DNS record of the API server.
+    #[serde(default)]
+    pub dns: DnsFile,
+    /// The etcd members.
+    #[serde(default)]
+    pub etcd: EtcdFile,
+    /// The machines that run the control plane.
+    #[serde(default)]
+    pub controllers: ControllersFile,
+    /// Pools of worker machines.
+    #[serde(default)]
+    pub pools: Vec<At<PoolFile>>,
+    /// Shared storage; without this section there is none.
+    #[serde(default)]
+    pub storage: Option<StorageFile>,
+    /// Parts of the cluster that can be left out.
+    #[serde(default)]
+    pub addons: AddonsFile,
+    /// For closed networks: a host that nodes download from, and the URL of its copy.
+    #[serde(default)]
+    pub mirrors: Entries,
+    /// Tags for everything that is made in AWS.
+    #[serde(default)]
+    pub tags: Entries,
+}
+
+/// Kubernetes itself.
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct KubernetesFile {
+    /// The version of every component.
+    pub version: At<String>,
+    /// The range that pods get their addresses from, a /24 a node.
+    #[serde(rename = "podCIDR")]
+    pub pod_cidr: At<String>,
+    /// The range that Services get their addresses from.
+    #[serde(rename = "serviceCIDR")]
+    pub service_cidr: At<String>,
+    /// The kind of key that signs service-account tokens.
+    pub service_account_key: ServiceAccountKey,
+}
+
+/// The kind of key that signs service-account tokens.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServiceAccountKey {
+    /// Small and fast.
+    Ecdsa,
+    /// For pods that assume IAM roles through OIDC, which AWS is known to verify.
+    Rsa,
+}
+
+/// The operating system of every machine.
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct OsFile {
+    /// The distribution.
+    pub distribution: At<Distribution>,
+    /// The release channel that images are taken from.
+    pub channel: Channel,
+}
+
+/// A distribution of the CoreOS family.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Distribution {
+    /// Flatcar Container Linux.
+    Flatcar,
+    /// Fedora CoreOS; known, and refused with the reason.
+    FedoraCoreos,
+}
+
+/// A release channel of Flatcar.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Channel {
+    /// For production.
+    Stable,
+    /// What becomes stable.
+    Beta,
+    /// What developers try.
+    Alpha,
+}
+
+/// Who may reach the API server, and under which names.
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct ApiFile {
+    /// Whether there is a load balancer on the internet, besides the one inside the VPC.
+    pub public: bool,
+    /// Ranges that may reach the API server from outside.
+    #[serde(rename = "allowedCIDRs")]
+    pub allowed_cidrs: At<Vec<At<String>>>,
+    /// More names and addresses for the API server's certificate.
+    pub additional_names: Vec<At<String>>,
+}
+
+/// The public DNS record of the API server.
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct DnsFile {
+    /// Whether `up` writes the record and `destroy` removes it.
+    pub manage: bool,
+    /// The Route 53 zone; without it, the public zone with the longest matching name.
+    pub hosted_zone_id: Option<At<String>>,
+}
+
+/// The etcd members.
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct EtcdFile {
+    /// How many members: an odd number.
+    #[schemars(range(min = 1, max = 7))]
+    pub count: At<u32>,
+    /// Their machine.
+    pub instance_type: At<String>,
+    /// The size of each member's own disk.
+    #[serde(rename = "volumeGiB")]
+    #[schemars(range(min = 8, max = 1024))]
+    pub volume_gib: At<u32>,
+}
+
+/// The machines that run the control plane.
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct ControllersFile {
+    /// How many.
+    #[schemars(range(min = 1, max = 9))]
+    pub count: At<u32>,
+    /// Their machine.
+    pub instance_type: At<String>,
+}
+
+/// Parts of the cluster that can be left out.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct AddonsFile {
+    /// Grows and shrinks pools between `minCount` and `maxCount`.
+    pub cluster_autoscaler: bool,
+    /// Answers `kubectl top` and horizontal autoscalers.
+    pub metrics_server: bool,
+}

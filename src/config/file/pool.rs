@@ -1,0 +1,99 @@
+//! The pools section of cluster.yaml.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Entries;
+use crate::document::At;
+
+/// A pool of worker machines.
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PoolFile {
+    /// The pool's name: its stack's, and the value of its nodes' label `infra.internal/pool`.
+    #[schemars(regex(pattern = r"^[a-z]([a-z0-9-]{0,29}[a-z0-9])?$"))]
+    pub name: At<String>,
+    /// Its machine.
+    pub instance_type: At<String>,
+    /// More types to choose from, of the same architecture and GPU.
+    #[serde(default)]
+    pub instance_types: Vec<At<String>>,
+    /// How many machines.
+    #[serde(default = "crate::config::defaults::pool_count")]
+    #[schemars(range(min = 0, max = 5000))]
+    pub count: At<u32>,
+    /// The fewest that the autoscaler may leave; `count` if not given.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 5000))]
+    pub min_count: Option<At<u32>>,
+    /// The most that the autoscaler may start; `count` if not given.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 5000))]
+    pub max_count: Option<At<u32>>,
+    /// Whether machines are spot machines: cheaper, and taken away at two minutes' notice.
+    #[serde(default)]
+    pub spot: At<bool>,
+    /// The zones of this pool; all of the cluster's if not given. Training wants one.
+    #[serde(default)]
+    pub availability_zones: Option<At<Vec<At<String>>>>,
+    /// How a changed pool gets new machines; `manual` for GPU pools and `rolling` for others if not given.
+    #[serde(default)]
+    pub rollout: Option<Rollout>,
+    /// The size of each machine's disk.
+    #[serde(default = "crate::config::defaults::root_volume_gib", rename = "rootVolumeGiB")]
+    #[schemars(range(min = 20, max = 16384))]
+    pub root_volume_gib: At<u32>,
+    /// Whether machines stand close together for fast traffic among them; needs one zone.
+    #[serde(default)]
+    pub placement_group: At<bool>,
+    /// A capacity reservation to start machines in; excludes spot.
+    #[serde(default)]
+    pub capacity_reservation_id: Option<At<String>>,
+    /// Managed IAM policies for the machines' role.
+    #[serde(default)]
+    pub managed_policy_arns: At<Vec<At<String>>>,
+    /// How many network hops instance metadata travels; 2 lets pods use the machine's role.
+    #[serde(default = "crate::config::defaults::metadata_hop_limit")]
+    #[schemars(range(min = 1, max = 64))]
+    pub metadata_hop_limit: At<u32>,
+    /// Labels of the pool's nodes.
+    #[serde(default)]
+    pub labels: Entries,
+    /// Taints of the pool's nodes.
+    #[serde(default)]
+    pub taints: Vec<At<TaintFile>>,
+}
+
+/// How a changed pool gets new machines.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rollout {
+    /// One after the other, by `up`.
+    Rolling,
+    /// When you say so: `up --pool NAME --replace-nodes`.
+    Manual,
+}
+
+/// A taint of a pool's nodes.
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TaintFile {
+    /// The taint's key.
+    pub key: At<String>,
+    /// The taint's value.
+    #[serde(default)]
+    pub value: Option<At<String>>,
+    /// What it does to pods that do not tolerate it.
+    pub effect: TaintEffect,
+}
+
+/// What a taint does to pods that do not tolerate it.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+pub enum TaintEffect {
+    /// They are not started here.
+    NoSchedule,
+    /// They are started here only if there is no other place.
+    PreferNoSchedule,
+    /// They are not started here, and running ones are evicted.
+    NoExecute,
+}

@@ -1,0 +1,77 @@
+//! The storage section of cluster.yaml.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::document::At;
+
+/// Shared storage.
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StorageFile {
+    /// An EFS file system that every node mounts.
+    pub efs: At<EfsFile>,
+}
+
+/// An EFS file system, made or adopted.
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct EfsFile {
+    /// How nodes reach it.
+    pub driver: At<EfsDriver>,
+    /// How its throughput is paid for.
+    pub throughput_mode: At<ThroughputMode>,
+    /// Where nodes mount it.
+    pub mount_path: At<String>,
+    /// After how many days without access a file moves to cheaper storage.
+    pub lifecycle: At<Lifecycle>,
+    /// Whether AWS Backup copies it every day.
+    pub backup: At<bool>,
+    /// A file system that exists already and is used as it is.
+    pub file_system_id: Option<At<String>>,
+    /// Whether the adopted file system gets mount targets where it has none.
+    pub create_mount_targets: At<bool>,
+}
+
+/// How nodes reach the file system.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EfsDriver {
+    /// Plain NFS 4.1.
+    Nfs,
+    /// AWS's CSI driver; known, and refused with the reason.
+    Csi,
+}
+
+/// How throughput is paid for.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThroughputMode {
+    /// By what is read and written.
+    Elastic,
+    /// By the size of what is stored.
+    Bursting,
+}
+
+/// After how many days without access a file moves to cheaper storage.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+pub enum Lifecycle {
+    /// Never.
+    #[serde(rename = "never")]
+    Never,
+    /// A week.
+    #[serde(rename = "7d")]
+    Days7,
+    /// Two weeks.
+    #[serde(rename = "14d")]
+    Days14,
+    /// About a month.
+    #[serde(rename = "30d")]
+    Days30,
+    /// About two months.
+    #[serde(rename = "60d")]
+    Days60,
+    /// About three months.
+    #[serde(rename = "90d")]
+    Days90,
+}

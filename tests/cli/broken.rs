@@ -1,0 +1,109 @@
+//! `tests/broken/*.yaml`: one mistake each, with the exact message and help in the first two lines.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::Workspace;
+
+/// A cluster.yaml with one mistake.
+struct Case {
+    name: String,
+    text: String,
+    message: String,
+    help: Option<String>,
+}
+
+fn cases() -> Vec<Case> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/broken");
+    let mut cases: Vec<Case> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let text = fs::read_to_string(&path).unwrap();
+            let line = |prefix: &str| {
+                let mut lines = text.lines().take(2);
+                lines.find_map(|line| line.strip_prefix(prefix)).map(|rest| rest.trim().to_owned())
+            };
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let message = line("# expect:").unwrap_or_else(|| panic!("{name} expects nothing"));
+            let help = line("# help:").filter(|help| help != "-");
+            Case { name, message, help, text }
+        })
+        .collect();
+    cases.sort_by(|one, other| one.name.cmp(&other.name));
+    cases
+}
+
+#[test]
+fn each_mistake_is_found_where_it_is_and_nothing_else() {
+    let cases = cases();
+    assert!(cases.len() >= 60, "there are only {} broken files", cases.len());
+    let mut wrong = Vec::new();
+    for case in cases {
+        let workspace = Workspace::new();
+        workspace.write("cluster.yaml", &case.text);
+        let run = workspace.infra(["validate"]);
+        let help = case.help.map(|help| format!("\n  help: {help}")).unwrap_or_default();
+        let expected = format!("{}{help}\n", case.message);
+        if run.code != Some(2) || run.stdout != expected {
+            wrong.push(format!("{}: exit {:?}\n{}{}", case.name, run.code, run.stdout, run.stderr));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn all_problems_of_meaning_are_shown_in_one_run() {
+    let workspace = Workspace::new();
+    workspace.write(
+        "cluster.yaml",
+        "clusterName: Paddle\nexternalDNSName: kubernetes\nregion: us-west-2\navailabilityZones: [us-east-1a]\n\
+         kmsKeyArn: key\netcd: {count: 4}\npools:\n- {name: gpu, instanceType: p3.2xlarge, count: 2, maxCount: 1}\n",
+    );
+    let run = workspace.infra(["validate"]).expect_code(2);
+    let places: Vec<&str> = run
+        .stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("cluster.yaml:")?.split(": ").next())
+        .collect();
+    assert_eq!(places, ["1:14", "2:18", "4:21", "5:12", "6:15", "8:29", "8:61"], "{}", run.stdout);
+    assert!(run.stderr.contains("cluster.yaml has 7 problems"), "{}", run.stderr);
+}
+
+#[test]
+fn all_problems_of_structure_are_shown_in_one_run() {
+    let workspace = Workspace::new();
+    workspace
+        .write("cluster.yaml", "clusterNme: paddle\netcd: {count: many, size: 3}\nos: {channel: stabel}\n");
+    let run = workspace.infra(["validate"]).expect_code(2);
+    for part in
+        ["unknown key 'clusterNme'", "count must be", "unknown key 'size'", "'stabel'", "'region' is missing"]
+    {
+        assert!(run.stdout.contains(part), "{part} is not in {}", run.stdout);
+    }
+}
+
+#[test]
+fn json_has_the_same_findings() {
+    let workspace = Workspace::new();
+    workspace.write("cluster.yaml", crate::support::MINIMAL.replace("paddle", "Paddle"));
+    let run = workspace.infra(["validate", "--output", "json"]).expect_code(2);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(report["valid"], false);
+    assert_eq!(report["findings"][0]["line"], 1);
+    assert_eq!(report["findings"][0]["column"], 14);
+    assert_eq!(report["findings"][0]["severity"], "error");
+    assert_eq!(report["findings"][0]["message"], "the cluster name 'Paddle' has a 'P' in it");
+}
+
+#[test]
+fn warnings_are_shown_and_do_not_fail() {
+    let workspace = Workspace::new();
+    let more =
+        "sshAllowedCIDRs: [0.0.0.0/0]\npools: [{name: cpu, instanceType: m5.large, metadataHopLimit: 2}]\n";
+    workspace.write("cluster.yaml", format!("{}{more}", crate::support::MINIMAL));
+    let run = workspace.infra(["validate"]).expect_code(0);
+    for part in ["nobody can log in", "open to the whole internet", "can act with its machine's IAM role"] {
+        assert!(run.stdout.contains(part), "{}", run.stdout);
+    }
+}

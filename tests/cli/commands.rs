@@ -1,0 +1,59 @@
+//! Transcripts: what each command prints, word for word.
+
+use std::process::Command;
+
+use crate::support::{Run, Workspace, files_in};
+
+#[test]
+fn transcripts() {
+    trycmd::TestCases::new().case("tests/commands/*.trycmd");
+}
+
+#[test]
+fn completions_are_good_scripts() {
+    let workspace = Workspace::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let run = workspace.infra(["completions", shell]).expect_code(0);
+        assert!(run.stdout.contains("certificates") && run.stdout.contains("generate-ca"), "{shell}");
+        workspace.write(shell, run.stdout);
+    }
+    Run::of(Command::new("bash").arg("-n").arg(workspace.path("bash"))).expect_code(0);
+}
+
+#[test]
+fn there_is_a_manual_page_for_every_command() {
+    let workspace = Workspace::new();
+    workspace.infra(["man", "--write-to", "pages"]).expect_code(0);
+    let pages: Vec<String> = files_in(&workspace.path("pages")).into_iter().map(|(name, _)| name).collect();
+    for page in ["infra.1", "infra-init.1", "infra-render.1", "infra-render-credentials.1", "infra-man.1"] {
+        assert!(pages.iter().any(|name| name == page), "{pages:?}");
+    }
+    let run = workspace.infra(["man", "render", "credentials"]).expect_code(0);
+    assert!(run.stdout.contains(".TH infra-render-credentials 1"), "{}", run.stdout);
+    assert!(run.stdout.contains("generate\\-ca"), "{}", run.stdout);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let workspace = Workspace::new();
+    let infra = env!("CARGO_BIN_EXE_infra");
+    let script = format!("{infra} schema | head -n 1; exit ${{PIPESTATUS[0]}}");
+    Run::of(Command::new("bash").args(["-c", &script]).current_dir(workspace.path(""))).expect_code(0);
+}
+
+#[test]
+fn colour_is_for_terminals_only_and_can_be_switched_off() {
+    let workspace = Workspace::new();
+    let at_terminal = |environment: &str| {
+        let command = format!("{environment} {} validate", env!("CARGO_BIN_EXE_infra"));
+        let mut script = Command::new("script");
+        script
+            .args(["-qefc", &command, "/dev/null"])
+            .current_dir(workspace.path(""))
+            .env("TERM", "xterm-256color");
+        Run::of(script.env_remove("NO_COLOR").env_remove("CI").stdin(std::process::Stdio::null())).stdout
+    };
+    assert!(at_terminal("").contains("\u{1b}[1m"), "{:?}", at_terminal(""));
+    assert!(!at_terminal("NO_COLOR=1").contains('\u{1b}'));
+    assert!(!workspace.infra(["validate"]).stderr.contains('\u{1b}'));
+}

@@ -1,0 +1,23 @@
+//! Tests through the real binary, judged where possible by programs that we did not write.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::pedantic,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed, and says so"
+)]
+
+mod broken;
+mod chains;
+mod commands;
+mod credentials;
+mod etcd;
+mod hostile;
+mod init;
+mod kill;
+mod kubeconfig;
+mod schema;
+mod secrecy;
+mod support;
