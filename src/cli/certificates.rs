@@ -6,7 +6,6 @@ use time::OffsetDateTime;
 
 use super::Session;
 use super::exit::Exit;
-use super::failure::Refusal;
 use super::printer::{Output, columns};
 use crate::blueprint::Blueprint;
 use crate::credentials::{InventoryEntry, list_certificates};
@@ -20,7 +19,7 @@ const FEWEST_DAYS: i64 = 30;
 #[derive(Args, Debug)]
 pub(super) struct CertificatesArguments {}
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     file: String,
@@ -48,20 +47,13 @@ pub(super) fn run(_: &CertificatesArguments, session: &Session) -> anyhow::Resul
     let now = OffsetDateTime::now_utc();
     let listed = list_certificates(&directory, now)?.filter(|list| !list.is_empty());
     let Some(listed) = listed else {
-        session.printer.error(Refusal::new(format!("there are no certificates in {}", directory.display())));
+        session.printer.error(format_args!("there are no certificates in {}", directory.display()));
         session.printer.help("`infra render credentials --generate-ca` makes them");
         return Ok(Exit::Unhealthy);
     };
     let mut rows: Vec<Row> = listed.into_iter().map(row).collect();
-    rows.extend(missing_files(session, &rows).into_iter().map(|file| Row {
-        file,
-        subject: None,
-        issuer: None,
-        names: Vec::new(),
-        not_after: None,
-        days_left: None,
-        problem: Some("missing".to_owned()),
-    }));
+    let missing = missing_files(session, &rows).into_iter();
+    rows.extend(missing.map(|file| Row { file, problem: Some("missing".to_owned()), ..Row::default() }));
     let healthy = rows.iter().all(|row| row.problem.is_none());
     match session.output {
         Output::Json => session.printer.json(&Report { healthy, certificates: rows })?,
@@ -81,15 +73,7 @@ pub(super) fn run(_: &CertificatesArguments, session: &Session) -> anyhow::Resul
 fn row(entry: InventoryEntry) -> Row {
     let file = entry.file;
     match entry.certificate {
-        Err(reason) => Row {
-            file,
-            subject: None,
-            issuer: None,
-            names: Vec::new(),
-            not_after: None,
-            days_left: None,
-            problem: Some(reason),
-        },
+        Err(reason) => Row { file, problem: Some(reason), ..Row::default() },
         Ok(facts) => {
             let problem = match facts.days_left {
                 _ if facts.not_after <= OffsetDateTime::now_utc() => Some("expired".to_owned()),

@@ -1,6 +1,7 @@
 //! `infra init`: writes a cluster.yaml that explains itself.
 
 use std::path::Path;
+use std::str::FromStr;
 
 use clap::Args;
 
@@ -13,6 +14,7 @@ use crate::config::values::{
     AvailabilityZone, ClusterName, DnsName, InstanceType, KeyName, KmsKeyArn, Region, S3Uri,
 };
 use crate::config::{self, Cluster};
+use crate::document::{Fault, Problems};
 use crate::durable_file::{self, Access, WriteError};
 use crate::render::{ClusterAnswers, GpuPool, render_cluster_file, render_gitignore};
 
@@ -76,9 +78,7 @@ pub(super) fn run(arguments: &InitArguments, session: &Session) -> anyhow::Resul
     session.printer.note(format_args!("{}: written", path.display()));
     write_gitignore(session)?;
     if arguments.ha {
-        for line in zone_losses(&cluster) {
-            session.printer.note(line);
-        }
+        session.printer.note(zone_loss(&cluster));
     }
     let place = match session.assets.directory() {
         here if here == Path::new(".") => String::new(),
@@ -92,8 +92,7 @@ pub(super) fn run(arguments: &InitArguments, session: &Session) -> anyhow::Resul
 
 /// The flags, completed by questions where somebody can answer them.
 fn gather(arguments: &InitArguments, printer: &Printer) -> anyhow::Result<ClusterAnswers> {
-    let given = arguments.clone_required();
-    let missing = given.missing();
+    let missing = arguments.missing_flags();
     let asking = !missing.is_empty() && can_ask();
     if !missing.is_empty() && !asking {
         let noun = if missing.len() == 1 { "flag is" } else { "flags are" };
@@ -101,120 +100,75 @@ fn gather(arguments: &InitArguments, printer: &Printer) -> anyhow::Result<Cluste
             .help("there is no terminal to ask at; `infra init --help` shows an example")
             .into());
     }
-    let cluster_name = match given.cluster_name {
-        Some(name) => name,
-        None => ask(
-            "Cluster name",
-            "Every stack, tag and inside DNS name begins with the cluster's name.",
-            printer,
-        )?,
-    };
-    let external_dns_name = match given.external_dns_name {
-        Some(name) => name,
-        None => ask(
-            "DNS name of the API server",
-            "kubectl and certificates use this name, as k8s.example.com; its domain should be a Route 53 zone of yours.",
-            printer,
-        )?,
-    };
-    let region = match given.region {
-        Some(region) => region,
-        None => ask(
-            "Region",
-            "Machines, keys and the file system live in one AWS region, as us-west-2.",
-            printer,
-        )?,
-    };
-    let zones = if given.zones.is_empty() {
-        let why = "Machines are spread over these zones; three let etcd survive the loss of one. They cannot be changed later.";
-        ask_list("Availability zones", why, printer)?
-    } else {
-        given.zones
-    };
-    let kms_key = match given.kms_key {
-        Some(key) => key,
-        None => ask(
-            "ARN of the KMS key",
-            "Keys and certificates on their way to the machines, and the file system, are encrypted with it.",
-            printer,
-        )?,
-    };
-    let key_name = match &arguments.key_name {
-        None if asking => {
-            ask_optional("EC2 key pair", "Only for SSH; Session Manager works without one.", printer)?
-        }
-        other => other.clone(),
-    };
-    let s3_uri = match &arguments.s3_uri {
-        None if asking => ask_optional(
-            "S3 place for assets",
-            "Machines read their configuration from there, as s3://bucket/prefix.",
-            printer,
-        )?,
-        other => other.clone(),
-    };
     Ok(ClusterAnswers {
-        cluster_name,
-        external_dns_name,
-        region,
-        zones,
-        kms_key,
-        key_name,
-        s3_uri,
+        cluster_name: or_ask(arguments.cluster_name.as_ref(), "Cluster name", WHY_NAME, printer)?,
+        external_dns_name: or_ask(arguments.external_dns_name.as_ref(), "DNS name", WHY_DNS_NAME, printer)?,
+        region: or_ask(arguments.region.as_ref(), "Region", WHY_REGION, printer)?,
+        zones: match arguments.availability_zones.as_slice() {
+            [] => ask_list("Availability zones", WHY_ZONES, printer)?,
+            given => given.to_vec(),
+        },
+        kms_key: or_ask(arguments.kms_key_arn.as_ref(), "ARN of the KMS key", WHY_KMS_KEY, printer)?,
+        key_name: match &arguments.key_name {
+            None if asking => ask_optional("EC2 key pair", WHY_KEY_NAME, printer)?,
+            given => given.clone(),
+        },
+        s3_uri: match &arguments.s3_uri {
+            None if asking => ask_optional("Place in S3", WHY_S3_URI, printer)?,
+            given => given.clone(),
+        },
         etcd_count: if arguments.ha { 3 } else { 1 },
         controllers_count: if arguments.ha { 2 } else { 1 },
         gpu: arguments.gpu.clone().map(|instance_type| GpuPool { instance_type, count: arguments.gpu_count }),
     })
 }
 
-/// The flags that a cluster.yaml cannot do without.
-struct Required {
-    cluster_name: Option<ClusterName>,
-    external_dns_name: Option<DnsName>,
-    region: Option<Region>,
-    zones: Vec<AvailabilityZone>,
-    kms_key: Option<KmsKeyArn>,
+const WHY_NAME: &str = "Every stack, tag and inside DNS name begins with the cluster's name.";
+const WHY_DNS_NAME: &str = "kubectl and certificates call the API server by this name, as k8s.example.com. Its domain should be a \
+                            Route 53 zone of yours.";
+const WHY_REGION: &str = "Machines, keys and the file system live in one AWS region, as us-west-2.";
+const WHY_ZONES: &str = "Machines are spread over these zones; three let etcd survive the loss of one. They cannot be changed later.";
+const WHY_KMS_KEY: &str =
+    "Keys and certificates on their way to the machines, and the file system, are encrypted with it.";
+const WHY_KEY_NAME: &str = "Only for SSH; Session Manager works without one.";
+const WHY_S3_URI: &str = "Machines read their configuration from there, as s3://bucket/prefix.";
+
+fn or_ask<T: FromStr<Err = Fault> + Clone>(
+    given: Option<&T>,
+    question: &str,
+    why: &str,
+    printer: &Printer,
+) -> anyhow::Result<T> {
+    given.cloned().map_or_else(|| ask(question, why, printer), Ok)
 }
 
 impl InitArguments {
-    fn clone_required(&self) -> Required {
-        Required {
-            cluster_name: self.cluster_name.clone(),
-            external_dns_name: self.external_dns_name.clone(),
-            region: self.region.clone(),
-            zones: self.availability_zones.clone(),
-            kms_key: self.kms_key_arn.clone(),
-        }
-    }
-}
-
-impl Required {
-    fn missing(&self) -> Vec<&'static str> {
+    /// The flags that a cluster.yaml cannot do without and that were not given.
+    fn missing_flags(&self) -> Vec<&'static str> {
         let flags = [
             (self.cluster_name.is_none(), "--cluster-name"),
             (self.external_dns_name.is_none(), "--external-dns-name"),
             (self.region.is_none(), "--region"),
-            (self.zones.is_empty(), "--availability-zone"),
-            (self.kms_key.is_none(), "--kms-key-arn"),
+            (self.availability_zones.is_empty(), "--availability-zone"),
+            (self.kms_key_arn.is_none(), "--kms-key-arn"),
         ];
         flags.into_iter().filter(|(missing, _)| *missing).map(|(_, flag)| flag).collect()
     }
 }
 
-/// What losing each zone would cost.
-fn zone_losses(cluster: &Cluster) -> Vec<String> {
-    let fatal = cluster.zones_that_hold_a_quorum();
-    let name =
-        |zones: &[&AvailabilityZone]| zones.iter().map(|zone| zone.as_str()).collect::<Vec<_>>().join(", ");
+/// What losing a zone would cost.
+fn zone_loss(cluster: &Cluster) -> String {
+    let fatal: Vec<&str> =
+        cluster.zones_that_hold_a_quorum().into_iter().map(AvailabilityZone::as_str).collect();
     if fatal.is_empty() {
-        return vec!["any one zone can be lost: etcd keeps its majority".to_owned()];
+        return "any one zone can be lost: etcd keeps its majority".to_owned();
     }
-    let zones = cluster.zones.len();
-    vec![format!(
-        "with {zones} {}, losing {} stops the API: most etcd members are there; three zones survive the loss of any",
-        if zones == 1 { "zone" } else { "zones" },
-        name(&fatal)
-    )]
+    let zones =
+        if cluster.zones.len() == 1 { "1 zone".to_owned() } else { format!("{} zones", cluster.zones.len()) };
+    format!(
+        "with {zones}, losing {} stops the API: most etcd members are there; three zones survive the loss of any",
+        fatal.join(", ")
+    )
 }
 
 fn write_gitignore(session: &Session) -> anyhow::Result<()> {
@@ -239,7 +193,7 @@ fn write_gitignore(session: &Session) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn refuse(problems: &crate::document::Problems) -> anyhow::Error {
+fn refuse(problems: &Problems) -> anyhow::Error {
     let lines = problems.list().iter().map(|problem| match &problem.help {
         Some(help) => format!("{}\n  help: {help}", problem.message),
         None => problem.message.clone(),

@@ -9,10 +9,10 @@ use super::Session;
 use super::exit::Exit;
 use super::failure::Refusal;
 use crate::blueprint::Blueprint;
-use crate::credentials::Store;
+use crate::credentials::{SecretText, Store};
 use crate::document::{ReadError, parse_untyped, read_text, write_yaml};
 use crate::durable_file::{self, Access};
-use crate::render::{Kubeconfig, KubeconfigSource, merge_kubeconfig, render_kubeconfig};
+use crate::render::{KubeconfigSource, merge_kubeconfig, render_kubeconfig};
 
 /// Print the administrator's kubeconfig, or merge it into yours
 ///
@@ -58,8 +58,8 @@ pub(super) fn admin_kubeconfig(
     blueprint: &Blueprint,
     store: &Store,
     server: &str,
-) -> anyhow::Result<Kubeconfig> {
-    with_source(blueprint, store, server, |source| Ok(render_kubeconfig(source)?))
+) -> anyhow::Result<SecretText> {
+    with_source(blueprint, store, server, |source| Ok(render_kubeconfig(source)))
 }
 
 fn merge(
@@ -77,12 +77,12 @@ fn merge(
     let merged = with_source(blueprint, store, server, |source| {
         merge_kubeconfig(existing, source).with_context(|| format!("merging into {}", path.display()))
     })?;
-    let context = merged["current-context"].as_str().unwrap_or_default().to_owned();
-    let text = zeroize::Zeroizing::new(write_yaml(&merged)?);
+    let context = merged.current_context();
+    let text = SecretText::new(write_yaml(merged.content())?);
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent).with_context(|| format!("making {}", parent.display()))?;
     }
-    durable_file::replace(path, text.as_bytes(), Access::Private)?;
+    durable_file::replace(path, text.expose().as_bytes(), Access::Private)?;
     let name = &blueprint.cluster.name;
     session.printer.note(format_args!("{}: cluster, user and context '{name}' merged", path.display()));
     if context != name.as_str() {

@@ -6,10 +6,7 @@ use serde::Serialize;
 use tera::{Context, Kwargs, State, Tera};
 
 /// Every template, by the path it has in the repository.
-const TEMPLATES: [(&str, &str); 2] = [
-    ("cluster.yaml", include_str!("../../templates/cluster.yaml.tera")),
-    ("kubeconfig.yaml", include_str!("../../templates/kubeconfig.yaml.tera")),
-];
+const TEMPLATES: [(&str, &str); 1] = [("cluster.yaml", include_str!("../../templates/cluster.yaml.tera"))];
 
 static ENGINE: LazyLock<Result<Tera, String>> = LazyLock::new(load);
 

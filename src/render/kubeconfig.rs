@@ -1,12 +1,13 @@
 //! The administrator's kubeconfig, alone or merged into one that is there.
+//!
+//! It is put together here and not by the template engine, which would keep copies of the key that nobody wipes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Serialize;
 use serde_json::{Value, json};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
-use super::engine::{RenderError, render};
+use super::engine::RenderError;
 use crate::credentials::SecretText;
 
 /// What a kubeconfig is made from.
@@ -24,60 +25,101 @@ pub struct KubeconfigSource<'a> {
     pub client_key: &'a SecretText,
 }
 
-/// A kubeconfig's text; it holds a private key.
-pub type Kubeconfig = SecretText;
+impl KubeconfigSource<'_> {
+    fn user(&self) -> String {
+        format!("{}-admin", self.cluster)
+    }
 
-#[derive(Serialize)]
-struct Values<'a> {
-    cluster: &'a str,
-    user: String,
-    server: &'a str,
-    certificate_authority: String,
-    client_certificate: String,
-    client_key: &'a str,
+    fn encoded_key(&self) -> Zeroizing<String> {
+        Zeroizing::new(STANDARD.encode(self.client_key.expose()))
+    }
 }
 
 /// Renders a kubeconfig with everything embedded.
-pub fn render_kubeconfig(source: &KubeconfigSource<'_>) -> Result<Kubeconfig, RenderError> {
-    let key = encoded_key(source);
-    let text = render("kubeconfig.yaml", &values(source, &key))?;
-    Ok(SecretText::new(text))
+#[must_use]
+pub fn render_kubeconfig(source: &KubeconfigSource<'_>) -> SecretText {
+    let (cluster, server, user) = (source.cluster, source.server, source.user());
+    let authority = STANDARD.encode(source.certificate_authority);
+    let certificate = STANDARD.encode(source.client_certificate);
+    let key = source.encoded_key();
+    SecretText::new(format!(
+        "\
+apiVersion: v1
+kind: Config
+current-context: {cluster}
+clusters:
+- name: {cluster}
+  cluster:
+    server: {server}
+    certificate-authority-data: {authority}
+contexts:
+- name: {cluster}
+  context:
+    cluster: {cluster}
+    user: {user}
+users:
+- name: {user}
+  user:
+    client-certificate-data: {certificate}
+    client-key-data: {key}
+",
+        key = *key
+    ))
+}
+
+/// A kubeconfig's content; strings in it are wiped when it is dropped.
+#[derive(Debug)]
+pub struct MergedKubeconfig(Value);
+
+impl MergedKubeconfig {
+    /// The content, for writing it down.
+    #[must_use]
+    pub fn content(&self) -> &Value {
+        &self.0
+    }
+
+    /// The context that kubectl uses.
+    #[must_use]
+    pub fn current_context(&self) -> &str {
+        self.0["current-context"].as_str().unwrap_or_default()
+    }
+}
+
+impl Drop for MergedKubeconfig {
+    fn drop(&mut self) {
+        wipe(&mut self.0);
+    }
 }
 
 /// Adds the cluster, user and context to a kubeconfig, in place of older ones of the same name. The current context is set only
 /// if there is none.
-pub fn merge_kubeconfig(existing: Value, source: &KubeconfigSource<'_>) -> Result<Value, RenderError> {
+pub fn merge_kubeconfig(
+    existing: Value,
+    source: &KubeconfigSource<'_>,
+) -> Result<MergedKubeconfig, RenderError> {
     let shape = |reason: &str| RenderError::Shape {
         document: "the kubeconfig".to_owned(),
         reason: reason.to_owned(),
     };
-    let key = encoded_key(source);
-    let values = values(source, &key);
-    let mut merged = match existing {
+    let mut merged = MergedKubeconfig(match existing {
         Value::Null => json!({"apiVersion": "v1", "kind": "Config"}),
         other => other,
-    };
-    let top = merged.as_object_mut().ok_or_else(|| shape("it is not a mapping"))?;
+    });
+    let top = merged.0.as_object_mut().ok_or_else(|| shape("it is not a mapping"))?;
+    let user = source.user();
+    let cluster = json!({
+        "server": source.server,
+        "certificate-authority-data": STANDARD.encode(source.certificate_authority),
+    });
+    let credentials = json!({
+        "client-certificate-data": STANDARD.encode(source.client_certificate),
+        "client-key-data": source.encoded_key().as_str(),
+    });
+    let context = json!({"cluster": source.cluster, "user": user});
     let entries = [
-        (
-            "clusters",
-            source.cluster,
-            "cluster",
-            json!({
-                "server": source.server,
-                "certificate-authority-data": values.certificate_authority,
-            }),
-        ),
-        (
-            "users",
-            &values.user,
-            "user",
-            json!({
-                "client-certificate-data": values.client_certificate,
-                "client-key-data": values.client_key,
-            }),
-        ),
-        ("contexts", source.cluster, "context", json!({"cluster": source.cluster, "user": values.user})),
+        ("clusters", source.cluster, "cluster", cluster),
+        ("users", user.as_str(), "user", credentials),
+        ("contexts", source.cluster, "context", context),
     ];
     for (list, name, kind, content) in entries {
         let slot = top.entry(list).or_insert_with(|| json!([]));
@@ -86,7 +128,7 @@ pub fn merge_kubeconfig(existing: Value, source: &KubeconfigSource<'_>) -> Resul
         }
         let list = slot.as_array_mut().ok_or_else(|| shape(&format!("'{list}' is not a list")))?;
         list.retain(|entry| entry["name"] != name);
-        list.push(json!({"name": name, kind: content}));
+        list.push(Value::from_iter([("name", Value::from(name)), (kind, content)]));
     }
     let current = top.entry("current-context").or_insert(Value::Null);
     if current.as_str().is_none_or(str::is_empty) {
@@ -95,17 +137,11 @@ pub fn merge_kubeconfig(existing: Value, source: &KubeconfigSource<'_>) -> Resul
     Ok(merged)
 }
 
-fn encoded_key(source: &KubeconfigSource<'_>) -> Zeroizing<String> {
-    Zeroizing::new(STANDARD.encode(source.client_key.expose()))
-}
-
-fn values<'a>(source: &KubeconfigSource<'a>, client_key: &'a str) -> Values<'a> {
-    Values {
-        cluster: source.cluster,
-        user: format!("{}-admin", source.cluster),
-        server: source.server,
-        certificate_authority: STANDARD.encode(source.certificate_authority),
-        client_certificate: STANDARD.encode(source.client_certificate),
-        client_key,
+fn wipe(value: &mut Value) {
+    match value {
+        Value::String(text) => text.zeroize(),
+        Value::Array(items) => items.iter_mut().for_each(wipe),
+        Value::Object(entries) => entries.values_mut().for_each(wipe),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

@@ -9,4 +9,4 @@ mod kubeconfig;
 
 pub use cluster_file::{ClusterAnswers, GpuPool, render_cluster_file, render_gitignore};
 pub use engine::RenderError;
-pub use kubeconfig::{Kubeconfig, KubeconfigSource, merge_kubeconfig, render_kubeconfig};
+pub use kubeconfig::{KubeconfigSource, MergedKubeconfig, merge_kubeconfig, render_kubeconfig};
