@@ -1,11 +1,20 @@
-//! Puts the commit into `infra --version`.
+//! Puts the commit into `infra --version`, and every file of templates/ into the binary.
 
+#![allow(
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::format_collect,
+    reason = "a build script talks to cargo and stops when it cannot go on"
+)]
+
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     for path in [".git/HEAD", ".git/refs/heads", ".git/packed-refs"] {
-        if std::path::Path::new(path).exists() {
+        if Path::new(path).exists() {
             println!("cargo::rerun-if-changed={path}");
         }
     }
@@ -13,10 +22,48 @@ fn main() {
     let commit = git(&["rev-parse", "--short=10", "HEAD"]);
     let suffix = commit.map(|commit| format!(" ({commit})")).unwrap_or_default();
     println!("cargo::rustc-env=INFRA_VERSION={}{suffix}", env!("CARGO_PKG_VERSION"));
+    embed_templates();
 }
 
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
+}
+
+/// Writes `templates.rs`: the path of every template below templates/, with its text.
+fn embed_templates() {
+    println!("cargo::rerun-if-changed=templates");
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("templates");
+    let mut files = Vec::new();
+    find_files(&root, &mut files);
+    files.sort();
+    let entries: String = files
+        .iter()
+        .map(|file| {
+            let name = file
+                .strip_prefix(&root)
+                .expect("it was found below")
+                .to_str()
+                .expect("template names are ASCII");
+            format!(
+                "    ({name:?}, include_str!({:?})),\n",
+                file.to_str().expect("a path that rustc can read")
+            )
+        })
+        .collect();
+    let target = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("templates.rs");
+    fs::write(target, format!("&[\n{entries}]\n")).expect("the build directory can be written to");
+}
+
+fn find_files(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).expect("templates/ can be read") {
+        let path = entry.expect("templates/ can be read").path();
+        if path.is_dir() {
+            println!("cargo::rerun-if-changed={}", path.display());
+            find_files(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 pub mod aws;
 pub mod blueprint;
+pub mod check;
 pub mod cli;
 pub mod config;
 pub mod credentials;

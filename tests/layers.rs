@@ -15,16 +15,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Each layer and the layers it may use; the order is that of the data.
-const LAYERS: [(&str, &[&str]); 9] = [
+const LAYERS: [(&str, &[&str]); 10] = [
     ("document", &[]),
     ("durable_file", &[]),
     ("config", &["document"]),
     ("blueprint", &["config", "document"]),
     ("credentials", &["blueprint", "config", "durable_file"]),
-    ("render", &["blueprint", "config", "credentials", "document"]),
+    ("render", &["blueprint", "config", "credentials", "document", "durable_file"]),
+    ("check", &["blueprint", "render"]),
     ("aws", &[]),
-    ("cli", &["aws", "blueprint", "config", "credentials", "document", "durable_file", "render"]),
-    ("lib", &["aws", "blueprint", "cli", "config", "credentials", "document", "durable_file", "render"]),
+    ("cli", &["aws", "blueprint", "check", "config", "credentials", "document", "durable_file", "render"]),
+    (
+        "lib",
+        &["aws", "blueprint", "check", "cli", "config", "credentials", "document", "durable_file", "render"],
+    ),
 ];
 
 /// What only the named places may say, and why.

@@ -238,19 +238,9 @@ impl NameEntry {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
+    use super::super::test_cluster::cluster;
     use super::{Identities, Names, Usage};
-    use crate::config::{self, Cluster};
     use crate::document::Problems;
-
-    fn cluster(more: &str) -> Result<Cluster, Problems> {
-        let text = format!(
-            "{{clusterName: paddle, externalDNSName: k8s.example.com, region: us-west-2, availabilityZones: [us-west-2a], \
-             kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1234abcd'{more}}}"
-        );
-        Ok(config::validate(Path::new("cluster.yaml"), &text)?.cluster)
-    }
 
     fn identities(more: &str) -> Result<Identities, Problems> {
         let cluster = cluster(more)?;

@@ -1,5 +1,7 @@
 //! Names that are built from the cluster's.
 
+use std::net::Ipv4Addr;
+
 use crate::config::Cluster;
 
 /// The names of a cluster's parts.
@@ -9,17 +11,42 @@ pub struct Names {
     pub internal_domain: String,
     /// The API server inside the VPC.
     pub internal_api: String,
+    /// The Service address of the cluster's DNS: the tenth of the range, as everywhere.
+    pub cluster_dns: Ipv4Addr,
+    /// The shared file system inside the VPC.
+    pub file_system: String,
+    etcd_count: u32,
 }
 
 impl Names {
     pub(super) fn new(cluster: &Cluster) -> Self {
         let internal_domain = format!("{}.infra.internal", cluster.name);
-        Self { internal_api: format!("api.{internal_domain}"), internal_domain }
+        Self {
+            internal_api: format!("api.{internal_domain}"),
+            cluster_dns: Ipv4Addr::from(u32::from(cluster.kubernetes.service_range.network()) + 10),
+            file_system: format!("efs.{internal_domain}"),
+            etcd_count: cluster.etcd.count,
+            internal_domain,
+        }
     }
 
     /// An etcd member inside the VPC.
     #[must_use]
     pub fn etcd_member(&self, member: u32) -> String {
         format!("etcd-{member}.{}", self.internal_domain)
+    }
+
+    /// Where the API server finds etcd: every member.
+    #[must_use]
+    pub fn etcd_endpoints(&self) -> Vec<String> {
+        (0..self.etcd_count).map(|member| format!("https://{}:2379", self.etcd_member(member))).collect()
+    }
+
+    /// Every member and where its peers find it, as etcd wants them at its first start.
+    #[must_use]
+    pub fn etcd_initial_cluster(&self) -> String {
+        let members = (0..self.etcd_count)
+            .map(|member| format!("etcd-{member}=https://{}:2380", self.etcd_member(member)));
+        members.collect::<Vec<_>>().join(",")
     }
 }

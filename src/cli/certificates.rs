@@ -102,7 +102,8 @@ fn missing_files(session: &Session, rows: &[Row]) -> Vec<String> {
             return Vec::new();
         }
     };
-    let identities = Blueprint::new(cluster).identities;
+    let Ok(blueprint) = Blueprint::new(cluster) else { return Vec::new() };
+    let identities = blueprint.identities;
     let authorities = identities.authorities.into_iter().map(|authority| authority.name);
     let leaves = identities.certificates.into_iter().map(|leaf| leaf.name);
     let wanted = authorities.chain(leaves).map(|name| format!("{name}.pem"));

@@ -4,9 +4,11 @@ use anyhow::Error;
 
 use super::exit::Exit;
 use super::printer::Printer;
+use crate::check::Findings;
 use crate::config::ConfigError;
 use crate::credentials::CredentialsError;
 use crate::document::{Problems, ReadError};
+use crate::render::RenderError;
 
 /// An error made at the command line, with help.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +69,9 @@ fn help_for(error: &Error) -> Option<String> {
     if let Some(credentials) = find::<CredentialsError>(error) {
         return credentials.help();
     }
+    if let Some(render) = find::<RenderError>(error) {
+        return render.help();
+    }
     match find::<ConfigError>(error) {
         Some(ConfigError::Unreadable(ReadError::Missing { path })) if path.ends_with("cluster.yaml") => {
             Some("`infra init` writes one; `-C DIR` names the directory it is in".to_owned())
@@ -78,6 +83,11 @@ fn help_for(error: &Error) -> Option<String> {
 fn exit_for(error: &Error) -> Exit {
     if let Some(refusal) = find::<Refusal>(error) {
         return refusal.exit;
+    }
+    if find::<Findings>(error).is_some()
+        || find::<RenderError>(error).is_some_and(|error| !matches!(error, RenderError::NoCredential { .. }))
+    {
+        return Exit::Invalid;
     }
     if find::<ReadError>(error).is_some() || find::<ConfigError>(error).is_some() {
         Exit::Invalid

@@ -29,14 +29,8 @@ pub(super) struct KubeconfigArguments {
 }
 
 pub(super) fn run(arguments: &KubeconfigArguments, session: &Session) -> anyhow::Result<Exit> {
-    let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?);
-    let directory = session.assets.credentials();
-    if !directory.is_dir() {
-        return Err(Refusal::new(format!("there are no credentials in {}", directory.display()))
-            .help("`infra render credentials --generate-ca` makes them")
-            .into());
-    }
-    let store = session.assets.open_credentials(&session.printer)?;
+    let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
+    let store = session.assets.open_existing_credentials(&session.printer)?;
     let server = arguments.server.clone().unwrap_or_else(|| default_server(&blueprint));
     match &arguments.merge {
         None => session.printer.raw(admin_kubeconfig(&blueprint, &store, &server)?.expose())?,
@@ -106,8 +100,10 @@ fn with_source<T>(
     let certificate_authority = store.read_certificate("ca")?.ok_or_else(|| missing("ca.pem"))?;
     let client_certificate = store.read_certificate("admin")?.ok_or_else(|| missing("admin.pem"))?;
     let client_key = store.read_key("admin")?.ok_or_else(|| missing("admin-key.pem"))?;
+    let user = format!("{}-admin", blueprint.cluster.name);
     use_source(&KubeconfigSource {
         cluster: blueprint.cluster.name.as_str(),
+        user: &user,
         server,
         certificate_authority: &certificate_authority,
         client_certificate: &client_certificate,

@@ -52,6 +52,9 @@ struct GlobalOptions {
     /// Work in this directory instead of the current one
     #[arg(short = 'C', value_name = "DIR", default_value = ".", hide_default_value = true, global = true)]
     asset_directory: PathBuf,
+    /// Take templates of your own from this directory instead of templates/
+    #[arg(long, value_name = "DIR", global = true)]
+    templates: Option<PathBuf>,
     /// How results are printed
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Text, global = true)]
     output: Output,
@@ -92,7 +95,7 @@ pub fn run() -> ExitCode {
     };
     start_logging(cli.global.verbose);
     let session = Session {
-        assets: AssetDirectory::new(&cli.global.asset_directory),
+        assets: AssetDirectory::new(&cli.global.asset_directory, cli.global.templates.as_deref()),
         printer: Printer::new(),
         output: cli.global.output,
     };

@@ -25,9 +25,22 @@ pub struct Gpus {
     pub efa_interfaces: u32,
 }
 
+/// The extension that holds NVIDIA's container runtime.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RuntimeExtension {
+    /// Its file name.
+    pub file: String,
+    /// Where it is.
+    pub url: String,
+    /// Where the list of hashes is.
+    pub sums_url: String,
+}
+
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Table {
+    runtime_extension: RuntimeExtension,
     supported: Vec<Family>,
     refused: Vec<Refusal>,
 }
@@ -85,6 +98,12 @@ pub fn gpus_of(instance_type: &InstanceType) -> Result<Option<Gpus>, Fault> {
             .help(format!("known families: {}", known.join(", "))));
     }
     Ok(None)
+}
+
+/// The extension that GPU nodes get their container runtime from.
+#[must_use]
+pub fn runtime_extension() -> &'static RuntimeExtension {
+    &TABLE.runtime_extension
 }
 
 /// Processors and GiB of memory of a GPU machine.

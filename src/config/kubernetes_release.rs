@@ -30,6 +30,46 @@ pub struct Release {
     pub end_of_life: Date,
     /// The versions that can be installed.
     pub versions: Vec<Downloads>,
+    /// Images that go with it.
+    pub images: Images,
+    /// The archive of CNI plugins.
+    pub cni_plugins: Download,
+    /// The kubelet's helper for ECR.
+    pub ecr_credential_provider: Download,
+}
+
+/// Images that go with a minor version, besides Kubernetes' own.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Images {
+    /// etcd.
+    pub etcd: String,
+    /// The container that holds a pod's namespaces.
+    pub pause: String,
+    /// CoreDNS.
+    pub coredns: String,
+    /// AWS's cloud controller manager.
+    pub cloud_controller_manager: String,
+    /// flannel.
+    pub flannel: String,
+    /// flannel's CNI plugin.
+    pub flannel_cni_plugin: String,
+    /// NVIDIA's device plugin.
+    pub nvidia_device_plugin: String,
+    /// metrics-server.
+    pub metrics_server: String,
+    /// The cluster autoscaler.
+    pub cluster_autoscaler: String,
+}
+
+/// A file that nodes download, and what it must be.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Download {
+    /// Where it is.
+    pub url: String,
+    /// Its SHA-256.
+    pub sha256: String,
 }
 
 /// The SHA-256 of what a node downloads of one version.
@@ -51,6 +91,13 @@ pub fn release_of(version: KubernetesVersion) -> Result<&'static Release, Fault>
     RELEASES.iter().find(holds).ok_or_else(|| unsupported(&text))
 }
 
+/// The hashes of one version's own files.
+pub fn downloads_of(version: KubernetesVersion) -> Result<&'static Downloads, Fault> {
+    let text = version.to_string();
+    let found = release_of(version)?.versions.iter().find(|downloads| downloads.version == text);
+    found.ok_or_else(|| unsupported(&text))
+}
+
 fn unsupported(text: &str) -> Fault {
     let versions =
         RELEASES.iter().flat_map(|release| &release.versions).map(|downloads| downloads.version.as_str());
@@ -60,13 +107,16 @@ fn unsupported(text: &str) -> Fault {
 
 #[cfg(test)]
 mod tests {
-    use super::{RELEASES, release_of};
+    use super::{RELEASES, downloads_of, release_of};
     use crate::document::Fault;
 
     #[test]
     fn every_version_of_the_table_has_its_hashes_and_stands_in_its_minor() -> Result<(), Fault> {
         for release in RELEASES.iter() {
             assert!(release.released < release.end_of_life);
+            for file in [&release.cni_plugins, &release.ecr_credential_provider] {
+                assert!(file.url.starts_with("https://") && file.sha256.len() == 64, "{file:?}");
+            }
             for downloads in &release.versions {
                 for hash in [&downloads.kubelet, &downloads.kubectl] {
                     assert!(
@@ -75,6 +125,7 @@ mod tests {
                         downloads.version
                     );
                 }
+                assert_eq!(downloads_of(downloads.version.parse()?)?.version, downloads.version);
                 assert!(downloads.version.starts_with(&format!("v{}.", release.minor)));
                 assert_eq!(release_of(downloads.version.parse()?)?.minor, release.minor);
             }

@@ -23,6 +23,7 @@ pub use cluster::{
 pub use file::{
     AddonsFile, Channel, Lifecycle, Nat, Rollout, ServiceAccountKey, TaintEffect, ThroughputMode,
 };
+pub use kubernetes_release::Images;
 
 use crate::document::{Problems, ReadError, parse, read_text};
 

@@ -11,6 +11,7 @@ mod error;
 mod fitness;
 mod inventory;
 mod leaf;
+mod loaded;
 mod secret_text;
 mod store;
 
@@ -18,5 +19,6 @@ pub use bring::BroughtAuthority;
 pub use ensure::{Action, AuthoritySource, Ensured, Request, ensure};
 pub use error::CredentialsError;
 pub use inventory::{CertificateFacts, InventoryEntry, list_certificates};
+pub use loaded::Credentials;
 pub use secret_text::SecretText;
 pub use store::Store;

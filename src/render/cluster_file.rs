@@ -1,8 +1,10 @@
 //! The cluster.yaml that `infra init` writes, with a comment for every key.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-use super::engine::{RenderError, render};
+use super::engine::{RenderError, Templates};
 use crate::config::values::{
     AvailabilityZone, ClusterName, DnsName, InstanceType, KeyName, KmsKeyArn, Region, S3Uri,
 };
@@ -96,7 +98,7 @@ pub fn render_cluster_file(answers: &ClusterAnswers) -> Result<String, RenderErr
         controllers_count: answers.controllers_count,
         pools: std::iter::once(cpu).chain(gpu).collect(),
     };
-    render("cluster.yaml", &values)
+    Templates::new(&BTreeMap::new())?.render("cluster.yaml", &values)
 }
 
 /// The .gitignore for what holds keys.

@@ -1,14 +1,17 @@
-//! The only file that names the template engine: every embedded template, and the filters they use.
+//! The only file that names the template engine: every embedded template, the team's overrides, and the filters they use.
 
-use std::sync::LazyLock;
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tera::{Context, Kwargs, State, Tera};
 
-/// Every template, by the path it has in the repository.
-const TEMPLATES: [(&str, &str); 1] = [("cluster.yaml", include_str!("../../templates/cluster.yaml.tera"))];
+use crate::document::nearest;
 
-static ENGINE: LazyLock<Result<Tera, String>> = LazyLock::new(load);
+/// Every file below templates/, by its path there.
+const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/templates.rs"));
+
+/// Templates end with this; any other file is taken as it is.
+const TEMPLATE_SUFFIX: &str = ".tera";
 
 /// Why a text could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +24,21 @@ pub enum RenderError {
         /// What the engine said.
         reason: String,
     },
-    /// A document that is to be changed has a shape that cannot be.
+    /// A file among the overrides has the name of no template.
+    #[error("templates/{name} overrides nothing: there is no template of that name")]
+    UnknownOverride {
+        /// The file.
+        name: String,
+        /// What it was probably meant to be.
+        near: Option<String>,
+    },
+    /// A credential that a text needs is not there.
+    #[error("{file} is not among the credentials")]
+    NoCredential {
+        /// The file.
+        file: String,
+    },
+    /// A document that is to be changed or written has a shape that cannot be.
     #[error("{document} has an unexpected shape: {reason}")]
     Shape {
         /// The document.
@@ -31,20 +48,76 @@ pub enum RenderError {
     },
 }
 
-/// Renders one embedded template.
-pub(super) fn render(template: &str, values: &impl Serialize) -> Result<String, RenderError> {
-    let failed = |reason: String| RenderError::Template { template: template.to_owned(), reason };
-    let engine = ENGINE.as_ref().map_err(|reason| failed(reason.clone()))?;
-    let context = Context::from_serialize(values).map_err(|error| failed(error.to_string()))?;
-    engine.render(template, &context).map_err(|error| failed(error.to_string()))
+impl RenderError {
+    /// What to do next.
+    #[must_use]
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::UnknownOverride { near: Some(near), .. } => Some(format!("did you mean templates/{near}?")),
+            Self::NoCredential { .. } => Some("`infra render credentials` makes what is missing".to_owned()),
+            _ => None,
+        }
+    }
 }
 
-fn load() -> Result<Tera, String> {
-    let mut engine = Tera::new();
-    engine.autoescape_on(Vec::<&str>::new());
-    engine.register_filter("yaml", |text: &str, _: Kwargs, _: &State| yaml_scalar(text));
-    engine.add_raw_templates(TEMPLATES).map_err(|error| error.to_string())?;
-    Ok(engine)
+/// All templates, some of them possibly the team's own.
+#[derive(Debug)]
+pub struct Templates {
+    engine: Tera,
+    plain: BTreeMap<String, String>,
+}
+
+impl Templates {
+    /// The embedded templates, with those of the same name in `overrides` in their place.
+    pub fn new(overrides: &BTreeMap<String, String>) -> Result<Self, RenderError> {
+        for name in overrides.keys() {
+            if EMBEDDED.iter().all(|(embedded, _)| embedded != name) {
+                let near = nearest(name, EMBEDDED.iter().map(|(embedded, _)| *embedded)).map(str::to_owned);
+                return Err(RenderError::UnknownOverride { name: name.clone(), near });
+            }
+        }
+        let mut engine = Tera::new();
+        engine.autoescape_on(Vec::<&str>::new());
+        engine.register_filter("yaml", |text: &str, _: Kwargs, _: &State| yaml_scalar(text));
+        engine.register_filter("json", |text: &str, _: Kwargs, _: &State| {
+            serde_json::Value::from(text).to_string()
+        });
+        let mut plain = BTreeMap::new();
+        for (name, embedded) in EMBEDDED {
+            let text = overrides.get(*name).map_or(*embedded, String::as_str);
+            match name.strip_suffix(TEMPLATE_SUFFIX) {
+                Some(template) => engine.add_raw_template(template, text).map_err(|error| {
+                    RenderError::Template { template: (*name).to_owned(), reason: error.to_string() }
+                })?,
+                None => {
+                    plain.insert((*name).to_owned(), text.to_owned());
+                }
+            }
+        }
+        Ok(Self { engine, plain })
+    }
+
+    /// Renders one template; a file that is no template is given back as it is.
+    pub(super) fn render(&self, name: &str, values: &impl Serialize) -> Result<String, RenderError> {
+        if let Some(text) = self.plain.get(name) {
+            return Ok(text.clone());
+        }
+        let failed = |error: tera::Error| RenderError::Template {
+            template: name.to_owned(),
+            reason: error.to_string(),
+        };
+        let context = Context::from_serialize(values).map_err(failed)?;
+        self.engine.render(name, &context).map_err(failed)
+    }
+
+    /// The names of all templates and files below a directory, in order.
+    pub(super) fn names_in(&self, directory: &str) -> Vec<String> {
+        let templates = self.engine.get_template_names().map(str::to_owned);
+        let mut names: Vec<String> =
+            templates.chain(self.plain.keys().cloned()).filter(|name| name.starts_with(directory)).collect();
+        names.sort();
+        names
+    }
 }
 
 /// A text as YAML reads it back: plain where nothing can be misread, in quotes otherwise.
@@ -61,11 +134,21 @@ fn yaml_scalar(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{load, yaml_scalar};
+    use std::collections::BTreeMap;
+
+    use super::{RenderError, Templates, yaml_scalar};
 
     #[test]
-    fn every_template_loads() {
-        assert_eq!(load().err(), None);
+    fn every_template_loads() -> Result<(), RenderError> {
+        Templates::new(&BTreeMap::new()).map(|_| ())
+    }
+
+    #[test]
+    fn an_override_must_have_a_name_that_is_there() {
+        let overrides = BTreeMap::from([("units/kubelt.service.tera".to_owned(), String::new())]);
+        let error = Templates::new(&overrides).err();
+        let near = error.and_then(|error| error.help()).unwrap_or_default();
+        assert_eq!(near, "did you mean templates/units/kubelet.service.tera?");
     }
 
     #[test]

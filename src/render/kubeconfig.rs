@@ -15,6 +15,8 @@ use crate::credentials::SecretText;
 pub struct KubeconfigSource<'a> {
     /// The name of the cluster and the context.
     pub cluster: &'a str,
+    /// The name of the user.
+    pub user: &'a str,
     /// The API server's URL.
     pub server: &'a str,
     /// The certificate of the authority that signed the API server's.
@@ -26,10 +28,6 @@ pub struct KubeconfigSource<'a> {
 }
 
 impl KubeconfigSource<'_> {
-    fn user(&self) -> String {
-        format!("{}-admin", self.cluster)
-    }
-
     fn encoded_key(&self) -> Zeroizing<String> {
         Zeroizing::new(STANDARD.encode(self.client_key.expose()))
     }
@@ -38,7 +36,7 @@ impl KubeconfigSource<'_> {
 /// Renders a kubeconfig with everything embedded.
 #[must_use]
 pub fn render_kubeconfig(source: &KubeconfigSource<'_>) -> SecretText {
-    let (cluster, server, user) = (source.cluster, source.server, source.user());
+    let KubeconfigSource { cluster, user, server, .. } = source;
     let authority = STANDARD.encode(source.certificate_authority);
     let certificate = STANDARD.encode(source.client_certificate);
     let key = source.encoded_key();
@@ -106,7 +104,6 @@ pub fn merge_kubeconfig(
         other => other,
     });
     let top = merged.0.as_object_mut().ok_or_else(|| shape("it is not a mapping"))?;
-    let user = source.user();
     let cluster = json!({
         "server": source.server,
         "certificate-authority-data": STANDARD.encode(source.certificate_authority),
@@ -115,10 +112,10 @@ pub fn merge_kubeconfig(
         "client-certificate-data": STANDARD.encode(source.client_certificate),
         "client-key-data": source.encoded_key().as_str(),
     });
-    let context = json!({"cluster": source.cluster, "user": user});
+    let context = json!({"cluster": source.cluster, "user": source.user});
     let entries = [
         ("clusters", source.cluster, "cluster", cluster),
-        ("users", user.as_str(), "user", credentials),
+        ("users", source.user, "user", credentials),
         ("contexts", source.cluster, "context", context),
     ];
     for (list, name, kind, content) in entries {

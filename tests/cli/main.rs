@@ -14,6 +14,7 @@ mod chains;
 mod commands;
 mod credentials;
 mod etcd;
+mod golden;
 mod hostile;
 mod init;
 mod kill;

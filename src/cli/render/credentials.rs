@@ -1,31 +1,20 @@
-//! `infra render`: writes what a cluster is made of to the asset directory.
+//! `infra render credentials`: keys, certificates and kubeconfig.
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use serde::Serialize;
 use time::OffsetDateTime;
 
-use super::Session;
-use super::exit::Exit;
-use super::failure::Refusal;
-use super::kubeconfig::{admin_kubeconfig, default_server};
-use super::printer::Output;
+use super::super::Session;
+use super::super::exit::Exit;
+use super::super::failure::Refusal;
+use super::super::kubeconfig::{admin_kubeconfig, default_server};
+use super::super::printer::Output;
+use super::super::question::confirm;
 use crate::blueprint::Blueprint;
 use crate::credentials::{Action, AuthoritySource, BroughtAuthority, Ensured, Request, Store, ensure};
 use crate::durable_file::{self, Access};
-
-/// Write what the cluster is made of: keys, certificates, kubeconfig
-#[derive(Args, Debug)]
-pub(super) struct RenderArguments {
-    #[command(subcommand)]
-    part: Part,
-}
-
-#[derive(Debug, Subcommand)]
-enum Part {
-    Credentials(CredentialsArguments),
-}
 
 /// Make keys, certificates and kubeconfig
 ///
@@ -60,14 +49,8 @@ struct Row<'a> {
     reason: Option<&'a str>,
 }
 
-pub(super) fn run(arguments: &RenderArguments, session: &Session) -> anyhow::Result<Exit> {
-    match &arguments.part {
-        Part::Credentials(arguments) => render_credentials(arguments, session),
-    }
-}
-
-fn render_credentials(arguments: &CredentialsArguments, session: &Session) -> anyhow::Result<Exit> {
-    let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?);
+pub(super) fn run(arguments: &CredentialsArguments, session: &Session) -> anyhow::Result<Exit> {
+    let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
     let authorities = match (&arguments.ca_cert_path, &arguments.ca_key_path) {
         (Some(certificate), Some(key)) => AuthoritySource::Brought(BroughtAuthority::read(certificate, key)?),
         _ if arguments.generate_ca => AuthoritySource::Generated,
@@ -107,7 +90,7 @@ fn confirm_replacement(
     }
     let question =
         "Every machine and user of a running cluster would be locked out by new authorities. Replace them?";
-    super::question::confirm(question, "--yes", &session.printer)
+    confirm(question, "--yes", &session.printer)
 }
 
 fn print_actions(ensured: &Ensured, session: &Session) -> anyhow::Result<()> {

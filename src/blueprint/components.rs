@@ -1,0 +1,139 @@
+//! Every image and file that nodes fetch, where mirrors have been put in place of the hosts they come from.
+
+use serde::Serialize;
+
+use crate::config::gpu::runtime_extension;
+use crate::config::kubernetes_release::{Download, downloads_of, release_of};
+use crate::config::values::KubernetesVersion;
+use crate::config::{Cluster, Images};
+use crate::document::Fault;
+
+/// What nodes fetch.
+#[derive(Clone, Debug)]
+pub struct Components {
+    /// Container images.
+    pub images: ImageReferences,
+    /// The kubelet.
+    pub kubelet: Download,
+    /// kubectl.
+    pub kubectl: Download,
+    /// CNI plugins, an archive.
+    pub cni_plugins: Download,
+    /// The kubelet's helper for ECR.
+    pub ecr_credential_provider: Download,
+    /// NVIDIA's container runtime.
+    pub nvidia_runtime: NvidiaRuntime,
+}
+
+/// NVIDIA's container runtime as a system extension.
+#[derive(Clone, Debug, Serialize)]
+pub struct NvidiaRuntime {
+    /// Its file name.
+    pub file: String,
+    /// Where it is.
+    pub url: String,
+    /// Where the list of hashes is.
+    pub sums_url: String,
+}
+
+/// Image references as templates name them.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "each is the image of the component it is called after")]
+pub struct ImageReferences {
+    pub etcd: String,
+    pub pause: String,
+    pub kube_apiserver: String,
+    pub kube_controller_manager: String,
+    pub kube_scheduler: String,
+    pub kube_proxy: String,
+    pub coredns: String,
+    pub cloud_controller_manager: String,
+    pub flannel: String,
+    pub flannel_cni_plugin: String,
+    pub nvidia_device_plugin: String,
+    pub metrics_server: String,
+    pub cluster_autoscaler: String,
+}
+
+impl Components {
+    pub(super) fn new(cluster: &Cluster) -> Result<Self, Fault> {
+        let version = cluster.kubernetes.version;
+        let (release, downloads) = (release_of(version)?, downloads_of(version)?);
+        let mirrored = |download: &Download| Download {
+            url: mirror_url(&download.url, cluster),
+            sha256: download.sha256.clone(),
+        };
+        let binary = |name: &str, sha256: &str| {
+            let url = format!("https://dl.k8s.io/release/{version}/bin/linux/amd64/{name}");
+            Download { url: mirror_url(&url, cluster), sha256: sha256.to_owned() }
+        };
+        let extension = runtime_extension();
+        Ok(Self {
+            images: ImageReferences::new(&release.images, version, cluster),
+            kubelet: binary("kubelet", &downloads.kubelet),
+            kubectl: binary("kubectl", &downloads.kubectl),
+            cni_plugins: mirrored(&release.cni_plugins),
+            ecr_credential_provider: mirrored(&release.ecr_credential_provider),
+            nvidia_runtime: NvidiaRuntime {
+                file: extension.file.clone(),
+                url: mirror_url(&extension.url, cluster),
+                sums_url: mirror_url(&extension.sums_url, cluster),
+            },
+        })
+    }
+}
+
+impl ImageReferences {
+    fn new(images: &Images, version: KubernetesVersion, cluster: &Cluster) -> Self {
+        let image = |reference: &str| mirror_image(reference, cluster);
+        let own = |name: &str| mirror_image(&format!("registry.k8s.io/{name}:{version}"), cluster);
+        Self {
+            etcd: image(&images.etcd),
+            pause: image(&images.pause),
+            kube_apiserver: own("kube-apiserver"),
+            kube_controller_manager: own("kube-controller-manager"),
+            kube_scheduler: own("kube-scheduler"),
+            kube_proxy: own("kube-proxy"),
+            coredns: image(&images.coredns),
+            cloud_controller_manager: image(&images.cloud_controller_manager),
+            flannel: image(&images.flannel),
+            flannel_cni_plugin: image(&images.flannel_cni_plugin),
+            nvidia_device_plugin: image(&images.nvidia_device_plugin),
+            metrics_server: image(&images.metrics_server),
+            cluster_autoscaler: image(&images.cluster_autoscaler),
+        }
+    }
+}
+
+/// A URL at the mirror of its host, if there is one.
+fn mirror_url(url: &str, cluster: &Cluster) -> String {
+    let rest = url.trim_start_matches("https://");
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let mirror = cluster.mirrors.iter().find(|(mirrored, _)| mirrored.as_str() == host);
+    mirror.map_or_else(|| url.to_owned(), |(_, base)| format!("{base}/{path}"))
+}
+
+/// An image at the mirror of its registry, if there is one.
+fn mirror_image(reference: &str, cluster: &Cluster) -> String {
+    mirror_url(&format!("https://{reference}"), cluster).trim_start_matches("https://").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_cluster::cluster;
+    use super::Components;
+
+    #[test]
+    fn mirrors_stand_in_for_hosts_and_hashes_stay() -> Result<(), Box<dyn std::error::Error>> {
+        let plain = Components::new(&cluster("")?)?;
+        assert_eq!(plain.images.kube_proxy, "registry.k8s.io/kube-proxy:v1.36.3");
+        assert_eq!(plain.kubelet.url, "https://dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet");
+        let mirrors = ", mirrors: {registry.k8s.io: 'https://m.example.com:8443/k8s/', dl.k8s.io: 'https://m.example.com'}";
+        let mirrored = Components::new(&cluster(mirrors)?)?;
+        assert_eq!(mirrored.images.etcd, "m.example.com:8443/k8s/etcd:3.6.8-0");
+        assert_eq!(mirrored.images.flannel, plain.images.flannel);
+        assert_eq!(mirrored.kubelet.url, "https://m.example.com/release/v1.36.3/bin/linux/amd64/kubelet");
+        assert_eq!(mirrored.kubelet.sha256, plain.kubelet.sha256);
+        Ok(())
+    }
+}

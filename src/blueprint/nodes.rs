@@ -1,0 +1,124 @@
+//! The kinds of machines of a cluster, and what distinguishes a pool's nodes.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::config::{Cluster, Pool, TaintEffect};
+
+/// A kind of machine; all machines of one kind boot the same configuration.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// One etcd member.
+    EtcdMember(u32),
+    /// A controller.
+    Controller,
+    /// A node of a pool.
+    Pool(String),
+}
+
+impl Role {
+    /// The role's name in files and object keys.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::EtcdMember(member) => format!("etcd-{member}"),
+            Self::Controller => "controller".to_owned(),
+            Self::Pool(pool) => format!("pool-{pool}"),
+        }
+    }
+
+    /// The logical id of its Auto Scaling group, which its machines signal.
+    #[must_use]
+    pub fn group_resource(&self) -> String {
+        match self {
+            Self::EtcdMember(member) => format!("EtcdMember{member}"),
+            Self::Controller => "Controllers".to_owned(),
+            Self::Pool(_) => "Nodes".to_owned(),
+        }
+    }
+
+    /// The logical id of the volume that its machine claims.
+    #[must_use]
+    pub fn volume_resource(&self) -> Option<String> {
+        match self {
+            Self::EtcdMember(member) => Some(format!("EtcdVolume{member}")),
+            Self::Controller | Self::Pool(_) => None,
+        }
+    }
+
+    /// The first part of the names of snippets that are meant for this role.
+    #[must_use]
+    pub fn snippet_prefix(&self) -> String {
+        match self {
+            Self::EtcdMember(_) => "etcd".to_owned(),
+            other => other.name(),
+        }
+    }
+}
+
+/// What distinguishes a pool's nodes from others.
+#[derive(Clone, Debug)]
+pub struct PoolNodes {
+    /// The pool's name.
+    pub name: String,
+    /// Labels that the kubelet registers with.
+    pub labels: BTreeMap<String, String>,
+    /// Taints that the kubelet registers with.
+    pub taints: Vec<NodeTaint>,
+    /// The driver extension of its GPUs.
+    pub gpu_driver: Option<&'static str>,
+    /// Whether AWS may take its machines away.
+    pub spot: bool,
+}
+
+/// A taint as Kubernetes writes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NodeTaint {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+    /// What it does.
+    pub effect: &'static str,
+}
+
+impl PoolNodes {
+    pub(super) fn new(pool: &Pool) -> Self {
+        let mut labels: BTreeMap<String, String> =
+            pool.labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        labels.insert("infra.internal/pool".to_owned(), pool.name.to_string());
+        let mut taints: Vec<NodeTaint> = Vec::new();
+        if let Some(gpus) = &pool.gpus {
+            labels.insert("infra.internal/gpu-model".to_owned(), gpus.model.to_owned());
+            // The autoscaler's own mark of a GPU node: it waits for the GPUs of a new one instead of adding more.
+            labels.insert("k8s.amazonaws.com/accelerator".to_owned(), gpus.model.to_owned());
+            labels.insert("infra.internal/gpu-count".to_owned(), gpus.count.to_string());
+            let (key, value) = ("nvidia.com/gpu".to_owned(), "present".to_owned());
+            taints.push(NodeTaint { key, value, effect: "NoSchedule" });
+        }
+        taints.extend(pool.taints.iter().map(|taint| NodeTaint {
+            key: taint.key.to_string(),
+            value: taint.value.to_string(),
+            effect: match taint.effect {
+                TaintEffect::NoSchedule => "NoSchedule",
+                TaintEffect::PreferNoSchedule => "PreferNoSchedule",
+                TaintEffect::NoExecute => "NoExecute",
+            },
+        }));
+        Self {
+            name: pool.name.to_string(),
+            labels,
+            taints,
+            gpu_driver: pool.gpus.as_ref().map(|gpus| gpus.driver),
+            spot: pool.spot,
+        }
+    }
+}
+
+/// Every role of a cluster, in the order their machines come up.
+pub(super) fn roles(cluster: &Cluster) -> Vec<Role> {
+    let members = (0..cluster.etcd.count).map(Role::EtcdMember);
+    let pools = cluster.pools.iter().map(|pool| Role::Pool(pool.name.to_string()));
+    members.chain([Role::Controller]).chain(pools).collect()
+}

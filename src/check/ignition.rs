@@ -1,0 +1,250 @@
+//! What validators let through and boots do not forgive: Ignition's own checks stop at the syntax.
+
+use std::collections::BTreeMap;
+
+use ignition_config::Config;
+use serde_json::Value;
+
+use super::Finding;
+
+/// Where Ignition may not write, or where Flatcar has nothing writable.
+const CLOSED: [&str; 6] = ["/dev", "/proc", "/run", "/sys", "/tmp", "/usr"];
+
+/// Files that machines get from elsewhere: CloudFormation's values, and what units make at boot.
+const GIVEN: [&str; 2] = ["/etc/infra/stack.env", "/run/"];
+
+/// The newest version that every live channel of Flatcar reads.
+const VERSIONS: [&str; 4] = ["3.0.0", "3.1.0", "3.2.0", "3.3.0"];
+
+/// Checks one Ignition config.
+#[must_use]
+pub fn check_ignition(asset: &str, bytes: &[u8]) -> Vec<Finding> {
+    let mut check = Check { asset, findings: Vec::new() };
+    let document: Value = match serde_json::from_slice(bytes) {
+        Ok(document) => document,
+        Err(error) => {
+            check.note("the document", format!("it is not JSON: {error}"));
+            return check.findings;
+        }
+    };
+    let version = document["ignition"]["version"].as_str().unwrap_or_default();
+    if !VERSIONS.contains(&version) {
+        check.note("ignition.version", format!("'{version}' is not one of {}", VERSIONS.join(", ")));
+        return check.findings;
+    }
+    match Config::parse_slice(bytes) {
+        Ok((_, warnings)) => {
+            for warning in warnings {
+                check.note("the document", format!("{warning}"));
+            }
+        }
+        Err(error) => check.note("the document", format!("Ignition cannot read it: {error}")),
+    }
+    check.paths(&document);
+    check.units(&document);
+    for resource in ["merge", "replace"] {
+        for (index, source) in items(&document["ignition"]["config"][resource]).into_iter().enumerate() {
+            check.resource(&format!("ignition.config.{resource}[{index}]"), source);
+        }
+    }
+    check.findings
+}
+
+struct Check<'a> {
+    asset: &'a str,
+    findings: Vec<Finding>,
+}
+
+impl Check<'_> {
+    fn note(&mut self, place: &str, message: String) {
+        self.findings.push(Finding { asset: self.asset.to_owned(), place: place.to_owned(), message });
+    }
+
+    /// Every path once, absolute and where Ignition can write; every remote file with its hash.
+    fn paths(&mut self, document: &Value) {
+        let storage = &document["storage"];
+        let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+        for unit in items(&document["systemd"]["units"]) {
+            let name = text(&unit["name"]);
+            if unit["contents"].is_string() {
+                seen.insert(format!("/etc/systemd/system/{name}"), "unit");
+            }
+            for drop_in in items(&unit["dropins"]) {
+                seen.insert(format!("/etc/systemd/system/{name}.d/{}", text(&drop_in["name"])), "drop-in");
+            }
+        }
+        for kind in ["directories", "files", "links"] {
+            for entry in items(&storage[kind]) {
+                let path = text(&entry["path"]);
+                if !path.starts_with('/') {
+                    self.note(path, "the path is not absolute".to_owned());
+                }
+                if let Some(closed) =
+                    CLOSED.iter().find(|closed| path == **closed || path.starts_with(&format!("{closed}/")))
+                {
+                    self.note(path, format!("nothing can be written below {closed}"));
+                }
+                if let Some(other) = seen.insert(path.to_owned(), kind) {
+                    self.note(path, format!("it is written twice, also as one of {other}"));
+                }
+                for contents in items(&entry["contents"]).into_iter().chain(items(&entry["append"])) {
+                    self.resource(path, contents);
+                }
+            }
+        }
+    }
+
+    fn resource(&mut self, place: &str, resource: &Value) {
+        let source = text(&resource["source"]);
+        let hash = text(&resource["verification"]["hash"]);
+        if source.starts_with("s3://") && !text(&resource["compression"]).is_empty() {
+            self.note(place, "Ignition cannot unpack what it fetches from S3: remove compression".to_owned());
+        }
+        if source.is_empty() || source.starts_with("data:") {
+            return;
+        }
+        let digits = match hash.split_once('-') {
+            Some(("sha256", digits)) if digits.len() == 64 => digits,
+            Some(("sha512", digits)) if digits.len() == 128 => digits,
+            _ => "",
+        };
+        if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+            self.note(place, format!("{source} is fetched without a hash to check it by"));
+        }
+    }
+
+    /// Units may only start and read what is there.
+    fn units(&mut self, document: &Value) {
+        let storage = &document["storage"];
+        let there: Vec<&str> = items(&storage["files"]).into_iter().map(|file| text(&file["path"])).collect();
+        for unit in items(&document["systemd"]["units"]) {
+            let name = text(&unit["name"]);
+            let texts = items(&unit["dropins"]).into_iter().map(|drop_in| text(&drop_in["contents"]));
+            for contents in texts.chain([text(&unit["contents"])]) {
+                for needed in needed_files(contents) {
+                    let given =
+                        GIVEN.iter().any(|given| needed.starts_with(given)) || needed.starts_with("/usr/");
+                    if !given && !there.contains(&needed) {
+                        self.note(name, format!("it needs {needed}, which nobody puts there"));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The programs and environment files that a unit cannot do without.
+fn needed_files(unit: &str) -> Vec<&str> {
+    unit.lines()
+        .filter_map(|line| {
+            let (key, value) = line.split_once('=')?;
+            let starts = matches!(
+                key,
+                "ExecStart" | "ExecStartPre" | "ExecStartPost" | "ExecStop" | "EnvironmentFile"
+            );
+            let word =
+                value.split_whitespace().next().unwrap_or_default().trim_start_matches(['@', '+', '!']);
+            (starts && word.starts_with('/')).then_some(word)
+        })
+        .collect()
+}
+
+/// A list's items; a single value counts as a list of one.
+fn items(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Array(items) => items.iter().collect(),
+        Value::Null => Vec::new(),
+        other => vec![other],
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::check_ignition;
+
+    /// The messages about a config that is good but for `more`.
+    fn messages(more: &Value) -> Vec<String> {
+        let mut config = json!({"ignition": {"version": "3.3.0"}});
+        if let (Some(config), Some(more)) = (config.as_object_mut(), more.as_object()) {
+            config.extend(more.clone());
+        }
+        let findings = check_ignition("x.ign", config.to_string().as_bytes());
+        findings.into_iter().map(|finding| format!("{}: {}", finding.place, finding.message)).collect()
+    }
+
+    #[test]
+    fn a_good_config_has_no_findings() {
+        let config = json!({
+            "storage": {"files": [{"path": "/etc/a", "mode": 420, "contents": {"source": "data:,x"}}]},
+            "systemd": {"units": [{"name": "a.service", "contents": "[Service]\nExecStart=/usr/bin/true\nEnvironmentFile=/etc/a\n"}]},
+        });
+        assert_eq!(messages(&config), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_boots_do_not_forgive_is_named() {
+        let file = |path: &str, contents: Value| json!({"storage": {"files": [{"path": path, "contents": contents}]}});
+        let hash = format!("sha512-{}", "a".repeat(128));
+        let unit =
+            |contents: &str| json!({"systemd": {"units": [{"name": "a.service", "contents": contents}]}});
+        for (config, expected) in [
+            (file("etc/a", json!({"source": "data:,x"})), "etc/a: the path is not absolute"),
+            (
+                file("/usr/bin/a", json!({"source": "data:,x"})),
+                "/usr/bin/a: nothing can be written below /usr",
+            ),
+            (file("/run/a", json!({"source": "data:,x"})), "/run/a: nothing can be written below /run"),
+            (
+                file("/opt/a", json!({"source": "https://a/b"})),
+                "/opt/a: https://a/b is fetched without a hash to check it by",
+            ),
+            (
+                file(
+                    "/opt/a",
+                    json!({"source": "s3://a/b", "compression": "gzip", "verification": {"hash": hash}}),
+                ),
+                "/opt/a: Ignition cannot unpack what it fetches from S3: remove compression",
+            ),
+            (
+                file("/opt/a", json!({"source": "https://a/b", "verification": {"hash": "sha256-abc"}})),
+                "/opt/a: https://a/b is fetched without a hash to check it by",
+            ),
+            (
+                unit("[Service]\nExecStart=/opt/bin/x\n"),
+                "a.service: it needs /opt/bin/x, which nobody puts there",
+            ),
+            (
+                unit("[Service]\nEnvironmentFile=/etc/x\n"),
+                "a.service: it needs /etc/x, which nobody puts there",
+            ),
+            (json!({"bananas": 1}), "the document: "),
+            (json!({"ignition": {"version": "3.4.0"}}), "ignition.version: '3.4.0' is not one of"),
+        ] {
+            let found = messages(&config);
+            assert!(found.len() == 1 && found[0].starts_with(expected), "{expected}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn one_path_has_one_writer() {
+        let twice = json!({"storage": {
+            "files": [{"path": "/etc/a", "contents": {"source": "data:,x"}}],
+            "links": [{"path": "/etc/a", "target": "/etc/b"}],
+        }});
+        assert_eq!(messages(&twice), ["/etc/a: it is written twice, also as one of files"]);
+        let unit = json!({
+            "storage": {"files": [{"path": "/etc/systemd/system/a.service", "contents": {"source": "data:,x"}}]},
+            "systemd": {"units": [{"name": "a.service", "contents": "[Unit]\n"}]},
+        });
+        assert_eq!(
+            messages(&unit),
+            ["/etc/systemd/system/a.service: it is written twice, also as one of unit"]
+        );
+    }
+}

@@ -1,0 +1,38 @@
+//! Rendered assets into findings: what Ignition, Kubernetes or AWS would refuse, before anything leaves the machine.
+//!
+//! In: an asset's bytes, ours or the team's. Out: what is wrong with it and where. No AWS, no disk.
+
+mod ignition;
+
+pub use ignition::check_ignition;
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// One thing that would be refused later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The asset.
+    pub asset: String,
+    /// The part of it.
+    pub place: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// All findings of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Findings(pub Vec<Finding>);
+
+impl std::error::Error for Findings {}
+
+impl fmt::Display for Findings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, finding) in self.0.iter().enumerate() {
+            let line_end = if index == 0 { "" } else { "\n" };
+            write!(formatter, "{line_end}{}: {}: {}", finding.asset, finding.place, finding.message)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! `infra render stack`: machine configurations and manifests.
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::super::Session;
+use super::super::exit::Exit;
+use super::super::printer::Output;
+use crate::blueprint::Blueprint;
+use crate::check::{Findings, check_ignition};
+use crate::credentials::Credentials;
+use crate::durable_file;
+use crate::render::{Asset, StackSources, Templates, UserData, render_stack_assets};
+
+/// Write machine configurations (userdata/) and manifests (manifests/)
+///
+/// The same cluster.yaml and credentials give the same bytes. Files of an earlier run that are no longer needed are removed; snippets/,
+/// templates/ and manifests/extra/ are yours and are only read.
+#[derive(Args, Debug)]
+pub(super) struct StackArguments {}
+
+#[derive(Serialize)]
+struct Report {
+    written: Vec<String>,
+    unchanged: usize,
+    removed: Vec<String>,
+}
+
+pub(super) fn run(session: &Session) -> anyhow::Result<Exit> {
+    let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
+    let store = session.assets.open_existing_credentials(&session.printer)?;
+    let credentials = Credentials::read(&store, &blueprint.identities)?;
+    let sources = StackSources {
+        blueprint: &blueprint,
+        credentials: &credentials,
+        templates: &Templates::new(&session.assets.read_overrides()?)?,
+        extra_manifests: &session.assets.read_extra_manifests()?,
+    };
+    let assets = render_stack_assets(&sources)?;
+    check(&blueprint, &assets, session)?;
+    write(&assets, session)?;
+    Ok(Exit::Done)
+}
+
+/// What would not boot is not written.
+fn check(blueprint: &Blueprint, assets: &[Asset], session: &Session) -> anyhow::Result<()> {
+    let mut findings = Findings::default();
+    for role in &blueprint.roles {
+        let path = format!("userdata/{}.ign", role.name());
+        let Some(config) = assets.iter().find(|asset| asset.path == path) else { continue };
+        let snippets = session.assets.read_snippets(&role.snippet_prefix())?;
+        for asset in std::iter::once(config).chain(&snippets) {
+            findings.0.extend(check_ignition(&asset.path, &asset.bytes));
+        }
+        UserData::new(blueprint.cluster.name.as_str(), role, config, &snippets)?;
+    }
+    if findings.0.is_empty() { Ok(()) } else { Err(findings.into()) }
+}
+
+fn write(assets: &[Asset], session: &Session) -> anyhow::Result<()> {
+    let mut report = Report { written: Vec::new(), unchanged: 0, removed: Vec::new() };
+    let wanted: BTreeSet<&str> = assets.iter().map(|asset| asset.path.as_str()).collect();
+    for asset in assets {
+        let path = session.assets.prepare(&asset.path)?;
+        if std::fs::read(&path).is_ok_and(|bytes| bytes == *asset.bytes) {
+            report.unchanged += 1;
+        } else {
+            durable_file::replace(&path, &asset.bytes, asset.access)?;
+            report.written.push(asset.path.clone());
+        }
+    }
+    for stale in session.assets.rendered_files()?.into_iter().filter(|path| !wanted.contains(path.as_str())) {
+        std::fs::remove_file(session.assets.file(&stale))?;
+        report.removed.push(stale);
+    }
+    if session.output == Output::Json {
+        return session.printer.json(&report);
+    }
+    for path in &report.removed {
+        session.printer.note(format_args!("removed   {path}"));
+    }
+    session.printer.note(format_args!(
+        "userdata, manifests: {} written, {} unchanged, {} removed",
+        report.written.len(),
+        report.unchanged,
+        report.removed.len()
+    ));
+    Ok(())
+}

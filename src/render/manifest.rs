@@ -1,0 +1,25 @@
+//! The Kubernetes objects that controllers apply: ours, and the team's own behind them.
+
+use std::collections::BTreeMap;
+
+use super::engine::{RenderError, Templates};
+use super::values::Values;
+use crate::blueprint::Blueprint;
+
+/// Every manifest by file name; names give the order they are applied in.
+pub(super) fn render_manifests(
+    blueprint: &Blueprint,
+    templates: &Templates,
+) -> Result<BTreeMap<String, String>, RenderError> {
+    let values = Values::of_cluster(blueprint);
+    let mut manifests = BTreeMap::new();
+    for template in templates.names_in("manifests/") {
+        let name = template.trim_start_matches("manifests/").to_owned();
+        let text = templates.render(&template, &values)?;
+        // A manifest that has nothing to say for this cluster is left out.
+        if !text.trim().is_empty() {
+            manifests.insert(name, text);
+        }
+    }
+    Ok(manifests)
+}

@@ -1,0 +1,98 @@
+//! A controller: the control plane as static pods, and what every cluster runs. It does not depend on the pools.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use zeroize::Zeroizing;
+
+use super::super::engine::RenderError;
+use super::super::ignition::{IgnitionConfig, Owner};
+use super::super::values::{KEY_PLACE, Values};
+use super::NodeSources;
+use super::parts::{READABLE, SECRET, base, certificate, file, key, kubeconfig, kubernetes_node, unit};
+
+const SCRIPTS: [&str; 6] =
+    ["apply-addons", "install-static-pods", "node-environment", "signal-node", "signal-stack", "unpack-cni"];
+
+/// Certificates with their keys, by the names they have among the credentials.
+const PAIRS: [&str; 5] =
+    ["apiserver", "apiserver-kubelet-client", "etcd-client", "front-proxy-client", "service-account"];
+
+/// Authorities whose certificates are enough.
+const AUTHORITIES: [&str; 2] = ["etcd-ca", "front-proxy-ca"];
+
+/// A controller talks to the API server on itself; through the load balancer it might reach itself and hang.
+const API_SERVER: &str = "https://127.0.0.1:6443";
+
+pub(super) fn config(sources: &NodeSources<'_>) -> Result<IgnitionConfig, RenderError> {
+    let values = Values::of_controller(sources.blueprint);
+    let mut config = base(sources, &values, &SCRIPTS)?;
+    kubernetes_node(&mut config, sources, &values, API_SERVER)?;
+    config.directory("/etc/kubernetes/pki", 0o700, Owner::ROOT);
+    config.directory("/etc/kubernetes/manifests", 0o700, Owner::ROOT);
+    config.directory("/var/log/kubernetes", 0o700, Owner::ROOT);
+    add_credentials(&mut config, sources)?;
+    for (identity, path) in [
+        ("admin", "/etc/kubernetes/admin.conf"),
+        ("controller-manager", "/etc/kubernetes/controller-manager.conf"),
+        ("scheduler", "/etc/kubernetes/scheduler.conf"),
+    ] {
+        let text = kubeconfig(sources, identity, API_SERVER)?;
+        config.file(path, SECRET, Owner::ROOT, text.expose().as_bytes());
+    }
+    for path in ["/etc/kubernetes/audit-policy.yaml", "/etc/kubernetes/authentication.yaml"] {
+        file(&mut config, sources, &values, path, SECRET, Owner::ROOT)?;
+    }
+    add_encryption(&mut config, sources, &values)?;
+    for pod in ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
+        let text = sources.templates.render(&format!("static-pods/{pod}.yaml"), &values)?;
+        config.file(&format!("/opt/infra/static-pods/{pod}.yaml"), SECRET, Owner::ROOT, text.as_bytes());
+    }
+    for (name, text) in sources.manifests {
+        config.file(&format!("/etc/kubernetes/addons/{name}"), READABLE, Owner::ROOT, text.as_bytes());
+    }
+    unit(&mut config, sources, &values, "install-static-pods.service")?;
+    unit(&mut config, sources, &values, "apply-addons.service")?;
+    Ok(config)
+}
+
+fn add_credentials(config: &mut IgnitionConfig, sources: &NodeSources<'_>) -> Result<(), RenderError> {
+    let place = |file: String| format!("/etc/kubernetes/pki/{file}");
+    for name in PAIRS {
+        let (public, secret) = (certificate(sources, name)?, key(sources, name)?);
+        config.file(&place(format!("{name}.pem")), READABLE, Owner::ROOT, public.as_bytes());
+        config.file(&place(format!("{name}-key.pem")), SECRET, Owner::ROOT, secret.expose().as_bytes());
+    }
+    for name in AUTHORITIES {
+        config.file(
+            &place(format!("{name}.pem")),
+            READABLE,
+            Owner::ROOT,
+            certificate(sources, name)?.as_bytes(),
+        );
+    }
+    // Controllers sign the kubelets' certificates.
+    config.file(
+        &place("ca-key.pem".to_owned()),
+        SECRET,
+        Owner::ROOT,
+        key(sources, "ca")?.expose().as_bytes(),
+    );
+    Ok(())
+}
+
+fn add_encryption(
+    config: &mut IgnitionConfig,
+    sources: &NodeSources<'_>,
+    values: &Values<'_>,
+) -> Result<(), RenderError> {
+    let name = "secrets-encryption.key";
+    let bytes = sources
+        .credentials
+        .secret(name)
+        .ok_or_else(|| RenderError::NoCredential { file: name.to_owned() })?;
+    let template = sources.templates.render("files/etc/kubernetes/encryption.yaml", values)?;
+    let key = Zeroizing::new(STANDARD.encode(bytes));
+    let text = Zeroizing::new(template.replace(KEY_PLACE, &key));
+    config.file("/etc/kubernetes/encryption.yaml", SECRET, Owner::ROOT, text.as_bytes());
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! An etcd member: its own volume, its own certificate, snapshots, and a signal when it is up.
+
+use super::super::engine::RenderError;
+use super::super::ignition::{IgnitionConfig, Owner};
+use super::super::values::Values;
+use super::NodeSources;
+use super::parts::{READABLE, SECRET, base, certificate, file, key, unit};
+
+const SCRIPTS: [&str; 8] = [
+    "claim-volume",
+    "defrag-etcd",
+    "etcd-state",
+    "restore-etcd",
+    "run-etcd",
+    "signal-etcd",
+    "signal-stack",
+    "snapshot-etcd",
+];
+
+/// Units that start at boot.
+const UNITS: [&str; 7] = [
+    "claim-volume.service",
+    "var-lib-etcd.mount",
+    "prepare-etcd.service",
+    "etcd.service",
+    "signal-etcd.service",
+    "snapshot-etcd.timer",
+    "defrag-etcd.timer",
+];
+
+/// Units that timers start.
+const TIMED: [&str; 2] = ["snapshot-etcd.service", "defrag-etcd.service"];
+
+pub(super) fn config(sources: &NodeSources<'_>, member: u32) -> Result<IgnitionConfig, RenderError> {
+    let values = Values::of_etcd_member(sources.blueprint, member);
+    let mut config = base(sources, &values, &SCRIPTS)?;
+    config.directory("/etc/etcd/pki", 0o700, Owner::ETCD);
+    config.directory("/var/lib/etcd", 0o700, Owner::ETCD);
+    let identity = format!("etcd-{member}");
+    let authority = certificate(sources, "etcd-ca")?;
+    config.file("/etc/etcd/pki/ca.pem", READABLE, Owner::ETCD, authority.as_bytes());
+    config.file(
+        "/etc/etcd/pki/member.pem",
+        READABLE,
+        Owner::ETCD,
+        certificate(sources, &identity)?.as_bytes(),
+    );
+    config.file(
+        "/etc/etcd/pki/member-key.pem",
+        SECRET,
+        Owner::ETCD,
+        key(sources, &identity)?.expose().as_bytes(),
+    );
+    file(&mut config, sources, &values, "/etc/etcd/etcd.env", READABLE, Owner::ROOT)?;
+    file(&mut config, sources, &values, "/etc/infra/etcd-image.env", READABLE, Owner::ROOT)?;
+    config.enable("docker.service");
+    for name in UNITS {
+        unit(&mut config, sources, &values, name)?;
+    }
+    for name in TIMED {
+        config.idle_unit(name, sources.templates.render(&format!("units/{name}"), &values)?);
+    }
+    Ok(config)
+}

@@ -1,0 +1,46 @@
+//! The Ignition config of each kind of machine.
+//!
+//! In: the blueprint, credentials and templates. Out: one config a role, which a machine of that role fetches at its first boot.
+//! A role gets the keys it needs and no other.
+
+mod controller;
+mod etcd_member;
+mod parts;
+mod worker;
+
+use std::collections::BTreeMap;
+
+use super::asset::Asset;
+use super::engine::{RenderError, Templates};
+use crate::blueprint::{Blueprint, Role};
+use crate::credentials::Credentials;
+
+/// What nodes are rendered from.
+pub(super) struct NodeSources<'a> {
+    pub(super) blueprint: &'a Blueprint,
+    pub(super) credentials: &'a Credentials,
+    pub(super) templates: &'a Templates,
+    /// Manifests that controllers apply, by file name.
+    pub(super) manifests: &'a BTreeMap<String, String>,
+}
+
+/// Renders the config of every role.
+pub(super) fn render_nodes(sources: &NodeSources<'_>) -> Result<Vec<Asset>, RenderError> {
+    let mut assets = Vec::new();
+    for role in &sources.blueprint.roles {
+        let config = match role {
+            Role::EtcdMember(member) => etcd_member::config(sources, *member)?,
+            Role::Controller => controller::config(sources)?,
+            Role::Pool(name) => {
+                let pool = sources.blueprint.pools.iter().find(|pool| pool.name == *name);
+                let pool = pool.ok_or_else(|| RenderError::Shape {
+                    document: format!("pool {name}"),
+                    reason: "it is a role without nodes".to_owned(),
+                })?;
+                worker::config(sources, pool)?
+            }
+        };
+        assets.push(Asset::private(format!("userdata/{}.ign", role.name()), config.finish()?));
+    }
+    Ok(assets)
+}

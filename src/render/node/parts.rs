@@ -1,0 +1,124 @@
+//! What several kinds of machines have in common.
+
+use super::super::engine::RenderError;
+use super::super::ignition::{IgnitionConfig, Owner};
+use super::super::kubeconfig::{KubeconfigSource, render_kubeconfig};
+use super::super::values::Values;
+use super::NodeSources;
+use crate::credentials::SecretText;
+
+/// Files that only their owner may read, and those that everybody may.
+pub(super) const SECRET: i64 = 0o600;
+pub(super) const READABLE: i64 = 0o644;
+const EXECUTABLE: i64 = 0o755;
+
+/// A config with what every machine has: no updates by itself, sessions through SSM, and the scripts it needs.
+pub(super) fn base(
+    sources: &NodeSources<'_>,
+    values: &Values<'_>,
+    scripts: &[&str],
+) -> Result<IgnitionConfig, RenderError> {
+    let mut config = IgnitionConfig::default();
+    config.mask("locksmithd.service");
+    config.enable("amazon-ssm-agent.service");
+    file(&mut config, sources, values, "/etc/flatcar/update.conf", READABLE, Owner::ROOT)?;
+    for library in sources.templates.names_in("files/opt/infra/lib/") {
+        let path = library.trim_start_matches("files").to_owned();
+        file(&mut config, sources, values, &path, READABLE, Owner::ROOT)?;
+    }
+    for script in scripts {
+        file(&mut config, sources, values, &format!("/opt/infra/bin/{script}"), EXECUTABLE, Owner::ROOT)?;
+    }
+    Ok(config)
+}
+
+/// Adds the file whose template stands at its own path below `files/`.
+pub(super) fn file(
+    config: &mut IgnitionConfig,
+    sources: &NodeSources<'_>,
+    values: &Values<'_>,
+    path: &str,
+    mode: i64,
+    owner: Owner,
+) -> Result<(), RenderError> {
+    let text = sources.templates.render(&format!("files{path}"), values)?;
+    config.file(path, mode, owner, text.as_bytes());
+    Ok(())
+}
+
+/// Adds a unit that starts at boot.
+pub(super) fn unit(
+    config: &mut IgnitionConfig,
+    sources: &NodeSources<'_>,
+    values: &Values<'_>,
+    name: &str,
+) -> Result<(), RenderError> {
+    config.unit(name, sources.templates.render(&format!("units/{name}"), values)?);
+    Ok(())
+}
+
+/// Adds what every Kubernetes node has: kubelet, its settings and helpers, containerd's configuration.
+pub(super) fn kubernetes_node(
+    config: &mut IgnitionConfig,
+    sources: &NodeSources<'_>,
+    values: &Values<'_>,
+    api_server: &str,
+) -> Result<(), RenderError> {
+    let components = &sources.blueprint.components;
+    config.download("/opt/bin/kubelet", EXECUTABLE, &components.kubelet);
+    config.download("/opt/bin/kubectl", EXECUTABLE, &components.kubectl);
+    config.download("/opt/infra/archives/cni-plugins.tgz", READABLE, &components.cni_plugins);
+    let provider = "/opt/infra/credential-providers/ecr-credential-provider";
+    config.download(provider, EXECUTABLE, &components.ecr_credential_provider);
+    file(config, sources, values, "/etc/kubernetes/kubelet.yaml", SECRET, Owner::ROOT)?;
+    for path in [
+        "/etc/kubernetes/credential-providers.yaml",
+        "/etc/containerd/config.toml",
+        "/etc/modules-load.d/kubernetes.conf",
+        "/etc/sysctl.d/90-kubernetes.conf",
+        "/etc/systemd/logind.conf.d/90-kubelet.conf",
+    ] {
+        file(config, sources, values, path, READABLE, Owner::ROOT)?;
+    }
+    let authority = certificate(sources, "ca")?;
+    config.file("/etc/kubernetes/pki/ca.pem", READABLE, Owner::ROOT, authority.as_bytes());
+    let bootstrap = kubeconfig(sources, "worker", api_server)?;
+    config.file("/etc/kubernetes/bootstrap.conf", SECRET, Owner::ROOT, bootstrap.expose().as_bytes());
+    config.drop_in(
+        "containerd.service",
+        "10-infra.conf",
+        sources.templates.render("drop-ins/containerd.conf", values)?,
+    );
+    config.enable("containerd.service");
+    for name in ["node-environment.service", "unpack-cni.service", "kubelet.service", "signal-node.service"] {
+        unit(config, sources, values, name)?;
+    }
+    Ok(())
+}
+
+/// A kubeconfig for one identity, with everything embedded.
+pub(super) fn kubeconfig(
+    sources: &NodeSources<'_>,
+    identity: &str,
+    server: &str,
+) -> Result<SecretText, RenderError> {
+    Ok(render_kubeconfig(&KubeconfigSource {
+        cluster: sources.blueprint.cluster.name.as_str(),
+        user: identity,
+        server,
+        certificate_authority: certificate(sources, "ca")?,
+        client_certificate: certificate(sources, identity)?,
+        client_key: key(sources, identity)?,
+    }))
+}
+
+/// A certificate, or the error that says which is missing.
+pub(super) fn certificate<'a>(sources: &NodeSources<'a>, name: &str) -> Result<&'a str, RenderError> {
+    let found = sources.credentials.certificate(name);
+    found.ok_or_else(|| RenderError::NoCredential { file: format!("{name}.pem") })
+}
+
+/// A private key, or the error that says which is missing.
+pub(super) fn key<'a>(sources: &NodeSources<'a>, name: &str) -> Result<&'a SecretText, RenderError> {
+    sources.credentials.key(name).ok_or_else(|| RenderError::NoCredential { file: format!("{name}-key.pem") })
+}

@@ -1,0 +1,69 @@
+//! A node of a pool: kubelet, the shared file system, and GPUs where the pool has them.
+
+use super::super::engine::RenderError;
+use super::super::ignition::{IgnitionConfig, Owner};
+use super::super::values::Values;
+use super::NodeSources;
+use super::parts::{READABLE, base, file, kubernetes_node, unit};
+use crate::blueprint::PoolNodes;
+
+pub(super) fn config(sources: &NodeSources<'_>, pool: &PoolNodes) -> Result<IgnitionConfig, RenderError> {
+    let values = Values::of_pool(sources.blueprint, pool);
+    let mut scripts = vec!["node-environment", "signal-node", "signal-stack", "unpack-cni"];
+    if pool.spot {
+        scripts.push("watch-spot");
+    }
+    if pool.gpu_driver.is_some() {
+        scripts.push("fetch-nvidia-runtime");
+    }
+    let mut config = base(sources, &values, &scripts)?;
+    let api_server = format!("https://{}", sources.blueprint.names.internal_api);
+    kubernetes_node(&mut config, sources, &values, &api_server)?;
+    if let Some(driver) = pool.gpu_driver {
+        config.file(
+            "/etc/flatcar/enabled-sysext.conf",
+            READABLE,
+            Owner::ROOT,
+            format!("{driver}\n").as_bytes(),
+        );
+        file(&mut config, sources, &values, "/etc/infra/nvidia.env", READABLE, Owner::ROOT)?;
+        // The runtime's extension makes containerd read this file instead of ours.
+        file(&mut config, sources, &values, "/etc/containerd/config-nvidia.toml", READABLE, Owner::ROOT)?;
+        unit(&mut config, sources, &values, "nvidia-runtime.service")?;
+    }
+    if let Some(file_system) = &sources.blueprint.cluster.file_system {
+        let path = file_system.mount_path.as_str();
+        config.directory(path, 0o755, Owner::ROOT);
+        config.unit(&mount_unit(path), sources.templates.render("units/efs.mount", &values)?);
+    }
+    if pool.spot {
+        unit(&mut config, sources, &values, "watch-spot.service")?;
+    }
+    Ok(config)
+}
+
+/// The name that systemd wants for the mount unit of a path.
+fn mount_unit(path: &str) -> String {
+    let escape = |part: &str| {
+        part.char_indices()
+            .map(|(index, c)| match c {
+                '.' if index == 0 => "\\x2e".to_owned(),
+                'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '.' | ':' => c.to_string(),
+                other => format!("\\x{:02x}", u32::from(other)),
+            })
+            .collect::<String>()
+    };
+    let parts: Vec<String> = path.trim_matches('/').split('/').map(escape).collect();
+    format!("{}.mount", parts.join("-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mount_unit;
+
+    #[test]
+    fn mount_units_are_named_as_systemd_escapes_paths() {
+        assert_eq!(mount_unit("/mnt/efs"), "mnt-efs.mount");
+        assert_eq!(mount_unit("/srv/my-data/v1.0"), "srv-my\\x2ddata-v1.0.mount");
+    }
+}

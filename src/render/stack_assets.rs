@@ -1,0 +1,42 @@
+//! Everything that `infra render stack` writes.
+
+use std::collections::BTreeMap;
+
+use super::asset::Asset;
+use super::engine::{RenderError, Templates};
+use super::manifest::render_manifests;
+use super::node::{NodeSources, render_nodes};
+use crate::blueprint::Blueprint;
+use crate::credentials::Credentials;
+
+/// What a cluster's assets are rendered from.
+#[derive(Debug)]
+pub struct StackSources<'a> {
+    /// The decided facts.
+    pub blueprint: &'a Blueprint,
+    /// Keys and certificates.
+    pub credentials: &'a Credentials,
+    /// Templates, some of them possibly the team's own.
+    pub templates: &'a Templates,
+    /// The team's own manifests, by file name.
+    pub extra_manifests: &'a BTreeMap<String, String>,
+}
+
+/// Renders every asset, in a stable order.
+pub fn render_stack_assets(sources: &StackSources<'_>) -> Result<Vec<Asset>, RenderError> {
+    let own = render_manifests(sources.blueprint, sources.templates)?;
+    let mut applied = own.clone();
+    for (name, text) in sources.extra_manifests {
+        // Behind ours, which they may build on.
+        applied.insert(format!("90-{name}"), text.clone());
+    }
+    let nodes = NodeSources {
+        blueprint: sources.blueprint,
+        credentials: sources.credentials,
+        templates: sources.templates,
+        manifests: &applied,
+    };
+    let mut assets = render_nodes(&nodes)?;
+    assets.extend(own.into_iter().map(|(name, text)| Asset::public(format!("manifests/{name}"), text)));
+    Ok(assets)
+}

@@ -1,0 +1,145 @@
+//! The user data of a launch template: a few hundred bytes that lead a machine to its real configuration.
+//!
+//! It is a value for CloudFormation, which alone knows the bucket, the volume and the stack. It never holds a secret.
+
+use serde_json::{Value, json};
+
+use super::asset::Asset;
+use super::engine::RenderError;
+use crate::blueprint::Role;
+
+/// What EC2 allows, before it is encoded.
+const LARGEST_USER_DATA: usize = 16 * 1024;
+
+/// The longest text that each of CloudFormation's values can become.
+const LONGEST_VALUES: [(&str, usize); 9] = [
+    ("${AssetBucket}", 63),
+    ("${AssetPrefix}", 513),
+    ("${AWS::Region}", 24),
+    ("${AWS::URLSuffix}", 24),
+    ("${AWS::StackName}", 128),
+    ("${KmsKeyArn}", 256),
+    ("${EtcdVolume", 22),
+    ("${EtcdMember", 32),
+    ("${", 64),
+];
+
+/// A launch template's user data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserData {
+    text: String,
+}
+
+impl UserData {
+    /// User data that merges a role's config and the team's snippets for it, each found in S3 by its own digest.
+    pub fn new(cluster: &str, role: &Role, config: &Asset, snippets: &[Asset]) -> Result<Self, RenderError> {
+        let merge = |asset: &Asset| {
+            let digest = asset.sha512();
+            json!({
+                "source": format!("s3://${{AssetBucket}}/${{AssetPrefix}}{}", object_key(cluster, role, &digest)),
+                "verification": {"hash": format!("sha512-{digest}")},
+            })
+        };
+        let merged: Vec<Value> = std::iter::once(config).chain(snippets).map(merge).collect();
+        let document = json!({
+            "ignition": {"version": "3.3.0", "config": {"merge": merged}},
+            "storage": {"files": [{
+                "path": "/etc/infra/stack.env",
+                "mode": 0o644,
+                "overwrite": true,
+                "contents": {"source": format!("data:,{}", stack_environment(cluster, role).replace('\n', "%0A"))},
+            }]},
+        });
+        let user_data = Self { text: document.to_string() };
+        let size = user_data.largest_size();
+        if size > LARGEST_USER_DATA {
+            return Err(RenderError::Shape {
+                document: format!("the user data of {}", role.name()),
+                reason: format!(
+                    "it can have {size} bytes, EC2 allows {LARGEST_USER_DATA}; use fewer snippets"
+                ),
+            });
+        }
+        Ok(user_data)
+    }
+
+    /// The value for a launch template.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        json!({"Fn::Base64": {"Fn::Sub": self.text}})
+    }
+
+    /// How many bytes it can have once CloudFormation has put its values in.
+    #[must_use]
+    pub fn largest_size(&self) -> usize {
+        let mut size = self.text.len();
+        for (place, _) in self.text.match_indices("${") {
+            let rest = &self.text[place..];
+            let written = rest.find('}').map_or(0, |end| end + 1);
+            let longest = LONGEST_VALUES.iter().find(|(value, _)| rest.starts_with(value));
+            size = size + longest.map_or(0, |(_, longest)| *longest) - written;
+        }
+        size
+    }
+}
+
+/// Where a role's config is, behind the bucket and the prefix.
+#[must_use]
+pub fn object_key(cluster: &str, role: &Role, digest: &str) -> String {
+    format!("{cluster}/{}/{digest}.ign", role.name())
+}
+
+/// What a machine can only learn from CloudFormation.
+fn stack_environment(cluster: &str, role: &Role) -> String {
+    let mut lines = vec![
+        format!("INFRA_CLUSTER={cluster}"),
+        "INFRA_REGION=${AWS::Region}".to_owned(),
+        "INFRA_DOMAIN=${AWS::URLSuffix}".to_owned(),
+        "INFRA_STACK=${AWS::StackName}".to_owned(),
+        format!("INFRA_RESOURCE={}", role.group_resource()),
+        "INFRA_BUCKET=${AssetBucket}".to_owned(),
+        "INFRA_PREFIX=${AssetPrefix}".to_owned(),
+        "INFRA_KMS_KEY=${KmsKeyArn}".to_owned(),
+    ];
+    lines.extend(role.volume_resource().map(|volume| format!("INFRA_VOLUME_ID=${{{volume}}}")));
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use zeroize::Zeroizing;
+
+    use super::super::asset::Asset;
+    use super::{LARGEST_USER_DATA, RenderError, UserData};
+    use crate::blueprint::Role;
+
+    fn asset(text: &str) -> Asset {
+        Asset::private("userdata/x.ign".to_owned(), Zeroizing::new(text.as_bytes().to_vec()))
+    }
+
+    #[test]
+    fn it_is_small_and_leads_to_the_digest_of_the_config() -> Result<(), RenderError> {
+        let (config, snippet) = (asset("config"), asset("snippet"));
+        let user_data =
+            UserData::new("paddle", &Role::EtcdMember(1), &config, std::slice::from_ref(&snippet))?;
+        let text = user_data.value()["Fn::Base64"]["Fn::Sub"].as_str().unwrap_or_default().to_owned();
+        for part in [
+            format!("s3://${{AssetBucket}}/${{AssetPrefix}}paddle/etcd-1/{}.ign", config.sha512()),
+            format!("sha512-{}", snippet.sha512()),
+            "INFRA_VOLUME_ID=${EtcdVolume1}%0A".to_owned(),
+            "INFRA_RESOURCE=EtcdMember1%0A".to_owned(),
+        ] {
+            assert!(text.contains(&part), "{part} is not in {text}");
+        }
+        assert!(user_data.largest_size() < 4096, "{}", user_data.largest_size());
+        Ok(())
+    }
+
+    #[test]
+    fn too_many_snippets_are_refused_with_the_number() {
+        let snippets: Vec<Asset> = (0..20).map(|n| asset(&n.to_string())).collect();
+        let refused = UserData::new("paddle", &Role::Controller, &asset("config"), &snippets);
+        let message = refused.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(message.contains(&LARGEST_USER_DATA.to_string()), "{message}");
+    }
+}

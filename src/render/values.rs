@@ -1,0 +1,123 @@
+//! The values that templates may use; the same set for every template, so that any of them can be overridden.
+
+use serde::Serialize;
+
+use crate::blueprint::{Blueprint, ImageReferences, NodeTaint, NvidiaRuntime, PoolNodes};
+use crate::config::AddonsFile;
+
+/// Stands where the key that encrypts Secrets goes.
+pub(super) const KEY_PLACE: &str = "@secrets-encryption-key@";
+
+/// What every template sees.
+#[derive(Clone, Serialize)]
+pub(super) struct Values<'a> {
+    cluster_name: &'a str,
+    region: &'a str,
+    region_partition_domain: &'static str,
+    external_dns_name: &'a str,
+    api_host: &'a str,
+    kubernetes_version: String,
+    pod_cidr: String,
+    service_cidr: String,
+    cluster_dns: String,
+    etcd_endpoints: Vec<String>,
+    /// A place that the key is put into after the template engine is done, so that it never sees it.
+    secrets_encryption_key: &'static str,
+    images: &'a ImageReferences,
+    addons: Addons,
+    efs: Option<Efs<'a>>,
+    nvidia_runtime: &'a NvidiaRuntime,
+    /// The kind of machine: `etcd`, `controller` or `worker`.
+    role: &'static str,
+    taints: Vec<NodeTaint>,
+    node_labels: String,
+    gpu_driver: Option<&'a str>,
+    etcd: Option<EtcdMember>,
+}
+
+#[derive(Clone, Serialize)]
+struct Addons {
+    cluster_autoscaler: bool,
+    metrics_server: bool,
+}
+
+#[derive(Clone, Serialize)]
+struct Efs<'a> {
+    server: &'a str,
+    mount_path: &'a str,
+}
+
+#[derive(Clone, Serialize)]
+struct EtcdMember {
+    name: String,
+    host: String,
+    initial_cluster: String,
+    snapshot_minute: String,
+}
+
+impl<'a> Values<'a> {
+    /// What follows from the cluster alone.
+    pub(super) fn of_cluster(blueprint: &'a Blueprint) -> Self {
+        let cluster = &blueprint.cluster;
+        let AddonsFile { cluster_autoscaler, metrics_server } = cluster.addons;
+        let china = cluster.region.as_str().starts_with("cn-");
+        Self {
+            cluster_name: cluster.name.as_str(),
+            region: cluster.region.as_str(),
+            region_partition_domain: if china { "amazonaws.com.cn" } else { "amazonaws.com" },
+            external_dns_name: cluster.external_dns_name.as_str(),
+            api_host: &blueprint.names.internal_api,
+            kubernetes_version: cluster.kubernetes.version.to_string(),
+            pod_cidr: cluster.kubernetes.pod_range.to_string(),
+            service_cidr: cluster.kubernetes.service_range.to_string(),
+            cluster_dns: blueprint.names.cluster_dns.to_string(),
+            etcd_endpoints: blueprint.names.etcd_endpoints(),
+            secrets_encryption_key: KEY_PLACE,
+            images: &blueprint.components.images,
+            addons: Addons { cluster_autoscaler, metrics_server },
+            efs: cluster.file_system.as_ref().map(|file_system| Efs {
+                server: &blueprint.names.file_system,
+                mount_path: file_system.mount_path.as_str(),
+            }),
+            nvidia_runtime: &blueprint.components.nvidia_runtime,
+            role: "cluster",
+            taints: Vec::new(),
+            node_labels: String::new(),
+            gpu_driver: None,
+            etcd: None,
+        }
+    }
+
+    /// What an etcd member's templates see.
+    pub(super) fn of_etcd_member(blueprint: &'a Blueprint, member: u32) -> Self {
+        let names = &blueprint.names;
+        let etcd = EtcdMember {
+            name: format!("etcd-{member}"),
+            host: names.etcd_member(member),
+            initial_cluster: names.etcd_initial_cluster(),
+            snapshot_minute: format!("{:02}", 5 + member % 7 * 8),
+        };
+        Self { role: "etcd", etcd: Some(etcd), ..Self::of_cluster(blueprint) }
+    }
+
+    /// What a controller's templates see.
+    pub(super) fn of_controller(blueprint: &'a Blueprint) -> Self {
+        Self {
+            role: "controller",
+            node_labels: "node.kubernetes.io/controller=true".to_owned(),
+            ..Self::of_cluster(blueprint)
+        }
+    }
+
+    /// What the templates of a pool's nodes see.
+    pub(super) fn of_pool(blueprint: &'a Blueprint, pool: &'a PoolNodes) -> Self {
+        let labels = pool.labels.iter().map(|(key, value)| format!("{key}={value}"));
+        Self {
+            role: "worker",
+            taints: pool.taints.clone(),
+            node_labels: labels.collect::<Vec<_>>().join(","),
+            gpu_driver: pool.gpu_driver,
+            ..Self::of_cluster(blueprint)
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! `tests/clusters/<name>/`: what `infra render stack` makes of each cluster, byte for byte. `SNAPSHOTS=overwrite` renews them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::{Run, Workspace};
+
+fn clusters() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clusters");
+    let mut found: Vec<PathBuf> =
+        fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
+    found.sort();
+    assert!(found.len() >= 6, "{found:?}");
+    found
+}
+
+/// A golden cluster with its credentials, ready to be rendered.
+pub fn workspace(cluster: &Path) -> Workspace {
+    let workspace = Workspace::new();
+    fs::copy(cluster.join("cluster.yaml"), workspace.path("cluster.yaml")).unwrap();
+    fs::create_dir(workspace.path("credentials")).unwrap();
+    for entry in fs::read_dir(cluster.join("credentials")).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, workspace.credential(path.file_name().unwrap().to_str().unwrap())).unwrap();
+    }
+    workspace
+}
+
+fn golden(name: &str) -> Workspace {
+    workspace(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clusters").join(name))
+}
+
+/// Every rendered file below a directory, by its path there.
+fn rendered(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for directory in ["userdata", "manifests"] {
+        let path = root.join(directory);
+        if path.is_dir() {
+            for (name, bytes) in crate::support::files_in(&path) {
+                files.insert(format!("{directory}/{name}"), bytes);
+            }
+        }
+    }
+    files
+}
+
+fn overwrite(expected: &Path, files: &BTreeMap<String, Vec<u8>>) {
+    let _ = fs::remove_dir_all(expected);
+    for (name, bytes) in files {
+        let path = expected.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+}
+
+#[test]
+fn every_golden_cluster_renders_to_what_is_expected() {
+    for cluster in clusters() {
+        let workspace = workspace(&cluster);
+        workspace.infra(["render", "stack"]).expect_code(0);
+        let files = rendered(&workspace.path(""));
+        let expected = cluster.join("expected");
+        if std::env::var("SNAPSHOTS").is_ok_and(|value| value == "overwrite") {
+            overwrite(&expected, &files);
+        }
+        let wanted = rendered(&expected);
+        let names = |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&files), names(&wanted), "{}", cluster.display());
+        for (name, bytes) in &files {
+            assert!(
+                wanted[name] == *bytes,
+                "{}: {name} differs; SNAPSHOTS=overwrite renews it",
+                cluster.display()
+            );
+        }
+        for name in files.keys().filter(|name| name.starts_with("userdata/")) {
+            assert_eq!(workspace.mode(name), 0o600, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_second_run_changes_nothing_and_says_so() {
+    let workspace = golden("minimal");
+    workspace.infra(["render", "stack"]).expect_code(0);
+    let before = rendered(&workspace.path(""));
+    let run = workspace.infra(["render", "stack"]).expect_code(0);
+    assert!(run.stderr.contains("0 written, 11 unchanged, 0 removed"), "{}", run.stderr);
+    assert_eq!(rendered(&workspace.path("")), before);
+}
+
+#[test]
+fn pools_come_and_go_without_a_trace_in_the_control_plane() {
+    let workspace = golden("minimal");
+    workspace.infra(["render", "stack"]).expect_code(0);
+    let before = rendered(&workspace.path(""));
+    let text = workspace.read("cluster.yaml");
+    workspace.write("cluster.yaml", format!("{text}- {{name: gpu, instanceType: g5.xlarge, spot: true}}\n"));
+    workspace.infra(["render", "stack"]).expect_code(0).expect_stderr("1 written, 11 unchanged");
+    let with_gpu = rendered(&workspace.path(""));
+    for (name, bytes) in &before {
+        assert!(with_gpu[name] == *bytes, "{name} changed with a pool");
+    }
+    workspace.write("cluster.yaml", text);
+    let run = workspace.infra(["render", "stack", "--output", "json"]).expect_code(0);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(report["removed"], serde_json::json!(["userdata/pool-gpu.ign"]));
+    assert_eq!(rendered(&workspace.path("")), before);
+}
+
+#[test]
+fn render_does_credentials_and_then_the_stack() {
+    let workspace = Workspace::with_cluster();
+    workspace.infra(["render"]).expect_code(1).expect_stderr("there is no certificate authority");
+    workspace.infra(["render", "stack"]).expect_code(1).expect_stderr("ca.pem is not among the credentials");
+    workspace.infra(["render", "--generate-ca"]).expect_code(0);
+    assert!(workspace.path("userdata/etcd-2.ign").exists() && workspace.path("kubeconfig").exists());
+    fs::remove_file(workspace.credential("etcd-client-key.pem")).unwrap();
+    workspace
+        .infra(["render", "stack"])
+        .expect_code(1)
+        .expect_stderr("etcd-client-key.pem is not among the credentials");
+    workspace.infra(["render"]).expect_code(0);
+}
+
+#[test]
+fn single_templates_can_be_overridden() {
+    let workspace = golden("minimal");
+    fs::create_dir_all(workspace.path("templates/files/etc/flatcar")).unwrap();
+    workspace.write("templates/files/etc/flatcar/update.conf", "GROUP=lts\n");
+    workspace.infra(["render", "stack"]).expect_code(0);
+    assert!(workspace.read("userdata/controller.ign").contains("R1JPVVA9bHRzCg=="));
+    fs::rename(workspace.path("templates"), workspace.path("ours")).unwrap();
+    let run = workspace.infra(["render", "stack"]).expect_code(0);
+    assert!(run.stderr.contains("3 written"), "{}", run.stderr);
+    workspace.infra(["--templates", "ours", "render", "stack"]).expect_code(0).expect_stderr("3 written");
+    workspace
+        .infra(["--templates", "nowhere", "render", "stack"])
+        .expect_code(2)
+        .expect_stderr("there is no directory");
+    workspace.write("ours/files/etc/flatcar/updat.conf", "x\n");
+    let run = workspace.infra(["--templates", "ours", "render", "stack"]).expect_code(2);
+    assert!(
+        run.stderr.contains("overrides nothing") && run.stderr.contains("did you mean"),
+        "{}",
+        run.stderr
+    );
+    fs::remove_file(workspace.path("ours/files/etc/flatcar/updat.conf")).unwrap();
+    fs::create_dir_all(workspace.path("ours/units")).unwrap();
+    workspace
+        .write("ours/units/kubelet.service.tera", "[Service]\nExecStart=/opt/bin/kubelt {{ nonsense }}\n");
+    let run = workspace.infra(["--templates", "ours", "render", "stack"]).expect_code(2);
+    assert!(
+        run.stderr.contains("nonsense") && run.stderr.contains("units/kubelet.service"),
+        "{}",
+        run.stderr
+    );
+    workspace.write("ours/units/kubelet.service.tera", "[Service]\nExecStart=/opt/bin/kubelt\n");
+    let run = workspace.infra(["--templates", "ours", "render", "stack"]).expect_code(2);
+    assert!(run.stderr.contains("kubelet.service: it needs /opt/bin/kubelt"), "{}", run.stderr);
+}
+
+#[test]
+fn snippets_and_extra_manifests_are_merged_in_and_checked() {
+    let workspace = golden("minimal");
+    fs::create_dir_all(workspace.path("snippets")).unwrap();
+    fs::create_dir_all(workspace.path("manifests/extra")).unwrap();
+    workspace.write("manifests/extra/team.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n");
+    workspace.write("snippets/controller.ign", r#"{"ignition": {"version": "3.3.0"}}"#);
+    workspace.infra(["render", "stack"]).expect_code(0);
+    let config: serde_json::Value = serde_json::from_str(&workspace.read("userdata/controller.ign")).unwrap();
+    let files = config["storage"]["files"].as_array().unwrap();
+    assert!(files.iter().any(|file| file["path"] == "/etc/kubernetes/addons/90-team.yaml"));
+    assert!(workspace.path("manifests/extra/team.yaml").exists());
+    workspace.write(
+        "snippets/controller-bad.ign",
+        r#"{"ignition": {"version": "3.3.0"}, "storage": {"files": [{"path": "/usr/x", "contents": {"source": "http://a/b"}}]}}"#,
+    );
+    let run = workspace.infra(["render", "stack"]).expect_code(2);
+    assert!(
+        run.stderr.contains("snippets/controller-bad.ign: /usr/x: nothing can be written below /usr"),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stderr.contains("fetched without a hash"), "{}", run.stderr);
+    fs::remove_file(workspace.path("snippets/controller-bad.ign")).unwrap();
+    workspace.write("manifests/extra/broken.yaml", "a: [\n");
+    let run = workspace.infra(["render", "stack"]).expect_code(2);
+    assert!(run.stderr.contains("broken.yaml:1:"), "{}", run.stderr);
+}
+
+/// Which private keys, by the identity they belong to, each role's config holds.
+#[test]
+fn each_role_holds_the_keys_it_needs_and_no_other() {
+    for cluster in clusters() {
+        let workspace = workspace(&cluster);
+        workspace.infra(["render", "stack"]).expect_code(0);
+        let mut keys: Vec<(String, String)> = Vec::new();
+        for (name, bytes) in crate::support::files_in(&workspace.path("credentials")) {
+            if let Some(identity) = name.strip_suffix("-key.pem") {
+                keys.push((identity.to_owned(), String::from_utf8(bytes).unwrap()));
+            }
+        }
+        for (file, bytes) in crate::support::files_in(&workspace.path("userdata")) {
+            let config: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+            let texts = embedded_texts(&config);
+            let mut held: Vec<&str> = keys
+                .iter()
+                .filter(|(_, pem)| {
+                    texts.iter().any(|text| text.contains(pem.trim()) || text.contains(&base64(pem)))
+                })
+                .map(|(identity, _)| identity.as_str())
+                .collect();
+            held.sort_unstable();
+            let role = file.trim_end_matches(".ign");
+            let expected: Vec<&str> = match role {
+                "controller" => vec![
+                    "admin",
+                    "apiserver",
+                    "apiserver-kubelet-client",
+                    "ca",
+                    "controller-manager",
+                    "etcd-client",
+                    "front-proxy-client",
+                    "scheduler",
+                    "service-account",
+                    "worker",
+                ],
+                member if member.starts_with("etcd-") => vec![member],
+                _ => vec!["worker"],
+            };
+            assert_eq!(held, expected, "{}: {file}", cluster.display());
+        }
+    }
+}
+
+fn embedded_texts(config: &serde_json::Value) -> Vec<String> {
+    let files = config["storage"]["files"].as_array().unwrap();
+    let sources = files.iter().filter_map(|file| file["contents"]["source"].as_str());
+    let encoded = sources.filter_map(|source| source.strip_prefix("data:;base64,"));
+    encoded.map(|encoded| String::from_utf8_lossy(&decode(encoded)).into_owned()).collect()
+}
+
+fn base64(text: &str) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(text)
+}
+
+fn decode(text: &str) -> Vec<u8> {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.decode(text).unwrap()
+}
+
+#[test]
+fn no_network_and_no_aws_settings_are_needed() {
+    let workspace = golden("minimal");
+    let mut command = std::process::Command::new("unshare");
+    command
+        .args(["--user", "--net", env!("CARGO_BIN_EXE_infra"), "render", "stack"])
+        .current_dir(workspace.path(""));
+    let run = Run::of(command.env_clear());
+    if run.stderr.contains("unshare") {
+        eprintln!("SKIPPED: this machine has no user namespaces: {}", run.stderr);
+        return;
+    }
+    run.expect_code(0);
+}
