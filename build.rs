@@ -31,25 +31,22 @@ fn git(arguments: &[&str]) -> Option<String> {
     (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
 }
 
-/// Writes `templates.rs`: the path of every template below templates/, with its text.
+/// Writes `templates.rs`: every file below templates/ by its path there, and every one of stacks/ as `stacks/…`, with its text.
 fn embed_templates() {
-    println!("cargo::rerun-if-changed=templates");
-    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("templates");
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let mut files = Vec::new();
-    find_files(&root, &mut files);
+    for directory in ["stacks", "templates"] {
+        println!("cargo::rerun-if-changed={directory}");
+        find_files(&root.join(directory), &mut files);
+    }
     files.sort();
     let entries: String = files
         .iter()
         .map(|file| {
-            let name = file
-                .strip_prefix(&root)
-                .expect("it was found below")
-                .to_str()
-                .expect("template names are ASCII");
-            format!(
-                "    ({name:?}, include_str!({:?})),\n",
-                file.to_str().expect("a path that rustc can read")
-            )
+            let path = file.strip_prefix(&root).expect("it was found below");
+            let name = path.strip_prefix("templates").unwrap_or(path);
+            let text = |path: &Path| path.to_str().expect("a path that rustc can read").to_owned();
+            format!("    ({:?}, include_str!({:?})),\n", text(name), text(file))
         })
         .collect();
     let target = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("templates.rs");

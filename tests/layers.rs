@@ -22,7 +22,7 @@ const LAYERS: [(&str, &[&str]); 10] = [
     ("blueprint", &["config", "document"]),
     ("credentials", &["blueprint", "config", "durable_file"]),
     ("render", &["blueprint", "config", "credentials", "document", "durable_file"]),
-    ("check", &["blueprint", "render"]),
+    ("check", &["blueprint", "document", "render"]),
     ("aws", &[]),
     ("cli", &["aws", "blueprint", "check", "config", "credentials", "document", "durable_file", "render"]),
     (

@@ -1,20 +1,24 @@
-//! A [`Cluster`] into every decided fact about it: names, identities, components, and what each kind of machine is.
+//! A [`Cluster`] into every decided fact about it: names, identities, components, kinds of machines, network, and who may talk to whom.
 //!
 //! In: a validated cluster. Out: plain data that the later layers only write down. No I/O, no clock, no AWS.
 
 mod components;
 mod identities;
 mod names;
+mod network;
 mod nodes;
+mod security;
 #[cfg(test)]
 mod test_cluster;
 
 pub use components::{Components, ImageReferences, NvidiaRuntime};
 pub use identities::{Authority, Identities, LeafCertificate, Secret, SigningKey, Usage};
 pub use names::Names;
+pub use network::{NetworkPlan, Subnet, SubnetSource};
 pub use nodes::{NodeTaint, PoolNodes, Role};
+pub use security::{Group, Rule, Source};
 
-use crate::config::Cluster;
+use crate::config::{Cluster, FileSystemSource};
 use crate::document::Fault;
 
 /// Everything that follows from a cluster description.
@@ -32,17 +36,35 @@ pub struct Blueprint {
     pub roles: Vec<Role>,
     /// What distinguishes each pool's nodes.
     pub pools: Vec<PoolNodes>,
+    /// Subnets and gateways.
+    pub network: NetworkPlan,
+    /// Security groups.
+    pub groups: Vec<Group>,
+    /// Every connection that is allowed.
+    pub rules: Vec<Rule>,
+    /// Whether the file system gets mount targets from us.
+    pub makes_mount_targets: bool,
 }
 
 impl Blueprint {
     /// Decides everything about a cluster.
     pub fn new(cluster: Cluster) -> Result<Self, Fault> {
         let names = Names::new(&cluster);
+        let makes_mount_targets =
+            cluster.file_system.as_ref().is_some_and(|file_system| match &file_system.source {
+                FileSystemSource::Made { .. } => true,
+                FileSystemSource::Adopted { create_mount_targets, .. } => *create_mount_targets,
+            });
+        let groups = security::groups(&cluster, makes_mount_targets);
         Ok(Self {
             identities: Identities::new(&cluster, &names),
             components: Components::new(&cluster)?,
             roles: nodes::roles(&cluster),
             pools: cluster.pools.iter().map(PoolNodes::new).collect(),
+            network: NetworkPlan::new(&cluster),
+            rules: security::rules(&cluster, &groups),
+            groups,
+            makes_mount_targets,
             names,
             cluster,
         })

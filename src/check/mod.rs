@@ -3,8 +3,12 @@
 //! In: an asset's bytes, ours or the team's. Out: what is wrong with it and where. No AWS, no disk.
 
 mod ignition;
+mod references;
+mod schema;
+mod stack;
 
 pub use ignition::check_ignition;
+pub use stack::check_stack;
 
 use std::fmt;
 

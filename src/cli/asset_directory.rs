@@ -99,7 +99,7 @@ impl AssetDirectory {
     /// What an earlier render wrote, by path below the directory.
     pub(super) fn rendered_files(&self) -> anyhow::Result<Vec<String>> {
         let mut files = Vec::new();
-        for (directory, extension) in [("userdata", "ign"), ("manifests", "yaml")] {
+        for (directory, extension) in [("stacks", "json"), ("userdata", "ign"), ("manifests", "yaml")] {
             let path = self.file(directory);
             if !path.is_dir() {
                 continue;

@@ -125,9 +125,7 @@ fn bring_authority(
     let new = brought.check(request.now)?;
     let there = store.certificate_path(&authority.name).exists();
     if there && !request.replace_authorities {
-        let Some(old) = load_authority(store, &authority.name, request.now)? else {
-            return reload(store, &authority.name, request.now).map(|loaded| (loaded, Action::Kept));
-        };
+        let old = reload(store, &authority.name, request.now)?;
         if !old.certificate.is(&new.certificate) {
             return Err(CredentialsError::OtherAuthority {
                 path: store.certificate_path(&authority.name),

@@ -10,6 +10,7 @@ mod ignition;
 mod kubeconfig;
 mod manifest;
 mod node;
+mod stack;
 mod stack_assets;
 mod user_data;
 mod values;

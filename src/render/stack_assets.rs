@@ -6,7 +6,8 @@ use super::asset::Asset;
 use super::engine::{RenderError, Templates};
 use super::manifest::render_manifests;
 use super::node::{NodeSources, render_nodes};
-use crate::blueprint::Blueprint;
+use super::stack::{StackTemplateSources, render_stacks};
+use crate::blueprint::{Blueprint, Role};
 use crate::credentials::Credentials;
 
 /// What a cluster's assets are rendered from.
@@ -20,6 +21,8 @@ pub struct StackSources<'a> {
     pub templates: &'a Templates,
     /// The team's own manifests, by file name.
     pub extra_manifests: &'a BTreeMap<String, String>,
+    /// The team's own Ignition configs for each role.
+    pub snippets: &'a BTreeMap<Role, Vec<Asset>>,
 }
 
 /// Renders every asset, in a stable order.
@@ -37,6 +40,13 @@ pub fn render_stack_assets(sources: &StackSources<'_>) -> Result<Vec<Asset>, Ren
         manifests: &applied,
     };
     let mut assets = render_nodes(&nodes)?;
+    let stacks = render_stacks(&StackTemplateSources {
+        blueprint: sources.blueprint,
+        templates: sources.templates,
+        configs: &assets,
+        snippets: sources.snippets,
+    })?;
+    assets.extend(stacks);
     assets.extend(own.into_iter().map(|(name, text)| Asset::public(format!("manifests/{name}"), text)));
     Ok(assets)
 }

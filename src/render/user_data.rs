@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 use super::asset::Asset;
 use super::engine::RenderError;
 use crate::blueprint::Role;
+use crate::config::Cluster;
 
 /// What EC2 allows, before it is encoded.
 const LARGEST_USER_DATA: usize = 16 * 1024;
 
 /// The longest text that each of CloudFormation's values can become.
-const LONGEST_VALUES: [(&str, usize); 9] = [
+const LONGEST_VALUES: [(&str, usize); 8] = [
     ("${AssetBucket}", 63),
     ("${AssetPrefix}", 513),
     ("${AWS::Region}", 24),
     ("${AWS::URLSuffix}", 24),
     ("${AWS::StackName}", 128),
-    ("${KmsKeyArn}", 256),
     ("${EtcdVolume", 22),
     ("${EtcdMember", 32),
     ("${", 64),
@@ -32,11 +32,16 @@ pub struct UserData {
 
 impl UserData {
     /// User data that merges a role's config and the team's snippets for it, each found in S3 by its own digest.
-    pub fn new(cluster: &str, role: &Role, config: &Asset, snippets: &[Asset]) -> Result<Self, RenderError> {
+    pub fn new(
+        cluster: &Cluster,
+        role: &Role,
+        config: &Asset,
+        snippets: &[Asset],
+    ) -> Result<Self, RenderError> {
         let merge = |asset: &Asset| {
             let digest = asset.sha512();
             json!({
-                "source": format!("s3://${{AssetBucket}}/${{AssetPrefix}}{}", object_key(cluster, role, &digest)),
+                "source": format!("s3://${{AssetBucket}}/${{AssetPrefix}}{}", object_key(cluster.name.as_str(), role, &digest)),
                 "verification": {"hash": format!("sha512-{digest}")},
             })
         };
@@ -90,16 +95,16 @@ pub fn object_key(cluster: &str, role: &Role, digest: &str) -> String {
 }
 
 /// What a machine can only learn from CloudFormation.
-fn stack_environment(cluster: &str, role: &Role) -> String {
+fn stack_environment(cluster: &Cluster, role: &Role) -> String {
     let mut lines = vec![
-        format!("INFRA_CLUSTER={cluster}"),
+        format!("INFRA_CLUSTER={}", cluster.name),
         "INFRA_REGION=${AWS::Region}".to_owned(),
         "INFRA_DOMAIN=${AWS::URLSuffix}".to_owned(),
         "INFRA_STACK=${AWS::StackName}".to_owned(),
         format!("INFRA_RESOURCE={}", role.group_resource()),
         "INFRA_BUCKET=${AssetBucket}".to_owned(),
         "INFRA_PREFIX=${AssetPrefix}".to_owned(),
-        "INFRA_KMS_KEY=${KmsKeyArn}".to_owned(),
+        format!("INFRA_KMS_KEY={}", cluster.kms_key),
     ];
     lines.extend(role.volume_resource().map(|volume| format!("INFRA_VOLUME_ID=${{{volume}}}")));
     lines.join("\n") + "\n"
@@ -110,18 +115,24 @@ mod tests {
     use zeroize::Zeroizing;
 
     use super::super::asset::Asset;
-    use super::{LARGEST_USER_DATA, RenderError, UserData};
+    use super::{LARGEST_USER_DATA, UserData};
     use crate::blueprint::Role;
+
+    fn cluster() -> Result<crate::config::Cluster, crate::document::Problems> {
+        let text = "{clusterName: paddle, externalDNSName: k8s.example.com, region: us-west-2, availabilityZones: [us-west-2a], \
+                    kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1234abcd'}";
+        Ok(crate::config::validate(std::path::Path::new("cluster.yaml"), text)?.cluster)
+    }
 
     fn asset(text: &str) -> Asset {
         Asset::private("userdata/x.ign".to_owned(), Zeroizing::new(text.as_bytes().to_vec()))
     }
 
     #[test]
-    fn it_is_small_and_leads_to_the_digest_of_the_config() -> Result<(), RenderError> {
+    fn it_is_small_and_leads_to_the_digest_of_the_config() -> Result<(), Box<dyn std::error::Error>> {
         let (config, snippet) = (asset("config"), asset("snippet"));
         let user_data =
-            UserData::new("paddle", &Role::EtcdMember(1), &config, std::slice::from_ref(&snippet))?;
+            UserData::new(&cluster()?, &Role::EtcdMember(1), &config, std::slice::from_ref(&snippet))?;
         let text = user_data.value()["Fn::Base64"]["Fn::Sub"].as_str().unwrap_or_default().to_owned();
         for part in [
             format!("s3://${{AssetBucket}}/${{AssetPrefix}}paddle/etcd-1/{}.ign", config.sha512()),
@@ -131,15 +142,20 @@ mod tests {
         ] {
             assert!(text.contains(&part), "{part} is not in {text}");
         }
+        assert!(
+            !text.contains("config\"}") && !text.contains("snippet"),
+            "it holds what it should lead to: {text}"
+        );
         assert!(user_data.largest_size() < 4096, "{}", user_data.largest_size());
         Ok(())
     }
 
     #[test]
-    fn too_many_snippets_are_refused_with_the_number() {
+    fn too_many_snippets_are_refused_with_the_number() -> Result<(), Box<dyn std::error::Error>> {
         let snippets: Vec<Asset> = (0..20).map(|n| asset(&n.to_string())).collect();
-        let refused = UserData::new("paddle", &Role::Controller, &asset("config"), &snippets);
+        let refused = UserData::new(&cluster()?, &Role::Controller, &asset("config"), &snippets);
         let message = refused.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(message.contains(&LARGEST_USER_DATA.to_string()), "{message}");
+        Ok(())
     }
 }

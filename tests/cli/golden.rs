@@ -34,7 +34,7 @@ fn golden(name: &str) -> Workspace {
 /// Every rendered file below a directory, by its path there.
 fn rendered(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
-    for directory in ["userdata", "manifests"] {
+    for directory in ["stacks", "userdata", "manifests"] {
         let path = root.join(directory);
         if path.is_dir() {
             for (name, bytes) in crate::support::files_in(&path) {
@@ -86,7 +86,7 @@ fn a_second_run_changes_nothing_and_says_so() {
     workspace.infra(["render", "stack"]).expect_code(0);
     let before = rendered(&workspace.path(""));
     let run = workspace.infra(["render", "stack"]).expect_code(0);
-    assert!(run.stderr.contains("0 written, 11 unchanged, 0 removed"), "{}", run.stderr);
+    assert!(run.stderr.contains("0 written, 14 unchanged, 0 removed"), "{}", run.stderr);
     assert_eq!(rendered(&workspace.path("")), before);
 }
 
@@ -97,7 +97,7 @@ fn pools_come_and_go_without_a_trace_in_the_control_plane() {
     let before = rendered(&workspace.path(""));
     let text = workspace.read("cluster.yaml");
     workspace.write("cluster.yaml", format!("{text}- {{name: gpu, instanceType: g5.xlarge, spot: true}}\n"));
-    workspace.infra(["render", "stack"]).expect_code(0).expect_stderr("1 written, 11 unchanged");
+    workspace.infra(["render", "stack"]).expect_code(0).expect_stderr("2 written, 14 unchanged");
     let with_gpu = rendered(&workspace.path(""));
     for (name, bytes) in &before {
         assert!(with_gpu[name] == *bytes, "{name} changed with a pool");
@@ -105,7 +105,7 @@ fn pools_come_and_go_without_a_trace_in_the_control_plane() {
     workspace.write("cluster.yaml", text);
     let run = workspace.infra(["render", "stack", "--output", "json"]).expect_code(0);
     let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(report["removed"], serde_json::json!(["userdata/pool-gpu.ign"]));
+    assert_eq!(report["removed"], serde_json::json!(["stacks/pool-gpu.json", "userdata/pool-gpu.ign"]));
     assert_eq!(rendered(&workspace.path("")), before);
 }
 
@@ -133,8 +133,8 @@ fn single_templates_can_be_overridden() {
     assert!(workspace.read("userdata/controller.ign").contains("R1JPVVA9bHRzCg=="));
     fs::rename(workspace.path("templates"), workspace.path("ours")).unwrap();
     let run = workspace.infra(["render", "stack"]).expect_code(0);
-    assert!(run.stderr.contains("3 written"), "{}", run.stderr);
-    workspace.infra(["--templates", "ours", "render", "stack"]).expect_code(0).expect_stderr("3 written");
+    assert!(run.stderr.contains("5 written"), "{}", run.stderr);
+    workspace.infra(["--templates", "ours", "render", "stack"]).expect_code(0).expect_stderr("5 written");
     workspace
         .infra(["--templates", "nowhere", "render", "stack"])
         .expect_code(2)

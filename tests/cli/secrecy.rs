@@ -48,6 +48,8 @@ fn no_command_prints_a_key_even_when_it_talks_most_or_fails() {
     for arguments in [
         &["render", "credentials"][..],
         &["render", "credentials", "--renew", "--output", "json"],
+        &["render", "stack"],
+        &["render", "stack", "--output", "json"],
         &["certificates"],
         &["certificates", "--output", "json"],
         &["validate"],

@@ -66,6 +66,7 @@ class Node(unittest.TestCase):
             "INFRA_ROOT": str(self.root),
             "INFRA_CONSOLE": str(self.console),
             "INFRA_BACKOFF_MILLISECONDS": "20",
+            "INFRA_SETTLE_SECONDS": "0.2",
             "INFRA_CALL_DEADLINE_SECONDS": "10",
             "INFRA_ETCD_USER": f"{os.getuid()}:{os.getgid()}",
             **self.aws.environment(),
@@ -529,6 +530,7 @@ class RestoreEtcd(Etcd):
             "--initial-cluster-token": "paddle",
             "--initial-advertise-peer-urls": "https://etcd-1.paddle.infra.internal:2380",
             "--network": "none",
+            "--bump-revision": "1000000000",
         }.items():
             self.assertEqual(call[call.index(flag) + 1], value)
         self.run_script("etcd-state")
@@ -664,6 +666,19 @@ class SignalEtcd(Etcd):
         self.assertEqual(self.signals(), ["SUCCESS"])
         self.assertEqual(self.arguments_of("docker"), [], "no quorum can be asked for")
 
+    def test_a_port_that_closes_again_is_not_a_member(self):
+        self.set_state("blank")
+        with socket.socket() as peers:
+            peers.bind(("127.0.0.1", 0))
+            peers.listen()
+            port = str(peers.getsockname()[1])
+            process = self.start("signal-etcd", INFRA_PEER_PORT=port, INFRA_SETTLE_SECONDS="1", INFRA_DEADLINE_SECONDS="2")
+            time.sleep(0.5)
+        _, errors = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 1, errors)
+        self.assertIn("was open and is closed again", errors)
+        self.assertEqual(self.signals(), ["FAILURE"])
+
     def test_a_connection_is_not_a_listener(self):
         self.set_state("blank")
         with socket.create_server(("127.0.0.1", 0)) as other, socket.create_connection(other.getsockname()) as connection:
@@ -770,18 +785,32 @@ class SnapshotEtcd(Etcd):
 
 
 class DefragEtcd(Etcd):
+    CLUSTER = ",".join(f"etcd-{n}=https://etcd-{n}.paddle.infra.internal:2380" for n in range(3))
+
+    def defragment(self, connected, **environment):
+        """Runs the script on one of three members that is connected to this many others."""
+        peers = "".join(f'etcd_network_active_peers{{Local="a",Remote="{n}"}} {int(n < connected)}\n' for n in range(2))
+        self.write("metrics", f"# HELP etcd_network_active_peers ...\netcd_server_has_leader 1\n{peers}")
+        metrics = (self.root / "metrics").as_uri()
+        return self.run_script("defrag-etcd", INFRA_ETCD_METRICS=metrics, ETCD_INITIAL_CLUSTER=self.CLUSTER, **environment)
+
     def test_healthy(self):
         self.stub("docker")
         self.stub("sleep")
-        self.run_script("defrag-etcd")
+        self.defragment(2)
         self.assertEqual(self.arguments_of("sleep"), [["600"]], "member 1 comes ten minutes after member 0")
         verbs = [[word for word in call[3:] if not word.startswith("--") or word == "--cluster"] for call in self.arguments_of("docker")]
-        self.assertEqual(verbs, [["endpoint", "health", "--cluster"], ["defrag"], ["endpoint", "health"]])
+        self.assertEqual(verbs, [["endpoint", "health"], ["defrag"], ["endpoint", "health"]])
         self.assertIn("--endpoints=https://127.0.0.1:2379", self.arguments_of("docker")[1])
 
     def test_not_while_a_member_is_down(self):
-        self.stub("docker", '[[ "$*" == *health* ]] && { echo "etcd-2 is unhealthy" >&2; exit 1; }; exit 0')
-        self.assertIn("etcd-2 is unhealthy", self.run_script("defrag-etcd", INFRA_SPREAD_SECONDS="0"))
+        self.stub("docker")
+        self.assertIn("connected to 1 of 2 other members", self.defragment(1, INFRA_SPREAD_SECONDS="0"))
+        self.assertEqual(self.arguments_of("docker"), [])
+
+    def test_not_while_this_member_is_ill(self):
+        self.stub("docker", '[[ "$*" == *health* ]] && { echo "etcd-1 is unhealthy" >&2; exit 1; }; exit 0')
+        self.assertIn("etcd-1 is unhealthy", self.defragment(2, INFRA_SPREAD_SECONDS="0"))
         self.assertFalse(any("defrag" in call for call in self.arguments_of("docker")))
 
 

@@ -1,6 +1,6 @@
-//! `infra render stack`: machine configurations and manifests.
+//! `infra render stack`: machine configurations, manifests and stacks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use serde::Serialize;
@@ -8,13 +8,13 @@ use serde::Serialize;
 use super::super::Session;
 use super::super::exit::Exit;
 use super::super::printer::Output;
-use crate::blueprint::Blueprint;
-use crate::check::{Findings, check_ignition};
+use crate::blueprint::{Blueprint, Role};
+use crate::check::{Findings, check_ignition, check_stack};
 use crate::credentials::Credentials;
 use crate::durable_file;
-use crate::render::{Asset, StackSources, Templates, UserData, render_stack_assets};
+use crate::render::{Asset, StackSources, Templates, render_stack_assets};
 
-/// Write machine configurations (userdata/) and manifests (manifests/)
+/// Write CloudFormation stacks (stacks/), machine configurations (userdata/) and manifests (manifests/)
 ///
 /// The same cluster.yaml and credentials give the same bytes. Files of an earlier run that are no longer needed are removed; snippets/,
 /// templates/ and manifests/extra/ are yours and are only read.
@@ -32,31 +32,37 @@ pub(super) fn run(session: &Session) -> anyhow::Result<Exit> {
     let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
     let store = session.assets.open_existing_credentials(&session.printer)?;
     let credentials = Credentials::read(&store, &blueprint.identities)?;
+    let mut snippets = BTreeMap::new();
+    for role in &blueprint.roles {
+        snippets.insert(role.clone(), session.assets.read_snippets(&role.snippet_prefix())?);
+    }
     let sources = StackSources {
         blueprint: &blueprint,
         credentials: &credentials,
         templates: &Templates::new(&session.assets.read_overrides()?)?,
         extra_manifests: &session.assets.read_extra_manifests()?,
+        snippets: &snippets,
     };
     let assets = render_stack_assets(&sources)?;
-    check(&blueprint, &assets, session)?;
+    check(&blueprint, &assets, &snippets)?;
     write(&assets, session)?;
     Ok(Exit::Done)
 }
 
-/// What would not boot is not written.
-fn check(blueprint: &Blueprint, assets: &[Asset], session: &Session) -> anyhow::Result<()> {
-    let mut findings = Findings::default();
-    for role in &blueprint.roles {
-        let path = format!("userdata/{}.ign", role.name());
-        let Some(config) = assets.iter().find(|asset| asset.path == path) else { continue };
-        let snippets = session.assets.read_snippets(&role.snippet_prefix())?;
-        for asset in std::iter::once(config).chain(&snippets) {
-            findings.0.extend(check_ignition(&asset.path, &asset.bytes));
-        }
-        UserData::new(blueprint.cluster.name.as_str(), role, config, &snippets)?;
-    }
-    if findings.0.is_empty() { Ok(()) } else { Err(findings.into()) }
+/// What AWS or a machine would refuse is not written.
+fn check(
+    blueprint: &Blueprint,
+    assets: &[Asset],
+    snippets: &BTreeMap<Role, Vec<Asset>>,
+) -> Result<(), Findings> {
+    let below =
+        |directory: &'static str| assets.iter().filter(move |asset| asset.path.starts_with(directory));
+    let configs = below("userdata/").chain(snippets.values().flatten());
+    let of_configs = configs.flat_map(|asset| check_ignition(&asset.path, &asset.bytes));
+    let of_stacks =
+        below("stacks/").flat_map(|asset| check_stack(&asset.path, &asset.bytes, &blueprint.rules));
+    let findings = Findings(of_configs.chain(of_stacks).collect());
+    if findings.0.is_empty() { Ok(()) } else { Err(findings) }
 }
 
 fn write(assets: &[Asset], session: &Session) -> anyhow::Result<()> {
@@ -82,7 +88,7 @@ fn write(assets: &[Asset], session: &Session) -> anyhow::Result<()> {
         session.printer.note(format_args!("removed   {path}"));
     }
     session.printer.note(format_args!(
-        "userdata, manifests: {} written, {} unchanged, {} removed",
+        "stacks, userdata, manifests: {} written, {} unchanged, {} removed",
         report.written.len(),
         report.unchanged,
         report.removed.len()

@@ -1,0 +1,136 @@
+//! Subnets, routes and gateways: cut from the VPC's range, or those of an adopted VPC.
+
+use ipnet::Ipv4Net;
+
+use crate::config::address_plan::subnet_prefix;
+use crate::config::values::AvailabilityZone;
+use crate::config::{Cluster, Nat, NetworkLayout};
+
+/// The network of a cluster.
+#[derive(Clone, Debug)]
+pub struct NetworkPlan {
+    /// The id of the adopted VPC; `None` if we make one.
+    pub adopted_vpc: Option<String>,
+    /// Every subnet, public ones first, by zone.
+    pub subnets: Vec<Subnet>,
+    /// Zones (by their place in the list) that have a NAT gateway.
+    pub nat_zones: Vec<usize>,
+    /// Whether machines have public addresses.
+    pub public_machines: bool,
+}
+
+/// A subnet, made or adopted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subnet {
+    /// Its logical id.
+    pub resource: String,
+    /// Its zone.
+    pub zone: AvailabilityZone,
+    /// The zone's place in the list.
+    pub zone_index: usize,
+    /// Whether it leads to an internet gateway.
+    pub public: bool,
+    /// Made with a range, or there with an id.
+    pub source: SubnetSource,
+}
+
+/// Where a subnet comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubnetSource {
+    /// It is made with this range.
+    Made(Ipv4Net),
+    /// It is there under this id.
+    Adopted(String),
+}
+
+impl NetworkPlan {
+    pub(super) fn new(cluster: &Cluster) -> Self {
+        match &cluster.network.layout {
+            NetworkLayout::Public => Self::made(cluster, false, Vec::new()),
+            NetworkLayout::Private(Nat::PerZone) => {
+                Self::made(cluster, true, (0..cluster.zones.len()).collect())
+            }
+            NetworkLayout::Private(Nat::Shared) => Self::made(cluster, true, vec![0]),
+            NetworkLayout::Adopted { vpc, subnets } => {
+                let mut plan: Vec<Subnet> = subnets
+                    .iter()
+                    .filter_map(|subnet| {
+                        let zone_index = cluster.zones.iter().position(|zone| *zone == subnet.zone)?;
+                        Some(Subnet {
+                            resource: resource(subnet.public, zone_index),
+                            zone: subnet.zone.clone(),
+                            zone_index,
+                            public: subnet.public,
+                            source: SubnetSource::Adopted(subnet.id.to_string()),
+                        })
+                    })
+                    .collect();
+                plan.sort_by_key(|subnet| (!subnet.public, subnet.zone_index));
+                let public_machines = plan.iter().all(|subnet| subnet.public);
+                Self {
+                    adopted_vpc: Some(vpc.to_string()),
+                    subnets: plan,
+                    nat_zones: Vec::new(),
+                    public_machines,
+                }
+            }
+        }
+    }
+
+    fn made(cluster: &Cluster, private: bool, nat_zones: Vec<usize>) -> Self {
+        let kinds: &[bool] = if private { &[true, false] } else { &[true] };
+        let places =
+            kinds.iter().flat_map(|public| cluster.zones.iter().enumerate().map(|zone| (*public, zone)));
+        let range = cluster.network.vpc_range;
+        let prefix = subnet_prefix(range, kinds.len() * cluster.zones.len());
+        // The rules of cluster.yaml have made sure that they fit.
+        let ranges = range.subnets(prefix).into_iter().flatten();
+        let subnets = places.zip(ranges).map(|((public, (zone_index, zone)), range)| Subnet {
+            resource: resource(public, zone_index),
+            zone: zone.clone(),
+            zone_index,
+            public,
+            source: SubnetSource::Made(range),
+        });
+        Self { adopted_vpc: None, subnets: subnets.collect(), nat_zones, public_machines: !private }
+    }
+
+    /// The subnets that machines stand in, one a zone.
+    pub fn machine_subnets(&self) -> impl Iterator<Item = &Subnet> {
+        self.subnets.iter().filter(|subnet| subnet.public == self.public_machines)
+    }
+
+    /// The subnets that lead to the internet, one a zone.
+    pub fn public_subnets(&self) -> impl Iterator<Item = &Subnet> {
+        self.subnets.iter().filter(|subnet| subnet.public)
+    }
+}
+
+fn resource(public: bool, zone_index: usize) -> String {
+    format!("{}Subnet{zone_index}", if public { "Public" } else { "Private" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_cluster::cluster;
+    use super::{NetworkPlan, SubnetSource};
+    use crate::document::Problems;
+
+    fn ranges(plan: &NetworkPlan) -> Vec<String> {
+        let text = |source: &SubnetSource| match source {
+            SubnetSource::Made(range) => range.to_string(),
+            SubnetSource::Adopted(id) => id.clone(),
+        };
+        plan.subnets.iter().map(|subnet| format!("{} {}", subnet.resource, text(&subnet.source))).collect()
+    }
+
+    #[test]
+    fn subnets_are_cut_from_the_vpc() -> Result<(), Problems> {
+        assert_eq!(ranges(&NetworkPlan::new(&cluster("")?)), ["PublicSubnet0 10.0.0.0/16"]);
+        let private = NetworkPlan::new(&cluster(", network: {topology: private}")?);
+        assert_eq!(ranges(&private), ["PublicSubnet0 10.0.0.0/17", "PrivateSubnet0 10.0.128.0/17"]);
+        assert_eq!(private.machine_subnets().count(), 1);
+        assert!(!private.public_machines);
+        Ok(())
+    }
+}

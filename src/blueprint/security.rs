@@ -1,0 +1,158 @@
+//! Who may talk to whom: the one table that security groups are rendered from and tested against.
+
+use crate::config::Cluster;
+
+/// A security group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// etcd members.
+    Etcd,
+    /// Controllers.
+    Controllers,
+    /// Nodes of all pools.
+    Nodes,
+    /// The API's load balancer inside the VPC.
+    InternalLoadBalancer,
+    /// The API's load balancer on the internet.
+    PublicLoadBalancer,
+    /// Mount targets of the file system.
+    FileSystem,
+}
+
+impl Group {
+    /// Its logical id.
+    #[must_use]
+    pub fn resource(self) -> &'static str {
+        match self {
+            Self::Etcd => "EtcdGroup",
+            Self::Controllers => "ControllersGroup",
+            Self::Nodes => "NodesGroup",
+            Self::InternalLoadBalancer => "InternalLoadBalancerGroup",
+            Self::PublicLoadBalancer => "PublicLoadBalancerGroup",
+            Self::FileSystem => "FileSystemGroup",
+        }
+    }
+
+    /// Its name in tags.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::Controllers => "controllers",
+            Self::Nodes => "nodes",
+            Self::InternalLoadBalancer => "api-internal",
+            Self::PublicLoadBalancer => "api-public",
+            Self::FileSystem => "efs",
+        }
+    }
+
+    /// What it is, as AWS shows it.
+    #[must_use]
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd members",
+            Self::Controllers => "controllers",
+            Self::Nodes => "nodes of all pools",
+            Self::InternalLoadBalancer => "load balancer of the API inside the VPC",
+            Self::PublicLoadBalancer => "load balancer of the API on the internet",
+            Self::FileSystem => "mount targets of the file system",
+        }
+    }
+}
+
+/// Where a connection comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Machines of a group.
+    Group(Group),
+    /// Addresses.
+    Range(String),
+}
+
+/// A connection that is allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Who may connect.
+    pub from: Source,
+    /// To whom.
+    pub to: Group,
+    /// `tcp` or `udp`.
+    pub protocol: &'static str,
+    /// The port.
+    pub port: u16,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// The groups that a cluster has.
+pub(super) fn groups(cluster: &Cluster, mount_targets: bool) -> Vec<Group> {
+    let mut groups = vec![Group::Etcd, Group::Controllers, Group::Nodes, Group::InternalLoadBalancer];
+    if cluster.api.public {
+        groups.push(Group::PublicLoadBalancer);
+    }
+    if mount_targets {
+        groups.push(Group::FileSystem);
+    }
+    groups
+}
+
+/// Every connection that is allowed; there is no other.
+pub(super) fn rules(cluster: &Cluster, groups: &[Group]) -> Vec<Rule> {
+    use Group::{Controllers, Etcd, FileSystem, InternalLoadBalancer, Nodes, PublicLoadBalancer};
+    let table: [(Group, Group, &'static str, u16, &'static str); 17] = [
+        (PublicLoadBalancer, Controllers, "tcp", 6443, "API from outside"),
+        (InternalLoadBalancer, Controllers, "tcp", 6443, "API from inside"),
+        (Controllers, Controllers, "tcp", 6443, "the Service kubernetes leads straight to controllers"),
+        (Nodes, Controllers, "tcp", 6443, "the Service kubernetes leads straight to controllers"),
+        (Nodes, InternalLoadBalancer, "tcp", 443, "kubelets and add-ons reach the API"),
+        (Controllers, InternalLoadBalancer, "tcp", 443, "add-ons on controllers reach the API"),
+        (Controllers, Etcd, "tcp", 2379, "API servers are the only clients of etcd"),
+        (Etcd, Etcd, "tcp", 2380, "members talk to each other"),
+        (Controllers, Controllers, "tcp", 10250, "logs, exec and metrics of controllers"),
+        (Controllers, Nodes, "tcp", 10250, "logs, exec and metrics of nodes"),
+        (Nodes, Controllers, "tcp", 10250, "metrics that are scraped from a node"),
+        (Nodes, Nodes, "tcp", 10250, "metrics that are scraped from a node"),
+        (Controllers, Controllers, "udp", 8472, "pod network"),
+        (Controllers, Nodes, "udp", 8472, "pod network"),
+        (Nodes, Controllers, "udp", 8472, "pod network"),
+        (Nodes, Nodes, "udp", 8472, "pod network"),
+        (Nodes, FileSystem, "tcp", 2049, "nodes mount the file system"),
+    ];
+    let there = |group: &Group| groups.contains(group);
+    let among_groups = table
+        .into_iter()
+        .filter(|(from, to, ..)| there(from) && there(to))
+        .map(|(from, to, protocol, port, why)| Rule { from: Source::Group(from), to, protocol, port, why });
+    let entrance = if cluster.api.public { PublicLoadBalancer } else { InternalLoadBalancer };
+    let api = cluster.api.allowed_ranges.iter().map(|range| Rule {
+        from: Source::Range(range.to_string()),
+        to: entrance,
+        protocol: "tcp",
+        port: 443,
+        why: "API, from api.allowedCIDRs",
+    });
+    let ssh = cluster.ssh_allowed_ranges.iter().flat_map(|range| {
+        [Etcd, Controllers, Nodes].map(|to| Rule {
+            from: Source::Range(range.to_string()),
+            to,
+            protocol: "tcp",
+            port: 22,
+            why: "SSH, from sshAllowedCIDRs",
+        })
+    });
+    among_groups.chain(api).chain(ssh).collect()
+}
+
+impl Rule {
+    /// Its logical id: who, to whom, which port.
+    #[must_use]
+    pub fn resource(&self) -> String {
+        let letters = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
+        let from = match &self.from {
+            Source::Group(group) => group.resource().trim_end_matches("Group").to_owned(),
+            Source::Range(range) => format!("Range{}", letters(&range.replace(['.', '/'], "x"))),
+        };
+        let to = self.to.resource().trim_end_matches("Group");
+        format!("{to}From{from}{}{}", if self.protocol == "udp" { "Udp" } else { "Tcp" }, self.port)
+    }
+}

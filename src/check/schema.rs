@@ -1,0 +1,192 @@
+//! Properties of resources, compared with CloudFormation's own schemas.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use crate::document::nearest;
+
+/// The schemas of the types that stacks use; `scripts/make-schemas` renews them.
+static SCHEMAS: LazyLock<Map<String, Value>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("resource_schemas.json")).unwrap_or_default());
+
+/// Attributes that CloudFormation gives although the schema does not list them as read-only.
+const MORE_ATTRIBUTES: [(&str, &str); 1] = [("AWS::EC2::SecurityGroup", "GroupId")];
+
+/// Whether there is a schema for a type.
+pub(super) fn is_known_type(kind: &str) -> bool {
+    SCHEMAS.contains_key(kind)
+}
+
+/// The type that was probably meant.
+pub(super) fn nearest_type(kind: &str) -> Option<&'static str> {
+    nearest(kind, SCHEMAS.keys().map(String::as_str))
+}
+
+/// Whether `Fn::GetAtt` can ask a resource of this type for an attribute.
+pub(super) fn has_attribute(kind: &str, attribute: &str) -> bool {
+    let Some(schema) = SCHEMAS.get(kind) else { return true };
+    let path = attribute.replace('.', "/");
+    let listed =
+        |list: &Value| list.as_array().into_iter().flatten().any(|name| name.as_str() == Some(&path));
+    listed(&schema["readOnly"])
+        || schema["properties"].get(attribute).is_some()
+        || MORE_ATTRIBUTES.contains(&(kind, attribute))
+}
+
+/// What is wrong with a resource's properties, each with its place.
+pub(super) fn check_properties(kind: &str, properties: &Value) -> Vec<(String, String)> {
+    let Some(schema) = SCHEMAS.get(kind) else { return Vec::new() };
+    let mut walk = Walk { schema, found: Vec::new() };
+    let nothing = Value::Object(Map::new());
+    let properties = if properties.is_null() { &nothing } else { properties };
+    walk.value("", properties, schema);
+    if let Some(entries) = properties.as_object() {
+        for name in entries.keys() {
+            let read_only = schema["readOnly"].as_array().into_iter().flatten().any(|listed| listed == name);
+            if read_only {
+                walk.note(&format!(".{name}"), "AWS sets this; it cannot be chosen".to_owned());
+            }
+        }
+    }
+    walk.found
+}
+
+struct Walk<'a> {
+    schema: &'a Value,
+    found: Vec<(String, String)>,
+}
+
+impl<'a> Walk<'a> {
+    fn note(&mut self, place: &str, message: String) {
+        self.found.push((place.to_owned(), message));
+    }
+
+    fn value(&mut self, place: &str, value: &Value, schema: &'a Value) {
+        let schema = self.resolve(schema);
+        // What a function gives is known to CloudFormation only.
+        if is_function(value) {
+            return;
+        }
+        if let Some(choices) = schema["enum"].as_array()
+            && !choices.contains(value)
+        {
+            let words: Vec<String> =
+                choices.iter().map(|choice| choice.to_string().replace('"', "")).collect();
+            self.note(place, format!("{value} is not one of {}", words.join(", ")));
+            return;
+        }
+        let kinds = kinds(schema);
+        if !kinds.is_empty() && !kinds.iter().any(|kind| fits(kind, value)) {
+            self.note(place, format!("{} is expected, not {}", kinds.join(" or "), kind_of(value)));
+            return;
+        }
+        match value {
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.value(&format!("{place}[{index}]"), item, &schema["items"]);
+                }
+            }
+            Value::Object(entries) => self.object(place, entries, schema),
+            _ => {}
+        }
+    }
+
+    fn object(&mut self, place: &str, entries: &Map<String, Value>, schema: &'a Value) {
+        let Some(properties) = schema["properties"].as_object() else { return };
+        for (name, value) in entries {
+            match properties.get(name) {
+                Some(property) => self.value(&format!("{place}.{name}"), value, property),
+                None if schema["additionalProperties"] == Value::Bool(false) => {
+                    let near = nearest(name, properties.keys().map(String::as_str));
+                    let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+                    self.note(&format!("{place}.{name}"), format!("there is no such property{near}"));
+                }
+                None => {}
+            }
+        }
+        for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            if !entries.contains_key(required) {
+                self.note(place, format!("{required} is missing"));
+            }
+        }
+    }
+
+    fn resolve(&self, schema: &'a Value) -> &'a Value {
+        match schema["$ref"].as_str().and_then(|reference| reference.strip_prefix("#/definitions/")) {
+            Some(name) => self.resolve(&self.schema["definitions"][name]),
+            None => schema,
+        }
+    }
+}
+
+/// Whether CloudFormation computes the value: `Ref` or a function, alone in its object.
+fn is_function(value: &Value) -> bool {
+    let entries = value.as_object().filter(|entries| entries.len() == 1);
+    entries
+        .and_then(|entries| entries.keys().next())
+        .is_some_and(|key| key == "Ref" || key.starts_with("Fn::"))
+}
+
+fn kinds(schema: &Value) -> Vec<&str> {
+    match &schema["type"] {
+        Value::String(kind) => vec![kind],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// CloudFormation takes numbers and booleans as texts too.
+fn fits(kind: &str, value: &Value) -> bool {
+    match (kind, value) {
+        ("string", Value::String(_) | Value::Number(_) | Value::Bool(_))
+        | ("boolean", Value::Bool(_))
+        | ("integer" | "number", Value::Number(_))
+        | ("array", Value::Array(_))
+        | ("object", Value::Object(_)) => true,
+        ("boolean", Value::String(text)) => matches!(text.as_str(), "true" | "false"),
+        ("integer", Value::String(text)) => text.parse::<i64>().is_ok(),
+        ("number", Value::String(text)) => text.parse::<f64>().is_ok(),
+        _ => false,
+    }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{SCHEMAS, check_properties, has_attribute};
+
+    #[test]
+    fn the_schemas_are_there() {
+        assert!(SCHEMAS.len() > 30, "{}", SCHEMAS.len());
+        assert!(has_attribute("AWS::EC2::LaunchTemplate", "LatestVersionNumber"));
+        assert!(!has_attribute("AWS::EC2::LaunchTemplate", "LatestVersion"));
+    }
+
+    #[test]
+    fn mistakes_in_properties_are_found_where_they_are() {
+        let found = check_properties(
+            "AWS::EC2::Volume",
+            &json!({"AvailabilityZne": "a", "Size": "big", "Encrypted": true}),
+        );
+        let text: Vec<String> = found.iter().map(|(place, message)| format!("{place} {message}")).collect();
+        assert!(
+            text.iter().any(|line| line
+                .contains(".AvailabilityZne there is no such property; did you mean AvailabilityZone?")),
+            "{text:?}"
+        );
+        assert!(text.iter().any(|line| line.contains(".Size integer is expected, not a string")), "{text:?}");
+    }
+}

@@ -1,0 +1,292 @@
+//! A CloudFormation template: references, limits, and rules of this project that no schema knows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::Finding;
+use super::references::{References, references_in};
+use super::schema::{check_properties, has_attribute, is_known_type, nearest_type};
+use crate::blueprint::{Rule, Source};
+
+/// CloudFormation's limits.
+const LARGEST_TEMPLATE: usize = 1_000_000;
+const MOST_RESOURCES: usize = 500;
+const MOST_PARAMETERS: usize = 200;
+const LARGEST_USER_DATA: usize = 16 * 1024;
+
+const PSEUDO_PARAMETERS: [&str; 7] = [
+    "AWS::AccountId",
+    "AWS::NoValue",
+    "AWS::Partition",
+    "AWS::Region",
+    "AWS::StackId",
+    "AWS::StackName",
+    "AWS::URLSuffix",
+];
+
+/// Statements that name no resource because AWS gives them none to name.
+const UNBOUNDED_STATEMENTS: [&str; 2] =
+    ["AutoscalerScalesThisCluster", "CloudControllerManagerMakesLoadBalancers"];
+
+/// Checks one rendered stack against CloudFormation's schemas and limits, and against the table of who may talk to whom.
+#[must_use]
+pub fn check_stack(asset: &str, bytes: &[u8], rules: &[Rule]) -> Vec<Finding> {
+    let mut check = Check { asset, findings: Vec::new() };
+    if bytes.len() > LARGEST_TEMPLATE {
+        check.note(
+            "the template",
+            format!("it has {} bytes, CloudFormation allows {LARGEST_TEMPLATE}", bytes.len()),
+        );
+    }
+    let document: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let section = |name: &str| document[name].as_object().cloned().unwrap_or_default();
+    let (resources, parameters, outputs) = (section("Resources"), section("Parameters"), section("Outputs"));
+    if resources.is_empty() {
+        check.note("Resources", "there are none".to_owned());
+        return check.findings;
+    }
+    for (name, found, most) in [
+        ("Resources", resources.len(), MOST_RESOURCES),
+        ("Parameters", parameters.len(), MOST_PARAMETERS),
+        ("Outputs", outputs.len(), MOST_PARAMETERS),
+    ] {
+        if found > most {
+            check.note(name, format!("there are {found}, CloudFormation allows {most}"));
+        }
+    }
+    for (name, resource) in &resources {
+        check.resource(name, resource);
+    }
+    check.references(&document, &resources, &parameters);
+    check.cycles(&resources);
+    check.mount_targets(&resources);
+    check.security_rules(&resources, rules);
+    check.findings
+}
+
+struct Check<'a> {
+    asset: &'a str,
+    findings: Vec<Finding>,
+}
+
+impl Check<'_> {
+    fn note(&mut self, place: &str, message: String) {
+        self.findings.push(Finding { asset: self.asset.to_owned(), place: place.to_owned(), message });
+    }
+
+    fn resource(&mut self, name: &str, resource: &Value) {
+        let kind = resource["Type"].as_str().unwrap_or_default();
+        if !name.chars().all(|c| c.is_ascii_alphanumeric()) {
+            self.note(name, "a logical id has letters and digits only".to_owned());
+        }
+        if !is_known_type(kind) {
+            let near = nearest_type(kind).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            self.note(name, format!("'{kind}' is not a resource type that is known here{near}"));
+            return;
+        }
+        for (place, message) in check_properties(kind, &resource["Properties"]) {
+            self.note(&format!("{name}{place}"), message);
+        }
+        match kind {
+            "AWS::AutoScaling::AutoScalingGroup" => self.sizes(name, &resource["Properties"]),
+            "AWS::EC2::LaunchTemplate" => self.user_data(name, &resource["Properties"]),
+            "AWS::IAM::Role" | "AWS::IAM::Policy" | "AWS::IAM::ManagedPolicy" => {
+                self.permissions(name, resource);
+            }
+            "AWS::EC2::Volume" | "AWS::EFS::FileSystem" => {
+                for policy in ["DeletionPolicy", "UpdateReplacePolicy"] {
+                    if !matches!(
+                        resource[policy].as_str(),
+                        Some("Retain" | "RetainExceptOnCreate" | "Snapshot")
+                    ) {
+                        self.note(name, format!("it holds data, but its {policy} would delete it"));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn sizes(&mut self, name: &str, properties: &Value) {
+        let number = |key: &str| match &properties[key] {
+            Value::String(text) => text.parse::<u64>().ok(),
+            other => other.as_u64(),
+        };
+        if let (Some(least), Some(most)) = (number("MinSize"), number("MaxSize"))
+            && least > most
+        {
+            self.note(&format!("{name}.MinSize"), format!("{least} is more than MaxSize {most}"));
+        }
+    }
+
+    fn user_data(&mut self, name: &str, properties: &Value) {
+        let user_data = &properties["LaunchTemplateData"]["UserData"]["Fn::Base64"];
+        let text = user_data["Fn::Sub"].as_str().or(user_data.as_str()).unwrap_or_default();
+        if text.len() > LARGEST_USER_DATA {
+            let place = format!("{name}.LaunchTemplateData.UserData");
+            self.note(&place, format!("it has {} bytes, EC2 allows {LARGEST_USER_DATA}", text.len()));
+        }
+    }
+
+    /// No action with a wildcard, and no change to everything.
+    fn permissions(&mut self, name: &str, resource: &Value) {
+        let properties = &resource["Properties"];
+        let inline =
+            properties["Policies"].as_array().into_iter().flatten().map(|policy| &policy["PolicyDocument"]);
+        let statements =
+            inline.chain([&properties["PolicyDocument"]]).filter_map(|policy| policy["Statement"].as_array());
+        for statement in statements.flatten().filter(|statement| statement["Effect"] == "Allow") {
+            let sid = statement["Sid"].as_str().unwrap_or("a statement");
+            let actions = texts(&statement["Action"]);
+            for action in actions.iter().filter(|action| action.contains('*')) {
+                self.note(name, format!("{sid} allows {action}: name the actions that are needed"));
+            }
+            let reads = |action: &&str| {
+                let verb = action.split(':').nth(1).unwrap_or_default();
+                ["Describe", "Get", "List"].iter().any(|read| verb.starts_with(read))
+            };
+            let everything = texts(&statement["Resource"]).contains(&"*");
+            if everything && !actions.iter().all(reads) && !UNBOUNDED_STATEMENTS.contains(&sid) {
+                self.note(
+                    name,
+                    format!("{sid} may change every resource of the account: name the ones that it needs"),
+                );
+            }
+        }
+    }
+
+    fn references(
+        &mut self,
+        document: &Value,
+        resources: &Map<String, Value>,
+        parameters: &Map<String, Value>,
+    ) {
+        let mut used = BTreeSet::new();
+        for part in ["Resources", "Outputs"] {
+            for (name, value) in document[part].as_object().into_iter().flatten() {
+                let References { names, attributes } = references_in(value);
+                for reference in &names {
+                    let known = resources.contains_key(reference)
+                        || parameters.contains_key(reference)
+                        || PSEUDO_PARAMETERS.contains(&reference.as_str());
+                    if !known {
+                        self.note(
+                            name,
+                            format!(
+                                "it refers to '{reference}', which is neither a resource nor a parameter"
+                            ),
+                        );
+                    }
+                }
+                for (resource, attribute) in &attributes {
+                    match resources.get(resource).map(|found| found["Type"].as_str().unwrap_or_default()) {
+                        None => self.note(
+                            name,
+                            format!("it refers to '{resource}.{attribute}', but there is no such resource"),
+                        ),
+                        Some(kind) if is_known_type(kind) && !has_attribute(kind, attribute) => {
+                            self.note(
+                                name,
+                                format!(
+                                    "it refers to '{resource}.{attribute}', but {kind} has no such attribute"
+                                ),
+                            );
+                        }
+                        Some(_) => {}
+                    }
+                }
+                used.extend(names);
+            }
+        }
+        for (name, parameter) in parameters {
+            if !used.contains(name) {
+                self.note(name, "nothing uses this parameter".to_owned());
+            }
+            if parameter["Description"].as_str().is_none_or(str::is_empty) {
+                self.note(name, "the parameter has no description".to_owned());
+            }
+        }
+    }
+
+    fn cycles(&mut self, resources: &Map<String, Value>) {
+        let needs: BTreeMap<&str, BTreeSet<String>> = resources
+            .iter()
+            .map(|(name, value)| {
+                let References { names, attributes } = references_in(value);
+                let all = names.into_iter().chain(attributes.into_iter().map(|(resource, _)| resource));
+                (name.as_str(), all.filter(|name| resources.contains_key(name)).collect())
+            })
+            .collect();
+        let mut done: BTreeSet<&str> = BTreeSet::new();
+        // Whatever is left when nothing more can be made depends on itself.
+        loop {
+            let ready: Vec<&str> = needs
+                .iter()
+                .filter(|(name, needed)| {
+                    !done.contains(*name) && needed.iter().all(|needed| done.contains(needed.as_str()))
+                })
+                .map(|(name, _)| *name)
+                .collect();
+            if ready.is_empty() {
+                break;
+            }
+            done.extend(ready);
+        }
+        let stuck: Vec<&str> = needs.keys().copied().filter(|name| !done.contains(name)).collect();
+        if !stuck.is_empty() {
+            self.note("Resources", format!("these wait for each other in a circle: {}", stuck.join(", ")));
+        }
+    }
+
+    fn mount_targets(&mut self, resources: &Map<String, Value>) {
+        let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+        for (name, resource) in
+            resources.iter().filter(|(_, resource)| resource["Type"] == "AWS::EFS::MountTarget")
+        {
+            let place = resource["Properties"]["SubnetId"].to_string();
+            if let Some(other) = seen.insert(place, name) {
+                self.note(name, format!("{other} is in the same subnet; EFS allows one mount target a zone"));
+            }
+        }
+    }
+
+    /// Rules stand in the table and nowhere else.
+    fn security_rules(&mut self, resources: &Map<String, Value>, rules: &[Rule]) {
+        for (name, resource) in resources {
+            let properties = &resource["Properties"];
+            if resource["Type"] == "AWS::EC2::SecurityGroup" && properties["SecurityGroupIngress"].is_array()
+            {
+                self.note(
+                    &format!("{name}.SecurityGroupIngress"),
+                    "rules belong into the table of who may talk to whom".to_owned(),
+                );
+            }
+            if resource["Type"] != "AWS::EC2::SecurityGroupIngress" {
+                continue;
+            }
+            let group = |key: &str| properties[key]["Fn::GetAtt"][0].as_str().unwrap_or_default();
+            let in_table = rules.iter().any(|rule| {
+                let from = match &rule.from {
+                    Source::Group(from) => group("SourceSecurityGroupId") == from.resource(),
+                    Source::Range(range) => properties["CidrIp"].as_str() == Some(range),
+                };
+                let ports = properties["FromPort"] == rule.port && properties["ToPort"] == rule.port;
+                from && ports
+                    && group("GroupId") == rule.to.resource()
+                    && properties["IpProtocol"] == rule.protocol
+            });
+            if !in_table {
+                self.note(name, "the table of who may talk to whom does not have this rule".to_owned());
+            }
+        }
+    }
+}
+
+fn texts(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}

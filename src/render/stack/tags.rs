@@ -1,0 +1,71 @@
+//! Tags that stacks put on groups, machines, disks and interfaces. What is on the stack itself reaches none of the machines' disks.
+
+use serde_json::{Value, json};
+
+use crate::blueprint::{Blueprint, PoolNodes};
+use crate::config::Cluster;
+
+/// The tags of a machine and of what comes with it.
+fn machine_tags(cluster: &Cluster, role: &str) -> Vec<(String, String)> {
+    let own = [
+        ("Name".to_owned(), format!("{}-{role}", cluster.name)),
+        ("infra:cluster".to_owned(), cluster.name.to_string()),
+        ("infra:role".to_owned(), role.to_owned()),
+    ];
+    let of_team = cluster.tags.iter().map(|(key, value)| (key.to_string(), value.to_string()));
+    own.into_iter().chain(of_team).collect()
+}
+
+fn as_list(tags: &[(String, String)]) -> Value {
+    tags.iter().map(|(key, value)| json!({"Key": key, "Value": value})).collect()
+}
+
+/// A launch template's tags for each thing that comes with a machine.
+pub(super) fn tag_specifications(blueprint: &Blueprint, role: &str, own_interface: bool) -> String {
+    let tags = as_list(&machine_tags(&blueprint.cluster, role));
+    // An interface that is there already cannot be tagged by a launch.
+    let kinds: &[&str] =
+        if own_interface { &["instance", "volume"] } else { &["instance", "volume", "network-interface"] };
+    let specifications: Value =
+        kinds.iter().map(|kind| json!({"ResourceType": kind, "Tags": tags})).collect();
+    specifications.to_string()
+}
+
+/// The tags of an Auto Scaling group whose machines are Kubernetes nodes, or not.
+pub(super) fn group_tags(blueprint: &Blueprint, role: &str, is_node: bool) -> String {
+    Value::Array(base_group_tags(blueprint, role, is_node)).to_string()
+}
+
+/// The tags of a pool's group: also what the autoscaler must know of a pool that has no node.
+pub(super) fn pool_group_tags(blueprint: &Blueprint, pool: &PoolNodes, gpus: u32) -> String {
+    let cluster = &blueprint.cluster.name;
+    let mut tags = base_group_tags(blueprint, &format!("pool-{}", pool.name), true);
+    let mut add =
+        |key: String, value: &str| tags.push(json!({"Key": key, "Value": value, "PropagateAtLaunch": false}));
+    add("k8s.io/cluster-autoscaler/enabled".to_owned(), "true");
+    add(format!("k8s.io/cluster-autoscaler/{cluster}"), "owned");
+    for (key, value) in &pool.labels {
+        add(format!("k8s.io/cluster-autoscaler/node-template/label/{key}"), value);
+    }
+    for taint in &pool.taints {
+        let key = format!("k8s.io/cluster-autoscaler/node-template/taint/{}", taint.key);
+        add(key, &format!("{}:{}", taint.value, taint.effect));
+    }
+    if gpus > 0 {
+        add("k8s.io/cluster-autoscaler/node-template/resources/nvidia.com/gpu".to_owned(), &gpus.to_string());
+    }
+    Value::Array(tags).to_string()
+}
+
+fn base_group_tags(blueprint: &Blueprint, role: &str, is_node: bool) -> Vec<Value> {
+    let cluster = &blueprint.cluster.name;
+    let mut tags = vec![
+        json!({"Key": "Name", "Value": format!("{cluster}-{role}"), "PropagateAtLaunch": true}),
+        json!({"Key": "infra:role", "Value": role, "PropagateAtLaunch": true}),
+    ];
+    if is_node {
+        let key = format!("kubernetes.io/cluster/{cluster}");
+        tags.push(json!({"Key": key, "Value": "owned", "PropagateAtLaunch": true}));
+    }
+    tags
+}

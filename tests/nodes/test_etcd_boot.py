@@ -1,0 +1,174 @@
+"""etcd members as they live: configs applied, booted, lost and replaced, with Debian's etcd in the image's place.
+
+Debian's etcd is older than the one that nodes run. Settings that it does not know are warnings to it; whether the newer one
+knows them is asked of its list of flags.
+"""
+
+import pathlib
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from golden import configs  # noqa: E402
+from machine import Site, wait_for, why_not  # noqa: E402
+
+FLAGS = pathlib.Path(__file__).parent / "flags/etcd-3.6.txt"
+CHAIN = ["claim-volume.service", "var-lib-etcd.mount", "prepare-etcd.service", "etcd.service", "signal-etcd.service"]
+
+IMPOSSIBLE = why_not()
+if IMPOSSIBLE:
+    print(f"\nNO ETCD MEMBER IS BOOTED: {IMPOSSIBLE}\n", file=sys.stderr)
+
+
+class Settings(unittest.TestCase):
+    def test_every_setting_is_a_flag_of_the_version_that_nodes_run(self):
+        flags = set(FLAGS.read_text().split())
+        members = [config for config in configs() if config.kind == "etcd"]
+        self.assertGreaterEqual(len(members), 10)
+        for config in members:
+            with self.subTest(str(config)):
+                self.assertRegex(config.text("/etc/infra/etcd-image.env"), r"/etcd:3\.6\.")
+                names = [line.split("=")[0] for line in config.text("/etc/etcd/etcd.env").splitlines()]
+                self.assertGreater(len(names), 20)
+                for name in names:
+                    self.assertRegex(name, "^ETCD_[A-Z_]+$")
+                    self.assertIn("--" + name.removeprefix("ETCD_").lower().replace("_", "-"), flags)
+
+
+class Boot(unittest.TestCase):
+    cluster = None
+
+    def run(self, result=None):
+        # An interrupted unittest does not clean up.
+        try:
+            return super().run(result)
+        finally:
+            self.doCleanups()
+
+    def setUp(self):
+        self.site = Site(self.enterContext(tempfile.TemporaryDirectory(prefix="infra-boot-")), self.cluster)
+        self.enterContext(self.site)
+
+    def start(self, member, disk):
+        """A new machine, which has signalled success."""
+        machine = self.site.machine(member, disk)
+        machine.wait_for_signal()
+        self.check(machine)
+        return machine
+
+    def check(self, machine):
+        signal = {"LogicalResourceId": f"EtcdMember{machine.member}", "UniqueId": machine.instance, "Status": "SUCCESS"}
+        self.assertEqual(machine.aws.signals, [{"StackName": "test-control-plane", **signal}])
+        self.assertEqual(machine.aws.faults, [], "AWS would have refused these")
+        wait_for("the end of the boot", lambda: machine.unit(CHAIN[-1], "SubState") == ("exited",))
+        self.assertEqual(machine.failed_units(), "")
+        self.assertEqual(machine.unit("etcd.service", "SubState", "NRestarts"), ("running", "0"))
+
+
+@unittest.skipIf(IMPOSSIBLE, IMPOSSIBLE)
+class OneMember(Boot):
+    cluster = "minimal"
+
+    def test_a_member_comes_up_by_itself(self):
+        disk = self.site.disk()
+        machine = self.start(0, disk)
+
+        times = []
+        for unit in CHAIN:
+            active, since = machine.unit(unit, "ActiveState", "ActiveEnterTimestampMonotonic")
+            self.assertEqual(active, "active", unit)
+            times.append(int(since))
+        self.assertEqual(times, sorted(times), "the units did not start one after the other")
+        for timer in ("snapshot-etcd.timer", "defrag-etcd.timer"):
+            self.assertEqual(machine.unit(timer, "ActiveState"), ("active",))
+
+        self.assertEqual(machine.aws.count("ec2:AttachVolume"), 1)
+        mount = machine.run("findmnt", "--noheadings", "--output=SOURCE,FSTYPE", "/var/lib/etcd").split()
+        self.assertEqual(mount, ["/dev/nvme1n1", "ext4"])
+        self.assertEqual(machine.run("stat", "--format=%u:%g %a", "/var/lib/etcd"), "232:232 700\n")
+
+        machine.put("place", "here")
+        self.assertEqual(machine.get("place"), "here")
+        for identity, reason in [(None, "didn't provide a certificate"), ("worker", "unknown authority")]:
+            self.assertEqual(machine.etcdctl("get", "place", identity=identity, seconds=1, check=False), "")
+            self.assertRegex(machine.journal("etcd"), f"rejected connection .*{reason}")
+
+    def test_a_snapshot_is_restored_on_a_blank_volume_only(self):
+        machine = self.start(0, self.site.disk())
+        machine.put("place", "first")
+        machine.run("systemctl", "start", "snapshot-etcd.service")
+        folder = "clusters/minimal/snapshots/"
+        [key] = self.site.objects
+        self.assertRegex(key, f"^{folder}etcd-0-[0-9TZ]+\\.db$")
+        name = key.removeprefix(folder)
+        self.assertEqual(machine.run("ls", "/var/lib/etcd/snapshots").split(), [name])
+        machine.put("place", "after the snapshot")
+        machine.run("systemctl", "start", "defrag-etcd.service")
+        self.assertIn("etcd-0 is defragmented", machine.journal("defrag-etcd"))
+        self.check(machine)
+        machine.discard()
+
+        self.site.objects[folder + "restore"] = name.encode() + b"\n"
+        disk = self.site.disk()
+        machine = self.start(0, disk)
+        self.assertEqual(machine.get("place"), "first")
+        self.assertNotIn("restore", machine.run("ls", "/var/lib/etcd").split())
+        machine.put("place", "since the restore")
+        machine.discard()
+
+        machine = self.start(0, disk)
+        self.assertEqual(machine.get("place"), "since the restore")
+        self.assertEqual(machine.aws.count("s3:GetObject"), 0)
+        self.assertIn("etcd has data: no restore", machine.journal("prepare-etcd"))
+
+
+@unittest.skipIf(IMPOSSIBLE, IMPOSSIBLE)
+class ThreeMembers(Boot):
+    cluster = "ha-gpu-efs"
+
+    def test_a_lost_member_comes_back_as_itself(self):
+        disks = [self.site.disk() for _ in range(3)]
+        # As the stack makes them: the next one when the last one has signalled. The first two have no quorum to ask.
+        machines = [self.start(member, disk) for member, disk in enumerate(disks)]
+        members = machines[0].etcdctl("member", "list").splitlines()
+        self.assertEqual(sorted(line.split(", ")[2] for line in members), ["etcd-0", "etcd-1", "etcd-2"])
+        machines[0].put("place", "all")
+        self.assertEqual(machines[2].get("place"), "all")
+
+        states = [machine.status() for machine in machines]
+        identifiers = [state["header"]["member_id"] for state in states]
+        self.assertEqual(len(set(identifiers)), 3)
+        lost = identifiers.index(states[0]["leader"])
+        machines[lost].kill()
+        others = [machine for machine in machines if machine.member != lost]
+        write = ["put", "place", "two"]
+        # The other two choose a new leader first.
+        wait_for("a write without the lost member", lambda: "OK" in others[0].etcdctl(*write, seconds=1, check=False))
+        self.assertEqual(others[1].get("place"), "two")
+
+        machines[lost].discard()
+        for machine in others:
+            machine.kill()
+        machine = machines[lost] = self.site.machine(lost, disks[lost])
+        wait_for("the peer port", lambda: ":2380" in machine.run("ss", "--listening", "--tcp", "--numeric"))
+        time.sleep(4)
+        self.assertEqual(machine.aws.signals, [], "signalled without a quorum")
+        self.assertEqual(machine.run("cat", "/run/infra/volume-state", "/run/infra/etcd-state"), "data\ndata\n")
+        self.assertEqual(machine.unit("etcd.service", "SubState", "NRestarts"), ("running", "0"))
+        self.assertEqual(machine.unit("signal-etcd.service", "SubState"), ("start",))
+
+        for other in others:
+            other.boot()
+        for one in machines:
+            one.wait_for_signal()
+            self.check(one)
+        self.assertEqual([one.status()["header"]["member_id"] for one in machines], identifiers)
+        self.assertEqual(machine.get("place"), "two")
+        machine.put("place", "three")
+        self.assertEqual([one.get("place") for one in machines], ["three"] * 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
