@@ -2,6 +2,7 @@
 //!
 //! In: a validated cluster. Out: plain data that the later layers only write down. No I/O, no clock, no AWS.
 
+mod billing;
 mod components;
 mod identities;
 mod names;
@@ -11,6 +12,7 @@ mod security;
 #[cfg(test)]
 mod test_cluster;
 
+pub use billing::BilledItem;
 pub use components::{Components, ImageReferences, NvidiaRuntime};
 pub use identities::{Authority, Identities, LeafCertificate, Secret, SigningKey, Usage};
 pub use names::Names;
@@ -20,6 +22,9 @@ pub use security::{Group, Rule, Source};
 
 use crate::config::{Cluster, FileSystemSource};
 use crate::document::Fault;
+
+/// The size of disks that hold nothing but the operating system and images of a few components.
+pub const CONTROL_PLANE_DISK_GIB: u32 = 30;
 
 /// Everything that follows from a cluster description.
 #[derive(Clone, Debug)]

@@ -163,7 +163,7 @@ impl Check<'_> {
         parameters: &Map<String, Value>,
     ) {
         let mut used = BTreeSet::new();
-        for part in ["Resources", "Outputs"] {
+        for part in ["Conditions", "Resources", "Outputs"] {
             for (name, value) in document[part].as_object().into_iter().flatten() {
                 let References { names, attributes } = references_in(value);
                 for reference in &names {

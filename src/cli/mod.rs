@@ -5,6 +5,7 @@
 mod asset_directory;
 mod certificates;
 mod completions;
+mod cost;
 mod exit;
 mod failure;
 mod init;
@@ -70,6 +71,7 @@ enum Command {
     Render(render::RenderArguments),
     Certificates(certificates::CertificatesArguments),
     Kubeconfig(kubeconfig::KubeconfigArguments),
+    Cost(cost::CostArguments),
     Schema(schema::SchemaArguments),
     Completions(completions::CompletionsArguments),
     Man(man::ManArguments),
@@ -105,6 +107,7 @@ pub fn run() -> ExitCode {
         Command::Render(arguments) => render::run(&arguments, &session),
         Command::Certificates(arguments) => certificates::run(&arguments, &session),
         Command::Kubeconfig(arguments) => kubeconfig::run(&arguments, &session),
+        Command::Cost(arguments) => cost::run(&arguments, &session),
         Command::Schema(arguments) => schema::run(&arguments, &session),
         Command::Completions(arguments) => completions::run(&arguments, &session),
         Command::Man(arguments) => man::run(&arguments, &session),

@@ -8,16 +8,21 @@ use super::Session;
 use super::exit::Exit;
 use super::failure::summary;
 use super::printer::Output;
+use super::render::render_in_memory;
+use crate::blueprint::Blueprint;
+use crate::check::Findings;
 use crate::config::kubernetes_release::release_of;
 use crate::config::{Cluster, ConfigError};
+use crate::credentials::Credentials;
 use crate::document::Problems;
 
 /// How long before a version's end its user is told.
 const NOTICE_DAYS: i64 = 60;
 
-/// Check cluster.yaml; no network and no AWS account are needed
+/// Check cluster.yaml and what would be rendered from it; no network and no AWS account are needed
 ///
-/// Prints every problem with its line and column and exits with 2 if there is one.
+/// Prints every problem with its line and column, and what AWS or a machine would refuse of stacks and configurations, your own
+/// templates and snippets included. Exits with 2 if there is anything.
 #[derive(Args, Debug)]
 pub(super) struct ValidateArguments {}
 
@@ -26,34 +31,52 @@ struct Report<'a> {
     valid: bool,
     #[serde(flatten)]
     problems: &'a Problems,
+    checks: &'a Findings,
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
 }
 
 pub(super) fn run(_: &ValidateArguments, session: &Session) -> anyhow::Result<Exit> {
-    let (problems, notice) = match session.assets.load() {
-        Ok(loaded) => (loaded.warnings, version_notice(&loaded.cluster, OffsetDateTime::now_utc().date())),
-        Err(ConfigError::Invalid(problems)) => (problems, None),
+    let (problems, notice, checks) = match session.assets.load() {
+        Ok(loaded) => {
+            let notice = version_notice(&loaded.cluster, OffsetDateTime::now_utc().date());
+            (loaded.warnings, notice, check_rendered(loaded.cluster, session)?)
+        }
+        Err(ConfigError::Invalid(problems)) => (problems, None, Findings::default()),
         Err(error) => return Err(error.into()),
     };
-    let valid = problems.allow_use();
+    let valid = problems.allow_use() && checks.0.is_empty();
     match session.output {
-        Output::Json => session.printer.json(&Report { valid, problems: &problems, notice })?,
+        Output::Json => {
+            session.printer.json(&Report { valid, problems: &problems, checks: &checks, notice })?;
+        }
         Output::Text => {
             if !problems.list().is_empty() {
                 session.printer.data(&problems)?;
+            }
+            if !checks.0.is_empty() {
+                session.printer.data(&checks)?;
             }
             if let Some(notice) = notice {
                 session.printer.warning(notice);
             }
             if valid {
                 session.printer.note(format_args!("{} is valid", problems.file.display()));
-            } else {
+            } else if checks.0.is_empty() {
                 session.printer.error(summary(&problems));
+            } else {
+                session.printer.error(format_args!("what would be rendered has {} problems", checks.0.len()));
             }
         }
     }
     Ok(if valid { Exit::Done } else { Exit::Invalid })
+}
+
+/// What AWS or a machine would refuse of what would be rendered; keys are stand-ins, since only their owners care.
+fn check_rendered(cluster: Cluster, session: &Session) -> anyhow::Result<Findings> {
+    let blueprint = Blueprint::new(cluster)?;
+    let credentials = Credentials::placeholders(&blueprint.identities);
+    Ok(render_in_memory(&blueprint, &credentials, session)?.findings)
 }
 
 /// What to say about a Kubernetes version that is near its end or past it.

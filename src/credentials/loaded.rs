@@ -39,6 +39,26 @@ impl Credentials {
         Ok(credentials)
     }
 
+    /// Stand-ins for all of them, for checking what would be rendered where there are no credentials yet.
+    #[must_use]
+    pub fn placeholders(identities: &Identities) -> Self {
+        let authorities = identities.authorities.iter().map(|authority| authority.name.clone());
+        let leaves = identities.certificates.iter().map(|leaf| leaf.name.clone());
+        let names: Vec<String> = authorities
+            .chain(leaves)
+            .chain(identities.signing_keys.iter().map(|key| key.name.clone()))
+            .collect();
+        Self {
+            certificates: names.iter().map(|name| (name.clone(), "placeholder".to_owned())).collect(),
+            keys: names.into_iter().map(|name| (name, SecretText::new("placeholder".to_owned()))).collect(),
+            secrets: identities
+                .secrets
+                .iter()
+                .map(|secret| (secret.name.clone(), Zeroizing::new(vec![0; secret.bytes])))
+                .collect(),
+        }
+    }
+
     /// A certificate or public key.
     #[must_use]
     pub fn certificate(&self, name: &str) -> Option<&str> {

@@ -266,3 +266,80 @@ fn no_network_and_no_aws_settings_are_needed() {
     }
     run.expect_code(0);
 }
+
+/// The names of the resources that differ between two renderings, by stack.
+fn changed_resources(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
+    let mut changed = Vec::new();
+    for (name, bytes) in after.iter().filter(|(name, _)| name.starts_with("stacks/")) {
+        let resources = |bytes: &[u8]| {
+            let document: serde_json::Value = serde_json::from_slice(bytes).unwrap();
+            document["Resources"].as_object().unwrap().clone()
+        };
+        let (old, new) = (resources(&before[name]), resources(bytes));
+        let names = new
+            .iter()
+            .filter(|(resource, value)| old.get(*resource) != Some(*value))
+            .map(|(resource, _)| resource);
+        changed.extend(names.map(|resource| format!("{name} {resource}")));
+    }
+    changed
+}
+
+#[test]
+fn a_change_touches_what_it_is_about_and_nothing_else() {
+    let workspace = golden("ha-gpu-efs");
+    workspace.infra(["render", "stack"]).expect_code(0);
+    let before = rendered(&workspace.path(""));
+    let text = workspace.read("cluster.yaml");
+    workspace.write("cluster.yaml", text.replace("count: 2, maxCount: 4", "count: 3, maxCount: 4"));
+    workspace.infra(["render", "stack"]).expect_code(0).expect_stderr("1 written");
+    assert_eq!(changed_resources(&before, &rendered(&workspace.path(""))), ["stacks/pool-cpu.json Nodes"]);
+    workspace.write("cluster.yaml", &text);
+    fs::create_dir_all(workspace.path("templates/files/etc/kubernetes")).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
+    let policy = fs::read_to_string(root.join("files/etc/kubernetes/audit-policy.yaml.tera")).unwrap();
+    workspace
+        .write("templates/files/etc/kubernetes/audit-policy.yaml.tera", format!("{policy}# one byte more\n"));
+    workspace.infra(["render", "stack"]).expect_code(0);
+    let after = rendered(&workspace.path(""));
+    assert_eq!(changed_resources(&before, &after), ["stacks/control-plane.json ControllerLaunchTemplate"]);
+    let mount = fs::read_to_string(root.join("units/efs.mount.tera")).unwrap();
+    fs::remove_dir_all(workspace.path("templates")).unwrap();
+    fs::create_dir_all(workspace.path("templates/units")).unwrap();
+    workspace.write("templates/units/efs.mount.tera", format!("{mount}# one byte more\n"));
+    workspace.infra(["render", "stack"]).expect_code(0);
+    let after = rendered(&workspace.path(""));
+    let expected = ["stacks/pool-cpu.json NodeLaunchTemplate", "stacks/pool-gpu.json NodeLaunchTemplate"];
+    assert_eq!(changed_resources(&before, &after), expected);
+}
+
+#[test]
+fn cost_lists_what_is_billed() {
+    let workspace = golden("private");
+    let run = workspace.infra(["cost"]).expect_code(0);
+    assert!(run.stdout.contains("vault-network        1      NAT gateway"), "{}", run.stdout);
+    let run = workspace.infra(["cost", "--output", "json"]).expect_code(0);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(report["region"], "us-west-2");
+    assert!(
+        report["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|item| item["what"] == "machine" && item["count"] == 3)
+    );
+}
+
+#[test]
+fn validate_checks_what_would_be_rendered_without_credentials() {
+    let workspace = Workspace::with_cluster();
+    workspace.infra(["validate"]).expect_code(0);
+    assert!(!workspace.path("credentials").exists() && !workspace.path("stacks").exists());
+    fs::create_dir_all(workspace.path("snippets")).unwrap();
+    workspace.write("snippets/etcd.ign", r#"{"ignition": {"version": "3.3.0"}, "bananas": 1}"#);
+    let run = workspace.infra(["validate"]).expect_code(2);
+    assert!(run.stdout.contains("snippets/etcd.ign: the document: "), "{}", run.stdout);
+    let run = workspace.infra(["validate", "--output", "json"]).expect_code(2);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(report["checks"][0]["asset"], "snippets/etcd.ign");
+}

@@ -10,6 +10,7 @@
 )]
 
 mod broken;
+mod broken_stacks;
 mod chains;
 mod commands;
 mod credentials;

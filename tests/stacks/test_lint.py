@@ -69,13 +69,16 @@ class Lint(unittest.TestCase):
     def test_members_and_controllers_come_one_after_the_other(self):
         document = json.loads((CLUSTERS / "ha-gpu-efs/expected/stacks/control-plane.json").read_text())
         resources = document["Resources"]
-        self.assertNotIn("DependsOn", resources["EtcdMember0"])
+        # Nobody asks for a name before it is there.
+        self.assertLessEqual({f"EtcdRecord{member}" for member in range(3)}, set(resources["EtcdMember0"]["DependsOn"]))
         for later, earlier in [("EtcdMember1", "EtcdMember0"), ("EtcdMember2", "EtcdMember1"), ("Controllers", "EtcdMember2")]:
-            self.assertEqual(resources[later]["DependsOn"], earlier)
+            self.assertIn(earlier, resources[later]["DependsOn"])
+        self.assertLessEqual({"ApiRecord", "InternalListener", "PublicListener"}, set(resources["Controllers"]["DependsOn"]))
         for member in range(3):
             group = resources[f"EtcdMember{member}"]
             update = group["UpdatePolicy"]["AutoScalingRollingUpdate"]
             self.assertEqual((update["MinInstancesInService"], update["WaitOnResourceSignals"]), (0, True))
+            self.assertIn(f"EtcdAddressAssociation{member}", group["DependsOn"])
             self.assertNotIn("VPCZoneIdentifier", group["Properties"])
             self.assertEqual(group["Properties"]["HealthCheckType"], "EC2")
 

@@ -5,6 +5,8 @@ mod stack;
 
 use clap::{Args, Subcommand};
 
+pub(super) use stack::render_in_memory;
+
 use super::Session;
 use super::exit::Exit;
 

@@ -32,37 +32,49 @@ pub(super) fn run(session: &Session) -> anyhow::Result<Exit> {
     let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
     let store = session.assets.open_existing_credentials(&session.printer)?;
     let credentials = Credentials::read(&store, &blueprint.identities)?;
+    let rendered = render_in_memory(&blueprint, &credentials, session)?;
+    if !rendered.findings.0.is_empty() {
+        return Err(rendered.findings.into());
+    }
+    write(&rendered.assets, session)?;
+    Ok(Exit::Done)
+}
+
+/// What would be written, and what AWS or a machine would refuse of it.
+pub(in super::super) struct Rendered {
+    assets: Vec<Asset>,
+    pub(in super::super) findings: Findings,
+}
+
+/// Renders and checks everything without writing anything.
+pub(in super::super) fn render_in_memory(
+    blueprint: &Blueprint,
+    credentials: &Credentials,
+    session: &Session,
+) -> anyhow::Result<Rendered> {
     let mut snippets = BTreeMap::new();
     for role in &blueprint.roles {
         snippets.insert(role.clone(), session.assets.read_snippets(&role.snippet_prefix())?);
     }
-    let sources = StackSources {
-        blueprint: &blueprint,
-        credentials: &credentials,
+    let assets = render_stack_assets(&StackSources {
+        blueprint,
+        credentials,
         templates: &Templates::new(&session.assets.read_overrides()?)?,
         extra_manifests: &session.assets.read_extra_manifests()?,
         snippets: &snippets,
-    };
-    let assets = render_stack_assets(&sources)?;
-    check(&blueprint, &assets, &snippets)?;
-    write(&assets, session)?;
-    Ok(Exit::Done)
+    })?;
+    let findings = check(blueprint, &assets, &snippets);
+    Ok(Rendered { assets, findings })
 }
 
-/// What AWS or a machine would refuse is not written.
-fn check(
-    blueprint: &Blueprint,
-    assets: &[Asset],
-    snippets: &BTreeMap<Role, Vec<Asset>>,
-) -> Result<(), Findings> {
+fn check(blueprint: &Blueprint, assets: &[Asset], snippets: &BTreeMap<Role, Vec<Asset>>) -> Findings {
     let below =
         |directory: &'static str| assets.iter().filter(move |asset| asset.path.starts_with(directory));
     let configs = below("userdata/").chain(snippets.values().flatten());
     let of_configs = configs.flat_map(|asset| check_ignition(&asset.path, &asset.bytes));
     let of_stacks =
         below("stacks/").flat_map(|asset| check_stack(&asset.path, &asset.bytes, &blueprint.rules));
-    let findings = Findings(of_configs.chain(of_stacks).collect());
-    if findings.0.is_empty() { Ok(()) } else { Err(findings) }
+    Findings(of_configs.chain(of_stacks).collect())
 }
 
 fn write(assets: &[Asset], session: &Session) -> anyhow::Result<()> {

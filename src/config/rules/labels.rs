@@ -7,8 +7,8 @@ use super::super::file::{ClusterFile, Entries, PoolFile, TaintFile};
 use super::super::values::{LabelKey, LabelValue, TagKey, TagValue};
 use crate::document::{At, Fault, Problems};
 
-/// What this program itself puts on an Auto Scaling group: names, ownership, the autoscaler's settings.
-const OUR_TAGS: usize = 12;
+/// What this program itself puts on an Auto Scaling group: names, ownership, the autoscaler's settings, GPUs; and a few to come.
+const OUR_TAGS: usize = 16;
 /// What AWS allows on any resource.
 const MOST_TAGS: usize = 50;
 

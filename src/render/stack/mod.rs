@@ -1,5 +1,8 @@
 //! CloudFormation templates: rendered from YAML, parsed back, and written as JSON in a stable order.
 
+mod network;
+mod pool;
+mod storage;
 mod tags;
 mod values;
 
@@ -14,7 +17,8 @@ use super::engine::{RenderError, Templates};
 use super::user_data::UserData;
 use crate::blueprint::{Blueprint, Role};
 use crate::document::parse_untyped;
-use values::{ClusterStackValues, PoolStackValues};
+use pool::PoolStackValues;
+use values::ClusterStackValues;
 
 /// What stacks are rendered from, besides what nodes are.
 pub(super) struct StackTemplateSources<'a> {

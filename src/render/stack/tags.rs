@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::blueprint::{Blueprint, PoolNodes};
-use crate::config::Cluster;
+use crate::config::{Cluster, Pool};
 
 /// The tags of a machine and of what comes with it.
 fn machine_tags(cluster: &Cluster, role: &str) -> Vec<(String, String)> {
@@ -37,22 +37,27 @@ pub(super) fn group_tags(blueprint: &Blueprint, role: &str, is_node: bool) -> St
 }
 
 /// The tags of a pool's group: also what the autoscaler must know of a pool that has no node.
-pub(super) fn pool_group_tags(blueprint: &Blueprint, pool: &PoolNodes, gpus: u32) -> String {
+pub(super) fn pool_group_tags(blueprint: &Blueprint, nodes: &PoolNodes, pool: &Pool) -> String {
     let cluster = &blueprint.cluster.name;
-    let mut tags = base_group_tags(blueprint, &format!("pool-{}", pool.name), true);
+    let mut tags = base_group_tags(blueprint, &format!("pool-{}", nodes.name), true);
     let mut add =
         |key: String, value: &str| tags.push(json!({"Key": key, "Value": value, "PropagateAtLaunch": false}));
+    // What cluster.yaml asked for: compared with the live tag it tells a new wish from one that the autoscaler has moved on from.
+    add("infra:count".to_owned(), &pool.count.to_string());
     add("k8s.io/cluster-autoscaler/enabled".to_owned(), "true");
     add(format!("k8s.io/cluster-autoscaler/{cluster}"), "owned");
-    for (key, value) in &pool.labels {
+    for (key, value) in &nodes.labels {
         add(format!("k8s.io/cluster-autoscaler/node-template/label/{key}"), value);
     }
-    for taint in &pool.taints {
+    for taint in &nodes.taints {
         let key = format!("k8s.io/cluster-autoscaler/node-template/taint/{}", taint.key);
         add(key, &format!("{}:{}", taint.value, taint.effect));
     }
-    if gpus > 0 {
-        add("k8s.io/cluster-autoscaler/node-template/resources/nvidia.com/gpu".to_owned(), &gpus.to_string());
+    if let Some(gpus) = &pool.gpus {
+        add(
+            "k8s.io/cluster-autoscaler/node-template/resources/nvidia.com/gpu".to_owned(),
+            &gpus.count.to_string(),
+        );
     }
     Value::Array(tags).to_string()
 }

@@ -1,0 +1,78 @@
+//! A pool's values.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::network::{SubnetValues, subnet_values};
+use super::tags::{pool_group_tags, tag_specifications};
+use super::values::{SharedValues, root_disk, text_of};
+use crate::blueprint::{Blueprint, Role};
+use crate::config::{Pool, Rollout};
+
+/// What a pool's template sees.
+#[derive(Serialize)]
+pub(super) struct PoolStackValues<'a> {
+    #[serde(flatten)]
+    shared: SharedValues<'a>,
+    pool: PoolValues,
+}
+
+#[derive(Serialize)]
+struct PoolValues {
+    name: String,
+    instance_type: String,
+    instance_types: Vec<String>,
+    mixed: bool,
+    spot: bool,
+    count: u32,
+    min_count: u32,
+    max_count: u32,
+    signals: u32,
+    rolling: bool,
+    in_service: u32,
+    subnets: Vec<SubnetValues>,
+    managed_policies: Vec<String>,
+    metadata_hop_limit: u32,
+    placement_group: bool,
+    capacity_reservation: Option<String>,
+    root_disk: String,
+    tag_specifications: String,
+    group_tags: String,
+    user_data: String,
+}
+
+impl<'a> PoolStackValues<'a> {
+    pub(super) fn new(blueprint: &'a Blueprint, pool: &Pool, user_data: &BTreeMap<Role, Value>) -> Self {
+        let role = Role::Pool(pool.name.to_string());
+        let nodes = blueprint.pools.iter().find(|nodes| nodes.name == pool.name.as_str());
+        let subnets = blueprint.network.machine_subnets().filter(|subnet| pool.zones.contains(&subnet.zone));
+        Self {
+            shared: SharedValues::new(blueprint),
+            pool: PoolValues {
+                name: pool.name.to_string(),
+                instance_type: pool.instance_types[0].to_string(),
+                instance_types: pool.instance_types.iter().map(ToString::to_string).collect(),
+                mixed: pool.spot || pool.instance_types.len() > 1,
+                spot: pool.spot,
+                count: pool.count,
+                min_count: pool.min_count,
+                max_count: pool.max_count,
+                // A pool that may shrink need not be full to be a pool.
+                signals: pool.min_count.min(pool.count),
+                rolling: pool.rollout == Rollout::Rolling,
+                in_service: pool.count.min(pool.max_count.saturating_sub(1)),
+                subnets: subnets.map(|subnet| subnet_values(subnet, blueprint)).collect(),
+                managed_policies: pool.managed_policies.iter().map(ToString::to_string).collect(),
+                metadata_hop_limit: pool.metadata_hop_limit,
+                placement_group: pool.placement_group,
+                capacity_reservation: pool.capacity_reservation.as_ref().map(ToString::to_string),
+                root_disk: root_disk(&blueprint.cluster, pool.root_volume_gib),
+                tag_specifications: tag_specifications(blueprint, &role.name(), false),
+                group_tags: nodes.map(|nodes| pool_group_tags(blueprint, nodes, pool)).unwrap_or_default(),
+                user_data: text_of(user_data, &role),
+            },
+        }
+    }
+}

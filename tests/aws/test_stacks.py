@@ -1,0 +1,461 @@
+"""Whole lives of the golden clusters' stacks on a stand-in for AWS: created, left alone, changed, deleted.
+
+What that cannot show: whether AWS takes every property, how long it takes, and machines that really start and signal.
+"""
+
+import collections
+import itertools
+import json
+import pathlib
+import re
+import time
+import unittest
+
+import botocore.exceptions
+import yaml
+
+from ministack import MiniStack
+
+CLUSTERS = pathlib.Path(__file__).parents[1] / "clusters"
+GOLDEN = sorted(path.parent.name for path in CLUSTERS.glob("*/cluster.yaml"))
+
+# What does not come from another stack.
+GIVEN = {"AssetBucket", "AssetPrefix", "ImageId", "DesiredCapacity"}
+CAPABILITIES = ["CAPABILITY_IAM"]
+
+
+def setUpModule():
+    global aws
+    aws = MiniStack()
+    unittest.addModuleCleanup(aws.close)
+
+
+def read_stacks(cluster):
+    """In the order of creation: what comes later takes outputs of what came earlier."""
+    directory = CLUSTERS / cluster / "expected/stacks"
+    names = sorted(path.stem for path in directory.glob("*.json"))
+    order = [name for name in ("network", "storage", "control-plane") if name in names]
+    order += [name for name in names if name.startswith("pool-")]
+    assert set(order) == set(names) and {"network", "control-plane"} < set(names), (cluster, names)
+    return {name: (directory / f"{name}.json").read_text() for name in order}
+
+
+def references(value):
+    """Every name that Ref, Fn::GetAtt and Fn::Sub mention."""
+    if isinstance(value, list):
+        for item in value:
+            yield from references(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key == "Ref":
+                yield item
+            elif key == "Fn::GetAtt":
+                yield item[0]
+            elif key == "Fn::Sub":
+                text, own = item if isinstance(item, list) else (item, {})
+                yield from (name for name in re.findall(r"\$\{([^!}.]+)[^}]*\}", text) if name not in own)
+                yield from references(own)
+            else:
+                yield from references(item)
+
+
+class Parameters(unittest.TestCase):
+    def test_declared_is_what_is_used(self):
+        for cluster in GOLDEN:
+            for name, text in read_stacks(cluster).items():
+                with self.subTest(cluster=cluster, stack=name):
+                    template = json.loads(text)
+                    declared = set(template.get("Parameters", {}))
+                    used = set(references([template.get("Conditions", {}), template["Resources"], template.get("Outputs", {})]))
+                    foreign = {reference for reference in used - set(template["Resources"]) if not reference.startswith("AWS::")}
+                    self.assertEqual(declared, foreign)
+
+    def test_each_can_be_filled_from_one_place(self):
+        for cluster in GOLDEN:
+            outputs = collections.Counter()
+            for name, text in read_stacks(cluster).items():
+                with self.subTest(cluster=cluster, stack=name):
+                    template = json.loads(text)
+                    for parameter in template.get("Parameters", {}):
+                        looked_up = parameter in GIVEN or re.fullmatch(r"MountTarget\d+Missing", parameter) is not None
+                        self.assertEqual(outputs[parameter] + looked_up, 1, parameter)
+                    # Pools do not hand on anything.
+                    if not name.startswith("pool-"):
+                        outputs.update(list(template["Outputs"]))
+
+
+accounts = itertools.count(100000000001)
+
+
+class Account:
+    """An AWS account of its own, and the stacks of a golden cluster in it."""
+
+    def __init__(self, cluster):
+        self.configuration = yaml.safe_load((CLUSTERS / cluster / "cluster.yaml").read_text())
+        self.name = self.configuration["clusterName"]
+        self.account = str(next(accounts))
+        self.bucket = f"assets-{self.account}"
+        for service in ("autoscaling", "cloudformation", "ec2", "efs", "elbv2", "iam", "resourcegroupstaggingapi", "route53", "s3"):
+            setattr(self, service, aws.client(service, self.account, self.configuration["region"]))
+        self.tags = [{"Key": "infra:cluster", "Value": self.name}]
+        self.s3.create_bucket(Bucket=self.bucket, CreateBucketConfiguration={"LocationConstraint": self.configuration["region"]})
+        image = self.ec2.register_image(Name="flatcar", RootDeviceName="/dev/xvda", Architecture="x86_64")["ImageId"]
+        self.given = {"AssetBucket": self.bucket, "AssetPrefix": "prefix/", "ImageId": image}
+        self.adopted = self.make_adopted()
+        self.templates = read_stacks(cluster)
+        for rendered, real in self.adopted.items():
+            self.templates = {name: text.replace(rendered, real) for name, text in self.templates.items()}
+        self.ids = {}
+        self.outputs = {}
+        self.change_sets = itertools.count(1)
+
+    def make_adopted(self):
+        """What the cluster finds in the account: ids of cluster.yaml and what they stand for here."""
+        adopted = {}
+        network = self.configuration.get("network", {})
+        if existing := network.get("existing"):
+            vpc = self.ec2.create_vpc(CidrBlock=network["vpcCIDR"])["Vpc"]["VpcId"]
+            adopted[existing["vpcId"]] = vpc
+            gateway = self.ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+            self.ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
+            start = network["vpcCIDR"].rsplit(".", 2)[0]
+            for number, subnet in enumerate(existing["subnets"]):
+                adopted[subnet["id"]] = self.ec2.create_subnet(
+                    VpcId=vpc, CidrBlock=f"{start}.{number}.0/24",
+                    AvailabilityZone=subnet["availabilityZone"])["Subnet"]["SubnetId"]
+        if file_system := self.configuration.get("storage", {}).get("efs", {}).get("fileSystemId"):
+            adopted[file_system] = self.efs.create_file_system(CreationToken="theirs")["FileSystemId"]
+        return adopted
+
+    def parameters(self, name):
+        declared = json.loads(self.templates[name]).get("Parameters", {})
+        values = self.given | self.outputs
+        if "DesiredCapacity" in declared:
+            values["DesiredCapacity"] = str(declared["DesiredCapacity"]["Default"])
+        # The file system of the test has no mount target before.
+        return {parameter: "true" if parameter.endswith("Missing") else values[parameter] for parameter in declared}
+
+    def change_set(self, name, template=None, **changes):
+        """Asks what would change; gives back its description."""
+        key = f"{name}-{next(self.change_sets)}.json"
+        self.s3.put_object(Bucket=self.bucket, Key=key, Body=(template or self.templates[name]).encode())
+        request = {
+            "StackName": f"{self.name}-{name}",
+            "ChangeSetName": key.replace(".", "-"),
+            "ChangeSetType": "UPDATE" if name in self.ids else "CREATE",
+            "TemplateURL": f"{aws.url}/{self.bucket}/{key}",
+            "Parameters": [{"ParameterKey": parameter, "ParameterValue": value}
+                           for parameter, value in self.parameters(name).items()],
+            "Capabilities": CAPABILITIES,
+            "Tags": self.tags,
+        }
+        made = self.cloudformation.create_change_set(**request | changes)
+        return self.cloudformation.describe_change_set(ChangeSetName=made["Id"])
+
+    def execute(self, name, description):
+        self.cloudformation.execute_change_set(ChangeSetName=description["ChangeSetId"])
+        self.ids[name] = description["StackId"]
+        stack = self.wait(name)
+        self.outputs |= {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+        return stack["StackStatus"]
+
+    def create(self, name):
+        return self.execute(name, self.change_set(name))
+
+    def delete(self, name):
+        self.cloudformation.delete_stack(StackName=self.ids[name])
+        return self.wait(name)["StackStatus"]
+
+    def wait(self, name):
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            stack = self.cloudformation.describe_stacks(StackName=self.ids[name])["Stacks"][0]
+            if not stack["StackStatus"].endswith("_IN_PROGRESS"):
+                return stack
+            time.sleep(0.02)
+        raise AssertionError(f"{name} is still {stack['StackStatus']}")
+
+    def failures(self, name):
+        events = self.cloudformation.get_paginator("describe_stack_events").paginate(StackName=self.ids[name])
+        return {event["LogicalResourceId"]: event["ResourceStatusReason"]
+                for event in events.search("StackEvents") if event["ResourceStatus"].endswith("_FAILED")}
+
+    def create_all(self, test):
+        for name in self.templates:
+            test.assertEqual(self.create(name), "CREATE_COMPLETE", (name, self.failures(name)))
+
+    def physical_ids(self):
+        return {(name, resource["LogicalResourceId"]): resource["PhysicalResourceId"] for name in self.ids
+                for resource in self.cloudformation.describe_stack_resources(StackName=self.ids[name])["StackResources"]}
+
+    def resources(self, kind):
+        return [(name, logical_id) for name, text in self.templates.items()
+                for logical_id, resource in json.loads(text)["Resources"].items() if resource["Type"] == kind]
+
+    def tagged(self):
+        pages = self.resourcegroupstaggingapi.get_paginator("get_resources").paginate(
+            TagFilters=[{"Key": "infra:cluster", "Values": [self.name]}])
+        return {resource["ResourceARN"] for resource in pages.search("ResourceTagMappingList")}
+
+    def left(self):
+        """What is there besides the account's own default VPC and what the cluster found."""
+        default = {vpc["VpcId"] for vpc in self.ec2.describe_vpcs()["Vpcs"] if vpc["IsDefault"]}
+        found = set(self.adopted.values())
+        groups = self.ec2.describe_security_groups()["SecurityGroups"]
+        live = [{"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]}]
+        kinds = {
+            "VPCs": {vpc["VpcId"] for vpc in self.ec2.describe_vpcs()["Vpcs"]} - default - found,
+            "subnets": {subnet["SubnetId"] for subnet in self.ec2.describe_subnets()["Subnets"]
+                        if subnet["VpcId"] not in default} - found,
+            "security groups": {group["GroupId"] for group in groups if group["GroupName"] != "default"},
+            "gateways": {gateway["InternetGatewayId"]
+                         for gateway in self.ec2.describe_internet_gateways()["InternetGateways"]
+                         if not {attachment["VpcId"] for attachment in gateway["Attachments"]} & (default | found)},
+            "NAT gateways": {gateway["NatGatewayId"] for gateway in self.ec2.describe_nat_gateways()["NatGateways"]
+                             if gateway["State"] != "deleted"},
+            "endpoints": {endpoint["VpcEndpointId"] for endpoint in self.ec2.describe_vpc_endpoints()["VpcEndpoints"]},
+            "route tables": {table["RouteTableId"] for table in self.ec2.describe_route_tables()["RouteTables"]
+                             if table["VpcId"] not in default and not any(entry["Main"] for entry in table["Associations"])},
+            "interfaces": {interface["NetworkInterfaceId"]
+                           for interface in self.ec2.describe_network_interfaces()["NetworkInterfaces"]},
+            "addresses": {address["AllocationId"] for address in self.ec2.describe_addresses()["Addresses"]},
+            "volumes": {volume["VolumeId"] for volume in self.ec2.describe_volumes()["Volumes"]},
+            "machines": {machine["InstanceId"] for reservation in self.ec2.describe_instances(Filters=live)["Reservations"]
+                         for machine in reservation["Instances"]},
+            "launch templates": {template["LaunchTemplateId"]
+                                 for template in self.ec2.describe_launch_templates()["LaunchTemplates"]},
+            "groups": {group["AutoScalingGroupName"]
+                       for group in self.autoscaling.describe_auto_scaling_groups()["AutoScalingGroups"]},
+            "load balancers": {balancer["LoadBalancerArn"]
+                               for balancer in self.elbv2.describe_load_balancers()["LoadBalancers"]},
+            "target groups": {group["TargetGroupArn"] for group in self.elbv2.describe_target_groups()["TargetGroups"]},
+            "roles": {role["RoleName"] for role in self.iam.list_roles()["Roles"]},
+            "profiles": {profile["InstanceProfileName"] for profile in self.iam.list_instance_profiles()["InstanceProfiles"]},
+            "zones": {zone["Id"] for zone in self.route53.list_hosted_zones()["HostedZones"]},
+            "file systems": {system["FileSystemId"] for system in self.efs.describe_file_systems()["FileSystems"]} - found,
+        }
+        return {kind: ids for kind, ids in kinds.items() if ids}
+
+    def mount_targets(self):
+        systems = self.efs.describe_file_systems()["FileSystems"]
+        return [target for system in systems
+                for target in self.efs.describe_mount_targets(FileSystemId=system["FileSystemId"])["MountTargets"]]
+
+
+class Lives(unittest.TestCase):
+    """One test a golden cluster."""
+
+    def live(self, cluster):
+        account = Account(cluster)
+        account.create_all(self)
+        self.assertEqual(set(account.outputs) & GIVEN, set())
+        self.look(account)
+        self.change_nothing(account)
+        self.change_one_pool(account)
+        self.delete(account)
+
+    def look(self, account):
+        """What the stacks made is there for the APIs that people and our own commands ask."""
+        there = account.left()
+        for kind, resource_type in (("addresses", "EC2::EIP"), ("NAT gateways", "EC2::NatGateway"), ("roles", "IAM::Role"),
+                                    ("load balancers", "ElasticLoadBalancingV2::LoadBalancer")):
+            self.assertEqual(len(there.get(kind, ())), len(account.resources(f"AWS::{resource_type}")), kind)
+        # The disks that outlive their machine: each member has claimed its own.
+        claimed = [attachment for volume in account.ec2.describe_volumes()["Volumes"] for attachment in volume["Attachments"]
+                   if not attachment["DeleteOnTermination"]]
+        self.assertEqual(len({attachment["InstanceId"] for attachment in claimed}), len(account.resources("AWS::EC2::Volume")))
+        zones = account.route53.list_hosted_zones()["HostedZones"]
+        self.assertEqual([(zone["Name"], zone["Config"]["PrivateZone"]) for zone in zones],
+                         [(f"{account.name}.infra.internal.", True)])
+        reservations = account.ec2.describe_instances()["Reservations"]
+        machines = [machine for reservation in reservations for machine in reservation["Instances"]]
+        tagged = {
+            "machines": [machine["Tags"] for machine in machines],
+            "volumes": [volume["Tags"] for volume in account.ec2.describe_volumes()["Volumes"]],
+            "interfaces": [interface["TagSet"] for interface in account.ec2.describe_network_interfaces()["NetworkInterfaces"]
+                           if "Attachment" in interface],
+            "groups": [group["Tags"] for group in account.ec2.describe_security_groups()["SecurityGroups"]
+                       if group["GroupName"] != "default"],
+        }
+        for kind, lists in tagged.items():
+            for tags in lists:
+                self.assertIn({"Key": "infra:cluster", "Value": account.name}, tags, kind)
+        self.assertEqual(len(tagged["interfaces"]), len(machines))
+
+    def change_nothing(self, account):
+        for name in account.templates:
+            description = account.change_set(name)
+            self.assertEqual((description["Status"], description.get("Changes", [])), ("FAILED", []), name)
+            self.assertRegex(description["StatusReason"], "didn't contain changes|No updates are to be performed")
+
+    def change_one_pool(self, account):
+        changed = next(name for name in account.templates if name.startswith("pool-"))
+        template = json.loads(account.templates[changed])
+        nodes = template["Resources"]["Nodes"]["Properties"]
+        nodes["MaxSize"] = str(int(nodes["MaxSize"]) + 1)
+        before = account.physical_ids()
+        description = account.change_set(changed, json.dumps(template))
+        changes = [change["ResourceChange"] for change in description["Changes"]]
+        self.assertEqual([(change["Action"], change["LogicalResourceId"], change["Replacement"]) for change in changes],
+                         [("Modify", "Nodes", "False")])
+        self.assertEqual([detail["Target"]["Name"] for detail in changes[0]["Details"]], ["MaxSize"])
+        self.assertEqual(account.execute(changed, description), "UPDATE_COMPLETE", account.failures(changed))
+        self.assertEqual(account.physical_ids(), before)
+        group = account.autoscaling.describe_auto_scaling_groups(
+            AutoScalingGroupNames=[before[changed, "Nodes"]])["AutoScalingGroups"][0]
+        self.assertEqual(str(group["MaxSize"]), nodes["MaxSize"])
+        account.templates[changed] = json.dumps(template)
+        self.change_nothing(account)
+
+    def delete(self, account):
+        last = "storage" if "storage" in account.templates else "control-plane"
+        order = sorted(account.templates, key=lambda name: (name == "network", name == last, not name.startswith("pool-")))
+        for name in order[:-2]:
+            self.assertEqual(account.delete(name), "DELETE_COMPLETE", (name, account.failures(name)))
+        self.assertEqual(account.delete("network"), "DELETE_FAILED")
+        self.assertRegex(" ".join(account.failures("network").values()), "DependencyViolation|HostedZoneNotEmpty")
+        for name in order[-2:]:
+            self.assertEqual(account.delete(name), "DELETE_COMPLETE", (name, account.failures(name)))
+
+        made = account.resources("AWS::EFS::FileSystem")
+        left = account.left()
+        self.assertEqual(left, {"file systems": {account.outputs["FileSystemId"]}} if made else {})
+        self.assertEqual(account.mount_targets(), [])
+        self.assertEqual({arn.rpartition("/")[2] for arn in account.tagged()}, left.get("file systems", set()))
+        snapshots = account.ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"]
+        self.assertEqual(len(snapshots), len(account.resources("AWS::EC2::Volume")))
+
+
+def add_lives():
+    for cluster in GOLDEN:
+        name = cluster.replace("-", "_")
+        setattr(Lives, f"test_{name}", lambda self, cluster=cluster: self.live(cluster))
+
+        # What a resource needs without saying so is more likely to be missing in one of two orders.
+        def backwards(self, cluster=cluster):
+            aws.control(backwards=True)
+            self.addCleanup(aws.control)
+            self.live(cluster)
+
+        setattr(Lives, f"test_{name}_backwards", backwards)
+
+
+add_lives()
+
+
+class Failures(unittest.TestCase):
+    """Of creations and deletions: what is left, and what tells of it."""
+
+    def setUp(self):
+        self.addCleanup(aws.control)
+
+    def test_file_system_goes_when_its_creation_fails(self):
+        account = Account("ha-gpu-efs")
+        self.assertEqual(account.create("network"), "CREATE_COMPLETE")
+        aws.control(fail_create={"MountTarget1": "no more mount targets"})
+        self.assertEqual(account.create("storage"), "ROLLBACK_COMPLETE")
+        self.assertEqual(account.failures("storage")["MountTarget1"], "no more mount targets")
+        self.assertNotIn("file systems", account.left())
+
+    def test_failed_creation_of_controllers_leaves_nothing(self):
+        account = Account("ha-gpu-efs")
+        self.assertEqual(account.create("network"), "CREATE_COMPLETE")
+        before = account.left()
+        aws.control(fail_create={"Controllers": "no capacity"})
+        self.assertEqual(account.create("control-plane"), "ROLLBACK_COMPLETE", account.failures("control-plane"))
+        self.assertEqual(account.left(), before)
+
+    def test_deletion_that_fails_is_taken_up_again(self):
+        account = Account("paddle-tutorial")
+        account.create_all(self)
+        aws.control(fail_delete={"AWS::AutoScaling::AutoScalingGroup": "still busy"})
+        self.assertEqual(account.delete("pool-workers"), "DELETE_FAILED")
+        aws.control()
+        self.assertEqual(account.delete("pool-workers"), "DELETE_COMPLETE", account.failures("pool-workers"))
+
+    def test_creation_can_be_watched(self):
+        account = Account("paddle-tutorial")
+        aws.control(delay=0.02)
+        description = account.change_set("network")
+        account.cloudformation.execute_change_set(ChangeSetName=description["ChangeSetId"])
+        stack = account.cloudformation.describe_stacks(StackName=description["StackId"])["Stacks"][0]
+        self.assertEqual(stack["StackStatus"], "CREATE_IN_PROGRESS")
+        account.ids["network"] = description["StackId"]
+        self.assertEqual(account.wait("network")["StackStatus"], "CREATE_COMPLETE", account.failures("network"))
+
+
+class Refusals(unittest.TestCase):
+    """The stand-in refuses what AWS refuses; without this the lives above would prove less."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.account = Account("paddle-tutorial")
+        assert cls.account.create("network") == "CREATE_COMPLETE", cls.account.failures("network")
+
+    def refused(self, words, call, *arguments, **named):
+        with self.assertRaisesRegex(botocore.exceptions.ClientError, words):
+            call(*arguments, **named)
+
+    def test_missing_capabilities(self):
+        self.refused("InsufficientCapabilities", self.account.change_set, "control-plane", Capabilities=[])
+
+    def test_unknown_parameter(self):
+        parameters = [{"ParameterKey": "Colour", "ParameterValue": "blue"}]
+        self.refused(r"\[Colour\] do not exist in the template", self.account.change_set, "network", Parameters=parameters)
+
+    def test_missing_parameter(self):
+        self.refused("ImageId|AssetBucket|VpcId", self.account.change_set, "control-plane", Parameters=[])
+
+    def test_parameter_that_names_nothing(self):
+        parameters = [{"ParameterKey": parameter, "ParameterValue": "ami-00000000000000000" if parameter == "ImageId" else value}
+                      for parameter, value in self.account.parameters("control-plane").items()]
+        self.refused("ImageId does not exist", self.account.change_set, "control-plane", Parameters=parameters)
+
+    def test_reference_to_nothing(self):
+        for part in ({"Properties": {"VpcId": {"Ref": "Nowhere"}}}, {"DependsOn": "Nowhere"}):
+            template = json.loads(self.account.templates["network"])
+            template["Resources"]["NodesGroup"] |= part
+            self.refused(r"Unresolved resource dependencies \[Nowhere\]", self.account.change_set, "network", json.dumps(template))
+
+    def test_protected_stack(self):
+        cloudformation, name = self.account.cloudformation, self.account.ids["network"]
+        cloudformation.update_termination_protection(StackName=name, EnableTerminationProtection=True)
+        self.refused("TerminationProtection is enabled", cloudformation.delete_stack, StackName=name)
+        cloudformation.update_termination_protection(StackName=name, EnableTerminationProtection=False)
+
+    def test_held_by_mount_target(self):
+        account, subnet, group = self.account, self.account.outputs["PublicSubnet0Id"], self.account.outputs["FileSystemGroupId"]
+        system = account.efs.create_file_system(CreationToken="held")["FileSystemId"]
+        target = account.efs.create_mount_target(FileSystemId=system, SubnetId=subnet, SecurityGroups=[group])["MountTargetId"]
+        self.refused("DependencyViolation", account.ec2.delete_subnet, SubnetId=subnet)
+        self.refused("DependencyViolation", account.ec2.delete_security_group, GroupId=group)
+        interfaces = account.ec2.describe_network_interfaces(Filters=[{"Name": "group-id", "Values": [group]}])["NetworkInterfaces"]
+        self.assertEqual([interface["Description"] for interface in interfaces], [target])
+        account.efs.delete_mount_target(MountTargetId=target)
+        account.efs.delete_file_system(FileSystemId=system)
+        self.assertEqual(account.ec2.describe_network_interfaces()["NetworkInterfaces"], [])
+
+    def test_group_in_rules_of_another(self):
+        self.refused("DependencyViolation", self.account.ec2.delete_security_group, GroupId=self.account.outputs["NodesGroupId"])
+
+    def test_zone_with_records(self):
+        account = Account("minimal")
+        self.assertEqual(account.create("network"), "CREATE_COMPLETE")
+        zone = account.outputs["PrivateZoneId"]
+
+        def change(action):
+            record = {"Name": f"other.{account.name}.infra.internal", "Type": "A", "TTL": 60,
+                      "ResourceRecords": [{"Value": "10.0.0.9"}]}
+            account.route53.change_resource_record_sets(
+                HostedZoneId=zone, ChangeBatch={"Changes": [{"Action": action, "ResourceRecordSet": record}]})
+
+        change("CREATE")
+        self.assertEqual(account.delete("network"), "DELETE_FAILED")
+        self.assertIn("non-required resource record sets", account.failures("network")["PrivateZone"])
+        change("DELETE")
+        self.assertEqual(account.delete("network"), "DELETE_COMPLETE", account.failures("network"))
+        self.assertEqual(account.left(), {})
+
+
+if __name__ == "__main__":
+    unittest.main()
