@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ignition_config::Config;
 use serde_json::Value;
 
-use super::Finding;
+use super::{Check, Finding};
 
 /// Where Ignition may not write, or where Flatcar has nothing writable.
 const CLOSED: [&str; 6] = ["/dev", "/proc", "/run", "/sys", "/tmp", "/usr"];
@@ -19,7 +19,7 @@ const VERSIONS: [&str; 4] = ["3.0.0", "3.1.0", "3.2.0", "3.3.0"];
 /// Checks one Ignition config.
 #[must_use]
 pub fn check_ignition(asset: &str, bytes: &[u8]) -> Vec<Finding> {
-    let mut check = Check { asset, findings: Vec::new() };
+    let mut check = Check::new(asset);
     let document: Value = match serde_json::from_slice(bytes) {
         Ok(document) => document,
         Err(error) => {
@@ -44,22 +44,13 @@ pub fn check_ignition(asset: &str, bytes: &[u8]) -> Vec<Finding> {
     check.units(&document);
     for resource in ["merge", "replace"] {
         for (index, source) in items(&document["ignition"]["config"][resource]).into_iter().enumerate() {
-            check.resource(&format!("ignition.config.{resource}[{index}]"), source);
+            check.source(&format!("ignition.config.{resource}[{index}]"), source);
         }
     }
     check.findings
 }
 
-struct Check<'a> {
-    asset: &'a str,
-    findings: Vec<Finding>,
-}
-
 impl Check<'_> {
-    fn note(&mut self, place: &str, message: String) {
-        self.findings.push(Finding { asset: self.asset.to_owned(), place: place.to_owned(), message });
-    }
-
     /// Every path once, absolute and where Ignition can write; every remote file with its hash.
     fn paths(&mut self, document: &Value) {
         let storage = &document["storage"];
@@ -88,13 +79,13 @@ impl Check<'_> {
                     self.note(path, format!("it is written twice, also as one of {other}"));
                 }
                 for contents in items(&entry["contents"]).into_iter().chain(items(&entry["append"])) {
-                    self.resource(path, contents);
+                    self.source(path, contents);
                 }
             }
         }
     }
 
-    fn resource(&mut self, place: &str, resource: &Value) {
+    fn source(&mut self, place: &str, resource: &Value) {
         let source = text(&resource["source"]);
         let hash = text(&resource["verification"]["hash"]);
         if source.starts_with("s3://") && !text(&resource["compression"]).is_empty() {

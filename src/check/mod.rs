@@ -40,3 +40,19 @@ impl fmt::Display for Findings {
         Ok(())
     }
 }
+
+/// A check of one asset that is under way; each kind of asset adds its own rules to it.
+struct Check<'a> {
+    asset: &'a str,
+    findings: Vec<Finding>,
+}
+
+impl<'a> Check<'a> {
+    fn new(asset: &'a str) -> Self {
+        Self { asset, findings: Vec::new() }
+    }
+
+    fn note(&mut self, place: &str, message: String) {
+        self.findings.push(Finding { asset: self.asset.to_owned(), place: place.to_owned(), message });
+    }
+}

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::Finding;
 use super::references::{References, references_in};
 use super::schema::{check_properties, has_attribute, is_known_type, nearest_type};
+use super::{Check, Finding};
 use crate::blueprint::{Rule, Source};
 
 /// CloudFormation's limits.
@@ -32,7 +32,7 @@ const UNBOUNDED_STATEMENTS: [&str; 2] =
 /// Checks one rendered stack against CloudFormation's schemas and limits, and against the table of who may talk to whom.
 #[must_use]
 pub fn check_stack(asset: &str, bytes: &[u8], rules: &[Rule]) -> Vec<Finding> {
-    let mut check = Check { asset, findings: Vec::new() };
+    let mut check = Check::new(asset);
     if bytes.len() > LARGEST_TEMPLATE {
         check.note(
             "the template",
@@ -65,16 +65,7 @@ pub fn check_stack(asset: &str, bytes: &[u8], rules: &[Rule]) -> Vec<Finding> {
     check.findings
 }
 
-struct Check<'a> {
-    asset: &'a str,
-    findings: Vec<Finding>,
-}
-
 impl Check<'_> {
-    fn note(&mut self, place: &str, message: String) {
-        self.findings.push(Finding { asset: self.asset.to_owned(), place: place.to_owned(), message });
-    }
-
     fn resource(&mut self, name: &str, resource: &Value) {
         let kind = resource["Type"].as_str().unwrap_or_default();
         if !name.chars().all(|c| c.is_ascii_alphanumeric()) {
