@@ -105,7 +105,10 @@ fn pools_come_and_go_without_a_trace_in_the_control_plane() {
     workspace.write("cluster.yaml", text);
     let run = workspace.infra(["render", "stack", "--output", "json"]).expect_code(0);
     let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(report["removed"], serde_json::json!(["stacks/pool-gpu.json", "userdata/pool-gpu.ign"]));
+    assert_eq!(
+        report["assets"]["removed"],
+        serde_json::json!(["stacks/pool-gpu.json", "userdata/pool-gpu.ign"])
+    );
     assert_eq!(rendered(&workspace.path("")), before);
 }
 
@@ -116,6 +119,12 @@ fn render_does_credentials_and_then_the_stack() {
     workspace.infra(["render", "stack"]).expect_code(1).expect_stderr("ca.pem is not among the credentials");
     workspace.infra(["render", "--generate-ca"]).expect_code(0);
     assert!(workspace.path("userdata/etcd-2.ign").exists() && workspace.path("kubeconfig").exists());
+    let run = workspace.infra(["render", "--output", "json"]).expect_code(0);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(
+        (report["credentials"][0]["action"].as_str(), report["assets"]["written"].as_array().map(Vec::len)),
+        (Some("kept"), Some(0))
+    );
     fs::remove_file(workspace.credential("etcd-client-key.pem")).unwrap();
     workspace
         .infra(["render", "stack"])

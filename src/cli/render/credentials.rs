@@ -7,7 +7,6 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use super::super::Session;
-use super::super::exit::Exit;
 use super::super::failure::Refusal;
 use super::super::kubeconfig::{admin_kubeconfig, default_server};
 use super::super::printer::Output;
@@ -41,15 +40,16 @@ pub(super) struct CredentialsArguments {
     yes: bool,
 }
 
+/// What was done to one identity.
 #[derive(Serialize)]
-struct Row<'a> {
-    name: &'a str,
+pub(super) struct Row {
+    name: String,
     action: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
+    reason: Option<String>,
 }
 
-pub(super) fn run(arguments: &CredentialsArguments, session: &Session) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &CredentialsArguments, session: &Session) -> anyhow::Result<Vec<Row>> {
     let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
     let authorities = match (&arguments.ca_cert_path, &arguments.ca_key_path) {
         (Some(certificate), Some(key)) => AuthoritySource::Brought(BroughtAuthority::read(certificate, key)?),
@@ -73,9 +73,12 @@ pub(super) fn run(arguments: &CredentialsArguments, session: &Session) -> anyhow
         renew: arguments.renew,
     };
     let ensured = ensure(&store, &request)?;
-    print_actions(&ensured, session)?;
+    let rows = rows(ensured);
+    if session.output == Output::Text {
+        print(&rows, session);
+    }
     write_kubeconfig(&blueprint, &store, session)?;
-    Ok(Exit::Done)
+    Ok(rows)
 }
 
 fn confirm_replacement(
@@ -93,33 +96,29 @@ fn confirm_replacement(
     confirm(question, "--yes", &session.printer)
 }
 
-fn print_actions(ensured: &Ensured, session: &Session) -> anyhow::Result<()> {
-    let rows: Vec<Row<'_>> = ensured
-        .actions
-        .iter()
-        .map(|(name, action)| {
-            let (action, reason) = match action {
-                Action::Kept => ("kept", None),
-                Action::Made => ("made", None),
-                Action::Remade(reason) => ("remade", Some(reason.as_str())),
-                Action::Renewed => ("renewed", None),
-                Action::Brought => ("brought", None),
-                Action::Replaced => ("replaced", None),
-            };
-            Row { name, action, reason }
-        })
-        .collect();
-    if session.output == Output::Json {
-        return session.printer.json(&serde_json::json!({ "credentials": rows }));
-    }
+fn rows(ensured: Ensured) -> Vec<Row> {
+    let row = |(name, action)| {
+        let (action, reason) = match action {
+            Action::Kept => ("kept", None),
+            Action::Made => ("made", None),
+            Action::Remade(reason) => ("remade", Some(reason)),
+            Action::Renewed => ("renewed", None),
+            Action::Brought => ("brought", None),
+            Action::Replaced => ("replaced", None),
+        };
+        Row { name, action, reason }
+    };
+    ensured.actions.into_iter().map(row).collect()
+}
+
+fn print(rows: &[Row], session: &Session) {
     for row in rows.iter().filter(|row| row.action != "kept") {
-        let reason = row.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        let reason = row.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         session.printer.note(format_args!("{:<8}  {}{reason}", row.action, row.name));
     }
     let kept = rows.iter().filter(|row| row.action == "kept").count();
     let directory = session.assets.credentials();
     session.printer.note(format_args!("{}: {} made, {kept} kept", directory.display(), rows.len() - kept));
-    Ok(())
 }
 
 /// The kubeconfig follows from the credentials; it is written only if it would change.

@@ -4,11 +4,13 @@ mod credentials;
 mod stack;
 
 use clap::{Args, Subcommand};
+use serde_json::json;
 
 pub(super) use stack::render_in_memory;
 
 use super::Session;
 use super::exit::Exit;
+use super::printer::Output;
 
 /// Write what the cluster is made of: keys, certificates, kubeconfig, machine configurations, manifests
 ///
@@ -29,12 +31,16 @@ enum Part {
 }
 
 pub(super) fn run(arguments: &RenderArguments, session: &Session) -> anyhow::Result<Exit> {
-    match &arguments.part {
-        Some(Part::Credentials(arguments)) => credentials::run(arguments, session),
-        Some(Part::Stack(_)) => stack::run(session),
+    let report = match &arguments.part {
+        Some(Part::Credentials(arguments)) => json!({"credentials": credentials::run(arguments, session)?}),
+        Some(Part::Stack(_)) => json!({"assets": stack::run(session)?}),
         None => {
-            credentials::run(&arguments.credentials, session)?;
-            stack::run(session)
+            let credentials = credentials::run(&arguments.credentials, session)?;
+            json!({"credentials": credentials, "assets": stack::run(session)?})
         }
+    };
+    if session.output == Output::Json {
+        session.printer.json(&report)?;
     }
+    Ok(Exit::Done)
 }

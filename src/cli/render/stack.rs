@@ -6,7 +6,6 @@ use clap::Args;
 use serde::Serialize;
 
 use super::super::Session;
-use super::super::exit::Exit;
 use super::super::printer::Output;
 use crate::blueprint::{Blueprint, Role};
 use crate::check::{Findings, check_ignition, check_stack};
@@ -21,14 +20,15 @@ use crate::render::{Asset, StackSources, Templates, render_stack_assets};
 #[derive(Args, Debug)]
 pub(super) struct StackArguments {}
 
+/// What was done to the files.
 #[derive(Serialize)]
-struct Report {
+pub(super) struct Report {
     written: Vec<String>,
     unchanged: usize,
     removed: Vec<String>,
 }
 
-pub(super) fn run(session: &Session) -> anyhow::Result<Exit> {
+pub(super) fn run(session: &Session) -> anyhow::Result<Report> {
     let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
     let store = session.assets.open_existing_credentials(&session.printer)?;
     let credentials = Credentials::read(&store, &blueprint.identities)?;
@@ -36,8 +36,11 @@ pub(super) fn run(session: &Session) -> anyhow::Result<Exit> {
     if !rendered.findings.0.is_empty() {
         return Err(rendered.findings.into());
     }
-    write(&rendered.assets, session)?;
-    Ok(Exit::Done)
+    let report = write(&rendered.assets, session)?;
+    if session.output == Output::Text {
+        print(&report, session);
+    }
+    Ok(report)
 }
 
 /// What would be written, and what AWS or a machine would refuse of it.
@@ -77,7 +80,7 @@ fn check(blueprint: &Blueprint, assets: &[Asset], snippets: &BTreeMap<Role, Vec<
     Findings(of_configs.chain(of_stacks).collect())
 }
 
-fn write(assets: &[Asset], session: &Session) -> anyhow::Result<()> {
+fn write(assets: &[Asset], session: &Session) -> anyhow::Result<Report> {
     let mut report = Report { written: Vec::new(), unchanged: 0, removed: Vec::new() };
     let wanted: BTreeSet<&str> = assets.iter().map(|asset| asset.path.as_str()).collect();
     for asset in assets {
@@ -93,9 +96,10 @@ fn write(assets: &[Asset], session: &Session) -> anyhow::Result<()> {
         std::fs::remove_file(session.assets.file(&stale))?;
         report.removed.push(stale);
     }
-    if session.output == Output::Json {
-        return session.printer.json(&report);
-    }
+    Ok(report)
+}
+
+fn print(report: &Report, session: &Session) {
     for path in &report.removed {
         session.printer.note(format_args!("removed   {path}"));
     }
@@ -105,5 +109,4 @@ fn write(assets: &[Asset], session: &Session) -> anyhow::Result<()> {
         report.unchanged,
         report.removed.len()
     ));
-    Ok(())
 }
