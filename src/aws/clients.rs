@@ -7,8 +7,18 @@ use super::Connection;
 /// Clients for every service that a cluster needs.
 #[derive(Clone, Debug)]
 pub struct Clients {
+    pub(super) autoscaling: aws_sdk_autoscaling::Client,
+    pub(super) cloudformation: aws_sdk_cloudformation::Client,
+    pub(super) ec2: aws_sdk_ec2::Client,
+    pub(super) efs: aws_sdk_efs::Client,
+    pub(super) iam: aws_sdk_iam::Client,
+    pub(super) kms: aws_sdk_kms::Client,
+    pub(super) quotas: aws_sdk_servicequotas::Client,
+    pub(super) route53: aws_sdk_route53::Client,
+    pub(super) s3: aws_sdk_s3::Client,
     pub(super) sts: aws_sdk_sts::Client,
     region: Option<String>,
+    endpoint_url: Option<String>,
 }
 
 impl Clients {
@@ -18,9 +28,22 @@ impl Clients {
     }
 
     pub(super) fn from_configuration(configuration: &SdkConfig) -> Self {
+        // A stand-in for S3 has one name for all buckets.
+        let path_style = configuration.endpoint_url().is_some();
+        let s3 = aws_sdk_s3::config::Builder::from(configuration).force_path_style(path_style);
         Self {
+            autoscaling: aws_sdk_autoscaling::Client::new(configuration),
+            cloudformation: aws_sdk_cloudformation::Client::new(configuration),
+            ec2: aws_sdk_ec2::Client::new(configuration),
+            efs: aws_sdk_efs::Client::new(configuration),
+            iam: aws_sdk_iam::Client::new(configuration),
+            kms: aws_sdk_kms::Client::new(configuration),
+            quotas: aws_sdk_servicequotas::Client::new(configuration),
+            route53: aws_sdk_route53::Client::new(configuration),
+            s3: aws_sdk_s3::Client::from_conf(s3.build()),
             sts: aws_sdk_sts::Client::new(configuration),
             region: configuration.region().map(ToString::to_string),
+            endpoint_url: configuration.endpoint_url().map(str::to_owned),
         }
     }
 
@@ -28,5 +51,10 @@ impl Clients {
     #[must_use]
     pub fn region(&self) -> Option<&str> {
         self.region.as_deref()
+    }
+
+    /// Where services are reached instead of AWS.
+    pub(super) fn endpoint_url(&self) -> Option<&str> {
+        self.endpoint_url.as_deref()
     }
 }

@@ -32,6 +32,42 @@ pub struct AwsError {
 }
 
 impl AwsError {
+    /// A call that could not even be put together, or whose answer broke off.
+    pub(super) fn unsent(operation: &'static str, message: String) -> Self {
+        Self { operation, cause: Cause::Unreachable, code: None, message, request_id: None }
+    }
+
+    /// A call whose task went away.
+    pub(crate) fn lost(message: String) -> Self {
+        Self::unsent("a call to AWS", message)
+    }
+
+    /// Whether AWS gave this code.
+    #[must_use]
+    pub fn has_code(&self, code: &str) -> bool {
+        self.code.as_deref() == Some(code)
+    }
+
+    /// Whether AWS's message holds these words, for where it has no code of their own.
+    #[must_use]
+    pub fn says(&self, words: &str) -> bool {
+        self.message.contains(words)
+    }
+
+    /// Whether the caller is known, but may not do this.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        let code = self.code.as_deref().unwrap_or_default();
+        matches!(
+            code,
+            "AccessDenied"
+                | "AccessDeniedException"
+                | "UnauthorizedOperation"
+                | "Forbidden"
+                | "AccessDeniedFault"
+        )
+    }
+
     /// Turns the SDK's error of one operation into ours.
     pub(super) fn of<E, R>(operation: &'static str) -> impl FnOnce(SdkError<E, R>) -> Self
     where

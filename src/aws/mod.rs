@@ -4,11 +4,44 @@
 //! knows no rule about clusters.
 
 mod account;
+mod buckets;
+mod change_sets;
 mod clients;
 mod configuration;
 mod error;
+mod file_systems;
+mod grants;
+mod images;
+mod keys;
+mod machines;
+mod networks;
+mod offers;
+mod quotas;
+mod roles;
+mod scaling_groups;
+mod stack_events;
+mod stacks;
+mod zones;
 
 pub use account::CallerIdentity;
+pub use buckets::{BucketFacts, Upload};
+pub use change_sets::{ChangeSet, ChangeSetRequest, PlannedChange};
 pub use clients::Clients;
 pub use configuration::Connection;
 pub use error::{AwsError, Cause};
+pub use file_systems::{ExistingFileSystem, MountTarget};
+pub use grants::Grant;
+pub use images::Image;
+pub use keys::Key;
+pub use machines::{Instance, MachineKind};
+pub use networks::{ExistingSubnet, InboundRule, RouteTable, SecurityGroup, Vpc, VpcNames};
+pub use offers::{CapacityReservation, Zone};
+pub use scaling_groups::{GroupMachine, ScalingActivity, ScalingGroup};
+pub use stack_events::{STACK_TYPE, StackEvent};
+pub use stacks::{Stack, TemplateSource};
+pub use zones::{AddressRecord, Alias, HostedZone};
+
+/// AWS's time as ours.
+fn moment(time: aws_smithy_types::DateTime) -> Option<time::OffsetDateTime> {
+    time::OffsetDateTime::from_unix_timestamp_nanos(time.as_nanos()).ok()
+}

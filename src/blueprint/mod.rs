@@ -4,21 +4,25 @@
 
 mod billing;
 mod components;
+mod fixed_facts;
 mod identities;
 mod names;
 mod network;
 mod nodes;
 mod security;
+mod stacks;
 #[cfg(test)]
 mod test_cluster;
 
 pub use billing::BilledItem;
 pub use components::{Components, ImageReferences, NvidiaRuntime};
+pub use fixed_facts::fixed_facts;
 pub use identities::{Authority, Identities, LeafCertificate, Secret, SigningKey, Usage};
 pub use names::Names;
 pub use network::{NetworkPlan, Subnet, SubnetSource};
 pub use nodes::{NodeTaint, PoolNodes, Role};
 pub use security::{Group, Rule, Source};
+pub use stacks::StackPart;
 
 use crate::config::{Cluster, FileSystemSource};
 use crate::document::Fault;

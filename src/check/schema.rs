@@ -13,6 +13,16 @@ static SCHEMAS: LazyLock<Map<String, Value>> =
 /// Attributes that CloudFormation gives although the schema does not list them as read-only.
 const MORE_ATTRIBUTES: [(&str, &str); 1] = [("AWS::EC2::SecurityGroup", "GroupId")];
 
+/// Properties that AWS documents as replacing, or as not to be changed at all, although the schema says nothing.
+const MORE_CREATE_ONLY: [(&str, &str); 6] = [
+    ("AWS::EC2::Volume", "AvailabilityZone"),
+    ("AWS::EC2::Volume", "Encrypted"),
+    ("AWS::EC2::Volume", "KmsKeyId"),
+    ("AWS::EC2::Volume", "SnapshotId"),
+    ("AWS::Route53::RecordSet", "Name"),
+    ("AWS::Route53::RecordSet", "Type"),
+];
+
 /// Whether there is a schema for a type.
 pub(super) fn is_known_type(kind: &str) -> bool {
     SCHEMAS.contains_key(kind)
@@ -32,6 +42,16 @@ pub(super) fn has_attribute(kind: &str, attribute: &str) -> bool {
     listed(&schema["readOnly"])
         || schema["properties"].get(attribute).is_some()
         || MORE_ATTRIBUTES.contains(&(kind, attribute))
+}
+
+/// The properties that a resource keeps for life: with another value it is another resource.
+#[must_use]
+pub fn create_only_properties(kind: &str) -> Vec<&'static str> {
+    let Some(schema) = SCHEMAS.get(kind) else { return Vec::new() };
+    let list = schema["createOnly"].as_array().into_iter().flatten();
+    let more = MORE_CREATE_ONLY.iter().filter(|(listed, _)| *listed == kind).map(|(_, property)| *property);
+    // A path below a property makes the whole property one to look at.
+    list.filter_map(|path| path.as_str()?.split('/').next()).chain(more).collect()
 }
 
 /// What is wrong with a resource's properties, each with its place.

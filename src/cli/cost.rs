@@ -1,28 +1,73 @@
 //! `infra cost`: what AWS will bill for.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::Session;
+use super::aws_access::{AwsOptions, block_on};
 use super::exit::Exit;
 use super::printer::{Output, columns};
+use super::render::render_in_memory;
 use crate::blueprint::Blueprint;
+use crate::credentials::Credentials;
+use crate::deploy::{CostEstimate, ImageChoice, LiveCluster, Sources, estimate_costs};
 
 /// List what AWS will bill for, by stack; no network and no AWS account are needed
 ///
 /// It names kinds and numbers, not prices: those depend on region, contract and, for spot machines, the hour.
 #[derive(Args, Debug)]
-pub(super) struct CostArguments {}
+pub(super) struct CostArguments {
+    /// Also have AWS fill in its calculator, a link a stack
+    #[arg(long)]
+    online: bool,
+    #[command(flatten)]
+    aws: AwsOptions,
+}
 
-pub(super) fn run(_: &CostArguments, session: &Session) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &CostArguments, session: &Session) -> anyhow::Result<Exit> {
     let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
     let items = blueprint.billed_items();
+    let estimates =
+        if arguments.online { ask_calculator(arguments, &blueprint, session)? } else { Vec::new() };
     if session.output == Output::Json {
-        session.printer.json(&json!({ "region": blueprint.cluster.region.as_str(), "items": items }))?;
+        let links: Map<String, Value> = estimates
+            .into_iter()
+            .filter_map(|estimate| Some((estimate.stack, Value::String(estimate.link.ok()?))))
+            .collect();
+        let region = blueprint.cluster.region.as_str();
+        session.printer.json(&json!({ "region": region, "items": items, "calculator": links }))?;
         return Ok(Exit::Done);
     }
     let header = ["STACK", "COUNT", "WHAT", "NOTE"].map(str::to_owned);
     let lines = items.into_iter().map(|item| [item.stack, item.count.to_string(), item.what, item.note]);
     session.printer.data(columns(&std::iter::once(header).chain(lines).collect::<Vec<_>>()))?;
+    for estimate in estimates {
+        match estimate.link {
+            Ok(link) => session.printer.data(format_args!("{}: {link}", estimate.stack))?,
+            Err(reason) => {
+                session.printer.note(format_args!("{}: no calculator link: {reason}", estimate.stack));
+            }
+        }
+    }
     Ok(Exit::Done)
+}
+
+fn ask_calculator(
+    arguments: &CostArguments,
+    blueprint: &Blueprint,
+    session: &Session,
+) -> anyhow::Result<Vec<CostEstimate>> {
+    let credentials = Credentials::placeholders(&blueprint.identities);
+    let rendered = render_in_memory(blueprint, &credentials, session)?;
+    block_on(async {
+        let clients = arguments.aws.connect(&blueprint.cluster).await;
+        let live = LiveCluster::read(&clients, &blueprint.cluster.name).await?;
+        let sources = Sources {
+            blueprint,
+            credentials: &credentials,
+            assets: &rendered.assets,
+            snippets: &rendered.snippets,
+        };
+        Ok(estimate_costs(&clients, sources, &live, ImageChoice::Live).await?)
+    })
 }

@@ -11,8 +11,16 @@ pub(super) enum Exit {
     Failed = 1,
     /// Wrong arguments or an invalid file.
     Invalid = 2,
-    /// Not healthy, or no such cluster.
+    /// Not healthy, no such cluster, or changes where that was asked.
     Unhealthy = 3,
+    /// AWS does not know who is calling.
+    Credentials = 4,
+    /// AWS goes on with it.
+    StillRunning = 5,
+    /// A stack failed.
+    RolledBack = 6,
+    /// The user ended it.
+    Interrupted = 130,
 }
 
 impl From<Exit> for ExitCode {

@@ -4,9 +4,11 @@ use anyhow::Error;
 
 use super::exit::Exit;
 use super::printer::Printer;
+use crate::aws::{AwsError, Cause};
 use crate::check::Findings;
 use crate::config::ConfigError;
 use crate::credentials::CredentialsError;
+use crate::deploy::{DeployError, Evidence, hint_for};
 use crate::document::{Problems, ReadError};
 use crate::render::RenderError;
 
@@ -37,6 +39,9 @@ impl Refusal {
     }
 }
 
+const CREDENTIALS_HELP: &str = "renew them (`aws sso login`, a fresh session), or name a profile with --profile; what AWS was told to do goes on, \
+                                and the same command comes back to it";
+
 /// Prints an error with its causes and help, and says which exit code it is.
 pub(super) fn report(error: &Error, printer: &Printer) -> Exit {
     if let Some(problems) = problems_of(error) {
@@ -49,6 +54,12 @@ pub(super) fn report(error: &Error, printer: &Printer) -> Exit {
     let mut lines: Vec<&String> = causes.iter().collect();
     lines.dedup();
     printer.error(lines.iter().map(|line| line.as_str()).collect::<Vec<_>>().join(": "));
+    if let Some(DeployError::Failed(reports)) = find::<DeployError>(error) {
+        reports
+            .iter()
+            .flat_map(|report| &report.evidence)
+            .for_each(|evidence| print_evidence(evidence, printer));
+    }
     if let Some(help) = help_for(error) {
         printer.help(help);
     }
@@ -62,6 +73,16 @@ pub(super) fn summary(problems: &Problems) -> String {
     format!("{} has {count} {noun}", problems.file.display())
 }
 
+fn print_evidence(evidence: &Evidence, printer: &Printer) {
+    printer.note(format_args!("  {}:", evidence.source));
+    for line in &evidence.lines {
+        printer.note(format_args!("    {line}"));
+    }
+    if let Some(step) = &evidence.last_step {
+        printer.note(format_args!("  the last step it told of: {step}"));
+    }
+}
+
 fn help_for(error: &Error) -> Option<String> {
     if let Some(refusal) = find::<Refusal>(error) {
         return refusal.help.clone();
@@ -72,6 +93,15 @@ fn help_for(error: &Error) -> Option<String> {
     if let Some(render) = find::<RenderError>(error) {
         return render.help();
     }
+    if aws_cause(error) == Some(Cause::Credentials) {
+        return Some(CREDENTIALS_HELP.to_owned());
+    }
+    if let Some(deploy) = find::<DeployError>(error) {
+        return deploy.help();
+    }
+    if let Some(aws) = find::<AwsError>(error) {
+        return hint_for(&aws.to_string()).map(|hint| hint.text);
+    }
     match find::<ConfigError>(error) {
         Some(ConfigError::Unreadable(ReadError::Missing { path })) if path.ends_with("cluster.yaml") => {
             Some("`infra init` writes one; `-C DIR` names the directory it is in".to_owned())
@@ -80,9 +110,25 @@ fn help_for(error: &Error) -> Option<String> {
     }
 }
 
+/// What kind of refusal of AWS it was, if it was one.
+fn aws_cause(error: &Error) -> Option<Cause> {
+    match find::<DeployError>(error) {
+        Some(DeployError::Aws(error)) => Some(error.cause),
+        _ => find::<AwsError>(error).map(|error| error.cause),
+    }
+}
+
 fn exit_for(error: &Error) -> Exit {
     if let Some(refusal) = find::<Refusal>(error) {
         return refusal.exit;
+    }
+    if aws_cause(error) == Some(Cause::Credentials) {
+        return Exit::Credentials;
+    }
+    match find::<DeployError>(error) {
+        Some(DeployError::StillRunning { .. }) => return Exit::StillRunning,
+        Some(DeployError::Failed(_)) => return Exit::RolledBack,
+        _ => {}
     }
     if find::<Findings>(error).is_some()
         || find::<RenderError>(error).is_some_and(|error| !matches!(error, RenderError::NoCredential { .. }))

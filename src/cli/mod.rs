@@ -3,19 +3,31 @@
 //! No rule about clusters lives here; what does is the clock, the terminal and the exit code.
 
 mod asset_directory;
+mod aws_access;
 mod certificates;
 mod completions;
 mod cost;
+mod deployment;
 mod exit;
 mod failure;
 mod init;
-
+mod interruption;
 mod kubeconfig;
+mod lock;
+mod logs;
 mod man;
+mod plan;
+
+mod plan_view;
+mod preflight;
 mod printer;
+mod progress_view;
 mod question;
 mod render;
+mod rollback;
 mod schema;
+mod status;
+mod up;
 mod validate;
 
 use std::path::PathBuf;
@@ -26,7 +38,8 @@ use tracing_subscriber::EnvFilter;
 
 use asset_directory::AssetDirectory;
 use exit::Exit;
-use printer::{Output, Printer};
+use failure::Refusal;
+use printer::{Format, Output, Printer};
 
 /// Brings up a GPU Kubernetes cluster on AWS from one file, runs training jobs on it, and takes all of it away again.
 #[derive(Debug, Parser)]
@@ -37,7 +50,8 @@ use printer::{Output, Printer};
     subcommand_required = true,
     arg_required_else_help = true,
     after_help = "Start with `infra init`, then `infra validate`. Exit codes: 0 done, 1 failed or refused, 2 wrong arguments or \
-                  invalid cluster.yaml, 3 not healthy, 130 interrupted."
+                  invalid cluster.yaml, 3 not healthy or changes planned, 4 AWS credentials, 5 still running, 6 a stack failed and was \
+                  rolled back, 130 interrupted."
 )]
 struct Cli {
     #[command(flatten)]
@@ -56,9 +70,12 @@ struct GlobalOptions {
     /// Take templates of your own from this directory instead of templates/
     #[arg(long, value_name = "DIR", global = true)]
     templates: Option<PathBuf>,
-    /// How results are printed
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Text, global = true)]
-    output: Output,
+    /// How results are printed; markdown is for `plan`
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text, global = true)]
+    output: Format,
+    /// Answer yes where a question would be asked
+    #[arg(long, global = true)]
+    yes: bool,
     /// Say more about what is done; twice for details
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
@@ -68,7 +85,13 @@ struct GlobalOptions {
 enum Command {
     Init(Box<init::InitArguments>),
     Validate(validate::ValidateArguments),
+    Lock(lock::LockArguments),
     Render(render::RenderArguments),
+    Plan(plan::PlanArguments),
+    Up(Box<up::UpArguments>),
+    Status(status::StatusArguments),
+    Logs(logs::LogsArguments),
+    Rollback(rollback::RollbackArguments),
     Certificates(certificates::CertificatesArguments),
     Kubeconfig(kubeconfig::KubeconfigArguments),
     Cost(cost::CostArguments),
@@ -82,6 +105,9 @@ struct Session {
     assets: AssetDirectory,
     printer: Printer,
     output: Output,
+    markdown: bool,
+    verbose: u8,
+    yes: bool,
 }
 
 /// Parses the arguments, runs the command and says how it ended.
@@ -99,22 +125,40 @@ pub fn run() -> ExitCode {
     let session = Session {
         assets: AssetDirectory::new(&cli.global.asset_directory, cli.global.templates.as_deref()),
         printer: Printer::new(),
-        output: cli.global.output,
+        output: if cli.global.output == Format::Json { Output::Json } else { Output::Text },
+        markdown: cli.global.output == Format::Markdown,
+        verbose: cli.global.verbose,
+        yes: cli.global.yes,
     };
-    let result = match cli.command {
-        Command::Init(arguments) => init::run(&arguments, &session),
-        Command::Validate(arguments) => validate::run(&arguments, &session),
-        Command::Render(arguments) => render::run(&arguments, &session),
-        Command::Certificates(arguments) => certificates::run(&arguments, &session),
-        Command::Kubeconfig(arguments) => kubeconfig::run(&arguments, &session),
-        Command::Cost(arguments) => cost::run(&arguments, &session),
-        Command::Schema(arguments) => schema::run(&arguments, &session),
-        Command::Completions(arguments) => completions::run(&arguments, &session),
-        Command::Man(arguments) => man::run(&arguments, &session),
-    };
+    let result = run_command(cli.command, &session);
     match result {
         Ok(exit) => exit.into(),
         Err(error) => failure::report(&error, &session.printer).into(),
+    }
+}
+
+fn run_command(command: Command, session: &Session) -> anyhow::Result<Exit> {
+    if session.markdown && !matches!(command, Command::Plan(_)) {
+        return Err(Refusal::invalid("only `infra plan` writes markdown")
+            .help("use --output text or json")
+            .into());
+    }
+    match command {
+        Command::Init(arguments) => init::run(&arguments, session),
+        Command::Validate(arguments) => validate::run(&arguments, session),
+        Command::Lock(arguments) => lock::run(&arguments, session),
+        Command::Render(arguments) => render::run(&arguments, session),
+        Command::Plan(arguments) => plan::run(&arguments, session),
+        Command::Up(arguments) => up::run(&arguments, session),
+        Command::Status(arguments) => status::run(&arguments, session),
+        Command::Logs(arguments) => logs::run(&arguments, session),
+        Command::Rollback(arguments) => rollback::run(&arguments, session),
+        Command::Certificates(arguments) => certificates::run(&arguments, session),
+        Command::Kubeconfig(arguments) => kubeconfig::run(&arguments, session),
+        Command::Cost(arguments) => cost::run(&arguments, session),
+        Command::Schema(arguments) => schema::run(&arguments, session),
+        Command::Completions(arguments) => completions::run(&arguments, session),
+        Command::Man(arguments) => man::run(&arguments, session),
     }
 }
 

@@ -11,17 +11,26 @@ const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HELP: Style = AnsiColor::Cyan.on_default().bold();
 
-/// How results are printed.
+/// What the user can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Output {
+pub(super) enum Format {
     #[value(help = None)]
     Text,
     #[value(help = None)]
     Json,
+    #[value(help = None)]
+    Markdown,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Output {
+    Text,
+    Json,
 }
 
 /// Prints. `NO_COLOR`, `CLICOLOR` and a stream that is no terminal switch colour off.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Printer {
     stdout: ColorChoice,
     stderr: ColorChoice,

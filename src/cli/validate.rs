@@ -5,15 +5,21 @@ use serde::Serialize;
 use time::{Date, OffsetDateTime};
 
 use super::Session;
+use super::aws_access::{AwsOptions, block_on};
+use super::deployment::{certificate_expiries, choose_place, read_lock};
 use super::exit::Exit;
 use super::failure::summary;
+use super::preflight::{print_caller, print_findings};
 use super::printer::Output;
 use super::render::render_in_memory;
 use crate::blueprint::Blueprint;
 use crate::check::Findings;
 use crate::config::kubernetes_release::release_of;
+use crate::config::values::S3Uri;
 use crate::config::{Cluster, ConfigError};
 use crate::credentials::Credentials;
+use crate::deploy::LiveCluster;
+use crate::deploy::preflight::{self, Finding, Preflight};
 use crate::document::Problems;
 
 /// How long before a version's end its user is told.
@@ -24,7 +30,16 @@ const NOTICE_DAYS: i64 = 60;
 /// Prints every problem with its line and column, and what AWS or a machine would refuse of stacks and configurations, your own
 /// templates and snippets included. Exits with 2 if there is anything.
 #[derive(Args, Debug)]
-pub(super) struct ValidateArguments {}
+pub(super) struct ValidateArguments {
+    /// Also look at the AWS account: what `infra up` checks before it changes anything
+    #[arg(long)]
+    online: bool,
+    /// Where assets will be uploaded, for --online: s3://bucket/prefix
+    #[arg(long, value_name = "URI", requires = "online")]
+    s3_uri: Option<S3Uri>,
+    #[command(flatten)]
+    aws: AwsOptions,
+}
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -34,21 +49,28 @@ struct Report<'a> {
     checks: &'a Findings,
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<&'a [Finding]>,
 }
 
-pub(super) fn run(_: &ValidateArguments, session: &Session) -> anyhow::Result<Exit> {
-    let (problems, notice, checks) = match session.assets.load() {
+pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::Result<Exit> {
+    let (problems, notice, checks, account) = match session.assets.load() {
         Ok(loaded) => {
             let notice = version_notice(&loaded.cluster, OffsetDateTime::now_utc().date());
-            (loaded.warnings, notice, check_rendered(loaded.cluster, session)?)
+            let blueprint = Blueprint::new(loaded.cluster)?;
+            let account =
+                if arguments.online { Some(check_account(arguments, &blueprint, session)?) } else { None };
+            (loaded.warnings, notice, check_rendered(&blueprint, session)?, account)
         }
-        Err(ConfigError::Invalid(problems)) => (problems, None, Findings::default()),
+        Err(ConfigError::Invalid(problems)) => (problems, None, Findings::default(), None),
         Err(error) => return Err(error.into()),
     };
-    let valid = problems.allow_use() && checks.0.is_empty();
+    let good_account = account.as_ref().is_none_or(|report| !report.refuses());
+    let valid = problems.allow_use() && checks.0.is_empty() && good_account;
     match session.output {
         Output::Json => {
-            session.printer.json(&Report { valid, problems: &problems, checks: &checks, notice })?;
+            let account = account.as_ref().map(|report| report.findings.as_slice());
+            session.printer.json(&Report { valid, problems: &problems, checks: &checks, notice, account })?;
         }
         Output::Text => {
             if !problems.list().is_empty() {
@@ -60,8 +82,14 @@ pub(super) fn run(_: &ValidateArguments, session: &Session) -> anyhow::Result<Ex
             if let Some(notice) = notice {
                 session.printer.warning(notice);
             }
+            if let Some(report) = &account {
+                print_caller(report, session);
+                print_findings(report, &session.printer);
+            }
             if valid {
                 session.printer.note(format_args!("{} is valid", problems.file.display()));
+            } else if !good_account {
+                session.printer.error("the account is not ready for this cluster");
             } else if checks.0.is_empty() {
                 session.printer.error(summary(&problems));
             } else {
@@ -73,10 +101,33 @@ pub(super) fn run(_: &ValidateArguments, session: &Session) -> anyhow::Result<Ex
 }
 
 /// What AWS or a machine would refuse of what would be rendered; keys are stand-ins, since only their owners care.
-fn check_rendered(cluster: Cluster, session: &Session) -> anyhow::Result<Findings> {
-    let blueprint = Blueprint::new(cluster)?;
+fn check_rendered(blueprint: &Blueprint, session: &Session) -> anyhow::Result<Findings> {
     let credentials = Credentials::placeholders(&blueprint.identities);
-    Ok(render_in_memory(&blueprint, &credentials, session)?.findings)
+    Ok(render_in_memory(blueprint, &credentials, session)?.findings)
+}
+
+/// What of the account would stand in the way.
+fn check_account(
+    arguments: &ValidateArguments,
+    blueprint: &Blueprint,
+    session: &Session,
+) -> anyhow::Result<preflight::Report> {
+    block_on(async {
+        let clients = arguments.aws.connect(&blueprint.cluster).await;
+        let live = LiveCluster::read(&clients, &blueprint.cluster.name).await?;
+        let place = choose_place(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer).ok();
+        let lock = read_lock(session, blueprint)?;
+        let certificates = certificate_expiries(session)?;
+        let preflight = Preflight {
+            blueprint,
+            s3_uri: place.as_ref(),
+            create_bucket: false,
+            image: lock.as_ref().map(|lock| lock.image.id.as_str()),
+            certificates: &certificates,
+            exists: live.exists(),
+        };
+        Ok(preflight.run(&clients).await?)
+    })
 }
 
 /// What to say about a Kubernetes version that is near its end or past it.

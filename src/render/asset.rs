@@ -5,6 +5,7 @@ use std::fmt;
 use zeroize::Zeroizing;
 
 use crate::durable_file::Access;
+use crate::hexadecimal::hexadecimal;
 
 /// One rendered file.
 #[derive(Clone)]
@@ -37,13 +38,7 @@ impl Asset {
     /// The SHA-512 of the bytes, in hexadecimal digits.
     #[must_use]
     pub fn sha512(&self) -> String {
-        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA512, &self.bytes);
-        digest.as_ref().iter().fold(String::with_capacity(128), |mut text, byte| {
-            use fmt::Write as _;
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        hexadecimal(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA512, &self.bytes).as_ref())
     }
 }
 

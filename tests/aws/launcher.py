@@ -1,34 +1,55 @@
 """MiniStack, with what stacks of clusters need and it lacks.
 
-It reaches into MiniStack's insides, hence the pinned version. Added here:
+It reaches into MiniStack's insides, hence the pinned version. The parts in stand_in/ add:
 
-- resource types: addresses, interfaces, NAT gateways, volumes, rules of security groups, as records that EC2's own calls show;
-- machines of Auto Scaling groups: they hold interfaces and security groups, and claim the volumes that their user data names;
-- refusals: missing capabilities, unknown parameters, parameters that name nothing, references to nothing, and whatever is
-  deleted while something else holds it;
-- tags of stacks on all of these, and in the Resource Groups Tagging API.
+- network: types of resources, who holds what, and whatever may not be deleted while something else holds it; tags of stacks on
+  all of these, and in the Resource Groups Tagging API;
+- machines: those of Auto Scaling groups. They hold interfaces and security groups, claim the volumes that their user data names,
+  start, fail to start, signal, and are replaced by rolling updates. Scaling activities tell of it;
+- operations: what CloudFormation refuses, by template, parameters, capabilities, status or policy of the stack; how its
+  operations end, are cancelled and are asked for twice; what change sets say about replacement;
+- lookups: types of machines and where they are offered, images of Flatcar, zones, quotas, roles of services, the KMS keys that
+  the golden clusters name.
 
-The file that CONTROL_FILE names says what goes wrong. It is read again for every resource:
+The file that CONTROL_FILE names says what goes wrong. It is read again whenever it matters, so it may change at any time. An
+unknown key is an error: it is printed, and every request is answered with 500. Resources are named by logical id, or, where
+several stacks have the same, as "stack/LogicalId".
 
-    {"delay": 0.2,                               seconds that each resource takes
-     "fail_create": {"MountTarget0": "reason"},  by logical id or type; also fail_update, fail_delete
-     "backwards": true}                          of resources that do not depend on each other the last comes first
+    delay            0.2: seconds that each resource takes
+    backwards        true: of resources that do not depend on each other the last comes first
+    fail_create      {"MountTarget0": "reason"}: also by type of resource
+    fail_update      the same; what an update does not touch cannot fail
+    fail_delete      the same
+    fail_rollback    the same, when an update is taken back: the stack ends in UPDATE_ROLLBACK_FAILED. With force_status it says
+                     what has failed
+    fail_launch      {"Nodes": "message"}: machines of the group do not start, unless an update is being taken back. There is a
+                     failed scaling activity every launch_interval, until the file no longer says so
+    no_signal        ["Nodes"]: machines of the group start, but say nothing
+    launch_interval  0.2: seconds
+    signal_timeout   5: seconds after which a group that waits for signals fails
+    force_status     {"stack": "UPDATE_ROLLBACK_FAILED"}: its status from now on, set once each time the file is written
+    finish_status    "UPDATE_COMPLETE": what follows a status that was forced, if nothing else has changed it
+    finish_after     0: seconds until then
+    not_offered      [["g5.xlarge", "us-west-2a"]]: types of machines and places
+    gone_images      ["ami-..."]: images that are no longer there
+    console          {"*": "text"}: console output by id of the instance, name or logical id of its group; the first counts
+    quotas           {"L-DB2E81BA": 0}: instead of what is plenty
+    missing_roles    ["AWSServiceRoleForEC2Spot"]: roles of services that the account does not have
+    keys             {"key id": "Disabled"}: state of KMS keys; those of the golden clusters are "Enabled" in every account
+    dns_pending      0.2: seconds that a change of Route 53 takes
 
 The port stands on standard output. The end of standard input is the end of the server.
 """
 
 import asyncio
-import base64
-import ipaddress
-import itertools
-import json
 import os
-import re
-import secrets
+import pathlib
 import socket
 import sys
 import threading
-import time
+
+# Last, or `ministack` would be the file beside this one.
+sys.path.append(str(pathlib.Path(__file__).parent))
 
 # MiniStack reads its settings while it is imported.
 listener = socket.create_server(("127.0.0.1", 0))
@@ -38,676 +59,24 @@ os.environ["GATEWAY_PORT"] = str(port)
 import hypercorn.asyncio
 import hypercorn.config
 from ministack import app
-from ministack.core.responses import get_account_id, get_region
-from ministack.services import alb, autoscaling, ec2, efs, route53, tagging
-from ministack.services.cloudformation import changesets, engine, handlers, provisioners, stacks
 
-HANDLERS = provisioners._RESOURCE_HANDLERS
+import stand_in.lookups
+import stand_in.machines
+import stand_in.network
+import stand_in.operations
+from stand_in.control import control
 
 
-def control():
-    with open(os.environ["CONTROL_FILE"], encoding="utf-8") as file:
-        return json.load(file)
-
-
-def replace(name, function):
-    """Puts a function in the place of one of CloudFormation's, in every module that has taken it by name."""
-    for module in (engine, provisioners, stacks, changesets, handlers):
-        if hasattr(module, name):
-            setattr(module, name, function)
-
-
-class Refused(Exception):
-    """In the words of CloudFormation's events; the code alone is for EC2's answers."""
-
-    def __init__(self, code, message):
-        super().__init__(f"{message} (Service: Ec2, Status Code: 400, Error Code: {code})")
-        self.code, self.message = code, message
-
-
-def done(answer):
-    status, _, body = answer
-    if status >= 400:
-        code, message = (re.search(f"<{tag}>(.*?)</{tag}>", body.decode(), re.S).group(1) for tag in ("Code", "Message"))
-        raise Refused(code, message)
-
-
-def made(store, action, **parameters):
-    """Has EC2 make something and gives back its id."""
-    before = set(store)
-    done(action({name: [str(value)] for name, value in parameters.items()}))
-    return (set(store) - before).pop()
-
-
-# --- What goes wrong ---------------------------------------------------------------------------------------------------------
-
-
-def with_faults(verb, function, logical_id_position):
-    def faulty(resource_type, *arguments, **named):
-        settings = control()
-        time.sleep(settings.get("delay", 0))
-        logical_id = named.get("logical_id") or (arguments[logical_id_position] if len(arguments) > logical_id_position else None)
-        for key in (logical_id, resource_type):
-            if key in settings.get(f"fail_{verb}", {}):
-                raise ValueError(settings[f"fail_{verb}"][key])
-        return function(resource_type, *arguments, **named)
-
-    return faulty
-
-
-replace("_provision_resource", with_faults("create", provisioners._provision_resource, 0))
-replace("_update_resource", with_faults("update", provisioners._update_resource, 4))
-replace("_delete_resource", with_faults("delete", provisioners._delete_resource, 3))
-
-on_a_thread = stacks._runs_on_worker_thread
-# A delay on the event loop would keep everybody from watching it.
-replace("_runs_on_worker_thread", lambda resource_type: bool(control().get("delay")) or on_a_thread(resource_type))
-
-sort = engine._topological_sort
-
-
-def sort_backwards_if_asked(resources, conditions):
-    names = sort(resources, conditions)
-    if not control().get("backwards"):
-        return names
-    waiting = {name: engine._extract_deps(resources[name], set(names)) - {name} for name in names}
-    ordered = []
-    while waiting:
-        name = max(name for name, needs in waiting.items() if needs <= set(ordered))
-        ordered.append(name)
-        del waiting[name]
-    return ordered
-
-
-replace("_topological_sort", sort_backwards_if_asked)
-
-
-# --- What CloudFormation refuses beforehand ----------------------------------------------------------------------------------
-
-handlers._capabilities_enforced = lambda: True
-
-NAMED_BY_PARAMETERS = {
-    "AWS::EC2::VPC::Id": lambda: ec2._vpcs,
-    "AWS::EC2::Subnet::Id": lambda: ec2._subnets,
-    "AWS::EC2::SecurityGroup::Id": lambda: ec2._security_groups,
-    "AWS::EC2::Image::Id": lambda: ec2._images,
-    "AWS::Route53::HostedZone::Id": lambda: route53._zones,
-}
-
-resolve_parameters = engine._resolve_parameters
-
-
-def resolve_known_parameters(template, provided, previous=None):
-    declared = template.get("Parameters", {})
-    if unknown := sorted({entry["Key"] for entry in provided} - set(declared)):
-        raise ValueError(f"Parameters: [{', '.join(unknown)}] do not exist in the template")
-    resolved = resolve_parameters(template, provided, previous)
-    for name, parameter in resolved.items():
-        store = NAMED_BY_PARAMETERS.get(declared[name]["Type"])
-        if store and parameter["Value"] not in store():
-            raise ValueError(f"Parameter validation failed: parameter value {parameter['Value']} "
-                             f"for parameter name {name} does not exist")
-    return resolved
-
-
-replace("_resolve_parameters", resolve_known_parameters)
-
-validate = engine.validate_template_support
-
-
-def validate_references(template, conditions, params=None):
-    resources = template.get("Resources", {})
-    known = set(resources) | set(template.get("Parameters", {}))
-    needed = {name for resource in resources.values() for name in
-              ([resource["DependsOn"]] if isinstance(resource.get("DependsOn"), str) else resource.get("DependsOn", []))}
-    for block, names in (("Resources", needed), ("Outputs", set())):
-        names |= {name for name, _ in engine._intrinsic_references(template.get(block, {})) if not name.startswith("AWS::")}
-        if missing := sorted(names - known):
-            raise ValueError(f"Template format error: Unresolved resource dependencies [{', '.join(missing)}] "
-                             f"in the {block} block of the template")
-    return validate(template, conditions, params)
-
-
-replace("validate_template_support", validate_references)
-
-
-# --- Interfaces: who holds subnets and security groups -----------------------------------------------------------------------
-
-
-def free_address(subnet_id):
-    taken = {interface["PrivateIpAddress"] for interface in ec2._network_interfaces.values()}
-    # AWS keeps the first addresses of a subnet for itself.
-    hosts = itertools.islice(ipaddress.ip_network(ec2._subnets[subnet_id]["CidrBlock"]).hosts(), 3, None)
-    return next(str(host) for host in hosts if str(host) not in taken)
-
-
-def make_interface(subnet_id, groups, description, address=None):
-    if subnet_id not in ec2._subnets:
-        raise Refused("InvalidSubnetID.NotFound", f"The subnet ID '{subnet_id}' does not exist")
-    for group in groups:
-        if group not in ec2._security_groups:
-            raise Refused("InvalidGroup.NotFound", f"The security group '{group}' does not exist")
-    numbered = {f"SecurityGroupId.{number}": group for number, group in enumerate(groups, 1)}
-    address = address or free_address(subnet_id)
-    interface_id = made(ec2._network_interfaces, ec2._create_network_interface,
-                        SubnetId=subnet_id, Description=description, **numbered)
-    interface = ec2._network_interfaces[interface_id]
-    interface.update(PrivateIpAddress=address, Holder=None)
-    return interface
-
-
-def holders_of_interfaces():
-    for target in efs._mount_targets.values():
-        yield target["MountTargetId"], target["SubnetId"], target["SecurityGroups"]
-    for balancer in alb._lbs.values():
-        for subnet_id in balancer["Subnets"]:
-            yield f"ELB {balancer['LoadBalancerArn'].split(':loadbalancer/')[1]}", subnet_id, balancer["SecurityGroups"]
-    for gateway in ec2._nat_gateways.values():
-        if gateway["State"] != "deleted":
-            yield gateway["NatGatewayId"], gateway["SubnetId"], []
-
-
-def settle_interfaces():
-    """Mount targets, load balancers and NAT gateways come and go by many ways; their interfaces follow."""
-    wanted = {(holder, subnet): groups for holder, subnet, groups in holders_of_interfaces()}
-    present = {}
-    for interface_id, interface in list(ec2._network_interfaces.items()):
-        holder = interface.get("Holder")
-        if holder and holder not in wanted:
-            del ec2._network_interfaces[interface_id]
-        present[holder] = interface
-    for holder, groups in wanted.items():
-        if holder not in present:
-            make_interface(holder[1], groups, holder[0]).update(Holder=holder, Status="in-use")
-
-
-def describe_interfaces(parameters):
-    settle_interfaces()
-    filters = ec2._parse_filters(parameters)
-    ids = ec2._parse_member_list(parameters, "NetworkInterfaceId")
-
-    def asked_for(interface):
-        facts = {
-            "vpc-id": [interface["VpcId"]],
-            "subnet-id": [interface["SubnetId"]],
-            "status": [interface["Status"]],
-            "description": [interface["Description"]],
-            "group-id": [group["GroupId"] for group in interface["Groups"]],
-        }
-        return ((not ids or interface["NetworkInterfaceId"] in ids)
-                and ec2._resource_matches_tag_filters(interface["NetworkInterfaceId"], filters)
-                and all(set(values) & set(facts[name]) for name, values in filters.items() if name in facts))
-
-    items = "".join(ec2._eni_fields_xml(interface) for interface in ec2._network_interfaces.values() if asked_for(interface))
-    return ec2._xml(200, "DescribeNetworkInterfacesResponse", f"<networkInterfaceSet>{items}</networkInterfaceSet>")
-
-
-ec2._ACTION_MAP["DescribeNetworkInterfaces"] = describe_interfaces
-
-
-# --- What may not be deleted -------------------------------------------------------------------------------------------------
-
-
-def keep_held_subnet(subnet_id):
-    settle_interfaces()
-    if any(interface["SubnetId"] == subnet_id for interface in ec2._network_interfaces.values()):
-        raise Refused("DependencyViolation", f"The subnet '{subnet_id}' has dependencies and cannot be deleted.")
-
-
-def keep_held_group(group_id):
-    settle_interfaces()
-    on_interfaces = {group["GroupId"] for interface in ec2._network_interfaces.values() for group in interface["Groups"]}
-    in_rules = {pair.get("GroupId") for group in ec2._security_groups.values() if group["GroupId"] != group_id
-                for rule in group["IpPermissions"] + group["IpPermissionsEgress"] for pair in rule["UserIdGroupPairs"]}
-    if group_id in on_interfaces | in_rules:
-        raise Refused("DependencyViolation", f"resource {group_id} has a dependent object")
-
-
-def keep_held_interface(interface_id):
-    interface = ec2._network_interfaces.get(interface_id, {})
-    if interface.get("Attachment") or interface.get("Holder"):
-        raise Refused("InvalidParameterValue", f"Network interface '{interface_id}' is currently in use.")
-
-
-def keep_used_gateway(vpc_id):
-    settle_interfaces()
-    mapped = {address["NetworkInterfaceId"] for address in ec2._addresses.values() if address["AssociationId"]}
-    public = {f"ELB {balancer['LoadBalancerArn'].split(':loadbalancer/')[1]}" for balancer in alb._lbs.values()
-              if balancer["Scheme"] == "internet-facing"}
-    for interface in ec2._network_interfaces.values():
-        if interface["VpcId"] == vpc_id and (interface["NetworkInterfaceId"] in mapped or interface.get("PublicIp")
-                                             or interface["Description"].startswith("nat-")
-                                             or interface["Description"] in public):
-            raise Refused("DependencyViolation", f"Network {vpc_id} has some mapped public address(es). "
-                                                 "Please unmap those public address(es) before detaching the gateway.")
-
-
-def need_gateway(vpc_id):
-    if not any(attachment.get("VpcId") == vpc_id
-               for gateway in ec2._internet_gateways.values() for attachment in gateway["Attachments"]):
-        raise Refused("Gateway.NotAttached", f"Network {vpc_id} is not attached to any internet gateway")
-
-
-def keep_filled_zone(zone_id):
-    zone = route53._zones.get(zone_id)
-    others = [record["Name"] for record in route53._records.get(zone_id, [])
-              if zone and not (record["Type"] in ("NS", "SOA") and record["Name"] == zone["name"])]
-    if others:
-        raise ValueError("The specified hosted zone contains non-required resource record sets and so cannot be deleted. "
-                         f"(Service: Route53, Status Code: 400, Error Code: HostedZoneNotEmpty) {others}")
-
-
-def guard_type(resource_type, check):
-    delete = HANDLERS[resource_type]["delete"]
-
-    def guarded(physical_id, properties):
-        check(physical_id, properties)
-        delete(physical_id, properties)
-
-    HANDLERS[resource_type]["delete"] = guarded
-
-
-def guard_action(action, parameter, check):
-    answer = ec2._ACTION_MAP[action]
-
-    def guarded(parameters):
+async def serve(scope, receive, send):
+    if scope["type"] == "http":
         try:
-            check(ec2._p(parameters, parameter))
-        except Refused as refused:
-            return ec2._error(refused.code, refused.message, 400)
-        return answer(parameters)
-
-    ec2._ACTION_MAP[action] = guarded
-
-
-guard_type("AWS::EC2::Subnet", lambda subnet_id, _: keep_held_subnet(subnet_id))
-guard_type("AWS::EC2::SecurityGroup", lambda group_id, _: keep_held_group(group_id))
-guard_type("AWS::EC2::VPCGatewayAttachment", lambda _, properties: keep_used_gateway(properties["VpcId"]))
-guard_type("AWS::Route53::HostedZone", lambda zone_id, _: keep_filled_zone(zone_id))
-guard_action("DeleteSubnet", "SubnetId", keep_held_subnet)
-guard_action("DeleteSecurityGroup", "GroupId", keep_held_group)
-guard_action("DetachInternetGateway", "VpcId", keep_used_gateway)
-guard_action("DeleteNetworkInterface", "NetworkInterfaceId", keep_held_interface)
-
-
-# --- Types that MiniStack does not know --------------------------------------------------------------------------------------
-
-
-def new_type(name, create, delete, update=None, **more):
-    """Without an update only tags may change, as far as our templates go."""
-
-    def keep(physical_id, old, new, _stack):
-        if {**old, "Tags": None} != {**new, "Tags": None}:
-            raise ValueError(f"{name}: the stand-in cannot change {physical_id} in place")
-        tag(physical_id, new)
-        return physical_id, {}
-
-    HANDLERS[name] = {"create": create, "delete": delete, "update": update or keep, **more}
-
-
-def tag(resource_id, properties):
-    provisioners._ec2_apply_tags(resource_id, properties)
-
-
-def untag(resource_id):
-    ec2._tags.pop(resource_id, None)
-
-
-for name in ("EIP", "NatGateway", "NetworkInterface", "Volume"):
-    provisioners._STACK_TAG_PROPERTY[f"AWS::EC2::{name}"] = ("Tags", "list")
-
-
-def create_interface(_logical_id, properties, _stack):
-    interface = make_interface(properties["SubnetId"], properties.get("GroupSet", []), properties.get("Description", ""),
-                               properties.get("PrivateIpAddress"))
-    tag(interface["NetworkInterfaceId"], properties)
-    return interface["NetworkInterfaceId"], {
-        "Id": interface["NetworkInterfaceId"],
-        "PrimaryPrivateIpAddress": interface["PrivateIpAddress"],
-        "VpcId": interface["VpcId"],
-    }
-
-
-def delete_interface(interface_id, _properties):
-    keep_held_interface(interface_id)
-    ec2._network_interfaces.pop(interface_id, None)
-    untag(interface_id)
-
-
-new_type("AWS::EC2::NetworkInterface", create_interface, delete_interface)
-
-
-def create_address(_logical_id, properties, _stack):
-    allocation_id = made(ec2._addresses, ec2._allocate_address, Domain=properties.get("Domain", "vpc"))
-    tag(allocation_id, properties)
-    address = ec2._addresses[allocation_id]["PublicIp"]
-    return address, {"AllocationId": allocation_id, "PublicIp": address}
-
-
-def delete_address(public_address, _properties):
-    for allocation_id, address in list(ec2._addresses.items()):
-        if address["PublicIp"] == public_address:
-            if address["AssociationId"]:
-                raise Refused("InvalidIPAddress.InUse", f"Address {public_address} is in use.")
-            done(ec2._release_address({"AllocationId": [allocation_id]}))
-
-
-new_type("AWS::EC2::EIP", create_address, delete_address)
-
-
-# Nobody asks for a placement group but the launch template that names it.
-def create_placement_group(logical_id, _properties, _stack):
-    return f"{logical_id}-{secrets.token_hex(4)}", {}
-
-
-new_type("AWS::EC2::PlacementGroup", create_placement_group, lambda _group, _properties: None)
-
-
-def associate(allocation_id, interface_id):
-    if allocation_id not in ec2._addresses:
-        raise Refused("InvalidAllocationID.NotFound", f"The allocation ID '{allocation_id}' does not exist")
-    done(ec2._associate_address({"AllocationId": [allocation_id]}))
-    ec2._addresses[allocation_id]["NetworkInterfaceId"] = interface_id
-    return ec2._addresses[allocation_id]["AssociationId"]
-
-
-def disassociate(association_id, _properties):
-    for address in ec2._addresses.values():
-        if address["AssociationId"] == association_id:
-            address.update(AssociationId=None, NetworkInterfaceId=None)
-
-
-def create_association(_logical_id, properties, _stack):
-    interface = ec2._network_interfaces[properties["NetworkInterfaceId"]]
-    need_gateway(interface["VpcId"])
-    return associate(properties["AllocationId"], interface["NetworkInterfaceId"]), {}
-
-
-new_type("AWS::EC2::EIPAssociation", create_association, disassociate)
-
-
-def create_nat_gateway(_logical_id, properties, _stack):
-    subnet = ec2._subnets[properties["SubnetId"]]
-    need_gateway(subnet["VpcId"])
-    association_id = associate(properties["AllocationId"], None)
-    gateway_id = made(ec2._nat_gateways, ec2._create_nat_gateway,
-                      SubnetId=subnet["SubnetId"], AllocationId=properties["AllocationId"])
-    ec2._nat_gateways[gateway_id]["AssociationId"] = association_id
-    tag(gateway_id, properties)
-    return gateway_id, {"NatGatewayId": gateway_id}
-
-
-def delete_nat_gateway(gateway_id, _properties):
-    gateway = ec2._nat_gateways[gateway_id]
-    gateway["State"] = "deleted"
-    disassociate(gateway["AssociationId"], None)
-    untag(gateway_id)
-
-
-new_type("AWS::EC2::NatGateway", create_nat_gateway, delete_nat_gateway)
-
-
-def create_volume(_logical_id, properties, _stack):
-    known = {name: properties[name] for name in ("AvailabilityZone", "Size", "VolumeType", "Encrypted", "Iops", "SnapshotId")
-             if name in properties}
-    volume_id = made(ec2._volumes, ec2._create_volume, **known)
-    tag(volume_id, properties)
-    return volume_id, {"VolumeId": volume_id}
-
-
-def delete_volume(volume_id, _properties):
-    done(ec2._delete_volume({"VolumeId": [volume_id]}))
-    untag(volume_id)
-
-
-def snapshot_volume(volume_id, _properties):
-    made(ec2._snapshots, ec2._create_snapshot, VolumeId=volume_id)
-
-
-new_type("AWS::EC2::Volume", create_volume, delete_volume, snapshot=snapshot_volume)
-
-
-def create_ingress(_logical_id, properties, _stack):
-    for key in ("GroupId", "SourceSecurityGroupId"):
-        if key in properties and properties[key] not in ec2._security_groups:
-            raise Refused("InvalidGroup.NotFound", f"The security group '{properties[key]}' does not exist")
-    group = ec2._security_groups[properties["GroupId"]]
-    rule = provisioners._ec2_sg_permissions([properties])[0]
-    rule_id = ec2._sg_rule_id(group["GroupId"], False, rule)
-    if any(ec2._sg_rule_id(group["GroupId"], False, other) == rule_id for other in group["IpPermissions"]):
-        raise Refused("InvalidPermission.Duplicate", "the specified rule already exists")
-    group["IpPermissions"].append(rule)
-    return rule_id, {"Id": rule_id}
-
-
-def delete_ingress(rule_id, properties):
-    if group := ec2._security_groups.get(properties["GroupId"]):
-        group["IpPermissions"] = [rule for rule in group["IpPermissions"]
-                                  if ec2._sg_rule_id(group["GroupId"], False, rule) != rule_id]
-
-
-def update_ingress(rule_id, old, new, stack):
-    delete_ingress(rule_id, old)
-    return create_ingress(None, new, stack)
-
-
-new_type("AWS::EC2::SecurityGroupIngress", create_ingress, delete_ingress, update_ingress)
-
-
-# --- Types that MiniStack knows in part --------------------------------------------------------------------------------------
-
-zone_handler = HANDLERS["AWS::Route53::HostedZone"]
-create_public_zone = zone_handler["create"]
-provisioners._STACK_TAG_PROPERTY["AWS::Route53::HostedZone"] = ("HostedZoneTags", "list")
-
-
-def create_zone(logical_id, properties, stack):
-    zone_id, attributes = create_public_zone(logical_id, properties, stack)
-    for vpc in properties.get("VPCs", []):
-        if vpc["VPCId"] not in ec2._vpcs:
-            raise ValueError(f"The VPC {vpc['VPCId']} does not exist")
-    if properties.get("VPCs"):
-        route53._zones[zone_id].update(private=True, vpcs=properties["VPCs"])
-    route53._tags["hostedzone", zone_id] = {entry["Key"]: entry["Value"] for entry in properties.get("HostedZoneTags", [])}
-    return zone_id, attributes
-
-
-zone_handler["create"] = create_zone
-guard_type("AWS::Route53::HostedZone", lambda zone_id, _: route53._tags.pop(("hostedzone", zone_id), None))
-
-balancer_handler = HANDLERS["AWS::ElasticLoadBalancingV2::LoadBalancer"]
-create_any_balancer = balancer_handler["create"]
-
-
-def create_balancer(logical_id, properties, stack):
-    vpcs = {ec2._subnets[subnet_id]["VpcId"] for subnet_id in properties["Subnets"]}
-    if properties.get("Scheme") == "internet-facing":
-        need_gateway(*vpcs)
-    arn, attributes = create_any_balancer(logical_id, properties, stack)
-    alb._lbs[arn]["VpcId"] = vpcs.pop()
-    return arn, attributes
-
-
-balancer_handler["create"] = create_balancer
-
-route_handler = HANDLERS["AWS::EC2::Route"]
-create_any_route = route_handler["create"]
-
-
-def create_route(logical_id, properties, stack):
-    if "GatewayId" in properties:
-        need_gateway(ec2._route_tables[properties["RouteTableId"]]["VpcId"])
-    return create_any_route(logical_id, properties, stack)
-
-
-route_handler["create"] = create_route
-
-
-# --- Machines of Auto Scaling groups -----------------------------------------------------------------------------------------
-
-group_fields = provisioners._asg_fields
-
-
-def group_fields_with_template(properties):
-    mixed = properties.get("MixedInstancesPolicy", {}).get("LaunchTemplate", {}).get("LaunchTemplateSpecification")
-    fields = group_fields(properties) | {"Launches": properties.get("LaunchTemplate") or mixed}
-    if not fields["MinSize"] <= fields["DesiredCapacity"] <= fields["MaxSize"]:
-        raise ValueError(f"Desired capacity:{fields['DesiredCapacity']} must be between the specified "
-                         f"min size:{fields['MinSize']} and max size:{fields['MaxSize']}")
-    return fields
-
-
-def start_machine(group):
-    template = ec2._launch_templates[group["Launches"]["LaunchTemplateId"]]
-    wanted_version = str(group["Launches"]["Version"])
-    data = next(version["LaunchTemplateData"] for version in template["Versions"]
-                if str(version["VersionNumber"]) == wanted_version)
-    network = data["NetworkInterfaces"][0]
-    subnets = [subnet for subnet in group["VPCZoneIdentifier"].split(",") if subnet]
-    interface = ec2._network_interfaces.get(network.get("NetworkInterfaceId"))
-    subnet_id = interface["SubnetId"] if interface else subnets[len(group["Instances"]) % len(subnets)]
-    zone = ec2._subnets[subnet_id]["AvailabilityZone"]
-    # What a member of etcd claims first.
-    volumes = set(re.findall(r"vol-[0-9a-f]{17}", base64.b64decode(data.get("UserData", "")).decode()))
-    if not subnets and zone not in group["AvailabilityZones"]:
-        raise ValueError(f"the interface is in {zone}, the group is in {group['AvailabilityZones']}")
-    if elsewhere := [volume_id for volume_id in volumes if ec2._volumes[volume_id]["AvailabilityZone"] != zone]:
-        raise ValueError(f"{elsewhere} is not in {zone}, where its machine is")
-    if interface and interface["Attachment"]:
-        raise Refused("InvalidNetworkInterface.InUse", f"{interface['NetworkInterfaceId']} is in use")
-
-    own_interface = not interface
-    interface = interface or make_interface(subnet_id, network.get("Groups", []), "")
-    instance = ec2._launch_instances_internal(
-        data["ImageId"], data["InstanceType"], subnet_id, 1, data.get("KeyName", ""), data.get("UserData", ""),
-        [entry["GroupId"] for entry in interface["Groups"]], interface["PrivateIpAddress"])[0]
-    instance_id = instance["InstanceId"]
-    instance["Placement"]["AvailabilityZone"] = zone
-    if not network.get("AssociatePublicIpAddress"):
-        instance.update(PublicIpAddress="", PublicDnsName="")
-    interface.update(Status="in-use", MadeWithMachine=own_interface, PublicIp=instance["PublicIpAddress"], Attachment={
-        "AttachmentId": f"eni-attach-{instance_id[2:]}", "InstanceId": instance_id, "DeviceIndex": 0, "Status": "attached",
-        "AttachTime": ec2._now_ts()})
-    for volume_id in volumes:
-        done(ec2._attach_volume({"VolumeId": [volume_id], "InstanceId": [instance_id]}))
-
-    tags = {specification["ResourceType"]: specification["Tags"] for specification in data.get("TagSpecifications", [])}
-    propagated = [{"Key": entry["Key"], "Value": entry["Value"]} for entry in group["Tags"] if entry["PropagateAtLaunch"]]
-    name = [{"Key": "aws:autoscaling:groupName", "Value": group["AutoScalingGroupName"]}]
-    merged = {entry["Key"]: entry for entry in tags.get("instance", []) + propagated + name}
-    ec2._tags[instance_id] = list(merged.values())
-    ec2._tags[instance["BlockDeviceMappings"][0]["Ebs"]["VolumeId"]] = tags.get("volume", [])
-    if own_interface:
-        ec2._tags[interface["NetworkInterfaceId"]] = tags.get("network-interface", [])
-
-    group["Instances"].append({
-        "InstanceId": instance_id, "LifecycleState": "InService", "HealthStatus": "Healthy", "AvailabilityZone": zone,
-        "ProtectedFromScaleIn": False,
-        "LaunchTemplate": {"LaunchTemplateId": template["LaunchTemplateId"],
-                           "LaunchTemplateName": template["LaunchTemplateName"], "Version": wanted_version}})
-
-
-def end_machine(instance_id):
-    ec2._instances[instance_id].update(State={"Code": 48, "Name": "terminated"}, _terminated_at=time.time())
-    untag(instance_id)
-    for volume_id, volume in list(ec2._volumes.items()):
-        if any(attachment["InstanceId"] == instance_id for attachment in volume["Attachments"]):
-            if volume["Attachments"][0]["DeleteOnTermination"]:
-                del ec2._volumes[volume_id]
-                untag(volume_id)
-            else:
-                done(ec2._detach_volume({"VolumeId": [volume_id]}))
-    for interface_id, interface in list(ec2._network_interfaces.items()):
-        if interface["Attachment"] and interface["Attachment"]["InstanceId"] == instance_id:
-            interface.update(Attachment=None, Status="available", PublicIp="")
-            if interface["MadeWithMachine"]:
-                del ec2._network_interfaces[interface_id]
-                untag(interface_id)
-
-
-fill_with_names = autoscaling._reconcile_instances
-
-
-def scale(group):
-    # Groups that no stack made have no template we know of.
-    if not group.get("Launches"):
-        fill_with_names(group)
-        return
-    while len(group["Instances"]) > group["DesiredCapacity"]:
-        end_machine(group["Instances"].pop()["InstanceId"])
-    while len(group["Instances"]) < group["DesiredCapacity"]:
-        start_machine(group)
-
-
-provisioners._asg_fields = group_fields_with_template
-autoscaling._reconcile_instances = scale
-group_handler = HANDLERS["AWS::AutoScaling::AutoScalingGroup"]
-
-
-def scaled(name, attributes):
-    scale(autoscaling._asgs[name])
-    return name, attributes
-
-
-def propagating(properties):
-    """Machines get the tags of the stack, too."""
-    return properties | {"Tags": [{"PropagateAtLaunch": True} | entry for entry in properties.get("Tags", [])]}
-
-
-create_group, update_group = group_handler["create"], group_handler["update"]
-group_handler["create"] = lambda logical_id, properties, stack: scaled(*create_group(logical_id, propagating(properties), stack))
-group_handler["update"] = lambda name, old, new, stack, logical_id=None: scaled(
-    *update_group(name, propagating(old), propagating(new), stack, logical_id))
-
-
-def end_group(name, _properties):
-    for instance in autoscaling._asgs[name]["Instances"]:
-        end_machine(instance["InstanceId"])
-
-
-guard_type("AWS::AutoScaling::AutoScalingGroup", end_group)
-
-
-# --- What change sets say about replacement, and what carries tags -------------------------------------------------------------
-
-provisioners._REPLACING_PROPERTIES.update({
-    "AWS::AutoScaling::AutoScalingGroup": ("AutoScalingGroupName", "InstanceId"),
-    "AWS::EC2::EIP": ("Domain", "NetworkBorderGroup", "TransferAddress"),
-    "AWS::EC2::EIPAssociation": ("AllocationId", "EIP", "InstanceId", "NetworkInterfaceId", "PrivateIpAddress"),
-    "AWS::EC2::LaunchTemplate": ("LaunchTemplateName",),
-    "AWS::EC2::NatGateway": ("AllocationId", "ConnectivityType", "PrivateIpAddress", "SubnetId", "VpcId"),
-    "AWS::EC2::NetworkInterface": ("InterfaceType", "PrivateIpAddress", "SubnetId"),
-    "AWS::EC2::SecurityGroup": ("GroupDescription", "GroupName", "VpcId"),
-    "AWS::EC2::Subnet": ("AvailabilityZone", "AvailabilityZoneId", "CidrBlock", "VpcId"),
-    "AWS::EC2::VPC": ("CidrBlock",),
-    "AWS::EC2::Volume": ("AvailabilityZone", "Encrypted", "KmsKeyId", "SnapshotId"),
-    "AWS::Route53::HostedZone": ("Name",),
-})
-
-NAMES_IN_ARNS = {
-    "eipalloc": "elastic-ip", "eni": "network-interface", "i": "instance", "igw": "internet-gateway", "lt": "launch-template",
-    "nat": "natgateway", "rtb": "route-table", "sg": "security-group", "snap": "snapshot", "subnet": "subnet", "vol": "volume",
-    "vpc": "vpc", "vpce": "vpc-endpoint",
-}
-
-
-def tagged_in_ec2():
-    for resource_id, tags in ec2._tags.items():
-        kind = NAMES_IN_ARNS.get(resource_id.rpartition("-")[0])
-        if kind and tags:
-            yield f"arn:aws:ec2:{get_region()}:{get_account_id()}:{kind}/{resource_id}", list(tags)
-
-
-def tagged_load_balancers():
-    for arn, tags in alb._tags.items():
-        yield arn, list(tags)
-
-
-tagging._COLLECTORS["ec2"] = tagged_in_ec2
-tagging._COLLECTORS["elasticloadbalancing"] = tagged_load_balancers
-
-
-# --- The server --------------------------------------------------------------------------------------------------------------
+            control()
+        except (OSError, ValueError) as error:
+            print(error, file=sys.stderr, flush=True)
+            await send({"type": "http.response.start", "status": 500, "headers": [(b"content-type", b"text/plain")]})
+            await send({"type": "http.response.body", "body": str(error).encode()})
+            return
+    await app.app(scope, receive, send)
 
 
 def end_with_standard_input():
@@ -720,4 +89,4 @@ print(port, flush=True)
 config = hypercorn.config.Config()
 config.bind = [f"fd://{listener.detach()}"]
 config.loglevel = "ERROR"
-asyncio.run(hypercorn.asyncio.serve(app.app, config))
+asyncio.run(hypercorn.asyncio.serve(serve, config))

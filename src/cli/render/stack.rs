@@ -45,7 +45,8 @@ pub(super) fn run(session: &Session) -> anyhow::Result<Report> {
 
 /// What would be written, and what AWS or a machine would refuse of it.
 pub(in super::super) struct Rendered {
-    assets: Vec<Asset>,
+    pub(in super::super) assets: Vec<Asset>,
+    pub(in super::super) snippets: BTreeMap<Role, Vec<Asset>>,
     pub(in super::super) findings: Findings,
 }
 
@@ -67,7 +68,7 @@ pub(in super::super) fn render_in_memory(
         snippets: &snippets,
     })?;
     let findings = check(blueprint, &assets, &snippets);
-    Ok(Rendered { assets, findings })
+    Ok(Rendered { assets, snippets, findings })
 }
 
 fn check(blueprint: &Blueprint, assets: &[Asset], snippets: &BTreeMap<Role, Vec<Asset>>) -> Findings {

@@ -27,6 +27,15 @@ impl Partition {
             Self::UsGovernment => "aws-us-gov",
         }
     }
+
+    /// What the names of its services end with.
+    #[must_use]
+    pub fn dns_suffix(self) -> &'static str {
+        match self {
+            Self::Aws | Self::UsGovernment => "amazonaws.com",
+            Self::China => "amazonaws.com.cn",
+        }
+    }
 }
 
 impl fmt::Display for Partition {

@@ -24,6 +24,12 @@ impl S3Uri {
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
+
+    /// What stands before every key: nothing, or the prefix and a slash.
+    #[must_use]
+    pub fn key_prefix(&self) -> String {
+        if self.prefix.is_empty() { String::new() } else { format!("{}/", self.prefix) }
+    }
 }
 
 impl FromStr for S3Uri {

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::asset::Asset;
 use super::engine::{RenderError, Templates};
 use super::user_data::UserData;
-use crate::blueprint::{Blueprint, Role};
+use crate::blueprint::{Blueprint, Role, StackPart};
 use crate::document::parse_untyped;
 use pool::PoolStackValues;
 use values::ClusterStackValues;
@@ -34,14 +34,18 @@ pub(super) struct StackTemplateSources<'a> {
 pub(super) fn render_stacks(sources: &StackTemplateSources<'_>) -> Result<Vec<Asset>, RenderError> {
     let user_data = user_data(sources)?;
     let values = ClusterStackValues::new(sources.blueprint, &user_data);
-    let mut stacks = vec![render_stack(sources, "network", "network", &values)?];
-    if sources.blueprint.cluster.file_system.is_some() {
-        stacks.push(render_stack(sources, "storage", "storage", &values)?);
-    }
-    stacks.push(render_stack(sources, "control-plane", "control-plane", &values)?);
-    for pool in &sources.blueprint.cluster.pools {
-        let values = PoolStackValues::new(sources.blueprint, pool, &user_data);
-        stacks.push(render_stack(sources, "pool", &format!("pool-{}", pool.name), &values)?);
+    let mut stacks = Vec::new();
+    for part in StackPart::of_cluster(&sources.blueprint.cluster) {
+        let name = part.file_name();
+        let StackPart::Pool(pool) = &part else {
+            stacks.push(render_stack(sources, &name, &name, &values)?);
+            continue;
+        };
+        let pools = &sources.blueprint.cluster.pools;
+        for pool in pools.iter().filter(|candidate| candidate.name.as_str() == pool) {
+            let values = PoolStackValues::new(sources.blueprint, pool, &user_data);
+            stacks.push(render_stack(sources, "pool", &name, &values)?);
+        }
     }
     Ok(stacks)
 }

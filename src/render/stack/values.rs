@@ -12,7 +12,7 @@ use super::network::{
 };
 use super::storage::{StorageValues, storage_values};
 use super::tags::{group_tags, tag_specifications};
-use crate::blueprint::{Blueprint, CONTROL_PLANE_DISK_GIB, Group, Role, Subnet};
+use crate::blueprint::{Blueprint, CONTROL_PLANE_DISK_GIB, Group, Role, Subnet, fixed_facts};
 use crate::config::Cluster;
 use crate::config::values::KeyName;
 
@@ -21,6 +21,7 @@ use crate::config::values::KeyName;
 pub(super) struct ClusterStackValues<'a> {
     #[serde(flatten)]
     shared: SharedValues<'a>,
+    fixed_facts: String,
     internal_domain: &'a str,
     efs_host: &'a str,
     network: NetworkValues,
@@ -111,6 +112,7 @@ impl<'a> ClusterStackValues<'a> {
         }
         Self {
             shared: SharedValues::new(blueprint),
+            fixed_facts: json!(fixed_facts(cluster)).to_string(),
             internal_domain: &blueprint.names.internal_domain,
             efs_host: &blueprint.names.file_system,
             network: network_values(blueprint),

@@ -1,0 +1,226 @@
+//! Buckets and the objects in them.
+
+use aws_sdk_s3::primitives::ByteStream;
+use aws_sdk_s3::types::{
+    BucketLocationConstraint, BucketVersioningStatus, CreateBucketConfiguration,
+    PublicAccessBlockConfiguration, ServerSideEncryption, ServerSideEncryptionByDefault,
+    ServerSideEncryptionConfiguration, ServerSideEncryptionRule, VersioningConfiguration,
+};
+use zeroize::Zeroizing;
+
+use super::{AwsError, Cause, Clients};
+
+/// What is known of a bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BucketFacts {
+    /// Nobody has it.
+    Missing,
+    /// It is somebody else's, or the caller may not see it.
+    Forbidden,
+    /// It is in another region.
+    Elsewhere {
+        /// That region.
+        region: String,
+    },
+    /// It is there.
+    Found {
+        /// Its region.
+        region: String,
+        /// Whether nothing in it can be made public.
+        public_access_blocked: bool,
+    },
+}
+
+/// An object to upload.
+#[derive(Clone, Debug)]
+pub struct Upload<'a> {
+    /// The bucket.
+    pub bucket: &'a str,
+    /// The whole key.
+    pub key: &'a str,
+    /// What it holds.
+    pub bytes: &'a Zeroizing<Vec<u8>>,
+    /// The SHA-256 of that, in Base64, which S3 compares.
+    pub sha256: &'a str,
+    /// The key that it is encrypted with.
+    pub kms_key: &'a str,
+    /// What kind of text it is.
+    pub content_type: &'static str,
+}
+
+impl Clients {
+    /// Looks at a bucket.
+    pub async fn look_at_bucket(&self, name: &str) -> Result<BucketFacts, AwsError> {
+        let answer = self.s3.head_bucket().bucket(name).send().await;
+        let status =
+            answer.as_ref().err().and_then(|error| error.raw_response()).map(|raw| raw.status().as_u16());
+        let elsewhere = answer
+            .as_ref()
+            .err()
+            .and_then(|error| error.raw_response()?.headers().get("x-amz-bucket-region").map(str::to_owned));
+        let own = self.region().unwrap_or_default();
+        match answer.map_err(AwsError::of("s3:ListBucket")) {
+            Ok(found) => {
+                let region = found.bucket_region.unwrap_or_else(|| own.to_owned());
+                if region != own {
+                    return Ok(BucketFacts::Elsewhere { region });
+                }
+                let public_access_blocked = self.is_public_access_blocked(name).await?;
+                Ok(BucketFacts::Found { region, public_access_blocked })
+            }
+            Err(error) if error.cause == Cause::Credentials => Err(error),
+            Err(error) => match (status, elsewhere) {
+                (Some(404), _) => Ok(BucketFacts::Missing),
+                (Some(301 | 400), Some(region)) if region != own => Ok(BucketFacts::Elsewhere { region }),
+                (Some(403), _) => Ok(BucketFacts::Forbidden),
+                _ => Err(error),
+            },
+        }
+    }
+
+    async fn is_public_access_blocked(&self, name: &str) -> Result<bool, AwsError> {
+        let answer = self.s3.get_public_access_block().bucket(name).send().await;
+        match answer.map_err(AwsError::of("s3:GetBucketPublicAccessBlock")) {
+            Ok(answer) => Ok(answer.public_access_block_configuration.is_some_and(|block| {
+                [
+                    block.block_public_acls,
+                    block.ignore_public_acls,
+                    block.block_public_policy,
+                    block.restrict_public_buckets,
+                ]
+                .into_iter()
+                .all(|part| part == Some(true))
+            })),
+            Err(error) if error.has_code("NoSuchPublicAccessBlockConfiguration") => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a bucket that is encrypted, keeps old versions, and that nobody else and nobody without TLS can read.
+    pub async fn create_private_bucket(
+        &self,
+        name: &str,
+        kms_key: &str,
+        partition: &str,
+    ) -> Result<(), AwsError> {
+        let region = self.region().unwrap_or_default();
+        // S3's first region is the one that must not be named.
+        let place = (region != "us-east-1").then(|| {
+            CreateBucketConfiguration::builder()
+                .location_constraint(BucketLocationConstraint::from(region))
+                .build()
+        });
+        let call = self.s3.create_bucket().bucket(name).set_create_bucket_configuration(place);
+        match call.send().await.map_err(AwsError::of("s3:CreateBucket")) {
+            Err(error) if error.has_code("BucketAlreadyOwnedByYou") => {}
+            other => {
+                other?;
+            }
+        }
+        let block = PublicAccessBlockConfiguration::builder()
+            .block_public_acls(true)
+            .ignore_public_acls(true)
+            .block_public_policy(true)
+            .restrict_public_buckets(true)
+            .build();
+        let call = self.s3.put_public_access_block().bucket(name).public_access_block_configuration(block);
+        call.send().await.map_err(AwsError::of("s3:PutBucketPublicAccessBlock"))?;
+        self.encrypt_bucket(name, kms_key).await?;
+        let versioning = VersioningConfiguration::builder().status(BucketVersioningStatus::Enabled).build();
+        let call = self.s3.put_bucket_versioning().bucket(name).versioning_configuration(versioning);
+        call.send().await.map_err(AwsError::of("s3:PutBucketVersioning"))?;
+        let call = self.s3.put_bucket_policy().bucket(name).policy(tls_only_policy(name, partition));
+        call.send().await.map_err(AwsError::of("s3:PutBucketPolicy")).map(|_| ())
+    }
+
+    async fn encrypt_bucket(&self, name: &str, kms_key: &str) -> Result<(), AwsError> {
+        let failed = |error| AwsError::unsent("s3:PutEncryptionConfiguration", format!("{error}"));
+        let by_default = ServerSideEncryptionByDefault::builder()
+            .sse_algorithm(ServerSideEncryption::AwsKms)
+            .kms_master_key_id(kms_key)
+            .build()
+            .map_err(failed)?;
+        // Bucket keys change the encryption context that key policies may be written for.
+        let rule = ServerSideEncryptionRule::builder()
+            .apply_server_side_encryption_by_default(by_default)
+            .bucket_key_enabled(false)
+            .build();
+        let encryption = ServerSideEncryptionConfiguration::builder().rules(rule).build().map_err(failed)?;
+        let call =
+            self.s3.put_bucket_encryption().bucket(name).server_side_encryption_configuration(encryption);
+        call.send().await.map_err(AwsError::of("s3:PutEncryptionConfiguration")).map(|_| ())
+    }
+
+    /// The size of an object, if it is there.
+    pub async fn object_size(&self, bucket: &str, key: &str) -> Result<Option<i64>, AwsError> {
+        let answer = self.s3.head_object().bucket(bucket).key(key).send().await;
+        let missing = answer
+            .as_ref()
+            .err()
+            .and_then(|error| error.raw_response())
+            .is_some_and(|raw| raw.status().as_u16() == 404);
+        match answer.map_err(AwsError::of("s3:GetObject")) {
+            Ok(answer) => Ok(Some(answer.content_length.unwrap_or_default())),
+            Err(_) if missing => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What an object holds, if it is there.
+    pub async fn object_bytes(
+        &self,
+        bucket: &str,
+        key: &str,
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, AwsError> {
+        let answer = self.s3.get_object().bucket(bucket).key(key).send().await;
+        match answer.map_err(AwsError::of("s3:GetObject")) {
+            Ok(answer) => {
+                let body = answer.body.collect().await;
+                let body = body.map_err(|error| AwsError::unsent("s3:GetObject", error.to_string()))?;
+                Ok(Some(Zeroizing::new(body.to_vec())))
+            }
+            Err(error) if error.has_code("NoSuchKey") => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Uploads an object, encrypted, and has S3 compare what arrived.
+    pub async fn upload(&self, upload: &Upload<'_>) -> Result<(), AwsError> {
+        let call = self
+            .s3
+            .put_object()
+            .bucket(upload.bucket)
+            .key(upload.key)
+            .body(ByteStream::from(upload.bytes.to_vec()))
+            .content_type(upload.content_type)
+            .checksum_sha256(upload.sha256)
+            .server_side_encryption(ServerSideEncryption::AwsKms)
+            .ssekms_key_id(upload.kms_key)
+            .bucket_key_enabled(false);
+        call.send().await.map_err(AwsError::of("s3:PutObject")).map(|_| ())
+    }
+
+    /// Where CloudFormation reads an object.
+    #[must_use]
+    pub fn object_url(&self, bucket: &str, key: &str, suffix: &str) -> String {
+        match self.endpoint_url() {
+            Some(endpoint) => format!("{}/{bucket}/{key}", endpoint.trim_end_matches('/')),
+            None => format!("https://{bucket}.s3.{}.{suffix}/{key}", self.region().unwrap_or_default()),
+        }
+    }
+}
+
+fn tls_only_policy(bucket: &str, partition: &str) -> String {
+    serde_json::json!({
+        "Version": "2012-10-17",
+        "Statement": [{
+            "Sid": "TlsOnly",
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": "s3:*",
+            "Resource": [format!("arn:{partition}:s3:::{bucket}"), format!("arn:{partition}:s3:::{bucket}/*")],
+            "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+        }],
+    })
+    .to_string()
+}

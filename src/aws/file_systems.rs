@@ -1,0 +1,92 @@
+//! EFS: file systems and their mount targets.
+
+use super::{AwsError, Clients};
+
+/// A file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExistingFileSystem {
+    /// Its id.
+    pub id: String,
+    /// Its state; `available` is the good one.
+    pub state: String,
+    /// Whether it is encrypted.
+    pub encrypted: bool,
+    /// The only zone it is in, if it is of that kind.
+    pub only_zone: Option<String>,
+    /// The cluster it was made for: the tag `infra:cluster`.
+    pub cluster: Option<String>,
+}
+
+/// Where machines of one zone reach a file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountTarget {
+    /// Its id.
+    pub id: String,
+    /// Its state; `available` is the good one.
+    pub state: String,
+    /// Its zone.
+    pub zone: String,
+    /// Its subnet.
+    pub subnet: String,
+    /// Its VPC.
+    pub vpc: Option<String>,
+}
+
+impl Clients {
+    /// A file system by its id.
+    pub async fn file_system(&self, id: &str) -> Result<Option<ExistingFileSystem>, AwsError> {
+        let answer = self.efs.describe_file_systems().file_system_id(id).send().await;
+        match answer.map_err(AwsError::of("elasticfilesystem:DescribeFileSystems")) {
+            Ok(answer) => Ok(answer.file_systems.unwrap_or_default().into_iter().next().map(file_system_of)),
+            Err(error) if error.has_code("FileSystemNotFound") => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Every file system of the region with the cluster's tag.
+    pub async fn file_systems_of_cluster(&self, cluster: &str) -> Result<Vec<ExistingFileSystem>, AwsError> {
+        let found = self.efs.describe_file_systems().into_paginator().items().send().try_collect().await;
+        let found = found.map_err(AwsError::of("elasticfilesystem:DescribeFileSystems"))?;
+        let mut file_systems: Vec<ExistingFileSystem> = found.into_iter().map(file_system_of).collect();
+        file_systems.retain(|file_system| file_system.cluster.as_deref() == Some(cluster));
+        file_systems.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok(file_systems)
+    }
+
+    /// Every mount target of a file system, by zone.
+    pub async fn mount_targets(&self, file_system: &str) -> Result<Vec<MountTarget>, AwsError> {
+        let request = self.efs.describe_mount_targets().file_system_id(file_system);
+        let found = request.into_paginator().items().send().try_collect().await;
+        let found = found.map_err(AwsError::of("elasticfilesystem:DescribeMountTargets"))?;
+        let targets = found.into_iter().map(|target| MountTarget {
+            id: target.mount_target_id,
+            state: target.life_cycle_state.to_string(),
+            zone: target.availability_zone_name.unwrap_or_default(),
+            subnet: target.subnet_id,
+            vpc: target.vpc_id,
+        });
+        let mut targets: Vec<MountTarget> = targets.collect();
+        targets.sort_by(|one, other| (&one.zone, &one.id).cmp(&(&other.zone, &other.id)));
+        Ok(targets)
+    }
+
+    /// The security groups of a mount target.
+    pub async fn mount_target_groups(&self, mount_target: &str) -> Result<Vec<String>, AwsError> {
+        let answer = self.efs.describe_mount_target_security_groups().mount_target_id(mount_target).send();
+        let answer = answer.await;
+        Ok(answer
+            .map_err(AwsError::of("elasticfilesystem:DescribeMountTargetSecurityGroups"))?
+            .security_groups)
+    }
+}
+
+fn file_system_of(found: aws_sdk_efs::types::FileSystemDescription) -> ExistingFileSystem {
+    let cluster = found.tags.into_iter().find(|tag| tag.key == "infra:cluster");
+    ExistingFileSystem {
+        id: found.file_system_id,
+        state: found.life_cycle_state.to_string(),
+        encrypted: found.encrypted.unwrap_or_default(),
+        only_zone: found.availability_zone_name,
+        cluster: cluster.map(|tag| tag.value),
+    }
+}

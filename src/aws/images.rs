@@ -1,0 +1,121 @@
+//! Images that machines are started from.
+
+use super::machines::{filter, text};
+use super::{AwsError, Clients};
+
+/// A machine image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// When it was made.
+    pub created: String,
+    /// When it becomes or became deprecated.
+    pub deprecated: Option<String>,
+    /// The device name of its root disk.
+    pub root_device: String,
+    /// The architecture, as EC2 spells it (`x86_64`).
+    pub architecture: String,
+    /// Its state; `available` is the good one.
+    pub state: String,
+}
+
+impl Clients {
+    /// The newest image of `owner` whose name has the pattern and that ordinary machines can start from.
+    pub async fn newest_image(&self, owner: &str, name_pattern: &str) -> Result<Option<Image>, AwsError> {
+        let images = self
+            .ec2
+            .describe_images()
+            .owners(owner)
+            .include_deprecated(false)
+            .filters(filter("name", [name_pattern]))
+            .filters(filter("architecture", ["x86_64"]))
+            .filters(filter("virtualization-type", ["hvm"]))
+            .filters(filter("root-device-type", ["ebs"]))
+            .filters(filter("state", ["available"]))
+            .into_paginator()
+            .items()
+            .send()
+            .try_collect()
+            .await
+            .map_err(AwsError::of("ec2:DescribeImages"))?;
+        Ok(newest(images.into_iter().map(image_of)))
+    }
+
+    /// An image by its id.
+    pub async fn image(&self, id: &str) -> Result<Option<Image>, AwsError> {
+        let answer = self.ec2.describe_images().image_ids(id).send().await;
+        match answer.map_err(AwsError::of("ec2:DescribeImages")) {
+            Ok(answer) => Ok(answer.images.unwrap_or_default().into_iter().next().map(image_of)),
+            Err(error)
+                if error.has_code("InvalidAMIID.NotFound") || error.has_code("InvalidAMIID.Unavailable") =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn image_of(image: aws_sdk_ec2::types::Image) -> Image {
+    Image {
+        architecture: text(image.architecture.as_ref()),
+        state: text(image.state.as_ref()),
+        id: image.image_id.unwrap_or_default(),
+        name: image.name.unwrap_or_default(),
+        created: image.creation_date.unwrap_or_default(),
+        deprecated: image.deprecation_time,
+        root_device: image.root_device_name.unwrap_or_default(),
+    }
+}
+
+/// The newest by the version in its name: a fix for an old version is made later than the first image of a new one.
+fn newest(images: impl Iterator<Item = Image>) -> Option<Image> {
+    images.max_by_key(|image| (version_of(&image.name), image.created.clone()))
+}
+
+/// The numbers of the first part of a name that is a version; none if it has no such part.
+fn version_of(name: &str) -> Vec<u64> {
+    let numbers = |part: &str| -> Option<Vec<u64>> {
+        part.split('.').map(|number| number.parse::<u64>().ok()).collect()
+    };
+    name.split('-').filter_map(numbers).find(|version| version.len() > 1).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Image, newest, version_of};
+
+    fn image(name: &str, created: &str) -> Image {
+        Image {
+            id: format!("ami-{created}"),
+            name: name.to_owned(),
+            created: created.to_owned(),
+            deprecated: None,
+            root_device: "/dev/xvda".to_owned(),
+            architecture: "x86_64".to_owned(),
+            state: "available".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_version_decides_and_not_the_day() {
+        let images = [
+            image("Flatcar-stable-4593.2.5-hvm", "2026-05-01"),
+            image("Flatcar-stable-4593.10.0-hvm", "2026-04-01"),
+            image("Flatcar-stable-999.9.9-hvm", "2026-06-01"),
+        ];
+        let found = newest(images.into_iter()).map(|image| image.name);
+        assert_eq!(found.as_deref(), Some("Flatcar-stable-4593.10.0-hvm"));
+    }
+
+    #[test]
+    fn without_versions_the_day_decides() {
+        let images = [image("ours", "2026-05-01"), image("theirs", "2026-04-01")];
+        assert_eq!(newest(images.into_iter()).map(|image| image.name).as_deref(), Some("ours"));
+        assert_eq!(newest([].into_iter()), None);
+        assert_eq!(version_of("my-image-2"), Vec::<u64>::new());
+    }
+}

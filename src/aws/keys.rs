@@ -1,0 +1,46 @@
+//! KMS keys, and the one that EBS uses when nobody names any.
+
+use super::{AwsError, Clients};
+
+/// A KMS key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Its ARN.
+    pub arn: String,
+    /// Its state; `Enabled` is the good one.
+    pub state: String,
+    /// What kind of key it is; `SYMMETRIC_DEFAULT` is the ordinary one.
+    pub spec: String,
+    /// What it is for (`ENCRYPT_DECRYPT`).
+    pub usage: String,
+    /// Whether AWS made it for a service of its own, which may then use it without being asked.
+    pub managed_by_aws: bool,
+}
+
+impl Clients {
+    /// A key by its ARN, id or alias.
+    pub async fn key(&self, name: &str) -> Result<Option<Key>, AwsError> {
+        let answer = self.kms.describe_key().key_id(name).send().await;
+        match answer.map_err(AwsError::of("kms:DescribeKey")) {
+            Ok(answer) => Ok(answer.key_metadata.map(key_of)),
+            Err(error) if error.has_code("NotFoundException") => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The name of the key that encrypts disks for which none is named: an ARN, an id or an alias.
+    pub async fn default_disk_key(&self) -> Result<Option<String>, AwsError> {
+        let answer = self.ec2.get_ebs_default_kms_key_id().send().await;
+        Ok(answer.map_err(AwsError::of("ec2:GetEbsDefaultKmsKeyId"))?.kms_key_id)
+    }
+}
+
+fn key_of(key: aws_sdk_kms::types::KeyMetadata) -> Key {
+    Key {
+        state: key.key_state.as_ref().map(ToString::to_string).unwrap_or_default(),
+        spec: key.key_spec.as_ref().map(ToString::to_string).unwrap_or_default(),
+        usage: key.key_usage.as_ref().map(ToString::to_string).unwrap_or_default(),
+        managed_by_aws: key.key_manager == Some(aws_sdk_kms::types::KeyManagerType::Aws),
+        arn: key.arn.unwrap_or(key.key_id),
+    }
+}

@@ -1,0 +1,116 @@
+//! What EC2 has for the account: zones, types, key pairs, reservations.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_ec2::types::LocationType;
+
+use super::machines::{filter, text};
+use super::{AwsError, Clients};
+
+/// EC2 takes this many values in one filter, and some more.
+const FILTER_VALUES: usize = 100;
+
+/// A zone of the region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// Its name.
+    pub name: String,
+    /// Its state; `available` is the good one.
+    pub state: String,
+    /// Its kind: `availability-zone`, `local-zone` or `wavelength-zone`.
+    pub kind: String,
+}
+
+/// A capacity reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CapacityReservation {
+    /// Its state; `active` is the good one.
+    pub state: String,
+    /// The type it is for.
+    pub instance_type: String,
+    /// The zone it is in.
+    pub zone: String,
+    /// How many machines it holds.
+    pub total: i32,
+    /// How many of them are free.
+    pub available: i32,
+}
+
+impl Clients {
+    /// The zones of the region that the account has.
+    pub async fn availability_zones(&self) -> Result<Vec<Zone>, AwsError> {
+        let answer = self.ec2.describe_availability_zones().send().await;
+        let answer = answer.map_err(AwsError::of("ec2:DescribeAvailabilityZones"))?;
+        let zones = answer.availability_zones.unwrap_or_default().into_iter().map(|zone| Zone {
+            state: text(zone.state.as_ref()),
+            name: zone.zone_name.unwrap_or_default(),
+            kind: zone.zone_type.unwrap_or_default(),
+        });
+        Ok(zones.collect())
+    }
+
+    /// The zones that offer each of the types; a type that no zone offers is not in the answer.
+    pub async fn type_offerings(
+        &self,
+        types: &[String],
+    ) -> Result<BTreeMap<String, BTreeSet<String>>, AwsError> {
+        let mut zones: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for types in types.chunks(FILTER_VALUES) {
+            let request = self.ec2.describe_instance_type_offerings();
+            let request = request.location_type(LocationType::AvailabilityZone);
+            let pages = request.filters(filter("instance-type", types)).into_paginator().items().send();
+            let offerings = pages.try_collect().await;
+            for offering in offerings.map_err(AwsError::of("ec2:DescribeInstanceTypeOfferings"))? {
+                let offered_in = zones.entry(text(offering.instance_type.as_ref())).or_default();
+                offered_in.extend(offering.location);
+            }
+        }
+        Ok(zones)
+    }
+
+    /// How many vCPUs a machine of each type has; a type that the region does not know is not in the answer.
+    pub async fn processors_of(&self, types: &[String]) -> Result<BTreeMap<String, u32>, AwsError> {
+        let mut processors = BTreeMap::new();
+        for types in types.chunks(FILTER_VALUES) {
+            let request = self.ec2.describe_instance_types().filters(filter("instance-type", types));
+            let found = request.into_paginator().items().send().try_collect().await;
+            for found in found.map_err(AwsError::of("ec2:DescribeInstanceTypes"))? {
+                let count = found.v_cpu_info.and_then(|info| info.default_v_cpus);
+                if let Some(count) = count.and_then(|count| u32::try_from(count).ok()) {
+                    processors.insert(text(found.instance_type.as_ref()), count);
+                }
+            }
+        }
+        Ok(processors)
+    }
+
+    /// Whether the account has this key pair in the region.
+    pub async fn key_pair_exists(&self, name: &str) -> Result<bool, AwsError> {
+        let answer = self.ec2.describe_key_pairs().key_names(name).send().await;
+        match answer.map_err(AwsError::of("ec2:DescribeKeyPairs")) {
+            Ok(answer) => Ok(answer.key_pairs.is_some_and(|pairs| !pairs.is_empty())),
+            Err(error) if error.has_code("InvalidKeyPair.NotFound") => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A capacity reservation by its id.
+    pub async fn capacity_reservation(&self, id: &str) -> Result<Option<CapacityReservation>, AwsError> {
+        let answer = self.ec2.describe_capacity_reservations().capacity_reservation_ids(id).send().await;
+        match answer.map_err(AwsError::of("ec2:DescribeCapacityReservations")) {
+            Ok(answer) => {
+                Ok(answer.capacity_reservations.unwrap_or_default().into_iter().next().map(|reservation| {
+                    CapacityReservation {
+                        state: text(reservation.state.as_ref()),
+                        instance_type: reservation.instance_type.unwrap_or_default(),
+                        zone: reservation.availability_zone.unwrap_or_default(),
+                        total: reservation.total_instance_count.unwrap_or_default(),
+                        available: reservation.available_instance_count.unwrap_or_default(),
+                    }
+                }))
+            }
+            Err(error) if error.has_code("InvalidCapacityReservationId.NotFound") => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}

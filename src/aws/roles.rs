@@ -1,0 +1,15 @@
+//! IAM roles.
+
+use super::{AwsError, Clients};
+
+impl Clients {
+    /// Whether the account has a role of this name.
+    pub async fn role_exists(&self, name: &str) -> Result<bool, AwsError> {
+        let answer = self.iam.get_role().role_name(name).send().await;
+        match answer.map_err(AwsError::of("iam:GetRole")) {
+            Ok(_) => Ok(true),
+            Err(error) if error.has_code("NoSuchEntity") => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Auto Scaling groups: how many machines they have, and what happened when they started some.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_autoscaling::types::{AutoScalingGroup, Filter};
+use time::OffsetDateTime;
+
+use super::{AwsError, Clients};
+
+/// An Auto Scaling group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScalingGroup {
+    /// Its name.
+    pub name: String,
+    /// How many machines it shall have.
+    pub desired: u32,
+    /// The version of the launch template that new machines get.
+    pub template_version: Option<String>,
+    /// Its machines.
+    pub machines: Vec<GroupMachine>,
+    /// Its tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A machine of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupMachine {
+    /// Its instance id.
+    pub id: String,
+    /// `InService` and others.
+    pub state: String,
+    /// The version of the launch template that it was started from.
+    pub template_version: Option<String>,
+}
+
+/// One attempt of a group to start or end a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScalingActivity {
+    /// Its id.
+    pub id: String,
+    /// What was attempted; names the machine.
+    pub description: String,
+    /// `Successful`, `Failed` and others.
+    pub status: String,
+    /// What went wrong.
+    pub message: Option<String>,
+    /// When it began.
+    pub started: Option<OffsetDateTime>,
+}
+
+impl Clients {
+    /// Every group of a cluster.
+    pub async fn groups_of_cluster(&self, cluster: &str) -> Result<Vec<ScalingGroup>, AwsError> {
+        let filter = Filter::builder().name("tag:infra:cluster").values(cluster).build();
+        let call = self.autoscaling.describe_auto_scaling_groups().filters(filter);
+        let mut pages = call.into_paginator().items().send();
+        let mut groups = Vec::new();
+        while let Some(next) = pages.next().await {
+            groups.push(group(next.map_err(AwsError::of("autoscaling:DescribeAutoScalingGroups"))?));
+        }
+        Ok(groups)
+    }
+
+    /// The newest activities of a group, the newest first; also of a group that is gone already.
+    pub async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>, AwsError> {
+        let call = self.autoscaling.describe_scaling_activities().auto_scaling_group_name(group);
+        let answer = call.include_deleted_groups(true).max_records(50).send().await;
+        let answer = answer.map_err(AwsError::of("autoscaling:DescribeScalingActivities"))?;
+        let activity = |found: aws_sdk_autoscaling::types::Activity| ScalingActivity {
+            id: found.activity_id.unwrap_or_default(),
+            description: found.description.unwrap_or_default(),
+            status: found.status_code.map(|status| status.as_str().to_owned()).unwrap_or_default(),
+            message: found.status_message,
+            started: found.start_time.and_then(super::moment),
+        };
+        Ok(answer.activities.unwrap_or_default().into_iter().map(activity).collect())
+    }
+
+    /// Ends a machine; its group starts another one.
+    pub async fn replace_machine(&self, instance: &str) -> Result<(), AwsError> {
+        let call = self.autoscaling.terminate_instance_in_auto_scaling_group();
+        let call = call.instance_id(instance).should_decrement_desired_capacity(false);
+        let answer = call.send().await;
+        answer.map_err(AwsError::of("autoscaling:TerminateInstanceInAutoScalingGroup")).map(|_| ())
+    }
+}
+
+fn group(found: AutoScalingGroup) -> ScalingGroup {
+    let mixed = found.mixed_instances_policy.and_then(|policy| policy.launch_template);
+    let template = found.launch_template.or_else(|| mixed?.launch_template_specification);
+    let tags = found.tags.unwrap_or_default().into_iter();
+    let machine = |machine: aws_sdk_autoscaling::types::Instance| GroupMachine {
+        id: machine.instance_id.unwrap_or_default(),
+        state: machine.lifecycle_state.map(|state| state.as_str().to_owned()).unwrap_or_default(),
+        template_version: machine.launch_template.and_then(|template| template.version),
+    };
+    ScalingGroup {
+        name: found.auto_scaling_group_name.unwrap_or_default(),
+        desired: found.desired_capacity.and_then(|count| u32::try_from(count).ok()).unwrap_or_default(),
+        template_version: template.and_then(|template| template.version),
+        machines: found.instances.unwrap_or_default().into_iter().map(machine).collect(),
+        tags: tags.filter_map(|tag| Some((tag.key?, tag.value.unwrap_or_default()))).collect(),
+    }
+}

@@ -1,0 +1,86 @@
+//! What happened to a stack and its resources, newest first.
+
+use aws_sdk_cloudformation::types::StackEvent as SdkStackEvent;
+use time::OffsetDateTime;
+
+use super::{AwsError, Clients};
+
+/// The type under which a stack reports about itself and about stacks in it.
+pub const STACK_TYPE: &str = "AWS::CloudFormation::Stack";
+
+/// One step of one resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StackEvent {
+    /// Its own id.
+    pub id: String,
+    /// When.
+    pub at: Option<OffsetDateTime>,
+    /// The resource's name in the template; the stack's name for the stack itself.
+    pub logical_id: String,
+    /// What AWS calls the resource.
+    pub physical_id: String,
+    /// The resource's type.
+    pub kind: String,
+    /// The status it has now.
+    pub status: String,
+    /// Why.
+    pub reason: Option<String>,
+    /// The token of the call that began the operation.
+    pub token: Option<String>,
+}
+
+impl Clients {
+    /// The events of a stack that came after the event `after`, oldest first; all of them without one.
+    pub async fn stack_events(&self, arn: &str, after: Option<&str>) -> Result<Vec<StackEvent>, AwsError> {
+        let is_known = |event: &StackEvent| after.is_some_and(|known| known == event.id);
+        let mut events = self.stack_events_since(arn, is_known).await?;
+        if events.first().is_some_and(is_known) {
+            events.remove(0);
+        }
+        Ok(events)
+    }
+
+    /// The events of a stack from the newest one that `begins` on, oldest first; all of them if none does.
+    ///
+    /// Only as many pages are read as are needed.
+    pub async fn stack_events_since(
+        &self,
+        arn: &str,
+        begins: impl Fn(&StackEvent) -> bool,
+    ) -> Result<Vec<StackEvent>, AwsError> {
+        let mut events = Vec::new();
+        let mut next_token = None;
+        'pages: loop {
+            let call = self.cloudformation.describe_stack_events().stack_name(arn);
+            let answer = call.set_next_token(next_token).send().await;
+            let answer = answer.map_err(AwsError::of("cloudformation:DescribeStackEvents"))?;
+            for found in answer.stack_events.unwrap_or_default() {
+                let event = event(found);
+                let is_first = begins(&event);
+                events.push(event);
+                if is_first {
+                    break 'pages;
+                }
+            }
+            next_token = answer.next_token;
+            if next_token.is_none() {
+                break;
+            }
+        }
+        events.reverse();
+        Ok(events)
+    }
+}
+
+fn event(found: SdkStackEvent) -> StackEvent {
+    StackEvent {
+        id: found.event_id.unwrap_or_default(),
+        at: found.timestamp.and_then(super::moment),
+        logical_id: found.logical_resource_id.unwrap_or_default(),
+        physical_id: found.physical_resource_id.unwrap_or_default(),
+        kind: found.resource_type.unwrap_or_default(),
+        status: found.resource_status.map(|status| status.as_str().to_owned()).unwrap_or_default(),
+        reason: found.resource_status_reason,
+        token: found.client_request_token,
+    }
+}

@@ -1,0 +1,166 @@
+//! CloudFormation stacks: what they are, and everything that is done to a whole one.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_cloudformation::types::{Capability, Stack as SdkStack, TemplateStage};
+use time::OffsetDateTime;
+
+use super::{AwsError, Clients};
+
+/// A stack as CloudFormation describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stack {
+    /// Its name.
+    pub name: String,
+    /// Its ARN, which also leads to it once it is deleted.
+    pub arn: String,
+    /// Its status, in CloudFormation's words.
+    pub status: String,
+    /// Why it has that status.
+    pub reason: Option<String>,
+    /// The values of its parameters.
+    pub parameters: BTreeMap<String, String>,
+    /// What it hands on.
+    pub outputs: BTreeMap<String, String>,
+    /// Its own tags.
+    pub tags: BTreeMap<String, String>,
+    /// Whether it refuses to be deleted.
+    pub protected: bool,
+    /// When it was made.
+    pub created: Option<OffsetDateTime>,
+    /// When it was changed last.
+    pub updated: Option<OffsetDateTime>,
+}
+
+/// A template: in the call itself, or at an address in S3.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TemplateSource {
+    /// Up to 51,200 bytes.
+    Inline(String),
+    /// Up to a megabyte.
+    Url(String),
+}
+
+impl Clients {
+    /// A stack by its name or ARN; none if there is no such stack.
+    pub async fn stack(&self, name: &str) -> Result<Option<Stack>, AwsError> {
+        let answer = self.cloudformation.describe_stacks().stack_name(name).send().await;
+        match answer.map_err(AwsError::of("cloudformation:DescribeStacks")) {
+            Ok(answer) => Ok(answer.stacks.unwrap_or_default().into_iter().next().map(stack)),
+            Err(error) if error.says("does not exist") => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Every stack of the account and region that is not deleted.
+    pub async fn stacks(&self) -> Result<Vec<Stack>, AwsError> {
+        let mut pages = self.cloudformation.describe_stacks().into_paginator().items().send();
+        let mut found = Vec::new();
+        while let Some(next) = pages.next().await {
+            found.push(stack(next.map_err(AwsError::of("cloudformation:DescribeStacks"))?));
+        }
+        Ok(found)
+    }
+
+    /// A stack's template as it was handed in.
+    pub async fn stack_template(&self, name: &str) -> Result<String, AwsError> {
+        let call =
+            self.cloudformation.get_template().stack_name(name).template_stage(TemplateStage::Original);
+        let answer = call.send().await.map_err(AwsError::of("cloudformation:GetTemplate"))?;
+        Ok(answer.template_body.unwrap_or_default())
+    }
+
+    /// Begins to delete a stack.
+    pub async fn delete_stack(&self, arn: &str, token: &str) -> Result<(), AwsError> {
+        let call = self.cloudformation.delete_stack().stack_name(arn).client_request_token(token);
+        call.send().await.map_err(AwsError::of("cloudformation:DeleteStack")).map(|_| ())
+    }
+
+    /// Has a running update undone.
+    pub async fn cancel_update(&self, arn: &str, token: &str) -> Result<(), AwsError> {
+        let call = self.cloudformation.cancel_update_stack().stack_name(arn).client_request_token(token);
+        call.send().await.map_err(AwsError::of("cloudformation:CancelUpdateStack")).map(|_| ())
+    }
+
+    /// Goes on with a rollback that failed, without the resources named.
+    pub async fn continue_rollback(&self, arn: &str, skip: &[String], token: &str) -> Result<(), AwsError> {
+        let call = self.cloudformation.continue_update_rollback().stack_name(arn).client_request_token(token);
+        let skipped = (!skip.is_empty()).then(|| skip.to_vec());
+        let call = call.set_resources_to_skip(skipped);
+        call.send().await.map_err(AwsError::of("cloudformation:ContinueUpdateRollback")).map(|_| ())
+    }
+
+    /// Rolls back a stack whose change failed while rollback was switched off.
+    pub async fn roll_back(&self, arn: &str, token: &str) -> Result<(), AwsError> {
+        let call = self.cloudformation.rollback_stack().stack_name(arn).client_request_token(token);
+        call.send().await.map_err(AwsError::of("cloudformation:RollbackStack")).map(|_| ())
+    }
+
+    /// Protects a stack from being deleted, or no longer.
+    pub async fn protect_stack(&self, name: &str, protected: bool) -> Result<(), AwsError> {
+        let call = self.cloudformation.update_termination_protection().stack_name(name);
+        let call = call.enable_termination_protection(protected);
+        call.send().await.map_err(AwsError::of("cloudformation:UpdateTerminationProtection")).map(|_| ())
+    }
+
+    /// What may not be done to a stack's resources, as a JSON document.
+    pub async fn stack_policy(&self, name: &str) -> Result<Option<String>, AwsError> {
+        let call = self.cloudformation.get_stack_policy().stack_name(name);
+        let answer = call.send().await.map_err(AwsError::of("cloudformation:GetStackPolicy"))?;
+        Ok(answer.stack_policy_body.filter(|body| !body.is_empty()))
+    }
+
+    /// Says what may not be done to a stack's resources.
+    pub async fn set_stack_policy(&self, name: &str, policy: &str) -> Result<(), AwsError> {
+        let call = self.cloudformation.set_stack_policy().stack_name(name).stack_policy_body(policy);
+        call.send().await.map_err(AwsError::of("cloudformation:SetStackPolicy")).map(|_| ())
+    }
+
+    /// A link to AWS's calculator, filled in with what a template would cost.
+    pub async fn estimate_cost(
+        &self,
+        template: &TemplateSource,
+        parameters: &BTreeMap<String, String>,
+    ) -> Result<String, AwsError> {
+        let call = self.cloudformation.estimate_template_cost();
+        let call = match template {
+            TemplateSource::Inline(body) => call.template_body(body),
+            TemplateSource::Url(url) => call.template_url(url),
+        };
+        let call = call.set_parameters(Some(sdk_parameters(parameters)));
+        let answer = call.send().await.map_err(AwsError::of("cloudformation:EstimateTemplateCost"))?;
+        Ok(answer.url.unwrap_or_default())
+    }
+}
+
+/// Every stack of ours may make roles.
+pub(super) const CAPABILITY: Capability = Capability::CapabilityIam;
+
+pub(super) fn sdk_parameters(
+    parameters: &BTreeMap<String, String>,
+) -> Vec<aws_sdk_cloudformation::types::Parameter> {
+    let parameter = |(key, value): (&String, &String)| {
+        aws_sdk_cloudformation::types::Parameter::builder().parameter_key(key).parameter_value(value).build()
+    };
+    parameters.iter().map(parameter).collect()
+}
+
+fn stack(found: SdkStack) -> Stack {
+    let parameters = found.parameters.unwrap_or_default().into_iter();
+    let outputs = found.outputs.unwrap_or_default().into_iter();
+    let tags = found.tags.unwrap_or_default().into_iter();
+    Stack {
+        name: found.stack_name.unwrap_or_default(),
+        arn: found.stack_id.unwrap_or_default(),
+        status: found.stack_status.map(|status| status.as_str().to_owned()).unwrap_or_default(),
+        reason: found.stack_status_reason,
+        parameters: parameters
+            .filter_map(|parameter| Some((parameter.parameter_key?, parameter.parameter_value?)))
+            .collect(),
+        outputs: outputs.filter_map(|output| Some((output.output_key?, output.output_value?))).collect(),
+        tags: tags.filter_map(|tag| Some((tag.key?, tag.value?))).collect(),
+        protected: found.enable_termination_protection.unwrap_or_default(),
+        created: found.creation_time.and_then(super::moment),
+        updated: found.last_updated_time.and_then(super::moment),
+    }
+}

@@ -1,0 +1,175 @@
+//! Hosted zones and the records in them.
+
+use aws_sdk_route53::types::{
+    AliasTarget, Change, ChangeAction, ChangeBatch, ChangeStatus, ResourceRecordSet, RrType,
+};
+
+use super::{AwsError, Clients};
+
+/// A hosted zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostedZone {
+    /// Its id, without a path.
+    pub id: String,
+    /// Its name, without a dot at the end.
+    pub name: String,
+    /// Whether only VPCs see it.
+    pub private: bool,
+}
+
+/// A record that leads a name somewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressRecord {
+    /// `A`, `AAAA` or `CNAME`.
+    pub kind: String,
+    /// The name it is an alias of, and that name's zone.
+    pub alias: Option<Alias>,
+    /// Its values, if it is no alias.
+    pub values: Vec<String>,
+    /// Whether it is one of several for the same name, chosen by a routing policy.
+    pub routed: bool,
+}
+
+/// What an alias record leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alias {
+    /// The load balancer's name, without a dot at the end.
+    pub name: String,
+    /// The load balancer's own zone.
+    pub zone: String,
+}
+
+impl Clients {
+    /// Every zone that a name could be a record of, the nearest first; among equals public before private.
+    pub async fn hosted_zones_for(&self, name: &str) -> Result<Vec<HostedZone>, AwsError> {
+        let mut pages = self.route53.list_hosted_zones().into_paginator().items().send();
+        let mut found = Vec::new();
+        while let Some(next) = pages.next().await {
+            let zone = hosted_zone(next.map_err(AwsError::of("route53:ListHostedZones"))?);
+            if lies_below(name, &zone.name) {
+                found.push(zone);
+            }
+        }
+        found.sort_by_key(|zone| (std::cmp::Reverse(zone.name.len()), zone.private));
+        Ok(found)
+    }
+
+    /// A zone by its id.
+    pub async fn hosted_zone(&self, id: &str) -> Result<Option<HostedZone>, AwsError> {
+        let answer = self.route53.get_hosted_zone().id(id).send().await;
+        match answer.map_err(AwsError::of("route53:GetHostedZone")) {
+            Ok(answer) => Ok(answer.hosted_zone.map(hosted_zone)),
+            Err(error) if error.has_code("NoSuchHostedZone") => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The records that lead a name to an address.
+    pub async fn address_records(&self, zone: &str, name: &str) -> Result<Vec<AddressRecord>, AwsError> {
+        let call = self.route53.list_resource_record_sets().hosted_zone_id(zone).start_record_name(name);
+        let answer = call.send().await.map_err(AwsError::of("route53:ListResourceRecordSets"))?;
+        // The list begins at the name and goes on behind it.
+        let mine = answer.resource_record_sets.into_iter().filter(|record| {
+            record.name.trim_end_matches('.').eq_ignore_ascii_case(name)
+                && matches!(record.r#type, RrType::A | RrType::Aaaa | RrType::Cname)
+        });
+        Ok(mine.map(address_record).collect())
+    }
+
+    /// Makes a name an alias of a load balancer, whatever it was before; gives the change's id.
+    pub async fn put_alias(&self, zone: &str, name: &str, alias: &Alias) -> Result<String, AwsError> {
+        self.change_alias(ChangeAction::Upsert, zone, name, alias).await
+    }
+
+    /// Removes an alias that leads exactly there; gives the change's id.
+    pub async fn remove_alias(&self, zone: &str, name: &str, alias: &Alias) -> Result<String, AwsError> {
+        self.change_alias(ChangeAction::Delete, zone, name, alias).await
+    }
+
+    async fn change_alias(
+        &self,
+        action: ChangeAction,
+        zone: &str,
+        name: &str,
+        alias: &Alias,
+    ) -> Result<String, AwsError> {
+        let failed = |error| AwsError::unsent("route53:ChangeResourceRecordSets", format!("{error}"));
+        let target = AliasTarget::builder()
+            .dns_name(format!("{}.", alias.name))
+            .hosted_zone_id(&alias.zone)
+            .evaluate_target_health(false)
+            .build()
+            .map_err(failed)?;
+        let record = ResourceRecordSet::builder()
+            .name(name)
+            .r#type(RrType::A)
+            .alias_target(target)
+            .build()
+            .map_err(failed)?;
+        let change = Change::builder().action(action).resource_record_set(record).build().map_err(failed)?;
+        let batch = ChangeBatch::builder().comment("infra").changes(change).build().map_err(failed)?;
+        let call = self.route53.change_resource_record_sets().hosted_zone_id(zone).change_batch(batch);
+        let answer = call.send().await.map_err(AwsError::of("route53:ChangeResourceRecordSets"))?;
+        Ok(answer.change_info.map(|change| change.id).unwrap_or_default())
+    }
+
+    /// Whether every name server knows of a change.
+    pub async fn is_in_sync(&self, change: &str) -> Result<bool, AwsError> {
+        let answer = self.route53.get_change().id(change).send().await;
+        let answer = answer.map_err(AwsError::of("route53:GetChange"))?;
+        Ok(answer.change_info.is_some_and(|change| change.status == ChangeStatus::Insync))
+    }
+}
+
+/// Whether a name is a zone's own or below it.
+fn lies_below(name: &str, zone: &str) -> bool {
+    let (name, zone) = (name.to_ascii_lowercase(), zone.to_ascii_lowercase());
+    name == zone || name.strip_suffix(&zone).is_some_and(|rest| rest.ends_with('.'))
+}
+
+fn hosted_zone(zone: aws_sdk_route53::types::HostedZone) -> HostedZone {
+    HostedZone {
+        id: zone.id.rsplit('/').next().unwrap_or_default().to_owned(),
+        name: zone.name.trim_end_matches('.').to_owned(),
+        private: zone.config.is_some_and(|config| config.private_zone),
+    }
+}
+
+fn address_record(record: ResourceRecordSet) -> AddressRecord {
+    let values = record.resource_records.unwrap_or_default();
+    AddressRecord {
+        kind: record.r#type.as_str().to_owned(),
+        routed: record.set_identifier.is_some(),
+        alias: record
+            .alias_target
+            .map(|alias| Alias { name: plain_name(&alias.dns_name), zone: alias.hosted_zone_id }),
+        values: values.into_iter().map(|value| value.value).collect(),
+    }
+}
+
+/// The console writes `dualstack.` before the names of load balancers; they lead to the same place.
+fn plain_name(name: &str) -> String {
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    name.strip_prefix("dualstack.").map(str::to_owned).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{lies_below, plain_name};
+
+    #[test]
+    fn a_zone_holds_its_own_name_and_those_below_it() {
+        assert!(lies_below("k8s.example.com", "example.com"));
+        assert!(lies_below("k8s.Example.com", "k8s.example.com"));
+        assert!(!lies_below("k8s.example.com", "s.example.com"));
+        assert!(!lies_below("example.com", "k8s.example.com"));
+    }
+
+    #[test]
+    fn the_same_load_balancer_has_the_same_name() {
+        assert_eq!(
+            plain_name("dualstack.API-1.elb.us-west-2.amazonaws.com."),
+            "api-1.elb.us-west-2.amazonaws.com"
+        );
+    }
+}

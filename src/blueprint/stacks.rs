@@ -1,0 +1,105 @@
+//! The stacks of a cluster, and which must be there before which.
+
+use std::fmt;
+
+use crate::config::Cluster;
+use crate::config::values::ClusterName;
+
+/// One stack's part of a cluster, in the order they are made.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StackPart {
+    /// VPC, subnets, security groups, private zone.
+    Network,
+    /// The shared file system.
+    Storage,
+    /// etcd, controllers, load balancers.
+    ControlPlane,
+    /// A pool of workers.
+    Pool(String),
+}
+
+impl StackPart {
+    /// The parts of a cluster, in the order they are made.
+    #[must_use]
+    pub fn of_cluster(cluster: &Cluster) -> Vec<Self> {
+        let storage = cluster.file_system.as_ref().map(|_| Self::Storage);
+        let pools = cluster.pools.iter().map(|pool| Self::Pool(pool.name.to_string()));
+        std::iter::once(Self::Network).chain(storage).chain([Self::ControlPlane]).chain(pools).collect()
+    }
+
+    /// The part's name in files and, behind the cluster's, in AWS.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        match self {
+            Self::Network => "network".to_owned(),
+            Self::Storage => "storage".to_owned(),
+            Self::ControlPlane => "control-plane".to_owned(),
+            Self::Pool(name) => format!("pool-{name}"),
+        }
+    }
+
+    /// The stack's name in AWS.
+    #[must_use]
+    pub fn stack_name(&self, cluster: &ClusterName) -> String {
+        format!("{cluster}-{}", self.file_name())
+    }
+
+    /// The part that a stack's name stands for.
+    #[must_use]
+    pub fn from_stack_name(cluster: &ClusterName, stack: &str) -> Option<Self> {
+        match stack.strip_prefix(cluster.as_str())?.strip_prefix('-')? {
+            "network" => Some(Self::Network),
+            "storage" => Some(Self::Storage),
+            "control-plane" => Some(Self::ControlPlane),
+            other => other.strip_prefix("pool-").map(|pool| Self::Pool(pool.to_owned())),
+        }
+    }
+
+    /// What must be there before this part.
+    #[must_use]
+    pub fn needs(&self) -> &'static [Self] {
+        match self {
+            Self::Network => &[],
+            Self::Storage | Self::ControlPlane => &[Self::Network],
+            Self::Pool(_) => &[Self::Network, Self::Storage, Self::ControlPlane],
+        }
+    }
+
+    /// Whether the stack holds what cannot be made again: it is protected in AWS.
+    #[must_use]
+    pub fn is_protected(&self) -> bool {
+        matches!(self, Self::Storage | Self::ControlPlane)
+    }
+}
+
+/// As a person says it.
+impl fmt::Display for StackPart {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Network => formatter.write_str("network"),
+            Self::Storage => formatter.write_str("storage"),
+            Self::ControlPlane => formatter.write_str("control plane"),
+            Self::Pool(name) => write!(formatter, "pool {name}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_cluster::cluster;
+    use super::StackPart;
+
+    #[test]
+    fn a_stack_name_leads_back_to_its_part() -> Result<(), crate::document::Problems> {
+        let cluster = cluster(", pools: [{name: storage, instanceType: m5.large}], storage: {efs: {}}")?;
+        let parts = StackPart::of_cluster(&cluster);
+        assert_eq!(parts.len(), 4);
+        for part in parts {
+            let name = part.stack_name(&cluster.name);
+            assert_eq!(StackPart::from_stack_name(&cluster.name, &name), Some(part));
+        }
+        assert_eq!(StackPart::from_stack_name(&cluster.name, "paddle2-network"), None);
+        assert_eq!(StackPart::from_stack_name(&cluster.name, "paddle-other"), None);
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! Ctrl-C: the first one leaves AWS to its work, the second ends at once.
+
+use std::future::Future;
+
+use tokio::signal::ctrl_c;
+
+use super::exit::Exit;
+use super::printer::Printer;
+use super::progress_view::ProgressView;
+use crate::deploy::Interrupter;
+
+/// Runs what changes nothing; Ctrl-C ends it at once.
+pub(super) async fn until_interrupted<T>(
+    work: impl Future<Output = anyhow::Result<T>>,
+    printer: &Printer,
+) -> anyhow::Result<Result<T, Exit>> {
+    tokio::select! {
+        result = work => result.map(Ok),
+        _ = ctrl_c() => {
+            printer.note("interrupted; nothing was changed");
+            Ok(Err(Exit::Interrupted))
+        }
+    }
+}
+
+/// Runs what AWS does with us watching; the first Ctrl-C ends the watching, the second everything.
+pub(super) async fn with_interruptions<T>(
+    work: impl Future<Output = anyhow::Result<T>>,
+    interrupter: &Interrupter,
+    view: &ProgressView,
+    printer: &Printer,
+) -> anyhow::Result<Result<T, Exit>> {
+    let two_interruptions = async {
+        if ctrl_c().await.is_err() {
+            return std::future::pending().await;
+        }
+        view.finish();
+        printer.note("leaving; a second Ctrl-C ends at once");
+        interrupter.interrupt();
+        if ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        result = work => result.map(Ok),
+        () = two_interruptions => {
+            view.finish();
+            printer.note("interrupted; what AWS was told to do goes on, and `infra up` comes back to it");
+            Ok(Err(Exit::Interrupted))
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `infra lock`: looks up once what later runs use.
+
+use clap::Args;
+use serde_json::json;
+
+use super::Session;
+use super::aws_access::{AwsOptions, block_on};
+use super::deployment::{read_lock, write_lock};
+use super::exit::Exit;
+use super::printer::Output;
+use crate::blueprint::Blueprint;
+use crate::deploy::{ImageLock, LiveCluster};
+
+/// Look up the operating system's image and write it to infra.lock
+///
+/// An existing lock stays as it is, so that machines that start later boot the same image. `infra up` writes the lock too; commit it.
+#[derive(Args, Debug)]
+pub(super) struct LockArguments {
+    /// Move an existing lock to the newest image
+    #[arg(long)]
+    upgrade_os: bool,
+    #[command(flatten)]
+    aws: AwsOptions,
+}
+
+pub(super) fn run(arguments: &LockArguments, session: &Session) -> anyhow::Result<Exit> {
+    let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
+    block_on(async {
+        let found = read_lock(session, &blueprint)?;
+        let clients = arguments.aws.connect(&blueprint.cluster).await;
+        let newest = ImageLock::resolve(&clients, &blueprint.cluster).await?;
+        let lock = match found {
+            Some(found) if !arguments.upgrade_os => {
+                if found.image.id != newest.image.id {
+                    session.printer.note(format_args!(
+                        "{} is newer; `infra up --upgrade-os` moves to it",
+                        newest.image.name
+                    ));
+                }
+                found
+            }
+            None if !arguments.upgrade_os => {
+                // A live cluster's image wins over the newest one, or the next `up` would replace every machine.
+                let live = LiveCluster::read(&clients, &blueprint.cluster.name).await?;
+                let chosen =
+                    super::deployment::choose_image(session, &clients, &blueprint, &live, false).await?;
+                chosen.lock.unwrap_or(newest)
+            }
+            _ => newest,
+        };
+        write_lock(session, &lock)?;
+        match session.output {
+            Output::Json => session.printer.json(&json!({"id": lock.image.id, "name": lock.image.name}))?,
+            Output::Text => session.printer.data(format_args!("{}  {}", lock.image.id, lock.image.name))?,
+        }
+        Ok(Exit::Done)
+    })
+}

@@ -1,0 +1,53 @@
+//! `infra logs`: a machine's console.
+
+use clap::Args;
+use serde_json::json;
+
+use super::Session;
+use super::aws_access::{AwsOptions, block_on};
+use super::exit::Exit;
+use super::printer::Output;
+use crate::blueprint::Blueprint;
+use crate::deploy::{console_evidence, read_log};
+
+/// Print what a machine wrote to its console
+///
+/// Works without SSH and also for a machine that never became a node. EC2 collects the console every few minutes on older types. The
+/// last step that our boot scripts told of stands at the end.
+#[derive(Args, Debug)]
+pub(super) struct LogsArguments {
+    /// A node's name, an instance id, an address, or a role: etcd-0, controller, a pool's name
+    #[arg(value_name = "NODE")]
+    node: String,
+    #[command(flatten)]
+    aws: AwsOptions,
+}
+
+pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Result<Exit> {
+    let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
+    block_on(async {
+        let clients = arguments.aws.connect(&blueprint.cluster).await;
+        let log = read_log(&clients, &blueprint.cluster, &arguments.node).await?;
+        let machine = &log.instance;
+        let evidence = log.text.as_deref().map(|text| console_evidence(&machine.id, text));
+        let last_step = evidence.and_then(|evidence| evidence.last_step);
+        if session.output == Output::Json {
+            session.printer.json(&json!({
+                "instance": machine.id, "role": machine.role, "state": machine.state, "console": log.text, "lastStep": last_step,
+            }))?;
+            return Ok(Exit::Done);
+        }
+        let role = machine.role.as_deref().unwrap_or("no role");
+        session
+            .printer
+            .note(format_args!("{} ({role}, {}, {})", machine.id, machine.instance_type, machine.state));
+        match &log.text {
+            Some(text) => session.printer.raw(&format!("{}\n", text.trim_end()))?,
+            None => session.printer.note("EC2 has not collected its console yet; try again in a few minutes"),
+        }
+        if let Some(step) = last_step {
+            session.printer.note(format_args!("the last step it told of: {step}"));
+        }
+        Ok(Exit::Done)
+    })
+}

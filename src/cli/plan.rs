@@ -1,0 +1,149 @@
+//! `infra plan`: what `infra up` would do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clap::Args;
+
+use super::Session;
+use super::aws_access::{AwsOptions, block_on};
+use super::deployment::{Deployment, choose_image, choose_place};
+use super::exit::Exit;
+use super::interruption::until_interrupted;
+use super::plan_view::PlanView;
+use super::printer::Output;
+use super::progress_view::ProgressView;
+use crate::aws::Clients;
+use crate::blueprint::Blueprint;
+use crate::config::values::S3Uri;
+use crate::deploy::{
+    FileChange, LiveCluster, Plan, Prepared, UpOptions, WaitFor, Waiting, Work, boot_objects,
+    explain_user_data, prepare, refine_plan,
+};
+use crate::render::Asset;
+
+/// Show what `infra up` would create, change, replace and delete
+///
+/// Compares the live stacks with cluster.yaml and asks CloudFormation what it would do; nothing is left behind in AWS. Before the first
+/// `infra up` everything is computed from the templates.
+#[derive(Args, Debug)]
+pub(super) struct PlanArguments {
+    /// Where assets are uploaded: s3://bucket/prefix
+    #[arg(long, value_name = "URI")]
+    s3_uri: Option<S3Uri>,
+    /// Plan for one pool only
+    #[arg(long, value_name = "NAME")]
+    pool: Option<String>,
+    /// Plan with the newest image of the operating system
+    #[arg(long)]
+    upgrade_os: bool,
+    /// Allow that this resource is replaced or removed; may be given several times
+    #[arg(long, value_name = "LOGICAL_ID")]
+    allow_replace: Vec<String>,
+    /// Exit with 3 if there are changes
+    #[arg(long)]
+    detailed_exitcode: bool,
+    #[command(flatten)]
+    aws: AwsOptions,
+}
+
+pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Result<Exit> {
+    let deployment = Deployment::load(session)?;
+    block_on(async {
+        let planning = Box::pin(make_plan(arguments, session, &deployment));
+        let (plan, user_data) = match until_interrupted(planning, &session.printer).await? {
+            Ok(made) => made,
+            Err(exit) => return Ok(exit),
+        };
+        let view = PlanView {
+            plan: &plan,
+            cluster: &deployment.blueprint.cluster,
+            user_data: &user_data,
+            verbose: session.verbose > 0,
+        };
+        match session.output {
+            Output::Json => session.printer.json(&view.json())?,
+            Output::Text if session.markdown => session.printer.raw(&view.markdown())?,
+            Output::Text => session.printer.data(view.text())?,
+        }
+        let changed = arguments.detailed_exitcode && plan.has_changes();
+        Ok(if changed { Exit::Unhealthy } else { Exit::Done })
+    })
+}
+
+/// The files inside user data that change, by stack and resource.
+pub(super) type UserDataChanges = BTreeMap<(String, String), Vec<FileChange>>;
+
+async fn make_plan(
+    arguments: &PlanArguments,
+    session: &Session,
+    deployment: &Deployment,
+) -> anyhow::Result<(Plan, UserDataChanges)> {
+    let blueprint = &deployment.blueprint;
+    let clients = arguments.aws.connect(&blueprint.cluster).await;
+    let live = LiveCluster::read(&clients, &blueprint.cluster.name).await?;
+    let place = choose_place(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer)?;
+    let image = choose_image(session, &clients, blueprint, &live, arguments.upgrade_os).await?;
+    let options = UpOptions {
+        pool: arguments.pool.clone(),
+        allow_replace: arguments.allow_replace.iter().cloned().collect::<BTreeSet<_>>(),
+        prune: false,
+        create_bucket: false,
+        adopt_record: false,
+        wait: WaitFor::None,
+        api_address: None,
+    };
+    let prepared =
+        prepare(&clients, deployment.sources(), live, place.clone(), image.choice, &options).await?;
+    let view = ProgressView::new(Output::Text, session.printer.clone(), false);
+    let (_, waiting) = Waiting::new(None);
+    let work = Work {
+        clients: clients.clone(),
+        blueprint: blueprint.clone(),
+        place,
+        progress: view.progress(),
+        waiting,
+        cancel_on_interrupt: false,
+    };
+    let plan = refine_plan(&work, &prepared).await?;
+    let user_data = explain_all_user_data(&clients, blueprint, &plan, deployment).await?;
+    Ok((plan, user_data))
+}
+
+/// Looks into the user data of every launch template that changes.
+pub(super) async fn explain_all_user_data(
+    clients: &Clients,
+    blueprint: &Blueprint,
+    plan: &Plan,
+    deployment: &Deployment,
+) -> anyhow::Result<UserDataChanges> {
+    let cluster = blueprint.cluster.name.as_str();
+    let objects: BTreeMap<String, &Asset> =
+        boot_objects(cluster, &blueprint.roles, &deployment.assets, &deployment.snippets);
+    let mut explained = UserDataChanges::new();
+    for stack in &plan.stacks {
+        for resource in &stack.resources {
+            for property in resource.properties.iter().filter(|property| property.path.ends_with("UserData"))
+            {
+                let files = explain_user_data(clients, property, &objects).await?;
+                explained.insert((stack.stack.clone(), resource.logical_id.clone()), files);
+            }
+        }
+    }
+    Ok(explained)
+}
+
+/// What a plan is shown from before it is carried out.
+pub(super) fn show_plan(
+    session: &Session,
+    deployment: &Deployment,
+    prepared: &Prepared,
+    user_data: &UserDataChanges,
+) {
+    let view = PlanView {
+        plan: &prepared.plan,
+        cluster: &deployment.blueprint.cluster,
+        user_data,
+        verbose: session.verbose > 0,
+    };
+    session.printer.note(view.text());
+}

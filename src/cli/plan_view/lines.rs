@@ -1,0 +1,221 @@
+//! What a plan says, line by line, before it is known where it is shown.
+
+use serde_json::Value;
+
+use super::{PlanView, count_of, is_user_data, shown_value};
+use crate::blueprint::StackPart;
+use crate::deploy::{
+    FileChange, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan, TextChange,
+};
+
+/// The longest value that is shown whole.
+const LONGEST_VALUE: usize = 60;
+
+/// What a line is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// Nothing in particular.
+    Plain,
+    /// A line of a file that stays.
+    Context,
+    /// What comes.
+    Add,
+    /// What changes.
+    Change,
+    /// What another one takes the place of.
+    Replace,
+    /// What goes.
+    Remove,
+    /// What nobody must overlook.
+    Loud,
+}
+
+/// A line and how far it stands to the right.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) depth: usize,
+    pub(super) sign: Sign,
+    pub(super) text: String,
+}
+
+impl Line {
+    fn new(depth: usize, sign: Sign, text: impl Into<String>) -> Self {
+        Self { depth, sign, text: text.into() }
+    }
+}
+
+/// What happens to a stack, in a few words.
+pub(super) fn action(stack: &StackPlan) -> String {
+    let resources = count_of(stack.resources.len(), "resource");
+    match stack.action {
+        StackAction::Unchanged => "no changes".to_owned(),
+        StackAction::Create => format!("create ({resources})"),
+        StackAction::Recreate => format!("remove what a failed creation left, create ({resources})"),
+        StackAction::Update if !stack.resources.is_empty() => format!("update ({resources})"),
+        StackAction::Update if !stack.tags.is_empty() => "update (tags)".to_owned(),
+        StackAction::Update => "update (outputs)".to_owned(),
+        StackAction::Delete => format!("DELETE ({resources}); goes only with --prune or a yes"),
+    }
+}
+
+/// What happens in a stack; `all` lists resources even if all of them come or go together.
+pub(super) fn body(view: &PlanView<'_>, stack: &StackPlan, all: bool) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for change in &stack.resources {
+        if all || stack.action == StackAction::Update {
+            lines.push(resource_line(view, stack, change));
+        }
+        lines.extend(consequence(change).map(|text| Line::new(2, Sign::Loud, text)));
+        if stack.action == StackAction::Update {
+            let files = view.files(stack, change);
+            lines.extend(change.properties.iter().flat_map(|property| property_lines(property, files)));
+        }
+    }
+    if !stack.tags.is_empty() {
+        lines.push(Line::new(1, Sign::Change, "tags of the stack, which reach everything in it"));
+        lines.extend(stack.tags.iter().map(|tag| Line::new(2, Sign::Plain, property_text(tag))));
+    }
+    if !stack.after.is_empty() {
+        let name = |stack: &String| {
+            let part = StackPart::from_stack_name(&view.cluster.name, stack);
+            part.map_or_else(|| stack.clone(), |part| part.to_string())
+        };
+        let names: Vec<String> = stack.after.iter().map(name).collect();
+        let that = if names.len() == 1 { "that is" } else { "those are" };
+        let text = format!("after {}: may change more once {that} done", names.join(", "));
+        lines.push(Line::new(1, Sign::Plain, text));
+    }
+    lines
+}
+
+/// What is replaced or goes, with what that means.
+pub(super) fn warnings(view: &PlanView<'_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for stack in &view.plan.stacks {
+        match stack.action {
+            StackAction::Delete => {
+                warnings.push(format!("{}: {}", stack.part, action(stack)));
+                warnings.extend(stack.resources.iter().filter_map(consequence));
+            }
+            StackAction::Update => {
+                for change in &stack.resources {
+                    let word = match change.action {
+                        ResourceAction::Replace => "REPLACED",
+                        ResourceAction::Delete => "DELETED",
+                        ResourceAction::Create | ResourceAction::Change => continue,
+                    };
+                    let mut text =
+                        format!("{word}: {} ({})", view.describe(stack, change), change.logical_id);
+                    if let Some(consequence) = consequence(change) {
+                        text = format!("{text}: {consequence}");
+                    }
+                    warnings.push(text);
+                }
+            }
+            StackAction::Create | StackAction::Recreate | StackAction::Unchanged => {}
+        }
+    }
+    warnings
+}
+
+fn resource_line(view: &PlanView<'_>, stack: &StackPlan, change: &ResourceChange) -> Line {
+    let (sign, word) = match change.action {
+        ResourceAction::Create => (Sign::Add, ""),
+        ResourceAction::Change => (Sign::Change, ""),
+        ResourceAction::Replace => (Sign::Replace, "REPLACED: "),
+        ResourceAction::Delete => (Sign::Remove, ""),
+    };
+    let description = view.describe(stack, change);
+    Line::new(1, sign, format!("{word}{description} ({}, {})", change.logical_id, change.kind))
+}
+
+/// What it means to lose one of the few resources that hold something.
+fn consequence(change: &ResourceChange) -> Option<String> {
+    let replaced = match change.action {
+        ResourceAction::Replace => true,
+        ResourceAction::Delete => false,
+        ResourceAction::Create | ResourceAction::Change => return None,
+    };
+    let member = etcd_member(&change.logical_id);
+    match (change.kind.as_str(), member) {
+        ("AWS::EC2::Volume", Some(member)) => Some(format!("etcd member {member} loses its disk")),
+        ("AWS::EC2::Volume", None) => Some("what is on the disk is lost".to_owned()),
+        ("AWS::EFS::FileSystem", _) if replaced => {
+            Some("all files in the shared file system are left behind in the old one".to_owned())
+        }
+        ("AWS::EFS::FileSystem", _) => {
+            Some("the cluster loses all files in the shared file system".to_owned())
+        }
+        ("AWS::ElasticLoadBalancingV2::LoadBalancer", _) => Some("clients lose the API's address".to_owned()),
+        ("AWS::AutoScaling::AutoScalingGroup", Some(member)) if replaced => {
+            Some(format!("etcd member {member} is away until its new machine has joined"))
+        }
+        ("AWS::AutoScaling::AutoScalingGroup", Some(member)) => Some(format!("etcd member {member} goes")),
+        _ => None,
+    }
+}
+
+/// The number of the etcd member that a resource belongs to.
+fn etcd_member(logical_id: &str) -> Option<u32> {
+    let name = logical_id.strip_prefix("Etcd")?;
+    name.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().ok()
+}
+
+fn property_lines(property: &PropertyChange, files: Option<&[FileChange]>) -> Vec<Line> {
+    if !is_user_data(&property.path) {
+        return vec![Line::new(2, Sign::Plain, property_text(property))];
+    }
+    let what = match files {
+        Some([]) => "changes, but no file does",
+        Some(_) => "these files change",
+        None => "changes",
+    };
+    let text = format!("{}: {what}{}", property.path, replaces(property));
+    let mut lines = vec![Line::new(2, Sign::Plain, text)];
+    lines.extend(files.into_iter().flatten().flat_map(file_lines));
+    lines
+}
+
+fn file_lines(file: &FileChange) -> Vec<Line> {
+    let path = &file.path;
+    let (sign, text, inside) = match &file.change {
+        TextChange::Added => (Sign::Add, path.clone(), &[][..]),
+        TextChange::Removed => (Sign::Remove, path.clone(), &[][..]),
+        TextChange::Masked => (Sign::Change, format!("{path}: holds keys: changed"), &[][..]),
+        TextChange::Binary => (Sign::Change, format!("{path}: no text: changed"), &[][..]),
+        TextChange::Unknown { reason } => (Sign::Change, format!("{path}: not known: {reason}"), &[][..]),
+        TextChange::Lines(lines) => (Sign::Change, path.clone(), lines.as_slice()),
+    };
+    let inside = inside.iter().map(|line| {
+        let signs = [('+', Sign::Add), ('-', Sign::Remove), (' ', Sign::Context)];
+        let found = signs.iter().find_map(|(mark, sign)| Some((*sign, line.strip_prefix(*mark)?)));
+        let (sign, text) = found.unwrap_or((Sign::Plain, line));
+        Line::new(4, sign, text)
+    });
+    std::iter::once(Line::new(3, sign, text)).chain(inside).collect()
+}
+
+/// A property as `path: from → to`; what was not there before has only what it is now.
+fn property_text(property: &PropertyChange) -> String {
+    let value = |value: &Value| shorten(&shown_value(&property.path, value));
+    let change = match (&property.from, &property.to) {
+        (Some(from), Some(to)) => format!("{} → {}", value(from), value(to)),
+        (Some(from), None) => format!("{} → removed", value(from)),
+        (None, Some(to)) => value(to),
+        (None, None) => "changes".to_owned(),
+    };
+    format!("{}: {change}{}", property.path, replaces(property))
+}
+
+fn replaces(property: &PropertyChange) -> &'static str {
+    if property.replaces { " (replaces)" } else { "" }
+}
+
+fn shorten(value: &Value) -> String {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let text = text.replace(|c: char| c.is_control(), " ");
+    if text.chars().count() <= LONGEST_VALUE {
+        return text;
+    }
+    text.chars().take(LONGEST_VALUE - 1).chain(['…']).collect()
+}

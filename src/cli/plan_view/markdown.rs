@@ -1,0 +1,51 @@
+//! A plan for a pull request.
+
+use super::PlanView;
+use super::lines::{Line, Sign, action, body, warnings};
+
+pub(super) fn render(view: &PlanView<'_>) -> String {
+    let mut parts = vec![format!("### infra plan: {}", view.cluster.name), view.summary()];
+    if !view.plan.has_changes() {
+        return join(&parts);
+    }
+    let warnings: Vec<String> = warnings(view).iter().map(|warning| format!("- **{warning}**")).collect();
+    if !warnings.is_empty() {
+        parts.push(warnings.join("\n"));
+    }
+    let stacks = &view.plan.stacks;
+    let rows = stacks.iter().map(|stack| format!("| {} | {} |", stack.part, action(stack)));
+    let header = ["| Stack | Action |", "|---|---|"].map(str::to_owned);
+    parts.push(header.into_iter().chain(rows).collect::<Vec<_>>().join("\n"));
+    for stack in stacks {
+        let lines = body(view, stack, true);
+        if !lines.is_empty() {
+            let title = format!("{}: {}", stack.part, action(stack));
+            parts.push(format!("<details><summary>{title}</summary>\n\n{}\n\n</details>", fenced(&lines)));
+        }
+    }
+    join(&parts)
+}
+
+fn join(parts: &[String]) -> String {
+    parts.join("\n\n") + "\n"
+}
+
+/// A block that no line in it can end.
+fn fenced(lines: &[Line]) -> String {
+    let text = lines.iter().map(format_line).collect::<Vec<_>>().join("\n");
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat((longest + 1).max(3));
+    format!("{fence}diff\n{text}\n{fence}")
+}
+
+/// The first column decides the colour.
+fn format_line(line: &Line) -> String {
+    let column = match line.sign {
+        Sign::Plain | Sign::Context => ' ',
+        Sign::Add => '+',
+        Sign::Change => '!',
+        Sign::Replace | Sign::Remove | Sign::Loud => '-',
+    };
+    let indent = "  ".repeat(line.depth);
+    format!("{column}{}{}", &indent[1..], line.text).trim_end().to_owned()
+}

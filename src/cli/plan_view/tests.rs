@@ -1,0 +1,190 @@
+//! What the three views of one small plan say.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::PlanView;
+use crate::blueprint::StackPart;
+use crate::config::Cluster;
+use crate::deploy::{
+    FileChange, Plan, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan, TextChange,
+};
+use crate::document::Problems;
+
+const HIDDEN: &str = "what user data says";
+
+type Files = BTreeMap<(String, String), Vec<FileChange>>;
+
+fn cluster() -> Result<Cluster, Problems> {
+    let text = "{clusterName: paddle, externalDNSName: k8s.example.com, region: us-west-2, availabilityZones: [us-west-2a], \
+                kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1234abcd'}";
+    Ok(crate::config::validate(Path::new("cluster.yaml"), text)?.cluster)
+}
+
+fn stack(part: StackPart, action: StackAction, resources: Vec<ResourceChange>) -> StackPlan {
+    let stack = format!("paddle-{}", part.file_name());
+    StackPlan { part, stack, action, resources, tags: Vec::new(), after: Vec::new() }
+}
+
+fn resource(id: &str, kind: &str, action: ResourceAction, properties: Vec<PropertyChange>) -> ResourceChange {
+    ResourceChange { logical_id: id.to_owned(), kind: format!("AWS::{kind}"), action, properties }
+}
+
+fn property(path: &str, from: Value, to: Value, replaces: bool) -> PropertyChange {
+    PropertyChange { path: path.to_owned(), from: Some(from), to: Some(to), replaces }
+}
+
+fn plan() -> Plan {
+    let user_data = |end: &str| json!({"Fn::Base64": {"Fn::Sub": format!("{HIDDEN}{end}")}});
+    let zone = property("AvailabilityZone", json!("us-west-2a"), json!("us-west-2b"), true);
+    let data = property("LaunchTemplateData.UserData", user_data("1"), user_data("2"), false);
+    let whole = property("Other", json!({"UserData": user_data("1")}), json!(["x".repeat(80)]), false);
+    let mut control_plane = stack(
+        StackPart::ControlPlane,
+        StackAction::Update,
+        vec![
+            resource("EtcdVolume0", "EC2::Volume", ResourceAction::Replace, vec![zone]),
+            resource("EtcdLaunchTemplate0", "EC2::LaunchTemplate", ResourceAction::Change, vec![data, whole]),
+        ],
+    );
+    control_plane.tags = vec![property("team", json!("a"), json!("b"), false)];
+    control_plane.after = vec!["paddle-network".to_owned()];
+    let nodes = |action| vec![resource("Nodes", "AutoScaling::AutoScalingGroup", action, Vec::new())];
+    Plan {
+        stacks: vec![
+            stack(StackPart::Network, StackAction::Unchanged, Vec::new()),
+            control_plane,
+            stack(StackPart::Pool("gpu".to_owned()), StackAction::Create, nodes(ResourceAction::Create)),
+            stack(StackPart::Pool("old".to_owned()), StackAction::Delete, nodes(ResourceAction::Delete)),
+        ],
+    }
+}
+
+fn files() -> Files {
+    let file = |path: &str, change| FileChange { path: path.to_owned(), change };
+    let lines = ["mode 0644 -> 0755", " ```", "-A=1", "+A=2"].map(str::to_owned).to_vec();
+    let place = ("paddle-control-plane".to_owned(), "EtcdLaunchTemplate0".to_owned());
+    let list = vec![
+        file("/etc/a.env", TextChange::Lines(lines)),
+        file("/etc/a-key.pem", TextChange::Masked),
+        file("/etc/new", TextChange::Added),
+    ];
+    BTreeMap::from([(place, list)])
+}
+
+fn with_view<T>(verbose: bool, look: impl FnOnce(&PlanView<'_>) -> T) -> Result<T, Problems> {
+    let (plan, cluster, files) = (plan(), cluster()?, files());
+    Ok(look(&PlanView { plan: &plan, cluster: &cluster, user_data: &files, verbose }))
+}
+
+fn plain(view: &PlanView<'_>) -> String {
+    anstream::adapter::strip_str(&view.text()).to_string()
+}
+
+fn as_json(view: &PlanView<'_>) -> Value {
+    view.json()
+}
+
+const SUMMARY: &str =
+    "Plan: 1 stack to create, 1 to update (1 resource to change, 1 to replace), 1 to delete";
+
+#[test]
+fn the_text_says_what_changes_and_what_is_lost() -> Result<(), Problems> {
+    let text = with_view(false, plain)?;
+    let lines: Vec<&str> = text.lines().collect();
+    for expected in [
+        "network: no changes",
+        "control plane: update (2 resources)",
+        "    ! etcd member 0 loses its disk",
+        "    AvailabilityZone: us-west-2a → us-west-2b (replaces)",
+        "    LaunchTemplateData.UserData: these files change",
+        "      ~ /etc/a.env",
+        "        mode 0644 -> 0755",
+        "        - A=1",
+        "        + A=2",
+        "      ~ /etc/a-key.pem: holds keys: changed",
+        "      + /etc/new",
+        "    team: a → b",
+        "  after network: may change more once that is done",
+        "pool gpu: create (1 resource)",
+        "pool old: DELETE (1 resource); goes only with --prune or a yes",
+        SUMMARY,
+    ] {
+        assert!(lines.contains(&expected), "{expected:?} is not in\n{text}");
+    }
+    let replaced = lines.iter().find(|line| line.starts_with("  -/+ REPLACED: etcd member 0, volume of "));
+    assert!(replaced.is_some_and(|line| line.ends_with(" (EtcdVolume0, AWS::EC2::Volume)")), "{text}");
+    assert!(!text.contains("Nodes"), "resources of whole stacks are for the verbose: {text}");
+    assert!(lines.iter().any(|line| line.ends_with("xxx…")), "a long value is shown whole: {text}");
+    Ok(())
+}
+
+#[test]
+fn the_verbose_see_the_resources_of_whole_stacks() -> Result<(), Problems> {
+    let text = with_view(true, plain)?;
+    assert!(text.contains("  + pool gpu (Nodes, AWS::AutoScaling::AutoScalingGroup)"), "{text}");
+    assert!(text.contains("  - pool old (Nodes, AWS::AutoScaling::AutoScalingGroup)"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn markdown_warns_first_and_cannot_be_broken_out_of() -> Result<(), Problems> {
+    let text = with_view(false, super::markdown::render)?;
+    assert!(
+        text.starts_with(&format!("### infra plan: paddle\n\n{SUMMARY}\n\n- **REPLACED: etcd")),
+        "{text}"
+    );
+    for expected in [
+        " (EtcdVolume0): etcd member 0 loses its disk**\n",
+        "- **pool old: DELETE (1 resource); goes only with --prune or a yes**\n",
+        "\n| network | no changes |\n",
+        "\n| pool gpu | create (1 resource) |\n",
+        "<details><summary>control plane: update (2 resources)</summary>\n\n````diff\n",
+        "\n-   etcd member 0 loses its disk\n",
+        "\n!     /etc/a.env\n",
+        "\n-       A=1\n+       A=2\n",
+        "\n````\n\n</details>\n",
+    ] {
+        assert!(text.contains(expected), "{expected:?} is not in\n{text}");
+    }
+    assert!(!text.contains('\u{1b}') && !text.contains("summary>network"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn json_has_numbers_descriptions_and_files() -> Result<(), Problems> {
+    let value = with_view(false, as_json)?;
+    assert_eq!(value["cluster"], "paddle");
+    assert_eq!(value["changes"], true);
+    assert_eq!(value["summary"]["resources"], json!({"create": 0, "change": 1, "replace": 1, "delete": 0}));
+    let template = &value["stacks"][1]["resources"][1];
+    assert_eq!(template["logicalId"], "EtcdLaunchTemplate0");
+    assert_eq!(template["properties"][0]["to"], "(user data)");
+    assert_eq!(template["properties"][1]["from"], json!({"UserData": "(user data)"}));
+    assert_eq!(template["userData"][1], json!({"path": "/etc/a-key.pem", "change": {"kind": "masked"}}));
+    assert_eq!(value["stacks"][1]["after"], json!(["paddle-network"]));
+    Ok(())
+}
+
+#[test]
+fn user_data_is_in_none_of_them() -> Result<(), Problems> {
+    let all = with_view(true, |view| [view.text(), view.markdown(), view.json().to_string()])?;
+    for text in all {
+        assert!(!text.contains(HIDDEN), "{text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn nothing_to_do_is_said_in_one_line() -> Result<(), Problems> {
+    let plan = plan().only(|part| *part == StackPart::Network);
+    let (cluster, files) = (cluster()?, Files::new());
+    let view = PlanView { plan: &plan, cluster: &cluster, user_data: &files, verbose: false };
+    let said = "No changes. The cluster is as cluster.yaml says.";
+    assert_eq!(view.summary(), said);
+    assert_eq!(plain(&view), format!("network: no changes\n\n{said}"));
+    assert_eq!(view.markdown(), format!("### infra plan: paddle\n\n{said}\n"));
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! A plan for a terminal.
+
+use anstyle::{AnsiColor, Style};
+
+use super::PlanView;
+use super::lines::{Line, Sign, action, body};
+use crate::deploy::StackAction;
+
+const PLAIN: Style = Style::new();
+const BOLD: Style = Style::new().bold();
+const GREEN: Style = AnsiColor::Green.on_default();
+const YELLOW: Style = AnsiColor::Yellow.on_default();
+const RED: Style = AnsiColor::Red.on_default();
+const LOUD: Style = AnsiColor::Red.on_default().bold();
+
+pub(super) fn render(view: &PlanView<'_>) -> String {
+    let mut lines = Vec::new();
+    for stack in &view.plan.stacks {
+        let style = match stack.action {
+            StackAction::Unchanged => PLAIN,
+            StackAction::Delete => LOUD,
+            StackAction::Create | StackAction::Recreate | StackAction::Update => BOLD,
+        };
+        lines.push(format!("{style}{}: {}{style:#}", stack.part, action(stack)));
+        lines.extend(body(view, stack, view.verbose).iter().map(format_line));
+    }
+    lines.extend([String::new(), format!("{BOLD}{}{BOLD:#}", view.summary())]);
+    lines.join("\n")
+}
+
+fn format_line(line: &Line) -> String {
+    let (symbol, style) = match line.sign {
+        Sign::Plain => ("", PLAIN),
+        Sign::Context => ("  ", PLAIN),
+        Sign::Add => ("+ ", GREEN),
+        Sign::Change => ("~ ", YELLOW),
+        Sign::Replace => ("-/+ ", LOUD),
+        Sign::Remove => ("- ", RED),
+        Sign::Loud => ("! ", LOUD),
+    };
+    let indent = "  ".repeat(line.depth);
+    format!("{indent}{style}{symbol}{}{style:#}", line.text)
+}

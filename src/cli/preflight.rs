@@ -1,0 +1,18 @@
+//! How preflight's findings look.
+
+use super::Session;
+use super::printer::Printer;
+use super::progress_view::finding_lines;
+use crate::deploy::preflight::Report;
+
+/// Prints every finding with why it matters and how to mend it.
+pub(super) fn print_findings(report: &Report, printer: &Printer) {
+    for line in report.findings.iter().flat_map(finding_lines) {
+        printer.note(line);
+    }
+}
+
+/// Says who is calling, before anything is changed in their name.
+pub(super) fn print_caller(report: &Report, session: &Session) {
+    session.printer.note(format_args!("account {}, as {}", report.account, report.caller));
+}

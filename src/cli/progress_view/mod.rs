@@ -1,0 +1,189 @@
+//! Shows what happens while a command works: live lines for a person, plain lines for a log, events for a program.
+
+mod live;
+mod plain;
+mod stack_work;
+mod wording;
+
+use std::ffi::OsStr;
+use std::io::{self, IsTerminal};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::printer::{Output, Printer};
+use crate::deploy::{Event, Progress};
+use live::Live;
+use plain::Plain;
+use wording::clock;
+pub(super) use wording::finding_lines;
+
+/// Shows events. Clones show the same.
+#[derive(Clone, Debug)]
+pub(super) struct ProgressView(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    printer: Printer,
+    look: Mutex<Look>,
+}
+
+#[derive(Debug)]
+enum Look {
+    Events,
+    Live(Live),
+    Plain(Plain),
+}
+
+/// An event as it is printed for programs.
+#[derive(Serialize)]
+struct TimedEvent<'a> {
+    time: String,
+    #[serde(flatten)]
+    event: &'a Event,
+}
+
+impl ProgressView {
+    /// With `quiet` logs, lines can be drawn again: nobody else writes between them.
+    pub(super) fn new(output: Output, printer: Printer, quiet: bool) -> Self {
+        let surroundings = Surroundings {
+            terminal: io::stderr().is_terminal(),
+            ci: std::env::var_os("CI").is_some(),
+            term: std::env::var_os("TERM"),
+        };
+        let look = match output {
+            Output::Json => Look::Events,
+            Output::Text if quiet && surroundings.can_redraw() => Look::Live(Live::on_stderr()),
+            Output::Text => Look::Plain(Plain::default()),
+        };
+        Self(Arc::new(Shared { printer, look: Mutex::new(look) }))
+    }
+
+    /// Where the events of a command go.
+    pub(super) fn progress(&self) -> Progress {
+        let view = self.clone();
+        Progress::new(move |event| view.show(&event))
+    }
+
+    /// Takes the live lines away. Whoever prints or asks something else calls this first.
+    pub(super) fn finish(&self) {
+        if let Look::Live(live) = &mut *self.look() {
+            live.clear();
+        }
+    }
+
+    fn show(&self, event: &Event) {
+        let printer = &self.0.printer;
+        let now = OffsetDateTime::now_utc();
+        // Held while printing, so that lines of stacks that run side by side do not mix.
+        match &mut *self.look() {
+            Look::Events => {
+                if let Some(line) = event_line(event, now) {
+                    // A reader that is gone, or a full disk, does not stop what goes on in AWS.
+                    let _ = printer.data(line);
+                }
+            }
+            Look::Live(live) => live.show(event, printer),
+            Look::Plain(plain) => {
+                for line in plain.lines(event) {
+                    printer.note(format_args!("{} {line}", clock(now)));
+                }
+            }
+        }
+    }
+
+    fn look(&self) -> MutexGuard<'_, Look> {
+        self.0.look.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What decides whether lines can be drawn again.
+struct Surroundings<T> {
+    terminal: bool,
+    ci: bool,
+    term: Option<T>,
+}
+
+impl<T: AsRef<OsStr>> Surroundings<T> {
+    fn can_redraw(&self) -> bool {
+        let capable = self.term.as_ref().is_some_and(|term| term.as_ref() != "dumb");
+        self.terminal && !self.ci && capable
+    }
+}
+
+fn event_line(event: &Event, now: OffsetDateTime) -> Option<String> {
+    let time = now.replace_nanosecond(0).ok()?.format(&Rfc3339).ok()?;
+    serde_json::to_string(&TimedEvent { time, event }).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::datetime;
+
+    use super::{Surroundings, event_line};
+    use crate::deploy::preflight::{Finding, Severity};
+    use crate::deploy::{Event, FailedResource, FailureReport};
+
+    fn line(event: &Event) -> String {
+        event_line(event, datetime!(2026-03-01 12:03:05.678 UTC)).unwrap_or_default()
+    }
+
+    #[test]
+    fn an_event_is_one_line_with_the_time_first() {
+        let began =
+            Event::StackBegan { stack: "paddle-pool".to_owned(), operation: "delete", resources: None };
+        assert_eq!(
+            line(&began),
+            r#"{"time":"2026-03-01T12:03:05Z","type":"stack-began","stack":"paddle-pool","operation":"delete","resources":null}"#
+        );
+        let waiting = Event::Waiting { waiting_for: vec!["two\nlines".to_owned()] };
+        assert_eq!(
+            line(&waiting),
+            r#"{"time":"2026-03-01T12:03:05Z","type":"waiting","waitingFor":["two\nlines"]}"#
+        );
+    }
+
+    #[test]
+    fn fields_of_findings_and_reports_are_the_events_own() {
+        let finding = Finding {
+            severity: Severity::Refused,
+            subject: "key pair",
+            what: "none".to_owned(),
+            why: "ssh".to_owned(),
+            mend: "make it".to_owned(),
+        };
+        assert_eq!(
+            line(&Event::Preflight { finding }),
+            r#"{"time":"2026-03-01T12:03:05Z","type":"preflight","severity":"refused","subject":"key pair","what":"none","why":"ssh","mend":"make it"}"#
+        );
+        let resource = FailedResource {
+            path: "Vpc".to_owned(),
+            kind: "AWS::EC2::VPC".to_owned(),
+            description: "the VPC".to_owned(),
+        };
+        let report = FailureReport {
+            stack: "paddle-network".to_owned(),
+            status: "ROLLBACK_COMPLETE".to_owned(),
+            resource: Some(resource),
+            reason: "no".to_owned(),
+            hint: None,
+            evidence: Vec::new(),
+        };
+        assert_eq!(
+            line(&Event::StackFailed { report }),
+            r#"{"time":"2026-03-01T12:03:05Z","type":"stack-failed","stack":"paddle-network","status":"ROLLBACK_COMPLETE","resource":{"path":"Vpc","type":"AWS::EC2::VPC","description":"the VPC"},"reason":"no"}"#
+        );
+    }
+
+    #[test]
+    fn lines_are_drawn_again_only_where_a_person_looks() {
+        let can_redraw = |terminal, ci, term| Surroundings { terminal, ci, term }.can_redraw();
+        assert!(can_redraw(true, false, Some("xterm-256color")));
+        assert!(!can_redraw(false, false, Some("xterm-256color")));
+        assert!(!can_redraw(true, true, Some("xterm-256color")));
+        assert!(!can_redraw(true, false, Some("dumb")));
+        assert!(!can_redraw(true, false, None));
+    }
+}

@@ -1,0 +1,145 @@
+//! Progress for a log: a line for everything that has come to an end.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use super::wording::{FAILURE, duration, failed_status, lines_for, one_line};
+use crate::deploy::Event;
+
+/// What has been told so far.
+#[derive(Debug, Default)]
+pub(super) struct Plain {
+    began: BTreeMap<String, Instant>,
+    waiting_for: Vec<String>,
+}
+
+impl Plain {
+    /// The lines that an event is worth, without the time of day.
+    pub(super) fn lines(&mut self, event: &Event) -> Vec<String> {
+        match event {
+            Event::StackBegan { stack, operation, resources } => {
+                self.began.insert(stack.clone(), Instant::now());
+                vec![format!("{stack}: {}", beginning(operation, *resources))]
+            }
+            Event::Resource { stack, resource, status, reason, .. } => {
+                resource_text(resource, status, reason.as_deref())
+                    .map(|text| format!("{stack}: {text}"))
+                    .into_iter()
+                    .collect()
+            }
+            Event::StackEnded { stack, status, good } => {
+                let after = match self.began.remove(stack) {
+                    Some(began) => format!(" after {}", duration(began.elapsed())),
+                    None => String::new(),
+                };
+                let status = if *good { status.clone() } else { format!("{FAILURE}{status}{FAILURE:#}") };
+                vec![format!("{stack}: {status}{after}")]
+            }
+            Event::StackUnchanged { stack } => vec![format!("{stack}: unchanged")],
+            Event::StackSkipped { stack, because } => {
+                vec![format!("{stack}: skipped, because {because} failed")]
+            }
+            Event::Waiting { waiting_for } => {
+                if waiting_for.is_empty() || *waiting_for == self.waiting_for {
+                    return Vec::new();
+                }
+                self.waiting_for.clone_from(waiting_for);
+                vec![format!("waiting for {}", one_line(&waiting_for.join(", ")))]
+            }
+            Event::Stage { .. } => {
+                self.waiting_for.clear();
+                lines_for(event)
+            }
+            other => lines_for(other),
+        }
+    }
+}
+
+fn beginning(operation: &str, resources: Option<usize>) -> String {
+    match (operation, resources) {
+        ("attach", _) => "somebody's work on it is under way; following it".to_owned(),
+        (_, None) => format!("{operation} begins"),
+        (_, Some(1)) => format!("{operation} of 1 resource begins"),
+        (_, Some(number)) => format!("{operation} of {number} resources begins"),
+    }
+}
+
+/// What is still in progress is no news in a log.
+fn resource_text(resource: &str, status: &str, reason: Option<&str>) -> Option<String> {
+    if status.ends_with("_IN_PROGRESS") {
+        None
+    } else if status.ends_with("_FAILED") {
+        Some(failed_status(resource, status, reason))
+    } else {
+        Some(format!("{resource} {status}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::{Plain, beginning};
+    use crate::deploy::Event;
+
+    fn told(events: &[Event]) -> Vec<String> {
+        let mut plain = Plain::default();
+        let lines = events.iter().flat_map(|event| plain.lines(event));
+        lines.map(|line| strip_str(&line).to_string()).collect()
+    }
+
+    fn resource(status: &str, reason: Option<&str>) -> Event {
+        Event::Resource {
+            stack: "paddle-network".to_owned(),
+            resource: "Vpc".to_owned(),
+            kind: "AWS::EC2::VPC".to_owned(),
+            status: status.to_owned(),
+            reason: reason.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_stack_is_told_from_beginning_to_end() {
+        let stack = || "paddle-network".to_owned();
+        let lines = told(&[
+            Event::StackBegan { stack: stack(), operation: "create", resources: Some(34) },
+            resource("CREATE_IN_PROGRESS", None),
+            resource("CREATE_COMPLETE", Some("not told")),
+            resource("CREATE_FAILED", Some("limit")),
+            Event::StackEnded { stack: stack(), status: "ROLLBACK_COMPLETE".to_owned(), good: false },
+            Event::StackEnded { stack: stack(), status: "CREATE_COMPLETE".to_owned(), good: true },
+        ]);
+        assert_eq!(
+            lines,
+            [
+                "paddle-network: create of 34 resources begins",
+                "paddle-network: Vpc CREATE_COMPLETE",
+                "paddle-network: Vpc CREATE_FAILED: limit",
+                "paddle-network: ROLLBACK_COMPLETE after 0s",
+                "paddle-network: CREATE_COMPLETE"
+            ]
+        );
+    }
+
+    #[test]
+    fn beginnings_say_what_is_known() {
+        assert_eq!(beginning("delete", None), "delete begins");
+        assert_eq!(beginning("update", Some(1)), "update of 1 resource begins");
+        assert_eq!(beginning("attach", None), "somebody's work on it is under way; following it");
+    }
+
+    #[test]
+    fn the_same_wait_is_told_once_a_stage() {
+        let waiting = |names: &[&str]| Event::Waiting {
+            waiting_for: names.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let lines = told(&[
+            waiting(&["a", "b"]),
+            waiting(&["a", "b"]),
+            waiting(&["b"]),
+            Event::Stage { what: "again" },
+            waiting(&["b"]),
+        ]);
+        assert_eq!(lines, ["waiting for a, b", "waiting for b", "again", "waiting for b"]);
+    }
+}

@@ -1,0 +1,165 @@
+//! The words for events that a terminal and a log have in common.
+
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use time::OffsetDateTime;
+
+use crate::deploy::Event;
+use crate::deploy::preflight::{Finding, Severity};
+
+pub(super) const FAILURE: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const STAGE: Style = Style::new().bold();
+
+/// The lines for an event that is about no stack's own line.
+pub(super) fn lines_for(event: &Event) -> Vec<String> {
+    match event {
+        Event::Stage { what } => vec![format!("{STAGE}{what}{STAGE:#}")],
+        Event::Note { text } => text.lines().map(str::to_owned).collect(),
+        Event::Warning { text } => {
+            format!("{WARNING}warning:{WARNING:#} {text}").lines().map(str::to_owned).collect()
+        }
+        Event::Preflight { finding } => finding_lines(finding),
+        Event::Uploaded { key, bytes } => vec![format!("uploaded {key} ({bytes} bytes)")],
+        Event::LaunchFailed { stack, resource, reason, times } => {
+            let often = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
+            let reason = one_line(reason);
+            vec![format!(
+                "{FAILURE}{stack}: {resource} could not start a machine{FAILURE:#} ({often}): {reason}"
+            )]
+        }
+        Event::Record { name, state, target } => vec![format!("record {name} leads to {target}: {state}")],
+        Event::Ready { endpoint } => vec![format!("{STAGE}the cluster is ready:{STAGE:#} {endpoint}")],
+        Event::StackBegan { .. }
+        | Event::Resource { .. }
+        | Event::StackEnded { .. }
+        | Event::StackUnchanged { .. }
+        | Event::StackSkipped { .. }
+        | Event::Waiting { .. }
+        // The whole report is printed as the command's error.
+        | Event::StackFailed { .. } => Vec::new(),
+    }
+}
+
+pub(in super::super) fn finding_lines(finding: &Finding) -> Vec<String> {
+    let (style, word) = match finding.severity {
+        Severity::Refused => (FAILURE, "refused"),
+        Severity::Warning => (WARNING, "warning"),
+    };
+    vec![
+        format!("{style}{word}:{style:#} {}: {}", finding.subject, one_line(&finding.what)),
+        format!("  why:  {}", one_line(&finding.why)),
+        format!("  mend: {}", one_line(&finding.mend)),
+    ]
+}
+
+/// A resource's failure, with its reason if there is one.
+pub(super) fn failed_status(resource: &str, status: &str, reason: Option<&str>) -> String {
+    let reason = reason.map(|reason| format!(": {}", one_line(reason))).unwrap_or_default();
+    format!("{resource} {FAILURE}{status}{FAILURE:#}{reason}")
+}
+
+/// What AWS and others say, in one line.
+pub(super) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// `45s`, `1m20s`, `3m`, `1h05m`.
+pub(super) fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds}s"),
+        (0, minutes, 0) => format!("{minutes}m"),
+        (0, minutes, seconds) => format!("{minutes}m{seconds:02}s"),
+        (hours, 0, _) => format!("{hours}h"),
+        (hours, minutes, _) => format!("{hours}h{minutes:02}m"),
+    }
+}
+
+/// The time of day.
+pub(super) fn clock(now: OffsetDateTime) -> String {
+    let (hour, minute, second) = now.time().as_hms();
+    format!("{hour:02}:{minute:02}:{second:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use anstream::adapter::strip_str;
+    use time::macros::datetime;
+
+    use super::{clock, duration, failed_status, lines_for};
+    use crate::deploy::Event;
+    use crate::deploy::preflight::{Finding, Severity};
+
+    fn bare(event: &Event) -> Vec<String> {
+        lines_for(event).iter().map(|line| strip_str(line).to_string()).collect()
+    }
+
+    #[test]
+    fn durations_are_short() {
+        let cases = [
+            (0, "0s"),
+            (45, "45s"),
+            (64, "1m04s"),
+            (80, "1m20s"),
+            (180, "3m"),
+            (3600, "1h"),
+            (3900, "1h05m"),
+        ];
+        for (seconds, text) in cases {
+            assert_eq!(duration(Duration::from_secs(seconds)), text);
+        }
+    }
+
+    #[test]
+    fn the_clock_has_two_digits_each() {
+        assert_eq!(clock(datetime!(2026-03-01 02:03:05 UTC)), "02:03:05");
+    }
+
+    #[test]
+    fn a_finding_says_what_why_and_what_to_do() {
+        let finding = Finding {
+            severity: Severity::Warning,
+            subject: "certificates",
+            what: "etcd ends in 12 days".to_owned(),
+            why: "the cluster stops then".to_owned(),
+            mend: "renew it".to_owned(),
+        };
+        assert_eq!(
+            bare(&Event::Preflight { finding }),
+            [
+                "warning: certificates: etcd ends in 12 days",
+                "  why:  the cluster stops then",
+                "  mend: renew it"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_failed_launch_says_how_often_in_one_line() {
+        let failed = |times| Event::LaunchFailed {
+            stack: "paddle-pool-gpu".to_owned(),
+            resource: "Group".to_owned(),
+            reason: "no\n capacity".to_owned(),
+            times,
+        };
+        assert_eq!(
+            bare(&failed(1)),
+            ["paddle-pool-gpu: Group could not start a machine (once): no capacity"]
+        );
+        assert_eq!(
+            bare(&failed(3)),
+            ["paddle-pool-gpu: Group could not start a machine (3 times): no capacity"]
+        );
+    }
+
+    #[test]
+    fn a_failure_has_its_reason() {
+        let text = |reason| strip_str(&failed_status("Vpc", "CREATE_FAILED", reason)).to_string();
+        assert_eq!(text(Some("limit\nreached")), "Vpc CREATE_FAILED: limit reached");
+        assert_eq!(text(None), "Vpc CREATE_FAILED");
+    }
+}

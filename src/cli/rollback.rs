@@ -1,0 +1,69 @@
+//! `infra rollback`: out of a rollback that failed.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::Session;
+use super::aws_access::{AwsOptions, block_on};
+use super::exit::Exit;
+use super::failure::Refusal;
+use super::interruption::with_interruptions;
+use super::progress_view::ProgressView;
+use super::up::parse_duration;
+use crate::blueprint::Blueprint;
+use crate::deploy::{LiveCluster, Waiting, Work, live_place, roll_back};
+
+/// Go on with a rollback that failed, so that the stack can be used again
+///
+/// A stack gets into UPDATE_ROLLBACK_FAILED when an update failed and so did its undoing. Mend the cause that `infra up` names, then run
+/// this. `--skip` leaves a resource as it is: CloudFormation then believes that it was rolled back, so repair it afterwards.
+#[derive(Args, Debug)]
+pub(super) struct RollbackArguments {
+    /// Leave this resource out; may be given several times
+    #[arg(long, value_name = "ID")]
+    skip: Vec<String>,
+    /// How long to wait
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = parse_duration)]
+    timeout: Duration,
+    #[command(flatten)]
+    aws: AwsOptions,
+}
+
+pub(super) fn run(arguments: &RollbackArguments, session: &Session) -> anyhow::Result<Exit> {
+    let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
+    block_on(async {
+        let clients = arguments.aws.connect(&blueprint.cluster).await;
+        let live = LiveCluster::read(&clients, &blueprint.cluster.name).await?;
+        if !live.exists() {
+            return Err(Refusal::new(format!("there is no cluster {}", blueprint.cluster.name)).into());
+        }
+        let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
+        let (interrupter, waiting) = Waiting::new(Some(arguments.timeout));
+        let place = live_place(&live).or(blueprint.cluster.s3_uri.clone());
+        let work = Work {
+            clients,
+            place: place.ok_or_else(|| Refusal::new("the network stack does not say where assets are"))?,
+            blueprint,
+            progress: view.progress(),
+            waiting,
+            cancel_on_interrupt: false,
+        };
+        let rolling = async { Ok(roll_back(&work, &live, &arguments.skip).await?) };
+        let result = with_interruptions(rolling, &interrupter, &view, &session.printer).await;
+        view.finish();
+        match result? {
+            Err(exit) => Ok(exit),
+            Ok(names) if names.is_empty() => {
+                session.printer.note("no stack of this cluster needs a rollback");
+                Ok(Exit::Done)
+            }
+            Ok(names) => {
+                session
+                    .printer
+                    .note(format_args!("rolled back: {}; `infra up` can change it again", names.join(", ")));
+                Ok(Exit::Done)
+            }
+        }
+    })
+}

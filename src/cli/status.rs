@@ -1,0 +1,132 @@
+//! `infra status`: whether the cluster works, on one screen.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::Session;
+use super::aws_access::{AwsOptions, api_address, block_on};
+use super::deployment::certificate_expiries;
+use super::exit::Exit;
+use super::printer::{Output, columns};
+use crate::blueprint::Blueprint;
+use crate::credentials::Credentials;
+use crate::deploy::{CertificateState, StatusReport, StatusSources};
+
+/// How often `--watch` looks again.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// Show whether the cluster works: stacks, API, name, nodes by pool, file system, certificates
+///
+/// Exits with 3 if something is wrong or there is no such cluster. The shape of `--output json` is described in docs/status.md.
+#[derive(Args, Debug)]
+pub(super) struct StatusArguments {
+    /// Look again every ten seconds until Ctrl-C
+    #[arg(long)]
+    watch: bool,
+    #[command(flatten)]
+    aws: AwsOptions,
+}
+
+pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Result<Exit> {
+    let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
+    let credentials = read_credentials(session, &blueprint)?;
+    block_on(async {
+        let clients = arguments.aws.connect(&blueprint.cluster).await;
+        loop {
+            let sources = StatusSources {
+                clients: &clients,
+                blueprint: &blueprint,
+                credentials: credentials.as_ref(),
+                api_address: api_address()?,
+                certificates: first_to_end(session)?,
+            };
+            let report = Box::pin(StatusReport::read(sources)).await?;
+            let exit = print(report.as_ref(), &blueprint, session)?;
+            if !arguments.watch {
+                return Ok(exit);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(INTERVAL) => {}
+                _ = tokio::signal::ctrl_c() => return Ok(exit),
+            }
+        }
+    })
+}
+
+/// Without keys everything but the API can still be looked at.
+fn read_credentials(session: &Session, blueprint: &Blueprint) -> anyhow::Result<Option<Credentials>> {
+    if !session.assets.credentials().is_dir() {
+        return Ok(None);
+    }
+    let store = session.assets.open_existing_credentials(&session.printer)?;
+    Ok(Some(Credentials::read(&store, &blueprint.identities)?))
+}
+
+fn first_to_end(session: &Session) -> anyhow::Result<Option<CertificateState>> {
+    let first = certificate_expiries(session)?.into_iter().min_by_key(|expiry| expiry.days_left);
+    Ok(first.map(|expiry| CertificateState { name: expiry.name, days_left: expiry.days_left }))
+}
+
+fn print(report: Option<&StatusReport>, blueprint: &Blueprint, session: &Session) -> anyhow::Result<Exit> {
+    let name = &blueprint.cluster.name;
+    let Some(report) = report else {
+        match session.output {
+            Output::Json => session.printer.json(&serde_json::json!({
+                "cluster": name.as_str(), "healthy": false, "problems": ["there is no such cluster"], "stacks": [],
+            }))?,
+            Output::Text => session.printer.data(format_args!("{name}: there is no such cluster; `infra up` makes it"))?,
+        }
+        return Ok(Exit::Unhealthy);
+    };
+    match session.output {
+        Output::Json => session.printer.json(report)?,
+        Output::Text => session.printer.data(screen(report))?,
+    }
+    Ok(if report.healthy { Exit::Done } else { Exit::Unhealthy })
+}
+
+fn screen(report: &StatusReport) -> String {
+    let line = |what: &str, state: String, detail: String| [what.to_owned(), state, detail];
+    let mut lines = Vec::new();
+    for stack in &report.stacks {
+        lines.push(line("stack", stack.status.clone(), stack.name.clone()));
+    }
+    let api = &report.api;
+    let detail = match &api.reason {
+        Some(reason) => format!("{} ({reason})", api.endpoint),
+        None => api.endpoint.clone(),
+    };
+    lines.push(line("API", api.state.to_owned(), detail));
+    let addresses = if report.dns.resolves_to.is_empty() {
+        "does not resolve from here".to_owned()
+    } else {
+        report.dns.resolves_to.join(", ")
+    };
+    lines.push(line("name", report.dns.record.to_owned(), format!("{} → {addresses}", report.dns.name)));
+    for nodes in &report.nodes {
+        let mut detail = nodes.pool.clone();
+        if nodes.gpus > 0 {
+            let _ = write!(detail, ", {} GPUs", nodes.gpus);
+        }
+        if nodes.outdated > 0 {
+            let _ = write!(detail, ", {} outdated", nodes.outdated);
+        }
+        lines.push(line("nodes", format!("{}/{} Ready", nodes.ready, nodes.wanted), detail));
+    }
+    if let Some(system) = &report.file_system {
+        let claim = system.claim.as_deref().unwrap_or("unknown");
+        let detail = format!("{}, {} mount targets, claim {claim}", system.id, system.mount_targets);
+        lines.push(line("files", system.state.clone(), detail));
+    }
+    if let Some(first) = &report.certificates {
+        lines.push(line("keys", format!("{} days", first.days_left), format!("{} ends first", first.name)));
+    }
+    let verdict = if report.healthy { "healthy" } else { "NOT HEALTHY" };
+    let mut text = format!("{}: {verdict}\n{}", report.cluster, columns(&lines));
+    for problem in &report.problems {
+        let _ = write!(text, "\n! {problem}");
+    }
+    text
+}

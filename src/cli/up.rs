@@ -1,0 +1,352 @@
+//! `infra up`: brings the cluster to what cluster.yaml says.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::Session;
+use super::aws_access::{AwsOptions, api_address, block_on};
+use super::deployment::{
+    ChosenImage, Deployment, certificate_expiries, choose_image, choose_place, write_lock,
+};
+use super::exit::Exit;
+use super::failure::Refusal;
+use super::interruption::{until_interrupted, with_interruptions};
+use super::plan::{explain_all_user_data, show_plan};
+use super::preflight::print_caller;
+use super::progress_view::ProgressView;
+use super::question::confirm;
+use crate::aws::Clients;
+use crate::config::values::S3Uri;
+use crate::deploy::preflight::{Preflight, Severity};
+use crate::deploy::{
+    DeployError, Event, LiveCluster, Prepared, Progress, UpOptions, WaitFor, Waiting, Work, apply,
+    endangered_jobs, load_balancer, pools_losing_nodes, prepare, replace_outdated,
+};
+use crate::kube::{Address, ApiServer};
+
+/// Bring the cluster up, or bring it to what cluster.yaml says now
+///
+/// Checks the account first (preflight), uploads what machines boot from, then creates and changes stacks side by side, leads the public
+/// name to the API, and waits until every node is Ready. Safe to run again at any time and from any state: what is there and right
+/// stays, what is under way is followed. What would be replaced or deleted is shown and asked about first.
+#[derive(Args, Debug)]
+#[command(visible_alias = "update")]
+pub(super) struct UpArguments {
+    /// Where assets are uploaded: s3://bucket/prefix; wins over s3URI in cluster.yaml
+    #[arg(long, value_name = "URI")]
+    s3_uri: Option<S3Uri>,
+    /// Make the bucket if it is missing: encrypted, versioned, private, TLS only
+    #[arg(long)]
+    create_bucket: bool,
+    /// Touch this pool only
+    #[arg(long, value_name = "NAME")]
+    pool: Option<String>,
+    /// Replace the pool's outdated machines, one by one, each after its jobs have ended
+    #[arg(long, requires = "pool")]
+    replace_nodes: bool,
+    /// Replace at most so many
+    #[arg(long, value_name = "N", requires = "replace_nodes")]
+    max: Option<usize>,
+    /// Move to the newest image of the operating system; its machines are replaced
+    #[arg(long)]
+    upgrade_os: bool,
+    /// Delete pools that cluster.yaml no longer names, without asking
+    #[arg(long)]
+    prune: bool,
+    /// Allow that this resource is replaced or removed; may be given several times
+    #[arg(long, value_name = "LOGICAL_ID")]
+    allow_replace: Vec<String>,
+    /// Take over a record of externalDNSName that leads elsewhere
+    #[arg(long)]
+    adopt_record: bool,
+    /// Go on although nothing was checked first
+    #[arg(long)]
+    skip_preflight: bool,
+    /// What to wait for
+    #[arg(long, value_enum, default_value_t = Wait::Nodes)]
+    wait: Wait,
+    /// How long to wait in all; AWS goes on after that
+    #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = parse_duration)]
+    timeout: Duration,
+    /// Have Ctrl-C undo what is under way, instead of leaving it to AWS
+    #[arg(long)]
+    cancel_on_interrupt: bool,
+    #[command(flatten)]
+    aws: AwsOptions,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Wait {
+    /// Until every node is Ready and GPUs can be used
+    Nodes,
+    /// Until the stacks are done
+    Stacks,
+    /// For nothing that AWS can do alone
+    None,
+}
+
+pub(super) fn run(arguments: &UpArguments, session: &Session) -> anyhow::Result<Exit> {
+    let deployment = Deployment::load(session)?;
+    let pools = &deployment.blueprint.cluster.pools;
+    if let Some(pool) = &arguments.pool
+        && pools.iter().all(|known| known.name.as_str() != pool)
+    {
+        let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
+        return Err(Refusal::invalid(format!("cluster.yaml has no pool '{pool}'"))
+            .help(format!("it has {}", names.join(", ")))
+            .into());
+    }
+    let options = UpOptions {
+        pool: arguments.pool.clone(),
+        allow_replace: arguments.allow_replace.iter().cloned().collect::<BTreeSet<_>>(),
+        prune: arguments.prune,
+        create_bucket: arguments.create_bucket,
+        adopt_record: arguments.adopt_record,
+        wait: match arguments.wait {
+            Wait::Nodes => WaitFor::Nodes,
+            Wait::Stacks => WaitFor::Stacks,
+            Wait::None => WaitFor::None,
+        },
+        api_address: api_address()?,
+    };
+    block_on(Box::pin(bring_up(arguments, session, &deployment, options)))
+}
+
+async fn bring_up(
+    arguments: &UpArguments,
+    session: &Session,
+    deployment: &Deployment,
+    mut options: UpOptions,
+) -> anyhow::Result<Exit> {
+    let clients = arguments.aws.connect(&deployment.blueprint.cluster).await;
+    let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
+    let progress = view.progress();
+    let looking = Box::pin(look(arguments, session, deployment, &clients, &options, &progress));
+    let (prepared, image, place) = match until_interrupted(looking, &session.printer).await? {
+        Ok(found) => found,
+        Err(exit) => return Ok(exit),
+    };
+    let agreeing = Box::pin(agree(session, deployment, &prepared, &clients, &mut options));
+    if let Err(exit) = until_interrupted(agreeing, &session.printer).await? {
+        return Ok(exit);
+    }
+    if let Some(lock) = &image.lock {
+        write_lock(session, lock)?;
+    }
+    let (interrupter, waiting) = Waiting::new(Some(arguments.timeout));
+    let work = Arc::new(Work {
+        clients,
+        blueprint: deployment.blueprint.clone(),
+        place,
+        progress,
+        waiting,
+        cancel_on_interrupt: arguments.cancel_on_interrupt,
+    });
+    let working = Box::pin(async {
+        let live = prepared.live.clone();
+        apply(&work, deployment.sources(), prepared, &options).await?;
+        if arguments.replace_nodes {
+            replace_nodes(arguments, session, deployment, &work, &live, &options).await?;
+        }
+        Ok(())
+    });
+    let result = with_interruptions(working, &interrupter, &view, &session.printer).await;
+    view.finish();
+    match result? {
+        Ok(()) => {
+            let name = &deployment.blueprint.cluster.external_dns_name;
+            session.printer.note(format_args!("done: https://{name}; `infra kubeconfig` writes the way in"));
+            Ok(Exit::Done)
+        }
+        Err(exit) => Ok(exit),
+    }
+}
+
+/// Everything that is read before anything is changed.
+async fn look(
+    arguments: &UpArguments,
+    session: &Session,
+    deployment: &Deployment,
+    clients: &Clients,
+    options: &UpOptions,
+    progress: &Progress,
+) -> anyhow::Result<(Prepared, ChosenImage, S3Uri)> {
+    let blueprint = &deployment.blueprint;
+    let live = LiveCluster::read(clients, &blueprint.cluster.name).await?;
+    let place = choose_place(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer)?;
+    let image = choose_image(session, clients, blueprint, &live, arguments.upgrade_os).await?;
+    if arguments.skip_preflight {
+        session.printer.warning("preflight is skipped: what it would have found now fails later, and slowly");
+    } else {
+        let certificates = certificate_expiries(session)?;
+        let preflight = Preflight {
+            blueprint,
+            s3_uri: Some(&place),
+            create_bucket: arguments.create_bucket,
+            image: image.id(),
+            certificates: &certificates,
+            exists: live.exists(),
+        };
+        check_account(preflight, clients, session, progress).await?;
+    }
+    let choice = image.choice.clone();
+    let prepared = prepare(clients, deployment.sources(), live, place.clone(), choice, options).await?;
+    Ok((prepared, image, place))
+}
+
+async fn check_account(
+    preflight: Preflight<'_>,
+    clients: &Clients,
+    session: &Session,
+    progress: &Progress,
+) -> anyhow::Result<()> {
+    let report = preflight.run(clients).await?;
+    print_caller(&report, session);
+    for finding in &report.findings {
+        progress.report(Event::Preflight { finding: finding.clone() });
+    }
+    if report.refuses() {
+        let refused = report.findings.into_iter().filter(|finding| finding.severity == Severity::Refused);
+        return Err(DeployError::Preflight(refused.collect()).into());
+    }
+    Ok(())
+}
+
+/// Shows what would change, and asks where something would be lost.
+async fn agree(
+    session: &Session,
+    deployment: &Deployment,
+    prepared: &Prepared,
+    clients: &Clients,
+    options: &mut UpOptions,
+) -> anyhow::Result<()> {
+    let plan = &prepared.plan;
+    let user_data = explain_all_user_data(clients, &deployment.blueprint, plan, deployment).await?;
+    show_plan(session, deployment, prepared, &user_data);
+    let cluster = &deployment.blueprint.cluster;
+    let mut endangered = pools_losing_nodes(plan, cluster);
+    let deletions = plan.deletions().count();
+    if deletions > 0 && !options.prune {
+        let question = format!("Delete {deletions} pools that cluster.yaml no longer names?");
+        // Without a yes they stay; everything else goes on.
+        options.prune = ask(session, &question, "--prune").await.is_ok();
+        if !options.prune {
+            session.printer.warning("pools that cluster.yaml no longer names stay; `--prune` deletes them");
+            endangered.retain(|pool| cluster.pools.iter().any(|known| known.name.as_str() == pool));
+        }
+    }
+    let jobs = name_jobs(session, deployment, prepared, &endangered, options).await;
+    if plan.losses() > 0 || jobs > 0 {
+        let jobs = if jobs > 0 { format!(" {jobs} job pods will be ended.") } else { String::new() };
+        let question = format!("{} resources will be replaced or removed.{jobs} Go on?", plan.losses());
+        if !session.yes {
+            ask(session, &question, "--yes").await?;
+        }
+    }
+    Ok(())
+}
+
+/// Asks on a thread of its own, so that Ctrl-C is heard meanwhile.
+async fn ask(session: &Session, question: &str, flag: &'static str) -> anyhow::Result<()> {
+    let (printer, question) = (session.printer.clone(), question.to_owned());
+    tokio::task::spawn_blocking(move || confirm(&question, flag, &printer)).await?
+}
+
+/// Names the job pods whose nodes would go; gives how many there are.
+async fn name_jobs(
+    session: &Session,
+    deployment: &Deployment,
+    prepared: &Prepared,
+    pools: &[String],
+    options: &UpOptions,
+) -> usize {
+    if pools.is_empty() {
+        return 0;
+    }
+    let found = match connect_api(deployment, &prepared.live, options.api_address.clone()) {
+        Some(Ok(api)) => endangered_jobs(&api, pools).await.map_err(anyhow::Error::from),
+        Some(Err(error)) => Err(error),
+        None => return 0,
+    };
+    match found {
+        Ok(pods) => {
+            for pod in &pods {
+                session.printer.warning(format_args!(
+                    "job {}/{} runs on {} (pod {}), which goes",
+                    pod.namespace, pod.job, pod.node, pod.name
+                ));
+            }
+            pods.len()
+        }
+        Err(error) => {
+            session.printer.warning(format_args!(
+                "nodes of {} go; whether jobs run there is not known: {error}",
+                pools.join(", ")
+            ));
+            0
+        }
+    }
+}
+
+fn connect_api(
+    deployment: &Deployment,
+    live: &LiveCluster,
+    address: Option<Address>,
+) -> Option<anyhow::Result<ApiServer>> {
+    let target = load_balancer(&live.outputs())?;
+    let address = address.unwrap_or(Address::Host { name: target.name, port: 443 });
+    let name = deployment.blueprint.cluster.external_dns_name.to_string();
+    Some(ApiServer::new(&deployment.credentials, &name, address).map_err(Into::into))
+}
+
+async fn replace_nodes(
+    arguments: &UpArguments,
+    session: &Session,
+    deployment: &Deployment,
+    work: &Work,
+    live: &LiveCluster,
+    options: &UpOptions,
+) -> anyhow::Result<()> {
+    let Some(pool) = &arguments.pool else { return Ok(()) };
+    let api = connect_api(deployment, live, options.api_address.clone());
+    let api = api.ok_or_else(|| Refusal::new("the cluster has no API server yet"))??;
+    let left = replace_outdated(work, &api, pool, arguments.max).await?;
+    if left > 0 {
+        session.printer.note(format_args!("{left} outdated machines are left; run the same command again"));
+    }
+    Ok(())
+}
+
+/// A duration like `90s`, `30m` or `2h`.
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let fault = || format!("'{text}' is not a duration like 90s, 30m or 2h");
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let count: u64 = number.parse().map_err(|_| fault())?;
+    let seconds = match &text[number.len()..] {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return Err(fault()),
+    };
+    let duration = count.checked_mul(seconds).filter(|total| (1..=7 * 24 * 3600).contains(total));
+    duration.map(Duration::from_secs).ok_or_else(|| format!("'{text}' is not between 1s and 168h"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::parse_duration;
+
+    #[test]
+    fn durations_are_read_and_nonsense_is_not() {
+        assert_eq!(parse_duration("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_duration("2h"), Ok(Duration::from_hours(2)));
+        for nonsense in ["", "5", "m", "-1m", "1d", "0s", "999999999999999h", "1.5h"] {
+            assert!(parse_duration(nonsense).is_err(), "{nonsense}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Short digests of the keys that a cluster cannot change, to tell whether two operators hold the same ones.
+
+use std::fmt;
+
+use aws_lc_rs::digest::{SHA256, digest};
+
+use crate::credentials::Credentials;
+use crate::hexadecimal::hexadecimal;
+
+/// What cannot be exchanged while a cluster lives.
+const NAMES: [&str; 4] = ["ca", "etcd-ca", "service-account", "secrets-encryption"];
+
+/// A digest for each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CredentialDigests(Vec<(String, String)>);
+
+impl CredentialDigests {
+    /// Digests of what is on disk.
+    #[must_use]
+    pub fn of(credentials: &Credentials) -> Self {
+        let bytes = |name: &str| {
+            credentials
+                .certificate(name)
+                .map(str::as_bytes)
+                .or_else(|| credentials.secret(name))
+                .unwrap_or_default()
+        };
+        Self(NAMES.iter().map(|name| ((*name).to_owned(), short_digest(bytes(name)))).collect())
+    }
+
+    /// Digests as a stack's tag holds them.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let pairs = text.split(' ').filter_map(|pair| pair.split_once('='));
+        Self(pairs.map(|(name, digest)| (name.to_owned(), digest.to_owned())).collect())
+    }
+
+    /// The names of those that differ.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<&str> {
+        self.0.iter().filter(|pair| !other.0.contains(pair)).map(|(name, _)| name.as_str()).collect()
+    }
+}
+
+/// As a stack's tag holds them.
+impl fmt::Display for CredentialDigests {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pairs: Vec<String> = self.0.iter().map(|(name, digest)| format!("{name}={digest}")).collect();
+        formatter.write_str(&pairs.join(" "))
+    }
+}
+
+/// Enough to tell keys apart; of a key of 256 random bits it tells nothing else.
+fn short_digest(bytes: &[u8]) -> String {
+    hexadecimal(&digest(&SHA256, bytes).as_ref()[..8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CredentialDigests;
+
+    #[test]
+    fn a_tag_leads_back_to_its_digests_and_differences_have_names() {
+        let ours = CredentialDigests::parse("ca=11 etcd-ca=22");
+        assert_eq!(CredentialDigests::parse(&ours.to_string()), ours);
+        let theirs = CredentialDigests::parse("ca=11 etcd-ca=33");
+        assert_eq!(ours.differences(&theirs), ["etcd-ca"]);
+        assert_eq!(ours.differences(&ours), [""; 0]);
+    }
+}

@@ -1,0 +1,93 @@
+//! A stack's resources in the words of cluster.yaml.
+
+use crate::blueprint::StackPart;
+use crate::config::Cluster;
+
+/// What a resource is, for somebody who knows cluster.yaml and not our templates.
+#[must_use]
+pub fn describe_resource(cluster: &Cluster, part: &StackPart, logical_id: &str) -> String {
+    match part {
+        StackPart::Pool(name) => describe_pool_resource(cluster, name, logical_id),
+        StackPart::ControlPlane => describe_control_plane_resource(cluster, logical_id),
+        StackPart::Network | StackPart::Storage => describe_shared_resource(cluster, logical_id),
+    }
+}
+
+fn describe_pool_resource(cluster: &Cluster, name: &str, logical_id: &str) -> String {
+    let Some(pool) = cluster.pools.iter().find(|pool| pool.name.as_str() == name) else {
+        return format!("pool {name}");
+    };
+    let types: Vec<String> = pool.instance_types.iter().map(ToString::to_string).collect();
+    let zones: Vec<String> = pool.zones.iter().map(ToString::to_string).collect();
+    let spot = if pool.spot { " spot" } else { "" };
+    let what = format!("pool {name}, {} × {}{spot} in {}", pool.count, types.join(" or "), zones.join(", "));
+    match logical_id {
+        "Nodes" => what,
+        "NodeRole" | "NodeProfile" => format!("the role of pool {name}"),
+        "NodeLaunchTemplate" => format!("how machines of pool {name} are started"),
+        "PlacementGroup" => format!("the placement group of pool {name}"),
+        _ => format!("pool {name}"),
+    }
+}
+
+fn describe_control_plane_resource(cluster: &Cluster, logical_id: &str) -> String {
+    if let Some(member) = number_in(logical_id, "Etcd") {
+        let zone = cluster.etcd_zone(member);
+        let machine = &cluster.etcd.instance_type;
+        let detail = if logical_id.starts_with("EtcdVolume") {
+            format!("volume of {} GiB in {zone}", cluster.etcd.volume_gib)
+        } else {
+            format!("{machine} in {zone}")
+        };
+        return format!("etcd member {member}, {detail}");
+    }
+    let zones: Vec<String> = cluster.zones.iter().map(ToString::to_string).collect();
+    match logical_id {
+        "Controllers" | "ControllerLaunchTemplate" => {
+            let controllers = &cluster.controllers;
+            format!(
+                "controllers, {} × {} in {}",
+                controllers.count,
+                controllers.instance_type,
+                zones.join(", ")
+            )
+        }
+        "ControllerRole" | "ControllerProfile" => "the controllers' role".to_owned(),
+        "ApiRecord" => "the API's name inside the VPC".to_owned(),
+        id if id.starts_with("Public") => "the API's public load balancer".to_owned(),
+        id if id.starts_with("Internal") => "the API's internal load balancer".to_owned(),
+        id => id.to_owned(),
+    }
+}
+
+fn describe_shared_resource(cluster: &Cluster, logical_id: &str) -> String {
+    let zone =
+        |index: u32| cluster.zones.get(index as usize).map_or_else(String::new, |zone| format!(" in {zone}"));
+    if let Some(index) = number_in(logical_id, "MountTarget") {
+        return format!("mount target{}", zone(index));
+    }
+    if let Some(index) = number_in(logical_id, "PublicSubnet") {
+        return format!("public subnet{}", zone(index));
+    }
+    if let Some(index) = number_in(logical_id, "PrivateSubnet") {
+        return format!("private subnet{}", zone(index));
+    }
+    if let Some(index) = number_in(logical_id, "Nat") {
+        return format!("NAT gateway{}", zone(index));
+    }
+    match logical_id {
+        "Vpc" => format!("VPC {}", cluster.network.vpc_range),
+        "FileSystem" => "the shared file system".to_owned(),
+        "FileSystemRecord" => "the file system's name inside the VPC".to_owned(),
+        "PrivateZone" => format!("private zone {}.infra.internal", cluster.name),
+        id if id.ends_with("Group") => format!("security group {id}"),
+        id => id.to_owned(),
+    }
+}
+
+/// The number at the end of a name that begins so.
+fn number_in(logical_id: &str, prefix: &str) -> Option<u32> {
+    let rest = logical_id.strip_prefix(prefix)?;
+    let digits = rest.trim_start_matches(|c: char| !c.is_ascii_digit());
+    digits.parse().ok()
+}

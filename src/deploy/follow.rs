@@ -1,0 +1,257 @@
+//! Watches one operation on a stack to its end: its events, and what its groups of machines try meanwhile.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use time::OffsetDateTime;
+
+use super::evidence::gather_evidence;
+use super::failure::{DeployError, Evidence};
+use super::launches::Launches;
+use super::progress::Event;
+use super::stack_status::{End, end_of};
+use super::waiting::{Pace, WaitEnd};
+use super::work::{Work, new_token};
+use crate::aws::{AwsError, STACK_TYPE, StackEvent};
+use crate::blueprint::StackPart;
+
+const GROUP_TYPE: &str = "AWS::AutoScaling::AutoScalingGroup";
+/// CloudFormation needs a moment before there is anything to see.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+
+/// Which operation is meant.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operation<'a> {
+    /// The one that this call began.
+    Ours {
+        /// The call's token.
+        token: &'a str,
+    },
+    /// The rollback that this call began.
+    OurRollback {
+        /// The call's token.
+        token: &'a str,
+    },
+    /// Whatever is under way.
+    Found,
+}
+
+/// How an operation ended.
+#[derive(Debug)]
+pub(super) struct Followed {
+    pub(super) end: End,
+    pub(super) status: String,
+    /// Everything that happened in it, oldest first.
+    pub(super) events: Vec<StackEvent>,
+    /// What machines said that never signalled.
+    pub(super) evidence: Vec<Evidence>,
+    /// The failure for which we ended it ourselves.
+    pub(super) gave_up: Option<String>,
+}
+
+/// Watches until the operation ends, the user goes or the time is up.
+pub(super) async fn follow(
+    work: &Work,
+    part: &StackPart,
+    name: &str,
+    arn: &str,
+    operation: Operation<'_>,
+) -> Result<Followed, DeployError> {
+    let mut watch = Watch {
+        work,
+        part,
+        name,
+        arn,
+        operation,
+        events: Vec::new(),
+        evidence: Vec::new(),
+        launches: Launches::default(),
+        looked_into: BTreeSet::new(),
+    };
+    watch.run().await
+}
+
+struct Watch<'a> {
+    work: &'a Work,
+    part: &'a StackPart,
+    name: &'a str,
+    arn: &'a str,
+    operation: Operation<'a>,
+    events: Vec<StackEvent>,
+    evidence: Vec<Evidence>,
+    launches: Launches,
+    looked_into: BTreeSet<String>,
+}
+
+impl Watch<'_> {
+    async fn run(&mut self) -> Result<Followed, DeployError> {
+        let mut pace = Pace::of_stack();
+        let mut gave_up = None;
+        let mut pause = match self.operation {
+            Operation::Ours { .. } | Operation::OurRollback { .. } => FIRST_LOOK,
+            Operation::Found => Duration::ZERO,
+        };
+        loop {
+            if let Err(end) = self.work.waiting.pause(pause).await {
+                return Err(self.leave(end).await);
+            }
+            pause = pace.next();
+            self.look().await?;
+            if let Some((end, status)) = self.end() {
+                return Ok(Followed {
+                    end,
+                    status,
+                    events: std::mem::take(&mut self.events),
+                    evidence: std::mem::take(&mut self.evidence),
+                    gave_up,
+                });
+            }
+            if gave_up.is_none() {
+                gave_up = self.look_at_launches().await?;
+            }
+        }
+    }
+
+    /// Reads what is new.
+    async fn look(&mut self) -> Result<(), DeployError> {
+        let newest = self.events.last().map(|event| event.id.clone());
+        let fresh = match &newest {
+            Some(newest) => self.work.clients.stack_events(self.arn, Some(newest)).await?,
+            None => self.first_events().await?,
+        };
+        for event in fresh {
+            if !is_about(&event, self.arn) {
+                self.work.progress.report(Event::Resource {
+                    stack: self.name.to_owned(),
+                    resource: event.logical_id.clone(),
+                    kind: event.kind.clone(),
+                    status: event.status.clone(),
+                    reason: event.reason.clone(),
+                });
+                self.look_into(&event).await;
+            }
+            self.events.push(event);
+        }
+        Ok(())
+    }
+
+    /// The operation's first events; none while CloudFormation still shows an older operation.
+    async fn first_events(&self) -> Result<Vec<StackEvent>, AwsError> {
+        let begins = |event: &StackEvent| is_about(event, self.arn) && self.begins(event);
+        let events = self.work.clients.stack_events_since(self.arn, begins).await?;
+        Ok(if events.first().is_some_and(begins) { events } else { Vec::new() })
+    }
+
+    fn begins(&self, event: &StackEvent) -> bool {
+        // A change that fails is rolled back under the same token, so only the status tells the two apart.
+        let is_change = matches!(
+            event.status.as_str(),
+            "CREATE_IN_PROGRESS" | "UPDATE_IN_PROGRESS" | "DELETE_IN_PROGRESS"
+        );
+        let is_ours = |token: &str| event.token.as_deref() == Some(token);
+        match self.operation {
+            Operation::Ours { token } => is_change && is_ours(token),
+            Operation::OurRollback { token } => {
+                event.status.ends_with("ROLLBACK_IN_PROGRESS") && is_ours(token)
+            }
+            Operation::Found => is_change,
+        }
+    }
+
+    fn end(&self) -> Option<(End, String)> {
+        let last = self.events.iter().rev().find(|event| is_about(event, self.arn))?;
+        Some((end_of(&last.status)?, last.status.clone()))
+    }
+
+    /// What the machines of a group said that never signalled; asked at once, because a rollback takes them away.
+    async fn look_into(&mut self, event: &StackEvent) {
+        let silent = event.kind == GROUP_TYPE
+            && event.status.ends_with("_FAILED")
+            && event.reason.as_deref().is_some_and(|reason| reason.contains("signal"));
+        if silent && !event.physical_id.is_empty() && self.looked_into.insert(event.physical_id.clone()) {
+            self.evidence.extend(gather_evidence(&self.work.clients, &event.physical_id).await);
+        }
+    }
+
+    /// Follows what groups in the making try. The same failure again and again ends the operation: gives its reason.
+    async fn look_at_launches(&mut self) -> Result<Option<String>, DeployError> {
+        let began = self.events.first().and_then(|event| event.at);
+        for (resource, group) in self.groups_in_the_making() {
+            let activities = self.work.clients.scaling_activities(&group).await?;
+            let fresh = activities.into_iter().filter(|activity| is_since(activity.started, began));
+            for failure in self.launches.take_in(&resource, fresh) {
+                self.work.progress.report(Event::LaunchFailed {
+                    stack: self.name.to_owned(),
+                    resource: resource.clone(),
+                    reason: failure.reason,
+                    times: failure.times,
+                });
+            }
+            if let Some(reason) = self.launches.hopeless(&resource) {
+                if self.is_spot() {
+                    let what = format!("there is no spot capacity for {}: {reason}", self.part);
+                    return Err(DeployError::StillRunning { what, running: vec![self.name.to_owned()] });
+                }
+                self.end_operation().await?;
+                return Ok(Some(reason));
+            }
+        }
+        Ok(None)
+    }
+
+    fn groups_in_the_making(&self) -> Vec<(String, String)> {
+        let mut newest = std::collections::BTreeMap::new();
+        for event in self.events.iter().filter(|event| event.kind == GROUP_TYPE) {
+            newest.insert(&event.logical_id, event);
+        }
+        let going = newest.into_values().filter(|event| {
+            matches!(event.status.as_str(), "CREATE_IN_PROGRESS" | "UPDATE_IN_PROGRESS")
+                && !event.physical_id.is_empty()
+        });
+        going.map(|event| (event.logical_id.clone(), event.physical_id.clone())).collect()
+    }
+
+    /// Spot capacity may come at any time, so AWS goes on asking for it.
+    fn is_spot(&self) -> bool {
+        let StackPart::Pool(name) = self.part else { return false };
+        self.work.blueprint.cluster.pools.iter().any(|pool| pool.name.as_str() == name && pool.spot)
+    }
+
+    /// Has CloudFormation undo what it is doing.
+    async fn end_operation(&self) -> Result<(), DeployError> {
+        let creates =
+            self.events.iter().any(|event| is_about(event, self.arn) && event.status == "CREATE_IN_PROGRESS");
+        let token = new_token()?;
+        if creates {
+            self.work.clients.delete_stack(self.arn, &token).await?;
+        } else {
+            self.work.clients.cancel_update(self.arn, &token).await?;
+        }
+        Ok(())
+    }
+
+    /// The wait ends before the operation does.
+    async fn leave(&self, end: WaitEnd) -> DeployError {
+        let already_undone =
+            self.events.iter().any(|event| is_about(event, self.arn) && event.status.contains("ROLLBACK"));
+        if end == WaitEnd::Interrupted && self.work.cancel_on_interrupt && !already_undone {
+            return match self.end_operation().await {
+                Ok(()) => DeployError::StillRunning {
+                    what: format!("cancelled; {} is being undone", self.name),
+                    running: vec![self.name.to_owned()],
+                },
+                Err(error) => error,
+            };
+        }
+        Work::still_running(end, self.name)
+    }
+}
+
+fn is_about(event: &StackEvent, arn: &str) -> bool {
+    event.kind == STACK_TYPE && event.physical_id == arn
+}
+
+fn is_since(started: Option<OffsetDateTime>, began: Option<OffsetDateTime>) -> bool {
+    // The two services' clocks need not agree to the second.
+    matches!((started, began), (Some(started), Some(began)) if started >= began - Duration::from_secs(2))
+}

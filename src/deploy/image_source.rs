@@ -1,0 +1,32 @@
+//! Who publishes the images that machines start from, and under which names.
+
+use crate::config::values::Partition;
+use crate::config::{Channel, Cluster};
+
+/// Flatcar's account in the ordinary partition. It is known to publish in no other: what `Flatcar` images there are in China belongs
+/// to third parties, and nothing is known of the United States government's regions.
+const FLATCAR_OWNER: &str = "075585003325";
+
+/// Where to look for the newest image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageSource {
+    /// The account that owns it.
+    pub owner: &'static str,
+    /// A pattern for its name.
+    pub name_pattern: String,
+}
+
+/// Where a cluster's image is looked for; none where nobody is known to publish one.
+#[must_use]
+pub fn image_source(cluster: &Cluster) -> Option<ImageSource> {
+    let owner = match cluster.region.partition() {
+        Partition::Aws => FLATCAR_OWNER,
+        Partition::China | Partition::UsGovernment => return None,
+    };
+    let channel = match cluster.channel {
+        Channel::Stable => "stable",
+        Channel::Beta => "beta",
+        Channel::Alpha => "alpha",
+    };
+    Some(ImageSource { owner, name_pattern: format!("Flatcar-{channel}-*-hvm") })
+}

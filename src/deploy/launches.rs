@@ -1,0 +1,94 @@
+//! What a group's attempts to start machines tell, and when more of them are pointless.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::hint::hint_for;
+use crate::aws::ScalingActivity;
+
+/// As often as a failure that will not mend itself is watched.
+const PATIENCE: usize = 3;
+
+/// A failed launch and how often it was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LaunchFailure {
+    pub(super) reason: String,
+    pub(super) times: usize,
+}
+
+/// The failed launches of an operation.
+#[derive(Debug, Default)]
+pub(super) struct Launches {
+    seen: BTreeSet<String>,
+    failures: BTreeMap<(String, String), usize>,
+}
+
+impl Launches {
+    /// Counts what is new, the newest first in `activities`; gives each kind of failure that came again, or for the first time.
+    pub(super) fn take_in(
+        &mut self,
+        resource: &str,
+        activities: impl Iterator<Item = ScalingActivity>,
+    ) -> Vec<LaunchFailure> {
+        let mut fresh: Vec<ScalingActivity> = activities
+            .filter(|activity| activity.status == "Failed" && self.seen.insert(activity.id.clone()))
+            .collect();
+        fresh.reverse();
+        let mut failures: Vec<LaunchFailure> = Vec::new();
+        for activity in fresh {
+            let reason = activity.message.unwrap_or(activity.description);
+            let times = self.failures.entry((resource.to_owned(), reason.clone())).or_default();
+            *times += 1;
+            match failures.iter_mut().find(|failure| failure.reason == reason) {
+                Some(failure) => failure.times = *times,
+                None => failures.push(LaunchFailure { reason, times: *times }),
+            }
+        }
+        failures
+    }
+
+    /// The failure for which waiting longer is pointless.
+    pub(super) fn hopeless(&self, resource: &str) -> Option<String> {
+        let mine = self.failures.iter().filter(|((of, _), times)| of == resource && **times >= PATIENCE);
+        let mut reasons = mine.map(|((_, reason), _)| reason);
+        reasons.find(|reason| hint_for(reason).is_some_and(|hint| hint.kind.ends_a_wait())).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Launches;
+    use crate::aws::ScalingActivity;
+
+    const CAPACITY: &str = "We currently do not have sufficient g5.xlarge capacity in the Availability Zone you requested \
+                            (us-west-2a). Launching EC2 instance failed.";
+
+    fn failed(id: &str, message: &str) -> ScalingActivity {
+        ScalingActivity {
+            id: id.to_owned(),
+            description: "Launching a new EC2 instance".to_owned(),
+            status: "Failed".to_owned(),
+            message: Some(message.to_owned()),
+            started: None,
+        }
+    }
+
+    #[test]
+    fn the_same_hopeless_failure_three_times_is_enough() {
+        let mut launches = Launches::default();
+        let first = launches.take_in("Nodes", [failed("1", CAPACITY)].into_iter());
+        assert_eq!((first.len(), first[0].times), (1, 1));
+        assert_eq!(launches.take_in("Nodes", [failed("1", CAPACITY)].into_iter()), []);
+        assert_eq!(launches.hopeless("Nodes"), None);
+        launches.take_in("Nodes", [failed("3", CAPACITY), failed("2", CAPACITY)].into_iter());
+        assert_eq!(launches.hopeless("Nodes").as_deref(), Some(CAPACITY));
+        assert_eq!(launches.hopeless("Others"), None);
+    }
+
+    #[test]
+    fn what_may_mend_itself_is_watched_longer() {
+        let mut launches = Launches::default();
+        let list = ["1", "2", "3", "4"].map(|id| failed(id, "Rate exceeded"));
+        launches.take_in("Nodes", list.into_iter());
+        assert_eq!(launches.hopeless("Nodes"), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! What of a cluster is in AWS now: its stacks, their templates, and their groups of machines.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::stack_status::{Step, next_step};
+use crate::aws::{AwsError, Clients, ScalingGroup, Stack};
+use crate::blueprint::StackPart;
+use crate::config::values::ClusterName;
+
+/// The tag by which everything of a cluster is known.
+pub const CLUSTER_TAG: &str = "infra:cluster";
+
+/// A stack with its template.
+#[derive(Clone, Debug)]
+pub struct LiveStack {
+    /// The stack.
+    pub stack: Stack,
+    /// Its template; `Null` if it has none worth comparing with.
+    pub template: Value,
+}
+
+/// A cluster as AWS has it.
+#[derive(Clone, Debug, Default)]
+pub struct LiveCluster {
+    /// Its stacks.
+    pub stacks: BTreeMap<StackPart, LiveStack>,
+    /// Stacks with names of ours that carry no tag of ours.
+    pub foreign: Vec<String>,
+    /// Its Auto Scaling groups.
+    pub groups: Vec<ScalingGroup>,
+}
+
+impl LiveCluster {
+    /// Looks at everything; changes nothing.
+    pub async fn read(clients: &Clients, cluster: &ClusterName) -> Result<Self, AwsError> {
+        let (stacks, groups) =
+            tokio::try_join!(clients.stacks(), clients.groups_of_cluster(cluster.as_str()))?;
+        let mut live = Self { groups, ..Self::default() };
+        let mut pending = tokio::task::JoinSet::new();
+        for stack in stacks {
+            let Some(part) = StackPart::from_stack_name(cluster, &stack.name) else { continue };
+            let step = next_step(Some(&stack.status));
+            let is_ours = stack.tags.get(CLUSTER_TAG).is_some_and(|value| value == cluster.as_str());
+            // A stack that is only planned yet has no tags to show.
+            if !is_ours && stack.status != "REVIEW_IN_PROGRESS" {
+                live.foreign.push(stack.name);
+                continue;
+            }
+            let clients = clients.clone();
+            pending.spawn(async move {
+                let template = match step {
+                    Step::RemoveAndCreate | Step::Create => Value::Null,
+                    _ => parse(&clients.stack_template(&stack.arn).await?),
+                };
+                Ok::<_, AwsError>((part, LiveStack { stack, template }))
+            });
+        }
+        for (part, stack) in join_all(&mut pending).await? {
+            live.stacks.insert(part, stack);
+        }
+        Ok(live)
+    }
+
+    /// Whether anything of the cluster is there.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        !self.stacks.is_empty()
+    }
+
+    /// What the network and storage stacks hand on.
+    #[must_use]
+    pub fn outputs(&self) -> BTreeMap<String, String> {
+        let stacks = self.stacks.values().flat_map(|live| live.stack.outputs.clone());
+        stacks.collect()
+    }
+
+    /// A parameter of a live stack.
+    #[must_use]
+    pub fn parameter(&self, part: &StackPart, name: &str) -> Option<&str> {
+        self.stacks.get(part)?.stack.parameters.get(name).map(String::as_str)
+    }
+
+    /// A tag of a live stack.
+    #[must_use]
+    pub fn tag(&self, part: &StackPart, name: &str) -> Option<&str> {
+        self.stacks.get(part)?.stack.tags.get(name).map(String::as_str)
+    }
+
+    /// A pool's group of machines.
+    #[must_use]
+    pub fn pool_group(&self, pool: &str) -> Option<&ScalingGroup> {
+        let role = StackPart::Pool(pool.to_owned()).file_name();
+        self.groups.iter().find(|group| group.tags.get("infra:role").is_some_and(|found| *found == role))
+    }
+}
+
+/// Everything that tasks found, or the first error of one.
+pub(super) async fn join_all<T: 'static>(
+    pending: &mut tokio::task::JoinSet<Result<T, AwsError>>,
+) -> Result<Vec<T>, AwsError> {
+    let mut found = Vec::new();
+    while let Some(joined) = pending.join_next().await {
+        match joined {
+            Ok(result) => found.push(result?),
+            Err(error) => return Err(AwsError::lost(error.to_string())),
+        }
+    }
+    Ok(found)
+}
+
+/// A template as CloudFormation keeps it; ours are JSON.
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}

@@ -1,0 +1,173 @@
+//! Whose account and which region this is, and the roles that AWS's services have in it.
+
+use super::finding::Findings;
+use super::{Finding, Preflight, all};
+use crate::aws::{AwsError, CallerIdentity, Clients};
+use crate::config::{Cluster, FileSystemSource};
+
+/// A role that a service needs in the account.
+struct ServiceRole {
+    name: &'static str,
+    service: &'static str,
+    what_for: &'static str,
+    /// Whether the service makes it with the first use, if the caller may let it.
+    made_at_first_use: bool,
+}
+
+pub(super) fn check(
+    preflight: &Preflight<'_>,
+    caller: &CallerIdentity,
+    region: Option<&str>,
+) -> Vec<Finding> {
+    let cluster = &preflight.blueprint.cluster;
+    let mut findings = Findings::about("account");
+    if region != Some(cluster.region.as_str()) {
+        let asked = region.unwrap_or("none");
+        findings.refuse(
+            format!("the region asked for is {asked}, that of cluster.yaml is {}", cluster.region),
+            "every check and every stack would be in the wrong region",
+            format!("leave out --region and AWS_REGION, or say {}", cluster.region),
+        );
+    }
+    let partition = cluster.region.partition().as_str();
+    if let Some(callers) = field(&caller.arn, 1)
+        && callers != partition
+    {
+        findings.refuse(
+            format!("the credentials belong to partition {callers}, {} to {partition}", cluster.region),
+            "an account of one partition does not exist in another",
+            format!("use credentials of an account in {partition}"),
+        );
+    }
+    if let Some(keys) = field(cluster.kms_key.as_str(), 4)
+        && keys != caller.account
+    {
+        findings.warn(
+            format!("the key in kmsKeyArn is of account {keys}, the caller of {}", caller.account),
+            "a key of another account works only if its policy and the roles of this account allow it, both",
+            format!(
+                "see that the key's policy allows account {}, or use a key of that account",
+                caller.account
+            ),
+        );
+    }
+    findings.into_list()
+}
+
+pub(super) async fn check_service_roles(
+    preflight: &Preflight<'_>,
+    clients: &Clients,
+) -> Result<Vec<Finding>, AwsError> {
+    let mut findings = Findings::about("service-linked roles");
+    let roles = service_roles(&preflight.blueprint.cluster);
+    let answers = all(roles.iter().map(|role| clients.role_exists(role.name))).await;
+    for (role, answer) in roles.iter().zip(answers) {
+        if findings.take(answer)? != Some(false) {
+            continue;
+        }
+        let what = format!("the account has no role {}", role.name);
+        let command = format!("aws iam create-service-linked-role --aws-service-name {}", role.service);
+        if role.made_at_first_use {
+            findings.warn(
+                what,
+                format!(
+                    "AWS makes it with the first {} if the caller may iam:CreateServiceLinkedRole",
+                    role.what_for
+                ),
+                format!("if that may not be, somebody who may runs: {command}"),
+            );
+        } else {
+            findings.refuse(
+                what,
+                format!("without it no {} starts, and Auto Scaling cannot make it", role.what_for),
+                format!("run: {command}"),
+            );
+        }
+    }
+    Ok(findings.into_list())
+}
+
+fn service_roles(cluster: &Cluster) -> Vec<ServiceRole> {
+    let mut roles = vec![
+        ServiceRole {
+            name: "AWSServiceRoleForAutoScaling",
+            service: "autoscaling.amazonaws.com",
+            what_for: "Auto Scaling group",
+            made_at_first_use: true,
+        },
+        ServiceRole {
+            name: "AWSServiceRoleForElasticLoadBalancing",
+            service: "elasticloadbalancing.amazonaws.com",
+            what_for: "load balancer",
+            made_at_first_use: true,
+        },
+    ];
+    if cluster.pools.iter().any(|pool| pool.spot) {
+        roles.push(ServiceRole {
+            name: "AWSServiceRoleForEC2Spot",
+            service: "spot.amazonaws.com",
+            what_for: "spot machine",
+            made_at_first_use: false,
+        });
+    }
+    let made = |source: &FileSystemSource| matches!(source, FileSystemSource::Made { .. });
+    if cluster.file_system.as_ref().is_some_and(|file_system| made(&file_system.source)) {
+        roles.push(ServiceRole {
+            name: "AWSServiceRoleForAmazonElasticFileSystem",
+            service: "elasticfilesystem.amazonaws.com",
+            what_for: "file system",
+            made_at_first_use: true,
+        });
+    }
+    roles
+}
+
+/// A field of an ARN.
+fn field(arn: &str, place: usize) -> Option<&str> {
+    arn.split(':').nth(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{check, field, service_roles};
+    use crate::aws::CallerIdentity;
+    use crate::blueprint::Blueprint;
+    use crate::config;
+    use crate::deploy::preflight::{Preflight, Severity};
+
+    const FILE: &str = "{clusterName: paddle, externalDNSName: k8s.example.com, region: us-west-2, \
+        availabilityZones: [us-west-2a], kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1234abcd', \
+        pools: [{name: gpu, instanceType: g5.xlarge, spot: true}], storage: {efs: {}}}";
+
+    #[test]
+    fn region_partition_and_account_must_fit() -> Result<(), Box<dyn std::error::Error>> {
+        let blueprint = Blueprint::new(config::validate(Path::new("cluster.yaml"), FILE)?.cluster)?;
+        let preflight = Preflight {
+            blueprint: &blueprint,
+            s3_uri: None,
+            create_bucket: false,
+            image: None,
+            certificates: &[],
+            exists: false,
+        };
+        let caller = |account: &str, partition: &str| CallerIdentity {
+            account: account.to_owned(),
+            arn: format!("arn:{partition}:iam::{account}:user/ada"),
+        };
+        assert!(check(&preflight, &caller("111122223333", "aws"), Some("us-west-2")).is_empty());
+        let findings = check(&preflight, &caller("444455556666", "aws-cn"), Some("cn-north-1"));
+        let severities: Vec<Severity> = findings.iter().map(|finding| finding.severity).collect();
+        assert_eq!(severities, [Severity::Refused, Severity::Refused, Severity::Warning]);
+        assert_eq!(check(&preflight, &caller("111122223333", "aws"), None).len(), 1);
+        assert_eq!(service_roles(&blueprint.cluster).len(), 4);
+        Ok(())
+    }
+
+    #[test]
+    fn fields_of_names_are_found() {
+        assert_eq!(field("arn:aws:kms:us-west-2:111122223333:key/1", 4), Some("111122223333"));
+        assert_eq!(field("", 4), None);
+    }
+}

@@ -1,0 +1,56 @@
+//! The bucket that assets are uploaded to.
+
+use super::finding::Findings;
+use super::{Finding, Preflight};
+use crate::aws::{AwsError, BucketFacts, Clients};
+
+pub(super) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+    let mut findings = Findings::about("bucket");
+    let Some(uri) = preflight.s3_uri else {
+        findings.refuse(
+            "no bucket is given",
+            "machines read their configuration from a bucket, and templates are too large to be sent otherwise",
+            "say --s3-uri s3://bucket/prefix, or set s3URI in cluster.yaml",
+        );
+        return Ok(findings.into_list());
+    };
+    let bucket = uri.bucket();
+    let region = preflight.blueprint.cluster.region.as_str();
+    match findings.take(clients.look_at_bucket(bucket).await)? {
+        Some(BucketFacts::Missing) if preflight.create_bucket => {}
+        Some(BucketFacts::Missing) => findings.refuse(
+            format!("there is no bucket {bucket}"),
+            "machines read their configuration from it",
+            "run again with --create-bucket, which makes a private one, or name another",
+        ),
+        Some(BucketFacts::Forbidden) => findings.refuse(
+            format!("the bucket {bucket} is not yours, or may not be seen by the caller (403)"),
+            "names of buckets are shared by all accounts, and the cluster's secrets would be in this one",
+            "name another bucket, or allow s3:ListBucket on this one if it is yours",
+        ),
+        Some(BucketFacts::Elsewhere { region: other }) => {
+            refuse_region(&mut findings, bucket, &other, region);
+        }
+        Some(BucketFacts::Found { region: other, .. }) if other != region => {
+            refuse_region(&mut findings, bucket, &other, region);
+        }
+        None | Some(BucketFacts::Found { public_access_blocked: true, .. }) => {}
+        Some(BucketFacts::Found { public_access_blocked: false, .. }) => findings.warn(
+            format!("the bucket {bucket} does not block public access"),
+            "a policy or an access list could open what is in it; objects are encrypted all the same",
+            format!(
+                "aws s3api put-public-access-block --bucket {bucket} --public-access-block-configuration \
+                 BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=true,RestrictPublicBuckets=true"
+            ),
+        ),
+    }
+    Ok(findings.into_list())
+}
+
+fn refuse_region(findings: &mut Findings, bucket: &str, other: &str, region: &str) {
+    findings.refuse(
+        format!("the bucket {bucket} is in {other}, the cluster in {region}"),
+        "CloudFormation takes templates from its own region only, and so do machines in closed networks",
+        format!("name a bucket in {region}"),
+    );
+}

@@ -1,0 +1,42 @@
+//! Certificates that have ended or soon will.
+
+use super::finding::Findings;
+use super::{CertificateExpiry, Finding};
+
+/// With fewer days left, machines that start today may outlive their certificate before anybody looks again.
+const DAYS_LEFT: i64 = 30;
+
+pub(super) fn check(certificates: &[CertificateExpiry]) -> Vec<Finding> {
+    let mut findings = Findings::about("certificates");
+    for CertificateExpiry { name, days_left } in certificates {
+        if *days_left < 0 {
+            findings.refuse(
+                format!("the certificate {name} has expired"),
+                "nothing that meets it will talk to it",
+                "run `infra render credentials`, which renews what is due",
+            );
+        } else if *days_left < DAYS_LEFT {
+            let days = if *days_left == 1 { "day" } else { "days" };
+            findings.warn(
+                format!("the certificate {name} expires in {days_left} {days}"),
+                "the cluster stops working on that day",
+                "run `infra render credentials`, which renews what is due, and `infra up` again",
+            );
+        }
+    }
+    findings.into_list()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CertificateExpiry, Severity};
+    use super::check;
+
+    #[test]
+    fn a_month_is_enough_and_a_day_is_not() {
+        let certificate = |days_left| CertificateExpiry { name: "worker".to_owned(), days_left };
+        let findings = check(&[certificate(30), certificate(29), certificate(0), certificate(-1)]);
+        let severities: Vec<Severity> = findings.iter().map(|finding| finding.severity).collect();
+        assert_eq!(severities, [Severity::Warning, Severity::Warning, Severity::Refused]);
+    }
+}

@@ -1,0 +1,155 @@
+//! What preflight has to say, and how a question that AWS did not answer becomes a finding too.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::aws::{AwsError, Cause};
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// The cluster would not come up, or not stay up.
+    Refused,
+    /// It can work; somebody should know all the same.
+    Warning,
+}
+
+/// One thing that preflight found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it is about, in a word or two.
+    pub subject: &'static str,
+    /// What is the case.
+    pub what: String,
+    /// Why that matters.
+    pub why: String,
+    /// What to do about it.
+    pub mend: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.subject, self.what)
+    }
+}
+
+/// The findings about one subject, in the order of the checks.
+pub(super) struct Findings {
+    subject: &'static str,
+    list: Vec<Finding>,
+}
+
+impl Findings {
+    pub(super) fn about(subject: &'static str) -> Self {
+        Self { subject, list: Vec::new() }
+    }
+
+    pub(super) fn refuse(
+        &mut self,
+        what: impl Into<String>,
+        why: impl Into<String>,
+        mend: impl Into<String>,
+    ) {
+        self.add(Severity::Refused, what.into(), why.into(), mend.into());
+    }
+
+    pub(super) fn warn(&mut self, what: impl Into<String>, why: impl Into<String>, mend: impl Into<String>) {
+        self.add(Severity::Warning, what.into(), why.into(), mend.into());
+    }
+
+    /// The answer; none with a finding in its place if AWS did not give one. Without credentials there is nothing to go on with.
+    pub(super) fn take<T>(&mut self, answer: Result<T, AwsError>) -> Result<Option<T>, AwsError> {
+        let error = match answer {
+            Ok(answer) => return Ok(Some(answer)),
+            Err(error) if error.cause == Cause::Credentials => return Err(error),
+            Err(error) => error,
+        };
+        let action = error.operation;
+        if error.is_denied() {
+            self.warn(
+                format!("could not be checked: the caller may not {action}"),
+                "what is wrong here shows only when AWS refuses it later",
+                format!(
+                    "allow {action} (`infra policy` lists all), or go on with --skip-preflight knowingly"
+                ),
+            );
+        } else {
+            self.refuse(
+                format!("could not be checked: {error}"),
+                "what is wrong here shows only when AWS refuses it later",
+                "mend what AWS says, try again, or go on with --skip-preflight knowingly",
+            );
+        }
+        Ok(None)
+    }
+
+    pub(super) fn into_list(self) -> Vec<Finding> {
+        self.list
+    }
+
+    fn add(&mut self, severity: Severity, what: String, why: String, mend: String) {
+        let finding = Finding { severity, subject: self.subject, what, why, mend };
+        // One missing permission may answer several questions at once.
+        if !self.list.contains(&finding) {
+            self.list.push(finding);
+        }
+    }
+}
+
+/// A list in a sentence.
+pub(super) fn listed<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
+    let mut text = String::new();
+    for item in items {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        text.push_str(item.as_ref());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Findings, Severity, listed};
+    use crate::aws::{AwsError, Cause};
+
+    fn error(cause: Cause, code: &str) -> AwsError {
+        AwsError {
+            operation: "ec2:DescribeVpcs",
+            cause,
+            code: Some(code.to_owned()),
+            message: "no".to_owned(),
+            request_id: None,
+        }
+    }
+
+    #[test]
+    fn an_answer_that_may_not_be_had_is_a_warning_and_any_other_is_refused() -> Result<(), AwsError> {
+        let mut findings = Findings::about("network");
+        assert_eq!(findings.take(Ok(1))?, Some(1));
+        assert_eq!(findings.take::<()>(Err(error(Cause::Refused, "UnauthorizedOperation")))?, None);
+        assert_eq!(findings.take::<()>(Err(error(Cause::Refused, "UnauthorizedOperation")))?, None);
+        assert_eq!(findings.take::<()>(Err(error(Cause::Refused, "InternalError")))?, None);
+        let list = findings.into_list();
+        let severities: Vec<Severity> = list.iter().map(|finding| finding.severity).collect();
+        assert_eq!(severities, [Severity::Warning, Severity::Refused]);
+        assert!(list[0].what.ends_with("the caller may not ec2:DescribeVpcs"));
+        Ok(())
+    }
+
+    #[test]
+    fn without_credentials_there_are_no_findings() {
+        let mut findings = Findings::about("network");
+        assert!(findings.take::<()>(Err(error(Cause::Credentials, "ExpiredToken"))).is_err());
+    }
+
+    #[test]
+    fn lists_read_like_lists() {
+        assert_eq!(listed(["a", "b"]), "a, b");
+        assert_eq!(listed(Vec::<String>::new()), "");
+    }
+}

@@ -1,0 +1,119 @@
+//! The image that machines start from.
+
+use super::finding::Findings;
+use super::{Finding, Preflight};
+use crate::aws::{AwsError, Clients, Image};
+use crate::deploy::image_source::image_source;
+
+/// The device that launch templates size as the root disk.
+const ROOT_DEVICE: &str = "/dev/xvda";
+
+pub(super) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+    let mut findings = Findings::about("image");
+    let image = match preflight.image {
+        Some(id) => locked(id, clients, &mut findings).await?,
+        None => newest(preflight, clients, &mut findings).await?,
+    };
+    if let Some(image) = image {
+        check_image(&image, &mut findings);
+    }
+    Ok(findings.into_list())
+}
+
+async fn locked(id: &str, clients: &Clients, findings: &mut Findings) -> Result<Option<Image>, AwsError> {
+    let Some(image) = findings.take(clients.image(id).await)? else { return Ok(None) };
+    if image.is_none() {
+        findings.refuse(
+            format!("there is no image {id} any more, which infra.lock names"),
+            "Flatcar removes images after about nine months, and no new machine can start from one that is gone",
+            "run `infra up --upgrade-os`, which locks the newest image of the channel",
+        );
+    }
+    Ok(image)
+}
+
+async fn newest(
+    preflight: &Preflight<'_>,
+    clients: &Clients,
+    findings: &mut Findings,
+) -> Result<Option<Image>, AwsError> {
+    let cluster = &preflight.blueprint.cluster;
+    let Some(source) = image_source(cluster) else {
+        findings.refuse(
+            format!("no image is locked, and nobody is known to publish Flatcar's in {}", cluster.region),
+            "machines start from an image of their own region",
+            "import Flatcar's image for EC2 into your account and put its id into infra.lock by hand",
+        );
+        return Ok(None);
+    };
+    let found = findings.take(clients.newest_image(source.owner, &source.name_pattern).await)?;
+    let Some(image) = found else { return Ok(None) };
+    if image.is_none() {
+        findings.refuse(
+            format!(
+                "there is no image {} of account {} in {}",
+                source.name_pattern, source.owner, cluster.region
+            ),
+            "machines start from an image of their own region",
+            "take another channel or region, or put the id of an image into infra.lock by hand",
+        );
+    }
+    Ok(image)
+}
+
+fn check_image(image: &Image, findings: &mut Findings) {
+    let Image { id, name, state, architecture, root_device, .. } = image;
+    if state != "available" {
+        findings.refuse(
+            format!("the image {id} ({name}) is {state}"),
+            "machines start from an image that is available only",
+            "run `infra up --upgrade-os`, which locks the newest image of the channel",
+        );
+    }
+    if architecture != "x86_64" {
+        findings.refuse(
+            format!("the image {id} ({name}) is for {architecture}"),
+            "every machine of a cluster is of x86_64",
+            "put an image for x86_64 into infra.lock, or run `infra up --upgrade-os`",
+        );
+    }
+    if root_device != ROOT_DEVICE {
+        findings.refuse(
+            format!("the root disk of image {id} ({name}) is {root_device}"),
+            format!(
+                "disks are sized and encrypted as {ROOT_DEVICE}: machines would get a second disk instead"
+            ),
+            "put an image of Flatcar into infra.lock, or run `infra up --upgrade-os`",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Findings;
+    use super::check_image;
+    use crate::aws::Image;
+
+    #[test]
+    fn an_image_must_fit_the_launch_templates() {
+        let mut image = Image {
+            id: "ami-1".to_owned(),
+            name: "Flatcar-stable-4593.2.5-hvm".to_owned(),
+            created: "2026-05-01".to_owned(),
+            deprecated: None,
+            root_device: "/dev/xvda".to_owned(),
+            architecture: "x86_64".to_owned(),
+            state: "available".to_owned(),
+        };
+        let count = |image: &Image| {
+            let mut findings = Findings::about("image");
+            check_image(image, &mut findings);
+            findings.into_list().len()
+        };
+        assert_eq!(count(&image), 0);
+        image.root_device = "/dev/sda1".to_owned();
+        image.architecture = "arm64".to_owned();
+        image.state = "disabled".to_owned();
+        assert_eq!(count(&image), 3);
+    }
+}

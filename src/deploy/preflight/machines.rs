@@ -1,0 +1,246 @@
+//! What machines need before they can start: their zones, their types in those zones, a key pair, a reservation.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::finding::{Findings, listed};
+use super::{Finding, Preflight, all};
+use crate::aws::{AwsError, CapacityReservation, Clients, Zone};
+use crate::config::values::{AvailabilityZone, InstanceType};
+use crate::config::{Cluster, Pool};
+
+/// Machines that may be of any of some types and stand in each of some zones.
+struct Wanted<'a> {
+    who: String,
+    types: &'a [InstanceType],
+    zones: BTreeSet<&'a str>,
+    /// What moves them to other zones.
+    setting: &'static str,
+}
+
+pub(super) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+    let cluster = &preflight.blueprint.cluster;
+    let wanted = wanted(cluster);
+    let types: BTreeSet<String> =
+        wanted.iter().flat_map(|wanted| wanted.types).map(ToString::to_string).collect();
+    let types: Vec<String> = types.into_iter().collect();
+    let reserved: Vec<(&Pool, &str)> = cluster
+        .pools
+        .iter()
+        .filter_map(|pool| Some((pool, pool.capacity_reservation.as_ref()?.as_str())))
+        .collect();
+    let (key_pair, zones, offers, reservations) = tokio::join!(
+        Box::pin(key_pair_exists(cluster, clients)),
+        Box::pin(clients.availability_zones()),
+        Box::pin(clients.type_offerings(&types)),
+        all(reserved.iter().map(|(_, id)| clients.capacity_reservation(id))),
+    );
+
+    let mut findings = Findings::about("key pair");
+    if findings.take(key_pair)? == Some(false) {
+        let name = cluster.key_name.as_ref().map(ToString::to_string).unwrap_or_default();
+        findings.refuse(
+            format!("there is no key pair '{name}' in {}", cluster.region),
+            "every launch template names it, and no machine would start",
+            format!("correct keyName or leave it out: sessions go through SSM; or import it: aws ec2 import-key-pair --key-name '{name}' …"),
+        );
+    }
+    let mut list = findings.into_list();
+
+    let mut findings = Findings::about("zones");
+    let bad_zones = match findings.take(zones)? {
+        Some(zones) => check_zones(cluster, &zones, &mut findings),
+        None => BTreeSet::new(),
+    };
+    list.extend(findings.into_list());
+
+    let mut findings = Findings::about("instance types");
+    if let Some(offers) = findings.take(offers)? {
+        for wanted in &wanted {
+            check_offers(wanted, &offers, &bad_zones, &mut findings);
+        }
+    }
+    list.extend(findings.into_list());
+
+    let mut findings = Findings::about("capacity reservations");
+    for ((pool, id), reservation) in reserved.into_iter().zip(reservations) {
+        if let Some(reservation) = findings.take(reservation)? {
+            check_reservation(preflight, pool, id, reservation.as_ref(), &mut findings);
+        }
+    }
+    list.extend(findings.into_list());
+    Ok(list)
+}
+
+async fn key_pair_exists(cluster: &Cluster, clients: &Clients) -> Result<bool, AwsError> {
+    match &cluster.key_name {
+        Some(name) => clients.key_pair_exists(name.as_str()).await,
+        None => Ok(true),
+    }
+}
+
+fn wanted(cluster: &Cluster) -> Vec<Wanted<'_>> {
+    const OF_CLUSTER: &str = "set availabilityZones to such zones";
+    let etcd = Wanted {
+        who: "etcd members".to_owned(),
+        types: std::slice::from_ref(&cluster.etcd.instance_type),
+        zones: (0..cluster.etcd.count).map(|member| cluster.etcd_zone(member).as_str()).collect(),
+        setting: OF_CLUSTER,
+    };
+    let controllers = Wanted {
+        who: "controllers".to_owned(),
+        types: std::slice::from_ref(&cluster.controllers.instance_type),
+        zones: cluster.zones.iter().map(AvailabilityZone::as_str).collect(),
+        setting: OF_CLUSTER,
+    };
+    let pools = cluster.pools.iter().filter(|pool| pool.max_count > 0).map(|pool| Wanted {
+        who: format!("pool {}", pool.name),
+        types: &pool.instance_types,
+        zones: pool.zones.iter().map(AvailabilityZone::as_str).collect(),
+        setting: "set the pool's availabilityZones to such zones",
+    });
+    [etcd, controllers].into_iter().chain(pools).collect()
+}
+
+/// Returns the zones that cannot be used.
+fn check_zones<'a>(cluster: &'a Cluster, zones: &[Zone], findings: &mut Findings) -> BTreeSet<&'a str> {
+    let is_good = |zone: &&Zone| zone.state == "available" && zone.kind == "availability-zone";
+    let good: BTreeSet<&str> = zones.iter().filter(is_good).map(|zone| zone.name.as_str()).collect();
+    let mut bad = BTreeSet::new();
+    for name in cluster.zones.iter().map(AvailabilityZone::as_str).filter(|name| !good.contains(name)) {
+        bad.insert(name);
+        let what = match zones.iter().find(|zone| zone.name == name) {
+            Some(zone) => format!("the zone {name} is {} and of kind {}", zone.state, zone.kind),
+            None => format!("the account has no zone {name}"),
+        };
+        findings.refuse(
+            what,
+            "no subnet can be made there; which letters an account has is its own",
+            format!("zones of this account: {}", listed(&good)),
+        );
+    }
+    bad
+}
+
+fn check_offers(
+    wanted: &Wanted<'_>,
+    offers: &BTreeMap<String, BTreeSet<String>>,
+    bad_zones: &BTreeSet<&str>,
+    findings: &mut Findings,
+) {
+    let offered =
+        |kind: &InstanceType, zone: &str| offers.get(kind.as_str()).is_some_and(|zones| zones.contains(zone));
+    let zones: Vec<&str> = wanted.zones.difference(bad_zones).copied().collect();
+    let (served, barren): (Vec<&str>, Vec<&str>) =
+        zones.into_iter().partition(|zone| wanted.types.iter().any(|kind| offered(kind, zone)));
+    if !barren.is_empty() {
+        let kinds = listed(wanted.types.iter().map(InstanceType::as_str));
+        let elsewhere: BTreeSet<&String> =
+            wanted.types.iter().filter_map(|kind| offers.get(kind.as_str())).flatten().collect();
+        let mend = if elsewhere.is_empty() {
+            "no zone of this region offers it: take another type or region".to_owned()
+        } else {
+            format!("it is offered in {}: {}, or take another type", listed(elsewhere), wanted.setting)
+        };
+        findings.refuse(
+            format!("{} of {kinds} cannot start in {}", wanted.who, listed(barren)),
+            "AWS does not offer the type there: their stack would fail and be rolled back",
+            mend,
+        );
+    }
+    for kind in wanted.types {
+        let missing: Vec<&str> = served.iter().copied().filter(|zone| !offered(kind, zone)).collect();
+        if !missing.is_empty() {
+            findings.warn(
+                format!("{} cannot have {kind} in {}", wanted.who, listed(missing)),
+                "AWS does not offer it there; machines will be of the pool's other types",
+                format!("nothing, if that is meant; else {}", wanted.setting),
+            );
+        }
+    }
+}
+
+fn check_reservation(
+    preflight: &Preflight<'_>,
+    pool: &Pool,
+    id: &str,
+    reservation: Option<&CapacityReservation>,
+    findings: &mut Findings,
+) {
+    let why = format!("machines of pool {} start in this reservation only", pool.name);
+    let Some(reservation) = reservation else {
+        let mend = "correct capacityReservationId; `aws ec2 describe-capacity-reservations` lists yours";
+        findings.refuse(format!("there is no capacity reservation {id}"), why, mend);
+        return;
+    };
+    let CapacityReservation { state, instance_type, zone, total, available } = reservation;
+    if state != "active" {
+        let mend = "wait until it is active, or name another";
+        findings.refuse(format!("the capacity reservation {id} is {state}"), why.as_str(), mend);
+    }
+    if pool.instance_types.iter().any(|kind| kind.as_str() != instance_type) {
+        let mend = format!("set instanceType: {instance_type}, or name another reservation");
+        findings.refuse(
+            format!(
+                "the capacity reservation {id} is for {instance_type}, the pool for {}",
+                pool.instance_types[0]
+            ),
+            why.as_str(),
+            mend,
+        );
+    }
+    if pool.zones.iter().any(|pools| pools.as_str() != zone) {
+        let mend = format!("set the pool's availabilityZones: [{zone}], or name another reservation");
+        findings.refuse(
+            format!("the capacity reservation {id} is in {zone}, the pool is not"),
+            why.as_str(),
+            mend,
+        );
+    }
+    if !preflight.exists && i64::from(*available) < i64::from(pool.count) {
+        findings.warn(
+            format!(
+                "the capacity reservation {id} has {available} of {total} machines free, the pool wants {}",
+                pool.count
+            ),
+            why,
+            "make it larger, or the pool smaller",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::super::Severity;
+    use super::{Findings, Wanted, check_offers};
+    use crate::config::values::InstanceType;
+    use crate::document::Fault;
+
+    fn severities(types: &[&str], zones: &[&str]) -> Result<Vec<Severity>, Fault> {
+        let types: Vec<InstanceType> = types.iter().map(|kind| kind.parse()).collect::<Result<_, _>>()?;
+        let zones_of = |zones: &[&str]| zones.iter().map(|zone| (*zone).to_owned()).collect::<BTreeSet<_>>();
+        let offers = BTreeMap::from([
+            ("g5.xlarge".to_owned(), zones_of(&["us-west-2a", "us-west-2b"])),
+            ("g5.2xlarge".to_owned(), zones_of(&["us-west-2a"])),
+        ]);
+        let wanted = Wanted {
+            who: "pool gpu".to_owned(),
+            types: &types,
+            zones: zones.iter().copied().collect(),
+            setting: "",
+        };
+        let mut findings = Findings::about("instance types");
+        check_offers(&wanted, &offers, &BTreeSet::from(["us-west-2z"]), &mut findings);
+        Ok(findings.into_list().iter().map(|finding| finding.severity).collect())
+    }
+
+    #[test]
+    fn a_zone_needs_one_type_and_misses_the_others() -> Result<(), Fault> {
+        assert!(severities(&["g5.xlarge"], &["us-west-2a", "us-west-2b", "us-west-2z"])?.is_empty());
+        assert_eq!(severities(&["g5.2xlarge"], &["us-west-2a", "us-west-2b"])?, [Severity::Refused]);
+        assert_eq!(severities(&["g5.xlarge", "g5.2xlarge"], &["us-west-2b"])?, [Severity::Warning]);
+        assert_eq!(severities(&["g6.xlarge"], &["us-west-2a"])?, [Severity::Refused]);
+        Ok(())
+    }
+}

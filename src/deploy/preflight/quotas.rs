@@ -1,0 +1,245 @@
+//! How many vCPUs and elastic addresses the account may have, against what the cluster wants.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::slice::from_ref;
+
+use super::finding::{Findings, listed};
+use super::{Finding, Preflight, all};
+use crate::aws::{AwsError, Clients};
+use crate::config::Cluster;
+use crate::config::values::InstanceType;
+
+/// A quota of vCPUs: one a series of types and a way of paying.
+#[derive(Debug, PartialEq, Eq)]
+struct Quota {
+    code: &'static str,
+    series: &'static str,
+    spot: bool,
+}
+
+static QUOTAS: [Quota; 6] = [
+    Quota { code: "L-1216C47A", series: "standard", spot: false },
+    Quota { code: "L-DB2E81BA", series: "G", spot: false },
+    Quota { code: "L-417A185B", series: "P", spot: false },
+    Quota { code: "L-34B43A08", series: "standard", spot: true },
+    Quota { code: "L-3819A6DF", series: "G", spot: true },
+    Quota { code: "L-7212CCBC", series: "P", spot: true },
+];
+
+const ADDRESSES: &str = "L-0263D0A3";
+
+/// Machines that count against one quota.
+struct Group<'a> {
+    who: String,
+    types: &'a [InstanceType],
+    quota: &'static Quota,
+    count: u32,
+    most: u32,
+}
+
+/// vCPUs that a quota must have room for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Demand {
+    who: Vec<String>,
+    now: u32,
+    most: u32,
+}
+
+pub(super) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+    let mut findings = Findings::about("quotas");
+    if preflight.exists {
+        return Ok(findings.into_list());
+    }
+    let cluster = &preflight.blueprint.cluster;
+    let groups = groups(cluster);
+    let types: BTreeSet<String> =
+        groups.iter().flat_map(|group| group.types).map(ToString::to_string).collect();
+    let types: Vec<String> = types.into_iter().collect();
+    let asked: Vec<&Quota> =
+        QUOTAS.iter().filter(|quota| groups.iter().any(|group| group.quota == *quota)).collect();
+    let addresses = addresses_wanted(preflight);
+    let (processors, in_use, values, (address_quota, addresses_in_use)) = tokio::join!(
+        Box::pin(clients.processors_of(&types)),
+        Box::pin(processors_in_use(clients)),
+        all(asked.iter().map(|quota| clients.quota("ec2", quota.code))),
+        Box::pin(address_facts(clients, addresses)),
+    );
+    let processors = findings.take(processors)?.unwrap_or_default();
+    let in_use = findings.take(in_use)?.unwrap_or_default();
+    for (quota, value) in asked.into_iter().zip(values) {
+        if let Some(Some(value)) = findings.take(value)? {
+            let used = in_use.get(quota.code).copied().unwrap_or_default();
+            let demand = demand(&groups, quota, &processors);
+            check_processors(cluster, quota, &demand, used, value, &mut findings);
+        }
+    }
+    let address_quota = findings.take(address_quota)?.flatten();
+    if let (Some(value), Some(used)) = (address_quota, findings.take(addresses_in_use)?)
+        && f64::from(used.saturating_add(addresses)) > value
+    {
+        findings.refuse(
+            format!("the cluster needs {addresses} elastic addresses; {used} of {value} are in use"),
+            "etcd members and NAT gateways have fixed addresses, and their stack would fail",
+            format!(
+                "release some that are not used, or {}",
+                increase(cluster, ADDRESSES, used.saturating_add(addresses))
+            ),
+        );
+    }
+    Ok(findings.into_list())
+}
+
+fn check_processors(
+    cluster: &Cluster,
+    quota: &Quota,
+    demand: &Demand,
+    used: u32,
+    value: f64,
+    findings: &mut Findings,
+) {
+    let kind = if quota.spot { "spot" } else { "on-demand" };
+    let what = |wanted: u32, when: &str| {
+        format!(
+            "{} want {wanted} vCPUs of {kind} {} machines{when}; the quota is {value}, and {used} are in use",
+            listed(&demand.who),
+            quota.series
+        )
+    };
+    let why = "AWS starts no machine beyond the quota";
+    let mend = |wanted: u32| increase(cluster, quota.code, wanted.saturating_add(used));
+    if f64::from(demand.now) > value {
+        findings.refuse(what(demand.now, ""), why, mend(demand.now));
+    } else if f64::from(demand.now.saturating_add(used)) > value {
+        findings.warn(what(demand.now, ""), why, mend(demand.now));
+    } else if f64::from(demand.most.saturating_add(used)) > value {
+        findings.warn(what(demand.most, " at maxCount"), why, mend(demand.most));
+    }
+}
+
+fn increase(cluster: &Cluster, code: &str, wanted: u32) -> String {
+    format!(
+        "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code {code} --desired-value {wanted} \
+         --region {}",
+        cluster.region
+    )
+}
+
+/// How many vCPUs run already, by the code of their quota.
+async fn processors_in_use(clients: &Clients) -> Result<BTreeMap<&'static str, u32>, AwsError> {
+    let running = clients.running_machines().await?;
+    let types: BTreeSet<String> = running.keys().map(|kind| kind.instance_type.clone()).collect();
+    let processors = clients.processors_of(&types.into_iter().collect::<Vec<_>>()).await?;
+    let mut in_use = BTreeMap::new();
+    for (kind, count) in &running {
+        let each = processors.get(&kind.instance_type).copied().unwrap_or_default();
+        if let Some(quota) = quota_of(&kind.instance_type, kind.spot) {
+            *in_use.entry(quota.code).or_insert(0) += count.saturating_mul(each);
+        }
+    }
+    Ok(in_use)
+}
+
+/// The quota and the use of elastic addresses; nothing is asked if none are wanted.
+async fn address_facts(
+    clients: &Clients,
+    wanted: u32,
+) -> (Result<Option<f64>, AwsError>, Result<u32, AwsError>) {
+    if wanted == 0 {
+        return (Ok(None), Ok(0));
+    }
+    tokio::join!(Box::pin(clients.quota("ec2", ADDRESSES)), Box::pin(clients.elastic_addresses()))
+}
+
+fn addresses_wanted(preflight: &Preflight<'_>) -> u32 {
+    let network = &preflight.blueprint.network;
+    if network.public_machines {
+        preflight.blueprint.cluster.etcd.count
+    } else {
+        u32::try_from(network.nat_zones.len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// Every group of machines that counts: those of a reservation were counted when that was made.
+fn groups(cluster: &Cluster) -> Vec<Group<'_>> {
+    let Cluster { etcd, controllers, pools, .. } = cluster;
+    let (etcd_type, controller_type) = (&etcd.instance_type, &controllers.instance_type);
+    let pools = pools.iter().filter(|pool| pool.capacity_reservation.is_none()).map(|pool| {
+        let count = pool.count.max(pool.min_count);
+        group(format!("pool {}", pool.name), &pool.instance_types, pool.spot, count, pool.max_count)
+    });
+    let etcd = group("etcd members".to_owned(), from_ref(etcd_type), false, etcd.count, etcd.count);
+    let (count, name) = (controllers.count, "controllers".to_owned());
+    let controllers = group(name, from_ref(controller_type), false, count, count);
+    [etcd, controllers].into_iter().chain(pools).flatten().collect()
+}
+
+fn group(who: String, types: &[InstanceType], spot: bool, count: u32, most: u32) -> Option<Group<'_>> {
+    let quota = quota_of(types.first()?.as_str(), spot)?;
+    Some(Group { who, types, quota, count, most })
+}
+
+/// What some machines want of a quota: at least, with the smallest of their types, and at most, with the largest.
+fn demand(groups: &[Group<'_>], quota: &Quota, processors: &BTreeMap<String, u32>) -> Demand {
+    let mut demand = Demand::default();
+    for group in groups.iter().filter(|group| group.quota == quota && group.most > 0) {
+        let sizes = || group.types.iter().filter_map(|kind| processors.get(kind.as_str()).copied());
+        demand.who.push(group.who.clone());
+        demand.now += group.count.saturating_mul(sizes().min().unwrap_or_default());
+        demand.most += group.most.saturating_mul(sizes().max().unwrap_or_default());
+    }
+    demand
+}
+
+/// The quota that machines of a type count against; none for the series that clusters do not use.
+fn quota_of(instance_type: &str, spot: bool) -> Option<&'static Quota> {
+    let letters = instance_type.split(|c: char| !c.is_ascii_lowercase()).next()?;
+    let series = match letters {
+        "a" | "c" | "d" | "h" | "i" | "im" | "is" | "m" | "r" | "t" | "z" => "standard",
+        "g" | "gr" | "vt" => "G",
+        "p" => "P",
+        _ => return None,
+    };
+    QUOTAS.iter().find(|quota| quota.series == series && quota.spot == spot)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use super::{Demand, QUOTAS, demand, groups, quota_of};
+    use crate::config;
+    use crate::document::Problems;
+
+    #[test]
+    fn types_count_against_the_quota_of_their_series() {
+        let code = |kind: &str, spot| quota_of(kind, spot).map(|quota| quota.code);
+        assert_eq!(code("t3.medium", false), Some("L-1216C47A"));
+        assert_eq!(code("im4gn.large", true), Some("L-34B43A08"));
+        assert_eq!(code("g4dn.xlarge", false), Some("L-DB2E81BA"));
+        assert_eq!(code("gr6.4xlarge", true), Some("L-3819A6DF"));
+        assert_eq!(code("p3dn.24xlarge", false), Some("L-417A185B"));
+        assert_eq!(code("p4d.24xlarge", true), Some("L-7212CCBC"));
+        for other in ["inf2.xlarge", "trn1.2xlarge", "hpc6a.48xlarge", "mac2.metal", "u-6tb1.metal"] {
+            assert_eq!(code(other, false), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn machines_are_counted_at_their_start_and_at_their_most() -> Result<(), Problems> {
+        let text = "{clusterName: paddle, externalDNSName: k8s.example.com, region: us-west-2, \
+            availabilityZones: [us-west-2a], kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1234abcd', \
+            etcd: {count: 3}, controllers: {count: 2}, pools: [{name: cpu, instanceType: m5.large}, \
+            {name: gpu, instanceType: g5.xlarge, instanceTypes: [g5.2xlarge], count: 2, maxCount: 8, spot: true}]}";
+        let cluster = config::validate(Path::new("cluster.yaml"), text)?.cluster;
+        let sizes = [("t3.medium", 2), ("m5.large", 2), ("g5.xlarge", 4), ("g5.2xlarge", 8)];
+        let processors: BTreeMap<String, u32> =
+            sizes.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect();
+        let groups = groups(&cluster);
+        let standard = demand(&groups, &QUOTAS[0], &processors);
+        assert_eq!((standard.now, standard.most), (12, 12));
+        let gpus = Demand { who: vec!["pool gpu".to_owned()], now: 8, most: 64 };
+        assert_eq!(demand(&groups, &QUOTAS[4], &processors), gpus);
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! Waits until the cluster works: its API answers, every node is Ready, GPUs can be used, the claim is bound.
+
+use std::time::Duration;
+
+use super::failure::DeployError;
+use super::progress::Event;
+use super::waiting::Pace;
+use super::work::Work;
+use crate::blueprint::{Blueprint, StackPart};
+use crate::kube::{ApiServer, KubeError, Node, Readiness};
+
+/// As long a load balancer needs to find its targets and its name to spread; after that nobody is coming.
+const UNREACHABLE: Duration = Duration::from_mins(5);
+
+/// How many nodes there should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpectedNodes {
+    /// Controllers.
+    pub controllers: usize,
+    /// Each pool's name, nodes, and GPUs a node.
+    pub pools: Vec<(String, usize, u32)>,
+    /// Whether there is a claim to be bound.
+    pub claim: bool,
+}
+
+impl ExpectedNodes {
+    /// What a cluster should have, with as many machines in its pools as their groups want now.
+    #[must_use]
+    pub fn new(blueprint: &Blueprint, wanted: impl Fn(&str) -> Option<u32>) -> Self {
+        let cluster = &blueprint.cluster;
+        let pools = cluster.pools.iter().map(|pool| {
+            let count = wanted(pool.name.as_str()).unwrap_or(pool.count);
+            (pool.name.to_string(), count as usize, pool.gpus.as_ref().map_or(0, |gpus| gpus.count))
+        });
+        Self {
+            controllers: cluster.controllers.count as usize,
+            pools: pools.collect(),
+            claim: cluster.file_system.is_some(),
+        }
+    }
+
+    /// The same for one pool alone.
+    #[must_use]
+    pub fn only(mut self, part: Option<&StackPart>) -> Self {
+        if let Some(StackPart::Pool(name)) = part {
+            self.pools.retain(|(pool, ..)| pool == name);
+        }
+        self
+    }
+
+    /// What is still missing among the nodes that are there.
+    #[must_use]
+    pub fn missing(&self, nodes: &[Node]) -> Vec<String> {
+        let mut missing = Vec::new();
+        let controllers: Vec<&Node> = nodes.iter().filter(|node| node.is_controller).collect();
+        missing.extend(lacking("controllers", &controllers, self.controllers, 0));
+        for (name, count, gpus) in &self.pools {
+            let mine: Vec<&Node> = nodes.iter().filter(|node| node.pool.as_deref() == Some(name)).collect();
+            missing.extend(lacking(&format!("pool {name}"), &mine, *count, *gpus));
+        }
+        missing
+    }
+}
+
+fn lacking(what: &str, nodes: &[&Node], wanted: usize, gpus: u32) -> Option<String> {
+    let ready = nodes.iter().filter(|node| node.ready).count();
+    if ready < wanted {
+        let why = nodes
+            .iter()
+            .find_map(|node| node.why_not_ready.as_deref().map(|why| format!(" ({}: {why})", node.name)));
+        return Some(format!("{what}: {ready} of {wanted} nodes are Ready{}", why.unwrap_or_default()));
+    }
+    let with_gpus = nodes.iter().filter(|node| node.ready && node.gpus >= gpus).count();
+    (with_gpus < wanted).then(|| format!("{what}: {with_gpus} of {wanted} nodes have {gpus} GPUs to give"))
+}
+
+/// How a wait for readiness ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reached {
+    /// Everything is there.
+    Ready,
+    /// The API cannot be reached from here; the nodes' own signals have to do.
+    NotFromHere,
+}
+
+/// Waits until nothing is missing.
+pub(super) async fn wait_until_ready(
+    work: &Work,
+    api: &ApiServer,
+    expected: &ExpectedNodes,
+) -> Result<Reached, DeployError> {
+    let patience = work.waiting.at_most(UNREACHABLE);
+    let mut pace = Pace::of_stack();
+    let mut answered = false;
+    let mut told = Vec::new();
+    loop {
+        let missing = match look(api, expected).await {
+            Ok(missing) => {
+                answered = true;
+                missing
+            }
+            Err(error) if error.is_unreachable() => vec![format!("the API server: {error}")],
+            Err(error) => return Err(error.into()),
+        };
+        if missing.is_empty() {
+            return Ok(Reached::Ready);
+        }
+        if missing != told {
+            work.progress.report(Event::Waiting { waiting_for: missing.clone() });
+            told.clone_from(&missing);
+        }
+        let pause = pace.next();
+        let waited = if answered { work.waiting.pause(pause).await } else { patience.pause(pause).await };
+        match waited {
+            Ok(()) => {}
+            Err(super::waiting::WaitEnd::TimedOut)
+                if !answered && work.waiting.pause(Duration::ZERO).await.is_ok() =>
+            {
+                return Ok(Reached::NotFromHere);
+            }
+            Err(end) => {
+                let stacks = Work::still_running(end, "the cluster");
+                let DeployError::StillRunning { what, .. } = stacks else { return Err(stacks) };
+                let what = format!("{what} while waiting for {}", missing.join("; "));
+                return Err(DeployError::StillRunning { what, running: Vec::new() });
+            }
+        }
+    }
+}
+
+/// What is missing now.
+pub(super) async fn look(api: &ApiServer, expected: &ExpectedNodes) -> Result<Vec<String>, KubeError> {
+    if let Readiness::NotReady { failed } = api.check_ready().await? {
+        return Ok(vec![format!("the API server is not ready: {}", failed.join(", "))]);
+    }
+    let mut missing = expected.missing(&api.nodes().await?);
+    if expected.claim {
+        match api.claim_phase("default", "efs").await? {
+            Some(phase) if phase == "Bound" => {}
+            Some(phase) => missing.push(format!("the file system's claim is {phase}")),
+            None => missing.push("the file system's claim is not there yet".to_owned()),
+        }
+    }
+    Ok(missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ExpectedNodes;
+    use crate::kube::Node;
+
+    fn node(pool: Option<&str>, ready: bool, gpus: u32) -> Node {
+        Node {
+            name: "ip-10-0-0-1".to_owned(),
+            pool: pool.map(str::to_owned),
+            is_controller: pool.is_none(),
+            ready,
+            why_not_ready: (!ready).then(|| "KubeletNotReady: no network".to_owned()),
+            schedulable: true,
+            instance_id: None,
+            gpus,
+            kubelet_version: "v1.36.3".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let expected = ExpectedNodes { controllers: 1, pools: vec![("gpu".to_owned(), 2, 4)], claim: false };
+        let missing = expected.missing(&[node(Some("gpu"), true, 4), node(Some("gpu"), false, 0)]);
+        assert_eq!(
+            missing,
+            [
+                "controllers: 0 of 1 nodes are Ready",
+                "pool gpu: 1 of 2 nodes are Ready (ip-10-0-0-1: KubeletNotReady: no network)"
+            ]
+        );
+        let missing =
+            expected.missing(&[node(None, true, 0), node(Some("gpu"), true, 4), node(Some("gpu"), true, 0)]);
+        assert_eq!(missing, ["pool gpu: 1 of 2 nodes have 4 GPUs to give"]);
+        let missing =
+            expected.missing(&[node(None, true, 0), node(Some("gpu"), true, 4), node(Some("gpu"), true, 8)]);
+        assert_eq!(missing, [""; 0]);
+    }
+}

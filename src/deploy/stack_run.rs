@@ -1,0 +1,363 @@
+//! Brings one stack to what it should be, from whatever state it is found in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::desired::DesiredStack;
+use super::failure::{DeployError, FailureReport};
+use super::follow::{Followed, Operation, follow};
+use super::hint::hint_for;
+use super::live::LiveStack;
+use super::progress::Event;
+use super::protection::{keep_protected, lift_policy};
+use super::refusal::refuse_planned_losses;
+use super::root_cause::{find_root_cause, newest_operation};
+use super::stack_status::{End, Step, next_step};
+use super::template_upload::template_source;
+use super::waiting::Pace;
+use super::work::{Work, new_token};
+use crate::aws::{ChangeSet, ChangeSetRequest, Stack};
+use crate::blueprint::StackPart;
+use crate::config::Cluster;
+
+/// More often a stack does not change its state under our eyes without somebody else at work on it.
+const ROUNDS: usize = 6;
+
+/// On which terms a stack is changed.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    /// Resources that may be replaced or removed.
+    pub(super) allowed: BTreeSet<String>,
+    /// Whether the end is waited for.
+    pub(super) waits: bool,
+}
+
+/// A stack that is as it should be, or on its way there if nobody waits.
+#[derive(Debug)]
+pub(super) struct Settled {
+    pub(super) stack: Stack,
+    pub(super) changed: bool,
+}
+
+/// Brings a stack to what it should be. `outputs` is what other stacks hand on.
+pub(super) async fn bring_up(
+    work: &Work,
+    desired: &DesiredStack,
+    found: Option<LiveStack>,
+    outputs: &BTreeMap<String, String>,
+    terms: &Terms,
+) -> Result<Settled, DeployError> {
+    let run = StackRun { work, desired, terms };
+    let parameters = desired.parameters(outputs).map_err(|missing| DeployError::Unusable {
+        what: format!("{}: no stack hands on {}", desired.name, missing.join(", ")),
+        help: "a stack it needs is older than this version of infra: `infra up` without --pool brings all up"
+            .to_owned(),
+    })?;
+    let mut live = found;
+    for _ in 0..ROUNDS {
+        match next_step(live.as_ref().map(|live| live.stack.status.as_str())) {
+            Step::Create => {
+                let stack = run.create(&parameters).await?;
+                return Ok(Settled { stack, changed: true });
+            }
+            Step::Compare => {
+                // Only an empty place is anything but Some here.
+                let Some(found) = live else { break };
+                return run.compare(found, &parameters).await;
+            }
+            Step::Follow => {
+                let Some(found) = live else { break };
+                live = run.attach(&found.stack).await?;
+            }
+            Step::RemoveAndCreate => {
+                let Some(found) = live else { break };
+                run.remove(&found.stack).await?;
+                live = None;
+            }
+            Step::RollBack | Step::FinishDeletion | Step::Inspect => {
+                let Some(found) = live else { break };
+                return Err(run.explain_stuck(&found.stack).await);
+            }
+        }
+    }
+    Err(DeployError::Unusable {
+        what: format!("{} keeps changing its state", desired.name),
+        help: "somebody else works on it: wait, then run `infra up` again".to_owned(),
+    })
+}
+
+struct StackRun<'a> {
+    work: &'a Work,
+    desired: &'a DesiredStack,
+    terms: &'a Terms,
+}
+
+impl StackRun<'_> {
+    async fn create(&self, parameters: &BTreeMap<String, String>) -> Result<Stack, DeployError> {
+        let change_set = self.make_change_set(&self.desired.name, true, parameters).await?;
+        if change_set.status != "CREATE_COMPLETE" {
+            self.work.clients.delete_stack(&change_set.stack_arn, &new_token()?).await?;
+            return Err(self.refused_change_set(&change_set));
+        }
+        self.execute(&change_set, "create").await
+    }
+
+    async fn compare(
+        &self,
+        found: LiveStack,
+        parameters: &BTreeMap<String, String>,
+    ) -> Result<Settled, DeployError> {
+        let LiveStack { stack, template } = found;
+        let same = template == self.desired.template
+            && stack.parameters == *parameters
+            && stack.tags == self.desired.tags;
+        if same {
+            return self.unchanged(stack).await;
+        }
+        let change_set = self.make_change_set(&stack.arn, false, parameters).await?;
+        if change_set.is_empty() {
+            self.work.clients.delete_change_set(&change_set.arn).await?;
+            return self.unchanged(stack).await;
+        }
+        if change_set.status != "CREATE_COMPLETE" {
+            self.work.clients.delete_change_set(&change_set.arn).await?;
+            return Err(self.refused_change_set(&change_set));
+        }
+        let losses = refuse_planned_losses(&self.desired.name, &change_set.changes, &self.terms.allowed);
+        if !losses.is_empty() {
+            self.work.clients.delete_change_set(&change_set.arn).await?;
+            return Err(DeployError::Refused(losses));
+        }
+        if self.desired.part.is_protected() && !self.terms.allowed.is_empty() {
+            lift_policy(self.work, &stack).await?;
+        }
+        let stack = self.execute(&change_set, "update").await?;
+        Ok(Settled { stack, changed: true })
+    }
+
+    async fn unchanged(&self, stack: Stack) -> Result<Settled, DeployError> {
+        keep_protected(self.work, &self.desired.part, &stack).await?;
+        self.work.progress.report(Event::StackUnchanged { stack: self.desired.name.clone() });
+        Ok(Settled { stack, changed: false })
+    }
+
+    /// Has CloudFormation work out what would change, and waits for that.
+    async fn make_change_set(
+        &self,
+        stack: &str,
+        creates: bool,
+        parameters: &BTreeMap<String, String>,
+    ) -> Result<ChangeSet, DeployError> {
+        let template = template_source(self.work, &self.desired.text()).await?;
+        let token = new_token()?;
+        let request = ChangeSetRequest {
+            stack,
+            creates,
+            name: &format!("infra-{token}"),
+            template: &template,
+            parameters,
+            tags: &self.desired.tags,
+            token: &token,
+        };
+        let (arn, _) = self.work.clients.create_change_set(&request).await?;
+        wait_for_change_set(self.work, &self.desired.name, &arn).await
+    }
+
+    async fn execute(&self, change_set: &ChangeSet, operation: &'static str) -> Result<Stack, DeployError> {
+        let token = new_token()?;
+        self.work.clients.execute_change_set(&change_set.arn, &token).await?;
+        self.work.progress.report(Event::StackBegan {
+            stack: self.desired.name.clone(),
+            operation,
+            resources: Some(change_set.changes.len()),
+        });
+        if !self.terms.waits {
+            self.work.progress.note(format!("{} goes on in AWS", self.desired.name));
+            return self.read(&change_set.stack_arn).await;
+        }
+        let followed =
+            self.follow(&change_set.stack_arn, Operation::Ours { token: &token }, End::Good).await?;
+        self.settle(&change_set.stack_arn, followed).await
+    }
+
+    async fn follow(
+        &self,
+        arn: &str,
+        operation: Operation<'_>,
+        wanted: End,
+    ) -> Result<Followed, DeployError> {
+        let followed = follow(self.work, &self.desired.part, &self.desired.name, arn, operation).await?;
+        self.work.progress.report(Event::StackEnded {
+            stack: self.desired.name.clone(),
+            status: followed.status.clone(),
+            good: followed.end == wanted,
+        });
+        Ok(followed)
+    }
+
+    /// What a finished operation means for the run.
+    async fn settle(&self, arn: &str, followed: Followed) -> Result<Stack, DeployError> {
+        if followed.end != End::Good {
+            let report = self.report(followed).await?;
+            self.work.progress.report(Event::StackFailed { report: report.clone() });
+            return Err(DeployError::Failed(vec![report]));
+        }
+        let stack = self.read(arn).await?;
+        keep_protected(self.work, &self.desired.part, &stack).await?;
+        Ok(stack)
+    }
+
+    async fn read(&self, arn: &str) -> Result<Stack, DeployError> {
+        let stack = self.work.clients.stack(arn).await?;
+        stack.ok_or_else(|| DeployError::Unusable {
+            what: format!("{} has gone", self.desired.name),
+            help: "somebody deleted it just now; run `infra up` again once that is settled".to_owned(),
+        })
+    }
+
+    /// Watches what somebody began; gives the stack as it is then.
+    async fn attach(&self, stack: &Stack) -> Result<Option<LiveStack>, DeployError> {
+        self.work.progress.report(Event::StackBegan {
+            stack: stack.name.clone(),
+            operation: "attach",
+            resources: None,
+        });
+        let followed = self.follow(&stack.arn, Operation::Found, End::Good).await?;
+        if matches!(followed.end, End::Failed | End::RolledBack) {
+            let report = self.report(followed).await?;
+            self.work.progress.warn(format!("what was under way has failed: {report}"));
+        }
+        let Some(stack) = self.work.clients.stack(&self.desired.name).await? else { return Ok(None) };
+        let template = match next_step(Some(&stack.status)) {
+            Step::Compare => {
+                let text = self.work.clients.stack_template(&stack.arn).await?;
+                serde_json::from_str(&text).unwrap_or_default()
+            }
+            _ => serde_json::Value::Null,
+        };
+        Ok(Some(LiveStack { stack, template }))
+    }
+
+    /// Removes what a failed creation left, after saying why it failed.
+    async fn remove(&self, stack: &Stack) -> Result<(), DeployError> {
+        if stack.status != "REVIEW_IN_PROGRESS" {
+            let report = self.past_failure(stack).await?;
+            self.work.progress.warn(format!("an earlier attempt failed and is removed now: {report}"));
+        }
+        if stack.protected {
+            self.work.clients.protect_stack(&stack.arn, false).await?;
+        }
+        let token = new_token()?;
+        self.work.clients.delete_stack(&stack.arn, &token).await?;
+        self.work.progress.report(Event::StackBegan {
+            stack: stack.name.clone(),
+            operation: "delete",
+            resources: None,
+        });
+        let followed = self.follow(&stack.arn, Operation::Ours { token: &token }, End::Deleted).await?;
+        if followed.end == End::Deleted {
+            return Ok(());
+        }
+        Err(DeployError::Failed(vec![self.report(followed).await?]))
+    }
+
+    async fn past_failure(&self, stack: &Stack) -> Result<FailureReport, DeployError> {
+        let events = self.work.clients.stack_events(&stack.arn, None).await?;
+        let events = newest_operation(&events).to_vec();
+        let followed = Followed {
+            end: End::Failed,
+            status: stack.status.clone(),
+            events,
+            evidence: Vec::new(),
+            gave_up: None,
+        };
+        self.report(followed).await
+    }
+
+    async fn report(&self, followed: Followed) -> Result<FailureReport, DeployError> {
+        report_failure(self.work, &self.desired.part, &self.desired.name, followed).await
+    }
+
+    async fn explain_stuck(&self, stack: &Stack) -> DeployError {
+        let reason = match self.past_failure(stack).await {
+            Ok(report) => report.resource.map_or(report.reason.clone(), |resource| {
+                format!("{} ({}): {}", resource.description, resource.path, report.reason)
+            }),
+            Err(error) => error.to_string(),
+        };
+        let help = match next_step(Some(&stack.status)) {
+            Step::RollBack => {
+                "mend the cause, then `infra rollback`; `infra rollback --skip ID` goes on without that resource".to_owned()
+            }
+            Step::FinishDeletion => "`infra destroy` goes on with the deletion; then run `infra up` again".to_owned(),
+            _ => "look at the stack in the CloudFormation console; this tool does not use that operation".to_owned(),
+        };
+        DeployError::Stuck { stack: stack.name.clone(), status: stack.status.clone(), reason, help }
+    }
+
+    fn refused_change_set(&self, change_set: &ChangeSet) -> DeployError {
+        let reason = change_set.reason.clone().unwrap_or_else(|| change_set.status.clone());
+        let help = hint_for(&reason).map_or_else(|| "nothing was changed".to_owned(), |hint| hint.text);
+        DeployError::Unusable {
+            what: format!("CloudFormation refuses the change of {}: {reason}", self.desired.name),
+            help,
+        }
+    }
+}
+
+/// Waits until CloudFormation has worked a change set out.
+pub(super) async fn wait_for_change_set(
+    work: &Work,
+    name: &str,
+    arn: &str,
+) -> Result<ChangeSet, DeployError> {
+    let mut pace = Pace::of_moment();
+    loop {
+        let change_set = work.clients.change_set(arn).await?;
+        if matches!(change_set.status.as_str(), "CREATE_COMPLETE" | "FAILED") {
+            return Ok(change_set);
+        }
+        if let Err(end) = work.waiting.pause(pace.next()).await {
+            // Nobody is to find it; that it could not be removed matters less than why the wait ended.
+            let _ = work.clients.delete_change_set(arn).await;
+            return Err(Work::still_running(end, name));
+        }
+    }
+}
+
+/// One cause for a failed operation.
+pub(super) async fn report_failure(
+    work: &Work,
+    part: &StackPart,
+    name: &str,
+    followed: Followed,
+) -> Result<FailureReport, DeployError> {
+    let cluster = &work.blueprint.cluster;
+    let cause = find_root_cause(&work.clients, cluster, part, &followed.events).await?;
+    let (resource, reason) = match cause {
+        Some(cause) => (cause.resource, cause.reason),
+        None => (None, "CloudFormation gives no reason".to_owned()),
+    };
+    let reason = followed.gave_up.unwrap_or(reason);
+    Ok(FailureReport {
+        stack: name.to_owned(),
+        status: followed.status,
+        hint: hint_for(&with_machine(cluster, part, &reason)),
+        resource,
+        reason,
+        evidence: followed.evidence,
+    })
+}
+
+/// AWS's messages about quotas name no machine, and the right quota depends on it.
+fn with_machine(cluster: &Cluster, part: &StackPart, reason: &str) -> String {
+    let machine = match part {
+        StackPart::Pool(name) => cluster
+            .pools
+            .iter()
+            .find(|pool| pool.name.as_str() == name)
+            .map(|pool| pool.instance_types[0].to_string()),
+        StackPart::ControlPlane => Some(cluster.controllers.instance_type.to_string()),
+        StackPart::Network | StackPart::Storage => None,
+    };
+    machine.map_or_else(|| reason.to_owned(), |machine| format!("{reason} {machine}"))
+}

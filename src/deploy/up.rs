@@ -1,0 +1,238 @@
+//! `infra up` in two halves: what is there and what would change, and, once the user agrees, doing it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::credential_digests::CredentialDigests;
+use super::desired::{DesiredStack, PLACE_TAG};
+use super::disk_grant::ensure_disk_grant;
+use super::failure::DeployError;
+use super::graph::{Outcome, bring_up_all};
+use super::live::LiveCluster;
+use super::plan::Plan;
+use super::progress::Event;
+use super::prune::delete_stacks;
+use super::public_record::lead_name;
+use super::readiness::{ExpectedNodes, Reached, wait_until_ready};
+use super::refusal::find_refusals;
+use super::settings::{ImageChoice, Settings};
+use super::stack_run::Terms;
+use super::upload::{boot_objects, upload_boot_objects};
+use super::work::Work;
+use crate::aws::{Alias, BucketFacts, Clients};
+use crate::blueprint::{Blueprint, Role, StackPart};
+use crate::config::FileSystemSource;
+use crate::config::values::S3Uri;
+use crate::credentials::Credentials;
+use crate::kube::{Address, ApiServer};
+use crate::render::Asset;
+
+/// What was rendered and what it was rendered from.
+#[derive(Clone, Copy, Debug)]
+pub struct Sources<'a> {
+    /// The cluster.
+    pub blueprint: &'a Blueprint,
+    /// Keys and certificates.
+    pub credentials: &'a Credentials,
+    /// Everything rendered.
+    pub assets: &'a [Asset],
+    /// The team's own configs for each role.
+    pub snippets: &'a BTreeMap<Role, Vec<Asset>>,
+}
+
+/// What a run is to do, and how far it may go.
+#[derive(Clone, Debug)]
+pub struct UpOptions {
+    /// Only this pool.
+    pub pool: Option<String>,
+    /// Resources that may be replaced or removed.
+    pub allow_replace: BTreeSet<String>,
+    /// Whether pools that cluster.yaml no longer names are removed.
+    pub prune: bool,
+    /// Whether a missing bucket is made.
+    pub create_bucket: bool,
+    /// Whether a record that leads elsewhere is taken over.
+    pub adopt_record: bool,
+    /// What is waited for.
+    pub wait: WaitFor,
+    /// Where the API server is, instead of behind its load balancer.
+    pub api_address: Option<Address>,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitFor {
+    /// Nothing that can go on without us.
+    None,
+    /// The stacks.
+    Stacks,
+    /// The stacks and every node.
+    Nodes,
+}
+
+/// What would be done.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// What is there.
+    pub live: LiveCluster,
+    /// What shall be there.
+    pub desired: Vec<DesiredStack>,
+    /// The difference.
+    pub plan: Plan,
+}
+
+/// Where the assets of a cluster are that nobody said the place of: where the live cluster's are.
+#[must_use]
+pub fn live_place(live: &LiveCluster) -> Option<S3Uri> {
+    live.tag(&StackPart::Network, PLACE_TAG)?.parse().ok()
+}
+
+/// Compares cluster.yaml with what is there, and refuses what may not change. Nothing is changed.
+pub async fn prepare(
+    clients: &Clients,
+    sources: Sources<'_>,
+    live: LiveCluster,
+    place: S3Uri,
+    image: ImageChoice,
+    options: &UpOptions,
+) -> Result<Prepared, DeployError> {
+    let settings = Settings {
+        place,
+        image,
+        credentials: CredentialDigests::of(sources.credentials),
+        missing_mount_targets: missing_mount_targets(clients, sources.blueprint, &live).await?,
+    };
+    let desired = DesiredStack::of_cluster(sources.blueprint, sources.assets, &settings, &live);
+    let whole = Plan::new(&desired, &live);
+    let refusals = find_refusals(sources.blueprint, &desired, &live, &whole, &options.allow_replace);
+    if !refusals.is_empty() {
+        return Err(DeployError::Refused(refusals));
+    }
+    let Some(pool) = &options.pool else { return Ok(Prepared { live, desired, plan: whole }) };
+    let part = StackPart::Pool(pool.clone());
+    if !live.stacks.contains_key(&StackPart::ControlPlane) {
+        return Err(DeployError::Unusable {
+            what: format!("pool {pool} cannot come up before the cluster"),
+            help: "`infra up` without --pool brings all of it up".to_owned(),
+        });
+    }
+    let desired = desired.into_iter().filter(|stack| stack.part == part).collect();
+    Ok(Prepared { live, desired, plan: whole.only(|other| *other == part) })
+}
+
+/// For mount targets at a file system that was there: whether each is ours to make. What the live stack says stays as it is, since
+/// its own mount targets are there by now.
+async fn missing_mount_targets(
+    clients: &Clients,
+    blueprint: &Blueprint,
+    live: &LiveCluster,
+) -> Result<BTreeMap<usize, bool>, DeployError> {
+    let source = blueprint.cluster.file_system.as_ref().map(|file_system| &file_system.source);
+    let Some(FileSystemSource::Adopted { id, create_mount_targets: true }) = source else {
+        return Ok(BTreeMap::new());
+    };
+    let targets = clients.mount_targets(&id.to_string()).await?;
+    let missing = blueprint.cluster.zones.iter().enumerate().map(|(index, zone)| {
+        let name = format!("MountTarget{index}Missing");
+        let kept = live.parameter(&StackPart::Storage, &name).map(|value| value == "true");
+        (index, kept.unwrap_or_else(|| targets.iter().all(|target| target.zone != zone.to_string())))
+    });
+    Ok(missing.collect())
+}
+
+/// Does what was prepared.
+pub async fn apply(
+    work: &Arc<Work>,
+    sources: Sources<'_>,
+    prepared: Prepared,
+    options: &UpOptions,
+) -> Result<(), DeployError> {
+    let Prepared { live, desired, plan } = prepared;
+    if options.create_bucket {
+        ensure_bucket(work).await?;
+    }
+    work.progress.stage("uploading machine configurations");
+    let roles: Vec<Role> =
+        sources.blueprint.roles.iter().filter(|role| is_wanted(role, options)).cloned().collect();
+    let cluster = &sources.blueprint.cluster;
+    let objects = boot_objects(cluster.name.as_str(), &roles, sources.assets, sources.snippets);
+    let uploaded = upload_boot_objects(work, &objects).await?;
+    work.progress.note(format!("{uploaded} of {} objects were new", objects.len()));
+    ensure_disk_grant(work).await?;
+    work.progress.stage("bringing stacks up");
+    let terms = Terms { allowed: options.allow_replace.clone(), waits: options.wait != WaitFor::None };
+    let outcome = bring_up_all(work, desired, &live, &terms).await?;
+    if options.prune {
+        let gone = plan.deletions().filter_map(|stack| live.stacks.get(&stack.part)).collect();
+        delete_stacks(work, gone).await?;
+    }
+    if outcome.changed == 0 {
+        work.progress.note("no stack had to change");
+    }
+    finish(work, sources, &live, &outcome, options).await
+}
+
+/// The name, and the nodes.
+async fn finish(
+    work: &Work,
+    sources: Sources<'_>,
+    live: &LiveCluster,
+    outcome: &Outcome,
+    options: &UpOptions,
+) -> Result<(), DeployError> {
+    let Some(target) = load_balancer(&outcome.outputs) else {
+        work.progress
+            .note("the control plane is still in the making; run `infra up` again for the public name");
+        return Ok(());
+    };
+    let cluster = &sources.blueprint.cluster;
+    if options.pool.is_none() {
+        work.progress.stage("leading the public name to the API");
+        let previous = live.outputs().get("ApiLoadBalancerName").cloned();
+        lead_name(work, &target, previous.as_deref(), options.adopt_record).await?;
+    }
+    if options.wait != WaitFor::Nodes {
+        return Ok(());
+    }
+    work.progress.stage("waiting for the API and the nodes");
+    let address =
+        options.api_address.clone().unwrap_or(Address::Host { name: target.name.clone(), port: 443 });
+    let name = cluster.external_dns_name.to_string();
+    let api = ApiServer::new(sources.credentials, &name, address)?;
+    let groups = work.clients.groups_of_cluster(cluster.name.as_str()).await?;
+    let now = LiveCluster { groups, ..LiveCluster::default() };
+    let part = options.pool.clone().map(StackPart::Pool);
+    let expected =
+        ExpectedNodes::new(sources.blueprint, |pool| now.pool_group(pool).map(|group| group.desired));
+    match wait_until_ready(work, &api, &expected.only(part.as_ref())).await? {
+        Reached::Ready => work.progress.report(Event::Ready { endpoint: format!("https://{name}") }),
+        Reached::NotFromHere => work.progress.warn(format!(
+            "the API at {} cannot be reached from here; the nodes have told CloudFormation that they are Ready",
+            target.name
+        )),
+    }
+    Ok(())
+}
+
+/// The load balancer of the API, once there is one.
+#[must_use]
+pub fn load_balancer(outputs: &BTreeMap<String, String>) -> Option<Alias> {
+    let name = outputs.get("ApiLoadBalancerName")?.to_ascii_lowercase();
+    Some(Alias { name, zone: outputs.get("ApiLoadBalancerZoneId")?.clone() })
+}
+
+fn is_wanted(role: &Role, options: &UpOptions) -> bool {
+    options.pool.as_ref().is_none_or(|pool| *role == Role::Pool(pool.clone()))
+}
+
+async fn ensure_bucket(work: &Work) -> Result<(), DeployError> {
+    let bucket = work.place.bucket();
+    if work.clients.look_at_bucket(bucket).await? != BucketFacts::Missing {
+        return Ok(());
+    }
+    let cluster = &work.blueprint.cluster;
+    let partition = cluster.region.partition().as_str();
+    work.clients.create_private_bucket(bucket, cluster.kms_key.as_str(), partition).await?;
+    work.progress.note(format!("made bucket {bucket}: encrypted, versioned, private, TLS only"));
+    Ok(())
+}

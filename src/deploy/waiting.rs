@@ -1,0 +1,123 @@
+//! The one clock: every pause of a deployment, its time limit, and the user's wish to go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+/// Why a wait ended before what was waited for came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitEnd {
+    /// The user went away.
+    Interrupted,
+    /// The time was up.
+    TimedOut,
+}
+
+/// Ends all waits of a run.
+#[derive(Clone, Debug)]
+pub struct Interrupter(Arc<watch::Sender<bool>>);
+
+impl Interrupter {
+    /// Ends them now.
+    pub fn interrupt(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+/// How long a run may wait.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    interrupted: watch::Receiver<bool>,
+    deadline: Option<Instant>,
+}
+
+impl Waiting {
+    /// Waits at most so long in all, or until it is interrupted.
+    #[must_use]
+    pub fn new(limit: Option<Duration>) -> (Interrupter, Self) {
+        let (sender, interrupted) = watch::channel(false);
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        (Interrupter(Arc::new(sender)), Self { interrupted, deadline })
+    }
+
+    /// Waits a while.
+    pub async fn pause(&self, duration: Duration) -> Result<(), WaitEnd> {
+        let wake = Instant::now() + duration;
+        let (until, ends) = match self.deadline {
+            Some(deadline) if deadline <= wake => (deadline, true),
+            _ => (wake, false),
+        };
+        let mut interrupted = self.interrupted.clone();
+        tokio::select! {
+            biased;
+            Ok(_) = interrupted.wait_for(|interrupted| *interrupted) => Err(WaitEnd::Interrupted),
+            () = sleep_until(until) => if ends { Err(WaitEnd::TimedOut) } else { Ok(()) },
+        }
+    }
+
+    /// A limit of its own for a part of the run.
+    #[must_use]
+    pub fn at_most(&self, limit: Duration) -> Self {
+        let own = Instant::now() + limit;
+        let deadline = self.deadline.map_or(own, |deadline| deadline.min(own));
+        Self { interrupted: self.interrupted.clone(), deadline: Some(deadline) }
+    }
+}
+
+/// Pauses between looks at the same thing: short at first, then as long as patience and rate limits ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    next: Duration,
+    longest: Duration,
+}
+
+impl Pace {
+    /// For a stack: never more than one look in two seconds, at last one in ten.
+    #[must_use]
+    pub fn of_stack() -> Self {
+        Self { next: Duration::from_secs(2), longest: Duration::from_secs(10) }
+    }
+
+    /// For what takes a moment.
+    #[must_use]
+    pub fn of_moment() -> Self {
+        Self { next: Duration::from_millis(500), longest: Duration::from_secs(5) }
+    }
+
+    /// The next pause; the one after it is half as long again.
+    pub fn next(&mut self) -> Duration {
+        let pause = self.next;
+        self.next = (pause * 3 / 2).min(self.longest);
+        pause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use super::{Pace, WaitEnd, Waiting};
+
+    #[test]
+    fn a_stack_is_looked_at_every_two_to_ten_seconds() {
+        let mut pace = Pace::of_stack();
+        let pauses: Vec<u128> = (0..7).map(|_| pace.next().as_millis()).collect();
+        assert_eq!(pauses, [2000, 3000, 4500, 6750, 10000, 10000, 10000]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_limit_and_the_user_end_a_wait() {
+        let (interrupter, waiting) = Waiting::new(Some(Duration::from_secs(10)));
+        let start = Instant::now();
+        assert_eq!(waiting.pause(Duration::from_secs(4)).await, Ok(()));
+        assert_eq!(waiting.pause(Duration::from_mins(1)).await, Err(WaitEnd::TimedOut));
+        assert_eq!(start.elapsed(), Duration::from_secs(10));
+        interrupter.interrupt();
+        assert_eq!(waiting.pause(Duration::from_secs(1)).await, Err(WaitEnd::Interrupted));
+        assert_eq!(start.elapsed(), Duration::from_secs(10));
+    }
+}

@@ -1,0 +1,184 @@
+//! The API server: documents in, documents out.
+
+use std::sync::Arc;
+
+use hyper::Method;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::{Value, json};
+
+use super::connection::{Answer, Connection, Question};
+use super::path::without_query;
+use super::refusal::refusal;
+use super::{Address, Body, KubeError};
+use crate::credentials::Credentials;
+
+const JSON: &str = "application/json";
+const NOT_FOUND: u16 = 404;
+
+/// A cluster's API server, seen by its administrator. Nothing is connected until something is asked, and clones are cheap.
+#[derive(Clone, Debug)]
+pub struct ApiServer {
+    connection: Arc<Connection>,
+}
+
+/// What becomes of the objects that belong to one that is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// They are deleted later.
+    Background,
+    /// They are deleted first.
+    Foreground,
+    /// They stay.
+    Orphan,
+}
+
+impl Propagation {
+    fn policy(self) -> &'static str {
+        match self {
+            Self::Background => "Background",
+            Self::Foreground => "Foreground",
+            Self::Orphan => "Orphan",
+        }
+    }
+}
+
+impl ApiServer {
+    /// The API server whose certificate is for `tls_name`, at `address`.
+    pub fn new(credentials: &Credentials, tls_name: &str, address: Address) -> Result<Self, KubeError> {
+        Ok(Self { connection: Arc::new(Connection::new(credentials, tls_name, address)?) })
+    }
+
+    /// The document at `path`, or nothing if there is none.
+    pub async fn get_json(&self, path: &str) -> Result<Option<Value>, KubeError> {
+        self.get(path).await
+    }
+
+    /// Makes an object in the collection at `path`; the answer is the object as it is then.
+    pub async fn create_json(&self, path: &str, document: &Value) -> Result<Value, KubeError> {
+        self.ask_json(&Question { method: Method::POST, path, content: Some((JSON, document)) }).await
+    }
+
+    /// Changes the object at `path`; the content type says what kind of patch it is. The answer is the object as it is then.
+    pub async fn patch_json(
+        &self,
+        path: &str,
+        content_type: &str,
+        change: &Value,
+    ) -> Result<Value, KubeError> {
+        self.ask_json(&Question { method: Method::PATCH, path, content: Some((content_type, change)) }).await
+    }
+
+    /// Deletes the object at `path`; false if there was none.
+    pub async fn delete(&self, path: &str, propagation: Propagation) -> Result<bool, KubeError> {
+        let options = json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": propagation.policy(),
+        });
+        let question = Question { method: Method::DELETE, path, content: Some((JSON, &options)) };
+        let deleted = self.ask_json::<IgnoredAny>(&question).await;
+        Ok(none_if_missing(deleted)?.is_some())
+    }
+
+    /// Opens what is at `path` for reading piece by piece, for as long as it takes.
+    pub async fn open(&self, path: &str) -> Result<Body, KubeError> {
+        let question = Question::get(path);
+        let response = self.connection.send(&question).await?;
+        if response.status().is_success() {
+            return Ok(Body::new(response.into_body(), Arc::clone(&self.connection)));
+        }
+        let answer = self.connection.complete(&question, response).await?;
+        Err(refusal(&question, &answer))
+    }
+
+    /// What is at `path`, read as a `T`.
+    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, KubeError> {
+        none_if_missing(self.ask_json(&Question::get(path)).await)
+    }
+
+    /// An answer as it came, good or bad.
+    pub(super) async fn ask(&self, question: &Question<'_>) -> Result<Answer, KubeError> {
+        self.connection.ask(question).await
+    }
+
+    /// A good answer, read as a `T`.
+    pub(super) async fn ask_json<T: DeserializeOwned>(
+        &self,
+        question: &Question<'_>,
+    ) -> Result<T, KubeError> {
+        let answer = self.ask(question).await?;
+        if !answer.status.is_success() {
+            return Err(refusal(question, &answer));
+        }
+        serde_json::from_slice(&answer.bytes).map_err(|error| KubeError::Answer {
+            path: without_query(question.path),
+            reason: error.to_string(),
+        })
+    }
+}
+
+fn none_if_missing<T>(result: Result<T, KubeError>) -> Result<Option<T>, KubeError> {
+    match result {
+        Err(error) if error.status() == Some(NOT_FOUND) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use serde_json::json;
+
+    use super::super::test_server::{json_answer, serve};
+    use super::super::{KubeError, Propagation};
+
+    #[tokio::test]
+    async fn a_document_comes_whole_or_in_chunks_or_not_at_all() -> Result<(), Box<dyn Error>> {
+        let server = serve(|request| match request.split(' ').nth(1) {
+            Some("/whole") => json_answer("200 OK", r#"{"kind":"Job"}"#),
+            Some("/chunked") => "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n\
+                 8\r\n{\"kind\":\r\n6\r\n\"Job\"}\r\n0\r\n\r\n"
+                .to_owned(),
+            Some("/broken?a=b") => json_answer("200 OK", r#"{"kind":"#),
+            _ => json_answer("404 Not Found", r#"{"kind":"Status","reason":"NotFound"}"#),
+        })?;
+        let client = server.client()?;
+        assert_eq!(client.get_json("/whole").await?, Some(json!({"kind": "Job"})));
+        assert_eq!(client.get_json("/chunked").await?, Some(json!({"kind": "Job"})));
+        assert_eq!(client.get_json("/missing").await?, None);
+        let error = client.get_json("/broken?a=b").await.err().ok_or("it was understood")?;
+        assert!(matches!(&error, KubeError::Answer { path, .. } if path == "/broken"), "{error:?}");
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn documents_are_sent_with_their_type() -> Result<(), Box<dyn Error>> {
+        let server = serve(|_| json_answer("201 Created", r#"{"metadata":{"uid":"1"}}"#))?;
+        let client = server.client()?;
+        let made = client.create_json("/apis/batch/v1/namespaces/a/jobs", &json!({"kind": "Job"})).await?;
+        assert_eq!(made, json!({"metadata": {"uid": "1"}}));
+        let request = server.requests.recv()?;
+        assert!(request.starts_with("POST /apis/batch/v1/namespaces/a/jobs HTTP/1.1\r\n"), "{request}");
+        assert!(request.contains("\r\ncontent-type: application/json\r\n"), "{request}");
+        assert!(request.ends_with("\r\n\r\n{\"kind\":\"Job\"}"), "{request}");
+        client.patch_json("/a", "application/apply-patch+yaml", &json!({})).await?;
+        let request = server.requests.recv()?;
+        assert!(request.starts_with("PATCH /a "), "{request}");
+        assert!(request.contains("\r\ncontent-type: application/apply-patch+yaml\r\n"), "{request}");
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn deleting_says_whether_there_was_something() -> Result<(), Box<dyn Error>> {
+        let server = serve(|request| {
+            let status = if request.starts_with("DELETE /there ") { "200 OK" } else { "404 Not Found" };
+            json_answer(status, r#"{"kind":"Status"}"#)
+        })?;
+        let client = server.client()?;
+        assert!(client.delete("/there", Propagation::Foreground).await?);
+        assert!(server.requests.recv()?.contains(r#""propagationPolicy":"Foreground""#));
+        assert!(!client.delete("/gone", Propagation::Background).await?);
+        Ok(())
+    }
+}

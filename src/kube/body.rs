@@ -1,0 +1,84 @@
+//! An answer that is read while it comes: logs and archives.
+
+use std::sync::Arc;
+
+use http_body_util::BodyExt;
+use hyper::body::{Bytes, Incoming};
+
+use super::KubeError;
+use super::connection::Connection;
+
+/// An answer that is still coming. Dropping it ends the connection.
+#[derive(Debug)]
+pub struct Body {
+    incoming: Incoming,
+    connection: Arc<Connection>,
+}
+
+impl Body {
+    pub(super) fn new(incoming: Incoming, connection: Arc<Connection>) -> Self {
+        Self { incoming, connection }
+    }
+
+    /// The next bytes as soon as there are any; none at the end. Nothing is lost if the wait is given up.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, KubeError> {
+        while let Some(frame) = self.incoming.frame().await {
+            let frame = frame.map_err(|error| self.connection.broken(&error))?;
+            if let Ok(bytes) = frame.into_data() {
+                return Ok(Some(bytes));
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::super::test_server::{json_answer, serve};
+
+    #[tokio::test]
+    async fn chunks_come_one_by_one_until_the_end() -> Result<(), Box<dyn Error>> {
+        let server = serve(|_| {
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n6\r\nstep 1\r\n6\r\nstep 2\r\n0\r\n\r\n"
+                .to_owned()
+        })?;
+        let mut body = server.client()?.open("/api/v1/namespaces/default/pods/train-0/log").await?;
+        let mut text = Vec::new();
+        while let Some(chunk) = body.chunk().await? {
+            text.extend_from_slice(&chunk);
+        }
+        assert_eq!(String::from_utf8(text)?, "step 1step 2");
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_breaks_off_is_no_end() -> Result<(), Box<dyn Error>> {
+        let server =
+            serve(|_| "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n6\r\nstep 1\r\n".to_owned())?;
+        let mut body = server.client()?.open("/log").await?;
+        let error = loop {
+            match body.chunk().await {
+                Ok(Some(_)) => {}
+                Ok(None) => return Err("it ended well".into()),
+                Err(error) => break error,
+            }
+        };
+        assert!(error.is_unreachable(), "{error}");
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_opened_is_refused_with_its_reason() -> Result<(), Box<dyn Error>> {
+        let status =
+            r#"{"kind":"Status","message":"pods \"train-0\" not found","reason":"NotFound","code":404}"#;
+        let server = serve(move |_| json_answer("404 Not Found", status))?;
+        let error = server.client()?.open("/log?follow=true").await.err().ok_or("it was opened")?;
+        assert_eq!(
+            error.to_string(),
+            "the Kubernetes API refused GET /log: pods \"train-0\" not found (404 NotFound)"
+        );
+        Ok(())
+    }
+}

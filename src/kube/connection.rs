@@ -1,0 +1,212 @@
+//! One question, one connection: connect, shake hands, send, and wait no longer than is sensible.
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fmt, io};
+
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::{Body as _, Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::path::without_query;
+use super::tls::{client_configuration, objection};
+use super::{Address, KubeError};
+use crate::credentials::Credentials;
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+const REQUEST_LIMIT: Duration = Duration::from_secs(20);
+const LARGEST_ANSWER: usize = 64 << 20;
+const OUR_NAME: &str = concat!("infra/", env!("CARGO_PKG_VERSION"));
+
+/// What is asked.
+pub(super) struct Question<'a> {
+    pub(super) method: Method,
+    pub(super) path: &'a str,
+    /// A document with its content type.
+    pub(super) content: Option<(&'a str, &'a Value)>,
+}
+
+impl<'a> Question<'a> {
+    pub(super) fn get(path: &'a str) -> Self {
+        Self { method: Method::GET, path, content: None }
+    }
+}
+
+/// A whole answer, good or bad.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) bytes: Bytes,
+}
+
+/// Everything that a connection needs.
+pub(super) struct Connection {
+    address: Address,
+    tls_name: String,
+    server_name: ServerName<'static>,
+    connector: TlsConnector,
+}
+
+impl Connection {
+    pub(super) fn new(
+        credentials: &Credentials,
+        tls_name: &str,
+        address: Address,
+    ) -> Result<Self, KubeError> {
+        let server_name = ServerName::try_from(tls_name.to_owned()).map_err(|_| KubeError::Tls {
+            address: address.to_string(),
+            reason: format!("no certificate can be for '{tls_name}'"),
+        })?;
+        let connector = TlsConnector::from(Arc::new(client_configuration(credentials)?));
+        Ok(Self { address, tls_name: tls_name.to_owned(), server_name, connector })
+    }
+
+    /// Asks and waits for the whole answer.
+    pub(super) async fn ask(&self, question: &Question<'_>) -> Result<Answer, KubeError> {
+        let whole = async {
+            let response = self.send(question).await?;
+            self.collect(question, response).await
+        };
+        self.in_time(whole).await
+    }
+
+    /// Waits for the rest of an answer.
+    pub(super) async fn complete(
+        &self,
+        question: &Question<'_>,
+        response: Response<Incoming>,
+    ) -> Result<Answer, KubeError> {
+        self.in_time(self.collect(question, response)).await
+    }
+
+    /// Asks and waits for the first bytes of an answer. Only connecting is limited: a log that is followed begins with its first
+    /// line, whenever that comes.
+    pub(super) async fn send(&self, question: &Question<'_>) -> Result<Response<Incoming>, KubeError> {
+        let request = self.request(question)?;
+        let stream = self.connect().await?;
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.broken(&error))?;
+        // Queued before the connection runs: TLS 1.3 says only now that our certificate is not accepted, and with a request
+        // waiting that comes back as the request's error.
+        let response = sender.send_request(request);
+        tokio::spawn(connection);
+        response.await.map_err(|error| self.broken(&error))
+    }
+
+    fn request(&self, question: &Question<'_>) -> Result<Request<Full<Bytes>>, KubeError> {
+        let mut request = Request::builder()
+            .method(question.method.clone())
+            .uri(question.path)
+            .header(HOST, self.tls_name.as_str())
+            .header(USER_AGENT, OUR_NAME)
+            .header(ACCEPT, "application/json, */*");
+        let mut bytes = Bytes::new();
+        if let Some((content_type, document)) = question.content {
+            request = request.header(CONTENT_TYPE, content_type);
+            bytes = Bytes::from(document.to_string());
+        }
+        request.body(Full::new(bytes)).map_err(|error| KubeError::Answer {
+            path: without_query(question.path),
+            reason: format!("it cannot be asked for: {error}"),
+        })
+    }
+
+    async fn connect(&self) -> Result<TlsStream<TcpStream>, KubeError> {
+        let addresses = match timeout(CONNECT_LIMIT, self.address.resolve()).await {
+            Ok(Ok(addresses)) => addresses,
+            Ok(Err(reason)) => return Err(self.unreachable(reason)),
+            Err(_) => return Err(self.timed_out(CONNECT_LIMIT)),
+        };
+        let mut failure = self.unreachable("it has no address".to_owned());
+        for address in addresses {
+            failure = match timeout(CONNECT_LIMIT, self.connect_to(address)).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) if !error.is_unreachable() => return Err(error),
+                Ok(Err(error)) => error,
+                Err(_) => self.timed_out(CONNECT_LIMIT),
+            };
+        }
+        Err(failure)
+    }
+
+    /// A load balancer without healthy targets takes connections and drops them at once, so that a handshake that is cut off
+    /// means that nobody is there.
+    async fn connect_to(&self, address: SocketAddr) -> Result<TlsStream<TcpStream>, KubeError> {
+        let stream = TcpStream::connect(address).await.map_err(|error| self.broken(&error))?;
+        let connected = self.connector.connect(self.server_name.clone(), stream).await;
+        connected.map_err(|error| self.broken(&error))
+    }
+
+    async fn collect(
+        &self,
+        question: &Question<'_>,
+        response: Response<Incoming>,
+    ) -> Result<Answer, KubeError> {
+        let too_large = || KubeError::TooLarge { path: without_query(question.path) };
+        let status = response.status();
+        let body = response.into_body();
+        if body.size_hint().lower() > LARGEST_ANSWER as u64 {
+            return Err(too_large());
+        }
+        match Limited::new(body, LARGEST_ANSWER).collect().await {
+            Ok(collected) => Ok(Answer { status, bytes: collected.to_bytes() }),
+            Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+            Err(error) => Err(self.broken(&*error)),
+        }
+    }
+
+    async fn in_time<T>(&self, work: impl Future<Output = Result<T, KubeError>>) -> Result<T, KubeError> {
+        timeout(REQUEST_LIMIT, work).await.unwrap_or_else(|_| Err(self.timed_out(REQUEST_LIMIT)))
+    }
+
+    /// What a connection that failed means.
+    pub(super) fn broken(&self, error: &(dyn Error + 'static)) -> KubeError {
+        match objection(error, &self.tls_name) {
+            Some(reason) => KubeError::Tls { address: self.address.to_string(), reason },
+            None => self.unreachable(innermost(error)),
+        }
+    }
+
+    fn unreachable(&self, reason: String) -> KubeError {
+        KubeError::Unreachable { address: self.address.to_string(), reason }
+    }
+
+    fn timed_out(&self, limit: Duration) -> KubeError {
+        KubeError::TimedOut { address: self.address.to_string(), seconds: limit.as_secs() }
+    }
+}
+
+/// Nothing of the keys.
+impl fmt::Debug for Connection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Connection")
+            .field("address", &self.address)
+            .field("tls_name", &self.tls_name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The last cause of an error, without the operating system's number.
+fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut current = error;
+    while let Some(next) = current.source() {
+        current = next;
+    }
+    match current.downcast_ref::<io::Error>() {
+        Some(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            "the connection was closed before the answer came".to_owned()
+        }
+        _ => current.to_string().split(" (os error").next().unwrap_or_default().to_owned(),
+    }
+}

@@ -1,0 +1,119 @@
+//! Lists, which the API gives out page by page.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::connection::Question;
+use super::path::encode;
+use super::{ApiServer, KubeError};
+
+const PAGE: u32 = 500;
+const EXPIRED: u16 = 410;
+
+/// What every object says of itself.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Metadata {
+    pub(super) name: String,
+    pub(super) namespace: String,
+    pub(super) labels: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct Page<T> {
+    #[serde(default)]
+    metadata: PageMetadata,
+    items: Option<Vec<T>>,
+}
+
+#[derive(Default, Deserialize)]
+struct PageMetadata {
+    #[serde(rename = "continue")]
+    next: Option<String>,
+}
+
+impl ApiServer {
+    /// Every object of the collection at `path` that the selectors, an encoded query, let through.
+    pub(super) async fn list<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        selectors: Option<&str>,
+    ) -> Result<Vec<T>, KubeError> {
+        match self.list_in_pages(path, selectors, PAGE).await {
+            // The API forgets after minutes where a list goes on; without a limit it is one page.
+            Err(error) if error.status() == Some(EXPIRED) => self.list_in_pages(path, selectors, 0).await,
+            listed => listed,
+        }
+    }
+
+    async fn list_in_pages<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        selectors: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<T>, KubeError> {
+        let mut first = format!("{path}?limit={limit}");
+        if let Some(selectors) = selectors {
+            first = format!("{first}&{selectors}");
+        }
+        let mut items = Vec::new();
+        let mut next = first.clone();
+        loop {
+            let page: Page<T> = self.ask_json(&Question::get(&next)).await?;
+            items.extend(page.items.unwrap_or_default());
+            match page.metadata.next {
+                Some(token) if !token.is_empty() => next = format!("{first}&continue={}", encode(&token)),
+                _ => return Ok(items),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::super::test_server::{json_answer, serve};
+    use super::{Deserialize, Metadata};
+
+    #[derive(Deserialize)]
+    struct Object {
+        metadata: Metadata,
+    }
+
+    #[tokio::test]
+    async fn every_page_is_asked_for() -> Result<(), Box<dyn Error>> {
+        let server = serve(|request| match request.split(' ').nth(1) {
+            Some("/things?limit=500&labelSelector=a") => json_answer(
+                "200 OK",
+                r#"{"metadata":{"continue":"b=/"},"items":[{"metadata":{"name":"one"}}]}"#,
+            ),
+            Some("/things?limit=500&labelSelector=a&continue=b%3D%2F") => {
+                json_answer("200 OK", r#"{"metadata":{"continue":""},"items":[{"metadata":{"name":"two"}}]}"#)
+            }
+            _ => json_answer("400 Bad Request", "{}"),
+        })?;
+        let objects: Vec<Object> = server.client()?.list("/things", Some("labelSelector=a")).await?;
+        let names: Vec<_> = objects.into_iter().map(|object| object.metadata.name).collect();
+        assert_eq!(names, ["one", "two"]);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_list_that_expires_is_asked_for_in_one_piece() -> Result<(), Box<dyn Error>> {
+        let server = serve(|request| match request.split(' ').nth(1) {
+            Some("/things?limit=500") => json_answer(
+                "200 OK",
+                r#"{"metadata":{"continue":"b"},"items":[{"metadata":{"name":"one"}}]}"#,
+            ),
+            Some("/things?limit=0") => json_answer("200 OK", r#"{"items":[{"metadata":{"name":"all"}}]}"#),
+            _ => json_answer("410 Gone", r#"{"reason":"Expired","message":"too old"}"#),
+        })?;
+        let objects: Vec<Object> = server.client()?.list("/things", None).await?;
+        let names: Vec<_> = objects.into_iter().map(|object| object.metadata.name).collect();
+        assert_eq!(names, ["all"]);
+        Ok(())
+    }
+}

@@ -1,0 +1,34 @@
+//! The only code that talks to a Kubernetes API: HTTPS with the administrator's certificate, and thin typed questions.
+//!
+//! In: credentials, the name that the API server's certificate must be for, and where to connect. Out: plain values, or a
+//! [`KubeError`] that says whether nobody answered, the certificates did not fit, or the API refused. It prints nothing and knows
+//! no rule about clusters.
+
+mod address;
+mod api_server;
+mod body;
+mod connection;
+mod error;
+mod job_pod;
+mod list;
+mod node;
+mod path;
+mod readiness;
+mod refusal;
+mod service;
+mod tls;
+mod volume_claim;
+
+pub use address::{Address, resolve};
+pub use api_server::{ApiServer, Propagation};
+pub use body::Body;
+pub use error::KubeError;
+pub use job_pod::JobPod;
+pub use node::Node;
+pub use readiness::Readiness;
+pub use service::ServiceName;
+
+#[cfg(test)]
+mod connection_tests;
+#[cfg(test)]
+mod test_server;

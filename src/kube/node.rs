@@ -1,0 +1,208 @@
+//! The cluster's machines, as Kubernetes sees them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::list::Metadata;
+use super::path::encode;
+use super::{ApiServer, KubeError};
+
+const NODES: &str = "/api/v1/nodes";
+const POOL_LABEL: &str = "infra.internal/pool";
+const CONTROLLER_LABEL: &str = "node.kubernetes.io/controller";
+const GPU_RESOURCE: &str = "nvidia.com/gpu";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+
+/// A machine that joined the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// The pool it belongs to.
+    pub pool: Option<String>,
+    /// Whether it is a controller.
+    pub is_controller: bool,
+    /// Whether it can run pods.
+    pub ready: bool,
+    /// What keeps it from running pods.
+    pub why_not_ready: Option<String>,
+    /// Whether new pods may be placed on it.
+    pub schedulable: bool,
+    /// The EC2 instance.
+    pub instance_id: Option<String>,
+    /// How many GPUs pods can have.
+    pub gpus: u32,
+    /// The version of its kubelet, as `v1.34.1`.
+    pub kubelet_version: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct NodeDocument {
+    metadata: Metadata,
+    spec: Spec,
+    status: Status,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Spec {
+    unschedulable: bool,
+    #[serde(rename = "providerID")]
+    provider_id: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Status {
+    conditions: Vec<Condition>,
+    allocatable: BTreeMap<String, String>,
+    node_info: NodeInfo,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+    reason: String,
+    message: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct NodeInfo {
+    kubelet_version: String,
+}
+
+impl From<NodeDocument> for Node {
+    fn from(document: NodeDocument) -> Self {
+        let NodeDocument { mut metadata, spec, status } = document;
+        let condition = status.conditions.iter().find(|condition| condition.kind == "Ready");
+        let ready = condition.is_some_and(|condition| condition.status == "True");
+        let why_not_ready = match condition {
+            _ if ready => None,
+            Some(condition) => Some(condition.in_words()),
+            None => Some("its kubelet has not reported yet".to_owned()),
+        };
+        Self {
+            pool: metadata.labels.remove(POOL_LABEL),
+            is_controller: metadata.labels.get(CONTROLLER_LABEL).is_some_and(|value| value == "true"),
+            name: metadata.name,
+            ready,
+            why_not_ready,
+            schedulable: !spec.unschedulable,
+            instance_id: spec.provider_id.as_deref().and_then(last_part),
+            gpus: status.allocatable.get(GPU_RESOURCE).and_then(|count| count.parse().ok()).unwrap_or(0),
+            kubelet_version: status.node_info.kubelet_version,
+        }
+    }
+}
+
+impl Condition {
+    fn in_words(&self) -> String {
+        match (self.reason.as_str(), self.message.as_str()) {
+            ("", "") => format!("its condition is {}", self.status),
+            (reason, "") => reason.to_owned(),
+            ("", message) => message.to_owned(),
+            (reason, message) => format!("{reason}: {message}"),
+        }
+    }
+}
+
+/// `aws:///us-west-2a/i-0123` names the instance last.
+fn last_part(provider_id: &str) -> Option<String> {
+    provider_id.rsplit('/').next().filter(|part| !part.is_empty()).map(str::to_owned)
+}
+
+impl ApiServer {
+    /// Every node.
+    pub async fn nodes(&self) -> Result<Vec<Node>, KubeError> {
+        let documents: Vec<NodeDocument> = self.list(NODES, None).await?;
+        Ok(documents.into_iter().map(Node::from).collect())
+    }
+
+    /// Lets new pods onto a node, or keeps them off it; those that are there stay.
+    pub async fn set_schedulable(&self, node: &str, schedulable: bool) -> Result<(), KubeError> {
+        let patch = json!({"spec": {"unschedulable": !schedulable}});
+        self.patch_json(&format!("{NODES}/{}", encode(node)), MERGE_PATCH, &patch).await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::super::test_server::{json_answer, serve};
+    use super::{Node, NodeDocument};
+
+    const WORKER: &str = r#"{
+        "metadata": {"name": "ip-10-0-1-5.us-west-2.compute.internal", "uid": "u",
+            "labels": {"infra.internal/pool": "gpu", "kubernetes.io/arch": "amd64"}},
+        "spec": {"podCIDR": "10.2.1.0/24", "providerID": "aws:///us-west-2a/i-0123456789abcdef0", "unschedulable": true},
+        "status": {"allocatable": {"cpu": "95500m", "nvidia.com/gpu": "8"},
+            "conditions": [{"type": "MemoryPressure", "status": "False"},
+                {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}],
+            "nodeInfo": {"kubeletVersion": "v1.34.1", "osImage": "Flatcar"}}}"#;
+
+    fn parse(text: &str) -> Result<Node, serde_json::Error> {
+        serde_json::from_str::<NodeDocument>(text).map(Node::from)
+    }
+
+    #[test]
+    fn a_worker_is_read() -> Result<(), Box<dyn Error>> {
+        let expected = Node {
+            name: "ip-10-0-1-5.us-west-2.compute.internal".to_owned(),
+            pool: Some("gpu".to_owned()),
+            is_controller: false,
+            ready: true,
+            why_not_ready: None,
+            schedulable: false,
+            instance_id: Some("i-0123456789abcdef0".to_owned()),
+            gpus: 8,
+            kubelet_version: "v1.34.1".to_owned(),
+        };
+        assert_eq!(parse(WORKER)?, expected);
+        Ok(())
+    }
+
+    #[test]
+    fn a_controller_that_is_not_ready_says_why() -> Result<(), Box<dyn Error>> {
+        let node = parse(
+            r#"{"metadata": {"name": "c", "labels": {"node.kubernetes.io/controller": "true"}},
+                "status": {"conditions": [{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "no CNI"}]}}"#,
+        )?;
+        assert!(node.is_controller && !node.ready && node.schedulable);
+        assert_eq!(node.why_not_ready.as_deref(), Some("KubeletNotReady: no CNI"));
+        assert_eq!((node.pool, node.instance_id, node.gpus), (None, None, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn a_node_that_just_registered_is_not_ready() -> Result<(), Box<dyn Error>> {
+        let node = parse(r#"{"metadata": {"name": "new"}}"#)?;
+        assert_eq!(node.why_not_ready.as_deref(), Some("its kubelet has not reported yet"));
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn nodes_are_listed_and_closed() -> Result<(), Box<dyn Error>> {
+        let server = serve(|request| match request.split(' ').next() {
+            Some("GET") => json_answer("200 OK", &format!(r#"{{"items":[{WORKER}]}}"#)),
+            _ => json_answer("200 OK", WORKER),
+        })?;
+        let client = server.client()?;
+        assert_eq!(client.nodes().await?, [parse(WORKER)?]);
+        assert!(server.requests.recv()?.starts_with("GET /api/v1/nodes?limit=500 "));
+        client.set_schedulable("worker-1", false).await?;
+        let request = server.requests.recv()?;
+        assert!(request.starts_with("PATCH /api/v1/nodes/worker-1 HTTP/1.1\r\n"), "{request}");
+        assert!(request.contains("\r\ncontent-type: application/merge-patch+json\r\n"), "{request}");
+        assert!(request.ends_with(r#"{"spec":{"unschedulable":true}}"#), "{request}");
+        Ok(())
+    }
+}

@@ -1,0 +1,1 @@
+"""The parts of the stand-in that launcher.py starts."""

@@ -1,0 +1,50 @@
+"""The file with which a test says what goes wrong. launcher.py describes its keys."""
+
+import json
+import os
+
+NUMBER = (int, float)
+KEYS = {
+    "backwards": bool,
+    "console": dict,
+    "delay": NUMBER,
+    "dns_pending": NUMBER,
+    "fail_create": dict,
+    "fail_delete": dict,
+    "fail_launch": dict,
+    "fail_rollback": dict,
+    "fail_update": dict,
+    "finish_after": NUMBER,
+    "finish_status": str,
+    "force_status": dict,
+    "gone_images": list,
+    "keys": dict,
+    "launch_interval": NUMBER,
+    "missing_roles": list,
+    "no_signal": list,
+    "not_offered": list,
+    "quotas": dict,
+    "signal_timeout": NUMBER,
+}
+
+
+def control():
+    with open(os.environ["CONTROL_FILE"], encoding="utf-8") as file:
+        settings = json.load(file)
+    for key, value in settings.items():
+        if key not in KEYS:
+            raise ValueError(f"the control file has an unknown key: {key}")
+        if not isinstance(value, KEYS[key]):
+            raise ValueError(f"the control file has a value of the wrong type: {key}: {value!r}")
+    return settings
+
+
+def writing():
+    """Another value each time the file is written."""
+    status = os.stat(os.environ["CONTROL_FILE"])
+    return status.st_ino, status.st_mtime_ns
+
+
+def names_of(stack_name, logical_id):
+    """How the file may name a resource: pools all call their group the same."""
+    return logical_id, f"{stack_name}/{logical_id}"

@@ -1,0 +1,450 @@
+"""What is there without anybody's doing, and what others are asked about it: EC2, quotas, roles, keys, changes of DNS."""
+
+import base64
+import hashlib
+import json
+import pathlib
+import re
+import secrets
+import time
+import urllib.parse
+
+from ministack import app
+from ministack.core import router
+from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
+from ministack.services import ec2, iam, kms, route53
+
+from stand_in.control import control
+from stand_in.insides import xml
+
+CLUSTERS = pathlib.Path(__file__).parents[2] / "clusters"
+
+
+def answer(action, members):
+    return ec2._xml(200, f"{action}Response", xml(members, "item"))
+
+
+def matches(filters, **facts):
+    """Of the filters only those whose names are facts are looked at: `instance_type` is the filter `instance-type`."""
+    return all(any(ec2._filter_value_matches(fact, filters[name]) for fact in values)
+               for name, values in ((name.replace("_", "-"), values) for name, values in facts.items()) if name in filters)
+
+
+# --- Zones -------------------------------------------------------------------------------------------------------------------
+
+
+def zones():
+    return [get_region() + letter for letter in ("abcd" if get_region() == "us-west-2" else "abc")]
+
+
+def describe_zones(parameters):
+    names, filters = ec2._parse_member_list(parameters, "ZoneName"), ec2._parse_filters(parameters)
+    if unknown := [name for name in names if name not in zones()]:
+        return ec2._error("InvalidParameterValue", f"Invalid availability zone: [{', '.join(unknown)}]", 400)
+    region = get_region()
+    shown = [zone for zone in zones() if (not names or zone in names)
+             and matches(filters, zone_name=[zone], region_name=[region], state=["available"], zone_type=["availability-zone"])]
+    return answer("DescribeAvailabilityZones", {"availabilityZoneInfo": [{
+        "zoneName": zone, "zoneId": ec2._az_id_for_zone_name(zone), "zoneState": "available", "zoneType": "availability-zone",
+        "regionName": region, "groupName": f"{region}-zg-1", "networkBorderGroup": region,
+        "optInStatus": "opt-in-not-required"} for zone in shown]})
+
+
+ec2._ACTION_MAP["DescribeAvailabilityZones"] = describe_zones
+
+
+# --- Types of machines -------------------------------------------------------------------------------------------------------
+
+# vCPUs, memory in GiB, GPUs.
+MACHINES = {
+    "t3.micro": (2, 1, 0), "t3.small": (2, 2, 0), "t3.medium": (2, 4, 0), "t3.large": (2, 8, 0),
+    "m5.large": (2, 8, 0), "m5.xlarge": (4, 16, 0), "m5.2xlarge": (8, 32, 0), "m5.4xlarge": (16, 64, 0),
+    "c5.large": (2, 4, 0), "c5.xlarge": (4, 8, 0), "c6i.large": (2, 4, 0), "c6i.xlarge": (4, 8, 0),
+    "g4dn.xlarge": (4, 16, 1), "g4dn.2xlarge": (8, 32, 1), "g4dn.4xlarge": (16, 64, 1), "g4dn.8xlarge": (32, 128, 1),
+    "g4dn.12xlarge": (48, 192, 4), "g4dn.16xlarge": (64, 256, 1),
+    "g5.xlarge": (4, 16, 1), "g5.2xlarge": (8, 32, 1), "g5.4xlarge": (16, 64, 1), "g5.8xlarge": (32, 128, 1),
+    "g5.12xlarge": (48, 192, 4), "g5.16xlarge": (64, 256, 1), "g5.24xlarge": (96, 384, 4), "g5.48xlarge": (192, 768, 8),
+    "g6e.xlarge": (4, 32, 1), "g6e.12xlarge": (48, 384, 4),
+    "p2.xlarge": (4, 61, 1), "p2.8xlarge": (32, 488, 8), "p2.16xlarge": (64, 732, 16),
+    "p3.2xlarge": (8, 61, 1), "p3.8xlarge": (32, 244, 4), "p3.16xlarge": (64, 488, 8), "p3dn.24xlarge": (96, 768, 8),
+    # For whoever asks for the wrong architecture.
+    "t4g.medium": (2, 4, 0), "m6g.large": (2, 8, 0),
+}
+ARM = {"t4g", "m6g"}
+# Name, memory in MiB.
+ACCELERATORS = {"g4dn": ("T4", 16384), "g5": ("A10G", 24576), "g6e": ("L40S", 46080), "p2": ("K80", 12288), "p3": ("V100", 16384),
+                "p3dn": ("V100", 32768)}
+BURSTING = {"t3", "t4g"}
+# Not of the Nitro system.
+OLD = {"p2", "p3"}
+
+
+def describe_offerings(parameters):
+    filters = ec2._parse_filters(parameters)
+    kind = ec2._p(parameters, "LocationType") or "region"
+    missing = {tuple(pair) for pair in control().get("not_offered", [])}
+    places = zones() if kind == "availability-zone" else [get_region()]
+    offered = [(machine, place) for machine in MACHINES for place in places
+               if (machine, place) not in missing and matches(filters, instance_type=[machine], location=[place])]
+    return answer("DescribeInstanceTypeOfferings", {"instanceTypeOfferingSet": [
+        {"instanceType": machine, "locationType": kind, "location": place} for machine, place in offered]})
+
+
+def describe_machine(name):
+    virtual_processors, memory, accelerators = MACHINES[name]
+    family = name.partition(".")[0]
+    threads = 1 if family in ARM else 2
+    facts = {
+        "instanceType": name,
+        "currentGeneration": family not in OLD,
+        "supportedUsageClasses": ["on-demand", "spot"],
+        "supportedRootDeviceTypes": ["ebs"],
+        "supportedVirtualizationTypes": ["hvm"],
+        "bareMetal": False,
+        "processorInfo": {"supportedArchitectures": ["arm64" if family in ARM else "x86_64"]},
+        "vCpuInfo": {"defaultVCpus": virtual_processors, "defaultCores": virtual_processors // threads,
+                     "defaultThreadsPerCore": threads},
+        "memoryInfo": {"sizeInMiB": memory * 1024},
+        "burstablePerformanceSupported": family in BURSTING,
+    }
+    if accelerators:
+        model, mebibytes = ACCELERATORS[family]
+        facts["gpuInfo"] = {"gpus": [{"name": model, "manufacturer": "NVIDIA", "count": accelerators,
+                                      "memoryInfo": {"sizeInMiB": mebibytes}}],
+                            "totalGpuMemoryInMiB": accelerators * mebibytes}
+    return facts
+
+
+def describe_machines(parameters):
+    names, filters = ec2._parse_member_list(parameters, "InstanceType"), ec2._parse_filters(parameters)
+    if unknown := [name for name in names if name not in MACHINES]:
+        return ec2._error("InvalidInstanceType", "The following supplied instance types do not exist: "
+                                                 f"[{', '.join(unknown)}]", 400)
+    return answer("DescribeInstanceTypes", {"instanceTypeSet": [
+        describe_machine(name) for name in names or MACHINES if matches(filters, instance_type=[name])]})
+
+
+ec2._ACTION_MAP["DescribeInstanceTypeOfferings"] = describe_offerings
+ec2._ACTION_MAP["DescribeInstanceTypes"] = describe_machines
+
+
+# --- Images ------------------------------------------------------------------------------------------------------------------
+
+FLATCAR = "075585003325"
+# Name, architecture, day of its making. AWS deprecates public images two years later.
+FLATCAR_IMAGES = (
+    ("Flatcar-stable-4230.2.3-hvm", "x86_64", "2025-09-04"),
+    ("Flatcar-stable-4459.2.1-hvm", "x86_64", "2025-11-14"),
+    ("Flatcar-stable-4459.2.1-arm64-hvm", "arm64", "2025-11-14"),
+    ("Flatcar-beta-4459.1.2-hvm", "x86_64", "2025-10-22"),
+    ("Flatcar-lts-4081.3.6-hvm", "x86_64", "2025-08-21"),
+)
+
+
+def flatcar_image(name, architecture, day):
+    return {
+        # The same in every region, unlike on AWS: tests may name it.
+        "ImageId": f"ami-{hashlib.sha256(name.encode()).hexdigest()[:17]}",
+        "Name": name, "Description": name, "Platform": "", "RootDeviceType": "ebs", "RootDeviceName": "/dev/xvda",
+        "BlockDeviceMappings": [], "Architecture": architecture, "VirtualizationType": "hvm", "OwnerId": FLATCAR,
+        "IsPublic": "true", "CreationDate": f"{day}T12:00:00.000Z",
+        "DeprecationTime": f"{int(day[:4]) + 2}{day[4:]}T12:00:00.000Z",
+    }
+
+
+def images():
+    """Those of the calling account, and those that everybody sees."""
+    own = [ec2._image_view(image) | {"CreationDate": image["CreationDate"]} for image in ec2._images.values()]
+    gone = control().get("gone_images", [])
+    return {image["ImageId"]: image for image in own + [flatcar_image(*facts) for facts in FLATCAR_IMAGES]
+            if image["ImageId"] not in gone}
+
+
+def describe_images(parameters):
+    names, owners = ec2._parse_member_list(parameters, "ImageId"), ec2._parse_member_list(parameters, "Owner")
+    filters = ec2._parse_filters(parameters)
+    known = images()
+    for name in names:
+        if not re.fullmatch("ami-([0-9a-f]{8}|[0-9a-f]{17})", name):
+            return ec2._error("InvalidAMIID.Malformed", f'Invalid id: "{name}"', 400)
+    if unknown := [name for name in names if name not in known]:
+        words = ("ids", "do") if len(unknown) > 1 else ("id", "does")
+        return ec2._error("InvalidAMIID.NotFound", f"The image {words[0]} '[{', '.join(unknown)}]' {words[1]} not exist", 400)
+    shown = [image for image in known.values() if (not names or image["ImageId"] in names)
+             and (not owners or ec2._image_owner_matches(image, owners)) and ec2._image_matches_filters(image, filters)]
+    return answer("DescribeImages", {"imagesSet": [{
+        "imageId": image["ImageId"], "imageLocation": f"{image['OwnerId']}/{image['Name']}", "imageState": "available",
+        "imageOwnerId": image["OwnerId"], "isPublic": image["IsPublic"] == "true", "architecture": image["Architecture"],
+        "imageType": "machine", "name": image["Name"], "description": image["Description"],
+        "rootDeviceType": image["RootDeviceType"], "rootDeviceName": image["RootDeviceName"],
+        "virtualizationType": image["VirtualizationType"], "hypervisor": "xen", "enaSupport": True,
+        "blockDeviceMapping": [{"deviceName": image["RootDeviceName"], "ebs": {
+            "volumeSize": 8, "volumeType": "gp2", "deleteOnTermination": True, "encrypted": False}}],
+        "creationDate": image["CreationDate"], "deprecationTime": image.get("DeprecationTime"),
+    } for image in shown]})
+
+
+ec2._ACTION_MAP["DescribeImages"] = describe_images
+
+
+# --- Other questions to EC2 --------------------------------------------------------------------------------------------------
+
+disk_settings = AccountRegionScopedDict()
+
+
+def set_encryption(enabled, action):
+    def set_to(_parameters):
+        disk_settings["encrypted"] = enabled
+        return answer(action, {"ebsEncryptionByDefault": enabled})
+
+    return set_to
+
+
+def set_default_key(parameters):
+    disk_settings["key"] = ec2._p(parameters, "KmsKeyId")
+    return answer("ModifyEbsDefaultKmsKeyId", {"kmsKeyId": disk_settings["key"]})
+
+
+ec2._ACTION_MAP.update({
+    "GetEbsEncryptionByDefault": lambda _parameters: answer(
+        "GetEbsEncryptionByDefault", {"ebsEncryptionByDefault": disk_settings.get("encrypted", False)}),
+    "GetEbsDefaultKmsKeyId": lambda _parameters: answer(
+        "GetEbsDefaultKmsKeyId", {"kmsKeyId": disk_settings.get("key", "alias/aws/ebs")}),
+    "EnableEbsEncryptionByDefault": set_encryption(True, "EnableEbsEncryptionByDefault"),
+    "DisableEbsEncryptionByDefault": set_encryption(False, "DisableEbsEncryptionByDefault"),
+    "ModifyEbsDefaultKmsKeyId": set_default_key,
+})
+
+DEFAULT_OPTIONS = "dopt-00000001"
+describe_made_options = ec2._ACTION_MAP["DescribeDhcpOptions"]
+
+
+def describe_options(parameters):
+    domain = "ec2.internal" if get_region() == "us-east-1" else f"{get_region()}.compute.internal"
+    ec2._dhcp_options.setdefault(DEFAULT_OPTIONS, {
+        "DhcpOptionsId": DEFAULT_OPTIONS, "OwnerId": get_account_id(), "DhcpConfigurations": [
+            {"Key": "domain-name", "Values": [domain]}, {"Key": "domain-name-servers", "Values": ["AmazonProvidedDNS"]}]})
+    for name in ec2._parse_member_list(parameters, "DhcpOptionsId"):
+        if name not in ec2._dhcp_options:
+            return ec2._error("InvalidDhcpOptionID.NotFound", f"The dhcpOption ID '{name}' does not exist", 400)
+    return describe_made_options(parameters)
+
+
+ec2._ACTION_MAP["DescribeDhcpOptions"] = describe_options
+
+
+def known_ones(action, parameter, store, code, words, facts):
+    """MiniStack passes over ids that it does not know, and over filters."""
+    describe = ec2._ACTION_MAP[action]
+
+    def describe_known(parameters):
+        ids, filters = ec2._parse_member_list(parameters, parameter), ec2._parse_filters(parameters)
+        if unknown := [name for name in ids if name not in store]:
+            return ec2._error(code, words.format(unknown[0]), 400)
+        shown = [name for name, record in store.items() if (not ids or name in ids)
+                 and ec2._resource_matches_tag_filters(name, filters) and matches(filters, **facts(record))]
+        others = {key: value for key, value in parameters.items() if not key.startswith(f"{parameter}.")}
+        # Something has to be asked for, or all would be.
+        numbered = {f"{parameter}.{number}": [name] for number, name in enumerate(shown or ["nothing"], 1)}
+        return describe(others | numbered)
+
+    ec2._ACTION_MAP[action] = describe_known
+
+
+known_ones("DescribeAddresses", "AllocationId", ec2._addresses, "InvalidAllocationID.NotFound",
+           "The allocation ID '{}' does not exist",
+           lambda address: {"public_ip": [address["PublicIp"]], "allocation_id": [address["AllocationId"]]})
+known_ones("DescribeRouteTables", "RouteTableId", ec2._route_tables, "InvalidRouteTableID.NotFound",
+           "The routeTable ID '{}' does not exist", lambda _table: {})
+known_ones("DescribeSecurityGroups", "GroupId", ec2._security_groups, "InvalidGroup.NotFound",
+           "The security group '{}' does not exist", lambda group: {"group_id": [group["GroupId"]]})
+
+reservations = AccountRegionScopedDict()
+
+
+def describe_reservation(reservation):
+    return {"ownerId": get_account_id(), "tenancy": "default", "instancePlatform": "Linux/UNIX", "state": "active",
+            "availableInstanceCount": reservation["totalInstanceCount"], "instanceMatchCriteria": "open"} | reservation
+
+
+def create_reservation(parameters):
+    name = f"cr-{secrets.token_hex(9)[:17]}"
+    reservations[name] = {
+        "capacityReservationId": name, "instanceType": ec2._p(parameters, "InstanceType"),
+        "availabilityZone": ec2._p(parameters, "AvailabilityZone"),
+        "totalInstanceCount": int(ec2._p(parameters, "InstanceCount"))}
+    return answer("CreateCapacityReservation", {"capacityReservation": describe_reservation(reservations[name])})
+
+
+def describe_reservations(parameters):
+    names = ec2._parse_member_list(parameters, "CapacityReservationId")
+    if unknown := [name for name in names if name not in reservations]:
+        return ec2._error("InvalidCapacityReservationId.NotFound",
+                          f"The capacity reservation ID '{unknown[0]}' does not exist", 400)
+    return answer("DescribeCapacityReservations", {"capacityReservationSet": [
+        describe_reservation(reservation) for name, reservation in reservations.items() if not names or name in names]})
+
+
+ec2._ACTION_MAP.update(CreateCapacityReservation=create_reservation, DescribeCapacityReservations=describe_reservations)
+
+
+def console_output(parameters):
+    instance_id = ec2._p(parameters, "InstanceId")
+    if instance_id not in ec2._instances:
+        return ec2._error("InvalidInstanceID.NotFound", f"The instance ID '{instance_id}' does not exist", 400)
+    family = ec2._instances[instance_id]["InstanceType"].partition(".")[0]
+    if ec2._p(parameters, "Latest") == "true" and family in OLD:
+        return ec2._error("UnsupportedOperation", "This instance type does not support retrieving the latest console logs.", 400)
+    tags = {entry["Key"]: entry["Value"] for entry in ec2._tags.get(instance_id, [])}
+    names = (instance_id, tags.get("aws:autoscaling:groupName"), tags.get("aws:cloudformation:logical-id"), "*")
+    texts = control().get("console", {})
+    text = next((texts[name] for name in names if name in texts), "")
+    return answer("GetConsoleOutput", {"instanceId": instance_id, "timestamp": ec2._now_ts(),
+                                       "output": base64.b64encode(text.encode()).decode()})
+
+
+ec2._ACTION_MAP["GetConsoleOutput"] = console_output
+
+
+# --- Quotas ------------------------------------------------------------------------------------------------------------------
+
+QUOTAS = {
+    "ec2": {
+        "L-1216C47A": ("Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", 1152),
+        "L-DB2E81BA": ("Running On-Demand G and VT instances", 1152),
+        "L-417A185B": ("Running On-Demand P instances", 1152),
+        "L-34B43A08": ("All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests", 1152),
+        "L-3819A6DF": ("All G and VT Spot Instance Requests", 1152),
+        "L-7212CCBC": ("All P Spot Instance Requests", 1152),
+        "L-0263D0A3": ("EC2-VPC Elastic IPs", 50),
+    },
+    "vpc": {"L-F678F1CE": ("VPCs per Region", 1152)},
+    "elasticfilesystem": {"L-848C634D": ("File systems per account", 1152)},
+}
+
+
+def describe_quota(service, code):
+    name, value = QUOTAS[service][code]
+    value = control().get("quotas", {}).get(code, value)
+    return {"ServiceCode": service, "QuotaCode": code, "QuotaName": name, "Value": float(value),
+            "QuotaArn": f"arn:aws:servicequotas:{get_region()}:{get_account_id()}:{service}/{code}", "Unit": "None",
+            "Adjustable": True, "GlobalQuota": False}
+
+
+async def answer_quotas(_method, _path, headers, body, _query):
+    action = headers.get("x-amz-target", "").rpartition(".")[2]
+    asked = json.loads(body or b"{}")
+    service, code = asked.get("ServiceCode"), asked.get("QuotaCode")
+    status, content = 200, None
+    if action in ("GetServiceQuota", "GetAWSDefaultServiceQuota") and code in QUOTAS.get(service, {}):
+        content = {"Quota": describe_quota(service, code)}
+    elif action == "ListServiceQuotas" and service in QUOTAS:
+        content = {"Quotas": [describe_quota(service, code) for code in QUOTAS[service]]}
+    else:
+        status, content = 400, {"__type": "NoSuchResourceException", "Message": "The specified resource does not exist."}
+    return status, {"Content-Type": "application/x-amz-json-1.1"}, json.dumps(content).encode()
+
+
+router.SERVICE_PATTERNS["servicequotas"] = {"target_prefixes": ["ServiceQuotasV20190624"], "host_patterns": [r"servicequotas\."],
+                                            "credential_scope": "servicequotas"}
+app.SERVICE_HANDLERS["servicequotas"] = answer_quotas
+
+
+# --- Roles of services -------------------------------------------------------------------------------------------------------
+
+SERVICE_ROLES = {
+    "AWSServiceRoleForAutoScaling": "autoscaling.amazonaws.com",
+    "AWSServiceRoleForEC2Spot": "spot.amazonaws.com",
+    "AWSServiceRoleForElasticLoadBalancing": "elasticloadbalancing.amazonaws.com",
+    "AWSServiceRoleForAmazonElasticFileSystem": "elasticfilesystem.amazonaws.com",
+}
+roles_made = set()
+get_made_role, make_role = iam._IAM_HANDLERS["GetRole"], iam._IAM_HANDLERS["CreateServiceLinkedRole"]
+
+
+def has_role(name):
+    return name not in control().get("missing_roles", []) or (get_account_id(), name) in roles_made
+
+
+def describe_role(action, name):
+    service = SERVICE_ROLES[name]
+    path = f"/aws-service-role/{service}/"
+    trust = {"Version": "2012-10-17", "Statement": [
+        {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}]}
+    role = {"RoleName": name, "Path": path, "Arn": f"arn:aws:iam::{get_account_id()}:role{path}{name}",
+            "RoleId": "AROASERVICEROLE00000", "CreateDate": "2024-01-01T00:00:00Z", "MaxSessionDuration": 3600,
+            "AssumeRolePolicyDocument": urllib.parse.quote(json.dumps(trust))}
+    return iam._xml(200, f"{action}Response", xml({f"{action}Result": {"Role": role}}, "member"), ns="iam")
+
+
+def get_role(parameters):
+    name = iam._p(parameters, "RoleName")
+    if name in SERVICE_ROLES and has_role(name):
+        return describe_role("GetRole", name)
+    if name not in iam._roles:
+        return iam._error(404, "NoSuchEntity", f"The role with name {name} cannot be found.", ns="iam")
+    return get_made_role(parameters)
+
+
+def make_service_role(parameters):
+    name = next((name for name, service in SERVICE_ROLES.items() if service == iam._p(parameters, "AWSServiceName")), None)
+    if not name:
+        return make_role(parameters)
+    if has_role(name):
+        return iam._error(400, "InvalidInput", f"Service role name {name} has been taken in this account, "
+                                               "please try a different suffix.", ns="iam")
+    roles_made.add((get_account_id(), name))
+    return describe_role("CreateServiceLinkedRole", name)
+
+
+iam._IAM_HANDLERS.update(GetRole=get_role, CreateServiceLinkedRole=make_service_role)
+
+
+# --- Keys that cluster.yaml names --------------------------------------------------------------------------------------------
+
+GOLDEN_KEYS = {key for path in CLUSTERS.glob("*/cluster.yaml") for key in re.findall(r":key/([0-9a-f-]+)", path.read_text())}
+resolve_made_key = kms._resolve_key
+
+
+def resolve_key(name):
+    """A key of a golden cluster is in whichever account asks for it."""
+    parts = name.split(":")
+    is_arn = len(parts) == 6 and parts[0] == "arn" and parts[5].startswith("key/")
+    key_id = parts[5].removeprefix("key/") if is_arn else name
+    states = dict.fromkeys(GOLDEN_KEYS, "Enabled") | control().get("keys", {})
+    if key_id not in states or is_arn and parts[3] != get_region():
+        return resolve_made_key(name)
+    record = kms._keys.get(key_id)
+    if not record:
+        kms._create_key({})
+        # The newest one: made under a random id just now.
+        record = kms._keys.pop(list(kms._keys)[-1])
+        record.update(KeyId=key_id)
+        kms._keys[key_id] = record
+    record.update(Arn=name if is_arn else kms._arn(key_id), KeyState=states[key_id], Enabled=states[key_id] == "Enabled")
+    return record
+
+
+kms._resolve_key = resolve_key
+
+
+# --- Changes of DNS ----------------------------------------------------------------------------------------------------------
+
+record_change, get_recorded_change = route53._new_change, route53._get_change
+
+
+def new_change(comment=""):
+    change = record_change(comment)
+    change["since"] = time.monotonic()
+    return change
+
+
+def get_change(change_id):
+    # MiniStack's own rule is that only the first question is answered with PENDING.
+    if change := route53._changes.get(change_id):
+        over = time.monotonic() - change["since"] >= control().get("dns_pending", 0.2)
+        change["status"] = "INSYNC" if over else "PENDING"
+    return get_recorded_change(change_id)
+
+
+route53._new_change, route53._get_change = new_change, get_change

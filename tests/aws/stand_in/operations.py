@@ -1,0 +1,459 @@
+"""What CloudFormation does: what it refuses, in which order it works, what it is told to fail at, and where stacks stand."""
+
+import contextvars
+import fnmatch
+import inspect
+import json
+import pathlib
+import time
+
+from ministack.core.responses import get_account_id, get_region
+from ministack.services import cloudformation, ec2, route53
+from ministack.services.cloudformation import changesets, engine, handlers, helpers, provisioners, stacks
+
+from stand_in.control import control, names_of, writing
+from stand_in.insides import replace, rolling_back
+from stand_in.lookups import images
+
+ACTIONS = handlers._ACTION_HANDLERS
+STACK = "AWS::CloudFormation::Stack"
+
+
+def refuse(message):
+    return handlers._error("ValidationError", message)
+
+
+# --- What goes wrong ---------------------------------------------------------------------------------------------------------
+
+
+def with_faults(verb, function):
+    signature = inspect.signature(function)
+
+    def faulty(*arguments, **named):
+        given = signature.bind(*arguments, **named).arguments
+        stack_name, logical_id = given.get("stack_name"), given.get("logical_id")
+        stack = cloudformation._stacks.get(stack_name) or {}
+        if verb == "create" and "_deletion" in stack:
+            raise ValueError("Resource creation cancelled")
+        if verb == "update" and given["old_props"] == given["new_props"] and not rolling_back.get():
+            leave_unmentioned(stack, logical_id)
+            return function(*arguments, **named)
+        settings = control()
+        time.sleep(settings.get("delay", 0))
+        failures = settings.get("fail_rollback" if verb == "update" and rolling_back.get() else f"fail_{verb}", {})
+        for key in (*names_of(stack_name, logical_id), given["resource_type"]):
+            if key in failures:
+                raise ValueError(failures[key])
+        return function(*arguments, **named)
+
+    return faulty
+
+
+def leave_unmentioned(stack, logical_id):
+    """AWS has no events of what an update does not touch. The first of two has been recorded."""
+    events = cloudformation._stack_events.get(stack.get("StackId"), [])
+    if events and (events[-1]["LogicalResourceId"], events[-1]["ResourceStatus"]) == (logical_id, "UPDATE_IN_PROGRESS"):
+        events.pop()
+        stack.setdefault("_unmentioned", set()).add(logical_id)
+
+
+add_event = stacks._add_event
+
+
+def add_mentioned_event(stack_id, stack_name, logical_id, resource_type, status, *arguments, **named):
+    unmentioned = (cloudformation._stacks.get(stack_name) or {}).get("_unmentioned", set())
+    if status == "UPDATE_COMPLETE" and logical_id in unmentioned:
+        unmentioned.discard(logical_id)
+        return
+    add_event(stack_id, stack_name, logical_id, resource_type, status, *arguments, **named)
+
+
+replace("_add_event", add_mentioned_event)
+replace("_provision_resource", with_faults("create", provisioners._provision_resource))
+replace("_update_resource", with_faults("update", provisioners._update_resource))
+replace("_delete_resource", with_faults("delete", provisioners._delete_resource))
+
+on_a_thread = stacks._runs_on_worker_thread
+
+
+def may_take_time(resource_type):
+    """On the event loop it would keep everybody from watching it."""
+    settings = control()
+    waits = settings.get("fail_launch") or settings.get("no_signal")
+    of_group = resource_type == "AWS::AutoScaling::AutoScalingGroup"
+    return bool(settings.get("delay") or of_group and waits) or on_a_thread(resource_type)
+
+
+replace("_runs_on_worker_thread", may_take_time)
+
+sort = engine._topological_sort
+
+
+def sort_backwards_if_asked(resources, conditions):
+    names = sort(resources, conditions)
+    if not control().get("backwards"):
+        return names
+    waiting = {name: engine._extract_deps(resources[name], set(names)) - {name} for name in names}
+    ordered = []
+    while waiting:
+        name = max(name for name, needs in waiting.items() if needs <= set(ordered))
+        ordered.append(name)
+        del waiting[name]
+    return ordered
+
+
+replace("_topological_sort", sort_backwards_if_asked)
+
+
+# --- What CloudFormation refuses beforehand ----------------------------------------------------------------------------------
+
+handlers._capabilities_enforced = lambda: True
+
+NAMED_BY_PARAMETERS = {
+    "AWS::EC2::VPC::Id": lambda: ec2._vpcs,
+    "AWS::EC2::Subnet::Id": lambda: ec2._subnets,
+    "AWS::EC2::SecurityGroup::Id": lambda: ec2._security_groups,
+    "AWS::EC2::Image::Id": images,
+    "AWS::Route53::HostedZone::Id": lambda: route53._zones,
+}
+
+resolve_parameters = engine._resolve_parameters
+
+
+def resolve_known_parameters(template, provided, previous=None):
+    declared = template.get("Parameters", {})
+    if unknown := sorted({entry["Key"] for entry in provided} - set(declared)):
+        raise ValueError(f"Parameters: [{', '.join(unknown)}] do not exist in the template")
+    resolved = resolve_parameters(template, provided, previous)
+    for name, parameter in resolved.items():
+        store = NAMED_BY_PARAMETERS.get(declared[name]["Type"])
+        if store and parameter["Value"] not in store():
+            raise ValueError(f"Parameter validation failed: parameter value {parameter['Value']} "
+                             f"for parameter name {name} does not exist")
+    return resolved
+
+
+replace("_resolve_parameters", resolve_known_parameters)
+
+validate = engine.validate_template_support
+
+
+def validate_references(template, conditions, params=None):
+    resources = template.get("Resources", {})
+    known = set(resources) | set(template.get("Parameters", {}))
+    needed = {name for resource in resources.values() for name in
+              ([resource["DependsOn"]] if isinstance(resource.get("DependsOn"), str) else resource.get("DependsOn", []))}
+    for block, names in (("Resources", needed), ("Outputs", set())):
+        names |= {name for name, _ in engine._intrinsic_references(template.get(block, {})) if not name.startswith("AWS::")}
+        if missing := sorted(names - known):
+            raise ValueError(f"Template format error: Unresolved resource dependencies [{', '.join(missing)}] "
+                             f"in the {block} block of the template")
+    return validate(template, conditions, params)
+
+
+replace("validate_template_support", validate_references)
+
+
+# --- The ends of updates and creations ---------------------------------------------------------------------------------------
+
+failed_at = contextvars.ContextVar("failed_at", default=None)
+deploy_stack, roll_back_operation, revert_update = stacks._deploy_stack_async, stacks._roll_back_operation, stacks._revert_update
+sends_back = stacks._sends_back_failed_update
+
+
+async def deploy(stack_name, stack_id, template, param_values, *arguments, **named):
+    stack = cloudformation._stacks[stack_name]
+    # For whoever wants the policies of a resource, which MiniStack hands nobody.
+    stack["_deploying"] = template
+    try:
+        if named.get("is_update") and (denied := denied_by_policy(stack)):
+            await fail_at_once(stack, *denied, template, param_values, named["previous_stack"])
+        else:
+            await deploy_stack(stack_name, stack_id, template, param_values, *arguments, **named)
+    finally:
+        del stack["_deploying"]
+    if stack.pop("_deletion", False):
+        await stacks._delete_stack_async(stack_name, stack_id)
+
+
+async def roll_back(stack_name, stack_id, stack, operation, reason_override=""):
+    if "_deletion" in stack:
+        # All of it goes anyway.
+        return
+    if stack.pop("_cancel_requested", False):
+        operation["cancelled"] = True
+        stacks.CLIENT_REQUEST_TOKEN.set(stack.pop("_cancel_token", ""))
+    failed, made = operation.get("failed_logical_id"), operation.setdefault("created", [])
+    # A group without its signals is there, and must go.
+    if not operation.get("failed_update") and failed in stack["_resources"] and failed not in made:
+        made.append(failed)
+    failed_at.set((stack_name, failed))
+    await roll_back_operation(stack_name, stack_id, stack, operation, reason_override)
+
+
+async def revert(*arguments, **named):
+    before = rolling_back.set(True)
+    try:
+        await revert_update(*arguments, **named)
+    finally:
+        rolling_back.reset(before)
+
+
+def sends_back_failed_update(resource_type):
+    """Groups have begun to change when they fail; others only fail to go back where a test says so."""
+    told = failed_at.get() and set(names_of(*failed_at.get())) & set(control().get("fail_rollback", {}))
+    return bool(told) or resource_type == "AWS::AutoScaling::AutoScalingGroup" or sends_back(resource_type)
+
+
+replace("_deploy_stack_async", deploy)
+replace("_roll_back_operation", roll_back)
+replace("_revert_update", revert)
+replace("_sends_back_failed_update", sends_back_failed_update)
+
+
+# --- Policies of stacks ------------------------------------------------------------------------------------------------------
+
+
+def listed(value):
+    return value if isinstance(value, list) else [value]
+
+
+def speaks_of(statement, action, logical_id, resource_type):
+    def among(key, value):
+        if f"Not{key}" in statement:
+            return not any(fnmatch.fnmatchcase(value, pattern) for pattern in listed(statement[f"Not{key}"]))
+        return any(fnmatch.fnmatchcase(value, pattern) for pattern in listed(statement.get(key, [])))
+
+    conditions = [pattern for operator in statement.get("Condition", {}).values() for pattern in listed(operator["ResourceType"])]
+    return (among("Action", action) and among("Resource", f"LogicalResourceId/{logical_id}")
+            and (not conditions or any(fnmatch.fnmatchcase(resource_type, pattern) for pattern in conditions)))
+
+
+def denied_by_policy(stack):
+    """The first of the changes that the policy does not let pass, and why."""
+    if not stack.get("_stack_policy"):
+        return None
+    statements = list(enumerate(listed(json.loads(stack["_stack_policy"])["Statement"]), 1))
+    changes = next((change_set["Changes"] for change_set in cloudformation._change_sets.values()
+                    if change_set["StackId"] == stack["StackId"] and change_set["ExecutionStatus"] == "EXECUTE_IN_PROGRESS"), [])
+    for change in (change["ResourceChange"] for change in changes):
+        if change["Action"] == "Add":
+            continue
+        action = "Delete" if change["Action"] == "Remove" else "Replace" if change["Replacement"] == "True" else "Modify"
+        about = [(number, statement["Effect"]) for number, statement in statements
+                 if speaks_of(statement, f"Update:{action}", change["LogicalResourceId"], change["ResourceType"])]
+        denying = [number for number, effect in about if effect == "Deny"]
+        if denying or not about:
+            which = f"Statement [#{denying[0]}] does not allow" if denying else "no statement allows"
+            return change, (f"Action denied by stack policy: {which} [Update:{action}] "
+                            f"for resource [LogicalResourceId/{change['LogicalResourceId']}]")
+    return None
+
+
+async def fail_at_once(stack, change, reason, template, param_values, previous_stack):
+    logical_id, resource_type = change["LogicalResourceId"], change["ResourceType"]
+    physical_id = change.get("PhysicalResourceId", "")
+    stacks._add_event(stack["StackId"], stack["StackName"], logical_id, resource_type, "UPDATE_FAILED", reason, physical_id)
+    await roll_back(stack["StackName"], stack["StackId"], stack, stacks._failed_operation(
+        True, previous_stack, [], (logical_id, resource_type, physical_id, None, None, None), logical_id, [], False, template,
+        param_values, False, stack["Tags"], previous_stack["Tags"]))
+
+
+# --- What may be asked of a stack in its status ------------------------------------------------------------------------------
+
+UPDATABLE = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"}
+UPDATING = {"UPDATE_IN_PROGRESS", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS",
+            "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"}
+
+
+def stack_of(parameters):
+    stack = handlers._resolve_stack(helpers._p(parameters, "StackName"))
+    return stack if stack and stack["StackStatus"] != "DELETE_COMPLETE" else None
+
+
+def unless_updatable(stack):
+    # A failure that was not to be rolled back can be gone on from.
+    if stack["StackStatus"] not in UPDATABLE and "_failed_operation" not in stack:
+        return refuse(f"Stack:{stack['StackId']} is in {stack['StackStatus']} state and can not be updated.")
+    return None
+
+
+make_change_set, start_change_set, begin_deletion = (
+    ACTIONS[name] for name in ("CreateChangeSet", "ExecuteChangeSet", "DeleteStack"))
+
+
+def create_change_set(parameters):
+    name, change_set, kind = (helpers._p(parameters, key) for key in ("StackName", "ChangeSetName", "ChangeSetType"))
+    stack = stack_of(parameters)
+    if not stack:
+        return make_change_set(parameters)
+    in_review = stack["StackStatus"] == "REVIEW_IN_PROGRESS"
+    if kind == "CREATE" and in_review:
+        return add_change_set(parameters, stack)
+    if kind != "CREATE" and in_review:
+        return refuse(f"Stack [{name}] does not exist")
+    if refusal := unless_updatable(stack):
+        return refusal
+    if kind == "CREATE":
+        return refuse(f"Stack [{name}] already exists and cannot be created again with the changeSet [{change_set}].")
+    return make_change_set(parameters)
+
+
+def add_change_set(parameters, stack):
+    """To a stack that is nothing but change sets yet. MiniStack would put another stack in its place."""
+    name, stack_id = stack["StackName"], stack["StackId"]
+    status, headers, body = make_change_set(parameters)
+    other = cloudformation._stacks.get(name, stack)
+    cloudformation._stacks[name] = stack
+    if other is not stack:
+        stack["Tags"] = other["Tags"]
+        cloudformation._stack_events.pop(other["StackId"], None)
+        for change_set in cloudformation._change_sets.values():
+            if change_set["StackId"] == other["StackId"]:
+                change_set["StackId"] = stack_id
+        body = body.replace(other["StackId"].encode(), stack_id.encode())
+    return status, headers, body
+
+
+def execute_change_set(parameters):
+    _, change_set = changesets._find_change_set(*(helpers._p(parameters, key) for key in ("ChangeSetName", "StackName")))
+    if change_set and change_set["ExecutionStatus"] == "AVAILABLE":
+        stack = cloudformation._stacks[change_set["StackName"]]
+        new = change_set["ChangeSetType"] == "CREATE" and stack["StackStatus"] == "REVIEW_IN_PROGRESS"
+        if not new and (refusal := unless_updatable(stack)):
+            return refusal
+    return start_change_set(parameters)
+
+
+def delete_stack(parameters):
+    stack = stack_of(parameters)
+    accepted = handlers._xml(200, "DeleteStackResponse", "")
+    if not stack or stack["StackStatus"] == "DELETE_IN_PROGRESS":
+        return accepted
+    if stack["StackStatus"] in UPDATING:
+        return refuse(f"Stack [{stack['StackId']}] cannot be deleted while in status {stack['StackStatus']}")
+    if "_deploying" in stack and not stack.get("EnableTerminationProtection"):
+        # Its creation stops before the next resource; then the deletion begins.
+        stack.update(_deletion=True, StackStatus="DELETE_IN_PROGRESS")
+        stacks._add_event(stack["StackId"], stack["StackName"], stack["StackName"], STACK, "DELETE_IN_PROGRESS", "User Initiated",
+                          stack["StackId"])
+        return accepted
+    return begin_deletion(parameters)
+
+
+def estimate_cost(parameters):
+    template, refusal = helpers._resolve_template(parameters)
+    if refusal or not template:
+        return refusal or refuse("Either Template URL or Template Body must be specified.")
+    return handlers._xml(200, "EstimateTemplateCostResponse", "<EstimateTemplateCostResult>"
+                         "<Url>https://calculator.aws/#/estimate?key=test</Url></EstimateTemplateCostResult>")
+
+
+def only_by_id(action, words):
+    """A deleted stack has lost its name."""
+    answer = ACTIONS[action]
+
+    def guarded(parameters):
+        name = helpers._p(parameters, "StackName")
+        stack = handlers._resolve_stack(name)
+        nameless = stack and stack["StackStatus"] == "DELETE_COMPLETE" and stack["StackName"] == name
+        return refuse(words.format(name)) if name and (nameless or not stack) else answer(parameters)
+
+    ACTIONS[action] = guarded
+
+
+ACTIONS.update(CreateChangeSet=create_change_set, ExecuteChangeSet=execute_change_set, DeleteStack=delete_stack,
+               EstimateTemplateCost=estimate_cost)
+only_by_id("DescribeStackEvents", "Stack [{}] does not exist")
+for action in ("DescribeStackResource", "DescribeStackResources", "ListStackResources", "GetTemplate"):
+    only_by_id(action, "Stack with id {} does not exist")
+
+
+# --- Requests that come twice ------------------------------------------------------------------------------------------------
+
+answered = {}
+
+
+def remember(action, token_key, *target_keys):
+    """The second of two requests with one token gets the answer of the first."""
+    handle = ACTIONS[action]
+
+    def remembering(parameters):
+        token, *target = (helpers._p(parameters, key) for key in (token_key, *target_keys))
+        key = (get_account_id(), get_region(), action, token, *target)
+        if action == "CreateChangeSet" and changesets._find_change_set(target[1], target[0])[1] is None:
+            answered.pop(key, None)
+        if token and key in answered:
+            return answered[key]
+        answer = handle(parameters)
+        if token and answer[0] == 200:
+            answered[key] = answer
+        return answer
+
+    ACTIONS[action] = remembering
+
+
+remember("CreateChangeSet", "ClientToken", "StackName", "ChangeSetName")
+remember("ExecuteChangeSet", "ClientRequestToken", "ChangeSetName", "StackName")
+remember("DeleteStack", "ClientRequestToken", "StackName")
+
+
+# --- Statuses that a test begins with ----------------------------------------------------------------------------------------
+
+forced = {}
+
+
+def set_status(stack, status):
+    stack.update(StackStatus=status, StackStatusReason="")
+    stacks._add_event(stack["StackId"], stack["StackName"], stack["StackName"], STACK, status, "", stack["StackId"])
+
+
+def force_statuses():
+    settings = control()
+    for name, status in settings.get("force_status", {}).items():
+        stack, key = cloudformation._stacks.get(name), (get_account_id(), get_region(), name)
+        if not stack or stack["StackStatus"] == "DELETE_COMPLETE" or forced.get(key) == writing():
+            continue
+        forced[key] = writing()
+        set_status(stack, status)
+        if "finish_status" in settings:
+            stack["_finish"] = (time.monotonic() + settings.get("finish_after", 0), status, settings["finish_status"])
+        if status == "UPDATE_ROLLBACK_FAILED":
+            stack["_rollback_failed"] = dict(failed_rollbacks(stack, settings.get("fail_rollback", {})))
+    for stack in cloudformation._stacks.values():
+        moment, status, last = stack.get("_finish", (0, None, None))
+        if status and stack["StackStatus"] != status:
+            del stack["_finish"]
+        elif status and time.monotonic() >= moment:
+            del stack["_finish"]
+            set_status(stack, last)
+
+
+def failed_rollbacks(stack, failures):
+    for logical_id, record in stack["_resources"].items():
+        if set(names_of(stack["StackName"], logical_id)) & set(failures):
+            record["ResourceStatus"] = "UPDATE_FAILED"
+            yield logical_id, {"PhysicalResourceId": record["PhysicalResourceId"], "ResourceType": record["ResourceType"],
+                               "Attributes": record["Attributes"], "RevertFrom": record["Properties"],
+                               "RevertTo": record["Properties"]}
+
+
+def after_forcing(handle):
+    def forcing(parameters):
+        force_statuses()
+        return handle(parameters)
+
+    return forcing
+
+
+ACTIONS.update({action: after_forcing(handle) for action, handle in ACTIONS.items()})
+
+
+# --- What change sets say about replacement ----------------------------------------------------------------------------------
+
+SCHEMAS = json.loads((pathlib.Path(__file__).parents[3] / "src/check/resource_schemas.json").read_text())
+for resource_type, schema in SCHEMAS.items():
+    provisioners._REPLACING_PROPERTIES[resource_type] = tuple(name for name in schema["createOnly"] if "/" not in name)
+    provisioners._CONDITIONALLY_REPLACING_PROPERTIES.pop(resource_type, None)
+# Its schema says of none that it cannot change, but AWS refuses to change these.
+provisioners._REPLACING_PROPERTIES["AWS::EC2::Volume"] = ("AvailabilityZone", "Encrypted", "KmsKeyId", "SnapshotId")

@@ -1,0 +1,14 @@
+//! A cluster's life through the real binary, against stand-ins for AWS and for the cluster's API server.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::pedantic,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed, and says so"
+)]
+
+mod golden;
+mod stand_ins;
+mod support;

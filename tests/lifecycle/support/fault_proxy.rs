@@ -1,0 +1,270 @@
+//! Stands between the tool and the stand-in for AWS: each call passes through it, is written down, and fails if a test wants so.
+
+use std::io::{self, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::http::{Message, Server, ask};
+use super::protocols::{self, Refusal};
+
+/// One call that reached the proxy.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// `service:Operation`.
+    pub operation: String,
+    pub at: Instant,
+    /// The stack or the change set it is about; of services without forms the path.
+    pub target: Option<String>,
+    pub outcome: CallOutcome,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallOutcome {
+    Passed,
+    Faulted,
+}
+
+/// What goes wrong with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    Throttled,
+    /// 503, in the service's own words.
+    ServerError,
+    /// 500, in the service's own words.
+    InternalError,
+    /// The connection ends, and AWS has never heard of the call.
+    CutBeforeForwarding,
+    /// AWS has done what was asked, and its answer is lost.
+    CutAfterForwarding,
+    ExpiredToken,
+    AccessDenied,
+    /// The body of the answer takes that long.
+    SlowBody(Duration),
+    /// Half of the body of the answer, then the connection ends.
+    TruncatedBody,
+    /// Nothing is said for that long, and nothing is done; then the connection ends.
+    Hang(Duration),
+}
+
+/// Which calls of an operation fail, counted from one since the fault was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Times {
+    First(usize),
+    Nth(usize),
+    Always,
+}
+
+/// The proxy, on a free port of 127.0.0.1, gone when it is dropped.
+pub struct FaultProxy {
+    server: Server,
+    state: Arc<State>,
+}
+
+struct State {
+    upstream: String,
+    ledger: Mutex<Ledger>,
+    called: Condvar,
+}
+
+#[derive(Default)]
+struct Ledger {
+    calls: Vec<Call>,
+    rules: Vec<Rule>,
+}
+
+struct Rule {
+    operation: String,
+    fault: Fault,
+    times: Times,
+    seen: usize,
+}
+
+impl FaultProxy {
+    pub fn start(upstream: &str) -> Self {
+        let state = Arc::new(State {
+            upstream: upstream.to_owned(),
+            ledger: Mutex::default(),
+            called: Condvar::new(),
+        });
+        let for_connections = Arc::clone(&state);
+        // An error is a client that went away, as it may.
+        let server = Server::start(move |stream| drop(for_connections.serve(stream)));
+        Self { server, state }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.server.address())
+    }
+
+    /// From now on, some calls of an operation fail; `*` is any operation. Of several faults for one call the first set wins.
+    pub fn fault(&self, operation: &str, fault: Fault, times: Times) {
+        let rule = Rule { operation: operation.to_owned(), fault, times, seen: 0 };
+        self.state.ledger.lock().unwrap().rules.push(rule);
+    }
+
+    /// From now on, nothing fails.
+    pub fn heal(&self) {
+        self.state.ledger.lock().unwrap().rules.clear();
+    }
+
+    /// Every call, in the order of arrival.
+    pub fn calls(&self) -> Vec<Call> {
+        self.state.ledger.lock().unwrap().calls.clone()
+    }
+
+    /// How often an operation was called, whatever came of it; `*` is any operation.
+    pub fn count(&self, operation: &str) -> usize {
+        self.state.ledger.lock().unwrap().count(operation)
+    }
+
+    /// The operations called, each once, in the order of first use.
+    pub fn operations(&self) -> Vec<String> {
+        let mut operations: Vec<String> = Vec::new();
+        for call in self.calls() {
+            if !operations.contains(&call.operation) {
+                operations.push(call.operation);
+            }
+        }
+        operations
+    }
+
+    /// Forgets the calls, and no fault.
+    pub fn clear(&self) {
+        self.state.ledger.lock().unwrap().calls.clear();
+    }
+
+    /// Returns as soon as the operation has been called that often.
+    #[track_caller]
+    pub fn wait_for(&self, operation: &str, count: usize) {
+        let patience = Duration::from_secs(60);
+        let ledger = self.state.ledger.lock().unwrap();
+        let waiting = |ledger: &mut Ledger| ledger.count(operation) < count;
+        let (ledger, result) = self.state.called.wait_timeout_while(ledger, patience, waiting).unwrap();
+        drop(ledger);
+        assert!(!result.timed_out(), "{operation} was not called {count} times, but {:?}", self.operations());
+    }
+}
+
+impl Ledger {
+    fn count(&self, operation: &str) -> usize {
+        self.calls.iter().filter(|call| operation == "*" || call.operation == operation).count()
+    }
+
+    /// The fault of a call that is there now. All rules count it.
+    fn fault_of(&mut self, operation: &str) -> Option<Fault> {
+        let mut fault = None;
+        for rule in self.rules.iter_mut().filter(|rule| rule.operation == "*" || rule.operation == operation)
+        {
+            rule.seen += 1;
+            let applies = match rule.times {
+                Times::First(count) => rule.seen <= count,
+                Times::Nth(number) => rule.seen == number,
+                Times::Always => true,
+            };
+            fault = fault.or(applies.then_some(rule.fault));
+        }
+        fault
+    }
+}
+
+impl State {
+    /// Answers one request after the other until either side ends the connection.
+    fn serve(&self, stream: &TcpStream) -> io::Result<()> {
+        let mut reader = BufReader::new(stream);
+        while let Some(mut request) = Message::read_head(&mut reader)? {
+            if request.has("expect", "100-continue") {
+                (&*stream).write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+            }
+            request.read_request_body(&mut reader)?;
+            let is_last = request.has("connection", "close");
+            let goes_on = self.answer(request, stream)?;
+            if is_last || !goes_on {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn arrived(&self, request: &Message) -> Option<Fault> {
+        let operation = protocols::operation(request);
+        let mut ledger = self.ledger.lock().unwrap();
+        let fault = ledger.fault_of(&operation);
+        let outcome = if fault.is_some() { CallOutcome::Faulted } else { CallOutcome::Passed };
+        ledger.calls.push(Call {
+            operation,
+            at: Instant::now(),
+            target: protocols::target(request),
+            outcome,
+        });
+        self.called.notify_all();
+        fault
+    }
+
+    /// Whether the connection goes on after this.
+    fn answer(&self, request: Message, stream: &TcpStream) -> io::Result<bool> {
+        let refusal = match self.arrived(&request) {
+            None => {
+                self.forward(request).write(stream)?;
+                return Ok(true);
+            }
+            Some(Fault::CutBeforeForwarding) => return Ok(false),
+            Some(Fault::CutAfterForwarding) => {
+                self.forward(request);
+                return Ok(false);
+            }
+            Some(Fault::Hang(duration)) => {
+                // Not a sleep: it ends with the client's patience, too.
+                stream.set_read_timeout(Some(duration))?;
+                let _ = (&*stream).read(&mut [0]);
+                return Ok(false);
+            }
+            Some(Fault::SlowBody(duration)) => {
+                dribble(&self.forward(request), duration, stream)?;
+                return Ok(true);
+            }
+            Some(Fault::TruncatedBody) => {
+                truncate(self.forward(request)).write(stream)?;
+                return Ok(false);
+            }
+            Some(Fault::Throttled) => Refusal::Throttled,
+            Some(Fault::ServerError) => Refusal::ServerError,
+            Some(Fault::InternalError) => Refusal::InternalError,
+            Some(Fault::ExpiredToken) => Refusal::ExpiredToken,
+            Some(Fault::AccessDenied) => Refusal::AccessDenied,
+        };
+        protocols::refuse(&request, refusal).write(stream)?;
+        Ok(true)
+    }
+
+    fn forward(&self, mut request: Message) -> Message {
+        request.remove_header("expect");
+        match ask(&self.upstream, request) {
+            Ok(mut answer) => {
+                answer.remove_header("connection");
+                answer
+            }
+            Err(error) => Message::answer(502, &[], format!("{}: {error}", self.upstream).as_bytes()),
+        }
+    }
+}
+
+fn dribble(answer: &Message, duration: Duration, mut stream: &TcpStream) -> io::Result<()> {
+    stream.write_all(&answer.head())?;
+    let pieces = answer.wire.chunks(answer.wire.len().div_ceil(20).max(1));
+    let pause = duration / u32::try_from(pieces.len().max(1)).unwrap();
+    for piece in pieces {
+        thread::sleep(pause);
+        stream.write_all(piece)?;
+    }
+    Ok(())
+}
+
+/// Announces more than it holds.
+fn truncate(mut answer: Message) -> Message {
+    answer.remove_header("transfer-encoding");
+    answer.set_header("Content-Length", &answer.body.len().max(1).to_string());
+    answer.wire = answer.body[..answer.body.len() / 2].to_vec();
+    answer
+}

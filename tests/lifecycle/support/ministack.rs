@@ -1,0 +1,111 @@
+//! The stand-in for AWS that tests/aws/launcher.py describes: settings of what goes wrong come in, a URL comes out.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::LazyLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// A server of its own on a free port of 127.0.0.1. It ends when it is dropped, or when its owner dies.
+pub struct MiniStack {
+    process: Child,
+    /// Open as long as the server, which may print to it.
+    _stdout: BufReader<ChildStdout>,
+    directory: PathBuf,
+    url: String,
+}
+
+impl MiniStack {
+    /// The server that all tests of this binary share: each account sees only what is its own. Settings would hold for everybody,
+    /// hence a test that needs some starts its own.
+    pub fn shared() -> &'static Self {
+        static SHARED: LazyLock<MiniStack> = LazyLock::new(MiniStack::start);
+        &SHARED
+    }
+
+    pub fn start() -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let python = root.join("target/test-tools/aws-venv/bin/python");
+        assert!(python.exists(), "{} is not there: run scripts/prepare-tests once", python.display());
+        let directory = tempfile::Builder::new().prefix("ministack-").tempdir().unwrap().keep();
+        write_control(&directory, &json!({}));
+        let mut process = Command::new("/bin/sh")
+            // A shared server is never dropped: the shell tidies up after it, whatever happened to the tests.
+            .args(["-c", r#""$0" -I "$1" && cd / && rm -rf "$TMPDIR""#])
+            .args([&python, &root.join("tests/aws/launcher.py")])
+            // Nothing of the caller's: no proxy, no credentials, and no Docker, whose containers MiniStack would tidy up.
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("TMPDIR", &directory)
+            .env("CONTROL_FILE", directory.join("control.json"))
+            .env("LOG_LEVEL", "ERROR")
+            .env("DOCKER_HOST", "unix:///nowhere")
+            .env("SFTP_ENABLED", "0")
+            .env("IOT_MTLS_ENABLED", "0")
+            .current_dir(&directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(File::create(directory.join("log")).unwrap())
+            // A group of its own: Control-C reaches the tests only, and the end of standard input does the rest.
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let mut port = String::new();
+        let mut stdout = BufReader::new(process.stdout.take().unwrap());
+        stdout.read_line(&mut port).unwrap();
+        let server =
+            Self { process, _stdout: stdout, directory, url: format!("http://127.0.0.1:{}", port.trim()) };
+        assert!(!port.trim().is_empty(), "MiniStack did not start:\n{}", server.log());
+        server
+    }
+
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Where its control file and its log are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What goes wrong, and how slowly all goes, from now on; with an empty object nothing does. See launcher.py.
+    pub fn control(&self, settings: Value) {
+        write_control(&self.directory, &settings);
+    }
+
+    /// What the server complained about.
+    pub fn log(&self) -> String {
+        fs::read(self.directory.join("log"))
+            .map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// The server reads the file at any moment, and never half of it.
+fn write_control(directory: &Path, settings: &Value) {
+    let part = directory.join("control.part");
+    fs::write(&part, settings.to_string()).unwrap();
+    fs::rename(part, directory.join("control.json")).unwrap();
+}
+
+impl Drop for MiniStack {
+    fn drop(&mut self) {
+        // The launcher ends with its standard input.
+        drop(self.process.stdin.take());
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(10));
+        }
+        if matches!(self.process.try_wait(), Ok(None)) {
+            let group = format!("-{}", self.process.id());
+            let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+            let _ = self.process.wait();
+        }
+        // Of a server that failed the shell keeps the log.
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}

@@ -1,0 +1,230 @@
+//! Everything around one cluster: a directory, an account with what a cluster finds in one, faults on the way to it, an API server.
+
+use serde_json::{Value, json};
+
+use super::element;
+use super::fault_proxy::FaultProxy;
+use super::kubernetes::KubernetesApi;
+use super::ministack::MiniStack;
+use super::workspace::{Aws, Invocation, Outcome, Workspace};
+
+/// A cluster's world, before the cluster.
+pub struct World {
+    pub workspace: Workspace,
+    pub proxy: FaultProxy,
+    pub api: KubernetesApi,
+    own: Option<MiniStack>,
+}
+
+impl World {
+    /// With a stand-in for AWS that others use too, each in an account of their own.
+    pub fn of_golden(name: &str) -> Self {
+        Self::make(name, None)
+    }
+
+    /// With a stand-in of its own, whose faults `control` sets.
+    pub fn alone(name: &str) -> Self {
+        Self::make(name, Some(MiniStack::start()))
+    }
+
+    fn make(name: &str, own: Option<MiniStack>) -> Self {
+        let url = own.as_ref().map_or_else(|| MiniStack::shared().url(), MiniStack::url).to_owned();
+        let workspace = Workspace::of_golden(name);
+        let api = KubernetesApi::start(&workspace.credentials());
+        let world = Self { proxy: FaultProxy::start(&url), workspace, api, own };
+        let aws = world.aws();
+        aws.create_bucket(&world.bucket());
+        let text = world.workspace.read("cluster.yaml");
+        if text.contains("keyName: ") {
+            world.ec2("CreateKeyPair", &[("KeyName", &world.workspace.setting("keyName"))]);
+        }
+        if let Some(line) = text.lines().find(|line| line.starts_with("s3URI: ")) {
+            // Whatever runs later finds the place by itself, in the live stacks.
+            world.workspace.edit(|text| text.replace(&format!("{line}\n"), ""));
+        }
+        world.make_reservation();
+        world.make_network();
+        let cluster = world.cluster();
+        world.api.follow_machines(&url, world.workspace.account(), &aws.region, &cluster);
+        for (pool, count) in [("gpu", 1), ("train", 4), ("workers", 1)] {
+            world.api.gpus(pool, count);
+        }
+        world.api.claim("efs", "Bound");
+        world
+    }
+
+    pub fn cluster(&self) -> String {
+        self.workspace.setting("clusterName")
+    }
+
+    pub fn bucket(&self) -> String {
+        format!("assets-{}", self.workspace.account())
+    }
+
+    pub fn aws(&self) -> Aws {
+        let url = self.own.as_ref().map_or_else(|| MiniStack::shared().url(), MiniStack::url);
+        self.workspace.aws(url)
+    }
+
+    /// What goes wrong from now on.
+    #[track_caller]
+    pub fn control(&self, settings: Value) {
+        self.own.as_ref().expect("a world of its own").control(settings);
+    }
+
+    /// A command on its way through the proxy.
+    pub fn infra<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Invocation {
+        self.workspace.infra(arguments).endpoint(&self.proxy.url()).kubernetes(&self.api)
+    }
+
+    pub fn run<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Outcome {
+        self.infra(arguments).run()
+    }
+
+    /// `infra up` into this world's bucket.
+    pub fn up<'a>(&self, more: impl IntoIterator<Item = &'a str>) -> Outcome {
+        self.up_invocation(more).run()
+    }
+
+    pub fn up_invocation<'a>(&self, more: impl IntoIterator<Item = &'a str>) -> Invocation {
+        let place = format!("s3://{}/clusters", self.bucket());
+        let more: Vec<&str> = more.into_iter().collect();
+        self.infra(["up", "--s3-uri", &place].into_iter().chain(more.iter().copied()))
+    }
+
+    /// A hosted zone of the account; gives its id.
+    pub fn make_zone(&self, name: &str, private: bool) -> String {
+        let aws = self.aws();
+        let vpc = if private {
+            format!(
+                "<VPC><VPCRegion>{}</VPCRegion><VPCId>{}</VPCId></VPC>",
+                aws.region,
+                self.make_vpc("10.9.0.0/16")
+            )
+        } else {
+            String::new()
+        };
+        let body = format!(
+            "<CreateHostedZoneRequest xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\"><Name>{name}</Name>{vpc}\
+             <CallerReference>{name}-{private}</CallerReference></CreateHostedZoneRequest>"
+        );
+        let answer = aws.send("route53", &aws.region, "POST", "/2013-04-01/hostedzone", &body);
+        let id = element(&answer.text(), "Id").expect("a zone's id").rsplit('/').next().unwrap().to_owned();
+        id
+    }
+
+    /// The records of a zone, as Route 53 shows them.
+    pub fn records(&self, zone: &str) -> String {
+        let aws = self.aws();
+        let path = format!("/2013-04-01/hostedzone/{zone}/rrset");
+        aws.send("route53", &aws.region, "GET", &path, "").text()
+    }
+
+    pub fn put_record(&self, zone: &str, name: &str, kind: &str, value: &str) {
+        let aws = self.aws();
+        let body = format!(
+            "<ChangeResourceRecordSetsRequest xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\"><ChangeBatch><Changes><Change>\
+             <Action>CREATE</Action><ResourceRecordSet><Name>{name}</Name><Type>{kind}</Type><TTL>60</TTL><ResourceRecords>\
+             <ResourceRecord><Value>{value}</Value></ResourceRecord></ResourceRecords></ResourceRecordSet></Change></Changes>\
+             </ChangeBatch></ChangeResourceRecordSetsRequest>"
+        );
+        let path = format!("/2013-04-01/hostedzone/{zone}/rrset");
+        let answer = aws.send("route53", &aws.region, "POST", &path, &body);
+        assert_eq!(answer.status(), 200, "{}", answer.text());
+    }
+
+    fn ec2(&self, action: &str, more: &[(&str, &str)]) -> String {
+        let aws = self.aws();
+        let form: Vec<(&str, &str)> =
+            [("Action", action), ("Version", EC2)].into_iter().chain(more.iter().copied()).collect();
+        aws.post("ec2", &aws.region, &form)
+    }
+
+    fn made(&self, action: &str, more: &[(&str, &str)], id: &str) -> String {
+        let answer = self.ec2(action, more);
+        element(&answer, id).unwrap_or_else(|| panic!("{action}: {answer}")).to_owned()
+    }
+
+    fn make_vpc(&self, range: &str) -> String {
+        self.made("CreateVpc", &[("CidrBlock", range)], "vpcId")
+    }
+
+    /// The capacity reservation that cluster.yaml names, under the id that it gets here.
+    fn make_reservation(&self) {
+        let text = self.workspace.read("cluster.yaml");
+        let Some(written) = word_with(&text, "cr-") else { return };
+        let id = self.made(
+            "CreateCapacityReservation",
+            &[
+                ("InstanceType", "g6e.12xlarge"),
+                ("InstancePlatform", "Linux/UNIX"),
+                ("AvailabilityZone", "us-west-2b"),
+                ("InstanceCount", "4"),
+            ],
+            "capacityReservationId",
+        );
+        self.workspace.edit(|text| text.replace(&written, &id));
+    }
+
+    /// The VPC and the file system that cluster.yaml adopts, under the ids that they get here.
+    fn make_network(&self) {
+        let text = self.workspace.read("cluster.yaml");
+        let Some(vpc_written) = word_with(&text, "vpc-") else { return };
+        let vpc = self.make_vpc("10.40.0.0/16");
+        self.ec2("ModifyVpcAttribute", &[("VpcId", &vpc), ("EnableDnsSupport.Value", "true")]);
+        self.ec2("ModifyVpcAttribute", &[("VpcId", &vpc), ("EnableDnsHostnames.Value", "true")]);
+        let gateway = self.made("CreateInternetGateway", &[], "internetGatewayId");
+        self.ec2("AttachInternetGateway", &[("VpcId", &vpc), ("InternetGatewayId", &gateway)]);
+        let address = self.made("AllocateAddress", &[("Domain", "vpc")], "allocationId");
+        let mut edits = vec![(vpc_written, vpc.clone())];
+        let subnet_lines: Vec<&str> = text.lines().filter(|line| line.contains("id: subnet-")).collect();
+        let mut nat = String::new();
+        for (number, line) in subnet_lines.iter().enumerate() {
+            let written = word_with(line, "subnet-").unwrap();
+            let zone = word_with(line, "eu-west-1").unwrap();
+            let range = format!("10.40.{number}.0/24");
+            let subnet = self.made(
+                "CreateSubnet",
+                &[("VpcId", &vpc), ("CidrBlock", &range), ("AvailabilityZone", &zone)],
+                "subnetId",
+            );
+            let table = self.made("CreateRouteTable", &[("VpcId", &vpc)], "routeTableId");
+            self.ec2("AssociateRouteTable", &[("RouteTableId", &table), ("SubnetId", &subnet)]);
+            let everywhere = ("DestinationCidrBlock", "0.0.0.0/0");
+            if line.contains("public: true") {
+                self.ec2("CreateRoute", &[("RouteTableId", &table), everywhere, ("GatewayId", &gateway)]);
+                if nat.is_empty() {
+                    nat = self.made(
+                        "CreateNatGateway",
+                        &[("SubnetId", &subnet), ("AllocationId", &address)],
+                        "natGatewayId",
+                    );
+                }
+            } else {
+                self.ec2("CreateRoute", &[("RouteTableId", &table), everywhere, ("NatGatewayId", &nat)]);
+            }
+            edits.push((written, subnet));
+        }
+        if let Some(written) = word_with(&text, "fs-") {
+            edits.push((written, self.make_file_system()));
+        }
+        self.workspace
+            .edit(|text| edits.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to)));
+    }
+
+    pub fn make_file_system(&self) -> String {
+        let aws = self.aws();
+        let body = json!({"CreationToken": self.workspace.account(), "Encrypted": true}).to_string();
+        let answer = aws.send("elasticfilesystem", &aws.region, "POST", "/2015-02-01/file-systems", &body);
+        let made: Value = serde_json::from_str(&answer.text()).unwrap();
+        made["FileSystemId"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned()
+    }
+}
+
+const EC2: &str = "2016-11-15";
+
+/// The first word that begins so.
+fn word_with(text: &str, prefix: &str) -> Option<String> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+    words.into_iter().find(|word| word.starts_with(prefix) && word.len() > prefix.len()).map(str::to_owned)
+}
