@@ -109,8 +109,7 @@ impl World {
              <CallerReference>{name}-{private}</CallerReference></CreateHostedZoneRequest>"
         );
         let answer = aws.send("route53", &aws.region, "POST", "/2013-04-01/hostedzone", &body);
-        let id = element(&answer.text(), "Id").expect("a zone's id").rsplit('/').next().unwrap().to_owned();
-        id
+        element(&answer.text(), "Id").expect("a zone's id").rsplit('/').next().unwrap().to_owned()
     }
 
     /// The records of a zone, as Route 53 shows them.
