@@ -19,6 +19,8 @@ mod offers;
 mod quotas;
 mod roles;
 mod scaling_groups;
+#[cfg(test)]
+pub(crate) mod scripted;
 mod stack_events;
 mod stacks;
 mod zones;

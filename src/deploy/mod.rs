@@ -14,6 +14,8 @@ mod endangered;
 mod evidence;
 mod failure;
 mod follow;
+#[cfg(test)]
+mod follow_tests;
 mod graph;
 mod hint;
 mod image_lock;
@@ -38,6 +40,8 @@ mod stack_status;
 mod status_report;
 mod template_upload;
 mod template_values;
+#[cfg(test)]
+mod test_work;
 mod up;
 mod upload;
 

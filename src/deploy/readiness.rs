@@ -146,8 +146,36 @@ pub(super) async fn look(api: &ApiServer, expected: &ExpectedNodes) -> Result<Ve
 
 #[cfg(test)]
 mod tests {
-    use super::ExpectedNodes;
-    use crate::kube::Node;
+    use std::net::{SocketAddr, TcpListener};
+
+    use super::super::test_work::TestWork;
+    use super::{ExpectedNodes, Reached, wait_until_ready};
+    use crate::aws::scripted::Script;
+    use crate::kube::{Address, ApiServer, Node};
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_that_never_answers_is_given_five_minutes() -> Result<(), Box<dyn std::error::Error>> {
+        let script = Script::new(|_| (200, String::new()));
+        let test = TestWork::new(&script).await?;
+        let nobody: SocketAddr = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let store = tempfile::tempdir()?;
+        let golden =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clusters/minimal/credentials");
+        for entry in std::fs::read_dir(golden)? {
+            let entry = entry?;
+            std::fs::copy(entry.path(), store.path().join(entry.file_name()))?;
+        }
+        let store = crate::credentials::Store::open(store.path(), || ())?;
+        let credentials = crate::credentials::Credentials::read(&store, &test.work.blueprint.identities)?;
+        let api = ApiServer::new(&credentials, "a.example.com", Address::Socket(nobody))?;
+        let expected = ExpectedNodes { controllers: 1, pools: Vec::new(), claim: false };
+        let start = tokio::time::Instant::now();
+        assert_eq!(wait_until_ready(&test.work, &api, &expected).await?, Reached::NotFromHere);
+        let waited = start.elapsed().as_secs();
+        assert!((300..=320).contains(&waited), "{waited} s");
+        assert_eq!(test.events().len(), 1, "the same thing is told once: {:?}", test.events());
+        Ok(())
+    }
 
     fn node(pool: Option<&str>, ready: bool, gpus: u32) -> Node {
         Node {

@@ -2,13 +2,8 @@
 
 use serde_json::Value;
 
+use crate::support::reading::is_reading;
 use crate::support::world::World;
-
-/// What a run may ask for without changing anything.
-fn is_reading(operation: &str) -> bool {
-    let action = operation.rsplit(':').next().unwrap_or_default();
-    ["Describe", "Get", "List", "Head"].iter().any(|verb| action.starts_with(verb))
-}
 
 fn live(cluster: &str) {
     let world = World::of_golden(cluster);

@@ -10,5 +10,8 @@
 )]
 
 mod golden;
+mod plans;
+mod pools;
+mod refusals;
 mod stand_ins;
 mod support;

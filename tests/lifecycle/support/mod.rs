@@ -9,6 +9,7 @@ pub mod kubernetes;
 pub mod machines;
 pub mod ministack;
 pub mod protocols;
+pub mod reading;
 pub mod workspace;
 pub mod world;
 

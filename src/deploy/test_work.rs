@@ -1,0 +1,45 @@
+//! The means of a run for the unit tests of this layer: a small cluster, a scripted AWS, two hours, and ears for events.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::progress::{Event, Progress};
+use super::waiting::{Interrupter, Waiting};
+use super::work::Work;
+use crate::aws::scripted::Script;
+use crate::blueprint::Blueprint;
+use crate::config;
+
+/// A run that is about to begin.
+pub(super) struct TestWork {
+    pub(super) work: Work,
+    pub(super) interrupter: Interrupter,
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+impl TestWork {
+    pub(super) async fn new(script: &Script) -> Result<Self, Box<dyn std::error::Error>> {
+        let text = "{clusterName: paddle, externalDNSName: a.example.com, region: us-west-2, availabilityZones: [us-west-2a], \
+                    kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1'}";
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&events);
+        let (interrupter, waiting) = Waiting::new(Some(Duration::from_hours(2)));
+        let work = Work {
+            clients: script.clients().await,
+            blueprint: Blueprint::new(config::validate(Path::new("cluster.yaml"), text)?.cluster)?,
+            place: "s3://bucket".parse()?,
+            progress: Progress::new(move |event| {
+                heard.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+            }),
+            waiting,
+            cancel_on_interrupt: false,
+        };
+        Ok(Self { work, interrupter, events })
+    }
+
+    /// Everything that was reported so far.
+    pub(super) fn events(&self) -> Vec<Event> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,222 @@
+//! Pools come, change, lose nodes and go, each alone, and jobs on their nodes are named first.
+
+use serde_json::json;
+
+use crate::support::reading::is_reading;
+use crate::support::world::World;
+
+const OTHER_POOL: &str = "pools:\n- {name: spare, instanceType: m5.large, count: 1}\n";
+
+/// The stacks for which a change was made out, in order.
+fn touched(world: &World) -> Vec<String> {
+    let calls = world.proxy.calls().into_iter().filter(|call| {
+        matches!(call.operation.as_str(), "cloudformation:CreateChangeSet" | "cloudformation:DeleteStack")
+    });
+    let name = |target: String| target.split('/').nth(1).unwrap_or(&target).to_owned();
+    calls.filter_map(|call| call.target).map(name).collect()
+}
+
+/// A pod of a job on some node of a pool.
+fn run_job(world: &World, pool: &str) -> String {
+    let node = world
+        .api
+        .nodes()
+        .into_iter()
+        .find(|node| node["metadata"]["labels"]["infra.internal/pool"] == pool)
+        .unwrap();
+    let node = node["metadata"]["name"].as_str().unwrap().to_owned();
+    world.api.set_pods(vec![json!({
+        "metadata": {"namespace": "default", "name": "train-0-abcde", "labels": {"batch.kubernetes.io/job-name": "train"}},
+        "spec": {"nodeName": node},
+        "status": {"phase": "Running"},
+    })]);
+    node
+}
+
+#[test]
+fn a_new_pool_touches_nothing_else_and_goes_only_when_asked() {
+    let world = World::of_golden("minimal");
+    world.up([]).expect_code(0);
+    world.workspace.edit(|text| text.replace("pools:\n", OTHER_POOL));
+    world.proxy.clear();
+    world.up([]).expect_code(0);
+    assert_eq!(touched(&world), ["minimal-pool-spare"]);
+
+    world.workspace.edit(|text| text.replace(OTHER_POOL, "pools:\n"));
+    world.run(["plan"]).expect_code(0).expect_stdout("pool spare: DELETE");
+    run_job(&world, "spare");
+    world.proxy.clear();
+    // There is no terminal to ask at, so the pool stays; everything else is done.
+    world
+        .up([])
+        .expect_code(0)
+        .expect_stderr("pools that cluster.yaml no longer names stay; `--prune` deletes them");
+    assert_eq!(touched(&world), [""; 0]);
+
+    world
+        .up(["--prune"])
+        .expect_code(1)
+        .expect_stderr("job default/train runs on")
+        .expect_stderr("`--yes` answers yes");
+    assert_eq!(touched(&world), [""; 0]);
+    world.up(["--prune", "--yes"]).expect_code(0).expect_stderr("job default/train runs on");
+    assert_eq!(touched(&world), ["minimal-pool-spare"]);
+    assert_eq!(world.aws().stack_status("minimal-pool-spare"), None);
+    world.run(["status"]).expect_code(0).expect_stdout("healthy");
+}
+
+#[test]
+fn one_pool_can_be_brought_up_alone() {
+    let world = World::of_golden("ha-gpu-efs");
+    world.up(["--pool", "gpu"]).expect_code(1).expect_stderr("pool gpu cannot come up before the cluster");
+    world.up([]).expect_code(0);
+    world.workspace.edit(|text| {
+        text.replace("count: 2, maxCount: 4", "count: 3, maxCount: 4").replace("maxCount: 8", "maxCount: 9")
+    });
+    world.proxy.clear();
+    world.up(["--pool", "gpu"]).expect_code(0);
+    assert_eq!(touched(&world), ["research-pool-gpu"]);
+    world
+        .run(["plan"])
+        .expect_code(0)
+        .expect_stdout("pool cpu: update")
+        .expect_stdout("pool gpu: no changes");
+    world
+        .up(["--pool", "nobody"])
+        .expect_code(2)
+        .expect_stderr("cluster.yaml has no pool 'nobody'")
+        .expect_stderr("it has cpu, gpu");
+}
+
+/// How many machines a pool's group wants.
+fn desired(world: &World, pool: &str) -> u32 {
+    let groups = world.aws().post(
+        "autoscaling",
+        "us-west-2",
+        &[("Action", "DescribeAutoScalingGroups"), ("Version", "2011-01-01")],
+    );
+    let mine = groups
+        .split("<AutoScalingGroupName>")
+        .find(|part| part.contains(&format!("<Value>pool-{pool}</Value>")))
+        .unwrap();
+    crate::support::element(mine, "DesiredCapacity").unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_count_that_the_autoscaler_moved_stays_until_cluster_yaml_asks_for_another() {
+    let world = World::of_golden("ha-gpu-efs");
+    world.up([]).expect_code(0);
+    let groups = world.aws().post(
+        "autoscaling",
+        "us-west-2",
+        &[("Action", "DescribeAutoScalingGroups"), ("Version", "2011-01-01")],
+    );
+    let mine = groups
+        .split("<member><AutoScalingGroupName>")
+        .find(|part| part.contains("<Value>pool-gpu</Value>"))
+        .unwrap();
+    let name = mine.split("</AutoScalingGroupName>").next().unwrap().to_owned();
+    world.aws().post(
+        "autoscaling",
+        "us-west-2",
+        &[
+            ("Action", "SetDesiredCapacity"),
+            ("Version", "2011-01-01"),
+            ("AutoScalingGroupName", &name),
+            ("DesiredCapacity", "5"),
+        ],
+    );
+    // Something else of the pool changes; the count does not go back to 3.
+    world.workspace.edit(|text| text.replace("team: vision, ", "team: sound, "));
+    world.up(["--yes"]).expect_code(0);
+    assert_eq!(desired(&world, "gpu"), 5);
+    // More than the most there may be is clamped.
+    world.workspace.edit(|text| text.replace("maxCount: 8", "maxCount: 4"));
+    world.up(["--yes"]).expect_code(0);
+    assert_eq!(desired(&world, "gpu"), 4);
+    // A new wish wins.
+    world.workspace.edit(|text| text.replace("count: 3", "count: 2"));
+    world.up(["--yes"]).expect_code(0);
+    assert_eq!(desired(&world, "gpu"), 2);
+}
+
+#[test]
+fn a_manual_rollout_replaces_outdated_machines_one_by_one_after_their_jobs() {
+    let world = World::of_golden("tensorflow-tutorial");
+    world.up([]).expect_code(0);
+    let machines = |world: &World| -> Vec<String> {
+        let nodes = world.api.nodes().into_iter();
+        let mine = nodes.filter(|node| node["metadata"]["labels"]["infra.internal/pool"] == "gpu");
+        mine.map(|node| node["spec"]["providerID"].as_str().unwrap().to_owned()).collect()
+    };
+    let before = machines(&world);
+    world.workspace.edit(|text| {
+        let (head, pools) = text.split_once("pools:").unwrap();
+        let (first, gpu) = pools.split_once("name: gpu").unwrap();
+        format!(
+            "{head}pools:{first}name: gpu{}",
+            gpu.replacen("instanceType:", "labels: {rack: b}, instanceType:", 1)
+        )
+    });
+    // GPU nodes are not touched by the change itself.
+    world.up([]).expect_code(0);
+    assert_eq!(machines(&world), before);
+    world.run(["status"]).expect_stdout("outdated");
+
+    let node = run_job(&world, "gpu");
+    let outcome = world.up(["--pool", "gpu", "--replace-nodes", "--timeout", "8s"]).expect_code(5);
+    outcome.expect_stderr(&format!("job default/train on {node}")).expect_stderr("takes new pods again");
+    assert_eq!(machines(&world), before, "a job is not ended by a rollout");
+    let patches = world.api.requests().into_iter().filter(|request| request.starts_with("PATCH")).count();
+    assert_eq!(patches, 2, "cordoned, and open again");
+
+    world.api.set_pods(Vec::new());
+    world.proxy.clear();
+    world.up(["--pool", "gpu", "--replace-nodes", "--max", "1"]).expect_code(0);
+    assert_eq!(world.proxy.count("autoscaling:TerminateInstanceInAutoScalingGroup"), 1);
+    world.up(["--pool", "gpu", "--replace-nodes"]).expect_code(0);
+    let after = machines(&world);
+    assert_eq!(after.len(), before.len());
+    assert!(before.iter().all(|machine| !after.contains(machine)), "{before:?} {after:?}");
+    world
+        .up(["--pool", "gpu", "--replace-nodes"])
+        .expect_code(0)
+        .expect_stderr("every machine of pool gpu is up to date");
+    world.proxy.clear();
+    world.up([]).expect_code(0);
+    assert!(world.proxy.operations().iter().all(|name| is_reading(name)));
+}
+
+#[test]
+fn not_ready_is_said_and_ready_means_gpus_and_the_claim_too() {
+    let world = World::of_golden("ha-gpu-efs");
+    world.api.gpus("gpu", 0);
+    world.api.claim("efs", "Pending");
+    let outcome = world.up(["--timeout", "25s"]).expect_code(5);
+    outcome
+        .expect_stderr("pool gpu: 0 of 3 nodes have 1 GPUs to give")
+        .expect_stderr("the file system's claim is Pending")
+        .expect_stderr("run the same command again");
+    world
+        .run(["status"])
+        .expect_code(3)
+        .expect_stdout("NOT HEALTHY")
+        .expect_stdout("0 of 3 nodes have 1 GPUs");
+    world.api.gpus("gpu", 1);
+    world.api.claim("efs", "Bound");
+    world.api.set_ready(false);
+    world.run(["status"]).expect_code(3).expect_stdout("not-ready");
+    world.api.set_ready(true);
+    world.up([]).expect_code(0).expect_stderr("the cluster is ready");
+}
+
+#[test]
+fn a_cluster_that_is_not_there_is_said_to_be_not_there() {
+    let world = World::of_golden("minimal");
+    world.run(["status"]).expect_code(3).expect_stdout("there is no such cluster");
+    world.run(["rollback"]).expect_code(1).expect_stderr("there is no cluster minimal");
+    world
+        .run(["logs", "etcd-0"])
+        .expect_code(1)
+        .expect_stderr("no machine of this cluster is called 'etcd-0'");
+}
