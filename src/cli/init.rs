@@ -85,7 +85,7 @@ pub(super) fn run(arguments: &InitArguments, session: &Session) -> anyhow::Resul
         elsewhere => format!(" -C {}", elsewhere.display()),
     };
     session.printer.note(format_args!(
-        "next: read it and change what you like, then `infra{place} validate` and `infra{place} render --generate-ca`"
+        "next: read it and change what you like, then `infra{place} validate`, `infra{place} render --generate-ca` and `infra{place} up --s3-uri s3://bucket/prefix`"
     ));
     Ok(Exit::Done)
 }

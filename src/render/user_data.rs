@@ -13,14 +13,13 @@ use crate::config::Cluster;
 const LARGEST_USER_DATA: usize = 16 * 1024;
 
 /// The longest text that each of CloudFormation's values can become.
-const LONGEST_VALUES: [(&str, usize); 8] = [
+const LONGEST_VALUES: [(&str, usize); 7] = [
     ("${AssetBucket}", 63),
     ("${AssetPrefix}", 513),
     ("${AWS::Region}", 24),
     ("${AWS::URLSuffix}", 24),
     ("${AWS::StackName}", 128),
     ("${EtcdVolume", 22),
-    ("${EtcdMember", 32),
     ("${", 64),
 ];
 
