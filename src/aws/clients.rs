@@ -8,6 +8,8 @@ use super::Connection;
 #[derive(Clone, Debug)]
 pub struct Clients {
     pub(super) autoscaling: aws_sdk_autoscaling::Client,
+    pub(super) balancers: aws_sdk_elasticloadbalancingv2::Client,
+    pub(super) classic_balancers: aws_sdk_elasticloadbalancing::Client,
     pub(super) cloudformation: aws_sdk_cloudformation::Client,
     pub(super) ec2: aws_sdk_ec2::Client,
     pub(super) efs: aws_sdk_efs::Client,
@@ -17,6 +19,7 @@ pub struct Clients {
     pub(super) route53: aws_sdk_route53::Client,
     pub(super) s3: aws_sdk_s3::Client,
     pub(super) sts: aws_sdk_sts::Client,
+    pub(super) tagging: aws_sdk_resourcegroupstagging::Client,
     region: Option<String>,
     endpoint_url: Option<String>,
 }
@@ -33,6 +36,8 @@ impl Clients {
         let s3 = aws_sdk_s3::config::Builder::from(configuration).force_path_style(path_style);
         Self {
             autoscaling: aws_sdk_autoscaling::Client::new(configuration),
+            balancers: aws_sdk_elasticloadbalancingv2::Client::new(configuration),
+            classic_balancers: aws_sdk_elasticloadbalancing::Client::new(configuration),
             cloudformation: aws_sdk_cloudformation::Client::new(configuration),
             ec2: aws_sdk_ec2::Client::new(configuration),
             efs: aws_sdk_efs::Client::new(configuration),
@@ -42,6 +47,7 @@ impl Clients {
             route53: aws_sdk_route53::Client::new(configuration),
             s3: aws_sdk_s3::Client::from_conf(s3.build()),
             sts: aws_sdk_sts::Client::new(configuration),
+            tagging: aws_sdk_resourcegroupstagging::Client::new(configuration),
             region: configuration.region().map(ToString::to_string),
             endpoint_url: configuration.endpoint_url().map(str::to_owned),
         }

@@ -43,13 +43,19 @@ impl Clients {
         }
     }
 
-    /// Every file system of the region with the cluster's tag.
-    pub async fn file_systems_of_cluster(&self, cluster: &str) -> Result<Vec<ExistingFileSystem>, AwsError> {
+    /// Every file system of the region, by id.
+    pub async fn file_systems(&self) -> Result<Vec<ExistingFileSystem>, AwsError> {
         let found = self.efs.describe_file_systems().into_paginator().items().send().try_collect().await;
         let found = found.map_err(AwsError::of("elasticfilesystem:DescribeFileSystems"))?;
         let mut file_systems: Vec<ExistingFileSystem> = found.into_iter().map(file_system_of).collect();
-        file_systems.retain(|file_system| file_system.cluster.as_deref() == Some(cluster));
         file_systems.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok(file_systems)
+    }
+
+    /// Every file system of the region with the cluster's tag.
+    pub async fn file_systems_of_cluster(&self, cluster: &str) -> Result<Vec<ExistingFileSystem>, AwsError> {
+        let mut file_systems = self.file_systems().await?;
+        file_systems.retain(|file_system| file_system.cluster.as_deref() == Some(cluster));
         Ok(file_systems)
     }
 
@@ -68,6 +74,24 @@ impl Clients {
         let mut targets: Vec<MountTarget> = targets.collect();
         targets.sort_by(|one, other| (&one.zone, &one.id).cmp(&(&other.zone, &other.id)));
         Ok(targets)
+    }
+
+    /// Deletes a mount target; one that is gone is no error.
+    pub async fn delete_mount_target(&self, id: &str) -> Result<(), AwsError> {
+        let call = self.efs.delete_mount_target().mount_target_id(id);
+        match call.send().await.map_err(AwsError::of("elasticfilesystem:DeleteMountTarget")) {
+            Err(error) if error.has_code("MountTargetNotFound") => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+
+    /// Deletes a file system and everything in it; one that is gone is no error.
+    pub async fn delete_file_system(&self, id: &str) -> Result<(), AwsError> {
+        let call = self.efs.delete_file_system().file_system_id(id);
+        match call.send().await.map_err(AwsError::of("elasticfilesystem:DeleteFileSystem")) {
+            Err(error) if error.has_code("FileSystemNotFound") => Ok(()),
+            other => other.map(|_| ()),
+        }
     }
 
     /// The security groups of a mount target.

@@ -48,4 +48,13 @@ impl Clients {
         let call = call.set_operations(Some(DISK_OPERATIONS.to_vec()));
         call.send().await.map_err(AwsError::of("kms:CreateGrant")).map(|_| ())
     }
+
+    /// Ends a grant; one that is gone is no error.
+    pub async fn revoke_grant(&self, key: &str, id: &str) -> Result<(), AwsError> {
+        let call = self.kms.revoke_grant().key_id(key).grant_id(id);
+        match call.send().await.map_err(AwsError::of("kms:RevokeGrant")) {
+            Err(error) if error.has_code("NotFoundException") => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
 }

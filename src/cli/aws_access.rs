@@ -32,10 +32,14 @@ pub(super) struct AwsOptions {
 impl AwsOptions {
     /// Clients for the cluster's region, unless another was asked for.
     pub(super) async fn connect(&self, cluster: &Cluster) -> Clients {
-        let region = self.region.clone().unwrap_or_else(|| cluster.region.to_string());
+        self.connect_to(Some(cluster.region.as_str())).await
+    }
+
+    /// Clients for a region, unless another was asked for.
+    pub(super) async fn connect_to(&self, region: Option<&str>) -> Clients {
         Clients::connect(&Connection {
             profile: self.profile.clone(),
-            region: Some(region),
+            region: self.region.clone().or_else(|| region.map(str::to_owned)),
             endpoint_url: self.endpoint_url.clone(),
         })
         .await

@@ -19,6 +19,8 @@ pub(super) enum Exit {
     StillRunning = 5,
     /// A stack failed.
     RolledBack = 6,
+    /// Something is left that should not be.
+    LeftBehind = 7,
     /// The user ended it.
     Interrupted = 130,
 }

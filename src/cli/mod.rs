@@ -8,6 +8,7 @@ mod certificates;
 mod completions;
 mod cost;
 mod deployment;
+mod destroy;
 mod exit;
 mod failure;
 mod init;
@@ -51,7 +52,7 @@ use printer::{Format, Output, Printer};
     arg_required_else_help = true,
     after_help = "Start with `infra init`, then `infra validate`. Exit codes: 0 done, 1 failed or refused, 2 wrong arguments or \
                   invalid cluster.yaml, 3 not healthy or changes planned, 4 AWS credentials, 5 still running, 6 a stack failed and was \
-                  rolled back, 130 interrupted."
+                  rolled back, 7 destroy left something behind, 130 interrupted."
 )]
 struct Cli {
     #[command(flatten)]
@@ -91,6 +92,7 @@ enum Command {
     Up(Box<up::UpArguments>),
     Status(status::StatusArguments),
     Logs(logs::LogsArguments),
+    Destroy(destroy::DestroyArguments),
     Rollback(rollback::RollbackArguments),
     Certificates(certificates::CertificatesArguments),
     Kubeconfig(kubeconfig::KubeconfigArguments),
@@ -152,6 +154,7 @@ fn run_command(command: Command, session: &Session) -> anyhow::Result<Exit> {
         Command::Up(arguments) => up::run(&arguments, session),
         Command::Status(arguments) => status::run(&arguments, session),
         Command::Logs(arguments) => logs::run(&arguments, session),
+        Command::Destroy(arguments) => destroy::run(&arguments, session),
         Command::Rollback(arguments) => rollback::run(&arguments, session),
         Command::Certificates(arguments) => certificates::run(&arguments, session),
         Command::Kubeconfig(arguments) => kubeconfig::run(&arguments, session),

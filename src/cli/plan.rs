@@ -16,7 +16,7 @@ use crate::aws::Clients;
 use crate::blueprint::Blueprint;
 use crate::config::values::S3Uri;
 use crate::deploy::{
-    FileChange, LiveCluster, Plan, Prepared, UpOptions, WaitFor, Waiting, Work, boot_objects,
+    FileChange, LiveCluster, Means, Plan, Prepared, UpOptions, WaitFor, Waiting, Work, boot_objects,
     explain_user_data, prepare, refine_plan,
 };
 use crate::render::Asset;
@@ -97,12 +97,15 @@ async fn make_plan(
     let view = ProgressView::new(Output::Text, session.printer.clone(), false);
     let (_, waiting) = Waiting::new(None);
     let work = Work {
-        clients: clients.clone(),
+        means: Means {
+            clients: clients.clone(),
+            cluster: Some(blueprint.cluster.clone()),
+            progress: view.progress(),
+            waiting,
+            cancel_on_interrupt: false,
+        },
         blueprint: blueprint.clone(),
         place,
-        progress: view.progress(),
-        waiting,
-        cancel_on_interrupt: false,
     };
     let plan = refine_plan(&work, &prepared).await?;
     let user_data = explain_all_user_data(&clients, blueprint, &plan, deployment).await?;

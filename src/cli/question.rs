@@ -81,6 +81,40 @@ pub(super) fn confirm(question: &str, flag: &str, printer: &Printer) -> anyhow::
     }
 }
 
+/// Asks for a yes on a thread of its own, so that Ctrl-C is heard meanwhile.
+pub(super) async fn ask_on_thread(
+    question: &str,
+    flag: &'static str,
+    printer: &Printer,
+) -> anyhow::Result<()> {
+    let (printer, question) = (printer.clone(), question.to_owned());
+    tokio::task::spawn_blocking(move || confirm(&question, flag, &printer)).await?
+}
+
+/// Asks for a word to be typed, for what cannot be undone. `flag` is what says it without being asked.
+pub(super) async fn ask_word_on_thread(
+    question: &str,
+    word: &str,
+    flag: &'static str,
+    printer: &Printer,
+) -> anyhow::Result<()> {
+    if !can_ask() {
+        return Err(Refusal::new(format!("{question} There is no terminal to ask at."))
+            .help(format!("`{flag}` says it"))
+            .into());
+    }
+    let (printer, question, word) = (printer.clone(), question.to_owned(), word.to_owned());
+    tokio::task::spawn_blocking(move || {
+        printer.question(&question);
+        if read_answer()? == word {
+            Ok(())
+        } else {
+            Err(Refusal::new("declined; nothing was changed").into())
+        }
+    })
+    .await?
+}
+
 fn read_answer() -> anyhow::Result<String> {
     let mut line = String::new();
     if io::stdin().lock().read_line(&mut line)? == 0 {

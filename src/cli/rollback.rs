@@ -12,7 +12,7 @@ use super::interruption::with_interruptions;
 use super::progress_view::ProgressView;
 use super::up::parse_duration;
 use crate::blueprint::Blueprint;
-use crate::deploy::{LiveCluster, Waiting, Work, live_place, roll_back};
+use crate::deploy::{LiveCluster, Means, Waiting, roll_back};
 
 /// Go on with a rollback that failed, so that the stack can be used again
 ///
@@ -40,16 +40,14 @@ pub(super) fn run(arguments: &RollbackArguments, session: &Session) -> anyhow::R
         }
         let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
         let (interrupter, waiting) = Waiting::new(Some(arguments.timeout));
-        let place = live_place(&live).or(blueprint.cluster.s3_uri.clone());
-        let work = Work {
+        let means = Means {
             clients,
-            place: place.ok_or_else(|| Refusal::new("the network stack does not say where assets are"))?,
-            blueprint,
+            cluster: Some(blueprint.cluster),
             progress: view.progress(),
             waiting,
             cancel_on_interrupt: false,
         };
-        let rolling = async { Ok(roll_back(&work, &live, &arguments.skip).await?) };
+        let rolling = async { Ok(roll_back(&means, &live, &arguments.skip).await?) };
         let result = with_interruptions(rolling, &interrupter, &view, &session.printer).await;
         view.finish();
         match result? {

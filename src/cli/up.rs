@@ -17,12 +17,12 @@ use super::interruption::{until_interrupted, with_interruptions};
 use super::plan::{explain_all_user_data, show_plan};
 use super::preflight::print_caller;
 use super::progress_view::ProgressView;
-use super::question::confirm;
+use super::question::ask_on_thread;
 use crate::aws::Clients;
 use crate::config::values::S3Uri;
 use crate::deploy::preflight::{Preflight, Severity};
 use crate::deploy::{
-    DeployError, Event, LiveCluster, Prepared, Progress, UpOptions, WaitFor, Waiting, Work, apply,
+    DeployError, Event, LiveCluster, Means, Prepared, Progress, UpOptions, WaitFor, Waiting, Work, apply,
     endangered_jobs, load_balancer, pools_losing_nodes, prepare, replace_outdated,
 };
 use crate::kube::{Address, ApiServer};
@@ -138,12 +138,15 @@ async fn bring_up(
     }
     let (interrupter, waiting) = Waiting::new(Some(arguments.timeout));
     let work = Arc::new(Work {
-        clients,
+        means: Means {
+            clients,
+            cluster: Some(deployment.blueprint.cluster.clone()),
+            progress,
+            waiting,
+            cancel_on_interrupt: arguments.cancel_on_interrupt,
+        },
         blueprint: deployment.blueprint.clone(),
         place,
-        progress,
-        waiting,
-        cancel_on_interrupt: arguments.cancel_on_interrupt,
     });
     let working = Box::pin(async {
         let live = prepared.live.clone();
@@ -232,7 +235,7 @@ async fn agree(
     if deletions > 0 && !options.prune {
         let question = format!("Delete {deletions} pools that cluster.yaml no longer names?");
         // Without a yes they stay; everything else goes on.
-        options.prune = ask(session, &question, "--prune").await.is_ok();
+        options.prune = ask_on_thread(&question, "--prune", &session.printer).await.is_ok();
         if !options.prune {
             session.printer.warning("pools that cluster.yaml no longer names stay; `--prune` deletes them");
             endangered.retain(|pool| cluster.pools.iter().any(|known| known.name.as_str() == pool));
@@ -243,16 +246,10 @@ async fn agree(
         let jobs = if jobs > 0 { format!(" {jobs} job pods will be ended.") } else { String::new() };
         let question = format!("{} resources will be replaced or removed.{jobs} Go on?", plan.losses());
         if !session.yes {
-            ask(session, &question, "--yes").await?;
+            ask_on_thread(&question, "--yes", &session.printer).await?;
         }
     }
     Ok(())
-}
-
-/// Asks on a thread of its own, so that Ctrl-C is heard meanwhile.
-async fn ask(session: &Session, question: &str, flag: &'static str) -> anyhow::Result<()> {
-    let (printer, question) = (session.printer.clone(), question.to_owned());
-    tokio::task::spawn_blocking(move || confirm(&question, flag, &printer)).await?
 }
 
 /// Names the job pods whose nodes would go; gives how many there are.

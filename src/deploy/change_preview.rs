@@ -6,12 +6,13 @@ use super::comparison::ResourceAction;
 use super::desired::DesiredStack;
 use super::failure::DeployError;
 use super::live::LiveStack;
+use super::means::new_token;
 use super::plan::{Plan, StackAction, StackPlan};
 use super::stack_run::wait_for_change_set;
 use super::stack_status::{Step, next_step};
 use super::template_upload::template_source;
 use super::up::Prepared;
-use super::work::{Work, new_token};
+use super::work::Work;
 use crate::aws::{ChangeSetRequest, PlannedChange};
 
 /// Asks CloudFormation about every stack that would change, and takes over what it knows better. Nothing is left behind.
@@ -53,16 +54,16 @@ async fn ask(
         tags: &desired.tags,
         token: &token,
     };
-    let arn = match work.clients.create_change_set(&request).await {
+    let arn = match work.means.clients.create_change_set(&request).await {
         Ok((arn, _)) => arn,
         Err(error) if error.is_denied() => {
-            work.progress.warn(format!("CloudFormation was not asked about {}: {error}", desired.name));
+            work.means.progress.warn(format!("CloudFormation was not asked about {}: {error}", desired.name));
             return Ok(None);
         }
         Err(error) => return Err(error.into()),
     };
     let change_set = wait_for_change_set(work, &desired.name, &arn).await?;
-    work.clients.delete_change_set(&arn).await?;
+    work.means.clients.delete_change_set(&arn).await?;
     if change_set.status == "FAILED" && !change_set.is_empty() {
         let reason = change_set.reason.unwrap_or_default();
         return Err(DeployError::Unusable {

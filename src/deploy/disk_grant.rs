@@ -10,16 +10,16 @@ pub(super) async fn ensure_disk_grant(work: &Work) -> Result<(), DeployError> {
         return Ok(());
     }
     let key = cluster.kms_key.as_str();
-    let account = work.clients.caller_identity().await?.account;
+    let account = work.means.clients.caller_identity().await?.account;
     let role = format!(
         "arn:{}:iam::{account}:role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling",
         cluster.region.partition()
     );
     let name = grant_name(cluster.name.as_str());
-    let grants = work.clients.grants(key).await?;
+    let grants = work.means.clients.grants(key).await?;
     if !grants.iter().any(|grant| grant.name == name) {
-        work.clients.grant_disk_use(key, &role, &name).await?;
-        work.progress.note(format!("granted Auto Scaling the use of {key} for disks"));
+        work.means.clients.grant_disk_use(key, &role, &name).await?;
+        work.means.progress.note(format!("granted Auto Scaling the use of {key} for disks"));
     }
     Ok(())
 }

@@ -8,10 +8,10 @@ use time::OffsetDateTime;
 use super::evidence::gather_evidence;
 use super::failure::{DeployError, Evidence};
 use super::launches::Launches;
+use super::means::{Means, new_token};
 use super::progress::Event;
 use super::stack_status::{End, end_of};
 use super::waiting::{Pace, WaitEnd};
-use super::work::{Work, new_token};
 use crate::aws::{AwsError, STACK_TYPE, StackEvent};
 use crate::blueprint::StackPart;
 
@@ -51,14 +51,14 @@ pub(super) struct Followed {
 
 /// Watches until the operation ends, the user goes or the time is up.
 pub(super) async fn follow(
-    work: &Work,
+    means: &Means,
     part: &StackPart,
     name: &str,
     arn: &str,
     operation: Operation<'_>,
 ) -> Result<Followed, DeployError> {
     let mut watch = Watch {
-        work,
+        means,
         part,
         name,
         arn,
@@ -72,7 +72,7 @@ pub(super) async fn follow(
 }
 
 struct Watch<'a> {
-    work: &'a Work,
+    means: &'a Means,
     part: &'a StackPart,
     name: &'a str,
     arn: &'a str,
@@ -92,7 +92,7 @@ impl Watch<'_> {
             Operation::Found => Duration::ZERO,
         };
         loop {
-            if let Err(end) = self.work.waiting.pause(pause).await {
+            if let Err(end) = self.means.waiting.pause(pause).await {
                 return Err(self.leave(end).await);
             }
             pause = pace.next();
@@ -116,12 +116,12 @@ impl Watch<'_> {
     async fn look(&mut self) -> Result<(), DeployError> {
         let newest = self.events.last().map(|event| event.id.clone());
         let fresh = match &newest {
-            Some(newest) => self.work.clients.stack_events(self.arn, Some(newest)).await?,
+            Some(newest) => self.means.clients.stack_events(self.arn, Some(newest)).await?,
             None => self.first_events().await?,
         };
         for event in fresh {
             if !is_about(&event, self.arn) {
-                self.work.progress.report(Event::Resource {
+                self.means.progress.report(Event::Resource {
                     stack: self.name.to_owned(),
                     resource: event.logical_id.clone(),
                     kind: event.kind.clone(),
@@ -138,7 +138,7 @@ impl Watch<'_> {
     /// The operation's first events; none while CloudFormation still shows an older operation.
     async fn first_events(&self) -> Result<Vec<StackEvent>, AwsError> {
         let begins = |event: &StackEvent| is_about(event, self.arn) && self.begins(event);
-        let events = self.work.clients.stack_events_since(self.arn, begins).await?;
+        let events = self.means.clients.stack_events_since(self.arn, begins).await?;
         Ok(if events.first().is_some_and(begins) { events } else { Vec::new() })
     }
 
@@ -169,7 +169,7 @@ impl Watch<'_> {
             && event.status.ends_with("_FAILED")
             && event.reason.as_deref().is_some_and(|reason| reason.contains("signal"));
         if silent && !event.physical_id.is_empty() && self.looked_into.insert(event.physical_id.clone()) {
-            self.evidence.extend(gather_evidence(&self.work.clients, &event.physical_id).await);
+            self.evidence.extend(gather_evidence(&self.means.clients, &event.physical_id).await);
         }
     }
 
@@ -177,10 +177,10 @@ impl Watch<'_> {
     async fn look_at_launches(&mut self) -> Result<Option<String>, DeployError> {
         let began = self.events.first().and_then(|event| event.at);
         for (resource, group) in self.groups_in_the_making() {
-            let activities = self.work.clients.scaling_activities(&group).await?;
+            let activities = self.means.clients.scaling_activities(&group).await?;
             let fresh = activities.into_iter().filter(|activity| is_since(activity.started, began));
             for failure in self.launches.take_in(&resource, fresh) {
-                self.work.progress.report(Event::LaunchFailed {
+                self.means.progress.report(Event::LaunchFailed {
                     stack: self.name.to_owned(),
                     resource: resource.clone(),
                     reason: failure.reason,
@@ -214,7 +214,10 @@ impl Watch<'_> {
     /// Spot capacity may come at any time, so AWS goes on asking for it.
     fn is_spot(&self) -> bool {
         let StackPart::Pool(name) = self.part else { return false };
-        self.work.blueprint.cluster.pools.iter().any(|pool| pool.name.as_str() == name && pool.spot)
+        self.means
+            .cluster
+            .as_ref()
+            .is_some_and(|cluster| cluster.pools.iter().any(|pool| pool.name.as_str() == name && pool.spot))
     }
 
     /// Has CloudFormation undo what it is doing.
@@ -223,9 +226,9 @@ impl Watch<'_> {
             self.events.iter().any(|event| is_about(event, self.arn) && event.status == "CREATE_IN_PROGRESS");
         let token = new_token()?;
         if creates {
-            self.work.clients.delete_stack(self.arn, &token).await?;
+            self.means.clients.delete_stack(self.arn, &token).await?;
         } else {
-            self.work.clients.cancel_update(self.arn, &token).await?;
+            self.means.clients.cancel_update(self.arn, &token).await?;
         }
         Ok(())
     }
@@ -234,7 +237,7 @@ impl Watch<'_> {
     async fn leave(&self, end: WaitEnd) -> DeployError {
         let already_undone =
             self.events.iter().any(|event| is_about(event, self.arn) && event.status.contains("ROLLBACK"));
-        if end == WaitEnd::Interrupted && self.work.cancel_on_interrupt && !already_undone {
+        if end == WaitEnd::Interrupted && self.means.cancel_on_interrupt && !already_undone {
             return match self.end_operation().await {
                 Ok(()) => DeployError::StillRunning {
                     what: format!("cancelled; {} is being undone", self.name),
@@ -243,7 +246,7 @@ impl Watch<'_> {
                 Err(error) => error,
             };
         }
-        Work::still_running(end, self.name)
+        Means::still_running(end, self.name)
     }
 }
 

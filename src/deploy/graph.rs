@@ -92,7 +92,7 @@ fn skip_hopeless(
         });
         let Some((part, because)) = next else { return };
         if let Some(stack) = waiting.remove(&part) {
-            work.progress.report(Event::StackSkipped { stack: stack.name.clone(), because });
+            work.means.progress.report(Event::StackSkipped { stack: stack.name.clone(), because });
             failed.insert(part, stack.name);
         }
     }

@@ -16,11 +16,11 @@ pub async fn replace_outdated(
 ) -> Result<usize, DeployError> {
     let outdated: Vec<GroupMachine> = outdated_machines(&read_group(work, pool).await?).cloned().collect();
     if outdated.is_empty() {
-        work.progress.note(format!("every machine of pool {pool} is up to date"));
+        work.means.progress.note(format!("every machine of pool {pool} is up to date"));
         return Ok(0);
     }
     let count = most.unwrap_or(usize::MAX).min(outdated.len());
-    work.progress.note(format!(
+    work.means.progress.note(format!(
         "{} machines of pool {pool} are outdated; {count} are replaced now, one by one",
         outdated.len()
     ));
@@ -39,16 +39,16 @@ async fn replace_one(
     let node = find_node(api, &machine.id).await?;
     if let Some(node) = &node {
         api.set_schedulable(&node.name, false).await?;
-        work.progress.note(format!("cordoned {}", node.name));
+        work.means.progress.note(format!("cordoned {}", node.name));
         if let Err(error) = wait_for_jobs(work, api, &node.name).await {
             // The machine stays, so it may work again.
             api.set_schedulable(&node.name, true).await?;
             return Err(error);
         }
     }
-    work.clients.replace_machine(&machine.id).await?;
+    work.means.clients.replace_machine(&machine.id).await?;
     let name = node.map_or_else(|| machine.id.clone(), |node| node.name);
-    work.progress.note(format!("ended {name} ({}); waiting for its successor", machine.id));
+    work.means.progress.note(format!("ended {name} ({}); waiting for its successor", machine.id));
     wait_for_successor(work, api, pool, &machine.id).await
 }
 
@@ -64,10 +64,10 @@ async fn wait_for_jobs(work: &Work, api: &ApiServer, node: &str) -> Result<(), D
             return Ok(());
         }
         if names != told {
-            work.progress.report(Event::Waiting { waiting_for: names.clone() });
+            work.means.progress.report(Event::Waiting { waiting_for: names.clone() });
             told.clone_from(&names);
         }
-        if let Err(end) = work.waiting.pause(pace.next()).await {
+        if let Err(end) = work.means.waiting.pause(pace.next()).await {
             return Err(stopped(
                 end,
                 &format!("{} still runs; {node} takes new pods again", names.join(", ")),
@@ -91,8 +91,8 @@ async fn wait_for_successor(work: &Work, api: &ApiServer, pool: &str, gone: &str
             return Ok(());
         }
         let missing = format!("pool {pool}: {up} of {} machines are up", group.desired);
-        work.progress.report(Event::Waiting { waiting_for: vec![missing.clone()] });
-        if let Err(end) = work.waiting.pause(pace.next()).await {
+        work.means.progress.report(Event::Waiting { waiting_for: vec![missing.clone()] });
+        if let Err(end) = work.means.waiting.pause(pace.next()).await {
             return Err(stopped(end, &missing));
         }
     }
@@ -105,7 +105,7 @@ pub fn outdated_machines(group: &ScalingGroup) -> impl Iterator<Item = &GroupMac
 
 async fn read_group(work: &Work, pool: &str) -> Result<ScalingGroup, DeployError> {
     let role = format!("pool-{pool}");
-    let groups = work.clients.groups_of_cluster(work.blueprint.cluster.name.as_str()).await?;
+    let groups = work.means.clients.groups_of_cluster(work.blueprint.cluster.name.as_str()).await?;
     let group =
         groups.into_iter().find(|group| group.tags.get("infra:role").is_some_and(|found| *found == role));
     group.ok_or_else(|| DeployError::Unusable {

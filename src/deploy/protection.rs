@@ -13,12 +13,12 @@ pub(super) async fn keep_protected(work: &Work, part: &StackPart, stack: &Stack)
         return Ok(());
     }
     if !stack.protected {
-        work.clients.protect_stack(&stack.arn, true).await?;
+        work.means.clients.protect_stack(&stack.arn, true).await?;
     }
-    let found = work.clients.stack_policy(&stack.arn).await?;
+    let found = work.means.clients.stack_policy(&stack.arn).await?;
     let found = found.and_then(|text| serde_json::from_str::<Value>(&text).ok());
     if found.as_ref() != Some(&policy()) {
-        work.clients.set_stack_policy(&stack.arn, &policy().to_string()).await?;
+        work.means.clients.set_stack_policy(&stack.arn, &policy().to_string()).await?;
     }
     Ok(())
 }
@@ -26,7 +26,7 @@ pub(super) async fn keep_protected(work: &Work, part: &StackPart, stack: &Stack)
 /// Lets one change through that the user asked for by name; `keep_protected` closes the door behind it.
 pub(super) async fn lift_policy(work: &Work, stack: &Stack) -> Result<(), DeployError> {
     let open = json!({"Statement": [allow_all()]});
-    work.clients.set_stack_policy(&stack.arn, &open.to_string()).await?;
+    work.means.clients.set_stack_policy(&stack.arn, &open.to_string()).await?;
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::failure::DeployError;
+use super::means::Means;
 use super::progress::Event;
 use super::waiting::Pace;
 use super::work::Work;
@@ -53,17 +54,17 @@ pub(super) async fn lead_name(
     adopt: bool,
 ) -> Result<bool, DeployError> {
     let name = work.blueprint.cluster.external_dns_name.to_string();
-    let zone = match choose_zone(&work.clients, &work.blueprint.cluster).await? {
+    let zone = match choose_zone(&work.means.clients, &work.blueprint.cluster).await? {
         ZoneChoice::Zone(zone) => zone,
         ZoneChoice::None(reason) => {
-            work.progress.warn(format!("{reason}: make this record yourself"));
-            work.progress.note(manual_record(&name, target));
+            work.means.progress.warn(format!("{reason}: make this record yourself"));
+            work.means.progress.note(manual_record(&name, target));
             return Ok(false);
         }
     };
-    let records = work.clients.address_records(&zone.id, &name).await?;
+    let records = work.means.clients.address_records(&zone.id, &name).await?;
     let report = |state| {
-        work.progress.report(Event::Record { name: name.clone(), state, target: target.name.clone() });
+        work.means.progress.report(Event::Record { name: name.clone(), state, target: target.name.clone() });
     };
     if let [record] = records.as_slice()
         && leads_to(record, &target.name)
@@ -80,7 +81,7 @@ pub(super) async fn lead_name(
             return Err(refuse_foreign(&name, &zone, foreign, is_plain));
         }
     }
-    let change = work.clients.put_alias(&zone.id, &name, target).await?;
+    let change = work.means.clients.put_alias(&zone.id, &name, target).await?;
     report(if records.is_empty() { "created" } else { "adopted" });
     wait_until_in_sync(work, &change).await?;
     report("in-sync");
@@ -88,11 +89,11 @@ pub(super) async fn lead_name(
 }
 
 async fn wait_until_in_sync(work: &Work, change: &str) -> Result<(), DeployError> {
-    let waiting = work.waiting.at_most(PATIENCE);
+    let waiting = work.means.waiting.at_most(PATIENCE);
     let mut pace = Pace::of_moment();
-    while !work.clients.is_in_sync(change).await? {
+    while !work.means.clients.is_in_sync(change).await? {
         if let Err(end) = waiting.pause(pace.next()).await {
-            return Err(Work::still_running(end, "the change of the public record"));
+            return Err(Means::still_running(end, "the change of the public record"));
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::failure::DeployError;
+use super::means::Means;
 use super::progress::Event;
 use super::waiting::Pace;
 use super::work::Work;
@@ -89,7 +90,7 @@ pub(super) async fn wait_until_ready(
     api: &ApiServer,
     expected: &ExpectedNodes,
 ) -> Result<Reached, DeployError> {
-    let patience = work.waiting.at_most(UNREACHABLE);
+    let patience = work.means.waiting.at_most(UNREACHABLE);
     let mut pace = Pace::of_stack();
     let mut answered = false;
     let mut told = Vec::new();
@@ -106,20 +107,21 @@ pub(super) async fn wait_until_ready(
             return Ok(Reached::Ready);
         }
         if missing != told {
-            work.progress.report(Event::Waiting { waiting_for: missing.clone() });
+            work.means.progress.report(Event::Waiting { waiting_for: missing.clone() });
             told.clone_from(&missing);
         }
         let pause = pace.next();
-        let waited = if answered { work.waiting.pause(pause).await } else { patience.pause(pause).await };
+        let waited =
+            if answered { work.means.waiting.pause(pause).await } else { patience.pause(pause).await };
         match waited {
             Ok(()) => {}
             Err(super::waiting::WaitEnd::TimedOut)
-                if !answered && work.waiting.pause(Duration::ZERO).await.is_ok() =>
+                if !answered && work.means.waiting.pause(Duration::ZERO).await.is_ok() =>
             {
                 return Ok(Reached::NotFromHere);
             }
             Err(end) => {
-                let stacks = Work::still_running(end, "the cluster");
+                let stacks = Means::still_running(end, "the cluster");
                 let DeployError::StillRunning { what, .. } = stacks else { return Err(stacks) };
                 let what = format!("{what} while waiting for {}", missing.join("; "));
                 return Err(DeployError::StillRunning { what, running: Vec::new() });

@@ -3,16 +3,20 @@
 use super::failure::DeployError;
 use super::follow::{Operation, follow};
 use super::live::LiveCluster;
+use super::means::{Means, new_token};
 use super::progress::Event;
 use super::root_cause::newest_operation;
 use super::stack_run::report_failure;
 use super::stack_status::{End, Step, next_step};
-use super::work::{Work, new_token};
 use crate::aws::Stack;
 use crate::blueprint::StackPart;
 
 /// Rolls back whatever needs it; gives the names of the stacks that did.
-pub async fn roll_back(work: &Work, live: &LiveCluster, skip: &[String]) -> Result<Vec<String>, DeployError> {
+pub async fn roll_back(
+    means: &Means,
+    live: &LiveCluster,
+    skip: &[String],
+) -> Result<Vec<String>, DeployError> {
     let stuck: Vec<(&StackPart, &Stack)> = live
         .stacks
         .iter()
@@ -21,7 +25,7 @@ pub async fn roll_back(work: &Work, live: &LiveCluster, skip: &[String]) -> Resu
         .collect();
     let mut failed = Vec::new();
     for (_, stack) in &stuck {
-        failed.push(failed_resources(work, stack).await?);
+        failed.push(failed_resources(means, stack).await?);
     }
     let known: Vec<&String> = failed.iter().flatten().collect();
     if let Some(unknown) = skip.iter().find(|id| !known.contains(id)) {
@@ -37,32 +41,32 @@ pub async fn roll_back(work: &Work, live: &LiveCluster, skip: &[String]) -> Resu
     }
     for ((part, stack), failed) in stuck.iter().zip(&failed) {
         let skipped: Vec<String> = skip.iter().filter(|id| failed.contains(id)).cloned().collect();
-        roll_back_one(work, part, stack, &skipped).await?;
+        roll_back_one(means, part, stack, &skipped).await?;
     }
     Ok(stuck.into_iter().map(|(_, stack)| stack.name.clone()).collect())
 }
 
 async fn roll_back_one(
-    work: &Work,
+    means: &Means,
     part: &StackPart,
     stack: &Stack,
     skip: &[String],
 ) -> Result<(), DeployError> {
     let token = new_token()?;
     if stack.status == "UPDATE_FAILED" {
-        work.clients.roll_back(&stack.arn, &token).await?;
+        means.clients.roll_back(&stack.arn, &token).await?;
     } else {
-        work.clients.continue_rollback(&stack.arn, skip, &token).await?;
+        means.clients.continue_rollback(&stack.arn, skip, &token).await?;
     }
-    work.progress.report(Event::StackBegan {
+    means.progress.report(Event::StackBegan {
         stack: stack.name.clone(),
         operation: "roll-back",
         resources: None,
     });
     let followed =
-        follow(work, part, &stack.name, &stack.arn, Operation::OurRollback { token: &token }).await?;
+        follow(means, part, &stack.name, &stack.arn, Operation::OurRollback { token: &token }).await?;
     let good = followed.end == End::RolledBack;
-    work.progress.report(Event::StackEnded {
+    means.progress.report(Event::StackEnded {
         stack: stack.name.clone(),
         status: followed.status.clone(),
         good,
@@ -70,7 +74,7 @@ async fn roll_back_one(
     if good {
         return Ok(());
     }
-    let report = report_failure(work, part, &stack.name, followed).await?;
+    let report = report_failure(means, part, &stack.name, followed).await?;
     Err(DeployError::Stuck {
         stack: stack.name.clone(),
         status: report.status.clone(),
@@ -85,8 +89,8 @@ async fn roll_back_one(
 }
 
 /// The resources that stand in the way of a rollback.
-async fn failed_resources(work: &Work, stack: &Stack) -> Result<Vec<String>, DeployError> {
-    let events = work.clients.stack_events(&stack.arn, None).await?;
+async fn failed_resources(means: &Means, stack: &Stack) -> Result<Vec<String>, DeployError> {
+    let events = means.clients.stack_events(&stack.arn, None).await?;
     let operation = newest_operation(&events);
     let start = operation.iter().position(|event| event.status == "UPDATE_ROLLBACK_IN_PROGRESS").unwrap_or(0);
     let failed = operation[start..]

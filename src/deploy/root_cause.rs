@@ -53,7 +53,7 @@ pub fn first_failure(events: &[StackEvent]) -> Option<&StackEvent> {
 /// Finds the cause in an operation's events, and behind them in those of stacks inside the stack.
 pub async fn find_root_cause(
     clients: &Clients,
-    cluster: &Cluster,
+    cluster: Option<&Cluster>,
     part: &StackPart,
     events: &[StackEvent],
 ) -> Result<Option<RootCause>, AwsError> {
@@ -68,7 +68,10 @@ pub async fn find_root_cause(
     };
     let (path, inner) = descend(clients, event, event.logical_id.clone()).await?;
     let resource = FailedResource {
-        description: describe_resource(cluster, part, &event.logical_id),
+        description: cluster.map_or_else(
+            || event.logical_id.clone(),
+            |cluster| describe_resource(cluster, part, &event.logical_id),
+        ),
         path,
         kind: inner.kind,
     };

@@ -7,6 +7,7 @@ use super::failure::{DeployError, FailureReport};
 use super::follow::{Followed, Operation, follow};
 use super::hint::hint_for;
 use super::live::LiveStack;
+use super::means::{Means, new_token};
 use super::progress::Event;
 use super::protection::{keep_protected, lift_policy};
 use super::refusal::refuse_planned_losses;
@@ -14,7 +15,7 @@ use super::root_cause::{find_root_cause, newest_operation};
 use super::stack_status::{End, Step, next_step};
 use super::template_upload::template_source;
 use super::waiting::Pace;
-use super::work::{Work, new_token};
+use super::work::Work;
 use crate::aws::{ChangeSet, ChangeSetRequest, Stack};
 use crate::blueprint::StackPart;
 use crate::config::Cluster;
@@ -95,7 +96,7 @@ impl StackRun<'_> {
     async fn create(&self, parameters: &BTreeMap<String, String>) -> Result<Stack, DeployError> {
         let change_set = self.make_change_set(&self.desired.name, true, parameters).await?;
         if change_set.status != "CREATE_COMPLETE" {
-            self.work.clients.delete_stack(&change_set.stack_arn, &new_token()?).await?;
+            self.work.means.clients.delete_stack(&change_set.stack_arn, &new_token()?).await?;
             return Err(self.refused_change_set(&change_set));
         }
         self.execute(&change_set, "create").await
@@ -115,16 +116,16 @@ impl StackRun<'_> {
         }
         let change_set = self.make_change_set(&stack.arn, false, parameters).await?;
         if change_set.is_empty() {
-            self.work.clients.delete_change_set(&change_set.arn).await?;
+            self.work.means.clients.delete_change_set(&change_set.arn).await?;
             return self.unchanged(stack).await;
         }
         if change_set.status != "CREATE_COMPLETE" {
-            self.work.clients.delete_change_set(&change_set.arn).await?;
+            self.work.means.clients.delete_change_set(&change_set.arn).await?;
             return Err(self.refused_change_set(&change_set));
         }
         let losses = refuse_planned_losses(&self.desired.name, &change_set.changes, &self.terms.allowed);
         if !losses.is_empty() {
-            self.work.clients.delete_change_set(&change_set.arn).await?;
+            self.work.means.clients.delete_change_set(&change_set.arn).await?;
             return Err(DeployError::Refused(losses));
         }
         if self.desired.part.is_protected() && !self.terms.allowed.is_empty() {
@@ -136,7 +137,7 @@ impl StackRun<'_> {
 
     async fn unchanged(&self, stack: Stack) -> Result<Settled, DeployError> {
         keep_protected(self.work, &self.desired.part, &stack).await?;
-        self.work.progress.report(Event::StackUnchanged { stack: self.desired.name.clone() });
+        self.work.means.progress.report(Event::StackUnchanged { stack: self.desired.name.clone() });
         Ok(Settled { stack, changed: false })
     }
 
@@ -158,20 +159,20 @@ impl StackRun<'_> {
             tags: &self.desired.tags,
             token: &token,
         };
-        let (arn, _) = self.work.clients.create_change_set(&request).await?;
+        let (arn, _) = self.work.means.clients.create_change_set(&request).await?;
         wait_for_change_set(self.work, &self.desired.name, &arn).await
     }
 
     async fn execute(&self, change_set: &ChangeSet, operation: &'static str) -> Result<Stack, DeployError> {
         let token = new_token()?;
-        self.work.clients.execute_change_set(&change_set.arn, &token).await?;
-        self.work.progress.report(Event::StackBegan {
+        self.work.means.clients.execute_change_set(&change_set.arn, &token).await?;
+        self.work.means.progress.report(Event::StackBegan {
             stack: self.desired.name.clone(),
             operation,
             resources: Some(change_set.changes.len()),
         });
         if !self.terms.waits {
-            self.work.progress.note(format!("{} goes on in AWS", self.desired.name));
+            self.work.means.progress.note(format!("{} goes on in AWS", self.desired.name));
             return self.read(&change_set.stack_arn).await;
         }
         let followed =
@@ -185,8 +186,9 @@ impl StackRun<'_> {
         operation: Operation<'_>,
         wanted: End,
     ) -> Result<Followed, DeployError> {
-        let followed = follow(self.work, &self.desired.part, &self.desired.name, arn, operation).await?;
-        self.work.progress.report(Event::StackEnded {
+        let followed =
+            follow(&self.work.means, &self.desired.part, &self.desired.name, arn, operation).await?;
+        self.work.means.progress.report(Event::StackEnded {
             stack: self.desired.name.clone(),
             status: followed.status.clone(),
             good: followed.end == wanted,
@@ -198,7 +200,7 @@ impl StackRun<'_> {
     async fn settle(&self, arn: &str, followed: Followed) -> Result<Stack, DeployError> {
         if followed.end != End::Good {
             let report = self.report(followed).await?;
-            self.work.progress.report(Event::StackFailed { report: report.clone() });
+            self.work.means.progress.report(Event::StackFailed { report: report.clone() });
             return Err(DeployError::Failed(vec![report]));
         }
         let stack = self.read(arn).await?;
@@ -207,7 +209,7 @@ impl StackRun<'_> {
     }
 
     async fn read(&self, arn: &str) -> Result<Stack, DeployError> {
-        let stack = self.work.clients.stack(arn).await?;
+        let stack = self.work.means.clients.stack(arn).await?;
         stack.ok_or_else(|| DeployError::Unusable {
             what: format!("{} has gone", self.desired.name),
             help: "somebody deleted it just now; run `infra up` again once that is settled".to_owned(),
@@ -216,7 +218,7 @@ impl StackRun<'_> {
 
     /// Watches what somebody began; gives the stack as it is then.
     async fn attach(&self, stack: &Stack) -> Result<Option<LiveStack>, DeployError> {
-        self.work.progress.report(Event::StackBegan {
+        self.work.means.progress.report(Event::StackBegan {
             stack: stack.name.clone(),
             operation: "attach",
             resources: None,
@@ -224,12 +226,12 @@ impl StackRun<'_> {
         let followed = self.follow(&stack.arn, Operation::Found, End::Good).await?;
         if matches!(followed.end, End::Failed | End::RolledBack) {
             let report = self.report(followed).await?;
-            self.work.progress.warn(format!("what was under way has failed: {report}"));
+            self.work.means.progress.warn(format!("what was under way has failed: {report}"));
         }
-        let Some(stack) = self.work.clients.stack(&self.desired.name).await? else { return Ok(None) };
+        let Some(stack) = self.work.means.clients.stack(&self.desired.name).await? else { return Ok(None) };
         let template = match next_step(Some(&stack.status)) {
             Step::Compare => {
-                let text = self.work.clients.stack_template(&stack.arn).await?;
+                let text = self.work.means.clients.stack_template(&stack.arn).await?;
                 serde_json::from_str(&text).unwrap_or_default()
             }
             _ => serde_json::Value::Null,
@@ -241,14 +243,14 @@ impl StackRun<'_> {
     async fn remove(&self, stack: &Stack) -> Result<(), DeployError> {
         if stack.status != "REVIEW_IN_PROGRESS" {
             let report = self.past_failure(stack).await?;
-            self.work.progress.warn(format!("an earlier attempt failed and is removed now: {report}"));
+            self.work.means.progress.warn(format!("an earlier attempt failed and is removed now: {report}"));
         }
         if stack.protected {
-            self.work.clients.protect_stack(&stack.arn, false).await?;
+            self.work.means.clients.protect_stack(&stack.arn, false).await?;
         }
         let token = new_token()?;
-        self.work.clients.delete_stack(&stack.arn, &token).await?;
-        self.work.progress.report(Event::StackBegan {
+        self.work.means.clients.delete_stack(&stack.arn, &token).await?;
+        self.work.means.progress.report(Event::StackBegan {
             stack: stack.name.clone(),
             operation: "delete",
             resources: None,
@@ -261,7 +263,7 @@ impl StackRun<'_> {
     }
 
     async fn past_failure(&self, stack: &Stack) -> Result<FailureReport, DeployError> {
-        let events = self.work.clients.stack_events(&stack.arn, None).await?;
+        let events = self.work.means.clients.stack_events(&stack.arn, None).await?;
         let events = newest_operation(&events).to_vec();
         let followed = Followed {
             end: End::Failed,
@@ -274,7 +276,7 @@ impl StackRun<'_> {
     }
 
     async fn report(&self, followed: Followed) -> Result<FailureReport, DeployError> {
-        report_failure(self.work, &self.desired.part, &self.desired.name, followed).await
+        report_failure(&self.work.means, &self.desired.part, &self.desired.name, followed).await
     }
 
     async fn explain_stuck(&self, stack: &Stack) -> DeployError {
@@ -312,27 +314,27 @@ pub(super) async fn wait_for_change_set(
 ) -> Result<ChangeSet, DeployError> {
     let mut pace = Pace::of_moment();
     loop {
-        let change_set = work.clients.change_set(arn).await?;
+        let change_set = work.means.clients.change_set(arn).await?;
         if matches!(change_set.status.as_str(), "CREATE_COMPLETE" | "FAILED") {
             return Ok(change_set);
         }
-        if let Err(end) = work.waiting.pause(pace.next()).await {
+        if let Err(end) = work.means.waiting.pause(pace.next()).await {
             // Nobody is to find it; that it could not be removed matters less than why the wait ended.
-            let _ = work.clients.delete_change_set(arn).await;
-            return Err(Work::still_running(end, name));
+            let _ = work.means.clients.delete_change_set(arn).await;
+            return Err(Means::still_running(end, name));
         }
     }
 }
 
 /// One cause for a failed operation.
 pub(super) async fn report_failure(
-    work: &Work,
+    means: &Means,
     part: &StackPart,
     name: &str,
     followed: Followed,
 ) -> Result<FailureReport, DeployError> {
-    let cluster = &work.blueprint.cluster;
-    let cause = find_root_cause(&work.clients, cluster, part, &followed.events).await?;
+    let cluster = means.cluster.as_ref();
+    let cause = find_root_cause(&means.clients, cluster, part, &followed.events).await?;
     let (resource, reason) = match cause {
         Some(cause) => (cause.resource, cause.reason),
         None => (None, "CloudFormation gives no reason".to_owned()),
@@ -349,7 +351,8 @@ pub(super) async fn report_failure(
 }
 
 /// AWS's messages about quotas name no machine, and the right quota depends on it.
-fn with_machine(cluster: &Cluster, part: &StackPart, reason: &str) -> String {
+fn with_machine(cluster: Option<&Cluster>, part: &StackPart, reason: &str) -> String {
+    let Some(cluster) = cluster else { return reason.to_owned() };
     let machine = match part {
         StackPart::Pool(name) => cluster
             .pools

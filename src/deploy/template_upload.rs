@@ -20,5 +20,5 @@ pub(super) async fn template_source(work: &Work, text: &str) -> Result<TemplateS
     let key = format!("{}{}/stacks/{digest}.json", work.place.key_prefix(), work.blueprint.cluster.name);
     put_object(work, &key, &bytes, "application/json").await?;
     let suffix = work.blueprint.cluster.region.partition().dns_suffix();
-    Ok(TemplateSource::Url(work.clients.object_url(work.place.bucket(), &key, suffix)))
+    Ok(TemplateSource::Url(work.means.clients.object_url(work.place.bucket(), &key, suffix)))
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::means::Means;
 use super::progress::{Event, Progress};
 use super::waiting::{Interrupter, Waiting};
 use super::work::Work;
@@ -25,16 +26,17 @@ impl TestWork {
         let events = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&events);
         let (interrupter, waiting) = Waiting::new(Some(Duration::from_hours(2)));
-        let work = Work {
+        let blueprint = Blueprint::new(config::validate(Path::new("cluster.yaml"), text)?.cluster)?;
+        let means = Means {
             clients: script.clients().await,
-            blueprint: Blueprint::new(config::validate(Path::new("cluster.yaml"), text)?.cluster)?,
-            place: "s3://bucket".parse()?,
+            cluster: Some(blueprint.cluster.clone()),
             progress: Progress::new(move |event| {
                 heard.lock().unwrap_or_else(PoisonError::into_inner).push(event);
             }),
             waiting,
             cancel_on_interrupt: false,
         };
+        let work = Work { means, blueprint, place: "s3://bucket".parse()? };
         Ok(Self { work, interrupter, events })
     }
 

@@ -11,11 +11,11 @@ use super::graph::{Outcome, bring_up_all};
 use super::live::LiveCluster;
 use super::plan::Plan;
 use super::progress::Event;
-use super::prune::delete_stacks;
 use super::public_record::lead_name;
 use super::readiness::{ExpectedNodes, Reached, wait_until_ready};
 use super::refusal::find_refusals;
 use super::settings::{ImageChoice, Settings};
+use super::stack_deletion::delete_stack;
 use super::stack_run::Terms;
 use super::upload::{boot_objects, upload_boot_objects};
 use super::work::Work;
@@ -151,23 +151,26 @@ pub async fn apply(
     if options.create_bucket {
         ensure_bucket(work).await?;
     }
-    work.progress.stage("uploading machine configurations");
+    work.means.progress.stage("uploading machine configurations");
     let roles: Vec<Role> =
         sources.blueprint.roles.iter().filter(|role| is_wanted(role, options)).cloned().collect();
     let cluster = &sources.blueprint.cluster;
     let objects = boot_objects(cluster.name.as_str(), &roles, sources.assets, sources.snippets);
     let uploaded = upload_boot_objects(work, &objects).await?;
-    work.progress.note(format!("{uploaded} of {} objects were new", objects.len()));
+    work.means.progress.note(format!("{uploaded} of {} objects were new", objects.len()));
     ensure_disk_grant(work).await?;
-    work.progress.stage("bringing stacks up");
+    work.means.progress.stage("bringing stacks up");
     let terms = Terms { allowed: options.allow_replace.clone(), waits: options.wait != WaitFor::None };
     let outcome = bring_up_all(work, desired, &live, &terms).await?;
     if options.prune {
-        let gone = plan.deletions().filter_map(|stack| live.stacks.get(&stack.part)).collect();
-        delete_stacks(work, gone).await?;
+        for gone in plan.deletions().filter_map(|stack| live.stacks.get_key_value(&stack.part)) {
+            if let Some(stuck) = delete_stack(&work.means, gone.0, &gone.1.stack).await? {
+                return Err(stuck.into_error());
+            }
+        }
     }
     if outcome.changed == 0 {
-        work.progress.note("no stack had to change");
+        work.means.progress.note("no stack had to change");
     }
     finish(work, sources, &live, &outcome, options).await
 }
@@ -181,32 +184,33 @@ async fn finish(
     options: &UpOptions,
 ) -> Result<(), DeployError> {
     let Some(target) = load_balancer(&outcome.outputs) else {
-        work.progress
+        work.means
+            .progress
             .note("the control plane is still in the making; run `infra up` again for the public name");
         return Ok(());
     };
     let cluster = &sources.blueprint.cluster;
     if options.pool.is_none() {
-        work.progress.stage("leading the public name to the API");
+        work.means.progress.stage("leading the public name to the API");
         let previous = live.outputs().get("ApiLoadBalancerName").cloned();
         lead_name(work, &target, previous.as_deref(), options.adopt_record).await?;
     }
     if options.wait != WaitFor::Nodes {
         return Ok(());
     }
-    work.progress.stage("waiting for the API and the nodes");
+    work.means.progress.stage("waiting for the API and the nodes");
     let address =
         options.api_address.clone().unwrap_or(Address::Host { name: target.name.clone(), port: 443 });
     let name = cluster.external_dns_name.to_string();
     let api = ApiServer::new(sources.credentials, &name, address)?;
-    let groups = work.clients.groups_of_cluster(cluster.name.as_str()).await?;
+    let groups = work.means.clients.groups_of_cluster(cluster.name.as_str()).await?;
     let now = LiveCluster { groups, ..LiveCluster::default() };
     let part = options.pool.clone().map(StackPart::Pool);
     let expected =
         ExpectedNodes::new(sources.blueprint, |pool| now.pool_group(pool).map(|group| group.desired));
     match wait_until_ready(work, &api, &expected.only(part.as_ref())).await? {
-        Reached::Ready => work.progress.report(Event::Ready { endpoint: format!("https://{name}") }),
-        Reached::NotFromHere => work.progress.warn(format!(
+        Reached::Ready => work.means.progress.report(Event::Ready { endpoint: format!("https://{name}") }),
+        Reached::NotFromHere => work.means.progress.warn(format!(
             "the API at {} cannot be reached from here; the nodes have told CloudFormation that they are Ready",
             target.name
         )),
@@ -227,12 +231,12 @@ fn is_wanted(role: &Role, options: &UpOptions) -> bool {
 
 async fn ensure_bucket(work: &Work) -> Result<(), DeployError> {
     let bucket = work.place.bucket();
-    if work.clients.look_at_bucket(bucket).await? != BucketFacts::Missing {
+    if work.means.clients.look_at_bucket(bucket).await? != BucketFacts::Missing {
         return Ok(());
     }
     let cluster = &work.blueprint.cluster;
     let partition = cluster.region.partition().as_str();
-    work.clients.create_private_bucket(bucket, cluster.kms_key.as_str(), partition).await?;
-    work.progress.note(format!("made bucket {bucket}: encrypted, versioned, private, TLS only"));
+    work.means.clients.create_private_bucket(bucket, cluster.kms_key.as_str(), partition).await?;
+    work.means.progress.note(format!("made bucket {bucket}: encrypted, versioned, private, TLS only"));
     Ok(())
 }

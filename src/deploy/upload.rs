@@ -56,7 +56,7 @@ pub(super) async fn put_object(
     let bucket = work.place.bucket();
     let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
     // The key is the digest of the content: the same key with another size is what a broken upload leaves.
-    if work.clients.object_size(bucket, key).await? == Some(size) {
+    if work.means.clients.object_size(bucket, key).await? == Some(size) {
         return Ok(false);
     }
     let upload = Upload {
@@ -67,14 +67,14 @@ pub(super) async fn put_object(
         kms_key: work.blueprint.cluster.kms_key.as_str(),
         content_type,
     };
-    work.clients.upload(&upload).await?;
-    if work.clients.object_size(bucket, key).await? != Some(size) {
+    work.means.clients.upload(&upload).await?;
+    if work.means.clients.object_size(bucket, key).await? != Some(size) {
         return Err(DeployError::Unusable {
             what: format!("s3://{bucket}/{key} does not have the {size} bytes that were uploaded"),
             help: "somebody else writes to that prefix, or a lifecycle rule removes objects there".to_owned(),
         });
     }
-    work.progress.report(Event::Uploaded { key: key.to_owned(), bytes: bytes.len() });
+    work.means.progress.report(Event::Uploaded { key: key.to_owned(), bytes: bytes.len() });
     Ok(true)
 }
 

@@ -1,44 +1,16 @@
-//! What every step of a deployment has at hand.
+//! What brings a cluster up: the means of any run, the decided cluster, and where its assets are.
 
-use super::failure::DeployError;
-use super::progress::Progress;
-use super::waiting::{WaitEnd, Waiting};
-use crate::aws::{AwsError, Clients};
+use super::means::Means;
 use crate::blueprint::Blueprint;
 use crate::config::values::S3Uri;
-use crate::hexadecimal::hexadecimal;
 
-/// The means of one run.
+/// A run that brings a cluster up.
 #[derive(Clone, Debug)]
 pub struct Work {
-    /// AWS.
-    pub clients: Clients,
+    /// The means of the run.
+    pub means: Means,
     /// The cluster.
     pub blueprint: Blueprint,
     /// Where assets are.
     pub place: S3Uri,
-    /// Where reports go.
-    pub progress: Progress,
-    /// How long to wait.
-    pub waiting: Waiting,
-    /// Whether an interruption also ends what AWS is doing.
-    pub cancel_on_interrupt: bool,
-}
-
-impl Work {
-    /// What to say when a wait for a stack ended early.
-    pub(super) fn still_running(end: WaitEnd, stack: &str) -> DeployError {
-        let what = match end {
-            WaitEnd::Interrupted => "detached",
-            WaitEnd::TimedOut => "the time limit was reached",
-        };
-        DeployError::StillRunning { what: what.to_owned(), running: vec![stack.to_owned()] }
-    }
-}
-
-/// A name for one call, so that AWS knows a repetition of it.
-pub(super) fn new_token() -> Result<String, AwsError> {
-    let mut bytes = [0_u8; 16];
-    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| AwsError::lost("no random bytes".to_owned()))?;
-    Ok(hexadecimal(&bytes))
 }

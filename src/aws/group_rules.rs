@@ -1,0 +1,90 @@
+//! Security groups of a VPC: whose they are, and which name which.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_ec2::types::{Filter, IpPermission, UserIdGroupPair};
+
+use super::{AwsError, Clients};
+
+/// A security group and the groups that its rules name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VpcGroup {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its tags.
+    pub tags: BTreeMap<String, String>,
+    /// Groups that its inbound rules name.
+    pub named: Vec<String>,
+}
+
+impl Clients {
+    /// Every security group of a VPC.
+    pub async fn groups_in(&self, vpc: &str) -> Result<Vec<VpcGroup>, AwsError> {
+        let filter = Filter::builder().name("vpc-id").values(vpc).build();
+        let mut pages = self.ec2.describe_security_groups().filters(filter).into_paginator().items().send();
+        let mut found = Vec::new();
+        while let Some(next) = pages.next().await {
+            let group = next.map_err(AwsError::of("ec2:DescribeSecurityGroups"))?;
+            let tags = group.tags.unwrap_or_default().into_iter();
+            let rules = group.ip_permissions.unwrap_or_default().into_iter();
+            let named = rules.flat_map(|rule| rule.user_id_group_pairs.unwrap_or_default());
+            found.push(VpcGroup {
+                id: group.group_id.unwrap_or_default(),
+                name: group.group_name.unwrap_or_default(),
+                tags: tags.filter_map(|tag| Some((tag.key?, tag.value.unwrap_or_default()))).collect(),
+                named: named.filter_map(|pair| pair.group_id).collect(),
+            });
+        }
+        Ok(found)
+    }
+
+    /// Removes the inbound rules of a group that name another one; gives how many there were.
+    pub async fn revoke_rules_naming(&self, group: &str, other: &str) -> Result<usize, AwsError> {
+        let call = self.ec2.describe_security_groups().group_ids(group);
+        let answer = call.send().await.map_err(AwsError::of("ec2:DescribeSecurityGroups"))?;
+        let groups = answer.security_groups.unwrap_or_default().into_iter();
+        let rules: Vec<IpPermission> = groups
+            .flat_map(|group| group.ip_permissions.unwrap_or_default())
+            .filter_map(|rule| naming(rule, other))
+            .collect();
+        if rules.is_empty() {
+            return Ok(0);
+        }
+        let count = rules.len();
+        let call = self.ec2.revoke_security_group_ingress().group_id(group).set_ip_permissions(Some(rules));
+        call.send().await.map_err(AwsError::of("ec2:RevokeSecurityGroupIngress"))?;
+        Ok(count)
+    }
+
+    /// Deletes a security group; one that is gone is no error.
+    pub async fn delete_group(&self, id: &str) -> Result<(), AwsError> {
+        match self
+            .ec2
+            .delete_security_group()
+            .group_id(id)
+            .send()
+            .await
+            .map_err(AwsError::of("ec2:DeleteSecurityGroup"))
+        {
+            Err(error) if error.has_code("InvalidGroup.NotFound") => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+}
+
+/// The part of a rule that names a group.
+fn naming(rule: IpPermission, other: &str) -> Option<IpPermission> {
+    let pairs = rule.user_id_group_pairs.unwrap_or_default().into_iter();
+    let pairs: Vec<UserIdGroupPair> = pairs.filter(|pair| pair.group_id.as_deref() == Some(other)).collect();
+    if pairs.is_empty() {
+        return None;
+    }
+    let part = IpPermission::builder()
+        .set_ip_protocol(rule.ip_protocol)
+        .set_from_port(rule.from_port)
+        .set_to_port(rule.to_port)
+        .set_user_id_group_pairs(Some(pairs));
+    Some(part.build())
+}

@@ -1,0 +1,166 @@
+//! Load balancers of both generations, and target groups.
+
+use std::collections::BTreeMap;
+
+use super::{AwsError, Clients};
+
+/// As many as one call tells the tags of.
+const TAG_BATCH: usize = 20;
+
+/// A load balancer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadBalancer {
+    /// What it is deleted by: its ARN, or its name for a classic one.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Whether it is of the first generation.
+    pub classic: bool,
+    /// Its security groups.
+    pub security_groups: Vec<String>,
+    /// Its tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A target group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetGroup {
+    /// Its ARN.
+    pub arn: String,
+    /// Its name.
+    pub name: String,
+    /// Its tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+impl Clients {
+    /// Every load balancer of a VPC.
+    pub async fn load_balancers_in(&self, vpc: &str) -> Result<Vec<LoadBalancer>, AwsError> {
+        let (mut newer, classic) =
+            tokio::try_join!(self.newer_balancers_in(vpc), self.classic_balancers_in(vpc))?;
+        newer.extend(classic);
+        Ok(newer)
+    }
+
+    async fn newer_balancers_in(&self, vpc: &str) -> Result<Vec<LoadBalancer>, AwsError> {
+        const OPERATION: &str = "elasticloadbalancing:DescribeLoadBalancers";
+        let mut pages = self.balancers.describe_load_balancers().into_paginator().items().send();
+        let mut found = Vec::new();
+        while let Some(next) = pages.next().await {
+            let balancer = next.map_err(AwsError::of(OPERATION))?;
+            if balancer.vpc_id.as_deref() == Some(vpc) {
+                found.push(LoadBalancer {
+                    id: balancer.load_balancer_arn.unwrap_or_default(),
+                    name: balancer.load_balancer_name.unwrap_or_default(),
+                    classic: false,
+                    security_groups: balancer.security_groups.unwrap_or_default(),
+                    tags: BTreeMap::new(),
+                });
+            }
+        }
+        let arns: Vec<String> = found.iter().map(|balancer| balancer.id.clone()).collect();
+        let mut tags = self.balancer_tags(&arns).await?;
+        for balancer in &mut found {
+            balancer.tags = tags.remove(&balancer.id).unwrap_or_default();
+        }
+        Ok(found)
+    }
+
+    async fn classic_balancers_in(&self, vpc: &str) -> Result<Vec<LoadBalancer>, AwsError> {
+        const OPERATION: &str = "elasticloadbalancing:DescribeLoadBalancers";
+        let mut pages = self.classic_balancers.describe_load_balancers().into_paginator().items().send();
+        let mut found = Vec::new();
+        while let Some(next) = pages.next().await {
+            let balancer = next.map_err(AwsError::of(OPERATION))?;
+            if balancer.vpc_id.as_deref() == Some(vpc) {
+                let name = balancer.load_balancer_name.unwrap_or_default();
+                found.push(LoadBalancer {
+                    id: name.clone(),
+                    name,
+                    classic: true,
+                    security_groups: balancer.security_groups.unwrap_or_default(),
+                    tags: BTreeMap::new(),
+                });
+            }
+        }
+        for batch in found.chunks_mut(TAG_BATCH) {
+            let names = batch.iter().map(|balancer| balancer.name.clone()).collect();
+            let call = self.classic_balancers.describe_tags().set_load_balancer_names(Some(names));
+            let answer = call.send().await.map_err(AwsError::of("elasticloadbalancing:DescribeTags"))?;
+            for described in answer.tag_descriptions.unwrap_or_default() {
+                let tags = described.tags.unwrap_or_default().into_iter();
+                let tags = tags.map(|tag| (tag.key, tag.value.unwrap_or_default())).collect();
+                if let Some(balancer) = batch
+                    .iter_mut()
+                    .find(|balancer| Some(&balancer.name) == described.load_balancer_name.as_ref())
+                {
+                    balancer.tags = tags;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The tags of load balancers or target groups of the second generation, by ARN.
+    async fn balancer_tags(
+        &self,
+        arns: &[String],
+    ) -> Result<BTreeMap<String, BTreeMap<String, String>>, AwsError> {
+        let mut all = BTreeMap::new();
+        for batch in arns.chunks(TAG_BATCH) {
+            let call = self.balancers.describe_tags().set_resource_arns(Some(batch.to_vec()));
+            let answer = call.send().await.map_err(AwsError::of("elasticloadbalancing:DescribeTags"))?;
+            for described in answer.tag_descriptions.unwrap_or_default() {
+                let tags = described.tags.unwrap_or_default().into_iter();
+                let tags = tags.filter_map(|tag| Some((tag.key?, tag.value.unwrap_or_default()))).collect();
+                all.insert(described.resource_arn.unwrap_or_default(), tags);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Deletes a load balancer; one that is gone is no error.
+    pub async fn delete_load_balancer(&self, balancer: &LoadBalancer) -> Result<(), AwsError> {
+        const OPERATION: &str = "elasticloadbalancing:DeleteLoadBalancer";
+        if balancer.classic {
+            let call = self.classic_balancers.delete_load_balancer().load_balancer_name(&balancer.id);
+            return call.send().await.map_err(AwsError::of(OPERATION)).map(|_| ());
+        }
+        let call = self.balancers.delete_load_balancer().load_balancer_arn(&balancer.id);
+        match call.send().await.map_err(AwsError::of(OPERATION)) {
+            Err(error) if error.has_code("LoadBalancerNotFound") => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+
+    /// Every target group of a VPC.
+    pub async fn target_groups_in(&self, vpc: &str) -> Result<Vec<TargetGroup>, AwsError> {
+        let mut pages = self.balancers.describe_target_groups().into_paginator().items().send();
+        let mut found = Vec::new();
+        while let Some(next) = pages.next().await {
+            let group = next.map_err(AwsError::of("elasticloadbalancing:DescribeTargetGroups"))?;
+            if group.vpc_id.as_deref() == Some(vpc) {
+                found.push(TargetGroup {
+                    arn: group.target_group_arn.unwrap_or_default(),
+                    name: group.target_group_name.unwrap_or_default(),
+                    tags: BTreeMap::new(),
+                });
+            }
+        }
+        let arns: Vec<String> = found.iter().map(|group| group.arn.clone()).collect();
+        let mut tags = self.balancer_tags(&arns).await?;
+        for group in &mut found {
+            group.tags = tags.remove(&group.arn).unwrap_or_default();
+        }
+        Ok(found)
+    }
+
+    /// Deletes a target group; one that is gone is no error.
+    pub async fn delete_target_group(&self, arn: &str) -> Result<(), AwsError> {
+        let call = self.balancers.delete_target_group().target_group_arn(arn);
+        match call.send().await.map_err(AwsError::of("elasticloadbalancing:DeleteTargetGroup")) {
+            Err(error) if error.has_code("TargetGroupNotFound") => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+}

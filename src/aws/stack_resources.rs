@@ -1,0 +1,51 @@
+//! What stands in a stack, also in one that is deleted.
+
+use aws_sdk_cloudformation::types::StackStatus;
+
+use super::{AwsError, Clients};
+
+/// A resource of a stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StackResource {
+    /// Its name in the template.
+    pub logical_id: String,
+    /// What AWS calls it.
+    pub physical_id: String,
+    /// Its type.
+    pub kind: String,
+    /// Its status.
+    pub status: String,
+}
+
+impl Clients {
+    /// Every resource of a stack, by the stack's name or ARN.
+    pub async fn stack_resources(&self, stack: &str) -> Result<Vec<StackResource>, AwsError> {
+        let mut pages =
+            self.cloudformation.list_stack_resources().stack_name(stack).into_paginator().items().send();
+        let mut found = Vec::new();
+        while let Some(next) = pages.next().await {
+            let resource = next.map_err(AwsError::of("cloudformation:ListStackResources"))?;
+            found.push(StackResource {
+                logical_id: resource.logical_resource_id.unwrap_or_default(),
+                physical_id: resource.physical_resource_id.unwrap_or_default(),
+                kind: resource.resource_type.unwrap_or_default(),
+                status: resource.resource_status.map(|status| status.as_str().to_owned()).unwrap_or_default(),
+            });
+        }
+        Ok(found)
+    }
+
+    /// The ARNs of stacks of a name that were deleted in the last months.
+    pub async fn deleted_stacks(&self, name: &str) -> Result<Vec<String>, AwsError> {
+        let call = self.cloudformation.list_stacks().stack_status_filter(StackStatus::DeleteComplete);
+        let mut pages = call.into_paginator().items().send();
+        let mut found = Vec::new();
+        while let Some(next) = pages.next().await {
+            let stack = next.map_err(AwsError::of("cloudformation:ListStacks"))?;
+            if stack.stack_name.as_deref() == Some(name) {
+                found.extend(stack.stack_id);
+            }
+        }
+        Ok(found)
+    }
+}

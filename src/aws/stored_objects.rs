@@ -1,0 +1,72 @@
+//! Objects below a prefix with all their versions, and their removal.
+
+use aws_sdk_s3::types::{Delete, ObjectIdentifier};
+
+use super::{AwsError, Clients};
+
+/// As many as one call removes.
+const BATCH: usize = 1000;
+
+/// One version of an object, or the mark that it was deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectVersion {
+    /// Its key.
+    pub key: String,
+    /// Its version; none in a bucket that keeps no versions.
+    pub version: Option<String>,
+}
+
+impl Clients {
+    /// Every version of every object below a prefix.
+    pub async fn object_versions(&self, bucket: &str, prefix: &str) -> Result<Vec<ObjectVersion>, AwsError> {
+        let mut found = Vec::new();
+        let mut markers = (None, None);
+        loop {
+            let call = self.s3.list_object_versions().bucket(bucket).prefix(prefix);
+            let call = call.set_key_marker(markers.0).set_version_id_marker(markers.1);
+            let answer = call.send().await.map_err(AwsError::of("s3:ListBucketVersions"))?;
+            let versions = answer
+                .versions
+                .unwrap_or_default()
+                .into_iter()
+                .map(|version| (version.key, version.version_id));
+            let marks =
+                answer.delete_markers.unwrap_or_default().into_iter().map(|mark| (mark.key, mark.version_id));
+            found.extend(versions.chain(marks).filter_map(|(key, version)| {
+                Some(ObjectVersion { key: key?, version: version.filter(|version| version != "null") })
+            }));
+            if answer.is_truncated != Some(true) {
+                return Ok(found);
+            }
+            markers = (answer.next_key_marker, answer.next_version_id_marker);
+        }
+    }
+
+    /// Removes versions of objects for good; gives the keys that S3 would not remove, with its reason.
+    pub async fn delete_objects(
+        &self,
+        bucket: &str,
+        objects: &[ObjectVersion],
+    ) -> Result<Vec<String>, AwsError> {
+        let failed = |error| AwsError::unsent("s3:DeleteObjectVersion", format!("{error}"));
+        let mut refused = Vec::new();
+        for batch in objects.chunks(BATCH) {
+            let mut delete = Delete::builder().quiet(true);
+            for object in batch {
+                let version = object.version.clone();
+                let id = ObjectIdentifier::builder().key(&object.key).set_version_id(version);
+                delete = delete.objects(id.build().map_err(failed)?);
+            }
+            let call = self.s3.delete_objects().bucket(bucket).delete(delete.build().map_err(failed)?);
+            let answer = call.send().await.map_err(AwsError::of("s3:DeleteObjectVersion"))?;
+            refused.extend(answer.errors.unwrap_or_default().into_iter().map(|error| {
+                format!(
+                    "{}: {}",
+                    error.key.unwrap_or_default(),
+                    error.message.or(error.code).unwrap_or_default()
+                )
+            }));
+        }
+        Ok(refused)
+    }
+}

@@ -1,0 +1,64 @@
+//! Every record of a zone, for the zones that are to go.
+
+use aws_sdk_route53::types::{Change, ChangeAction, ChangeBatch, ResourceRecordSet, RrType};
+
+use super::{AwsError, Clients};
+
+/// As many changes as one call takes with room to spare.
+const BATCH: usize = 100;
+
+/// A record that can be removed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneRecord {
+    /// Its name, without a dot at the end.
+    pub name: String,
+    /// Its type.
+    pub kind: String,
+    whole: ResourceRecordSet,
+}
+
+impl Clients {
+    /// Every record of a zone but those that make it a zone.
+    pub async fn removable_records(&self, zone: &str) -> Result<Vec<ZoneRecord>, AwsError> {
+        let mut found = Vec::new();
+        let mut start = (None, None, None);
+        loop {
+            let call = self.route53.list_resource_record_sets().hosted_zone_id(zone);
+            let call = call.set_start_record_name(start.0).set_start_record_type(start.1);
+            let answer = call.set_start_record_identifier(start.2).send().await;
+            let answer = match answer.map_err(AwsError::of("route53:ListResourceRecordSets")) {
+                Err(error) if error.has_code("NoSuchHostedZone") => return Ok(Vec::new()),
+                answer => answer?,
+            };
+            let records = answer.resource_record_sets.into_iter();
+            let removable = records.filter(|record| !matches!(record.r#type, RrType::Ns | RrType::Soa));
+            found.extend(removable.map(|record| ZoneRecord {
+                name: record.name.trim_end_matches('.').to_owned(),
+                kind: record.r#type.as_str().to_owned(),
+                whole: record,
+            }));
+            if !answer.is_truncated {
+                return Ok(found);
+            }
+            start = (answer.next_record_name, answer.next_record_type, answer.next_record_identifier);
+        }
+    }
+
+    /// Removes records exactly as they were read.
+    pub async fn remove_records(&self, zone: &str, records: &[ZoneRecord]) -> Result<(), AwsError> {
+        const OPERATION: &str = "route53:ChangeResourceRecordSets";
+        let failed = |error| AwsError::unsent(OPERATION, format!("{error}"));
+        for batch in records.chunks(BATCH) {
+            let mut changes = Vec::new();
+            for record in batch {
+                let change =
+                    Change::builder().action(ChangeAction::Delete).resource_record_set(record.whole.clone());
+                changes.push(change.build().map_err(failed)?);
+            }
+            let batch = ChangeBatch::builder().set_changes(Some(changes)).build().map_err(failed)?;
+            let call = self.route53.change_resource_record_sets().hosted_zone_id(zone).change_batch(batch);
+            call.send().await.map_err(AwsError::of(OPERATION))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,235 @@
+//! `infra destroy`: takes the cluster away.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::Session;
+use super::aws_access::{AwsOptions, api_address, block_on};
+use super::exit::Exit;
+use super::failure::Refusal;
+use super::interruption::{until_interrupted, with_interruptions};
+use super::printer::{Output, columns};
+use super::progress_view::ProgressView;
+use super::question::{ask_on_thread, ask_word_on_thread};
+use super::up::parse_duration;
+use crate::aws::Clients;
+use crate::blueprint::Blueprint;
+use crate::config::Cluster;
+use crate::config::values::{ClusterName, S3Uri};
+use crate::credentials::Credentials;
+use crate::deploy::{
+    DestroyItem, DestroyOptions, DestroyPlan, DestroyTarget, Found, LiveCluster, Means, Remains, Waiting,
+    destroy, load_balancer,
+};
+use crate::kube::{Address, ApiServer};
+
+/// Take the cluster away, and say what stays
+///
+/// Lists first what goes, in order, what stays, and what else stands in the network; then asks. Files in the shared file system, etcd's
+/// snapshots, the bucket and the key stay unless `--delete-data` says otherwise. Can be run again from any state, also when cluster.yaml
+/// or the credentials are lost. Ends with an audit: 7 if anything is left that should not be.
+#[derive(Args, Debug)]
+pub(super) struct DestroyArguments {
+    /// Show what would go and what would stay, and do nothing
+    #[arg(long)]
+    plan_only: bool,
+    /// Delete files and snapshots too; asks for the cluster's name
+    #[arg(long)]
+    delete_data: bool,
+    /// The cluster's name, for --delete-data without a terminal
+    #[arg(long, value_name = "NAME", requires = "delete_data")]
+    confirm: Option<String>,
+    /// Remove mount targets of other file systems that stand in this cluster's subnets
+    #[arg(long)]
+    remove_foreign_mount_targets: bool,
+    /// The cluster, when cluster.yaml is lost; needs --region
+    #[arg(long, value_name = "NAME", requires = "region")]
+    cluster_name: Option<ClusterName>,
+    /// Where assets are, when neither cluster.yaml nor a stack says so
+    #[arg(long, value_name = "URI")]
+    s3_uri: Option<S3Uri>,
+    /// How long to wait in all; AWS goes on after that
+    #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = parse_duration)]
+    timeout: Duration,
+    #[command(flatten)]
+    aws: AwsOptions,
+}
+
+pub(super) fn run(arguments: &DestroyArguments, session: &Session) -> anyhow::Result<Exit> {
+    let cluster = match &arguments.cluster_name {
+        Some(_) => None,
+        None => Some(session.assets.load_cluster(&session.printer)?),
+    };
+    block_on(Box::pin(take_away(arguments, session, cluster)))
+}
+
+async fn take_away(
+    arguments: &DestroyArguments,
+    session: &Session,
+    cluster: Option<Cluster>,
+) -> anyhow::Result<Exit> {
+    let clients = arguments.aws.connect_to(cluster.as_ref().map(|cluster| cluster.region.as_str())).await;
+    let options = DestroyOptions {
+        delete_data: arguments.delete_data,
+        remove_foreign_mount_targets: arguments.remove_foreign_mount_targets,
+    };
+    let looking = Box::pin(look(arguments, &clients, cluster));
+    let (target, found) = match until_interrupted(looking, &session.printer).await? {
+        Ok(found) => found,
+        Err(exit) => return Ok(exit),
+    };
+    let plan = DestroyPlan::new(&target, &found, &options);
+    if arguments.plan_only || session.output == Output::Text {
+        show(&plan, &target, session)?;
+    }
+    if arguments.plan_only {
+        return Ok(Exit::Done);
+    }
+    if plan.goes.is_empty() {
+        session.printer.note(format_args!("there is nothing of {} left to take away", target.name));
+        return Ok(Exit::Done);
+    }
+    if let Err(exit) =
+        until_interrupted(Box::pin(agree(arguments, session, &target)), &session.printer).await?
+    {
+        return Ok(exit);
+    }
+    let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
+    let (interrupter, waiting) = Waiting::new(Some(arguments.timeout));
+    let means = Means {
+        clients,
+        cluster: target.cluster.clone(),
+        progress: view.progress(),
+        waiting,
+        cancel_on_interrupt: false,
+    };
+    let api = connect_api(session, &target, &found)?;
+    let working = Box::pin(async { Ok(destroy(&means, &target, &found, &options, api.as_ref()).await?) });
+    let result = with_interruptions(working, &interrupter, &view, &session.printer).await;
+    view.finish();
+    match result? {
+        Ok(remains) => Ok(report(&remains, &target, &found, &options, session)),
+        Err(exit) => Ok(exit),
+    }
+}
+
+async fn look(
+    arguments: &DestroyArguments,
+    clients: &Clients,
+    cluster: Option<Cluster>,
+) -> anyhow::Result<(DestroyTarget, Found)> {
+    let named =
+        arguments.cluster_name.clone().or_else(|| cluster.as_ref().map(|cluster| cluster.name.clone()));
+    let name = named
+        .ok_or_else(|| Refusal::invalid("which cluster? `--cluster-name NAME --region REGION` names it"))?;
+    let live = LiveCluster::read(clients, &name).await?;
+    let target = DestroyTarget::new(name, cluster, arguments.s3_uri.clone(), &live);
+    let found = Found::read(clients, &target, live).await?;
+    Ok((target, found))
+}
+
+fn show(plan: &DestroyPlan, target: &DestroyTarget, session: &Session) -> anyhow::Result<()> {
+    if session.output == Output::Json {
+        return session.printer.json(plan);
+    }
+    let lines = |items: &[DestroyItem]| {
+        let rows: Vec<[String; 3]> = items
+            .iter()
+            .map(|item| [format!("  {}", item.what), item.id.clone(), item.why.clone()])
+            .collect();
+        columns(&rows)
+    };
+    if !plan.goes.is_empty() {
+        session.printer.data(format_args!("This goes, in this order:\n{}", lines(&plan.goes)))?;
+    }
+    if !plan.stays.is_empty() {
+        session.printer.data(format_args!("This stays:\n{}", lines(&plan.stays)))?;
+    }
+    if !plan.foreign.is_empty() {
+        session.printer.data(format_args!(
+            "This is not {}'s; it stays, and its network cannot go while it is there:\n{}",
+            target.name,
+            lines(&plan.foreign)
+        ))?;
+    }
+    Ok(())
+}
+
+async fn agree(
+    arguments: &DestroyArguments,
+    session: &Session,
+    target: &DestroyTarget,
+) -> anyhow::Result<()> {
+    if arguments.delete_data {
+        // A yes is typed too quickly for what cannot be undone.
+        return match &arguments.confirm {
+            Some(name) if name == target.name.as_str() => Ok(()),
+            Some(name) => {
+                Err(Refusal::new(format!("--confirm says '{name}', the cluster is '{}'", target.name)).into())
+            }
+            None => {
+                let question =
+                    "Files and snapshots will be deleted for good. Type the cluster's name to go on:";
+                ask_word_on_thread(question, target.name.as_str(), "--confirm NAME", &session.printer).await
+            }
+        };
+    }
+    if session.yes {
+        return Ok(());
+    }
+    ask_on_thread(&format!("Take {} away?", target.name), "--yes", &session.printer).await
+}
+
+/// The API, if there may be one and its keys are here.
+fn connect_api(
+    session: &Session,
+    target: &DestroyTarget,
+    found: &Found,
+) -> anyhow::Result<Option<ApiServer>> {
+    let Some(cluster) = &target.cluster else { return Ok(None) };
+    let Some(balancer) = load_balancer(&found.live.outputs()) else { return Ok(None) };
+    if !session.assets.credentials().is_dir() {
+        return Ok(None);
+    }
+    let blueprint = Blueprint::new(cluster.clone())?;
+    let store = session.assets.open_existing_credentials(&session.printer)?;
+    let credentials = Credentials::read(&store, &blueprint.identities)?;
+    let address = api_address()?.unwrap_or(Address::Host { name: balancer.name, port: 443 });
+    // Keys that do not fit are no reason to keep a cluster.
+    Ok(ApiServer::new(&credentials, &cluster.external_dns_name.to_string(), address).ok())
+}
+
+fn report(
+    remains: &Remains,
+    target: &DestroyTarget,
+    found: &Found,
+    options: &DestroyOptions,
+    session: &Session,
+) -> Exit {
+    let printer = &session.printer;
+    for stuck in &remains.stuck {
+        printer.error(format_args!("stack {} would not go", stuck.stack));
+        for (logical_id, id, reason) in &stuck.resources {
+            printer.note(format_args!("  {logical_id} {id}: {reason}"));
+        }
+    }
+    for blocker in &remains.blockers {
+        printer.note(format_args!("  in the way: {blocker}"));
+    }
+    for left in &remains.leftovers {
+        printer.error(format_args!("left: {}", left.what));
+        printer.note(format_args!("  {}", left.remove));
+    }
+    if let Some((id, made)) = &found.file_system
+        && (!options.delete_data || !made)
+    {
+        printer.note(format_args!("the files stay in {id}; `storage: {{efs: {{fileSystemId: {id}}}}}` in cluster.yaml uses them again"));
+    }
+    if remains.is_empty() {
+        printer.note(format_args!("{} is gone", target.name));
+        return Exit::Done;
+    }
+    printer.help("remove what is in the way, then run `infra destroy` again");
+    Exit::LeftBehind
+}

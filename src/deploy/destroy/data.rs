@@ -1,0 +1,73 @@
+//! Objects, and, only if that was asked for and confirmed, data.
+
+use std::time::Duration;
+
+use super::found::Found;
+use super::target::DestroyTarget;
+use crate::aws::ObjectVersion;
+use crate::deploy::failure::DeployError;
+use crate::deploy::means::Means;
+use crate::deploy::waiting::Pace;
+
+/// A file system can go once its last mount target has.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// Removes what machines booted from.
+pub(super) async fn delete_boot_objects(
+    means: &Means,
+    target: &DestroyTarget,
+    found: &Found,
+) -> Result<Vec<String>, DeployError> {
+    delete_objects(means, target, &found.objects, "machine configurations").await
+}
+
+/// Removes files, snapshots of etcd in the bucket, and snapshots of its disks.
+pub(super) async fn delete_data(
+    means: &Means,
+    target: &DestroyTarget,
+    found: &Found,
+) -> Result<Vec<String>, DeployError> {
+    let mut refused = delete_objects(means, target, &found.etcd_backups, "etcd snapshots").await?;
+    for snapshot in means.clients.snapshots_of(&found.volumes).await? {
+        means.clients.delete_snapshot(&snapshot.id).await?;
+        means.progress.note(format!("deleted disk snapshot {}", snapshot.id));
+    }
+    let Some((id, true)) = &found.file_system else { return Ok(refused) };
+    for mount in means.clients.mount_targets(id).await? {
+        means.clients.delete_mount_target(&mount.id).await?;
+    }
+    let waiting = means.waiting.at_most(PATIENCE);
+    let mut pace = Pace::of_moment();
+    loop {
+        match means.clients.delete_file_system(id).await {
+            Ok(()) => break,
+            Err(error) if error.has_code("FileSystemInUse") => {}
+            Err(error) => return Err(error.into()),
+        }
+        if waiting.pause(pace.next()).await.is_err() {
+            refused.push(format!("file system {id}: it still has mount targets"));
+            return Ok(refused);
+        }
+    }
+    means.progress.note(format!("deleted file system {id} and everything in it"));
+    Ok(refused)
+}
+
+async fn delete_objects(
+    means: &Means,
+    target: &DestroyTarget,
+    objects: &[ObjectVersion],
+    what: &str,
+) -> Result<Vec<String>, DeployError> {
+    let Some(place) = &target.place else { return Ok(Vec::new()) };
+    if objects.is_empty() {
+        return Ok(Vec::new());
+    }
+    let refused = means.clients.delete_objects(place.bucket(), objects).await?;
+    means.progress.note(format!(
+        "deleted {} {what} from s3://{}",
+        objects.len() - refused.len(),
+        place.bucket()
+    ));
+    Ok(refused)
+}

@@ -1,0 +1,260 @@
+//! Everything of a cluster that is in AWS now, and what else stands in its network.
+
+use std::collections::BTreeSet;
+
+use super::target::DestroyTarget;
+use crate::aws::{
+    Alias, AwsError, Clients, Grant, Interface, LoadBalancer, MountTarget, ObjectVersion, Snapshot,
+    TargetGroup, VpcGroup, ZoneRecord,
+};
+use crate::blueprint::StackPart;
+use crate::deploy::disk_grant::grant_name;
+use crate::deploy::live::LiveCluster;
+use crate::deploy::public_record::leads_to;
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// Its stacks.
+    pub live: LiveCluster,
+    /// Every resource of those stacks, by what AWS calls it.
+    pub in_stacks: BTreeSet<String>,
+    /// The VPC, and whether it goes with the cluster.
+    pub vpc: Option<(String, bool)>,
+    /// What stands in the VPC and is in no stack.
+    pub network: NetworkFindings,
+    /// The private zone's records that no stack will remove.
+    pub private_zone: Option<(String, Vec<ZoneRecord>)>,
+    /// The public record: its zone and where it leads.
+    pub record: Option<PublicRecord>,
+    /// Objects that machines booted from, with all versions.
+    pub objects: Vec<ObjectVersion>,
+    /// Snapshots of etcd in the bucket.
+    pub etcd_backups: Vec<ObjectVersion>,
+    /// The file system, and whether we made it.
+    pub file_system: Option<(String, bool)>,
+    /// Disks of etcd members.
+    pub volumes: Vec<String>,
+    /// Snapshots of those disks.
+    pub snapshots: Vec<Snapshot>,
+    /// The grant for disks.
+    pub grant: Option<Grant>,
+}
+
+/// What stands in a VPC besides the stacks' own resources.
+#[derive(Clone, Debug, Default)]
+pub struct NetworkFindings {
+    /// Load balancers, and whether they are this cluster's.
+    pub balancers: Vec<(LoadBalancer, bool)>,
+    /// Target groups of this cluster.
+    pub target_groups: Vec<TargetGroup>,
+    /// Security groups that Kubernetes made for this cluster.
+    pub groups: Vec<VpcGroup>,
+    /// Interfaces that nothing in the stacks holds.
+    pub interfaces: Vec<Interface>,
+    /// Mount targets of others in our subnets, with their file system.
+    pub mount_targets: Vec<(String, MountTarget)>,
+}
+
+/// A record of the cluster's public name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicRecord {
+    /// Its zone.
+    pub zone: String,
+    /// Its name.
+    pub name: String,
+    /// Where it leads, if it still leads to this cluster.
+    pub ours: Option<Alias>,
+    /// Where it leads otherwise.
+    pub elsewhere: String,
+}
+
+impl Found {
+    /// Looks at everything; changes nothing.
+    pub async fn read(
+        clients: &Clients,
+        target: &DestroyTarget,
+        live: LiveCluster,
+    ) -> Result<Self, AwsError> {
+        let mut found = Self { live, ..Self::default() };
+        found.read_stacks(clients, target).await?;
+        found.vpc = found.find_vpc();
+        if let Some((vpc, _)) = found.vpc.clone() {
+            found.network =
+                NetworkFindings::read(clients, target, &vpc, &found.in_stacks, &found.subnets()).await?;
+        }
+        if let Some(zone) = found.output("PrivateZoneId") {
+            let records = clients.removable_records(&zone).await?;
+            found.private_zone = Some((zone, records));
+        }
+        found.record = found.read_record(clients, target).await?;
+        if let (Some(place), Some(prefix)) = (&target.place, target.object_prefix()) {
+            let all = match clients.object_versions(place.bucket(), &prefix).await {
+                Err(error) if error.has_code("NoSuchBucket") => Vec::new(),
+                other => other?,
+            };
+            let backups = format!("{prefix}snapshots/");
+            (found.etcd_backups, found.objects) =
+                all.into_iter().partition(|object| object.key.starts_with(&backups));
+        }
+        found.snapshots = clients.snapshots_of(&found.volumes).await?;
+        if let Some(key) = &target.kms_key {
+            let name = grant_name(target.name.as_str());
+            let grants = match clients.grants(key).await {
+                // A key that is gone or not ours to look at holds no grant of ours that could be ended here.
+                Err(error) if error.is_denied() || error.has_code("NotFoundException") => Vec::new(),
+                other => other?,
+            };
+            found.grant = grants.into_iter().find(|grant| grant.name == name);
+        }
+        Ok(found)
+    }
+
+    /// Whether there is nothing left to do or to keep.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        !self.live.exists()
+            && self.objects.is_empty()
+            && self.grant.is_none()
+            && self.record.as_ref().is_none_or(|record| record.ours.is_none())
+    }
+
+    async fn read_stacks(&mut self, clients: &Clients, target: &DestroyTarget) -> Result<(), AwsError> {
+        for live in self.live.stacks.values() {
+            for resource in clients.stack_resources(&live.stack.arn).await? {
+                if resource.kind == "AWS::EFS::FileSystem" && resource.status != "DELETE_COMPLETE" {
+                    self.file_system = Some((resource.physical_id.clone(), true));
+                }
+                if resource.kind == "AWS::EC2::Volume" {
+                    self.volumes.push(resource.physical_id.clone());
+                }
+                self.in_stacks.insert(resource.physical_id);
+            }
+        }
+        // Stacks that are gone still tell which disks and which file system they had.
+        for part in [StackPart::ControlPlane, StackPart::Storage] {
+            for arn in clients.deleted_stacks(&part.stack_name(&target.name)).await? {
+                let resources = clients.stack_resources(&arn).await?;
+                let disks = resources.iter().filter(|resource| resource.kind == "AWS::EC2::Volume");
+                self.volumes.extend(disks.map(|resource| resource.physical_id.clone()));
+            }
+        }
+        self.volumes.sort();
+        self.volumes.dedup();
+        self.volumes.retain(|volume| !volume.is_empty());
+        if self.file_system.is_none() {
+            let adopted = self.output("FileSystemId").map(|id| (id, false));
+            let kept = clients.file_systems_of_cluster(target.name.as_str()).await?.into_iter().next();
+            self.file_system = adopted.or_else(|| kept.map(|system| (system.id, true)));
+        }
+        Ok(())
+    }
+
+    fn output(&self, name: &str) -> Option<String> {
+        self.live.outputs().get(name).cloned()
+    }
+
+    fn find_vpc(&self) -> Option<(String, bool)> {
+        let id = self
+            .output("VpcId")
+            .or_else(|| self.in_stacks.iter().find(|id| id.starts_with("vpc-")).cloned())?;
+        let ours = self.in_stacks.contains(&id);
+        Some((id, ours))
+    }
+
+    /// The subnets that the cluster uses.
+    fn subnets(&self) -> BTreeSet<String> {
+        let outputs = self.live.outputs();
+        let handed_on = outputs.values().filter(|value| value.starts_with("subnet-")).cloned();
+        handed_on.chain(self.in_stacks.iter().filter(|id| id.starts_with("subnet-")).cloned()).collect()
+    }
+
+    async fn read_record(
+        &self,
+        clients: &Clients,
+        target: &DestroyTarget,
+    ) -> Result<Option<PublicRecord>, AwsError> {
+        let Some(name) = target.external_dns_name.clone().filter(|_| target.manages_record) else {
+            return Ok(None);
+        };
+        let zones = match &target.hosted_zone {
+            Some(id) => clients.hosted_zone(id).await?.into_iter().collect(),
+            None => clients.hosted_zones_for(&name).await?,
+        };
+        let balancer = self.output("ApiLoadBalancerName").map(|name| name.to_ascii_lowercase());
+        for zone in zones {
+            let records = clients.address_records(&zone.id, &name).await?;
+            let Some(record) = records.into_iter().next() else { continue };
+            let ours = balancer.as_deref().is_some_and(|balancer| leads_to(&record, balancer));
+            let elsewhere =
+                record.alias.as_ref().map_or_else(|| record.values.join(", "), |alias| alias.name.clone());
+            let ours = if ours { record.alias } else { None };
+            return Ok(Some(PublicRecord { zone: zone.id, name, ours, elsewhere }));
+        }
+        Ok(None)
+    }
+}
+
+impl NetworkFindings {
+    /// Looks at a VPC.
+    pub(super) async fn read(
+        clients: &Clients,
+        target: &DestroyTarget,
+        vpc: &str,
+        in_stacks: &BTreeSet<String>,
+        subnets: &BTreeSet<String>,
+    ) -> Result<Self, AwsError> {
+        let (balancers, target_groups, groups, interfaces) = tokio::try_join!(
+            clients.load_balancers_in(vpc),
+            clients.target_groups_in(vpc),
+            clients.groups_in(vpc),
+            clients.interfaces_in(vpc),
+        )?;
+        let mut findings = Self::default();
+        for balancer in balancers.into_iter().filter(|balancer| !in_stacks.contains(&balancer.id)) {
+            let ours = target.is_of_cluster(&balancer.tags);
+            findings.balancers.push((balancer, ours));
+        }
+        let of_cluster =
+            |group: &TargetGroup| !in_stacks.contains(&group.arn) && target.is_of_cluster(&group.tags);
+        findings.target_groups = target_groups.into_iter().filter(of_cluster).collect();
+        let of_cluster =
+            |group: &VpcGroup| !in_stacks.contains(&group.id) && target.is_of_cluster(&group.tags);
+        findings.groups = groups.into_iter().filter(of_cluster).collect();
+        let foreign =
+            |interface: &Interface| !in_stacks.contains(&interface.id) && subnets.contains(&interface.subnet);
+        findings.interfaces = interfaces.into_iter().filter(foreign).collect();
+        findings.mount_targets = foreign_mount_targets(clients, &findings.interfaces, in_stacks).await?;
+        Ok(findings)
+    }
+}
+
+/// Mount targets behind interfaces, that are in no stack of ours.
+async fn foreign_mount_targets(
+    clients: &Clients,
+    interfaces: &[Interface],
+    in_stacks: &BTreeSet<String>,
+) -> Result<Vec<(String, MountTarget)>, AwsError> {
+    let is_mount = |interface: &&Interface| {
+        interface.description.contains("fsmt-") || interface.description.starts_with("EFS mount target")
+    };
+    let mut systems: BTreeSet<String> = BTreeSet::new();
+    for interface in interfaces.iter().filter(is_mount) {
+        let words = interface.description.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        systems.extend(words.filter(|word| word.starts_with("fs-")).map(str::to_owned));
+    }
+    // Some interfaces name only the mount target.
+    if systems.is_empty() && interfaces.iter().any(|interface| is_mount(&interface)) {
+        systems.extend(clients.file_systems().await?.into_iter().map(|system| system.id));
+    }
+    let subnets: BTreeSet<&str> = interfaces.iter().map(|interface| interface.subnet.as_str()).collect();
+    let mut found = Vec::new();
+    for system in systems {
+        for target in clients.mount_targets(&system).await? {
+            if subnets.contains(target.subnet.as_str()) && !in_stacks.contains(&target.id) {
+                found.push((system.clone(), target));
+            }
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,185 @@
+//! `infra destroy`: takes a cluster away, in an order that works, and says what is left.
+//!
+//! It works from whatever is there: each step looks first and does nothing where there is nothing. What is not this cluster's is never
+//! touched without being named.
+
+mod audit;
+mod data;
+mod found;
+mod owner;
+mod plan;
+mod services;
+mod sweep;
+mod target;
+
+use std::collections::BTreeSet;
+
+use tokio::task::JoinSet;
+
+pub use audit::Leftover;
+pub use found::Found;
+pub use plan::{DestroyItem, DestroyPlan};
+pub use target::DestroyTarget;
+
+use super::failure::DeployError;
+use super::means::Means;
+use super::stack_deletion::{Stuck, delete_stack};
+use crate::aws::AwsError;
+use crate::blueprint::StackPart;
+use crate::kube::ApiServer;
+
+/// How far a destroy may go.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DestroyOptions {
+    /// Whether files and snapshots go too.
+    pub delete_data: bool,
+    /// Whether mount targets of others in our subnets are removed.
+    pub remove_foreign_mount_targets: bool,
+}
+
+/// What a destroy could not take away.
+#[derive(Clone, Debug, Default)]
+pub struct Remains {
+    /// Stacks that would not go.
+    pub stuck: Vec<Stuck>,
+    /// Who stands in the network of those.
+    pub blockers: Vec<String>,
+    /// Everything else that is left.
+    pub leftovers: Vec<Leftover>,
+}
+
+impl Remains {
+    /// Whether nothing is left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.stuck.is_empty() && self.leftovers.is_empty()
+    }
+}
+
+/// Takes a cluster away; gives what is left.
+pub async fn destroy(
+    means: &Means,
+    target: &DestroyTarget,
+    found: &Found,
+    options: &DestroyOptions,
+    api: Option<&ApiServer>,
+) -> Result<Remains, DeployError> {
+    let mut remains = Remains::default();
+    if let (Some(api), Some((vpc, _))) = (api, &found.vpc) {
+        means.progress.stage("removing load balancers of Services");
+        services::delete_services(means, target, api, vpc).await?;
+    }
+    means.progress.stage("removing pools");
+    remains.stuck.extend(delete_pools(means, found).await?);
+    remove_record(means, found).await?;
+    if remains.stuck.is_empty() {
+        remains.stuck.extend(delete_part(means, found, &StackPart::ControlPlane).await?);
+    }
+    let subnets: BTreeSet<String> = found
+        .live
+        .outputs()
+        .into_values()
+        .chain(found.in_stacks.iter().cloned())
+        .filter(|id| id.starts_with("subnet-"))
+        .collect();
+    if let Some((vpc, _)) = &found.vpc {
+        means.progress.stage("removing what Kubernetes made in the network");
+        sweep::sweep_network(means, target, vpc, &found.in_stacks, &subnets, options).await?;
+    }
+    if remains.stuck.is_empty() {
+        remove_private_records(means, found).await?;
+        remains.stuck.extend(delete_part(means, found, &StackPart::Storage).await?);
+    }
+    let mut refused = data::delete_boot_objects(means, target, found).await?;
+    if let (Some(grant), Some(key)) = (&found.grant, &target.kms_key) {
+        means.clients.revoke_grant(key, &grant.id).await?;
+        means.progress.note("ended the grant that let Auto Scaling use the key for disks");
+    }
+    if remains.stuck.is_empty() {
+        remains.stuck.extend(delete_part(means, found, &StackPart::Network).await?);
+    }
+    if options.delete_data && remains.stuck.is_empty() {
+        means.progress.stage("deleting data");
+        refused.extend(data::delete_data(means, target, found).await?);
+    }
+    means.progress.stage("looking for what is left");
+    remains.leftovers = audit::audit(&means.clients, target, found, options).await?;
+    remains.leftovers.extend(
+        refused.into_iter().map(|what| Leftover { what, remove: "look at it in the S3 console".to_owned() }),
+    );
+    if !remains.stuck.is_empty() {
+        remains.blockers = name_blockers(means, target, found, &subnets).await?;
+    }
+    Ok(remains)
+}
+
+/// Pools need nothing of each other.
+async fn delete_pools(means: &Means, found: &Found) -> Result<Vec<Stuck>, DeployError> {
+    let mut running = JoinSet::new();
+    for (part, live) in found.live.stacks.iter().filter(|(part, _)| matches!(part, StackPart::Pool(_))) {
+        let (means, part, stack) = (means.clone(), part.clone(), live.stack.clone());
+        running.spawn(async move { delete_stack(&means, &part, &stack).await });
+    }
+    let mut stuck = Vec::new();
+    let mut failed = None;
+    while let Some(joined) = running.join_next().await {
+        match joined {
+            Ok(Ok(result)) => stuck.extend(result),
+            Ok(Err(error)) => failed = Some(error),
+            Err(error) => failed = Some(AwsError::lost(error.to_string()).into()),
+        }
+    }
+    failed.map_or(Ok(stuck), Err)
+}
+
+async fn delete_part(means: &Means, found: &Found, part: &StackPart) -> Result<Option<Stuck>, DeployError> {
+    let Some(live) = found.live.stacks.get(part) else { return Ok(None) };
+    delete_stack(means, part, &live.stack).await
+}
+
+/// The public name, if it still leads to this cluster.
+async fn remove_record(means: &Means, found: &Found) -> Result<(), DeployError> {
+    let Some(record) = &found.record else { return Ok(()) };
+    let Some(alias) = &record.ours else { return Ok(()) };
+    means.clients.remove_alias(&record.zone, &record.name, alias).await?;
+    means.progress.note(format!("removed the record of {}", record.name));
+    Ok(())
+}
+
+/// Whatever else somebody wrote into the private zone, which cannot go while it holds records. The storage stack removes its own.
+async fn remove_private_records(means: &Means, found: &Found) -> Result<(), DeployError> {
+    let Some((zone, _)) = &found.private_zone else { return Ok(()) };
+    let records = means.clients.removable_records(zone).await?;
+    let own: BTreeSet<&String> = found.in_stacks.iter().collect();
+    let foreign: Vec<_> = records.into_iter().filter(|record| !own.contains(&record.name)).collect();
+    if !foreign.is_empty() {
+        means.clients.remove_records(zone, &foreign).await?;
+        means.progress.note(format!("removed {} records of the private zone", foreign.len()));
+    }
+    Ok(())
+}
+
+/// Who stands where a stack cannot go.
+async fn name_blockers(
+    means: &Means,
+    target: &DestroyTarget,
+    found: &Found,
+    subnets: &BTreeSet<String>,
+) -> Result<Vec<String>, DeployError> {
+    let Some((vpc, _)) = &found.vpc else { return Ok(Vec::new()) };
+    let findings =
+        found::NetworkFindings::read(&means.clients, target, vpc, &found.in_stacks, subnets).await?;
+    let mut blockers: Vec<String> = findings
+        .interfaces
+        .iter()
+        .map(|interface| format!("{} in {}: {}", interface.id, interface.subnet, owner::owner_of(interface)))
+        .collect();
+    blockers
+        .extend(findings.balancers.iter().map(|(balancer, _)| format!("load balancer {}", balancer.name)));
+    blockers.extend(
+        findings.mount_targets.iter().map(|(system, mount)| format!("mount target {} of {system}", mount.id)),
+    );
+    blockers.sort();
+    blockers.dedup();
+    Ok(blockers)
+}

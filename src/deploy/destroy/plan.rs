@@ -1,0 +1,182 @@
+//! What a destroy takes, what it leaves, and what stands in its way, before it begins.
+
+use serde::Serialize;
+
+use super::DestroyOptions;
+use super::found::Found;
+use super::owner::owner_of;
+use super::target::DestroyTarget;
+
+/// One thing in the plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DestroyItem {
+    /// What it is.
+    pub what: String,
+    /// What AWS calls it.
+    pub id: String,
+    /// Why it goes, stays or is in the way.
+    pub why: String,
+}
+
+/// What goes, in order; what stays; what is somebody else's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DestroyPlan {
+    /// In the order it goes.
+    pub goes: Vec<DestroyItem>,
+    /// What is left on purpose.
+    pub stays: Vec<DestroyItem>,
+    /// What is not this cluster's and may hold its network.
+    pub foreign: Vec<DestroyItem>,
+}
+
+fn item(what: impl Into<String>, id: impl Into<String>, why: impl Into<String>) -> DestroyItem {
+    DestroyItem { what: what.into(), id: id.into(), why: why.into() }
+}
+
+impl DestroyPlan {
+    /// Puts what was found in order.
+    #[must_use]
+    pub fn new(target: &DestroyTarget, found: &Found, options: &DestroyOptions) -> Self {
+        let mut plan = Self::default();
+        plan.plan_stacks(found, true);
+        plan.plan_record(found);
+        plan.plan_network(found, options);
+        plan.plan_stacks(found, false);
+        plan.plan_data(target, found, options);
+        plan
+    }
+
+    /// Pools and the control plane go first; storage and network last.
+    fn plan_stacks(&mut self, found: &Found, first: bool) {
+        use crate::blueprint::StackPart::{ControlPlane, Network, Pool, Storage};
+        let mut parts: Vec<_> = found.live.stacks.iter().collect();
+        parts.sort_by_key(|(part, _)| match part {
+            Pool(_) => 0,
+            ControlPlane => 1,
+            Storage => 2,
+            Network => 3,
+        });
+        for (part, live) in
+            parts.into_iter().filter(|(part, _)| matches!(part, Pool(_) | ControlPlane) == first)
+        {
+            let count = live.template["Resources"].as_object().map_or(0, serde_json::Map::len);
+            let why = if count > 0 { format!("{count} resources") } else { live.stack.status.clone() };
+            self.goes.push(item(format!("stack of {part}"), &live.stack.name, why));
+        }
+    }
+
+    fn plan_record(&mut self, found: &Found) {
+        let Some(record) = &found.record else { return };
+        match &record.ours {
+            Some(alias) => {
+                self.goes.push(item("public record", &record.name, format!("leads to {}", alias.name)))
+            }
+            None => self.stays.push(item(
+                "public record",
+                &record.name,
+                format!("leads to {}, which is not this cluster", record.elsewhere),
+            )),
+        }
+    }
+
+    fn plan_network(&mut self, found: &Found, options: &DestroyOptions) {
+        let network = &found.network;
+        for (balancer, ours) in &network.balancers {
+            let service = balancer
+                .tags
+                .get("kubernetes.io/service-name")
+                .or_else(|| balancer.tags.get("service.k8s.aws/stack"));
+            let owner =
+                service.map_or_else(|| "made by Kubernetes".to_owned(), |name| format!("of Service {name}"));
+            if *ours {
+                self.goes.push(item("load balancer", &balancer.name, owner));
+            } else {
+                self.foreign.push(item("load balancer", &balancer.name, "carries no tag of this cluster"));
+            }
+        }
+        for group in &network.target_groups {
+            self.goes.push(item("target group", &group.name, "made by Kubernetes"));
+        }
+        for group in &network.groups {
+            self.goes.push(item("security group", &group.id, format!("{}, made by Kubernetes", group.name)));
+        }
+        for (system, mount) in &network.mount_targets {
+            let entry = item("mount target", &mount.id, format!("of {system} in {}", mount.subnet));
+            if options.remove_foreign_mount_targets {
+                self.goes.push(entry);
+            } else {
+                self.foreign.push(entry);
+            }
+        }
+        let named = |interface: &crate::aws::Interface| {
+            interface.description.starts_with("ELB ")
+                || interface.description.contains("fsmt-")
+                || interface.instance.is_some()
+        };
+        for interface in
+            network.interfaces.iter().filter(|interface| interface.cluster.is_none() && !named(interface))
+        {
+            self.foreign.push(item(
+                "network interface",
+                &interface.id,
+                format!("of {}", owner_of(interface)),
+            ));
+        }
+        if let Some((zone, records)) = &found.private_zone
+            && !records.is_empty()
+        {
+            self.goes.push(item("records of the private zone", zone, format!("{} of them", records.len())));
+        }
+    }
+
+    fn plan_data(&mut self, target: &DestroyTarget, found: &Found, options: &DestroyOptions) {
+        let bucket = target.place.as_ref().map(|place| place.bucket().to_owned()).unwrap_or_default();
+        if !found.objects.is_empty() {
+            let count = format!("{} objects with all versions", found.objects.len());
+            self.goes.push(item("machine configurations", format!("s3://{bucket}"), count));
+        }
+        if let Some(grant) = &found.grant {
+            self.goes.push(item("grant of the KMS key", &grant.id, "let Auto Scaling use the key for disks"));
+        }
+        let mut data = Vec::new();
+        if let Some((id, made)) = &found.file_system {
+            if *made {
+                data.push(item("file system", id, "holds your files"));
+            } else {
+                self.stays.push(item("file system", id, "was there before the cluster"));
+            }
+        }
+        if !found.etcd_backups.is_empty() {
+            data.push(item(
+                "etcd snapshots",
+                format!("s3://{bucket}"),
+                format!("{} objects", found.etcd_backups.len()),
+            ));
+        }
+        for snapshot in &found.snapshots {
+            data.push(item("disk snapshot", &snapshot.id, format!("of etcd's volume {}", snapshot.volume)));
+        }
+        if found.live.stacks.contains_key(&crate::blueprint::StackPart::ControlPlane)
+            && !found.volumes.is_empty()
+            && !options.delete_data
+        {
+            self.stays.push(item(
+                "disk snapshots",
+                format!("{} to be made", found.volumes.len()),
+                "etcd's disks are kept as snapshots",
+            ));
+        }
+        if options.delete_data { &mut self.goes } else { &mut self.stays }.extend(data);
+        if !bucket.is_empty() {
+            self.stays.push(item("bucket", bucket, "may hold more than this cluster"));
+        }
+        if let Some(key) = &target.kms_key {
+            self.stays.push(item("KMS key", key, "was there before the cluster"));
+        }
+        if let Some((vpc, false)) = &found.vpc {
+            self.stays.push(item("VPC", vpc, "was there before the cluster"));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Has Kubernetes remove the load balancers of its Services, while there is a Kubernetes.
+
+use std::time::Duration;
+
+use super::target::DestroyTarget;
+use crate::deploy::failure::DeployError;
+use crate::deploy::means::Means;
+use crate::deploy::progress::Event;
+use crate::deploy::waiting::{Pace, WaitEnd};
+use crate::kube::ApiServer;
+
+/// After that the sweep does what the cloud controller did not.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// Deletes every Service of type LoadBalancer and waits until their load balancers are gone.
+pub(super) async fn delete_services(
+    means: &Means,
+    target: &DestroyTarget,
+    api: &ApiServer,
+    vpc: &str,
+) -> Result<(), DeployError> {
+    let services = match api.load_balancer_services().await {
+        Ok(services) => services,
+        Err(error) => {
+            means.progress.warn(format!(
+                "Services are not asked for: {error}; their load balancers are removed by tag instead"
+            ));
+            return Ok(());
+        }
+    };
+    if services.is_empty() {
+        return Ok(());
+    }
+    for service in &services {
+        api.delete_service(service).await?;
+        means.progress.note(format!("deleted Service {}/{}", service.namespace, service.name));
+    }
+    let waiting = means.waiting.at_most(PATIENCE);
+    let mut pace = Pace::of_stack();
+    loop {
+        let balancers = means.clients.load_balancers_in(vpc).await?;
+        let left: Vec<String> = balancers
+            .into_iter()
+            .filter(|balancer| balancer.tags.contains_key(&format!("kubernetes.io/cluster/{}", target.name)))
+            .filter(|balancer| balancer.tags.contains_key("kubernetes.io/service-name"))
+            .map(|balancer| format!("load balancer {}", balancer.name))
+            .collect();
+        if left.is_empty() {
+            return Ok(());
+        }
+        means.progress.report(Event::Waiting { waiting_for: left });
+        match waiting.pause(pace.next()).await {
+            Ok(()) => {}
+            Err(WaitEnd::TimedOut) if means.waiting.pause(Duration::ZERO).await.is_ok() => {
+                means
+                    .progress
+                    .warn("Kubernetes did not remove all load balancers in time; they are removed by tag");
+                return Ok(());
+            }
+            Err(end) => return Err(Means::still_running(end, "the deletion of Services")),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Removes what Kubernetes made in the network and no stack knows of: load balancers, target groups, groups and their rules, interfaces.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::DestroyOptions;
+use super::found::NetworkFindings;
+use super::target::DestroyTarget;
+use crate::aws::AwsError;
+use crate::deploy::failure::DeployError;
+use crate::deploy::means::Means;
+use crate::deploy::progress::Event;
+use crate::deploy::waiting::Pace;
+
+/// AWS lets go of a load balancer's interfaces a while after the load balancer.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// Removes what is this cluster's. What cannot go yet is tried again until nothing changes for a while.
+pub(super) async fn sweep_network(
+    means: &Means,
+    target: &DestroyTarget,
+    vpc: &str,
+    in_stacks: &BTreeSet<String>,
+    subnets: &BTreeSet<String>,
+    options: &DestroyOptions,
+) -> Result<(), DeployError> {
+    let waiting = means.waiting.at_most(PATIENCE);
+    let mut pace = Pace::of_stack();
+    loop {
+        let findings = NetworkFindings::read(&means.clients, target, vpc, in_stacks, subnets).await?;
+        let left = sweep_once(means, &findings, in_stacks, options).await?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        means.progress.report(Event::Waiting { waiting_for: left.clone() });
+        if waiting.pause(pace.next()).await.is_err() {
+            // Whatever is in the way is named by the stack that cannot go.
+            means.progress.warn(format!("could not be removed yet: {}", left.join(", ")));
+            return Ok(());
+        }
+    }
+}
+
+/// One round; gives what did not go.
+async fn sweep_once(
+    means: &Means,
+    findings: &NetworkFindings,
+    in_stacks: &BTreeSet<String>,
+    options: &DestroyOptions,
+) -> Result<Vec<String>, DeployError> {
+    let mut left = Vec::new();
+    for (balancer, _) in findings.balancers.iter().filter(|(_, ours)| *ours) {
+        let gone = means.clients.delete_load_balancer(balancer).await;
+        note(means, gone, format!("load balancer {}", balancer.name), &mut left)?;
+    }
+    for group in &findings.target_groups {
+        let gone = means.clients.delete_target_group(&group.arn).await;
+        note(means, gone, format!("target group {}", group.name), &mut left)?;
+    }
+    if options.remove_foreign_mount_targets {
+        for (system, mount) in &findings.mount_targets {
+            let gone = means.clients.delete_mount_target(&mount.id).await;
+            note(means, gone, format!("mount target {} of {system}", mount.id), &mut left)?;
+        }
+    }
+    for group in &findings.groups {
+        for ours in in_stacks.iter().filter(|id| id.starts_with("sg-")) {
+            if let Err(error) = means.clients.revoke_rules_naming(ours, &group.id).await
+                && !error.has_code("InvalidGroup.NotFound")
+            {
+                return Err(error.into());
+            }
+        }
+        let gone = means.clients.delete_group(&group.id).await;
+        note(means, gone, format!("security group {}", group.id), &mut left)?;
+    }
+    let free = findings.interfaces.iter().filter(|interface| {
+        let of_groups = interface.security_groups.iter().any(|group| in_stacks.contains(group));
+        interface.free && (interface.cluster.is_some() || of_groups)
+    });
+    for interface in free {
+        let gone = means.clients.delete_interface(&interface.id).await;
+        note(means, gone, format!("network interface {}", interface.id), &mut left)?;
+    }
+    Ok(left)
+}
+
+/// Codes with which AWS says "not yet".
+const NOT_YET: [&str; 7] = [
+    "DependencyViolation",
+    "ResourceInUse",
+    "InvalidGroup.InUse",
+    "InvalidNetworkInterface.InUse",
+    "InvalidParameterValue",
+    "OperationNotPermitted",
+    "IncorrectMountTargetState",
+];
+
+fn note(
+    means: &Means,
+    result: Result<(), AwsError>,
+    what: String,
+    left: &mut Vec<String>,
+) -> Result<(), DeployError> {
+    match result {
+        Ok(()) => {
+            means.progress.note(format!("deleted {what}"));
+            Ok(())
+        }
+        Err(error) if NOT_YET.iter().any(|code| error.has_code(code)) => {
+            left.push(format!("{what}: {}", error.message));
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,70 @@
+//! Which cluster is to go, and what is known of it: from cluster.yaml, or, when that is lost, from what the live stacks say.
+
+use crate::blueprint::StackPart;
+use crate::config::Cluster;
+use crate::config::values::{ClusterName, S3Uri};
+use crate::deploy::desired::PLACE_TAG;
+use crate::deploy::live::LiveCluster;
+
+/// A cluster that is to go.
+#[derive(Clone, Debug)]
+pub struct DestroyTarget {
+    /// Its name.
+    pub name: ClusterName,
+    /// Its description, unless that is lost.
+    pub cluster: Option<Cluster>,
+    /// Where its assets are.
+    pub place: Option<S3Uri>,
+    /// Its public name.
+    pub external_dns_name: Option<String>,
+    /// The zone of that name, if it was given.
+    pub hosted_zone: Option<String>,
+    /// Whether the public record is ours to remove.
+    pub manages_record: bool,
+    /// The key that a grant may have been made for.
+    pub kms_key: Option<String>,
+}
+
+impl DestroyTarget {
+    /// Puts together what is known. `place` is what the user said.
+    #[must_use]
+    pub fn new(
+        name: ClusterName,
+        cluster: Option<Cluster>,
+        place: Option<S3Uri>,
+        live: &LiveCluster,
+    ) -> Self {
+        let fact = |key: &str| {
+            let network = live.stacks.get(&StackPart::Network)?;
+            network.template["Metadata"]["Infra"][key].as_str().map(str::to_owned)
+        };
+        let of_file = cluster.as_ref();
+        let tagged = live.tag(&StackPart::Network, PLACE_TAG).and_then(|text| text.parse().ok());
+        Self {
+            place: place.or(tagged).or_else(|| of_file.and_then(|cluster| cluster.s3_uri.clone())),
+            external_dns_name: of_file
+                .map(|cluster| cluster.external_dns_name.to_string())
+                .or_else(|| fact("externalDNSName")),
+            hosted_zone: of_file
+                .and_then(|cluster| cluster.dns.hosted_zone.as_ref().map(ToString::to_string)),
+            manages_record: of_file.is_none_or(|cluster| cluster.dns.manage),
+            kms_key: of_file.map(|cluster| cluster.kms_key.to_string()).or_else(|| fact("kmsKeyArn")),
+            name,
+            cluster,
+        }
+    }
+
+    /// What stands before the keys of the cluster's objects.
+    #[must_use]
+    pub fn object_prefix(&self) -> Option<String> {
+        Some(format!("{}{}/", self.place.as_ref()?.key_prefix(), self.name))
+    }
+
+    /// Whether tags say that Kubernetes made something for this cluster.
+    #[must_use]
+    pub fn is_of_cluster(&self, tags: &std::collections::BTreeMap<String, String>) -> bool {
+        tags.contains_key(&format!("kubernetes.io/cluster/{}", self.name))
+            || tags.get("elbv2.k8s.aws/cluster").is_some_and(|name| name == self.name.as_str())
+            || tags.get("infra:cluster").is_some_and(|name| name == self.name.as_str())
+    }
+}

@@ -1,0 +1,125 @@
+//! Deletes one stack from any state, again and again while that helps, and says what holds it when it does not.
+
+use super::failure::DeployError;
+use super::follow::{Operation, follow};
+use super::means::{Means, new_token};
+use super::progress::Event;
+use super::stack_status::{End, Step, next_step};
+use crate::aws::{Stack, StackEvent};
+use crate::blueprint::StackPart;
+
+/// Resources that need each other may need several rounds.
+const ROUNDS: usize = 4;
+
+/// What is left of a stack that could not be deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// The stack.
+    pub stack: String,
+    /// Each resource that would not go, with AWS's reason.
+    pub resources: Vec<(String, String, String)>,
+}
+
+impl Stuck {
+    /// As an error, for who cannot go on.
+    pub(super) fn into_error(self) -> DeployError {
+        let reasons: Vec<String> = self
+            .resources
+            .iter()
+            .map(|(logical_id, id, reason)| format!("{logical_id} {id}: {reason}"))
+            .collect();
+        DeployError::Stuck {
+            stack: self.stack,
+            status: "DELETE_FAILED".to_owned(),
+            reason: reasons.join("; "),
+            help: "remove what holds it, then run the same command again".to_owned(),
+        }
+    }
+}
+
+/// Deletes a stack; gives what is stuck, if anything is.
+pub(super) async fn delete_stack(
+    means: &Means,
+    part: &StackPart,
+    stack: &Stack,
+) -> Result<Option<Stuck>, DeployError> {
+    if next_step(Some(&stack.status)) == Step::Follow
+        && !matches!(stack.status.as_str(), "CREATE_IN_PROGRESS" | "DELETE_IN_PROGRESS")
+    {
+        // CloudFormation deletes nothing in the middle of an update.
+        attach(means, part, stack).await?;
+    }
+    let Some(mut current) = means.clients.stack(&stack.arn).await? else { return Ok(None) };
+    let mut before = Vec::new();
+    for _ in 0..ROUNDS {
+        if current.status == "DELETE_COMPLETE" {
+            return Ok(None);
+        }
+        if current.protected {
+            means.clients.protect_stack(&current.arn, false).await?;
+        }
+        let stuck = delete_once(means, part, &current).await?;
+        let Some(stuck) = stuck else { return Ok(None) };
+        // The same things stuck as last time will be stuck next time.
+        if stuck.resources == before {
+            return Ok(Some(stuck));
+        }
+        before.clone_from(&stuck.resources);
+        match means.clients.stack(&current.arn).await? {
+            Some(next) => current = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(Stuck { stack: stack.name.clone(), resources: before }))
+}
+
+async fn attach(means: &Means, part: &StackPart, stack: &Stack) -> Result<(), DeployError> {
+    means.progress.report(Event::StackBegan {
+        stack: stack.name.clone(),
+        operation: "attach",
+        resources: None,
+    });
+    let followed = follow(means, part, &stack.name, &stack.arn, Operation::Found).await?;
+    means.progress.report(Event::StackEnded {
+        stack: stack.name.clone(),
+        status: followed.status,
+        good: true,
+    });
+    Ok(())
+}
+
+async fn delete_once(means: &Means, part: &StackPart, stack: &Stack) -> Result<Option<Stuck>, DeployError> {
+    let token = new_token()?;
+    let operation = if stack.status == "DELETE_IN_PROGRESS" {
+        Operation::Found
+    } else {
+        means.clients.delete_stack(&stack.arn, &token).await?;
+        Operation::Ours { token: &token }
+    };
+    means.progress.report(Event::StackBegan {
+        stack: stack.name.clone(),
+        operation: "delete",
+        resources: None,
+    });
+    let followed = follow(means, part, &stack.name, &stack.arn, operation).await?;
+    let good = followed.end == End::Deleted;
+    means.progress.report(Event::StackEnded {
+        stack: stack.name.clone(),
+        status: followed.status.clone(),
+        good,
+    });
+    if good {
+        return Ok(None);
+    }
+    Ok(Some(Stuck { stack: stack.name.clone(), resources: failures(&followed.events, &stack.arn) }))
+}
+
+/// Each resource that would not go, once, with the last reason.
+fn failures(events: &[StackEvent], arn: &str) -> Vec<(String, String, String)> {
+    let mut failed = std::collections::BTreeMap::new();
+    for event in events.iter().filter(|event| event.status == "DELETE_FAILED" && event.physical_id != arn) {
+        let reason = event.reason.clone().unwrap_or_default();
+        failed.insert(event.logical_id.clone(), (event.physical_id.clone(), reason));
+    }
+    failed.into_iter().map(|(logical, (physical, reason))| (logical, physical, reason)).collect()
+}
