@@ -66,9 +66,7 @@ pub(super) async fn lead_name(
     let report = |state| {
         work.means.progress.report(Event::Record { name: name.clone(), state, target: target.name.clone() });
     };
-    if let [record] = records.as_slice()
-        && leads_to(record, &target.name)
-    {
+    if all_lead_to(&records, &target.name) {
         report("unchanged");
         return Ok(true);
     }
@@ -99,6 +97,13 @@ async fn wait_until_in_sync(work: &Work, change: &str) -> Result<(), DeployError
     Ok(())
 }
 
+/// Whether a name leads to a load balancer, and nowhere else; the console makes a record for IPv6 beside the one that counts.
+#[must_use]
+pub fn all_lead_to(records: &[AddressRecord], load_balancer: &str) -> bool {
+    records.iter().any(|record| record.kind == "A")
+        && records.iter().all(|record| leads_to(record, load_balancer))
+}
+
 /// Whether a record is an alias of a load balancer.
 #[must_use]
 pub fn leads_to(record: &AddressRecord, load_balancer: &str) -> bool {
@@ -121,8 +126,8 @@ fn refuse_foreign(name: &str, zone: &HostedZone, record: &AddressRecord, is_plai
     };
     DeployError::Unusable {
         what: format!(
-            "{name} is a {} record of zone {} already and leads to {leads}, which is not this cluster",
-            record.kind, zone.name
+            "zone {} has a record {name} of type {} already: it leads to {leads}, which is not this cluster",
+            zone.name, record.kind
         ),
         help,
     }

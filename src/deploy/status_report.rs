@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::live::LiveCluster;
 use super::node_rollout::outdated_machines;
-use super::public_record::{ZoneChoice, choose_zone, leads_to};
+use super::public_record::{ZoneChoice, all_lead_to, choose_zone};
 use super::readiness::ExpectedNodes;
 use super::stack_status::{Step, next_step};
 use super::up::load_balancer;
@@ -280,9 +280,7 @@ async fn read_dns(sources: &StatusSources<'_>, target: Option<&str>) -> Result<D
             let records = sources.clients.address_records(&zone.id, &name).await?;
             match records.as_slice() {
                 [] => "missing",
-                list if list.iter().any(|record| target.is_some_and(|target| leads_to(record, target))) => {
-                    "ours"
-                }
+                list if target.is_some_and(|target| all_lead_to(list, target)) => "ours",
                 _ => "foreign",
             }
         }

@@ -12,6 +12,10 @@
 mod golden;
 mod plans;
 mod pools;
+mod preflight;
+mod preflight_adopted;
+mod preflight_run;
+mod public_name;
 mod refusals;
 mod stand_ins;
 mod support;

@@ -26,7 +26,7 @@ pub(super) fn check(
         findings.refuse(
             format!("the region asked for is {asked}, that of cluster.yaml is {}", cluster.region),
             "every check and every stack would be in the wrong region",
-            format!("leave out --region and AWS_REGION, or say {}", cluster.region),
+            format!("leave out --region, or say {}", cluster.region),
         );
     }
     let partition = cluster.region.partition().as_str();

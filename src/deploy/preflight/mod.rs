@@ -73,12 +73,21 @@ impl Preflight<'_> {
     /// Asks everything, all at once.
     pub async fn run(&self, clients: &Clients) -> Result<Report, AwsError> {
         let caller = clients.caller_identity().await?;
+        let mut findings = account::check(self, &caller, clients.region());
+        // What is or is not in another region says nothing about the cluster's.
+        if clients.region() == Some(self.blueprint.cluster.region.as_str()) {
+            findings.extend(self.look_around(clients, &caller.account).await?);
+        }
+        findings.extend(certificates::check(self.certificates));
+        Ok(Report { account: caller.account, caller: caller.arn, findings })
+    }
+
+    async fn look_around(&self, clients: &Clients, account: &str) -> Result<Vec<Finding>, AwsError> {
         // Boxed, because each holds the futures of several calls and all of them live in this one.
-        let (account, roles, bucket, key, machines, quotas, image, network, file_system, zone) = tokio::join!(
-            std::future::ready(Ok(account::check(self, &caller, clients.region()))),
+        let (roles, bucket, key, machines, quotas, image, network, file_system, zone) = tokio::join!(
             Box::pin(account::check_service_roles(self, clients)),
             Box::pin(bucket::check(self, clients)),
-            Box::pin(key::check(self, clients, &caller.account)),
+            Box::pin(key::check(self, clients, account)),
             Box::pin(machines::check(self, clients)),
             Box::pin(quotas::check(self, clients)),
             Box::pin(image::check(self, clients)),
@@ -87,11 +96,10 @@ impl Preflight<'_> {
             Box::pin(zone::check(self, clients)),
         );
         let mut findings = Vec::new();
-        for answer in [account, roles, bucket, key, machines, quotas, image, network, file_system, zone] {
+        for answer in [roles, bucket, key, machines, quotas, image, network, file_system, zone] {
             findings.extend(answer?);
         }
-        findings.extend(certificates::check(self.certificates));
-        Ok(Report { account: caller.account, caller: caller.arn, findings })
+        Ok(findings)
     }
 }
 

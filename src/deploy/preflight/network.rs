@@ -42,13 +42,19 @@ pub(super) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
     if let Some(names) = findings.take(names)? {
         check_names(id, names, &mut findings);
     }
-    if let Some(found) = findings.take(found)? {
+    let found = findings.take(found)?;
+    if let Some(found) = &found {
         for subnet in subnets {
-            check_subnet(id, subnet, &found, &mut findings);
+            check_subnet(id, subnet, found, &mut findings);
         }
     }
     if let Some(tables) = findings.take(tables)? {
-        for subnet in subnets {
+        // The tables are those of this VPC: they know nothing of a subnet that is not in it.
+        let is_inside = |subnet: &&AdoptedSubnet| {
+            let inside = |other: &ExistingSubnet| other.id == subnet.id.as_str() && other.vpc == id;
+            found.as_ref().is_none_or(|found| found.iter().any(inside))
+        };
+        for subnet in subnets.iter().filter(is_inside) {
             check_route(cluster, subnet, &tables, &mut findings);
         }
     }

@@ -55,7 +55,8 @@ fn check_given(cluster: &Cluster, id: &str, zone: Option<&HostedZone>, findings:
 /// Zones come with the longest name first.
 fn check_found(cluster: &Cluster, zones: &[HostedZone], findings: &mut Findings) {
     let name = cluster.external_dns_name.as_str();
-    if zones.iter().any(|zone| !zone.private) {
+    // A private API is reached from inside VPCs, where a private zone will do.
+    if zones.iter().any(|zone| !zone.private || !cluster.api.public) {
         return;
     }
     let Some(private) = zones.first() else {
@@ -66,21 +67,13 @@ fn check_found(cluster: &Cluster, zones: &[HostedZone], findings: &mut Findings)
         );
         return;
     };
-    let mend = if cluster.api.public {
-        format!(
-            "make a public zone {} too, or make the record by hand where the domain is served; `up` prints it",
-            private.name
-        )
-    } else {
-        format!(
-            "set dns.hostedZoneId: {} to write it there, or make the record by hand; `up` prints it",
-            private.id
-        )
-    };
     findings.warn(
         format!("the only hosted zone for {name} is private: {} ({})", private.id, private.name),
         "the internet never asks a private zone: a record there is seen inside the zone's VPCs only, and hides any public one from them",
-        mend,
+        format!(
+            "make a public zone {} too, or make the record by hand where the domain is served; `up` prints it",
+            private.name
+        ),
     );
 }
 

@@ -132,19 +132,19 @@ impl World {
         assert_eq!(answer.status(), 200, "{}", answer.text());
     }
 
-    fn ec2(&self, action: &str, more: &[(&str, &str)]) -> String {
+    pub fn ec2(&self, action: &str, more: &[(&str, &str)]) -> String {
         let aws = self.aws();
         let form: Vec<(&str, &str)> =
             [("Action", action), ("Version", EC2)].into_iter().chain(more.iter().copied()).collect();
         aws.post("ec2", &aws.region, &form)
     }
 
-    fn made(&self, action: &str, more: &[(&str, &str)], id: &str) -> String {
+    pub fn made(&self, action: &str, more: &[(&str, &str)], id: &str) -> String {
         let answer = self.ec2(action, more);
         element(&answer, id).unwrap_or_else(|| panic!("{action}: {answer}")).to_owned()
     }
 
-    fn make_vpc(&self, range: &str) -> String {
+    pub fn make_vpc(&self, range: &str) -> String {
         self.made("CreateVpc", &[("CidrBlock", range)], "vpcId")
     }
 

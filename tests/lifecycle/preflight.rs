@@ -1,0 +1,348 @@
+//! What preflight finds in an account before anything is made there: each condition with its exact finding.
+
+use serde_json::{Value, json};
+
+use crate::support::authorization;
+use crate::support::http::{Message, ask};
+use crate::support::reading::is_reading;
+use crate::support::workspace::Workspace;
+use crate::support::world::World;
+
+/// The calls since the last `clear` that change something.
+pub fn changing_calls(world: &World) -> Vec<String> {
+    world.proxy.operations().into_iter().filter(|operation| !is_reading(operation)).collect()
+}
+
+/// Puts into the account what every cluster misses in a fresh one: then nothing is found.
+pub fn ready(world: World) -> World {
+    let account = world.workspace.account().to_owned();
+    world.workspace.edit(|text| text.replace(":111122223333:key", &format!(":{account}:key")));
+    close(&world, &world.bucket());
+    world.make_zone("example.com", false);
+    expect(&world, &[]);
+    world
+}
+
+fn close(world: &World, bucket: &str) {
+    let aws = world.aws();
+    let flags = ["BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"];
+    let flags: String = flags.map(|flag| format!("<{flag}>true</{flag}>")).concat();
+    let body = format!("<PublicAccessBlockConfiguration>{flags}</PublicAccessBlockConfiguration>");
+    let answer = aws.send("s3", &aws.region, "PUT", &format!("/{bucket}?publicAccessBlock"), &body);
+    assert_eq!(answer.status(), 200, "{}", answer.text());
+}
+
+/// The findings of `validate --online`, which are `severity: subject: what`, and nothing else.
+#[track_caller]
+pub fn expect(world: &World, expected: &[&str]) -> Vec<Value> {
+    expect_with(world, &["--s3-uri", &format!("s3://{}/clusters", world.bucket())], expected)
+}
+
+#[track_caller]
+pub fn expect_with(world: &World, more: &[&str], expected: &[&str]) -> Vec<Value> {
+    let arguments = ["validate", "--online", "--output", "json"].into_iter().chain(more.iter().copied());
+    let outcome = world.run(arguments);
+    let report: Value = serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{outcome:#?}"));
+    let findings = report["account"].as_array().unwrap_or_else(|| panic!("{outcome:#?}")).clone();
+    let text = |finding: &Value, key: &str| finding[key].as_str().unwrap().to_owned();
+    let found: Vec<String> = findings
+        .iter()
+        .map(|finding| ["severity", "subject", "what"].map(|key| text(finding, key)).join(": "))
+        .collect();
+    assert_eq!(found, expected, "{report:#}");
+    assert!(findings.iter().all(|finding| !text(finding, "why").is_empty()), "{report:#}");
+    let refused = expected.iter().any(|finding| finding.starts_with("refused"));
+    assert_eq!(report["valid"], !refused);
+    outcome.expect_code(if refused { 2 } else { 0 });
+    findings
+}
+
+/// What is found if cluster.yaml says something else for once.
+#[track_caller]
+pub fn expect_if(world: &World, from: &str, to: &str, expected: &[&str]) -> Vec<Value> {
+    let before = world.workspace.read("cluster.yaml");
+    world.workspace.edit(|text| text.replacen(from, to, 1));
+    let findings = expect(world, expected);
+    world.workspace.edit(|_| before);
+    findings
+}
+
+#[track_caller]
+pub fn mends_with(findings: &[Value], part: &str) {
+    let mends: Vec<&str> = findings.iter().map(|finding| finding["mend"].as_str().unwrap()).collect();
+    assert!(mends.iter().any(|mend| mend.contains(part)), "'{part}' is not in {mends:#?}");
+}
+
+#[test]
+fn the_bucket_is_there_in_the_region_ours_and_closed() {
+    let world = ready(World::of_golden("minimal"));
+    let aws = world.aws();
+    let name = |kind: &str| format!("{kind}-{}", world.workspace.account());
+    let place = |kind: &str| format!("s3://{}", name(kind));
+    let (open, far, foreign, missing) = (name("open"), name("far"), name("foreign"), name("missing"));
+    aws.create_bucket(&open);
+    let body = "<CreateBucketConfiguration><LocationConstraint>eu-west-1</LocationConstraint></CreateBucketConfiguration>";
+    assert_eq!(aws.send("s3", "eu-west-1", "PUT", &format!("/{far}"), body).status(), 200);
+    Workspace::of_golden("minimal").aws(&world.proxy.url()).create_bucket(&foreign);
+
+    expect_with(&world, &[], &["refused: bucket: no bucket is given"]);
+    let found = expect_with(
+        &world,
+        &["--s3-uri", &place("missing")],
+        &[&format!("refused: bucket: there is no bucket {missing}")],
+    );
+    mends_with(&found, "--create-bucket");
+    let found = expect_with(
+        &world,
+        &["--s3-uri", &place("far")],
+        &[&format!("refused: bucket: the bucket {far} is in eu-west-1, the cluster in us-west-2")],
+    );
+    mends_with(&found, "name a bucket in us-west-2");
+    expect_with(
+        &world,
+        &["--s3-uri", &place("foreign")],
+        &[&format!(
+            "refused: bucket: the bucket {foreign} is not yours, or may not be seen by the caller (403)"
+        )],
+    );
+    let found = expect_with(
+        &world,
+        &["--s3-uri", &place("open")],
+        &[&format!("warning: bucket: the bucket {open} does not block public access")],
+    );
+    mends_with(&found, &format!("aws s3api put-public-access-block --bucket {open}"));
+}
+
+#[test]
+fn the_account_has_the_clusters_region_partition_and_roles() {
+    let world = ready(World::alone("ha-gpu-efs"));
+    let account = world.workspace.account();
+    let place = format!("s3://{}/clusters", world.bucket());
+    // What else would be found there is found in the wrong region.
+    let found = expect_with(
+        &world,
+        &["--s3-uri", &place, "--region", "eu-west-1"],
+        &["refused: account: the region asked for is eu-west-1, that of cluster.yaml is us-west-2"],
+    );
+    mends_with(&found, "leave out --region");
+    expect_if(
+        &world,
+        &format!(":{account}:key"),
+        ":111122223333:key",
+        &[&format!(
+            "warning: account: the key in kmsKeyArn is of account 111122223333, the caller of {account}"
+        )],
+    );
+
+    let roles = ["AutoScaling", "ElasticLoadBalancing", "EC2Spot", "AmazonElasticFileSystem"];
+    world.control(json!({"missing_roles": roles.map(|role| format!("AWSServiceRoleFor{role}"))}));
+    let found = expect(
+        &world,
+        &[
+            "warning: service-linked roles: the account has no role AWSServiceRoleForAutoScaling",
+            "warning: service-linked roles: the account has no role AWSServiceRoleForElasticLoadBalancing",
+            "refused: service-linked roles: the account has no role AWSServiceRoleForEC2Spot",
+            "warning: service-linked roles: the account has no role AWSServiceRoleForAmazonElasticFileSystem",
+        ],
+    );
+    mends_with(&found, "run: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com");
+}
+
+#[test]
+fn nobody_publishes_images_in_china_and_its_accounts_are_others() {
+    let world = World::of_golden("minimal");
+    let account = world.workspace.account();
+    world.workspace.edit(|text| {
+        let text = text
+            .replace("arn:aws:kms:us-west-2:111122223333", &format!("arn:aws-cn:kms:cn-north-1:{account}"));
+        text.replace("us-west-2", "cn-north-1")
+    });
+    let bucket = format!("china-{account}");
+    world.aws().create_bucket(&bucket);
+    close(&world, &bucket);
+    world.make_zone("example.com", false);
+    expect_with(
+        &world,
+        &["--s3-uri", &format!("s3://{bucket}")],
+        &[
+            "refused: account: the credentials belong to partition aws, cn-north-1 to aws-cn",
+            "refused: image: no image is locked, and nobody is known to publish Flatcar's in cn-north-1",
+        ],
+    );
+}
+
+#[test]
+fn the_key_is_there_enabled_and_symmetric() {
+    let world = ready(World::alone("minimal"));
+    let key = world.workspace.setting("kmsKeyArn");
+    let id = key.rsplit('/').next().unwrap();
+    for (state, mend) in [
+        ("Disabled", "aws kms enable-key"),
+        ("PendingDeletion", "aws kms cancel-key-deletion"),
+        ("Updating", "wait"),
+    ] {
+        world.control(json!({"keys": {id: state}}));
+        let found = expect(&world, &[&format!("refused: key: the key {key} is not enabled: {state}")]);
+        mends_with(&found, mend);
+    }
+    world.control(json!({}));
+    let other = key.replace(id, "00000000-0000-4000-8000-000000000000");
+    expect_if(&world, &key, &other, &[&format!("refused: key: there is no key {other}")]);
+
+    let who = authorization(world.workspace.account(), "us-west-2", "kms");
+    let headers = [("Authorization", who.as_str()), ("X-Amz-Target", "TrentService.CreateKey")];
+    let body = br#"{"KeySpec": "HMAC_256", "KeyUsage": "GENERATE_VERIFY_MAC"}"#;
+    let made = ask(&world.proxy.url(), Message::request("POST", "/", &headers, body)).unwrap().text();
+    let made: Value = serde_json::from_str(&made).unwrap();
+    let other = made["KeyMetadata"]["Arn"].as_str().unwrap();
+    let expected = format!("refused: key: the key {other} is of kind HMAC_256 for GENERATE_VERIFY_MAC");
+    expect_if(&world, &key, other, &[&expected]);
+
+    world.ec2("ModifyEbsDefaultKmsKeyId", &[("KmsKeyId", &key)]);
+    let found = expect(
+        &world,
+        &[&format!(
+            "warning: key: disks get the account's default EBS key, which is a key of your own: {key}"
+        )],
+    );
+    mends_with(&found, "set encryptDisksWithKmsKey: true");
+    expect_if(&world, "etcd: {count: 1}", "etcd: {count: 1}\nencryptDisksWithKmsKey: true", &[]);
+}
+
+#[test]
+fn machines_have_their_key_pair_zones_and_types() {
+    let world = ready(World::alone("ha-gpu-efs"));
+    let found = expect_if(
+        &world,
+        "keyName: team-key",
+        "keyName: nobodys-key",
+        &["refused: key pair: there is no key pair 'nobodys-key' in us-west-2"],
+    );
+    mends_with(&found, "aws ec2 import-key-pair --key-name 'nobodys-key'");
+    let found = expect_if(
+        &world,
+        "us-west-2b, us-west-2c]",
+        "us-west-2b, us-west-2f]",
+        &["refused: zones: the account has no zone us-west-2f"],
+    );
+    mends_with(&found, "zones of this account: us-west-2a, us-west-2b, us-west-2c, us-west-2d");
+
+    world.control(json!({"not_offered": [["m5.large", "us-west-2b"], ["m5.large", "us-west-2c"]]}));
+    let found = expect(
+        &world,
+        &["refused: instance types: pool cpu of m5.large cannot start in us-west-2b, us-west-2c"],
+    );
+    mends_with(
+        &found,
+        "it is offered in us-west-2a, us-west-2d: set the pool's availabilityZones to such zones",
+    );
+    let everywhere = ["a", "b", "c", "d"].map(|zone| ["m5.large".to_owned(), format!("us-west-2{zone}")]);
+    world.control(json!({"not_offered": everywhere}));
+    let found = expect(
+        &world,
+        &["refused: instance types: pool cpu of m5.large cannot start in us-west-2a, us-west-2b, us-west-2c"],
+    );
+    mends_with(&found, "no zone of this region offers it");
+    world.control(json!({"not_offered": [["g5.2xlarge", "us-west-2a"]]}));
+    expect(&world, &["warning: instance types: pool gpu cannot have g5.2xlarge in us-west-2a"]);
+    world.control(json!({"not_offered": [["g5.xlarge", "us-west-2a"], ["g5.2xlarge", "us-west-2a"]]}));
+    expect(
+        &world,
+        &["refused: instance types: pool gpu of g5.xlarge, g5.2xlarge cannot start in us-west-2a"],
+    );
+}
+
+#[test]
+fn quotas_hold_what_the_cluster_starts_with() {
+    let world = ready(World::alone("ha-gpu-efs"));
+    let spot =
+        |wanted: &str, quota: u32| format!("pool gpu want {wanted}; the quota is {quota}, and 0 are in use");
+    let cases = [
+        (json!({"L-3819A6DF": 11}), format!("refused: quotas: {}", spot("12 vCPUs of spot G machines", 11))),
+        (json!({"L-3819A6DF": 63}), format!("warning: quotas: {}", spot("64 vCPUs of spot G machines at maxCount", 63))),
+        (
+            json!({"L-1216C47A": 8}),
+            "refused: quotas: etcd members, controllers, pool cpu want 14 vCPUs of on-demand standard machines; \
+             the quota is 8, and 0 are in use"
+                .to_owned(),
+        ),
+        (
+            json!({"L-0263D0A3": 2}),
+            "refused: quotas: the cluster needs 3 elastic addresses; 0 of 2 are in use".to_owned(),
+        ),
+    ];
+    for (quotas, expected) in cases {
+        world.control(json!({"quotas": quotas}));
+        let found = expect(&world, &[&expected]);
+        mends_with(
+            &found,
+            "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-",
+        );
+    }
+    world.control(json!({"quotas": {"L-DB2E81BA": 0, "L-417A185B": 0, "L-3819A6DF": 0, "L-7212CCBC": 0, "L-34B43A08": 0}}));
+    let pool = |kind: &str, spot: bool| format!("instanceType: {kind}, spot: {spot}, count: 2, maxCount: 4");
+    for (kind, spot, quota) in [
+        ("g5.xlarge", false, "8 vCPUs of on-demand G"),
+        ("p3dn.24xlarge", false, "192 vCPUs of on-demand P"),
+        ("p3dn.24xlarge", true, "192 vCPUs of spot P"),
+        ("m5.large", true, "4 vCPUs of spot standard"),
+    ] {
+        let pools = format!("pool cpu want {quota} machines; the quota is 0, and 0 are in use");
+        let gpu = "pool gpu want 12 vCPUs of spot G machines; the quota is 0, and 0 are in use";
+        let both = [format!("refused: quotas: {pools}"), format!("refused: quotas: {gpu}")];
+        let mut both: Vec<&str> = both.iter().map(String::as_str).collect();
+        if quota.contains("spot P") {
+            both.reverse();
+        }
+        expect_if(&world, "instanceType: m5.large, count: 2, maxCount: 4", &pool(kind, spot), &both);
+    }
+
+    // What others of the account use counts too.
+    world.ec2(
+        "RunInstances",
+        &[("ImageId", "ami-1"), ("InstanceType", "m5.large"), ("MinCount", "2"), ("MaxCount", "2")],
+    );
+    world.control(json!({"quotas": {"L-1216C47A": 16}}));
+    expect(
+        &world,
+        &[
+            "warning: quotas: etcd members, controllers, pool cpu want 14 vCPUs of on-demand standard machines; \
+           the quota is 16, and 4 are in use",
+        ],
+    );
+}
+
+#[test]
+fn the_image_is_there_and_fits() {
+    let world = ready(World::alone("minimal"));
+    let stable =
+        world.ec2("DescribeImages", &[("Filter.1.Name", "name"), ("Filter.1.Value.1", "Flatcar-stable-*")]);
+    let gone: Vec<&str> = stable.split("<imageId>").skip(1).map(|rest| &rest[..21]).collect();
+    world.control(json!({"gone_images": gone}));
+    expect(
+        &world,
+        &["refused: image: there is no image Flatcar-stable-*-hvm of account 075585003325 in us-west-2"],
+    );
+    world.control(json!({}));
+    world.run(["lock"]).expect_code(0);
+    expect(&world, &[]);
+    let lock = world.workspace.read("infra.lock");
+    let locked = lock.split_once("id: ").unwrap().1.lines().next().unwrap();
+    world.control(json!({"gone_images": [locked]}));
+    let found = expect(
+        &world,
+        &[&format!("refused: image: there is no image {locked} any more, which infra.lock names")],
+    );
+    mends_with(&found, "infra up --upgrade-os");
+
+    let made = [("Name", "ours"), ("Architecture", "arm64"), ("RootDeviceName", "/dev/sda1")];
+    let ours = world.made("RegisterImage", &made, "imageId");
+    std::fs::write(world.workspace.path("infra.lock"), lock.replace(locked, &ours)).unwrap();
+    expect(
+        &world,
+        &[
+            &format!("refused: image: the image {ours} (ours) is for arm64"),
+            &format!("refused: image: the root disk of image {ours} (ours) is /dev/sda1"),
+        ],
+    );
+}

@@ -1,0 +1,163 @@
+//! Preflight as a whole: everything at once, quickly, without changing anything, and what `up` makes of it.
+
+use std::time::{Duration, Instant};
+
+use infra::blueprint::Blueprint;
+use infra::config;
+use infra::credentials::{AuthoritySource, Request, Store, ensure};
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+
+use crate::preflight::{changing_calls, expect, mends_with, ready};
+use crate::support::fault_proxy::{Fault, Times};
+use crate::support::reading::is_reading;
+use crate::support::world::World;
+
+#[test]
+fn five_things_that_are_wrong_are_found_at_once() {
+    let world = ready(World::alone("ha-gpu-efs"));
+    world.control(json!({
+        "missing_roles": ["AWSServiceRoleForEC2Spot"],
+        "keys": {"1234abcd-12ab-34cd-56ef-1234567890ab": "Disabled"},
+        "not_offered": [["m5.large", "us-west-2c"]],
+        "quotas": {"L-3819A6DF": 0},
+    }));
+    world.workspace.edit(|text| text.replace("keyName: team-key", "keyName: nobodys-key"));
+    let key = world.workspace.setting("kmsKeyArn");
+    let expected = [
+        "refused: service-linked roles: the account has no role AWSServiceRoleForEC2Spot".to_owned(),
+        format!("refused: key: the key {key} is not enabled: Disabled"),
+        "refused: key pair: there is no key pair 'nobodys-key' in us-west-2".to_owned(),
+        "refused: instance types: pool cpu of m5.large cannot start in us-west-2c".to_owned(),
+        "refused: quotas: pool gpu want 12 vCPUs of spot G machines; the quota is 0, and 0 are in use"
+            .to_owned(),
+    ];
+    expect(&world, &expected.each_ref().map(String::as_str));
+
+    let place = format!("s3://{}/clusters", world.bucket());
+    let said = world.run(["validate", "--online", "--s3-uri", &place]).expect_code(2);
+    let said = said.expect_stderr("the account is not ready for this cluster");
+    for finding in &expected {
+        let said = said.clone().expect_stderr(finding);
+        said.expect_stderr(&format!("account {}, as arn:aws:iam::", world.workspace.account()));
+    }
+    assert_eq!((said.stderr.matches("  why:  ").count(), said.stderr.matches("  mend: ").count()), (5, 5));
+
+    // A bucket that is missing is no finding if it will be made.
+    world.proxy.clear();
+    let missing = format!("s3://missing-{}", world.workspace.account());
+    let refused = world.run(["up", "--s3-uri", &missing, "--create-bucket"]).expect_code(1);
+    for finding in &expected {
+        refused.clone().expect_stderr(finding);
+    }
+    assert!(!refused.stderr.contains("bucket:"), "{}", refused.stderr);
+    assert_eq!(changing_calls(&world), [""; 0]);
+    assert!(!world.workspace.path("infra.lock").exists());
+}
+
+#[test]
+fn up_goes_on_with_warnings_and_past_refusals_only_if_told_so() {
+    let world = World::alone("minimal");
+    world.control(json!({"quotas": {"L-1216C47A": 0}}));
+    let refused =
+        world.up([]).expect_code(1).expect_stderr("refused: quotas: ").expect_stderr("warning: account: ");
+    assert!(refused.stderr.contains("warning: hosted zone: "), "{}", refused.stderr);
+    assert_eq!(changing_calls(&world), [""; 0]);
+
+    world.proxy.clear();
+    let loud = "warning: preflight is skipped: what it would have found now fails later, and slowly";
+    world.up(["--skip-preflight"]).expect_code(0).expect_stderr(loud).expect_stderr("done: https://");
+    assert_eq!(world.proxy.count("servicequotas:GetServiceQuota"), 0);
+    // The machines are there now: how many more the account may have is no matter.
+    world.up([]).expect_code(0);
+}
+
+#[test]
+fn findings_of_up_are_events() {
+    let world = World::alone("minimal");
+    world.control(json!({"quotas": {"L-1216C47A": 0}}));
+    let outcome = world.up(["--output", "json"]).expect_code(1);
+    let events: Vec<Value> = outcome.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let text = |event: &Value, key: &str| event[key].as_str().unwrap().to_owned();
+    let found: Vec<String> = events
+        .iter()
+        .map(|event| ["type", "severity", "subject"].map(|key| text(event, key)).join(" "))
+        .collect();
+    let expected = ["warning account", "warning bucket", "refused quotas", "warning hosted zone"];
+    assert_eq!(found, expected.map(|finding| format!("preflight {finding}")));
+}
+
+/// Every answer takes a while, as it does across an ocean.
+#[test]
+fn look_ups_are_few_and_run_side_by_side() {
+    let world = ready(World::of_golden("ha-gpu-efs"));
+    world.proxy.clear();
+    let delay = Duration::from_millis(400);
+    world.proxy.fault("*", Fault::SlowBody(delay), Times::Always);
+    let start = Instant::now();
+    expect(&world, &[]);
+    let time = start.elapsed();
+    let calls = world.proxy.calls();
+    assert!(calls.iter().all(|call| is_reading(&call.operation)), "{:?}", world.proxy.operations());
+    let first = calls.iter().position(|call| call.operation == "sts:GetCallerIdentity").unwrap();
+    let count = calls.len() - first;
+    assert!(count <= 21, "{count}: {:?}", world.proxy.operations());
+    let one_by_one = delay * u32::try_from(calls.len()).unwrap();
+    assert!(time < one_by_one / 2, "{time:?} for {} calls", calls.len());
+}
+
+#[test]
+fn certificates_last_for_a_month() {
+    let world = ready(World::of_golden("minimal"));
+    let reissue = |days: u16, now: OffsetDateTime| {
+        let cluster = config::load(&world.workspace.path("cluster.yaml")).unwrap().cluster;
+        let mut identities = Blueprint::new(cluster).unwrap().identities;
+        let worker = identities.certificates.iter_mut().find(|certificate| certificate.name == "worker");
+        worker.unwrap().days = days;
+        let store = Store::open(&world.workspace.credentials(), || {}).unwrap();
+        let authorities = AuthoritySource::Generated;
+        let request =
+            Request { identities: &identities, now, authorities, replace_authorities: true, renew: true };
+        ensure(&store, &request).unwrap();
+    };
+    let now = OffsetDateTime::now_utc();
+    reissue(30, now);
+    let found = expect(&world, &["warning: certificates: the certificate worker expires in 29 days"]);
+    mends_with(&found, "infra render credentials");
+    reissue(30, now - Duration::from_hours(24 * 40));
+    expect(&world, &["refused: certificates: the certificate worker has expired"]);
+}
+
+/// A role that may do less than it should is told so, and is not stopped.
+#[test]
+fn what_may_not_be_asked_is_a_warning() {
+    let world = ready(World::of_golden("ha-gpu-efs"));
+    let denied = [
+        ("service-linked roles", "iam:GetRole", "iam:GetRole"),
+        ("bucket", "s3:GetPublicAccessBlock", "s3:GetBucketPublicAccessBlock"),
+        ("key", "kms:DescribeKey", "kms:DescribeKey"),
+        ("key", "ec2:GetEbsDefaultKmsKeyId", "ec2:GetEbsDefaultKmsKeyId"),
+        ("key pair", "ec2:DescribeKeyPairs", "ec2:DescribeKeyPairs"),
+        ("zones", "ec2:DescribeAvailabilityZones", "ec2:DescribeAvailabilityZones"),
+        ("instance types", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypeOfferings"),
+        ("quotas", "ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypes"),
+        ("quotas", "ec2:DescribeInstances", "ec2:DescribeInstances"),
+        ("quotas", "servicequotas:GetServiceQuota", "servicequotas:GetServiceQuota"),
+        ("quotas", "ec2:DescribeAddresses", "ec2:DescribeAddresses"),
+        ("image", "ec2:DescribeImages", "ec2:DescribeImages"),
+        ("file system", "elasticfilesystem:DescribeFileSystems", "elasticfilesystem:DescribeFileSystems"),
+        ("hosted zone", "route53:ListHostedZones", "route53:ListHostedZones"),
+    ];
+    for (_, operation, _) in denied {
+        world.proxy.fault(operation, Fault::AccessDenied, Times::Always);
+    }
+    let expected = denied.map(|(subject, _, action)| {
+        format!("warning: {subject}: could not be checked: the caller may not {action}")
+    });
+    let found = expect(&world, &expected.each_ref().map(String::as_str));
+    mends_with(&found, "allow ec2:DescribeImages (`infra policy` lists all)");
+
+    world.proxy.heal();
+    world.proxy.fault("ec2:DescribeImages", Fault::ExpiredToken, Times::Always);
+    world.run(["validate", "--online"]).expect_code(4);
+}

@@ -1,0 +1,260 @@
+//! The public name of the API: in which zone its record is written, when it is somebody else's, and what is printed without one.
+
+use serde_json::{Value, json};
+
+use crate::preflight::{changing_calls, expect};
+use crate::support::element;
+use crate::support::fault_proxy::{Fault, Times};
+use crate::support::workspace::Outcome;
+use crate::support::world::World;
+
+const CHANGE: &str = "route53:ChangeResourceRecordSets";
+
+/// The records of the cluster's name in a zone, as Route 53 shows them.
+fn records(world: &World, zone: &str) -> Vec<String> {
+    let name = format!("<Name>{}.</Name>", world.workspace.setting("externalDNSName"));
+    let all = world.records(zone);
+    let records = all.split("<ResourceRecordSet>").skip(1).filter(|record| record.contains(&name));
+    let records = records.map(|record| record.split("</ResourceRecordSet>").next().unwrap().to_owned());
+    records.filter(|record| !record.contains("<Type>NS<") && !record.contains("<Type>SOA<")).collect()
+}
+
+/// Where the only record of the cluster's name leads as an alias.
+#[track_caller]
+fn alias(world: &World, zone: &str) -> String {
+    let records = records(world, zone);
+    let [record] = records.as_slice() else { panic!("{records:?}") };
+    assert_eq!(element(record, "Type"), Some("A"));
+    let name = element(record, "DNSName").unwrap_or_else(|| panic!("no alias: {record}"));
+    name.trim_end_matches('.').to_owned()
+}
+
+fn change(world: &World, zone: &str, action: &str, record: &str) {
+    let body = format!(
+        "<ChangeResourceRecordSetsRequest xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\"><ChangeBatch><Changes><Change>\
+         <Action>{action}</Action><ResourceRecordSet>{record}</ResourceRecordSet></Change></Changes></ChangeBatch>\
+         </ChangeResourceRecordSetsRequest>"
+    );
+    let aws = world.aws();
+    let path = format!("/2013-04-01/hostedzone/{zone}/rrset");
+    let answer = aws.send("route53", &aws.region, "POST", &path, &body);
+    assert_eq!(answer.status(), 200, "{}", answer.text());
+}
+
+fn remove_records(world: &World, zone: &str) {
+    for record in records(world, zone) {
+        change(world, zone, "DELETE", &record);
+    }
+}
+
+/// What `status` says of the record; without one that leads to the cluster it is not healthy.
+#[track_caller]
+fn expect_status(world: &World, record: &str) -> Value {
+    let healthy = matches!(record, "ours" | "unmanaged");
+    let status = world.run(["status", "--output", "json"]).expect_code(if healthy { 0 } else { 3 });
+    let status: Value = serde_json::from_str(&status.stdout).unwrap();
+    assert_eq!(status["dns"]["record"], record, "{status:#}");
+    status
+}
+
+#[test]
+fn the_record_is_made_once_and_waited_for() {
+    let world = World::alone("minimal");
+    world.control(json!({"dns_pending": 3}));
+    let private = world.make_zone("example.com", true);
+    let public = world.make_zone("example.com", false);
+    let up = world.up([]).expect_code(0);
+    let target = alias(&world, &public);
+    let said = format!("record minimal.example.com leads to {target}: ");
+    up.expect_stderr(&format!("{said}created")).expect_stderr(&format!("{said}in-sync"));
+    // Pauses grow: half a second, then half as long again.
+    let looks = world.proxy.count("route53:GetChange");
+    assert!((3..=6).contains(&looks), "{looks} looks in three seconds");
+    assert_eq!(records(&world, &private), [""; 0]);
+    expect_status(&world, "ours");
+
+    world.proxy.clear();
+    world.up([]).expect_code(0).expect_stderr(&format!("{said}unchanged"));
+    assert_eq!(changing_calls(&world), [""; 0]);
+    assert_eq!(world.proxy.count("route53:GetChange"), 0);
+
+    remove_records(&world, &public);
+    expect_status(&world, "missing");
+    world.control(json!({}));
+    world.proxy.fault(CHANGE, Fault::Throttled, Times::First(2));
+    world.up([]).expect_code(0).expect_stderr(&format!("{said}created"));
+    assert_eq!((world.proxy.count(CHANGE), alias(&world, &public)), (3, target.clone()));
+
+    remove_records(&world, &public);
+    world.control(json!({"dns_pending": 10_000}));
+    let left = world.up(["--timeout", "4s"]).expect_code(5);
+    left.expect_stderr("the change of the public record");
+    assert_eq!(alias(&world, &public), target);
+    world.up([]).expect_code(0).expect_stderr(&format!("{said}unchanged"));
+}
+
+#[test]
+fn the_nearest_zone_is_taken_unless_another_is_given() {
+    let world = World::of_golden("ha-gpu-efs");
+    let far = world.make_zone("example.com", false);
+    let near = world.make_zone("research.example.com", false);
+    world.make_zone("search.example.com", false);
+    world.up(["--wait", "stacks"]).expect_code(0);
+    let target = alias(&world, &near);
+    assert_eq!(records(&world, &far), [""; 0]);
+
+    world.workspace.edit(|text| format!("{text}dns: {{hostedZoneId: {far}}}\n"));
+    world.up(["--wait", "stacks"]).expect_code(0);
+    assert_eq!(alias(&world, &far), target);
+    expect_status(&world, "ours");
+}
+
+#[test]
+fn a_zone_that_cannot_hold_the_name_is_refused_before_anything_is_made() {
+    let world = World::of_golden("minimal");
+    let other = world.make_zone("ample.com", false);
+    let private = world.make_zone("example.com", true);
+    let cases = [
+        ("Z00000000000000", "there is no hosted zone Z00000000000000".to_owned()),
+        (
+            &other,
+            format!("minimal.example.com does not lie below ample.com, the name of the hosted zone {other}"),
+        ),
+        (&private, format!("the hosted zone {private} (example.com) is private, the API is public")),
+    ];
+    let before = world.workspace.read("cluster.yaml");
+    for (zone, expected) in cases {
+        world.workspace.edit(|_| format!("{before}dns: {{hostedZoneId: {zone}}}\n"));
+        world.up([]).expect_code(1).expect_stderr(&format!("refused: hosted zone: {expected}"));
+    }
+    assert_eq!(changing_calls(&world), [""; 0]);
+}
+
+#[test]
+fn without_a_zone_that_the_internet_asks_the_record_is_printed() {
+    let world = World::of_golden("minimal");
+    let up = world.up([]).expect_code(0);
+    let status = expect_status(&world, "unmanaged");
+    let target = status["api"]["loadBalancer"].as_str().unwrap_or_else(|| panic!("{status:#}"));
+    let lines = [
+        format!("  minimal.example.com.  300  IN  CNAME  {target}.\n"),
+        format!("  in Route 53 better an alias A record of {target}, zone Z"),
+        format!(
+            "  until then: echo \"$(dig +short {target} | head -1) minimal.example.com\" | sudo tee -a /etc/hosts\n"
+        ),
+    ];
+    let expect_lines = |up: Outcome, reason: &str| {
+        let up = up.expect_stderr(&format!("warning: {reason}: make this record yourself"));
+        for line in &lines {
+            up.clone().expect_stderr(line);
+        }
+    };
+    expect_lines(up, "no hosted zone of this account could hold minimal.example.com");
+
+    // A record in the private zone would look right from inside, and to nobody else.
+    let private = world.make_zone("example.com", true);
+    let warned = format!(
+        "warning: hosted zone: the only hosted zone for minimal.example.com is private: {private} (example.com)"
+    );
+    let up = world.up([]).expect_code(0).expect_stderr(&warned);
+    expect_lines(up, "only the private zone example.com could hold minimal.example.com");
+    assert_eq!(records(&world, &private), [""; 0]);
+    assert_eq!(world.proxy.count(CHANGE), 0);
+    expect_status(&world, "unmanaged");
+}
+
+#[test]
+fn a_record_that_leads_elsewhere_is_taken_over_only_if_told_so() {
+    let world = World::of_golden("minimal");
+    let zone = world.make_zone("example.com", false);
+    world.put_record(&zone, "minimal.example.com", "A", "192.0.2.1");
+    let before = records(&world, &zone);
+    let foreign = "zone example.com has a record minimal.example.com of type A already: it leads to 192.0.2.1, which is not this \
+                   cluster";
+    let refused = world.up([]).expect_code(1).expect_stderr(foreign);
+    refused.expect_stderr("`--adopt-record` makes it this cluster's");
+    assert_eq!(records(&world, &zone), before);
+    expect_status(&world, "foreign");
+    world.up(["--adopt-record"]).expect_code(0).expect_stderr(": adopted");
+    let target = alias(&world, &zone);
+    expect_status(&world, "ours");
+
+    // The console likes to make one for IPv6 too, and writes names its own way.
+    let own = records(&world, &zone).remove(0);
+    let dual = own.replace("<Type>A<", "<Type>AAAA<").replace(&target, &format!("dualstack.{target}"));
+    change(&world, &zone, "CREATE", &dual);
+    world.proxy.clear();
+    world.up([]).expect_code(0).expect_stderr(": unchanged");
+    assert_eq!(changing_calls(&world), [""; 0]);
+    expect_status(&world, "ours");
+    // Alone it leaves out whoever has IPv4 only.
+    change(&world, &zone, "DELETE", &own);
+    world.up([]).expect_code(0);
+    assert!(records(&world, &zone).contains(&own));
+
+    // More than one plain record: whatever was meant by it would be lost.
+    let name = "<Name>minimal.example.com</Name>";
+    let value = |value: &str| {
+        format!(
+            "<TTL>60</TTL><ResourceRecords><ResourceRecord><Value>{value}</Value></ResourceRecord></ResourceRecords>"
+        )
+    };
+    let address = value("192.0.2.1");
+    for (kind, record) in [
+        ("CNAME", format!("{name}<Type>CNAME</Type>{}", value("www.example.com."))),
+        ("AAAA", format!("{name}<Type>AAAA</Type>{}", value("2001:db8::1"))),
+        ("A", format!("{name}<Type>A</Type><SetIdentifier>east</SetIdentifier><Weight>1</Weight>{address}")),
+    ] {
+        remove_records(&world, &zone);
+        change(&world, &zone, "CREATE", &record);
+        let before = records(&world, &zone);
+        for more in [&[][..], &["--adopt-record"]] {
+            let refused = world.up(more.iter().copied()).expect_code(1);
+            let help = format!("remove the {kind} record by hand, then run `infra up` again");
+            refused
+                .expect_stderr(&format!("record minimal.example.com of type {kind} already"))
+                .expect_stderr(&help);
+        }
+        assert_eq!(records(&world, &zone), before);
+        expect_status(&world, "foreign");
+    }
+}
+
+#[test]
+fn the_name_follows_the_cluster_to_its_next_load_balancer() {
+    let world = World::of_golden("minimal");
+    let zone = world.make_zone("example.com", false);
+    world.up([]).expect_code(0);
+    let before = alias(&world, &zone);
+    world.workspace.edit(|text| format!("{text}api: {{public: false}}\n"));
+    let losses = ["--allow-replace", "PublicLoadBalancer", "--allow-replace", "PublicLoadBalancerGroup"];
+    let up = world.up(losses.into_iter().chain(["--yes"])).expect_code(0);
+    let after = alias(&world, &zone);
+    assert_ne!(after, before);
+    up.expect_stderr(&format!("record minimal.example.com leads to {after}: "));
+    expect_status(&world, "ours");
+}
+
+#[test]
+fn a_private_api_has_its_name_in_a_private_zone() {
+    let world = World::of_golden("private");
+    let zone = world.make_zone("example.com", true);
+    world.up([]).expect_code(0).expect_stderr("dns.manage is false: make this record yourself");
+    assert_eq!(records(&world, &zone), [""; 0]);
+    expect_status(&world, "unmanaged");
+
+    world.workspace.edit(|text| text.replace("dns: {manage: false}", "dns: {manage: true}"));
+    let account = world.workspace.account().to_owned();
+    expect(
+        &world,
+        &[
+            &format!(
+                "warning: account: the key in kmsKeyArn is of account 111122223333, the caller of {account}"
+            ),
+            &format!("warning: bucket: the bucket {} does not block public access", world.bucket()),
+        ],
+    );
+    world.up([]).expect_code(0).expect_stderr("record vault.example.com leads to ");
+    let status = expect_status(&world, "ours");
+    assert_eq!(status["api"]["loadBalancer"], alias(&world, &zone));
+}
