@@ -17,6 +17,15 @@ pub struct HostedZone {
     pub private: bool,
 }
 
+impl HostedZone {
+    /// Whether a name is the zone's own or below it.
+    #[must_use]
+    pub fn holds(&self, name: &str) -> bool {
+        let (name, zone) = (name.to_ascii_lowercase(), self.name.to_ascii_lowercase());
+        name == zone || name.strip_suffix(&zone).is_some_and(|rest| rest.ends_with('.'))
+    }
+}
+
 /// A record that leads a name somewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressRecord {
@@ -46,7 +55,7 @@ impl Clients {
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
             let zone = hosted_zone(next.map_err(AwsError::of("route53:ListHostedZones"))?);
-            if lies_below(name, &zone.name) {
+            if zone.holds(name) {
                 found.push(zone);
             }
         }
@@ -121,12 +130,6 @@ impl Clients {
     }
 }
 
-/// Whether a name is a zone's own or below it.
-fn lies_below(name: &str, zone: &str) -> bool {
-    let (name, zone) = (name.to_ascii_lowercase(), zone.to_ascii_lowercase());
-    name == zone || name.strip_suffix(&zone).is_some_and(|rest| rest.ends_with('.'))
-}
-
 fn hosted_zone(zone: aws_sdk_route53::types::HostedZone) -> HostedZone {
     HostedZone {
         id: zone.id.rsplit('/').next().unwrap_or_default().to_owned(),
@@ -155,14 +158,17 @@ fn plain_name(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{lies_below, plain_name};
+    use super::{HostedZone, plain_name};
 
     #[test]
     fn a_zone_holds_its_own_name_and_those_below_it() {
-        assert!(lies_below("k8s.example.com", "example.com"));
-        assert!(lies_below("k8s.Example.com", "k8s.example.com"));
-        assert!(!lies_below("k8s.example.com", "s.example.com"));
-        assert!(!lies_below("example.com", "k8s.example.com"));
+        let holds = |zone: &str, name: &str| {
+            HostedZone { id: String::new(), name: zone.to_owned(), private: false }.holds(name)
+        };
+        assert!(holds("example.com", "k8s.example.com"));
+        assert!(holds("k8s.example.com", "k8s.Example.com"));
+        assert!(!holds("s.example.com", "k8s.example.com"));
+        assert!(!holds("k8s.example.com", "example.com"));
     }
 
     #[test]

@@ -105,7 +105,7 @@ pub enum Event {
     Record {
         /// The name.
         name: String,
-        /// `created`, `unchanged`, `adopted`, `in-sync`.
+        /// `created`, `unchanged`, `moved`, `adopted`, `in-sync`.
         state: &'static str,
         /// Where it leads.
         target: String,

@@ -73,14 +73,19 @@ pub(super) async fn lead_name(
     let ours = |record: &AddressRecord| {
         leads_to(record, &target.name) || previous.is_some_and(|previous| leads_to(record, previous))
     };
-    if let Some(foreign) = records.iter().find(|record| !ours(record)) {
+    let foreign = records.iter().find(|record| !ours(record));
+    if let Some(foreign) = foreign {
         let is_plain = records.len() == 1 && foreign.kind == "A" && !foreign.routed;
         if !adopt || !is_plain {
             return Err(refuse_foreign(&name, &zone, foreign, is_plain));
         }
     }
     let change = work.means.clients.put_alias(&zone.id, &name, target).await?;
-    report(if records.is_empty() { "created" } else { "adopted" });
+    report(match (records.is_empty(), foreign) {
+        (true, _) => "created",
+        (false, Some(_)) => "adopted",
+        (false, None) => "moved",
+    });
     wait_until_in_sync(work, &change).await?;
     report("in-sync");
     Ok(true)

@@ -256,13 +256,13 @@ fn machines_have_their_key_pair_zones_and_types() {
 fn quotas_hold_what_the_cluster_starts_with() {
     let world = ready(World::alone("ha-gpu-efs"));
     let spot =
-        |wanted: &str, quota: u32| format!("pool gpu want {wanted}; the quota is {quota}, and 0 are in use");
+        |wanted: &str, quota: u32| format!("{wanted} are wanted by pool gpu; the quota is {quota}, and 0 are in use");
     let cases = [
         (json!({"L-3819A6DF": 11}), format!("refused: quotas: {}", spot("12 vCPUs of spot G machines", 11))),
         (json!({"L-3819A6DF": 63}), format!("warning: quotas: {}", spot("64 vCPUs of spot G machines at maxCount", 63))),
         (
             json!({"L-1216C47A": 8}),
-            "refused: quotas: etcd members, controllers, pool cpu want 14 vCPUs of on-demand standard machines; \
+            "refused: quotas: 14 vCPUs of on-demand standard machines are wanted by etcd members, controllers, pool cpu; \
              the quota is 8, and 0 are in use"
                 .to_owned(),
         ),
@@ -287,8 +287,8 @@ fn quotas_hold_what_the_cluster_starts_with() {
         ("p3dn.24xlarge", true, "192 vCPUs of spot P"),
         ("m5.large", true, "4 vCPUs of spot standard"),
     ] {
-        let pools = format!("pool cpu want {quota} machines; the quota is 0, and 0 are in use");
-        let gpu = "pool gpu want 12 vCPUs of spot G machines; the quota is 0, and 0 are in use";
+        let pools = format!("{quota} machines are wanted by pool cpu; the quota is 0, and 0 are in use");
+        let gpu = "12 vCPUs of spot G machines are wanted by pool gpu; the quota is 0, and 0 are in use";
         let both = [format!("refused: quotas: {pools}"), format!("refused: quotas: {gpu}")];
         let mut both: Vec<&str> = both.iter().map(String::as_str).collect();
         if quota.contains("spot P") {
@@ -306,7 +306,7 @@ fn quotas_hold_what_the_cluster_starts_with() {
     expect(
         &world,
         &[
-            "warning: quotas: etcd members, controllers, pool cpu want 14 vCPUs of on-demand standard machines; \
+            "warning: quotas: 14 vCPUs of on-demand standard machines are wanted by etcd members, controllers, pool cpu; \
            the quota is 16, and 4 are in use",
         ],
     );

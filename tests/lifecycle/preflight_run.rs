@@ -29,7 +29,7 @@ fn five_things_that_are_wrong_are_found_at_once() {
         format!("refused: key: the key {key} is not enabled: Disabled"),
         "refused: key pair: there is no key pair 'nobodys-key' in us-west-2".to_owned(),
         "refused: instance types: pool cpu of m5.large cannot start in us-west-2c".to_owned(),
-        "refused: quotas: pool gpu want 12 vCPUs of spot G machines; the quota is 0, and 0 are in use"
+        "refused: quotas: 12 vCPUs of spot G machines are wanted by pool gpu; the quota is 0, and 0 are in use"
             .to_owned(),
     ];
     expect(&world, &expected.each_ref().map(String::as_str));

@@ -100,9 +100,9 @@ fn check_processors(
     let kind = if quota.spot { "spot" } else { "on-demand" };
     let what = |wanted: u32, when: &str| {
         format!(
-            "{} want {wanted} vCPUs of {kind} {} machines{when}; the quota is {value}, and {used} are in use",
-            listed(&demand.who),
-            quota.series
+            "{wanted} vCPUs of {kind} {} machines are wanted by {}{when}; the quota is {value}, and {used} are in use",
+            quota.series,
+            listed(&demand.who)
         )
     };
     let why = "AWS starts no machine beyond the quota";

@@ -43,7 +43,7 @@ fn check_given(cluster: &Cluster, id: &str, zone: Option<&HostedZone>, findings:
             "name a public zone, leave dns.hostedZoneId out, or set api.public to false",
         );
     }
-    if !lies_below(name, &zone.name) {
+    if !zone.holds(name) {
         findings.refuse(
             format!("{name} does not lie below {}, the name of the hosted zone {id}", zone.name),
             "a zone takes records below its own name only",
@@ -75,22 +75,4 @@ fn check_found(cluster: &Cluster, zones: &[HostedZone], findings: &mut Findings)
             private.name
         ),
     );
-}
-
-/// Whether a name is the zone's own or one of its records.
-fn lies_below(name: &str, zone: &str) -> bool {
-    name.strip_suffix(zone).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::lies_below;
-
-    #[test]
-    fn a_name_lies_below_whole_labels_only() {
-        assert!(lies_below("k8s.example.com", "example.com"));
-        assert!(lies_below("example.com", "example.com"));
-        assert!(!lies_below("k8s.notexample.com", "example.com"));
-        assert!(!lies_below("example.com", "k8s.example.com"));
-    }
 }
