@@ -1,6 +1,6 @@
 //! A stack's resources in the words of cluster.yaml.
 
-use crate::blueprint::StackPart;
+use crate::blueprint::{Group, StackPart};
 use crate::config::Cluster;
 
 /// What a resource is, for somebody who knows cluster.yaml and not our templates.
@@ -80,9 +80,35 @@ fn describe_shared_resource(cluster: &Cluster, logical_id: &str) -> String {
         "FileSystem" => "the shared file system".to_owned(),
         "FileSystemRecord" => "the file system's name inside the VPC".to_owned(),
         "PrivateZone" => format!("private zone {}.infra.internal", cluster.name),
-        id if id.ends_with("Group") => format!("security group {id}"),
-        id => id.to_owned(),
+        "InternetGateway" | "GatewayAttachment" => "the VPC's internet gateway".to_owned(),
+        "S3Endpoint" => "the VPC's way to S3".to_owned(),
+        id if id.starts_with("Public") && id.contains("Route") => "routes of the public subnets".to_owned(),
+        id if id.starts_with("Private") && id.contains("Route") => "routes of the private subnets".to_owned(),
+        id => describe_group(id).or_else(|| describe_rule(id)).unwrap_or_else(|| id.to_owned()),
     }
+}
+
+fn describe_group(logical_id: &str) -> Option<String> {
+    Some(format!("security group of {}", group_named(logical_id.strip_suffix("Group")?)?))
+}
+
+/// A rule, named as `EtcdFromControllersTcp2379`.
+fn describe_rule(logical_id: &str) -> Option<String> {
+    let (to, rest) = logical_id.split_once("From")?;
+    let (from, port) = rest.split_at(rest.rfind("Tcp").or_else(|| rest.rfind("Udp"))?);
+    let from = match (from.starts_with("Range"), port) {
+        (true, "Tcp22") => "sshAllowedCIDRs",
+        (true, _) => "api.allowedCIDRs",
+        (false, _) => group_named(from)?,
+    };
+    Some(format!("the way from {from} to {}, port {}", group_named(to)?, port.get(3..)?))
+}
+
+fn group_named(name: &str) -> Option<&'static str> {
+    use Group::{Controllers, Etcd, FileSystem, InternalLoadBalancer, Nodes, PublicLoadBalancer};
+    let groups = [Etcd, Controllers, Nodes, InternalLoadBalancer, PublicLoadBalancer, FileSystem];
+    let found = groups.into_iter().find(|group| group.resource().strip_suffix("Group") == Some(name));
+    found.map(Group::description)
 }
 
 /// The number at the end of a name that begins so.

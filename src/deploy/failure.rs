@@ -130,7 +130,13 @@ impl DeployError {
                 Some("mend what is listed above; `--skip-preflight` goes on regardless".to_owned())
             }
             Self::Failed(reports) => {
-                reports.iter().find_map(|report| report.hint.as_ref()).map(|hint| hint.text.clone())
+                let mut hints: Vec<&str> = Vec::new();
+                for hint in reports.iter().filter_map(|report| report.hint.as_ref()) {
+                    if !hints.contains(&hint.text.as_str()) {
+                        hints.push(&hint.text);
+                    }
+                }
+                (!hints.is_empty()).then(|| hints.join("\n      "))
             }
             Self::Stuck { help, .. } | Self::Unusable { help, .. } => Some(help.clone()),
             Self::StillRunning { .. } => Some(

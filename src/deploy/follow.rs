@@ -15,7 +15,7 @@ use super::waiting::{Pace, WaitEnd};
 use crate::aws::{AwsError, STACK_TYPE, StackEvent};
 use crate::blueprint::StackPart;
 
-const GROUP_TYPE: &str = "AWS::AutoScaling::AutoScalingGroup";
+pub(super) const GROUP_TYPE: &str = "AWS::AutoScaling::AutoScalingGroup";
 /// CloudFormation needs a moment before there is anything to see.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 
@@ -46,7 +46,16 @@ pub(super) struct Followed {
     /// What machines said that never signalled.
     pub(super) evidence: Vec<Evidence>,
     /// The failure for which we ended it ourselves.
-    pub(super) gave_up: Option<String>,
+    pub(super) gave_up: Option<GaveUp>,
+}
+
+/// A group of machines for which waiting longer was pointless.
+#[derive(Debug)]
+pub(super) struct GaveUp {
+    /// Its name in the template.
+    pub(super) resource: String,
+    /// Why its machines do not start, in AWS's words.
+    pub(super) reason: String,
 }
 
 /// Watches until the operation ends, the user goes or the time is up.
@@ -173,8 +182,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Follows what groups in the making try. The same failure again and again ends the operation: gives its reason.
-    async fn look_at_launches(&mut self) -> Result<Option<String>, DeployError> {
+    /// Follows what groups in the making try. The same failure again and again ends the operation.
+    async fn look_at_launches(&mut self) -> Result<Option<GaveUp>, DeployError> {
         let began = self.events.first().and_then(|event| event.at);
         for (resource, group) in self.groups_in_the_making() {
             let activities = self.means.clients.scaling_activities(&group).await?;
@@ -193,7 +202,7 @@ impl Watch<'_> {
                     return Err(DeployError::StillRunning { what, running: vec![self.name.to_owned()] });
                 }
                 self.end_operation().await?;
-                return Ok(Some(reason));
+                return Ok(Some(GaveUp { resource, reason }));
             }
         }
         Ok(None)

@@ -21,6 +21,10 @@ pub(super) struct Outcome {
     pub(super) changed: usize,
     /// What they hand on, together.
     pub(super) outputs: BTreeMap<String, String>,
+    /// The stacks that are as they should be.
+    pub(super) settled: BTreeSet<StackPart>,
+    /// What failed meanwhile.
+    pub(super) failure: Option<DeployError>,
 }
 
 type Joined = (DesiredStack, Result<Settled, DeployError>);
@@ -31,12 +35,11 @@ pub(super) async fn bring_up_all(
     desired: Vec<DesiredStack>,
     live: &LiveCluster,
     terms: &Terms,
-) -> Result<Outcome, DeployError> {
+) -> Outcome {
     let mut waiting: BTreeMap<StackPart, DesiredStack> =
         desired.into_iter().map(|stack| (stack.part.clone(), stack)).collect();
     let in_run: BTreeSet<StackPart> = waiting.keys().cloned().collect();
     let mut outcome = Outcome { outputs: live.outputs(), ..Outcome::default() };
-    let mut done: BTreeSet<StackPart> = BTreeSet::new();
     let mut failed: BTreeMap<StackPart, String> = BTreeMap::new();
     let mut errors = Vec::new();
     let mut running: JoinSet<Joined> = JoinSet::new();
@@ -44,7 +47,9 @@ pub(super) async fn bring_up_all(
         skip_hopeless(work, &mut waiting, &mut failed);
         let ready: Vec<StackPart> = waiting
             .keys()
-            .filter(|part| part.needs().iter().all(|need| done.contains(need) || !in_run.contains(need)))
+            .filter(|part| {
+                part.needs().iter().all(|need| outcome.settled.contains(need) || !in_run.contains(need))
+            })
             .cloned()
             .collect();
         // After the user has gone, or AWS no longer knows us, nothing new is begun.
@@ -67,7 +72,7 @@ pub(super) async fn bring_up_all(
             Ok((stack, Ok(settled))) => {
                 outcome.changed += usize::from(settled.changed);
                 outcome.outputs.extend(settled.stack.outputs);
-                done.insert(stack.part);
+                outcome.settled.insert(stack.part);
             }
             Ok((stack, Err(error))) => {
                 failed.insert(stack.part, stack.name);
@@ -76,7 +81,10 @@ pub(super) async fn bring_up_all(
             Err(error) => errors.push(AwsError::lost(error.to_string()).into()),
         }
     }
-    if errors.is_empty() { Ok(outcome) } else { Err(merge(errors)) }
+    if !errors.is_empty() {
+        outcome.failure = Some(merge(errors));
+    }
+    outcome
 }
 
 /// Gives up on stacks that need one that failed.

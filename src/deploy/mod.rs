@@ -14,6 +14,7 @@ mod disk_grant;
 mod endangered;
 mod evidence;
 mod failure;
+mod failure_report;
 mod follow;
 #[cfg(test)]
 mod follow_tests;
@@ -71,6 +72,7 @@ pub use plan::{Plan, StackAction, StackPlan};
 pub use progress::{Event, Progress};
 pub use refusal::Refusal;
 pub use rollback::roll_back;
+pub use root_cause::is_echo;
 pub use settings::ImageChoice;
 pub use stack_deletion::Stuck;
 pub use status_report::{CertificateState, StatusReport, StatusSources};

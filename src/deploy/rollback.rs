@@ -1,12 +1,12 @@
 //! `infra rollback`: brings stacks back to where they were before a change whose rollback failed too.
 
 use super::failure::DeployError;
+use super::failure_report::report_failure;
 use super::follow::{Operation, follow};
 use super::live::LiveCluster;
 use super::means::{Means, new_token};
 use super::progress::Event;
 use super::root_cause::newest_operation;
-use super::stack_run::report_failure;
 use super::stack_status::{End, Step, next_step};
 use crate::aws::Stack;
 use crate::blueprint::StackPart;

@@ -38,14 +38,27 @@ pub fn newest_operation(events: &[StackEvent]) -> &[StackEvent] {
     &events[start..]
 }
 
+/// The part of an operation that tells why it could not be taken back; all of it, if none does.
+#[must_use]
+pub fn failed_rollback(operation: &[StackEvent]) -> &[StackEvent] {
+    let begins = |event: &StackEvent| is_about_itself(event) && event.status == "UPDATE_ROLLBACK_IN_PROGRESS";
+    let start = operation.iter().rposition(begins).unwrap_or(0);
+    let rollback = &operation[start..];
+    if first_failure(rollback).is_some() { rollback } else { operation }
+}
+
+/// Whether a reason only says that something else had failed before.
+#[must_use]
+pub fn is_echo(reason: &str) -> bool {
+    ECHOES.iter().any(|echo| reason.contains(echo))
+}
+
 /// The first event that tells of a failure of its own.
 #[must_use]
 pub fn first_failure(events: &[StackEvent]) -> Option<&StackEvent> {
     let own_failure = |event: &&StackEvent| {
         let reason = event.reason.as_deref().unwrap_or_default();
-        event.status.ends_with("_FAILED")
-            && !is_about_itself(event)
-            && !ECHOES.iter().any(|echo| reason.contains(echo))
+        event.status.ends_with("_FAILED") && !is_about_itself(event) && !is_echo(reason)
     };
     events.iter().find(own_failure)
 }
@@ -105,7 +118,7 @@ fn is_about_itself(event: &StackEvent) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{first_failure, newest_operation};
+    use super::{failed_rollback, first_failure, newest_operation};
     use crate::aws::{STACK_TYPE, StackEvent};
 
     fn event(logical_id: &str, kind: &str, status: &str, reason: &str) -> StackEvent {
@@ -152,5 +165,19 @@ mod tests {
         let newest = newest_operation(&events);
         assert_eq!(newest.len(), 4);
         assert_eq!(first_failure(newest).map(|event| event.logical_id.as_str()), Some("New"));
+        assert_eq!(failed_rollback(newest), newest, "the rollback was good");
+    }
+
+    #[test]
+    fn what_stops_a_rollback_is_not_what_it_was_for() {
+        let events = [
+            event("c", STACK_TYPE, "UPDATE_IN_PROGRESS", ""),
+            event("Forth", "T", "UPDATE_FAILED", "no"),
+            event("c", STACK_TYPE, "UPDATE_ROLLBACK_IN_PROGRESS", ""),
+            event("Back", "T", "UPDATE_FAILED", "no way back"),
+            event("c", STACK_TYPE, "UPDATE_ROLLBACK_FAILED", ""),
+        ];
+        let cause = first_failure(failed_rollback(&events));
+        assert_eq!(cause.map(|event| event.logical_id.as_str()), Some("Back"));
     }
 }

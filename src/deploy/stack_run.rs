@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::desired::DesiredStack;
 use super::failure::{DeployError, FailureReport};
+use super::failure_report::{is_stuck, report_failure};
 use super::follow::{Followed, Operation, follow};
 use super::hint::hint_for;
 use super::live::LiveStack;
@@ -11,14 +12,12 @@ use super::means::{Means, new_token};
 use super::progress::Event;
 use super::protection::{keep_protected, lift_policy};
 use super::refusal::refuse_planned_losses;
-use super::root_cause::{find_root_cause, newest_operation};
+use super::root_cause::{failed_rollback, newest_operation};
 use super::stack_status::{End, Step, next_step};
 use super::template_upload::template_source;
 use super::waiting::Pace;
 use super::work::Work;
 use crate::aws::{ChangeSet, ChangeSetRequest, Stack};
-use crate::blueprint::StackPart;
-use crate::config::Cluster;
 
 /// More often a stack does not change its state under our eyes without somebody else at work on it.
 const ROUNDS: usize = 6;
@@ -264,11 +263,12 @@ impl StackRun<'_> {
 
     async fn past_failure(&self, stack: &Stack) -> Result<FailureReport, DeployError> {
         let events = self.work.means.clients.stack_events(&stack.arn, None).await?;
-        let events = newest_operation(&events).to_vec();
+        let operation = newest_operation(&events);
+        let told = if is_stuck(&stack.status) { failed_rollback(operation) } else { operation };
         let followed = Followed {
             end: End::Failed,
             status: stack.status.clone(),
-            events,
+            events: told.to_vec(),
             evidence: Vec::new(),
             gave_up: None,
         };
@@ -324,43 +324,4 @@ pub(super) async fn wait_for_change_set(
             return Err(Means::still_running(end, name));
         }
     }
-}
-
-/// One cause for a failed operation.
-pub(super) async fn report_failure(
-    means: &Means,
-    part: &StackPart,
-    name: &str,
-    followed: Followed,
-) -> Result<FailureReport, DeployError> {
-    let cluster = means.cluster.as_ref();
-    let cause = find_root_cause(&means.clients, cluster, part, &followed.events).await?;
-    let (resource, reason) = match cause {
-        Some(cause) => (cause.resource, cause.reason),
-        None => (None, "CloudFormation gives no reason".to_owned()),
-    };
-    let reason = followed.gave_up.unwrap_or(reason);
-    Ok(FailureReport {
-        stack: name.to_owned(),
-        status: followed.status,
-        hint: hint_for(&with_machine(cluster, part, &reason)),
-        resource,
-        reason,
-        evidence: followed.evidence,
-    })
-}
-
-/// AWS's messages about quotas name no machine, and the right quota depends on it.
-fn with_machine(cluster: Option<&Cluster>, part: &StackPart, reason: &str) -> String {
-    let Some(cluster) = cluster else { return reason.to_owned() };
-    let machine = match part {
-        StackPart::Pool(name) => cluster
-            .pools
-            .iter()
-            .find(|pool| pool.name.as_str() == name)
-            .map(|pool| pool.instance_types[0].to_string()),
-        StackPart::ControlPlane => Some(cluster.controllers.instance_type.to_string()),
-        StackPart::Network | StackPart::Storage => None,
-    };
-    machine.map_or_else(|| reason.to_owned(), |machine| format!("{reason} {machine}"))
 }

@@ -161,7 +161,14 @@ pub async fn apply(
     ensure_disk_grant(work).await?;
     work.means.progress.stage("bringing stacks up");
     let terms = Terms { allowed: options.allow_replace.clone(), waits: options.wait != WaitFor::None };
-    let outcome = bring_up_all(work, desired, &live, &terms).await?;
+    let mut outcome = bring_up_all(work, desired, &live, &terms).await;
+    if let Some(failure) = outcome.failure.take() {
+        // The name needs the control plane alone; whoever looks for the failure may need it.
+        if outcome.settled.contains(&StackPart::ControlPlane) && matches!(failure, DeployError::Failed(_)) {
+            lead_public_name(work, &live, &outcome, options).await?;
+        }
+        return Err(failure);
+    }
     if options.prune {
         for gone in plan.deletions().filter_map(|stack| live.stacks.get_key_value(&stack.part)) {
             if let Some(stuck) = delete_stack(&work.means, gone.0, &gone.1.stack).await? {
@@ -183,18 +190,8 @@ async fn finish(
     outcome: &Outcome,
     options: &UpOptions,
 ) -> Result<(), DeployError> {
-    let Some(target) = load_balancer(&outcome.outputs) else {
-        work.means
-            .progress
-            .note("the control plane is still in the making; run `infra up` again for the public name");
-        return Ok(());
-    };
+    let Some(target) = lead_public_name(work, live, outcome, options).await? else { return Ok(()) };
     let cluster = &sources.blueprint.cluster;
-    if options.pool.is_none() {
-        work.means.progress.stage("leading the public name to the API");
-        let previous = live.outputs().get("ApiLoadBalancerName").cloned();
-        lead_name(work, &target, previous.as_deref(), options.adopt_record).await?;
-    }
     if options.wait != WaitFor::Nodes {
         return Ok(());
     }
@@ -216,6 +213,26 @@ async fn finish(
         )),
     }
     Ok(())
+}
+
+/// Leads the public name to the load balancer, once there is one; gives that.
+async fn lead_public_name(
+    work: &Work,
+    live: &LiveCluster,
+    outcome: &Outcome,
+    options: &UpOptions,
+) -> Result<Option<Alias>, DeployError> {
+    let Some(target) = load_balancer(&outcome.outputs) else {
+        let text = "the control plane is still in the making; run `infra up` again for the public name";
+        work.means.progress.note(text);
+        return Ok(None);
+    };
+    if options.pool.is_none() {
+        work.means.progress.stage("leading the public name to the API");
+        let previous = live.outputs().get("ApiLoadBalancerName").cloned();
+        lead_name(work, &target, previous.as_deref(), options.adopt_record).await?;
+    }
+    Ok(Some(target))
 }
 
 /// The load balancer of the API, once there is one.

@@ -15,6 +15,7 @@ The file that CONTROL_FILE names says what goes wrong. It is read again whenever
 unknown key is an error: it is printed, and every request is answered with 500. Resources are named by logical id, or, where
 several stacks have the same, as "stack/LogicalId".
 
+    accounts         {"111122223333": {...}}: any of these for one account, instead of what stands here for all
     delay            0.2: seconds that each resource takes
     backwards        true: of resources that do not depend on each other the last comes first
     fail_create      {"MountTarget0": "reason"}: also by type of resource

@@ -71,6 +71,16 @@ class Control(Case):
         aws.control(fail_create="Nodes")
         self.assertEqual(self.answer()[0], 500)
 
+    def test_settings_of_one_account(self):
+        def quota(account):
+            client = aws.client("service-quotas", account, REGION)
+            return client.get_service_quota(ServiceCode="ec2", QuotaCode="L-DB2E81BA")["Quota"]["Value"]
+
+        aws.control(quotas={"L-DB2E81BA": 1}, accounts={self.account: {"quotas": {"L-DB2E81BA": 0}}})
+        self.assertEqual([quota(self.account), quota(str(next(accounts)))], [0, 1])
+        aws.control(accounts={self.account: {"fail_lunch": {}}})
+        self.assertEqual(self.answer()[0], 500)
+
     def test_every_key_is_described(self):
         launcher = pathlib.Path(__file__).with_name("launcher.py").read_text()
         keys = re.findall(r'(?m)^    "(\w+)": ', pathlib.Path(__file__).with_name("stand_in").joinpath("control.py").read_text())

@@ -9,7 +9,9 @@
     reason = "a test that cannot go on has failed, and says so"
 )]
 
+mod failures;
 mod golden;
+mod launches;
 mod plans;
 mod pools;
 mod preflight;
@@ -17,5 +19,6 @@ mod preflight_adopted;
 mod preflight_run;
 mod public_name;
 mod refusals;
+mod rollback;
 mod stand_ins;
 mod support;

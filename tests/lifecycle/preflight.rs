@@ -255,8 +255,9 @@ fn machines_have_their_key_pair_zones_and_types() {
 #[test]
 fn quotas_hold_what_the_cluster_starts_with() {
     let world = ready(World::alone("ha-gpu-efs"));
-    let spot =
-        |wanted: &str, quota: u32| format!("{wanted} are wanted by pool gpu; the quota is {quota}, and 0 are in use");
+    let spot = |wanted: &str, quota: u32| {
+        format!("{wanted} are wanted by pool gpu; the quota is {quota}, and 0 are in use")
+    };
     let cases = [
         (json!({"L-3819A6DF": 11}), format!("refused: quotas: {}", spot("12 vCPUs of spot G machines", 11))),
         (json!({"L-3819A6DF": 63}), format!("warning: quotas: {}", spot("64 vCPUs of spot G machines at maxCount", 63))),

@@ -9,7 +9,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, P
 use super::stack_work::StackWork;
 use super::wording::{FAILURE, duration, failed_status, lines_for, one_line};
 use crate::cli::printer::Printer;
-use crate::deploy::Event;
+use crate::deploy::{Event, is_echo};
 
 /// Often enough that no second of the elapsed time is left out.
 const TICK: Duration = Duration::from_millis(250);
@@ -67,7 +67,7 @@ impl Live {
                 let Some((work, _)) = self.stacks.get_mut(stack) else { return Vec::new() };
                 let is_first_failure = work.take_in(resource, status);
                 self.write_lines();
-                if is_first_failure {
+                if is_first_failure && !reason.as_deref().is_some_and(is_echo) {
                     let failure = failed_status(resource, status, reason.as_deref());
                     return vec![format!("{FAILURE}✗{FAILURE:#} {stack}  {failure}")];
                 }

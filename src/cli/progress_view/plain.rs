@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::wording::{FAILURE, duration, failed_status, lines_for, one_line};
-use crate::deploy::Event;
+use crate::deploy::{Event, is_echo};
 
 /// What has been told so far.
 #[derive(Debug, Default)]
@@ -64,9 +64,9 @@ fn beginning(operation: &str, resources: Option<usize>) -> String {
     }
 }
 
-/// What is still in progress is no news in a log.
+/// What is still in progress is no news in a log, and what was cancelled hides the failure that it was cancelled for.
 fn resource_text(resource: &str, status: &str, reason: Option<&str>) -> Option<String> {
-    if status.ends_with("_IN_PROGRESS") {
+    if status.ends_with("_IN_PROGRESS") || reason.is_some_and(is_echo) {
         None
     } else if status.ends_with("_FAILED") {
         Some(failed_status(resource, status, reason))
@@ -106,6 +106,7 @@ mod tests {
             resource("CREATE_IN_PROGRESS", None),
             resource("CREATE_COMPLETE", Some("not told")),
             resource("CREATE_FAILED", Some("limit")),
+            resource("CREATE_FAILED", Some("Resource creation cancelled")),
             Event::StackEnded { stack: stack(), status: "ROLLBACK_COMPLETE".to_owned(), good: false },
             Event::StackEnded { stack: stack(), status: "CREATE_COMPLETE".to_owned(), good: true },
         ]);

@@ -100,7 +100,7 @@ fn check_processors(
     let kind = if quota.spot { "spot" } else { "on-demand" };
     let what = |wanted: u32, when: &str| {
         format!(
-            "{wanted} vCPUs of {kind} {} machines are wanted by {}{when}; the quota is {value}, and {used} are in use",
+            "{wanted} vCPUs of {kind} {} machines{when} are wanted by {}; the quota is {value}, and {used} are in use",
             quota.series,
             listed(&demand.who)
         )

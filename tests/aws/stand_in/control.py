@@ -3,8 +3,11 @@
 import json
 import os
 
+from ministack.core.responses import get_account_id
+
 NUMBER = (int, float)
 KEYS = {
+    "accounts": dict,
     "backwards": bool,
     "console": dict,
     "delay": NUMBER,
@@ -31,12 +34,18 @@ KEYS = {
 def control():
     with open(os.environ["CONTROL_FILE"], encoding="utf-8") as file:
         settings = json.load(file)
+    check(settings)
+    for own in settings.get("accounts", {}).values():
+        check(own)
+    return settings | settings.get("accounts", {}).get(get_account_id(), {})
+
+
+def check(settings):
     for key, value in settings.items():
         if key not in KEYS:
             raise ValueError(f"the control file has an unknown key: {key}")
         if not isinstance(value, KEYS[key]):
             raise ValueError(f"the control file has a value of the wrong type: {key}: {value!r}")
-    return settings
 
 
 def writing():

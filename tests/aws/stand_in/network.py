@@ -5,7 +5,7 @@ import itertools
 import secrets
 
 from ministack.core.responses import get_account_id, get_region
-from ministack.services import alb, ec2, efs, route53, tagging
+from ministack.services import alb, cloudformation, ec2, efs, route53, tagging
 from ministack.services.cloudformation import provisioners
 
 from stand_in.insides import HANDLERS, Refused, done, made
@@ -175,11 +175,12 @@ guard_action("DeleteNetworkInterface", "NetworkInterfaceId", keep_held_interface
 def new_type(name, create, delete, update=None, **more):
     """Without an update only tags may change, as far as our templates go."""
 
-    def keep(physical_id, old, new, _stack):
+    def keep(physical_id, old, new, stack):
         if {**old, "Tags": None} != {**new, "Tags": None}:
             raise ValueError(f"{name}: the stand-in cannot change {physical_id} in place")
         tag(physical_id, new)
-        return physical_id, {}
+        known = cloudformation._stacks[stack]["_resources"].values()
+        return physical_id, next(record["Attributes"] for record in known if record["PhysicalResourceId"] == physical_id)
 
     HANDLERS[name] = {"create": create, "delete": delete, "update": update or keep, **more}
 
@@ -303,7 +304,13 @@ def snapshot_volume(volume_id, _properties):
     made(ec2._snapshots, ec2._create_snapshot, VolumeId=volume_id)
 
 
-new_type("AWS::EC2::Volume", create_volume, delete_volume, snapshot=snapshot_volume)
+def update_volume(volume_id, _old, new, _stack):
+    ec2._volumes[volume_id]["Size"] = int(new["Size"])
+    tag(volume_id, new)
+    return volume_id, {"VolumeId": volume_id}
+
+
+new_type("AWS::EC2::Volume", create_volume, delete_volume, update_volume, snapshot=snapshot_volume)
 
 
 def create_ingress(_logical_id, properties, _stack):

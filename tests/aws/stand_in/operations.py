@@ -60,12 +60,16 @@ def leave_unmentioned(stack, logical_id):
 add_event = stacks._add_event
 
 
-def add_mentioned_event(stack_id, stack_name, logical_id, resource_type, status, *arguments, **named):
-    unmentioned = (cloudformation._stacks.get(stack_name) or {}).get("_unmentioned", set())
+def add_mentioned_event(stack_id, stack_name, logical_id, resource_type, status, reason="", physical_id="", *more, **named):
+    stack = cloudformation._stacks.get(stack_name) or {}
+    unmentioned = stack.get("_unmentioned", set())
     if status == "UPDATE_COMPLETE" and logical_id in unmentioned:
         unmentioned.discard(logical_id)
         return
-    add_event(stack_id, stack_name, logical_id, resource_type, status, *arguments, **named)
+    if not physical_id and resource_type != STACK:
+        # What failed half-way has a name already.
+        physical_id = stack.get("_resources", {}).get(logical_id, {}).get("PhysicalResourceId", "")
+    add_event(stack_id, stack_name, logical_id, resource_type, status, reason, physical_id, *more, **named)
 
 
 replace("_add_event", add_mentioned_event)

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,11 +18,12 @@ pub struct MiniStack {
     _stdout: BufReader<ChildStdout>,
     directory: PathBuf,
     url: String,
+    settings: Mutex<Value>,
 }
 
 impl MiniStack {
-    /// The server that all tests of this binary share: each account sees only what is its own. Settings would hold for everybody,
-    /// hence a test that needs some starts its own.
+    /// The server that all tests of this binary share: each account sees only what is its own, and has settings of its own. A test
+    /// that needs some for everybody starts its own server.
     pub fn shared() -> &'static Self {
         static SHARED: LazyLock<MiniStack> = LazyLock::new(MiniStack::start);
         &SHARED
@@ -33,7 +34,8 @@ impl MiniStack {
         let python = root.join("target/test-tools/aws-venv/bin/python");
         assert!(python.exists(), "{} is not there: run scripts/prepare-tests once", python.display());
         let directory = tempfile::Builder::new().prefix("ministack-").tempdir().unwrap().keep();
-        write_control(&directory, &json!({}));
+        let settings = json!({});
+        write_control(&directory, &settings);
         let mut process = Command::new("/bin/sh")
             // A shared server is never dropped: the shell tidies up after it, whatever happened to the tests.
             .args(["-c", r#""$0" -I "$1" && cd / && rm -rf "$TMPDIR""#])
@@ -58,8 +60,8 @@ impl MiniStack {
         let mut port = String::new();
         let mut stdout = BufReader::new(process.stdout.take().unwrap());
         stdout.read_line(&mut port).unwrap();
-        let server =
-            Self { process, _stdout: stdout, directory, url: format!("http://127.0.0.1:{}", port.trim()) };
+        let url = format!("http://127.0.0.1:{}", port.trim());
+        let server = Self { process, _stdout: stdout, directory, url, settings: Mutex::new(settings) };
         assert!(!port.trim().is_empty(), "MiniStack did not start:\n{}", server.log());
         server
     }
@@ -75,7 +77,16 @@ impl MiniStack {
 
     /// What goes wrong, and how slowly all goes, from now on; with an empty object nothing does. See launcher.py.
     pub fn control(&self, settings: Value) {
-        write_control(&self.directory, &settings);
+        let mut now = self.settings.lock().unwrap();
+        *now = settings;
+        write_control(&self.directory, &now);
+    }
+
+    /// The same for one account.
+    pub fn control_account(&self, account: &str, settings: Value) {
+        let mut now = self.settings.lock().unwrap();
+        now["accounts"][account] = settings;
+        write_control(&self.directory, &now);
     }
 
     /// What the server complained about.

@@ -13,6 +13,10 @@ pub mod reading;
 pub mod workspace;
 pub mod world;
 
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::thread;
+
 /// The text of the first element of that name that has no attributes.
 pub fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = xml.split_once(&format!("<{name}>"))?;
@@ -24,4 +28,19 @@ pub fn authorization(account: &str, region: &str, service: &str) -> String {
     format!(
         "AWS4-HMAC-SHA256 Credential={account}/20261116/{region}/{service}/aws4_request, SignedHeaders=host, Signature=0"
     )
+}
+
+/// Does the work for each, four at a time. The first failure ends the test once the others are done.
+pub fn in_parallel<T: Send>(items: impl IntoIterator<Item = T>, work: impl Fn(T) + Sync) {
+    let items = Mutex::new(items.into_iter().collect::<VecDeque<T>>());
+    let next = || items.lock().unwrap().pop_front();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some(item) = next() {
+                    work(item);
+                }
+            });
+        }
+    });
 }

@@ -22,7 +22,7 @@ impl World {
         Self::make(name, None)
     }
 
-    /// With a stand-in of its own, whose faults `control` sets.
+    /// With a stand-in of its own.
     pub fn alone(name: &str) -> Self {
         Self::make(name, Some(MiniStack::start()))
     }
@@ -66,10 +66,12 @@ impl World {
         self.workspace.aws(url)
     }
 
-    /// What goes wrong from now on.
-    #[track_caller]
+    /// What goes wrong in this world from now on.
     pub fn control(&self, settings: Value) {
-        self.own.as_ref().expect("a world of its own").control(settings);
+        match &self.own {
+            Some(own) => own.control(settings),
+            None => MiniStack::shared().control_account(self.workspace.account(), settings),
+        }
     }
 
     /// A command on its way through the proxy.

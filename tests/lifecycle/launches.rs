@@ -1,0 +1,184 @@
+//! Machines that do not start, or start and never say that they are ready: how long that is watched, what is said, what is kept.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::world::World;
+
+const NO_CAPACITY: &str = "We currently do not have sufficient m5.large capacity in the Availability Zone you requested (us-west-2a). \
+                           Launching EC2 instance failed.";
+const NO_SPOT: &str =
+    "There is no Spot capacity available that matches your request. Launching EC2 instance failed.";
+/// AWS tries again by itself, and mostly that helps.
+const PASSING: &str = "Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: \
+                       Server.InternalError: Internal error on launch";
+/// Far longer than a test waits.
+const SIGNAL_TIMEOUT: u32 = 120;
+const CONSOLE: &str = "Booting\n[   31.2] systemd[1]: Started kubelet.service.\n[   44.0] infra: mounting the file system\n\
+                       [  104.3] mount.nfs4: Connection timed out\nip-10-0-0-9 login:\n";
+
+/// A run that ends long before CloudFormation would have given up.
+fn quickly(run: impl FnOnce()) {
+    let start = Instant::now();
+    run();
+    assert!(start.elapsed() < Duration::from_secs(u64::from(SIGNAL_TIMEOUT) / 2), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_new_pool_without_capacity_is_given_up_after_three_attempts() {
+    let world = World::of_golden("minimal");
+    world.control(json!({"fail_launch": {"Nodes": NO_CAPACITY}, "launch_interval": 2.5, "signal_timeout": SIGNAL_TIMEOUT}));
+    quickly(|| {
+        let mut running = world.up_invocation([]).spawn();
+        // The first attempt is told of while the next ones are still to come.
+        running.wait_for_stderr(&format!(
+            "minimal-pool-cpu: Nodes could not start a machine (once): {NO_CAPACITY}"
+        ));
+        assert_eq!(world.aws().stack_status("minimal-pool-cpu").as_deref(), Some("CREATE_IN_PROGRESS"));
+        let outcome = running
+            .wait()
+            .expect_code(6)
+            .expect_stderr(&format!(
+                "error: stack minimal-pool-cpu failed (DELETE_COMPLETE): pool cpu, 1 × m5.large in us-west-2a (Nodes): {NO_CAPACITY}"
+            ))
+            .expect_stderr("add instanceTypes or availabilityZones to the pool");
+        let mut told =
+            outcome.stderr.lines().filter_map(|line| line.split_once(" times): ")?.0.rsplit('(').next());
+        let attempts: usize = told.next_back().unwrap().parse().unwrap();
+        assert!(attempts >= 3, "{}", outcome.stderr);
+        assert!(!outcome.stderr.contains("cancelled"), "{}", outcome.stderr);
+    });
+    assert_eq!(world.aws().stack_status("minimal-pool-cpu"), None, "nothing of it is left");
+    assert_eq!(world.aws().stack_status("minimal-control-plane").as_deref(), Some("CREATE_COMPLETE"));
+    world.control(json!({}));
+    world.up([]).expect_code(0);
+}
+
+#[test]
+fn a_change_without_capacity_is_taken_back() {
+    let world = World::of_golden("minimal");
+    world.up([]).expect_code(0);
+    world.workspace.edit(|text| text.replace("m5.large", "m5.large, rootVolumeGiB: 150"));
+    world.control(json!({"fail_launch": {"Nodes": NO_CAPACITY}, "signal_timeout": SIGNAL_TIMEOUT}));
+    quickly(|| {
+        let outcome = world
+            .up(["--yes"])
+            .expect_code(6)
+            .expect_stderr("stack minimal-pool-cpu failed (UPDATE_ROLLBACK_COMPLETE): pool cpu, 1 × m5.large")
+            .expect_stderr(NO_CAPACITY);
+        assert!(!outcome.stderr.contains("cancelled"), "{}", outcome.stderr);
+    });
+    world.control(json!({}));
+    world.up(["--yes"]).expect_code(0);
+}
+
+#[test]
+fn a_spot_pool_without_capacity_is_left_to_aws() {
+    let world = World::of_golden("minimal");
+    world.workspace.edit(|text| text.replace("m5.large", "m5.large, spot: true"));
+    world.control(json!({"fail_launch": {"Nodes": NO_SPOT}, "signal_timeout": SIGNAL_TIMEOUT}));
+    quickly(|| {
+        world
+            .up([])
+            .expect_code(5)
+            .expect_stderr("there is no spot capacity for pool cpu")
+            .expect_stderr("minimal-pool-cpu goes on in AWS")
+            .expect_stderr("run the same command again");
+    });
+    assert_eq!(world.aws().stack_status("minimal-pool-cpu").as_deref(), Some("CREATE_IN_PROGRESS"));
+    // Capacity comes, and the next run finds what AWS has made of it.
+    world.control(json!({}));
+    world.up([]).expect_code(0).expect_stderr("the cluster is ready");
+    assert_eq!(world.aws().stack_status("minimal-pool-cpu").as_deref(), Some("CREATE_COMPLETE"));
+}
+
+#[test]
+fn launches_that_may_mend_themselves_are_waited_for() {
+    let world = World::of_golden("minimal");
+    world.control(json!({"fail_launch": {"Nodes": PASSING}, "signal_timeout": SIGNAL_TIMEOUT}));
+    let mut running = world.up_invocation([]).spawn();
+    let told = "Nodes could not start a machine";
+    running.wait_for_stderr(told);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    // Far more than three failed by the second report.
+    while running.stderr().matches(told).count() < 2 {
+        assert!(Instant::now() < deadline, "{}", running.stderr());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    world.control(json!({}));
+    running.wait().expect_code(0).expect_stderr("the cluster is ready");
+}
+
+#[test]
+fn a_pool_that_never_signals_shows_its_console_and_its_launches() {
+    let world = World::of_golden("minimal");
+    let silent = json!({"no_signal": ["Nodes"], "signal_timeout": 6, "console": {"*": CONSOLE}});
+    let mut settings = silent.clone();
+    settings["fail_launch"] = json!({"Nodes": PASSING});
+    world.control(settings);
+    let mut running = world.up_invocation([]).spawn();
+    running.wait_for_stderr("Nodes could not start a machine");
+    world.control(silent);
+    running
+        .wait()
+        .expect_code(6)
+        .expect_stderr("stack minimal-pool-cpu failed (ROLLBACK_COMPLETE): pool cpu, 1 × m5.large in us-west-2a (Nodes): Received 0 SUCCESS")
+        .expect_stderr("  group minimal-pool-cpu-")
+        .expect_stderr(&format!("    {PASSING}"))
+        .expect_stderr("  console of i-")
+        .expect_stderr("    [  104.3] mount.nfs4: Connection timed out\n    ip-10-0-0-9 login:\n")
+        .expect_stderr("  the last step it told of: mounting the file system")
+        .expect_stderr("`infra logs NODE` shows where it stopped");
+}
+
+#[test]
+fn machines_of_the_control_plane_that_never_signal_show_their_consoles() {
+    for (group, description) in [
+        ("EtcdMember0", "etcd member 0, t3.medium in us-west-2a"),
+        ("Controllers", "controllers, 1 × t3.medium in us-west-2a"),
+    ] {
+        let world = World::of_golden("minimal");
+        world.control(json!({"no_signal": [group], "signal_timeout": 2, "console": {"*": CONSOLE}}));
+        world
+            .up([])
+            .expect_code(6)
+            .expect_stderr(&format!(
+                "stack minimal-control-plane failed (ROLLBACK_COMPLETE): {description} ({group}): Received 0"
+            ))
+            .expect_stderr("    [  104.3] mount.nfs4: Connection timed out")
+            .expect_stderr("  the last step it told of: mounting the file system")
+            .expect_stderr("minimal-pool-cpu: skipped, because minimal-control-plane failed");
+        assert_eq!(world.aws().stack_status("minimal-pool-cpu"), None);
+    }
+}
+
+#[test]
+fn a_pool_that_fails_stops_no_other() {
+    let world = World::of_golden("minimal");
+    world.workspace.edit(|text| {
+        format!("{text}- {{name: more, instanceType: m5.xlarge}}\n- {{name: gpu, instanceType: g5.xlarge}}\n")
+    });
+    world.api.gpus("gpu", 1);
+    let too_many = "You have requested more vCPU capacity than your current vCPU limit of 0 allows for the instance bucket that the \
+                    specified instance type belongs to.";
+    world.control(json!({
+        "fail_launch": {"minimal-pool-cpu/Nodes": NO_CAPACITY, "minimal-pool-gpu/Nodes": too_many},
+        "signal_timeout": SIGNAL_TIMEOUT,
+    }));
+    let outcome = world
+        .up([])
+        .expect_code(6)
+        .expect_stderr("stack minimal-pool-cpu failed")
+        .expect_stderr("stack minimal-pool-gpu failed")
+        // What to do about the one, and about the other.
+        .expect_stderr("add instanceTypes or availabilityZones to the pool")
+        .expect_stderr("raise the quota L-DB2E81BA");
+    assert!(!outcome.stderr.contains("skipped"), "{}", outcome.stderr);
+    for stack in ["network", "control-plane", "pool-more"] {
+        let status = world.aws().stack_status(&format!("minimal-{stack}"));
+        assert_eq!(status.as_deref(), Some("CREATE_COMPLETE"), "{stack}");
+    }
+    world.control(json!({}));
+    world.up([]).expect_code(0).expect_stderr("minimal-pool-more: unchanged");
+}
