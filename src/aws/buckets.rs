@@ -59,7 +59,8 @@ impl Clients {
             .err()
             .and_then(|error| error.raw_response()?.headers().get("x-amz-bucket-region").map(str::to_owned));
         let own = self.region().unwrap_or_default();
-        match answer.map_err(AwsError::of("s3:ListBucket")) {
+        let answer = answer.map_err(AwsError::of("s3:ListBucket")).map_err(|error| in_words(error, status));
+        match answer {
             Ok(found) => {
                 let region = found.bucket_region.unwrap_or_else(|| own.to_owned());
                 if region != own {
@@ -68,10 +69,10 @@ impl Clients {
                 let public_access_blocked = self.is_public_access_blocked(name).await?;
                 Ok(BucketFacts::Found { region, public_access_blocked })
             }
-            Err(error) if error.cause == Cause::Credentials => Err(error),
             Err(error) => match (status, elsewhere) {
                 (Some(404), _) => Ok(BucketFacts::Missing),
                 (Some(301 | 400), Some(region)) if region != own => Ok(BucketFacts::Elsewhere { region }),
+                _ if error.cause == Cause::Credentials => Err(error),
                 (Some(403), _) => Ok(BucketFacts::Forbidden),
                 _ => Err(error),
             },
@@ -94,6 +95,13 @@ impl Clients {
             Err(error) if error.has_code("NoSuchPublicAccessBlockConfiguration") => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether a bucket holds no object.
+    pub async fn is_bucket_empty(&self, name: &str) -> Result<bool, AwsError> {
+        let answer = self.s3.list_objects_v2().bucket(name).max_keys(1).send().await;
+        let answer = answer.map_err(AwsError::of("s3:ListBucket"))?;
+        Ok(answer.contents.unwrap_or_default().is_empty())
     }
 
     /// Makes a bucket that is encrypted, keeps old versions, and that nobody else and nobody without TLS can read.
@@ -154,15 +162,12 @@ impl Clients {
     /// The size of an object, if it is there.
     pub async fn object_size(&self, bucket: &str, key: &str) -> Result<Option<i64>, AwsError> {
         let answer = self.s3.head_object().bucket(bucket).key(key).send().await;
-        let missing = answer
-            .as_ref()
-            .err()
-            .and_then(|error| error.raw_response())
-            .is_some_and(|raw| raw.status().as_u16() == 404);
+        let status =
+            answer.as_ref().err().and_then(|error| error.raw_response()).map(|raw| raw.status().as_u16());
         match answer.map_err(AwsError::of("s3:GetObject")) {
             Ok(answer) => Ok(Some(answer.content_length.unwrap_or_default())),
-            Err(_) if missing => Ok(None),
-            Err(error) => Err(error),
+            Err(_) if status == Some(404) => Ok(None),
+            Err(error) => Err(in_words(error, status)),
         }
     }
 
@@ -208,6 +213,21 @@ impl Clients {
             None => format!("https://{bucket}.s3.{}.{suffix}/{key}", self.region().unwrap_or_default()),
         }
     }
+}
+
+/// An answer to a question about a head has no words: the status has to do.
+fn in_words(error: AwsError, status: Option<u16>) -> AwsError {
+    let Some(status) = status.filter(|_| error.code.is_none()) else { return error };
+    let (cause, code, message) = match status {
+        400 => (Cause::Credentials, None, "S3 answers 400 and no more, as to expired credentials".to_owned()),
+        403 => (
+            Cause::Refused,
+            Some("AccessDenied".to_owned()),
+            format!("S3 answers 403: not authorized to perform: {}", error.operation),
+        ),
+        _ => (error.cause, None, format!("S3 answers {status} and no more")),
+    };
+    AwsError { cause, code, message, ..error }
 }
 
 fn tls_only_policy(bucket: &str, partition: &str) -> String {

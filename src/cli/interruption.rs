@@ -3,6 +3,7 @@
 use std::future::Future;
 
 use tokio::signal::ctrl_c;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::Exit;
 use super::printer::Printer;
@@ -31,15 +32,15 @@ pub(super) async fn with_interruptions<T>(
     printer: &Printer,
 ) -> anyhow::Result<Result<T, Exit>> {
     let two_interruptions = async {
-        if ctrl_c().await.is_err() {
+        // One listener for both: the second may come before anybody could listen anew.
+        let Ok(mut interruptions) = signal(SignalKind::interrupt()) else {
             return std::future::pending().await;
-        }
+        };
+        interruptions.recv().await;
         view.finish();
         printer.note("leaving; a second Ctrl-C ends at once");
         interrupter.interrupt();
-        if ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        interruptions.recv().await;
     };
     tokio::select! {
         result = work => result.map(Ok),

@@ -22,7 +22,7 @@ impl CredentialDigests {
             credentials
                 .certificate(name)
                 .map(str::as_bytes)
-                .or_else(|| credentials.secret(name))
+                .or_else(|| credentials.secret(&format!("{name}.key")))
                 .unwrap_or_default()
         };
         Self(NAMES.iter().map(|name| ((*name).to_owned(), short_digest(bytes(name)))).collect())

@@ -229,31 +229,33 @@ impl Watch<'_> {
             .is_some_and(|cluster| cluster.pools.iter().any(|pool| pool.name.as_str() == name && pool.spot))
     }
 
-    /// Has CloudFormation undo what it is doing.
-    async fn end_operation(&self) -> Result<(), DeployError> {
-        let creates =
-            self.events.iter().any(|event| is_about(event, self.arn) && event.status == "CREATE_IN_PROGRESS");
+    /// Has CloudFormation undo what it is doing; says whether that can be undone. The events may not tell yet what it is.
+    async fn end_operation(&self) -> Result<bool, DeployError> {
+        let stack = self.means.clients.stack(self.arn).await?;
         let token = new_token()?;
-        if creates {
-            self.means.clients.delete_stack(self.arn, &token).await?;
-        } else {
-            self.means.clients.cancel_update(self.arn, &token).await?;
+        match stack.as_ref().map(|stack| stack.status.as_str()) {
+            Some("REVIEW_IN_PROGRESS" | "CREATE_IN_PROGRESS") => {
+                self.means.clients.delete_stack(self.arn, &token).await?;
+            }
+            Some("UPDATE_IN_PROGRESS") => self.means.clients.cancel_update(self.arn, &token).await?,
+            _ => return Ok(false),
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The wait ends before the operation does.
     async fn leave(&self, end: WaitEnd) -> DeployError {
-        let already_undone =
-            self.events.iter().any(|event| is_about(event, self.arn) && event.status.contains("ROLLBACK"));
-        if end == WaitEnd::Interrupted && self.means.cancel_on_interrupt && !already_undone {
-            return match self.end_operation().await {
-                Ok(()) => DeployError::StillRunning {
-                    what: format!("cancelled; {} is being undone", self.name),
-                    running: vec![self.name.to_owned()],
-                },
-                Err(error) => error,
-            };
+        if end == WaitEnd::Interrupted && self.means.cancel_on_interrupt {
+            match self.end_operation().await {
+                Ok(true) => {
+                    return DeployError::StillRunning {
+                        what: format!("cancelled; {} is being undone", self.name),
+                        running: vec![self.name.to_owned()],
+                    };
+                }
+                Ok(false) => {}
+                Err(error) => return error,
+            }
         }
         Means::still_running(end, self.name)
     }

@@ -44,16 +44,16 @@ pub(super) async fn bring_up_all(
     let mut errors = Vec::new();
     let mut running: JoinSet<Joined> = JoinSet::new();
     loop {
-        skip_hopeless(work, &mut waiting, &mut failed);
-        let ready: Vec<StackPart> = waiting
-            .keys()
-            .filter(|part| {
-                part.needs().iter().all(|need| outcome.settled.contains(need) || !in_run.contains(need))
-            })
-            .cloned()
-            .collect();
-        // After the user has gone, or AWS no longer knows us, nothing new is begun.
+        // After the user has gone, or AWS no longer knows us, nothing new is begun, and what is not begun has not failed.
         if !errors.iter().any(ends_everything) {
+            skip_hopeless(work, &mut waiting, &mut failed);
+            let ready: Vec<StackPart> = waiting
+                .keys()
+                .filter(|part| {
+                    part.needs().iter().all(|need| outcome.settled.contains(need) || !in_run.contains(need))
+                })
+                .cloned()
+                .collect();
             for part in ready {
                 let Some(stack) = waiting.remove(&part) else { continue };
                 // Whatever others need is waited for in any case.

@@ -7,7 +7,7 @@ use super::failure::{DeployError, FailureReport};
 use super::failure_report::{is_stuck, report_failure};
 use super::follow::{Followed, Operation, follow};
 use super::hint::hint_for;
-use super::live::LiveStack;
+use super::live::{CLUSTER_TAG, LiveStack};
 use super::means::{Means, new_token};
 use super::progress::Event;
 use super::protection::{keep_protected, lift_policy};
@@ -55,14 +55,17 @@ pub(super) async fn bring_up(
     let mut live = found;
     for _ in 0..ROUNDS {
         match next_step(live.as_ref().map(|live| live.stack.status.as_str())) {
-            Step::Create => {
-                let stack = run.create(&parameters).await?;
-                return Ok(Settled { stack, changed: true });
-            }
+            Step::Create => match run.create(&parameters).await {
+                Err(error) if is_overtaken(&error) => live = run.look_again(error).await?,
+                created => return created.map(|stack| Settled { stack, changed: true }),
+            },
             Step::Compare => {
                 // Only an empty place is anything but Some here.
                 let Some(found) = live else { break };
-                return run.compare(found, &parameters).await;
+                match run.compare(found, &parameters).await {
+                    Err(error) if is_overtaken(&error) => live = run.look_again(error).await?,
+                    compared => return compared,
+                }
             }
             Step::Follow => {
                 let Some(found) = live else { break };
@@ -70,8 +73,12 @@ pub(super) async fn bring_up(
             }
             Step::RemoveAndCreate => {
                 let Some(found) = live else { break };
-                run.remove(&found.stack).await?;
-                live = None;
+                live = run.look().await?;
+                // Another run may have gone on from there since, and its work is not removed.
+                if live.as_ref().is_some_and(|now| now.stack.status == found.stack.status) {
+                    run.remove(&found.stack).await?;
+                    live = None;
+                }
             }
             Step::RollBack | Step::FinishDeletion | Step::Inspect => {
                 let Some(found) = live else { break };
@@ -227,6 +234,19 @@ impl StackRun<'_> {
             let report = self.report(followed).await?;
             self.work.means.progress.warn(format!("what was under way has failed: {report}"));
         }
+        self.look().await
+    }
+
+    /// The stack after another run was faster; what was refused because of somebody else's stack stays refused.
+    async fn look_again(&self, refused: DeployError) -> Result<Option<LiveStack>, DeployError> {
+        let live = self.look().await?;
+        let is_foreign =
+            |stack: &Stack| stack.status != "REVIEW_IN_PROGRESS" && !stack.tags.contains_key(CLUSTER_TAG);
+        if live.as_ref().is_some_and(|live| is_foreign(&live.stack)) { Err(refused) } else { Ok(live) }
+    }
+
+    /// The stack as it is now.
+    async fn look(&self) -> Result<Option<LiveStack>, DeployError> {
         let Some(stack) = self.work.means.clients.stack(&self.desired.name).await? else { return Ok(None) };
         let template = match next_step(Some(&stack.status)) {
             Step::Compare => {
@@ -304,6 +324,15 @@ impl StackRun<'_> {
             help,
         }
     }
+}
+
+/// Whether CloudFormation refused because another run, or another user, has changed the stack since it was looked at.
+fn is_overtaken(error: &DeployError) -> bool {
+    let DeployError::Aws(error) = error else { return false };
+    let codes = ["AlreadyExistsException", "ChangeSetNotFound", "InvalidChangeSetStatus"];
+    codes.iter().any(|code| error.has_code(code))
+        || error.says("already exists and cannot be created again")
+        || error.says("state and can not be updated")
 }
 
 /// Waits until CloudFormation has worked a change set out.

@@ -248,7 +248,15 @@ fn is_wanted(role: &Role, options: &UpOptions) -> bool {
 
 async fn ensure_bucket(work: &Work) -> Result<(), DeployError> {
     let bucket = work.place.bucket();
-    if work.means.clients.look_at_bucket(bucket).await? != BucketFacts::Missing {
+    let is_ready = match work.means.clients.look_at_bucket(bucket).await {
+        Ok(BucketFacts::Missing) => false,
+        // An empty one may be what a run left that was killed while it made it.
+        Ok(BucketFacts::Found { .. }) => !work.means.clients.is_bucket_empty(bucket).await?,
+        Ok(BucketFacts::Forbidden | BucketFacts::Elsewhere { .. }) => true,
+        Err(error) if error.is_denied() => true,
+        Err(error) => return Err(error.into()),
+    };
+    if is_ready {
         return Ok(());
     }
     let cluster = &work.blueprint.cluster;

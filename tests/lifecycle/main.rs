@@ -11,7 +11,11 @@
 
 mod failures;
 mod golden;
+mod interruptions;
 mod launches;
+mod network_faults;
+mod operators;
+mod overhead;
 mod plans;
 mod pools;
 mod preflight;
@@ -21,4 +25,5 @@ mod public_name;
 mod refusals;
 mod rollback;
 mod stand_ins;
+mod statuses;
 mod support;

@@ -44,6 +44,21 @@ impl Workspace {
         workspace
     }
 
+    /// Another directory for the same account, with nothing but the cluster.yaml, and the credentials if they are handed over.
+    pub fn elsewhere(&self, with_credentials: bool) -> Self {
+        let other = Self { directory: tempfile::tempdir().unwrap(), account: self.account.clone() };
+        fs::copy(self.path("cluster.yaml"), other.path("cluster.yaml")).unwrap();
+        if with_credentials {
+            let status = Command::new("cp")
+                .arg("-rp")
+                .args([self.credentials(), other.credentials()])
+                .status()
+                .unwrap();
+            assert!(status.success());
+        }
+        other
+    }
+
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -208,6 +223,11 @@ pub struct Running {
 }
 
 impl Running {
+    /// The id of its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal, as `INT`.
     pub fn signal(&self, name: &str) {
         let status =

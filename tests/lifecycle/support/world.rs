@@ -1,5 +1,7 @@
 //! Everything around one cluster: a directory, an account with what a cluster finds in one, faults on the way to it, an API server.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::element;
@@ -13,7 +15,7 @@ pub struct World {
     pub workspace: Workspace,
     pub proxy: FaultProxy,
     pub api: KubernetesApi,
-    own: Option<MiniStack>,
+    own: Option<Arc<MiniStack>>,
 }
 
 impl World {
@@ -24,11 +26,16 @@ impl World {
 
     /// With a stand-in of its own.
     pub fn alone(name: &str) -> Self {
-        Self::make(name, Some(MiniStack::start()))
+        Self::make(name, Some(Arc::new(MiniStack::start())))
     }
 
-    fn make(name: &str, own: Option<MiniStack>) -> Self {
-        let url = own.as_ref().map_or_else(|| MiniStack::shared().url(), MiniStack::url).to_owned();
+    /// Another account of the same stand-in.
+    pub fn neighbour(&self, name: &str) -> Self {
+        Self::make(name, self.own.clone())
+    }
+
+    fn make(name: &str, own: Option<Arc<MiniStack>>) -> Self {
+        let url = own.as_deref().map_or_else(|| MiniStack::shared().url(), MiniStack::url).to_owned();
         let workspace = Workspace::of_golden(name);
         let api = KubernetesApi::start(&workspace.credentials());
         let world = Self { proxy: FaultProxy::start(&url), workspace, api, own };
@@ -62,7 +69,7 @@ impl World {
     }
 
     pub fn aws(&self) -> Aws {
-        let url = self.own.as_ref().map_or_else(|| MiniStack::shared().url(), MiniStack::url);
+        let url = self.own.as_deref().map_or_else(|| MiniStack::shared().url(), MiniStack::url);
         self.workspace.aws(url)
     }
 

@@ -1,0 +1,215 @@
+//! Whoever goes away in the middle, politely or not: AWS goes on, and the next run brings the cluster to its end.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::fault_proxy::{Fault, Times};
+use crate::support::workspace::{Outcome, Running};
+use crate::support::world::World;
+
+const NETWORK: &str = "minimal-network";
+const POOL: &str = "minimal-pool-cpu";
+
+/// Longer than any test waits.
+const VERY_LONG: Duration = Duration::from_secs(100);
+
+/// A world in which a network takes several seconds.
+fn slow_world() -> World {
+    let world = World::alone("minimal");
+    world.control(json!({"delay": 0.3}));
+    world
+}
+
+/// A run that has begun to make the network.
+fn creating(world: &World, more: &[&str]) -> Running {
+    let mut running = world.up_invocation(more.iter().copied()).spawn();
+    running.wait_for_stderr(&format!("{NETWORK}: create of"));
+    running
+}
+
+/// A run that has begun to change the pool of a whole cluster, which takes several seconds.
+fn updating(world: &World, more: &[&str]) -> Running {
+    world.workspace.edit(|text| text.replace("instanceType:", "rootVolumeGiB: 150, instanceType:"));
+    world.control(json!({"delay": 2.0}));
+    let more = ["--yes"].iter().chain(more).copied();
+    let mut running = world.up_invocation(more).spawn();
+    running.wait_for_stderr(&format!("{POOL}: update of"));
+    running
+}
+
+fn status(world: &World, stack: &str) -> String {
+    world.aws().stack_status(stack).unwrap_or_else(|| "none".to_owned())
+}
+
+#[track_caller]
+fn wait_for_status(world: &World, stack: &str, wanted: &str) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while status(world, stack) != wanted {
+        assert!(Instant::now() < deadline, "{stack} is in {}, not in {wanted}", status(world, stack));
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The next run, undisturbed, makes everything whole.
+#[track_caller]
+fn comes_back(world: &World) -> Outcome {
+    world.proxy.heal();
+    world.control(json!({}));
+    let outcome = world.up(["--yes"]).expect_code(0);
+    world.run(["status"]).expect_code(0);
+    outcome
+}
+
+#[test]
+fn the_first_interruption_detaches_and_aws_goes_on() {
+    let world = slow_world();
+    let running = creating(&world, &[]);
+    running.interrupt();
+    let outcome = running.wait().expect_code(5);
+    assert!(!outcome.stderr.contains("failed"), "what was left alone has not failed: {}", outcome.stderr);
+    outcome
+        .expect_stderr("a second Ctrl-C ends at once")
+        .expect_stderr(&format!("detached; {NETWORK} goes on in AWS"))
+        .expect_stderr("run the same command again to come back to it");
+    assert_eq!(status(&world, NETWORK), "CREATE_IN_PROGRESS");
+
+    let mut running = world.up_invocation([]).spawn();
+    running.wait_for_stderr(&format!("{NETWORK}: somebody's work on it is under way; following it"));
+    world.control(json!({}));
+    running.wait().expect_code(0);
+    world.run(["status"]).expect_code(0);
+}
+
+#[test]
+fn the_second_interruption_ends_at_once() {
+    let world = slow_world();
+    // Nothing that hangs keeps anybody.
+    world.proxy.fault("cloudformation:DescribeStackEvents", Fault::Hang(VERY_LONG), Times::Always);
+    let mut running = creating(&world, &[]);
+    world.proxy.wait_for("cloudformation:DescribeStackEvents", 1);
+    running.interrupt();
+    running.wait_for_stderr("a second Ctrl-C ends at once");
+    running.interrupt();
+    let started = Instant::now();
+    running.wait().expect_code(130).expect_stderr("`infra up` comes back to it");
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    comes_back(&world);
+}
+
+#[test]
+fn an_interruption_before_anything_is_changed_says_so() {
+    let world = World::of_golden("minimal");
+    world.proxy.fault("ec2:DescribeInstanceTypeOfferings", Fault::Hang(VERY_LONG), Times::Always);
+    let running = world.up_invocation([]).spawn();
+    world.proxy.wait_for("ec2:DescribeInstanceTypeOfferings", 1);
+    running.interrupt();
+    running.wait().expect_code(130).expect_stderr("interrupted; nothing was changed");
+    assert_eq!(world.stacks().len(), 0);
+    assert_eq!(world.proxy.count("s3:PutObject"), 0);
+    assert!(!world.workspace.path("infra.lock").exists());
+}
+
+#[test]
+fn a_cancelled_creation_is_undone() {
+    let world = slow_world();
+    let running = creating(&world, &["--cancel-on-interrupt"]);
+    running.interrupt();
+    running.wait().expect_code(5).expect_stderr(&format!("cancelled; {NETWORK} is being undone"));
+    world.control(json!({}));
+    wait_for_status(&world, NETWORK, "none");
+    comes_back(&world);
+}
+
+#[test]
+fn a_creation_that_has_been_watched_for_a_while_is_undone_too() {
+    let world = slow_world();
+    let running = creating(&world, &["--cancel-on-interrupt"]);
+    world.proxy.wait_for("cloudformation:DescribeStackEvents", 1);
+    thread::sleep(Duration::from_millis(300));
+    running.interrupt();
+    running.wait().expect_code(5).expect_stderr(&format!("cancelled; {NETWORK} is being undone"));
+    world.control(json!({}));
+    wait_for_status(&world, NETWORK, "none");
+    comes_back(&world);
+}
+
+#[test]
+fn a_cancelled_update_is_undone() {
+    let world = World::alone("minimal");
+    world.up([]).expect_code(0);
+    let running = updating(&world, &["--cancel-on-interrupt"]);
+    running.interrupt();
+    running.wait().expect_code(5).expect_stderr(&format!("cancelled; {POOL} is being undone"));
+    world.control(json!({}));
+    wait_for_status(&world, POOL, "UPDATE_ROLLBACK_COMPLETE");
+    comes_back(&world);
+    assert_eq!(status(&world, POOL), "UPDATE_COMPLETE");
+}
+
+#[test]
+fn a_removal_cannot_be_cancelled_and_is_left_to_aws() {
+    let world = World::alone("minimal");
+    world.up([]).expect_code(0);
+    world.control(json!({"delay": 2.0, "force_status": {POOL: "ROLLBACK_COMPLETE"}}));
+    let mut running = world.up_invocation(["--cancel-on-interrupt"]).spawn();
+    running.wait_for_stderr(&format!("{POOL}: delete begins"));
+    running.interrupt();
+    running.wait().expect_code(5).expect_stderr(&format!("detached; {POOL} goes on in AWS"));
+    comes_back(&world);
+}
+
+#[test]
+fn the_time_limit_ends_the_watching_only() {
+    let world = slow_world();
+    let started = Instant::now();
+    let outcome = world.up(["--timeout", "3s"]).expect_code(5);
+    outcome.expect_stderr(&format!("the time limit was reached; {NETWORK} goes on in AWS"));
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+    assert_eq!(status(&world, NETWORK), "CREATE_IN_PROGRESS");
+    comes_back(&world);
+}
+
+#[test]
+fn nobody_waits_for_more_than_was_asked_for() {
+    let world = World::alone("minimal");
+    world.up([]).expect_code(0);
+    let asked_the_api = || world.api.requests().iter().filter(|request| request.contains("/readyz")).count();
+    let before = asked_the_api();
+    let outcome = updating(&world, &["--wait", "none"]).wait().expect_code(0);
+    outcome.expect_stderr(&format!("{POOL} goes on in AWS"));
+    assert_eq!(status(&world, POOL), "UPDATE_IN_PROGRESS");
+
+    world.up(["--wait", "stacks"]).expect_code(0);
+    assert_eq!(status(&world, POOL), "UPDATE_COMPLETE");
+    assert_eq!(asked_the_api(), before, "nodes were not to be waited for");
+
+    world.up([]).expect_code(0);
+    assert!(asked_the_api() > before);
+}
+
+#[test]
+fn a_run_may_be_killed_at_any_moment() {
+    let first = World::alone("paddle-tutorial");
+    first.control(json!({"delay": 0.05}));
+    let started = Instant::now();
+    first.up([]).expect_code(0);
+    let (took, whole) = (started.elapsed(), first.census());
+    thread::scope(|scope| {
+        for number in 0..10_u32 {
+            let (first, whole) = (&first, &whole);
+            scope.spawn(move || {
+                let world = first.neighbour("paddle-tutorial");
+                let running = world.up_invocation([]).spawn();
+                let moment = took / 10 * number + Duration::from_millis(150);
+                thread::sleep(moment);
+                running.signal("KILL");
+                let killed = running.wait();
+                let outcome = world.up([]);
+                assert_eq!(outcome.code, 0, "killed after {moment:?}: {killed:#?}\n{outcome:#?}");
+                assert_eq!(world.census(), *whole, "killed after {moment:?}: {killed:#?}\n{outcome:#?}");
+            });
+        }
+    });
+}
