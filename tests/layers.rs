@@ -139,10 +139,29 @@ fn every_file_belongs_to_a_layer_and_imports_only_what_that_may() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Files that only unit tests are built with, by their names.
+fn is_of_tests(file: &str) -> bool {
+    let name = file.rsplit('/').next().unwrap();
+    name.starts_with("test_") || name.ends_with("_tests.rs") || name == "tests.rs"
+}
+
+#[test]
+fn files_named_after_tests_are_built_for_tests_only() {
+    let sources = sources();
+    for file in sources.keys().filter(|file| is_of_tests(file)) {
+        let (directory, name) = file.rsplit_once('/').unwrap();
+        let module = format!("mod {};", name.trim_end_matches(".rs"));
+        let parent = &sources[&format!("{directory}/mod.rs")];
+        let before =
+            parent.split(&module).next().unwrap().trim_end().trim_end_matches("pub(crate)").trim_end();
+        assert!(before.ends_with("#[cfg(test)]"), "{file} is shipped");
+    }
+}
+
 #[test]
 fn libraries_clock_and_environment_stay_in_their_places() {
     let mut wrong = Vec::new();
-    for (file, text) in sources() {
+    for (file, text) in sources().into_iter().filter(|(file, _)| !is_of_tests(file)) {
         let code = code(&text);
         for (word, places, reason) in WORDS {
             let at_home = places.iter().any(|place| file == *place || layer_of(&file) == *place);

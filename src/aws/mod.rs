@@ -24,13 +24,13 @@ mod presence;
 mod quotas;
 mod roles;
 mod scaling_groups;
-#[cfg(test)]
-pub(crate) mod scripted;
 mod stack_events;
 mod stack_resources;
 mod stacks;
 mod stored_objects;
 mod tagged;
+#[cfg(test)]
+pub(crate) mod test_script;
 mod zone_records;
 mod zones;
 

@@ -79,7 +79,7 @@ async fn take_away(
         Ok(found) => found,
         Err(exit) => return Ok(exit),
     };
-    let plan = DestroyPlan::new(&target, &found, &options);
+    let plan = DestroyPlan::new(&target, &found, options);
     if arguments.plan_only || session.output == Output::Text {
         show(&plan, &target, session)?;
     }
@@ -105,11 +105,12 @@ async fn take_away(
         cancel_on_interrupt: false,
     };
     let api = connect_api(session, &target, &found)?;
-    let working = Box::pin(async { Ok(destroy(&means, &target, &found, &options, api.as_ref()).await?) });
+    let working =
+        Box::pin(async { Ok(Box::pin(destroy(&means, &target, &found, options, api.as_ref())).await?) });
     let result = with_interruptions(working, &interrupter, &view, &session.printer).await;
     view.finish();
     match result? {
-        Ok(remains) => Ok(report(&remains, &target, &found, &options, session)),
+        Ok(remains) => Ok(report(&remains, &target, &found, options, session)),
         Err(exit) => Ok(exit),
     }
 }
@@ -204,7 +205,7 @@ fn report(
     remains: &Remains,
     target: &DestroyTarget,
     found: &Found,
-    options: &DestroyOptions,
+    options: DestroyOptions,
     session: &Session,
 ) -> Exit {
     let printer = &session.printer;

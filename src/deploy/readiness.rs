@@ -152,7 +152,7 @@ mod tests {
 
     use super::super::test_work::TestWork;
     use super::{ExpectedNodes, Reached, wait_until_ready};
-    use crate::aws::scripted::Script;
+    use crate::aws::test_script::Script;
     use crate::kube::{Address, ApiServer, Node};
 
     #[tokio::test(start_paused = true)]

@@ -58,13 +58,12 @@ pub(super) async fn delete_stack(
         if current.protected {
             means.clients.protect_stack(&current.arn, false).await?;
         }
-        let stuck = delete_once(means, part, &current).await?;
-        let Some(stuck) = stuck else { return Ok(None) };
+        let Some(left) = delete_once(means, part, &current).await? else { return Ok(None) };
         // The same things stuck as last time will be stuck next time.
-        if stuck.resources == before {
-            return Ok(Some(stuck));
+        if left.resources == before {
+            return Ok(Some(left));
         }
-        before.clone_from(&stuck.resources);
+        before.clone_from(&left.resources);
         match means.clients.stack(&current.arn).await? {
             Some(next) => current = next,
             None => return Ok(None),

@@ -8,7 +8,7 @@ use super::means::Means;
 use super::progress::{Event, Progress};
 use super::waiting::{Interrupter, Waiting};
 use super::work::Work;
-use crate::aws::scripted::Script;
+use crate::aws::test_script::Script;
 use crate::blueprint::Blueprint;
 use crate::config;
 

@@ -9,6 +9,7 @@
     reason = "a test that cannot go on has failed, and says so"
 )]
 
+mod destroy;
 mod failures;
 mod golden;
 mod interruptions;

@@ -34,7 +34,8 @@ const PERMISSIONS: [(&str, &str); 5] = [
 ];
 
 /// Operations without which a cluster can be made.
-const ONLY_PREFLIGHT: [&str; 11] = [
+const ONLY_PREFLIGHT: [&str; 12] = [
+    "s3:GetPublicAccessBlock",
     "ec2:DescribeAddresses",
     "ec2:DescribeAvailabilityZones",
     "ec2:DescribeInstanceTypeOfferings",

@@ -23,7 +23,7 @@ pub(super) async fn audit(
     clients: &Clients,
     target: &DestroyTarget,
     before: &Found,
-    options: &DestroyOptions,
+    options: DestroyOptions,
 ) -> Result<Vec<Leftover>, AwsError> {
     let live = crate::deploy::live::LiveCluster::read(clients, &target.name).await?;
     let now = Found::read(clients, target, live).await?;
@@ -81,7 +81,7 @@ pub(super) async fn audit(
 }
 
 /// What the plan said would stay.
-fn kept_ids(before: &Found, now: &Found, options: &DestroyOptions) -> Vec<String> {
+fn kept_ids(before: &Found, now: &Found, options: DestroyOptions) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     let file_systems = [&before.file_system, &now.file_system];
     kept.extend(

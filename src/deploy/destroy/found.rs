@@ -131,17 +131,16 @@ impl Found {
                 self.in_stacks.insert(resource.physical_id);
             }
         }
-        // Stacks that are gone still tell which disks and which file system they had.
-        for part in [StackPart::ControlPlane, StackPart::Storage] {
-            for arn in clients.deleted_stacks(&part.stack_name(&target.name)).await? {
-                let resources = clients.stack_resources(&arn).await?;
-                let disks = resources.iter().filter(|resource| resource.kind == "AWS::EC2::Volume");
-                self.volumes.extend(disks.map(|resource| resource.physical_id.clone()));
-            }
+        // The events of stacks that are gone still tell which disks they had.
+        for arn in clients.deleted_stacks(&StackPart::ControlPlane.stack_name(&target.name)).await? {
+            let events = clients.stack_events(&arn, None).await?.into_iter();
+            self.volumes.extend(
+                events.filter(|event| event.kind == "AWS::EC2::Volume").map(|event| event.physical_id),
+            );
         }
         self.volumes.sort();
         self.volumes.dedup();
-        self.volumes.retain(|volume| !volume.is_empty());
+        self.volumes.retain(|volume| volume.starts_with("vol-"));
         if self.file_system.is_none() {
             let adopted = self.output("FileSystemId").map(|id| (id, false));
             let kept = clients.file_systems_of_cluster(target.name.as_str()).await?.into_iter().next();

@@ -61,7 +61,7 @@ pub async fn destroy(
     means: &Means,
     target: &DestroyTarget,
     found: &Found,
-    options: &DestroyOptions,
+    options: DestroyOptions,
     api: Option<&ApiServer>,
 ) -> Result<Remains, DeployError> {
     let mut remains = Remains::default();
@@ -103,7 +103,7 @@ pub async fn destroy(
         refused.extend(data::delete_data(means, target, found).await?);
     }
     means.progress.stage("looking for what is left");
-    remains.leftovers = audit::audit(&means.clients, target, found, options).await?;
+    remains.leftovers = Box::pin(audit::audit(&means.clients, target, found, options)).await?;
     remains.leftovers.extend(
         refused.into_iter().map(|what| Leftover { what, remove: "look at it in the S3 console".to_owned() }),
     );

@@ -38,7 +38,7 @@ fn item(what: impl Into<String>, id: impl Into<String>, why: impl Into<String>) 
 impl DestroyPlan {
     /// Puts what was found in order.
     #[must_use]
-    pub fn new(target: &DestroyTarget, found: &Found, options: &DestroyOptions) -> Self {
+    pub fn new(target: &DestroyTarget, found: &Found, options: DestroyOptions) -> Self {
         let mut plan = Self::default();
         plan.plan_stacks(found, true);
         plan.plan_record(found);
@@ -71,7 +71,7 @@ impl DestroyPlan {
         let Some(record) = &found.record else { return };
         match &record.ours {
             Some(alias) => {
-                self.goes.push(item("public record", &record.name, format!("leads to {}", alias.name)))
+                self.goes.push(item("public record", &record.name, format!("leads to {}", alias.name)));
             }
             None => self.stays.push(item(
                 "public record",
@@ -81,7 +81,7 @@ impl DestroyPlan {
         }
     }
 
-    fn plan_network(&mut self, found: &Found, options: &DestroyOptions) {
+    fn plan_network(&mut self, found: &Found, options: DestroyOptions) {
         let network = &found.network;
         for (balancer, ours) in &network.balancers {
             let service = balancer
@@ -131,7 +131,7 @@ impl DestroyPlan {
         }
     }
 
-    fn plan_data(&mut self, target: &DestroyTarget, found: &Found, options: &DestroyOptions) {
+    fn plan_data(&mut self, target: &DestroyTarget, found: &Found, options: DestroyOptions) {
         let bucket = target.place.as_ref().map(|place| place.bucket().to_owned()).unwrap_or_default();
         if !found.objects.is_empty() {
             let count = format!("{} objects with all versions", found.objects.len());

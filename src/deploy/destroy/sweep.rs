@@ -22,7 +22,7 @@ pub(super) async fn sweep_network(
     vpc: &str,
     in_stacks: &BTreeSet<String>,
     subnets: &BTreeSet<String>,
-    options: &DestroyOptions,
+    options: DestroyOptions,
 ) -> Result<(), DeployError> {
     let waiting = means.waiting.at_most(PATIENCE);
     let mut pace = Pace::of_stack();
@@ -46,21 +46,21 @@ async fn sweep_once(
     means: &Means,
     findings: &NetworkFindings,
     in_stacks: &BTreeSet<String>,
-    options: &DestroyOptions,
+    options: DestroyOptions,
 ) -> Result<Vec<String>, DeployError> {
     let mut left = Vec::new();
     for (balancer, _) in findings.balancers.iter().filter(|(_, ours)| *ours) {
         let gone = means.clients.delete_load_balancer(balancer).await;
-        note(means, gone, format!("load balancer {}", balancer.name), &mut left)?;
+        note(means, gone, &format!("load balancer {}", balancer.name), &mut left)?;
     }
     for group in &findings.target_groups {
         let gone = means.clients.delete_target_group(&group.arn).await;
-        note(means, gone, format!("target group {}", group.name), &mut left)?;
+        note(means, gone, &format!("target group {}", group.name), &mut left)?;
     }
     if options.remove_foreign_mount_targets {
         for (system, mount) in &findings.mount_targets {
             let gone = means.clients.delete_mount_target(&mount.id).await;
-            note(means, gone, format!("mount target {} of {system}", mount.id), &mut left)?;
+            note(means, gone, &format!("mount target {} of {system}", mount.id), &mut left)?;
         }
     }
     for group in &findings.groups {
@@ -72,7 +72,7 @@ async fn sweep_once(
             }
         }
         let gone = means.clients.delete_group(&group.id).await;
-        note(means, gone, format!("security group {}", group.id), &mut left)?;
+        note(means, gone, &format!("security group {}", group.id), &mut left)?;
     }
     let free = findings.interfaces.iter().filter(|interface| {
         let of_groups = interface.security_groups.iter().any(|group| in_stacks.contains(group));
@@ -80,7 +80,7 @@ async fn sweep_once(
     });
     for interface in free {
         let gone = means.clients.delete_interface(&interface.id).await;
-        note(means, gone, format!("network interface {}", interface.id), &mut left)?;
+        note(means, gone, &format!("network interface {}", interface.id), &mut left)?;
     }
     Ok(left)
 }
@@ -99,7 +99,7 @@ const NOT_YET: [&str; 7] = [
 fn note(
     means: &Means,
     result: Result<(), AwsError>,
-    what: String,
+    what: &str,
     left: &mut Vec<String>,
 ) -> Result<(), DeployError> {
     match result {

@@ -2,6 +2,7 @@
 
 import ipaddress
 import itertools
+import re
 import secrets
 
 from ministack.core.responses import get_account_id, get_region
@@ -340,6 +341,26 @@ def update_ingress(rule_id, old, new, stack):
 new_type("AWS::EC2::SecurityGroupIngress", create_ingress, delete_ingress, update_ingress)
 
 
+revoke_ranges = ec2._ACTION_MAP["RevokeSecurityGroupIngress"]
+
+
+def revoke_ingress(parameters):
+    """MiniStack takes back ranges; rules that name another group are taken back here."""
+    named = {value for name, values in parameters.items() for value in (values if isinstance(values, list) else [values])
+             if re.fullmatch(r"IpPermissions\.\d+\.Groups\.\d+\.GroupId", name)}
+    group = ec2._security_groups.get(ec2._p(parameters, "GroupId"))
+    if not named or not group:
+        return revoke_ranges(parameters)
+    for rule in group["IpPermissions"]:
+        rule["UserIdGroupPairs"] = [pair for pair in rule["UserIdGroupPairs"] if pair.get("GroupId") not in named]
+    kept = ("IpRanges", "Ipv6Ranges", "PrefixListIds", "UserIdGroupPairs")
+    group["IpPermissions"] = [rule for rule in group["IpPermissions"] if any(rule.get(part) for part in kept)]
+    return ec2._xml(200, "RevokeSecurityGroupIngressResponse", "<return>true</return>")
+
+
+ec2._ACTION_MAP["RevokeSecurityGroupIngress"] = revoke_ingress
+
+
 # --- Types that MiniStack knows in part --------------------------------------------------------------------------------------
 
 zone_handler = HANDLERS["AWS::Route53::HostedZone"]
@@ -375,6 +396,22 @@ def create_balancer(logical_id, properties, stack):
 
 
 balancer_handler["create"] = create_balancer
+
+create_balancer_by_call = alb._ACTION_MAP["CreateLoadBalancer"]
+
+
+def create_balancer_in_vpc(parameters):
+    """Who asks for the load balancers of a VPC finds also those that no stack made."""
+    before = set(alb._lbs)
+    answer = create_balancer_by_call(parameters)
+    for arn in set(alb._lbs) - before:
+        subnets = [subnet for subnet in alb._lbs[arn]["Subnets"] if subnet in ec2._subnets]
+        if subnets:
+            alb._lbs[arn]["VpcId"] = ec2._subnets[subnets[0]]["VpcId"]
+    return answer
+
+
+alb._ACTION_MAP["CreateLoadBalancer"] = create_balancer_in_vpc
 
 route_handler = HANDLERS["AWS::EC2::Route"]
 create_any_route = route_handler["create"]

@@ -128,6 +128,25 @@ impl World {
         aws.send("route53", &aws.region, "GET", &path, "").text()
     }
 
+    /// Removes every record of a name, whatever it is.
+    pub fn remove_records(&self, zone: &str, name: &str) {
+        let aws = self.aws();
+        let path = format!("/2013-04-01/hostedzone/{zone}/rrset");
+        for record in self.records(zone).split("<ResourceRecordSet>").skip(1) {
+            let record = record.split("</ResourceRecordSet>").next().unwrap();
+            if !record.contains(&format!("<Name>{name}")) {
+                continue;
+            }
+            let body = format!(
+                "<ChangeResourceRecordSetsRequest xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\"><ChangeBatch><Changes><Change>\
+                 <Action>DELETE</Action><ResourceRecordSet>{record}</ResourceRecordSet></Change></Changes></ChangeBatch>\
+                 </ChangeResourceRecordSetsRequest>"
+            );
+            let answer = aws.send("route53", &aws.region, "POST", &path, &body);
+            assert_eq!(answer.status(), 200, "{}", answer.text());
+        }
+    }
+
     pub fn put_record(&self, zone: &str, name: &str, kind: &str, value: &str) {
         let aws = self.aws();
         let body = format!(

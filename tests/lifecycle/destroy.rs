@@ -1,0 +1,346 @@
+//! Taking clusters away: all that is theirs goes, data stays unless asked for by name, and what is somebody else's is named.
+
+use serde_json::{Value, json};
+
+use crate::support::element;
+use crate::support::reading::is_reading;
+use crate::support::world::World;
+
+const BALANCERS: &str = "2015-12-01";
+
+/// How many snapshots of disks the account has.
+fn snapshots(world: &World) -> usize {
+    world.ec2("DescribeSnapshots", &[("Owner.1", "self")]).matches("<snapshotId>").count()
+}
+
+/// A golden cluster comes and goes; what was there before is all that is there after, and the files.
+fn live_and_die(cluster: &str, members: usize, makes_files: bool) {
+    let world = World::of_golden(cluster);
+    let mut before = world.census();
+    world.up([]).expect_code(0);
+    assert_ne!(world.census(), before);
+    let outcome = world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("is gone");
+    if makes_files {
+        *before.get_mut("file systems").unwrap() += 1;
+        before.insert("mount targets".to_owned(), 0);
+        let _ = outcome.expect_stderr("uses them again");
+    }
+    assert_eq!(world.census(), before);
+    assert_eq!(snapshots(&world), members, "etcd's disks are kept as snapshots");
+    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("there is nothing of");
+    world.run(["status"]).expect_code(3).expect_stdout("there is no such cluster");
+}
+
+#[test]
+fn minimal() {
+    live_and_die("minimal", 1, false);
+}
+
+#[test]
+fn ha_gpu_efs() {
+    live_and_die("ha-gpu-efs", 3, true);
+}
+
+#[test]
+fn private() {
+    live_and_die("private", 3, false);
+}
+
+#[test]
+fn adopted() {
+    live_and_die("adopted", 3, false);
+}
+
+#[test]
+fn paddle_tutorial() {
+    live_and_die("paddle-tutorial", 1, true);
+}
+
+#[test]
+fn tensorflow_tutorial() {
+    live_and_die("tensorflow-tutorial", 1, true);
+}
+
+#[test]
+fn data_goes_only_by_name() {
+    let world = World::of_golden("paddle-tutorial");
+    world.up([]).expect_code(0);
+    let name = world.cluster();
+    let before = world.census();
+    world.proxy.clear();
+    world.run(["destroy"]).expect_code(1).expect_stderr("`--yes` answers yes");
+    world.run(["destroy", "--delete-data", "--yes"]).expect_code(1).expect_stderr("`--confirm NAME` says it");
+    world
+        .run(["destroy", "--delete-data", "--confirm", "other"])
+        .expect_code(1)
+        .expect_stderr("the cluster is");
+    let plan = world.run(["destroy", "--plan-only", "--output", "json"]).expect_code(0);
+    let plan: Value = serde_json::from_str(&plan.stdout).unwrap();
+    let kinds = |list: &Value| -> Vec<String> {
+        list.as_array().unwrap().iter().map(|item| item["what"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(kinds(&plan["stays"]).contains(&"file system".to_owned()), "{plan:#}");
+    assert!(kinds(&plan["goes"]).contains(&"stack of network".to_owned()), "{plan:#}");
+    assert!(world.proxy.operations().iter().all(|operation| is_reading(operation)), "nothing was changed");
+    assert_eq!(world.census(), before);
+
+    world
+        .run(["destroy", "--delete-data", "--confirm", &name])
+        .expect_code(0)
+        .expect_stderr("deleted file system");
+    assert_eq!(world.census()["file systems"], 0);
+    assert_eq!(snapshots(&world), 0);
+}
+
+#[test]
+fn a_kept_file_system_can_still_go_later() {
+    let world = World::of_golden("paddle-tutorial");
+    world.up([]).expect_code(0);
+    world.run(["destroy", "--yes"]).expect_code(0);
+    assert_eq!((world.census()["file systems"], snapshots(&world)), (1, 1));
+    let name = world.cluster();
+    world.run(["destroy", "--delete-data", "--confirm", &name]).expect_code(0);
+    assert_eq!((world.census()["file systems"], snapshots(&world)), (0, 0));
+}
+
+#[test]
+fn the_name_alone_is_enough() {
+    let world = World::of_golden("minimal");
+    let before = world.census();
+    world.up([]).expect_code(0);
+    std::fs::remove_file(world.workspace.path("cluster.yaml")).unwrap();
+    std::fs::remove_dir_all(world.workspace.credentials()).unwrap();
+    world.infra(["destroy", "--yes"]).run().expect_code(2).expect_stderr("cluster.yaml");
+    world
+        .infra(["destroy", "--yes", "--cluster-name", "minimal", "--region", "us-west-2"])
+        .run()
+        .expect_code(0);
+    std::fs::write(world.workspace.path("cluster.yaml"), "region: us-west-2\n").unwrap();
+    assert_eq!(world.census(), before);
+}
+
+/// The id of something of the cluster, by its tag.
+fn tagged(world: &World, action: &str, id: &str) -> String {
+    let cluster = world.cluster();
+    let filters = [("Filter.1.Name", "tag:infra:cluster"), ("Filter.1.Value.1", cluster.as_str())];
+    element(&world.ec2(action, &filters), id).unwrap().to_owned()
+}
+
+/// A load balancer in the cluster's network, with tags or without.
+fn make_balancer(world: &World, name: &str, tags: &[(&str, &str)]) {
+    let subnet = tagged(world, "DescribeSubnets", "subnetId");
+    let mut form = vec![
+        ("Action".to_owned(), "CreateLoadBalancer".to_owned()),
+        ("Version".to_owned(), BALANCERS.to_owned()),
+        ("Name".to_owned(), name.to_owned()),
+        ("Type".to_owned(), "network".to_owned()),
+        ("Subnets.member.1".to_owned(), subnet),
+    ];
+    for (index, (key, value)) in tags.iter().enumerate() {
+        form.push((format!("Tags.member.{}.Key", index + 1), (*key).to_owned()));
+        form.push((format!("Tags.member.{}.Value", index + 1), (*value).to_owned()));
+    }
+    let form: Vec<(&str, &str)> = form.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    let answer = world.aws().post("elasticloadbalancing", "us-west-2", &form);
+    assert!(answer.contains("<LoadBalancerArn>"), "{answer}");
+}
+
+#[test]
+fn what_kubernetes_made_in_the_network_goes_too() {
+    let world = World::of_golden("minimal");
+    let before = world.census();
+    world.up([]).expect_code(0);
+    let owned = "kubernetes.io/cluster/minimal";
+    make_balancer(&world, "a1b2c3", &[(owned, "owned"), ("kubernetes.io/service-name", "default/web")]);
+    // Its group, and a rule of ours that names it.
+    let vpc = tagged(&world, "DescribeVpcs", "vpcId");
+    let tag = [
+        ("TagSpecification.1.ResourceType", "security-group"),
+        ("TagSpecification.1.Tag.1.Key", owned),
+        ("TagSpecification.1.Tag.1.Value", "owned"),
+    ];
+    let form: Vec<(&str, &str)> =
+        [("GroupName", "k8s-elb-a1b2c3"), ("GroupDescription", "x"), ("VpcId", vpc.as_str())]
+            .into_iter()
+            .chain(tag)
+            .collect();
+    let group = world.made("CreateSecurityGroup", &form, "groupId");
+    let ours = tagged(&world, "DescribeSecurityGroups", "groupId");
+    world.ec2(
+        "AuthorizeSecurityGroupIngress",
+        &[
+            ("GroupId", &ours),
+            ("IpPermissions.1.IpProtocol", "tcp"),
+            ("IpPermissions.1.FromPort", "30000"),
+            ("IpPermissions.1.ToPort", "30000"),
+            ("IpPermissions.1.Groups.1.GroupId", &group),
+        ],
+    );
+    let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
+    plan.expect_stdout("of Service default/web").expect_stdout("k8s-elb-a1b2c3, made by Kubernetes");
+    world.run(["destroy", "--yes"]).expect_code(0);
+    assert_eq!(world.census(), before);
+}
+
+#[test]
+fn services_are_deleted_through_the_api_first() {
+    let world = World::of_golden("minimal");
+    world.up([]).expect_code(0);
+    world.api.set_services(vec![
+        json!({"metadata": {"namespace": "default", "name": "web"}, "spec": {"type": "LoadBalancer"}}),
+        json!({"metadata": {"namespace": "default", "name": "kubernetes"}, "spec": {"type": "ClusterIP"}}),
+    ]);
+    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("deleted Service default/web");
+    let requests = world.api.requests();
+    assert_eq!(requests.iter().filter(|request| request.starts_with("DELETE")).count(), 1, "{requests:?}");
+}
+
+#[test]
+fn a_dead_api_is_no_reason_to_stay() {
+    let world = World::of_golden("minimal");
+    let before = world.census();
+    world.up([]).expect_code(0);
+    world.api.set_unreachable(true);
+    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("removed by tag instead");
+    assert_eq!(world.census(), before);
+}
+
+#[test]
+fn what_is_somebody_elses_stays_and_is_named() {
+    let world = World::of_golden("minimal");
+    world.up([]).expect_code(0);
+    make_balancer(&world, "theirs", &[("team", "other")]);
+    let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
+    plan.expect_stdout("theirs").expect_stdout("carries no tag of this cluster");
+    let outcome = world.run(["destroy", "--yes"]).expect_code(7);
+    outcome
+        .expect_stderr("stack minimal-network would not go")
+        .expect_stderr("load balancer theirs")
+        .expect_stderr("then run `infra destroy` again");
+    let left = world.census();
+    assert_eq!(left["DescribeLoadBalancers"], 1);
+    assert_eq!(left["DescribeAutoScalingGroups"], 0);
+    // Once it is gone, the rest goes.
+    let list = world.aws().post(
+        "elasticloadbalancing",
+        "us-west-2",
+        &[("Action", "DescribeLoadBalancers"), ("Version", BALANCERS)],
+    );
+    let arn = element(&list, "LoadBalancerArn").unwrap().to_owned();
+    let form = [("Action", "DeleteLoadBalancer"), ("Version", BALANCERS), ("LoadBalancerArn", arn.as_str())];
+    world.aws().post("elasticloadbalancing", "us-west-2", &form);
+    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("is gone");
+}
+
+#[test]
+fn a_record_goes_only_while_it_leads_to_this_cluster() {
+    let world = World::of_golden("minimal");
+    let zone = world.make_zone("example.com", false);
+    world.up([]).expect_code(0);
+    assert!(world.records(&zone).contains("minimal.example.com"));
+    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("removed the record of minimal.example.com");
+    assert!(!world.records(&zone).contains("minimal.example.com"));
+
+    let other = World::of_golden("minimal");
+    let zone = other.make_zone("example.com", false);
+    other.up([]).expect_code(0);
+    // Somebody led the name elsewhere meanwhile.
+    other.remove_records(&zone, "minimal.example.com");
+    other.put_record(&zone, "minimal.example.com", "A", "192.0.2.7");
+    other.run(["destroy", "--yes"]).expect_code(0).expect_stdout("which is not this cluster");
+    assert!(other.records(&zone).contains("192.0.2.7"));
+}
+
+#[test]
+fn objects_of_others_below_the_same_prefix_stay() {
+    let world = World::of_golden("minimal");
+    world.up([]).expect_code(0);
+    let aws = world.aws();
+    let put = |key: &str| {
+        let answer = aws.send("s3", "us-west-2", "PUT", &format!("/{}/{key}", world.bucket()), "x");
+        assert_eq!(answer.status(), 200, "{}", answer.text());
+    };
+    put("clusters/minimal2/controller/1.ign");
+    put("clusters/notes.txt");
+    put("clusters/minimal/snapshots/2026-11-16.db");
+    world.run(["destroy", "--yes"]).expect_code(0);
+    let listed = aws.send("s3", "us-west-2", "GET", &format!("/{}?list-type=2", world.bucket()), "").text();
+    let keys: Vec<&str> = listed.split("<Key>").skip(1).map(|part| part.split('<').next().unwrap()).collect();
+    assert_eq!(
+        keys,
+        [
+            "clusters/minimal/snapshots/2026-11-16.db",
+            "clusters/minimal2/controller/1.ign",
+            "clusters/notes.txt"
+        ]
+    );
+}
+
+#[test]
+fn records_that_others_wrote_into_the_private_zone_do_not_hold_it() {
+    let world = World::of_golden("minimal");
+    let before = world.census();
+    world.up([]).expect_code(0);
+    let zones = world.aws().send("route53", "us-west-2", "GET", "/2013-04-01/hostedzone", "").text();
+    let zone = element(&zones, "Id").unwrap().rsplit('/').next().unwrap().to_owned();
+    world.put_record(&zone, "board.minimal.infra.internal", "A", "10.0.0.9");
+    world.run(["destroy", "--yes"]).expect_code(0);
+    assert_eq!(world.census(), before);
+}
+
+#[test]
+fn any_state_is_a_beginning() {
+    // Half-made: the pool's stack failed, and the rest was never made.
+    let world = World::alone("minimal");
+    let before = world.census();
+    world.control(json!({"fail_create": {"Controllers": "no capacity"}}));
+    world.up([]).expect_code(6);
+    world.control(json!({}));
+    world.run(["destroy", "--yes"]).expect_code(0);
+    assert_eq!(world.census(), before);
+
+    for status in [
+        "ROLLBACK_FAILED",
+        "UPDATE_ROLLBACK_FAILED",
+        "DELETE_FAILED",
+        "UPDATE_ROLLBACK_COMPLETE",
+        "CREATE_FAILED",
+    ] {
+        world.up([]).expect_code(0);
+        world.control(json!({"force_status": {"minimal-pool-cpu": status, "minimal-control-plane": status}}));
+        world.run(["destroy", "--yes"]).expect_code(0);
+        world.control(json!({}));
+        assert_eq!(world.census(), before, "{status}");
+    }
+}
+
+#[test]
+fn a_stack_that_will_not_go_is_explained_and_taken_up_again() {
+    let world = World::alone("minimal");
+    let before = world.census();
+    world.up([]).expect_code(0);
+    world.control(json!({"fail_delete": {"PrivateZone": "it is busy"}}));
+    let outcome = world.run(["destroy", "--yes"]).expect_code(7);
+    outcome
+        .expect_stderr("stack minimal-network would not go")
+        .expect_stderr("PrivateZone")
+        .expect_stderr("it is busy");
+    world.control(json!({}));
+    world.run(["destroy", "--yes"]).expect_code(0);
+    assert_eq!(world.census(), before);
+}
+
+#[test]
+fn whoever_leaves_can_come_back() {
+    let world = World::alone("minimal");
+    let before = world.census();
+    world.up([]).expect_code(0);
+    world.control(json!({"delay": 0.3}));
+    let mut running = world.infra(["destroy", "--yes"]).spawn();
+    running.wait_for_stderr("delete begins");
+    running.interrupt();
+    running.wait().expect_code(5).expect_stderr("run the same command again");
+    world.control(json!({}));
+    world.run(["destroy", "--yes"]).expect_code(0);
+    assert_eq!(world.census(), before);
+}
