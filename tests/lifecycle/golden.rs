@@ -37,7 +37,8 @@ fn change_one_pool(world: &World) {
         format!("{before}pools:{}", pools.replacen("instanceType:", "rootVolumeGiB: 150, instanceType:", 1))
     });
     world.proxy.clear();
-    world.up(["--yes"]).expect_code(0);
+    // The old name of the same command, which finds the place in the live stacks.
+    world.run(["update", "--yes"]).expect_code(0);
     let touched: Vec<String> = world
         .proxy
         .calls()

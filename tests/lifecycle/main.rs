@@ -14,6 +14,7 @@ mod failures;
 mod golden;
 mod interruptions;
 mod launches;
+mod looking;
 mod network_faults;
 mod operators;
 mod overhead;

@@ -1,0 +1,107 @@
+//! Commands that only look: a machine's console, the lock, what a cluster costs, a status that goes on.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::reading::is_reading;
+use crate::support::world::World;
+
+#[test]
+fn a_console_is_found_by_role_by_node_and_by_machine() {
+    let world = World::alone("ha-gpu-efs");
+    world.up([]).expect_code(0);
+    world.control(
+        json!({"console": {"*": "[  1.0] Flatcar boots\n[  9.0] infra: vol-1 is ours: data\nlogin:"}}),
+    );
+    world
+        .run(["logs", "etcd-0"])
+        .expect_code(0)
+        .expect_stdout("Flatcar boots")
+        .expect_stderr("vol-1 is ours: data");
+    let several = world
+        .run(["logs", "gpu"])
+        .expect_code(1)
+        .expect_stderr("'gpu' has 3 machines")
+        .expect_stderr("name one: i-");
+    let machine = several.stderr.split("name one: ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    let log = world.run(["logs", &machine, "--output", "json"]).expect_code(0);
+    let log: Value = serde_json::from_str(&log.stdout).unwrap();
+    assert_eq!((&log["instance"], &log["role"]), (&json!(machine), &json!("pool-gpu")));
+    assert_eq!(log["lastStep"], "vol-1 is ours: data");
+    let node = world
+        .api
+        .nodes()
+        .into_iter()
+        .find(|node| node["spec"]["providerID"].as_str().unwrap().ends_with(&machine))
+        .unwrap();
+    world.run(["logs", node["metadata"]["name"].as_str().unwrap()]).expect_code(0).expect_stderr(&machine);
+    world
+        .run(["logs", "nobody"])
+        .expect_code(1)
+        .expect_stderr("no machine of this cluster is called 'nobody'");
+}
+
+#[test]
+fn the_lock_is_written_once_and_moved_only_when_asked() {
+    let world = World::of_golden("minimal");
+    world.run(["lock"]).expect_code(0).expect_stdout("Flatcar-stable-4459.2.1-hvm");
+    let newest = world.workspace.read("infra.lock");
+    let older = newest.replace("4459.2.1", "4230.2.3");
+    std::fs::write(world.workspace.path("infra.lock"), &older).unwrap();
+    let id = newest.lines().find_map(|line| line.trim().strip_prefix("id: ")).unwrap().to_owned();
+    let other = older.replace(&id, "ami-0123456789abcdef0");
+    std::fs::write(world.workspace.path("infra.lock"), &other).unwrap();
+    world
+        .run(["lock"])
+        .expect_code(0)
+        .expect_stderr("Flatcar-stable-4459.2.1-hvm is newer")
+        .expect_stdout("ami-0123456789abcdef0");
+    assert_eq!(world.workspace.read("infra.lock"), other);
+    world.run(["lock", "--upgrade-os"]).expect_code(0).expect_stdout(&id);
+    assert_eq!(world.workspace.read("infra.lock"), newest);
+    std::fs::write(world.workspace.path("infra.lock"), "cluster: minimal\nimage: {id: x}\n").unwrap();
+    world.run(["lock"]).expect_code(2).expect_stderr("infra.lock");
+}
+
+#[test]
+fn the_calculator_is_asked_only_online() {
+    let world = World::of_golden("minimal");
+    let offline = world.run(["cost"]).expect_code(0);
+    assert!(!offline.stdout.contains("calculator"));
+    assert_eq!(world.proxy.count("*"), 0);
+    let early = world
+        .run(["cost", "--online"])
+        .expect_code(0)
+        .expect_stdout("minimal-network: https://calculator.aws/");
+    early.expect_stderr("ask again after the first `infra up`");
+    world.up([]).expect_code(0);
+    world.proxy.clear();
+    world.run(["cost", "--online"]).expect_code(0).expect_stdout("minimal-pool-cpu: https://calculator.aws/");
+    assert!(
+        world
+            .proxy
+            .operations()
+            .iter()
+            .all(|name| is_reading(name) || name == "cloudformation:EstimateTemplateCost")
+    );
+}
+
+#[test]
+fn a_status_that_goes_on_looks_again_and_ends_with_ctrl_c() {
+    let world = World::of_golden("minimal");
+    world.up([]).expect_code(0);
+    let running = world.infra(["status", "--watch"]).spawn();
+    std::thread::sleep(Duration::from_secs(13));
+    running.interrupt();
+    let outcome = running.wait().expect_code(0);
+    assert_eq!(outcome.stdout.matches("minimal: healthy").count(), 2, "{}", outcome.stdout);
+}
+
+#[test]
+fn without_credentials_aws_is_not_asked_again_and_again() {
+    let world = World::of_golden("minimal");
+    let outcome = world.up_invocation([]).env("AWS_ACCESS_KEY_ID", "").run().expect_code(4);
+    outcome.expect_stderr("--profile").expect_stderr("comes back to it");
+    assert_eq!(world.proxy.count("*"), 0);
+}
