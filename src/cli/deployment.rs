@@ -32,6 +32,13 @@ pub(super) struct Deployment {
 impl Deployment {
     /// Renders everything in memory, and says when files on disk are older.
     pub(super) fn load(session: &Session) -> anyhow::Result<Self> {
+        let deployment = Self::render(session)?;
+        deployment.mention_stale_files(session)?;
+        Ok(deployment)
+    }
+
+    /// Renders everything in memory; what would be refused later is refused now.
+    pub(super) fn render(session: &Session) -> anyhow::Result<Self> {
         let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
         let store = session.assets.open_existing_credentials(&session.printer)?;
         let credentials = Credentials::read(&store, &blueprint.identities)?;
@@ -39,10 +46,7 @@ impl Deployment {
         if !rendered.findings.0.is_empty() {
             return Err(rendered.findings.into());
         }
-        let deployment =
-            Self { blueprint, credentials, assets: rendered.assets, snippets: rendered.snippets };
-        deployment.mention_stale_files(session)?;
-        Ok(deployment)
+        Ok(Self { blueprint, credentials, assets: rendered.assets, snippets: rendered.snippets })
     }
 
     pub(super) fn sources(&self) -> Sources<'_> {

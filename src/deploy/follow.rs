@@ -18,6 +18,8 @@ use crate::blueprint::StackPart;
 pub(super) const GROUP_TYPE: &str = "AWS::AutoScaling::AutoScalingGroup";
 /// CloudFormation needs a moment before there is anything to see.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
+/// About a minute. Whoever has not shown our token by then never will, and its newest operation must be ours.
+const LOOKS_FOR_TOKEN: usize = 10;
 
 /// Which operation is meant.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +98,7 @@ impl Watch<'_> {
     async fn run(&mut self) -> Result<Followed, DeployError> {
         let mut pace = Pace::of_stack();
         let mut gave_up = None;
+        let mut looks = 0;
         let mut pause = match self.operation {
             Operation::Ours { .. } | Operation::OurRollback { .. } => FIRST_LOOK,
             Operation::Found => Duration::ZERO,
@@ -106,6 +109,10 @@ impl Watch<'_> {
             }
             pause = pace.next();
             self.look().await?;
+            looks += 1;
+            if self.events.is_empty() && looks == LOOKS_FOR_TOKEN {
+                self.operation = Operation::Found;
+            }
             if let Some((end, status)) = self.end() {
                 return Ok(Followed {
                     end,

@@ -157,6 +157,16 @@ async fn what_an_older_operation_left_is_not_taken_for_ours() -> TestResult {
 }
 
 #[tokio::test(start_paused = true)]
+async fn events_without_tokens_are_ours_after_a_minute() -> TestResult {
+    let script = Script::new(|asked| {
+        let story = [of_stack(0, "UPDATE_IN_PROGRESS", ""), of_stack(90, "UPDATE_COMPLETE", "")];
+        describe_events(&story, asked, 100)
+    });
+    assert_eq!(run(&script, OURS).await?.result?.end, End::Good);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_rollback_belongs_to_the_change_it_undoes() -> TestResult {
     let story = || {
         [

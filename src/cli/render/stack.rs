@@ -6,6 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::super::Session;
+use super::super::deployment::Deployment;
 use super::super::printer::Output;
 use crate::blueprint::{Blueprint, Role};
 use crate::check::{Findings, check_ignition, check_stack};
@@ -29,13 +30,7 @@ pub(super) struct Report {
 }
 
 pub(super) fn run(session: &Session) -> anyhow::Result<Report> {
-    let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
-    let store = session.assets.open_existing_credentials(&session.printer)?;
-    let credentials = Credentials::read(&store, &blueprint.identities)?;
-    let rendered = render_in_memory(&blueprint, &credentials, session)?;
-    if !rendered.findings.0.is_empty() {
-        return Err(rendered.findings.into());
-    }
+    let rendered = Deployment::render(session)?;
     let report = write(&rendered.assets, session)?;
     if session.output == Output::Text {
         print(&report, session);
