@@ -1,5 +1,6 @@
 //! Whose account this is.
 
+use super::actions;
 use super::{AwsError, Clients};
 
 /// Who is calling.
@@ -14,8 +15,12 @@ pub struct CallerIdentity {
 impl Clients {
     /// Asks AWS who is calling; needs credentials, but no permission.
     pub async fn caller_identity(&self) -> Result<CallerIdentity, AwsError> {
-        let answer =
-            self.sts.get_caller_identity().send().await.map_err(AwsError::of("sts:GetCallerIdentity"))?;
+        let answer = self
+            .sts
+            .get_caller_identity()
+            .send()
+            .await
+            .map_err(AwsError::of(actions::STS_GET_CALLER_IDENTITY))?;
         Ok(CallerIdentity {
             account: answer.account.unwrap_or_default(),
             arn: answer.arn.unwrap_or_default(),

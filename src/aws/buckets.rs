@@ -8,6 +8,7 @@ use aws_sdk_s3::types::{
 };
 use zeroize::Zeroizing;
 
+use super::actions;
 use super::{AwsError, Cause, Clients};
 
 /// What is known of a bucket.
@@ -59,7 +60,8 @@ impl Clients {
             .err()
             .and_then(|error| error.raw_response()?.headers().get("x-amz-bucket-region").map(str::to_owned));
         let own = self.region().unwrap_or_default();
-        let answer = answer.map_err(AwsError::of("s3:ListBucket")).map_err(|error| in_words(error, status));
+        let answer =
+            answer.map_err(AwsError::of(actions::S3_LIST_BUCKET)).map_err(|error| in_words(error, status));
         match answer {
             Ok(found) => {
                 let region = found.bucket_region.unwrap_or_else(|| own.to_owned());
@@ -81,7 +83,7 @@ impl Clients {
 
     async fn is_public_access_blocked(&self, name: &str) -> Result<bool, AwsError> {
         let answer = self.s3.get_public_access_block().bucket(name).send().await;
-        match answer.map_err(AwsError::of("s3:GetBucketPublicAccessBlock")) {
+        match answer.map_err(AwsError::of(actions::S3_GET_BUCKET_PUBLIC_ACCESS_BLOCK)) {
             Ok(answer) => Ok(answer.public_access_block_configuration.is_some_and(|block| {
                 [
                     block.block_public_acls,
@@ -100,7 +102,7 @@ impl Clients {
     /// Whether a bucket holds no object.
     pub async fn is_bucket_empty(&self, name: &str) -> Result<bool, AwsError> {
         let answer = self.s3.list_objects_v2().bucket(name).max_keys(1).send().await;
-        let answer = answer.map_err(AwsError::of("s3:ListBucket"))?;
+        let answer = answer.map_err(AwsError::of(actions::S3_LIST_BUCKET))?;
         Ok(answer.contents.unwrap_or_default().is_empty())
     }
 
@@ -119,7 +121,7 @@ impl Clients {
                 .build()
         });
         let call = self.s3.create_bucket().bucket(name).set_create_bucket_configuration(place);
-        match call.send().await.map_err(AwsError::of("s3:CreateBucket")) {
+        match call.send().await.map_err(AwsError::of(actions::S3_CREATE_BUCKET)) {
             Err(error) if error.has_code("BucketAlreadyOwnedByYou") => {}
             other => {
                 other?;
@@ -132,17 +134,17 @@ impl Clients {
             .restrict_public_buckets(true)
             .build();
         let call = self.s3.put_public_access_block().bucket(name).public_access_block_configuration(block);
-        call.send().await.map_err(AwsError::of("s3:PutBucketPublicAccessBlock"))?;
+        call.send().await.map_err(AwsError::of(actions::S3_PUT_BUCKET_PUBLIC_ACCESS_BLOCK))?;
         self.encrypt_bucket(name, kms_key).await?;
         let versioning = VersioningConfiguration::builder().status(BucketVersioningStatus::Enabled).build();
         let call = self.s3.put_bucket_versioning().bucket(name).versioning_configuration(versioning);
-        call.send().await.map_err(AwsError::of("s3:PutBucketVersioning"))?;
+        call.send().await.map_err(AwsError::of(actions::S3_PUT_BUCKET_VERSIONING))?;
         let call = self.s3.put_bucket_policy().bucket(name).policy(tls_only_policy(name, partition));
-        call.send().await.map_err(AwsError::of("s3:PutBucketPolicy")).map(|_| ())
+        call.send().await.map_err(AwsError::of(actions::S3_PUT_BUCKET_POLICY)).map(|_| ())
     }
 
     async fn encrypt_bucket(&self, name: &str, kms_key: &str) -> Result<(), AwsError> {
-        let failed = |error| AwsError::unsent("s3:PutEncryptionConfiguration", format!("{error}"));
+        let failed = |error| AwsError::unsent(actions::S3_PUT_ENCRYPTION_CONFIGURATION, format!("{error}"));
         let by_default = ServerSideEncryptionByDefault::builder()
             .sse_algorithm(ServerSideEncryption::AwsKms)
             .kms_master_key_id(kms_key)
@@ -156,7 +158,7 @@ impl Clients {
         let encryption = ServerSideEncryptionConfiguration::builder().rules(rule).build().map_err(failed)?;
         let call =
             self.s3.put_bucket_encryption().bucket(name).server_side_encryption_configuration(encryption);
-        call.send().await.map_err(AwsError::of("s3:PutEncryptionConfiguration")).map(|_| ())
+        call.send().await.map_err(AwsError::of(actions::S3_PUT_ENCRYPTION_CONFIGURATION)).map(|_| ())
     }
 
     /// The size of an object, if it is there.
@@ -164,7 +166,7 @@ impl Clients {
         let answer = self.s3.head_object().bucket(bucket).key(key).send().await;
         let status =
             answer.as_ref().err().and_then(|error| error.raw_response()).map(|raw| raw.status().as_u16());
-        match answer.map_err(AwsError::of("s3:GetObject")) {
+        match answer.map_err(AwsError::of(actions::S3_GET_OBJECT)) {
             Ok(answer) => Ok(Some(answer.content_length.unwrap_or_default())),
             Err(_) if status == Some(404) => Ok(None),
             Err(error) => Err(in_words(error, status)),
@@ -178,10 +180,11 @@ impl Clients {
         key: &str,
     ) -> Result<Option<Zeroizing<Vec<u8>>>, AwsError> {
         let answer = self.s3.get_object().bucket(bucket).key(key).send().await;
-        match answer.map_err(AwsError::of("s3:GetObject")) {
+        match answer.map_err(AwsError::of(actions::S3_GET_OBJECT)) {
             Ok(answer) => {
                 let body = answer.body.collect().await;
-                let body = body.map_err(|error| AwsError::unsent("s3:GetObject", error.to_string()))?;
+                let body =
+                    body.map_err(|error| AwsError::unsent(actions::S3_GET_OBJECT, error.to_string()))?;
                 Ok(Some(Zeroizing::new(body.to_vec())))
             }
             Err(error) if error.has_code("NoSuchKey") => Ok(None),
@@ -202,7 +205,7 @@ impl Clients {
             .server_side_encryption(ServerSideEncryption::AwsKms)
             .ssekms_key_id(upload.kms_key)
             .bucket_key_enabled(false);
-        call.send().await.map_err(AwsError::of("s3:PutObject")).map(|_| ())
+        call.send().await.map_err(AwsError::of(actions::S3_PUT_OBJECT)).map(|_| ())
     }
 
     /// Where CloudFormation reads an object.

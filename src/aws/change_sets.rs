@@ -6,6 +6,7 @@ use aws_sdk_cloudformation::types::{
     Change, ChangeSetType, OnStackFailure, RequiresRecreation, ResourceChange as SdkResourceChange, Tag,
 };
 
+use super::actions;
 use super::stacks::{CAPABILITY, sdk_parameters};
 use super::{AwsError, Clients, TemplateSource};
 
@@ -92,7 +93,7 @@ impl Clients {
             .client_token(request.token);
         // What a failed creation leaves behind is of use to whoever looks for the cause, and goes with the next run.
         let call = if request.creates { call.on_stack_failure(OnStackFailure::Rollback) } else { call };
-        let answer = call.send().await.map_err(AwsError::of("cloudformation:CreateChangeSet"))?;
+        let answer = call.send().await.map_err(AwsError::of(actions::CFN_CREATE_CHANGE_SET))?;
         Ok((answer.id.unwrap_or_default(), answer.stack_id.unwrap_or_default()))
     }
 
@@ -103,7 +104,7 @@ impl Clients {
         loop {
             let call = self.cloudformation.describe_change_set().change_set_name(arn);
             let answer = call.set_next_token(next_token).send().await;
-            let answer = answer.map_err(AwsError::of("cloudformation:DescribeChangeSet"))?;
+            let answer = answer.map_err(AwsError::of(actions::CFN_DESCRIBE_CHANGE_SET))?;
             changes.extend(answer.changes.unwrap_or_default().into_iter().filter_map(planned_change));
             next_token = answer.next_token;
             if next_token.is_none() {
@@ -121,13 +122,13 @@ impl Clients {
     /// Begins to do what a change set says.
     pub async fn execute_change_set(&self, arn: &str, token: &str) -> Result<(), AwsError> {
         let call = self.cloudformation.execute_change_set().change_set_name(arn).client_request_token(token);
-        call.send().await.map_err(AwsError::of("cloudformation:ExecuteChangeSet")).map(|_| ())
+        call.send().await.map_err(AwsError::of(actions::CFN_EXECUTE_CHANGE_SET)).map(|_| ())
     }
 
     /// Removes a change set that is not wanted.
     pub async fn delete_change_set(&self, arn: &str) -> Result<(), AwsError> {
         let call = self.cloudformation.delete_change_set().change_set_name(arn);
-        call.send().await.map_err(AwsError::of("cloudformation:DeleteChangeSet")).map(|_| ())
+        call.send().await.map_err(AwsError::of(actions::CFN_DELETE_CHANGE_SET)).map(|_| ())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use aws_sdk_ec2::types::Filter;
 
+use super::actions;
 use super::{AwsError, Clients};
 
 /// A snapshot of a volume.
@@ -26,7 +27,7 @@ impl Clients {
         let mut pages = call.into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
-            let snapshot = next.map_err(AwsError::of("ec2:DescribeSnapshots"))?;
+            let snapshot = next.map_err(AwsError::of(actions::EC2_DESCRIBE_SNAPSHOTS))?;
             let volume = snapshot.volume_id.unwrap_or_default();
             // A stand-in may ignore the filter; deleting is too much to trust it.
             if volumes.contains(&volume) {
@@ -48,7 +49,7 @@ impl Clients {
             .snapshot_id(id)
             .send()
             .await
-            .map_err(AwsError::of("ec2:DeleteSnapshot"))
+            .map_err(AwsError::of(actions::EC2_DELETE_SNAPSHOT))
         {
             Err(error) if error.has_code("InvalidSnapshot.NotFound") => Ok(()),
             other => other.map(|_| ()),
@@ -58,7 +59,7 @@ impl Clients {
     /// Whether a volume is still there.
     pub async fn volume_exists(&self, id: &str) -> Result<bool, AwsError> {
         let answer = self.ec2.describe_volumes().volume_ids(id).send().await;
-        match answer.map_err(AwsError::of("ec2:DescribeVolumes")) {
+        match answer.map_err(AwsError::of(actions::EC2_DESCRIBE_VOLUMES)) {
             Ok(answer) => Ok(answer
                 .volumes
                 .unwrap_or_default()

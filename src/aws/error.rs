@@ -5,6 +5,8 @@ use std::fmt;
 use aws_sdk_sts::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sts::operation::RequestId;
 
+use super::actions::Action;
+
 /// What kind of failure it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -33,13 +35,13 @@ pub struct AwsError {
 
 impl AwsError {
     /// A call that could not even be put together, or whose answer broke off.
-    pub(super) fn unsent(operation: &'static str, message: String) -> Self {
-        Self { operation, cause: Cause::Unreachable, code: None, message, request_id: None }
+    pub(super) fn unsent(action: Action, message: String) -> Self {
+        Self { operation: action.name, cause: Cause::Unreachable, code: None, message, request_id: None }
     }
 
     /// A call whose task went away.
     pub(crate) fn lost(message: String) -> Self {
-        Self::unsent("a call to AWS", message)
+        Self { operation: "a call to AWS", cause: Cause::Unreachable, code: None, message, request_id: None }
     }
 
     /// Whether AWS gave this code.
@@ -69,7 +71,7 @@ impl AwsError {
     }
 
     /// Turns the SDK's error of one operation into ours.
-    pub(super) fn of<E, R>(operation: &'static str) -> impl FnOnce(SdkError<E, R>) -> Self
+    pub(super) fn of<E, R>(action: Action) -> impl FnOnce(SdkError<E, R>) -> Self
     where
         E: ProvideErrorMetadata + std::error::Error + 'static,
         R: fmt::Debug + 'static,
@@ -90,7 +92,7 @@ impl AwsError {
                 (SdkError::ServiceError(_), _) => Cause::Refused,
                 _ => Cause::Unreachable,
             };
-            Self { operation, cause, code, message: message.unwrap_or(chain), request_id }
+            Self { operation: action.name, cause, code, message: message.unwrap_or(chain), request_id }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! EFS: file systems and their mount targets.
 
+use super::actions;
 use super::{AwsError, Clients};
 
 /// A file system.
@@ -36,7 +37,7 @@ impl Clients {
     /// A file system by its id.
     pub async fn file_system(&self, id: &str) -> Result<Option<ExistingFileSystem>, AwsError> {
         let answer = self.efs.describe_file_systems().file_system_id(id).send().await;
-        match answer.map_err(AwsError::of("elasticfilesystem:DescribeFileSystems")) {
+        match answer.map_err(AwsError::of(actions::EFS_DESCRIBE_FILE_SYSTEMS)) {
             Ok(answer) => Ok(answer.file_systems.unwrap_or_default().into_iter().next().map(file_system_of)),
             Err(error) if error.has_code("FileSystemNotFound") => Ok(None),
             Err(error) => Err(error),
@@ -46,7 +47,7 @@ impl Clients {
     /// Every file system of the region, by id.
     pub async fn file_systems(&self) -> Result<Vec<ExistingFileSystem>, AwsError> {
         let found = self.efs.describe_file_systems().into_paginator().items().send().try_collect().await;
-        let found = found.map_err(AwsError::of("elasticfilesystem:DescribeFileSystems"))?;
+        let found = found.map_err(AwsError::of(actions::EFS_DESCRIBE_FILE_SYSTEMS))?;
         let mut file_systems: Vec<ExistingFileSystem> = found.into_iter().map(file_system_of).collect();
         file_systems.sort_by(|one, other| one.id.cmp(&other.id));
         Ok(file_systems)
@@ -63,7 +64,7 @@ impl Clients {
     pub async fn mount_targets(&self, file_system: &str) -> Result<Vec<MountTarget>, AwsError> {
         let request = self.efs.describe_mount_targets().file_system_id(file_system);
         let found = request.into_paginator().items().send().try_collect().await;
-        let found = found.map_err(AwsError::of("elasticfilesystem:DescribeMountTargets"))?;
+        let found = found.map_err(AwsError::of(actions::EFS_DESCRIBE_MOUNT_TARGETS))?;
         let targets = found.into_iter().map(|target| MountTarget {
             id: target.mount_target_id,
             state: target.life_cycle_state.to_string(),
@@ -79,7 +80,7 @@ impl Clients {
     /// Deletes a mount target; one that is gone is no error.
     pub async fn delete_mount_target(&self, id: &str) -> Result<(), AwsError> {
         let call = self.efs.delete_mount_target().mount_target_id(id);
-        match call.send().await.map_err(AwsError::of("elasticfilesystem:DeleteMountTarget")) {
+        match call.send().await.map_err(AwsError::of(actions::EFS_DELETE_MOUNT_TARGET)) {
             Err(error) if error.has_code("MountTargetNotFound") => Ok(()),
             other => other.map(|_| ()),
         }
@@ -88,7 +89,7 @@ impl Clients {
     /// Deletes a file system and everything in it; one that is gone is no error.
     pub async fn delete_file_system(&self, id: &str) -> Result<(), AwsError> {
         let call = self.efs.delete_file_system().file_system_id(id);
-        match call.send().await.map_err(AwsError::of("elasticfilesystem:DeleteFileSystem")) {
+        match call.send().await.map_err(AwsError::of(actions::EFS_DELETE_FILE_SYSTEM)) {
             Err(error) if error.has_code("FileSystemNotFound") => Ok(()),
             other => other.map(|_| ()),
         }
@@ -98,9 +99,7 @@ impl Clients {
     pub async fn mount_target_groups(&self, mount_target: &str) -> Result<Vec<String>, AwsError> {
         let answer = self.efs.describe_mount_target_security_groups().mount_target_id(mount_target).send();
         let answer = answer.await;
-        Ok(answer
-            .map_err(AwsError::of("elasticfilesystem:DescribeMountTargetSecurityGroups"))?
-            .security_groups)
+        Ok(answer.map_err(AwsError::of(actions::EFS_DESCRIBE_MOUNT_TARGET_SECURITY_GROUPS))?.security_groups)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use aws_sdk_kms::types::GrantOperation;
 
+use super::actions;
 use super::{AwsError, Clients};
 
 /// What Auto Scaling needs of a key to start machines whose disks are encrypted with it.
@@ -32,7 +33,7 @@ impl Clients {
         let mut pages = self.kms.list_grants().key_id(key).into_paginator().items().send();
         let mut grants = Vec::new();
         while let Some(next) = pages.next().await {
-            let found = next.map_err(AwsError::of("kms:ListGrants"))?;
+            let found = next.map_err(AwsError::of(actions::KMS_LIST_GRANTS))?;
             grants.push(Grant {
                 id: found.grant_id.unwrap_or_default(),
                 name: found.name.unwrap_or_default(),
@@ -46,13 +47,13 @@ impl Clients {
     pub async fn grant_disk_use(&self, key: &str, grantee: &str, name: &str) -> Result<(), AwsError> {
         let call = self.kms.create_grant().key_id(key).grantee_principal(grantee).name(name);
         let call = call.set_operations(Some(DISK_OPERATIONS.to_vec()));
-        call.send().await.map_err(AwsError::of("kms:CreateGrant")).map(|_| ())
+        call.send().await.map_err(AwsError::of(actions::KMS_CREATE_GRANT)).map(|_| ())
     }
 
     /// Ends a grant; one that is gone is no error.
     pub async fn revoke_grant(&self, key: &str, id: &str) -> Result<(), AwsError> {
         let call = self.kms.revoke_grant().key_id(key).grant_id(id);
-        match call.send().await.map_err(AwsError::of("kms:RevokeGrant")) {
+        match call.send().await.map_err(AwsError::of(actions::KMS_REVOKE_GRANT)) {
             Err(error) if error.has_code("NotFoundException") => Ok(()),
             other => other.map(|_| ()),
         }

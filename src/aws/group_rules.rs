@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use aws_sdk_ec2::types::{Filter, IpPermission, UserIdGroupPair};
 
+use super::actions;
 use super::{AwsError, Clients};
 
 /// A security group and the groups that its rules name.
@@ -26,7 +27,7 @@ impl Clients {
         let mut pages = self.ec2.describe_security_groups().filters(filter).into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
-            let group = next.map_err(AwsError::of("ec2:DescribeSecurityGroups"))?;
+            let group = next.map_err(AwsError::of(actions::EC2_DESCRIBE_SECURITY_GROUPS))?;
             let tags = group.tags.unwrap_or_default().into_iter();
             let rules = group.ip_permissions.unwrap_or_default().into_iter();
             let named = rules.flat_map(|rule| rule.user_id_group_pairs.unwrap_or_default());
@@ -43,7 +44,7 @@ impl Clients {
     /// Removes the inbound rules of a group that name another one; gives how many there were.
     pub async fn revoke_rules_naming(&self, group: &str, other: &str) -> Result<usize, AwsError> {
         let call = self.ec2.describe_security_groups().group_ids(group);
-        let answer = call.send().await.map_err(AwsError::of("ec2:DescribeSecurityGroups"))?;
+        let answer = call.send().await.map_err(AwsError::of(actions::EC2_DESCRIBE_SECURITY_GROUPS))?;
         let groups = answer.security_groups.unwrap_or_default().into_iter();
         let rules: Vec<IpPermission> = groups
             .flat_map(|group| group.ip_permissions.unwrap_or_default())
@@ -54,7 +55,7 @@ impl Clients {
         }
         let count = rules.len();
         let call = self.ec2.revoke_security_group_ingress().group_id(group).set_ip_permissions(Some(rules));
-        call.send().await.map_err(AwsError::of("ec2:RevokeSecurityGroupIngress"))?;
+        call.send().await.map_err(AwsError::of(actions::EC2_REVOKE_SECURITY_GROUP_INGRESS))?;
         Ok(count)
     }
 
@@ -66,7 +67,7 @@ impl Clients {
             .group_id(id)
             .send()
             .await
-            .map_err(AwsError::of("ec2:DeleteSecurityGroup"))
+            .map_err(AwsError::of(actions::EC2_DELETE_SECURITY_GROUP))
         {
             Err(error) if error.has_code("InvalidGroup.NotFound") => Ok(()),
             other => other.map(|_| ()),

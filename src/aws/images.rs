@@ -1,5 +1,6 @@
 //! Images that machines are started from.
 
+use super::actions;
 use super::machines::{filter, text};
 use super::{AwsError, Clients};
 
@@ -40,14 +41,14 @@ impl Clients {
             .send()
             .try_collect()
             .await
-            .map_err(AwsError::of("ec2:DescribeImages"))?;
+            .map_err(AwsError::of(actions::EC2_DESCRIBE_IMAGES))?;
         Ok(newest(images.into_iter().map(image_of)))
     }
 
     /// An image by its id.
     pub async fn image(&self, id: &str) -> Result<Option<Image>, AwsError> {
         let answer = self.ec2.describe_images().image_ids(id).send().await;
-        match answer.map_err(AwsError::of("ec2:DescribeImages")) {
+        match answer.map_err(AwsError::of(actions::EC2_DESCRIBE_IMAGES)) {
             Ok(answer) => Ok(answer.images.unwrap_or_default().into_iter().next().map(image_of)),
             Err(error)
                 if error.has_code("InvalidAMIID.NotFound") || error.has_code("InvalidAMIID.Unavailable") =>

@@ -2,6 +2,7 @@
 
 use aws_sdk_ec2::types::Filter;
 
+use super::actions;
 use super::{AwsError, Clients};
 
 /// A network interface.
@@ -31,7 +32,7 @@ impl Clients {
             self.ec2.describe_network_interfaces().filters(filter).into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
-            let interface = next.map_err(AwsError::of("ec2:DescribeNetworkInterfaces"))?;
+            let interface = next.map_err(AwsError::of(actions::EC2_DESCRIBE_NETWORK_INTERFACES))?;
             let groups = interface.groups.unwrap_or_default().into_iter();
             let tags = interface.tag_set.unwrap_or_default().into_iter();
             found.push(Interface {
@@ -52,7 +53,7 @@ impl Clients {
     /// Deletes an interface that nothing holds; one that is gone is no error.
     pub async fn delete_interface(&self, id: &str) -> Result<(), AwsError> {
         let call = self.ec2.delete_network_interface().network_interface_id(id);
-        match call.send().await.map_err(AwsError::of("ec2:DeleteNetworkInterface")) {
+        match call.send().await.map_err(AwsError::of(actions::EC2_DELETE_NETWORK_INTERFACE)) {
             Err(error) if error.has_code("InvalidNetworkInterfaceID.NotFound") => Ok(()),
             other => other.map(|_| ()),
         }

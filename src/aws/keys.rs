@@ -1,5 +1,6 @@
 //! KMS keys, and the one that EBS uses when nobody names any.
 
+use super::actions;
 use super::{AwsError, Clients};
 
 /// A KMS key.
@@ -21,7 +22,7 @@ impl Clients {
     /// A key by its ARN, id or alias.
     pub async fn key(&self, name: &str) -> Result<Option<Key>, AwsError> {
         let answer = self.kms.describe_key().key_id(name).send().await;
-        match answer.map_err(AwsError::of("kms:DescribeKey")) {
+        match answer.map_err(AwsError::of(actions::KMS_DESCRIBE_KEY)) {
             Ok(answer) => Ok(answer.key_metadata.map(key_of)),
             Err(error) if error.has_code("NotFoundException") => Ok(None),
             Err(error) => Err(error),
@@ -31,7 +32,7 @@ impl Clients {
     /// The name of the key that encrypts disks for which none is named: an ARN, an id or an alias.
     pub async fn default_disk_key(&self) -> Result<Option<String>, AwsError> {
         let answer = self.ec2.get_ebs_default_kms_key_id().send().await;
-        Ok(answer.map_err(AwsError::of("ec2:GetEbsDefaultKmsKeyId"))?.kms_key_id)
+        Ok(answer.map_err(AwsError::of(actions::EC2_GET_EBS_DEFAULT_KMS_KEY_ID))?.kms_key_id)
     }
 }
 

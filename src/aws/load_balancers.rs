@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::actions::{self, Action};
 use super::{AwsError, Clients};
 
 /// As many as one call tells the tags of.
@@ -43,7 +44,7 @@ impl Clients {
     }
 
     async fn newer_balancers_in(&self, vpc: &str) -> Result<Vec<LoadBalancer>, AwsError> {
-        const OPERATION: &str = "elasticloadbalancing:DescribeLoadBalancers";
+        const OPERATION: Action = actions::ELB_DESCRIBE_LOAD_BALANCERS;
         let mut pages = self.balancers.describe_load_balancers().into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
@@ -67,7 +68,7 @@ impl Clients {
     }
 
     async fn classic_balancers_in(&self, vpc: &str) -> Result<Vec<LoadBalancer>, AwsError> {
-        const OPERATION: &str = "elasticloadbalancing:DescribeLoadBalancers";
+        const OPERATION: Action = actions::ELB_DESCRIBE_LOAD_BALANCERS;
         let mut pages = self.classic_balancers.describe_load_balancers().into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
@@ -86,7 +87,7 @@ impl Clients {
         for batch in found.chunks_mut(TAG_BATCH) {
             let names = batch.iter().map(|balancer| balancer.name.clone()).collect();
             let call = self.classic_balancers.describe_tags().set_load_balancer_names(Some(names));
-            let answer = call.send().await.map_err(AwsError::of("elasticloadbalancing:DescribeTags"))?;
+            let answer = call.send().await.map_err(AwsError::of(actions::ELB_DESCRIBE_TAGS))?;
             for described in answer.tag_descriptions.unwrap_or_default() {
                 let tags = described.tags.unwrap_or_default().into_iter();
                 let tags = tags.map(|tag| (tag.key, tag.value.unwrap_or_default())).collect();
@@ -109,7 +110,7 @@ impl Clients {
         let mut all = BTreeMap::new();
         for batch in arns.chunks(TAG_BATCH) {
             let call = self.balancers.describe_tags().set_resource_arns(Some(batch.to_vec()));
-            let answer = call.send().await.map_err(AwsError::of("elasticloadbalancing:DescribeTags"))?;
+            let answer = call.send().await.map_err(AwsError::of(actions::ELB_DESCRIBE_TAGS))?;
             for described in answer.tag_descriptions.unwrap_or_default() {
                 let tags = described.tags.unwrap_or_default().into_iter();
                 let tags = tags.filter_map(|tag| Some((tag.key?, tag.value.unwrap_or_default()))).collect();
@@ -121,7 +122,7 @@ impl Clients {
 
     /// Deletes a load balancer; one that is gone is no error.
     pub async fn delete_load_balancer(&self, balancer: &LoadBalancer) -> Result<(), AwsError> {
-        const OPERATION: &str = "elasticloadbalancing:DeleteLoadBalancer";
+        const OPERATION: Action = actions::ELB_DELETE_LOAD_BALANCER;
         if balancer.classic {
             let call = self.classic_balancers.delete_load_balancer().load_balancer_name(&balancer.id);
             return call.send().await.map_err(AwsError::of(OPERATION)).map(|_| ());
@@ -138,7 +139,7 @@ impl Clients {
         let mut pages = self.balancers.describe_target_groups().into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
-            let group = next.map_err(AwsError::of("elasticloadbalancing:DescribeTargetGroups"))?;
+            let group = next.map_err(AwsError::of(actions::ELB_DESCRIBE_TARGET_GROUPS))?;
             if group.vpc_id.as_deref() == Some(vpc) {
                 found.push(TargetGroup {
                     arn: group.target_group_arn.unwrap_or_default(),
@@ -158,7 +159,7 @@ impl Clients {
     /// Deletes a target group; one that is gone is no error.
     pub async fn delete_target_group(&self, arn: &str) -> Result<(), AwsError> {
         let call = self.balancers.delete_target_group().target_group_arn(arn);
-        match call.send().await.map_err(AwsError::of("elasticloadbalancing:DeleteTargetGroup")) {
+        match call.send().await.map_err(AwsError::of(actions::ELB_DELETE_TARGET_GROUP)) {
             Err(error) if error.has_code("TargetGroupNotFound") => Ok(()),
             other => other.map(|_| ()),
         }

@@ -6,6 +6,7 @@ use aws_sdk_ec2::types::{Filter, InstanceLifecycleType, InstanceState, Placement
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::actions::{self, Action};
 use super::{AwsError, Clients};
 
 /// How EC2 says that a machine's type cannot give the newest console output.
@@ -47,7 +48,7 @@ pub struct MachineKind {
 impl Clients {
     /// What a machine wrote to its console; none if there is nothing yet. Only newer types can give it up to this moment.
     pub async fn console_output(&self, instance: &str) -> Result<Option<String>, AwsError> {
-        const OPERATION: &str = "ec2:GetConsoleOutput";
+        const OPERATION: Action = actions::EC2_GET_CONSOLE_OUTPUT;
         let request = self.ec2.get_console_output().instance_id(instance);
         let answer = match request.clone().latest(true).send().await.map_err(AwsError::of(OPERATION)) {
             Err(error) if NO_LATEST_OUTPUT.iter().any(|code| error.has_code(code)) => {
@@ -79,7 +80,8 @@ impl Clients {
 
     async fn instances(&self, filter: Filter) -> Result<Vec<aws_sdk_ec2::types::Instance>, AwsError> {
         let pages = self.ec2.describe_instances().filters(filter).into_paginator().items().send();
-        let reservations = pages.try_collect().await.map_err(AwsError::of("ec2:DescribeInstances"))?;
+        let reservations =
+            pages.try_collect().await.map_err(AwsError::of(actions::EC2_DESCRIBE_INSTANCES))?;
         Ok(reservations
             .into_iter()
             .flat_map(|reservation| reservation.instances.unwrap_or_default())

@@ -4,6 +4,7 @@
 //! knows no rule about clusters.
 
 mod account;
+mod actions;
 mod buckets;
 mod change_sets;
 mod clients;
@@ -35,6 +36,7 @@ mod zone_records;
 mod zones;
 
 pub use account::CallerIdentity;
+pub use actions::{ACTIONS, Action, Scope};
 pub use buckets::{BucketFacts, Upload};
 pub use change_sets::{ChangeSet, ChangeSetRequest, PlannedChange};
 pub use clients::Clients;

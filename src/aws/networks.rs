@@ -5,6 +5,7 @@ use aws_sdk_ec2::types::{
     VpcAttributeName,
 };
 
+use super::actions::{self, Action};
 use super::machines::filter;
 use super::{AwsError, Clients};
 
@@ -78,7 +79,7 @@ impl Clients {
     /// A VPC by its id.
     pub async fn vpc(&self, id: &str) -> Result<Option<Vpc>, AwsError> {
         let answer = self.ec2.describe_vpcs().vpc_ids(id).send().await;
-        match answer.map_err(AwsError::of("ec2:DescribeVpcs")) {
+        match answer.map_err(AwsError::of(actions::EC2_DESCRIBE_VPCS)) {
             Ok(answer) => Ok(answer.vpcs.unwrap_or_default().into_iter().next().map(vpc_of)),
             Err(error) if error.has_code("InvalidVpcID.NotFound") => Ok(None),
             Err(error) => Err(error),
@@ -87,7 +88,7 @@ impl Clients {
 
     /// What a VPC's resolver does.
     pub async fn vpc_names(&self, id: &str) -> Result<VpcNames, AwsError> {
-        const OPERATION: &str = "ec2:DescribeVpcAttribute";
+        const OPERATION: Action = actions::EC2_DESCRIBE_VPC_ATTRIBUTE;
         let request = self.ec2.describe_vpc_attribute().vpc_id(id);
         let resolver = request.clone().attribute(VpcAttributeName::EnableDnsSupport).send();
         let host_names = request.attribute(VpcAttributeName::EnableDnsHostnames).send();
@@ -103,7 +104,7 @@ impl Clients {
             return Ok(Vec::new());
         }
         let answer = self.ec2.describe_dhcp_options().dhcp_options_ids(dhcp_options).send().await;
-        let answer = answer.map_err(AwsError::of("ec2:DescribeDhcpOptions"))?;
+        let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_DHCP_OPTIONS))?;
         let settings = answer.dhcp_options().iter().flat_map(DhcpOptions::dhcp_configurations);
         let servers = settings.filter(|setting| setting.key() == Some("domain-name-servers"));
         let values = servers.flat_map(DhcpConfiguration::values);
@@ -117,7 +118,7 @@ impl Clients {
         }
         let request = self.ec2.describe_subnets().filters(filter("subnet-id", ids));
         let found = request.into_paginator().items().send().try_collect().await;
-        let found = found.map_err(AwsError::of("ec2:DescribeSubnets"))?;
+        let found = found.map_err(AwsError::of(actions::EC2_DESCRIBE_SUBNETS))?;
         let subnets = found.into_iter().map(|subnet| ExistingSubnet {
             id: subnet.subnet_id.unwrap_or_default(),
             vpc: subnet.vpc_id.unwrap_or_default(),
@@ -130,7 +131,11 @@ impl Clients {
     pub async fn route_tables(&self, vpc: &str) -> Result<Vec<RouteTable>, AwsError> {
         let request = self.ec2.describe_route_tables().filters(filter("vpc-id", [vpc]));
         let found = request.into_paginator().items().send().try_collect().await;
-        Ok(found.map_err(AwsError::of("ec2:DescribeRouteTables"))?.iter().map(route_table_of).collect())
+        Ok(found
+            .map_err(AwsError::of(actions::EC2_DESCRIBE_ROUTE_TABLES))?
+            .iter()
+            .map(route_table_of)
+            .collect())
     }
 
     /// Those of the security groups that exist.
@@ -140,7 +145,7 @@ impl Clients {
         }
         let request = self.ec2.describe_security_groups().filters(filter("group-id", ids));
         let found = request.into_paginator().items().send().try_collect().await;
-        let found = found.map_err(AwsError::of("ec2:DescribeSecurityGroups"))?;
+        let found = found.map_err(AwsError::of(actions::EC2_DESCRIBE_SECURITY_GROUPS))?;
         let groups = found.iter().map(|group| SecurityGroup {
             id: group.group_id().unwrap_or_default().to_owned(),
             inbound: group.ip_permissions().iter().map(inbound_rule_of).collect(),
@@ -151,7 +156,7 @@ impl Clients {
     /// How many elastic addresses the account has in the region, those aside that services manage for themselves.
     pub async fn elastic_addresses(&self) -> Result<u32, AwsError> {
         let answer = self.ec2.describe_addresses().send().await;
-        let answer = answer.map_err(AwsError::of("ec2:DescribeAddresses"))?;
+        let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_ADDRESSES))?;
         let own = answer.addresses().iter().filter(|address| address.service_managed().is_none());
         Ok(u32::try_from(own.count()).unwrap_or(u32::MAX))
     }

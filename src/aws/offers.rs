@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_ec2::types::LocationType;
 
+use super::actions;
 use super::machines::{filter, text};
 use super::{AwsError, Clients};
 
@@ -40,7 +41,7 @@ impl Clients {
     /// The zones of the region that the account has.
     pub async fn availability_zones(&self) -> Result<Vec<Zone>, AwsError> {
         let answer = self.ec2.describe_availability_zones().send().await;
-        let answer = answer.map_err(AwsError::of("ec2:DescribeAvailabilityZones"))?;
+        let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_AVAILABILITY_ZONES))?;
         let zones = answer.availability_zones.unwrap_or_default().into_iter().map(|zone| Zone {
             state: text(zone.state.as_ref()),
             name: zone.zone_name.unwrap_or_default(),
@@ -60,7 +61,7 @@ impl Clients {
             let request = request.location_type(LocationType::AvailabilityZone);
             let pages = request.filters(filter("instance-type", types)).into_paginator().items().send();
             let offerings = pages.try_collect().await;
-            for offering in offerings.map_err(AwsError::of("ec2:DescribeInstanceTypeOfferings"))? {
+            for offering in offerings.map_err(AwsError::of(actions::EC2_DESCRIBE_INSTANCE_TYPE_OFFERINGS))? {
                 let offered_in = zones.entry(text(offering.instance_type.as_ref())).or_default();
                 offered_in.extend(offering.location);
             }
@@ -74,7 +75,7 @@ impl Clients {
         for types in types.chunks(FILTER_VALUES) {
             let request = self.ec2.describe_instance_types().filters(filter("instance-type", types));
             let found = request.into_paginator().items().send().try_collect().await;
-            for found in found.map_err(AwsError::of("ec2:DescribeInstanceTypes"))? {
+            for found in found.map_err(AwsError::of(actions::EC2_DESCRIBE_INSTANCE_TYPES))? {
                 let count = found.v_cpu_info.and_then(|info| info.default_v_cpus);
                 if let Some(count) = count.and_then(|count| u32::try_from(count).ok()) {
                     processors.insert(text(found.instance_type.as_ref()), count);
@@ -87,7 +88,7 @@ impl Clients {
     /// Whether the account has this key pair in the region.
     pub async fn key_pair_exists(&self, name: &str) -> Result<bool, AwsError> {
         let answer = self.ec2.describe_key_pairs().key_names(name).send().await;
-        match answer.map_err(AwsError::of("ec2:DescribeKeyPairs")) {
+        match answer.map_err(AwsError::of(actions::EC2_DESCRIBE_KEY_PAIRS)) {
             Ok(answer) => Ok(answer.key_pairs.is_some_and(|pairs| !pairs.is_empty())),
             Err(error) if error.has_code("InvalidKeyPair.NotFound") => Ok(false),
             Err(error) => Err(error),
@@ -97,7 +98,7 @@ impl Clients {
     /// A capacity reservation by its id.
     pub async fn capacity_reservation(&self, id: &str) -> Result<Option<CapacityReservation>, AwsError> {
         let answer = self.ec2.describe_capacity_reservations().capacity_reservation_ids(id).send().await;
-        match answer.map_err(AwsError::of("ec2:DescribeCapacityReservations")) {
+        match answer.map_err(AwsError::of(actions::EC2_DESCRIBE_CAPACITY_RESERVATIONS)) {
             Ok(answer) => {
                 Ok(answer.capacity_reservations.unwrap_or_default().into_iter().next().map(|reservation| {
                     CapacityReservation {

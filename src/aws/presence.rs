@@ -1,5 +1,6 @@
 //! Whether a thing that an ARN names is really there: what the tagging service says may be an hour old.
 
+use super::actions::{self, Action};
 use super::{AwsError, Clients};
 
 impl Clients {
@@ -15,7 +16,7 @@ impl Clients {
             ("elasticloadbalancing", "targetgroup") => {
                 let call = self.balancers.describe_target_groups().target_group_arns(arn).send().await;
                 call.map(|answer| !answer.target_groups.unwrap_or_default().is_empty())
-                    .map_err(AwsError::of("elasticloadbalancing:DescribeTargetGroups"))
+                    .map_err(AwsError::of(actions::ELB_DESCRIBE_TARGET_GROUPS))
             }
             ("elasticfilesystem", "file-system") => self.file_system(id).await.map(|found| found.is_some()),
             ("cloudformation", "stack") => self
@@ -32,7 +33,7 @@ impl Clients {
     }
 
     async fn is_balancer_there(&self, arn: &str, id: &str) -> Result<bool, AwsError> {
-        const OPERATION: &str = "elasticloadbalancing:DescribeLoadBalancers";
+        const OPERATION: Action = actions::ELB_DESCRIBE_LOAD_BALANCERS;
         if id.contains('/') {
             let answer = self.balancers.describe_load_balancers().load_balancer_arns(arn).send().await;
             let answer = answer.map_err(AwsError::of(OPERATION))?;
@@ -48,7 +49,7 @@ impl Clients {
         Ok(match kind {
             "instance" => {
                 let answer = ec2.describe_instances().instance_ids(id).send().await;
-                let answer = answer.map_err(AwsError::of("ec2:DescribeInstances"))?;
+                let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_INSTANCES))?;
                 let machines = answer
                     .reservations
                     .unwrap_or_default()
@@ -59,7 +60,7 @@ impl Clients {
             }
             "natgateway" => {
                 let answer = ec2.describe_nat_gateways().nat_gateway_ids(id).send().await;
-                let answer = answer.map_err(AwsError::of("ec2:DescribeNatGateways"))?;
+                let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_NAT_GATEWAYS))?;
                 let states =
                     answer.nat_gateways.unwrap_or_default().into_iter().filter_map(|gateway| gateway.state);
                 states.into_iter().any(|state| !matches!(state.as_str(), "deleted" | "deleting"))
@@ -68,7 +69,7 @@ impl Clients {
             "snapshot" => {
                 let answer = ec2.describe_snapshots().snapshot_ids(id).send().await;
                 !answer
-                    .map_err(AwsError::of("ec2:DescribeSnapshots"))?
+                    .map_err(AwsError::of(actions::EC2_DESCRIBE_SNAPSHOTS))?
                     .snapshots
                     .unwrap_or_default()
                     .is_empty()
@@ -76,7 +77,7 @@ impl Clients {
             "network-interface" => {
                 let answer = ec2.describe_network_interfaces().network_interface_ids(id).send().await;
                 !answer
-                    .map_err(AwsError::of("ec2:DescribeNetworkInterfaces"))?
+                    .map_err(AwsError::of(actions::EC2_DESCRIBE_NETWORK_INTERFACES))?
                     .network_interfaces
                     .unwrap_or_default()
                     .is_empty()
@@ -84,20 +85,24 @@ impl Clients {
             "security-group" => {
                 let answer = ec2.describe_security_groups().group_ids(id).send().await;
                 !answer
-                    .map_err(AwsError::of("ec2:DescribeSecurityGroups"))?
+                    .map_err(AwsError::of(actions::EC2_DESCRIBE_SECURITY_GROUPS))?
                     .security_groups
                     .unwrap_or_default()
                     .is_empty()
             }
             "subnet" => {
                 let answer = ec2.describe_subnets().subnet_ids(id).send().await;
-                !answer.map_err(AwsError::of("ec2:DescribeSubnets"))?.subnets.unwrap_or_default().is_empty()
+                !answer
+                    .map_err(AwsError::of(actions::EC2_DESCRIBE_SUBNETS))?
+                    .subnets
+                    .unwrap_or_default()
+                    .is_empty()
             }
             "vpc" => self.vpc(id).await?.is_some(),
             "internet-gateway" => {
                 let answer = ec2.describe_internet_gateways().internet_gateway_ids(id).send().await;
                 !answer
-                    .map_err(AwsError::of("ec2:DescribeInternetGateways"))?
+                    .map_err(AwsError::of(actions::EC2_DESCRIBE_INTERNET_GATEWAYS))?
                     .internet_gateways
                     .unwrap_or_default()
                     .is_empty()
@@ -105,7 +110,7 @@ impl Clients {
             "route-table" => {
                 let answer = ec2.describe_route_tables().route_table_ids(id).send().await;
                 !answer
-                    .map_err(AwsError::of("ec2:DescribeRouteTables"))?
+                    .map_err(AwsError::of(actions::EC2_DESCRIBE_ROUTE_TABLES))?
                     .route_tables
                     .unwrap_or_default()
                     .is_empty()
@@ -113,7 +118,7 @@ impl Clients {
             "elastic-ip" => {
                 let answer = ec2.describe_addresses().allocation_ids(id).send().await;
                 !answer
-                    .map_err(AwsError::of("ec2:DescribeAddresses"))?
+                    .map_err(AwsError::of(actions::EC2_DESCRIBE_ADDRESSES))?
                     .addresses
                     .unwrap_or_default()
                     .is_empty()
@@ -121,7 +126,7 @@ impl Clients {
             "launch-template" => {
                 let answer = ec2.describe_launch_templates().launch_template_ids(id).send().await;
                 !answer
-                    .map_err(AwsError::of("ec2:DescribeLaunchTemplates"))?
+                    .map_err(AwsError::of(actions::EC2_DESCRIBE_LAUNCH_TEMPLATES))?
                     .launch_templates
                     .unwrap_or_default()
                     .is_empty()
@@ -129,7 +134,7 @@ impl Clients {
             "vpc-endpoint" => {
                 let answer = ec2.describe_vpc_endpoints().vpc_endpoint_ids(id).send().await;
                 let endpoints = answer
-                    .map_err(AwsError::of("ec2:DescribeVpcEndpoints"))?
+                    .map_err(AwsError::of(actions::EC2_DESCRIBE_VPC_ENDPOINTS))?
                     .vpc_endpoints
                     .unwrap_or_default();
                 let states = endpoints.into_iter().filter_map(|endpoint| endpoint.state);

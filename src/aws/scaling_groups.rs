@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use aws_sdk_autoscaling::types::{AutoScalingGroup, Filter};
 use time::OffsetDateTime;
 
+use super::actions;
 use super::{AwsError, Clients};
 
 /// An Auto Scaling group.
@@ -56,7 +57,8 @@ impl Clients {
         let mut pages = call.into_paginator().items().send();
         let mut groups = Vec::new();
         while let Some(next) = pages.next().await {
-            groups.push(group(next.map_err(AwsError::of("autoscaling:DescribeAutoScalingGroups"))?));
+            groups
+                .push(group(next.map_err(AwsError::of(actions::AUTOSCALING_DESCRIBE_AUTO_SCALING_GROUPS))?));
         }
         Ok(groups)
     }
@@ -65,7 +67,7 @@ impl Clients {
     pub async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>, AwsError> {
         let call = self.autoscaling.describe_scaling_activities().auto_scaling_group_name(group);
         let answer = call.include_deleted_groups(true).max_records(50).send().await;
-        let answer = answer.map_err(AwsError::of("autoscaling:DescribeScalingActivities"))?;
+        let answer = answer.map_err(AwsError::of(actions::AUTOSCALING_DESCRIBE_SCALING_ACTIVITIES))?;
         let activity = |found: aws_sdk_autoscaling::types::Activity| ScalingActivity {
             id: found.activity_id.unwrap_or_default(),
             description: found.description.unwrap_or_default(),
@@ -81,7 +83,9 @@ impl Clients {
         let call = self.autoscaling.terminate_instance_in_auto_scaling_group();
         let call = call.instance_id(instance).should_decrement_desired_capacity(false);
         let answer = call.send().await;
-        answer.map_err(AwsError::of("autoscaling:TerminateInstanceInAutoScalingGroup")).map(|_| ())
+        answer
+            .map_err(AwsError::of(actions::AUTOSCALING_TERMINATE_INSTANCE_IN_AUTO_SCALING_GROUP))
+            .map(|_| ())
     }
 }
 

@@ -3,6 +3,7 @@
 use aws_sdk_cloudformation::types::StackEvent as SdkStackEvent;
 use time::OffsetDateTime;
 
+use super::actions;
 use super::{AwsError, Clients};
 
 /// The type under which a stack reports about itself and about stacks in it.
@@ -53,7 +54,7 @@ impl Clients {
         'pages: loop {
             let call = self.cloudformation.describe_stack_events().stack_name(arn);
             let answer = call.set_next_token(next_token).send().await;
-            let answer = answer.map_err(AwsError::of("cloudformation:DescribeStackEvents"))?;
+            let answer = answer.map_err(AwsError::of(actions::CFN_DESCRIBE_STACK_EVENTS))?;
             for found in answer.stack_events.unwrap_or_default() {
                 let event = event(found);
                 let is_first = begins(&event);

@@ -2,6 +2,7 @@
 
 use aws_sdk_cloudformation::types::StackStatus;
 
+use super::actions;
 use super::{AwsError, Clients};
 
 /// A resource of a stack.
@@ -24,7 +25,7 @@ impl Clients {
             self.cloudformation.list_stack_resources().stack_name(stack).into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
-            let resource = next.map_err(AwsError::of("cloudformation:ListStackResources"))?;
+            let resource = next.map_err(AwsError::of(actions::CFN_LIST_STACK_RESOURCES))?;
             found.push(StackResource {
                 logical_id: resource.logical_resource_id.unwrap_or_default(),
                 physical_id: resource.physical_resource_id.unwrap_or_default(),
@@ -41,7 +42,7 @@ impl Clients {
         let mut pages = call.into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
-            let stack = next.map_err(AwsError::of("cloudformation:ListStacks"))?;
+            let stack = next.map_err(AwsError::of(actions::CFN_LIST_STACKS))?;
             if stack.stack_name.as_deref() == Some(name) {
                 found.extend(stack.stack_id);
             }

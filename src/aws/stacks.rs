@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use aws_sdk_cloudformation::types::{Capability, Stack as SdkStack, TemplateStage};
 use time::OffsetDateTime;
 
+use super::actions;
 use super::{AwsError, Clients};
 
 /// A stack as CloudFormation describes it.
@@ -45,7 +46,7 @@ impl Clients {
     /// A stack by its name or ARN; none if there is no such stack.
     pub async fn stack(&self, name: &str) -> Result<Option<Stack>, AwsError> {
         let answer = self.cloudformation.describe_stacks().stack_name(name).send().await;
-        match answer.map_err(AwsError::of("cloudformation:DescribeStacks")) {
+        match answer.map_err(AwsError::of(actions::CFN_DESCRIBE_STACKS)) {
             Ok(answer) => Ok(answer.stacks.unwrap_or_default().into_iter().next().map(stack)),
             Err(error) if error.says("does not exist") => Ok(None),
             Err(error) => Err(error),
@@ -57,7 +58,7 @@ impl Clients {
         let mut pages = self.cloudformation.describe_stacks().into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
-            found.push(stack(next.map_err(AwsError::of("cloudformation:DescribeStacks"))?));
+            found.push(stack(next.map_err(AwsError::of(actions::CFN_DESCRIBE_STACKS))?));
         }
         Ok(found)
     }
@@ -66,20 +67,20 @@ impl Clients {
     pub async fn stack_template(&self, name: &str) -> Result<String, AwsError> {
         let call =
             self.cloudformation.get_template().stack_name(name).template_stage(TemplateStage::Original);
-        let answer = call.send().await.map_err(AwsError::of("cloudformation:GetTemplate"))?;
+        let answer = call.send().await.map_err(AwsError::of(actions::CFN_GET_TEMPLATE))?;
         Ok(answer.template_body.unwrap_or_default())
     }
 
     /// Begins to delete a stack.
     pub async fn delete_stack(&self, arn: &str, token: &str) -> Result<(), AwsError> {
         let call = self.cloudformation.delete_stack().stack_name(arn).client_request_token(token);
-        call.send().await.map_err(AwsError::of("cloudformation:DeleteStack")).map(|_| ())
+        call.send().await.map_err(AwsError::of(actions::CFN_DELETE_STACK)).map(|_| ())
     }
 
     /// Has a running update undone.
     pub async fn cancel_update(&self, arn: &str, token: &str) -> Result<(), AwsError> {
         let call = self.cloudformation.cancel_update_stack().stack_name(arn).client_request_token(token);
-        call.send().await.map_err(AwsError::of("cloudformation:CancelUpdateStack")).map(|_| ())
+        call.send().await.map_err(AwsError::of(actions::CFN_CANCEL_UPDATE_STACK)).map(|_| ())
     }
 
     /// Goes on with a rollback that failed, without the resources named.
@@ -87,33 +88,33 @@ impl Clients {
         let call = self.cloudformation.continue_update_rollback().stack_name(arn).client_request_token(token);
         let skipped = (!skip.is_empty()).then(|| skip.to_vec());
         let call = call.set_resources_to_skip(skipped);
-        call.send().await.map_err(AwsError::of("cloudformation:ContinueUpdateRollback")).map(|_| ())
+        call.send().await.map_err(AwsError::of(actions::CFN_CONTINUE_UPDATE_ROLLBACK)).map(|_| ())
     }
 
     /// Rolls back a stack whose change failed while rollback was switched off.
     pub async fn roll_back(&self, arn: &str, token: &str) -> Result<(), AwsError> {
         let call = self.cloudformation.rollback_stack().stack_name(arn).client_request_token(token);
-        call.send().await.map_err(AwsError::of("cloudformation:RollbackStack")).map(|_| ())
+        call.send().await.map_err(AwsError::of(actions::CFN_ROLLBACK_STACK)).map(|_| ())
     }
 
     /// Protects a stack from being deleted, or no longer.
     pub async fn protect_stack(&self, name: &str, protected: bool) -> Result<(), AwsError> {
         let call = self.cloudformation.update_termination_protection().stack_name(name);
         let call = call.enable_termination_protection(protected);
-        call.send().await.map_err(AwsError::of("cloudformation:UpdateTerminationProtection")).map(|_| ())
+        call.send().await.map_err(AwsError::of(actions::CFN_UPDATE_TERMINATION_PROTECTION)).map(|_| ())
     }
 
     /// What may not be done to a stack's resources, as a JSON document.
     pub async fn stack_policy(&self, name: &str) -> Result<Option<String>, AwsError> {
         let call = self.cloudformation.get_stack_policy().stack_name(name);
-        let answer = call.send().await.map_err(AwsError::of("cloudformation:GetStackPolicy"))?;
+        let answer = call.send().await.map_err(AwsError::of(actions::CFN_GET_STACK_POLICY))?;
         Ok(answer.stack_policy_body.filter(|body| !body.is_empty()))
     }
 
     /// Says what may not be done to a stack's resources.
     pub async fn set_stack_policy(&self, name: &str, policy: &str) -> Result<(), AwsError> {
         let call = self.cloudformation.set_stack_policy().stack_name(name).stack_policy_body(policy);
-        call.send().await.map_err(AwsError::of("cloudformation:SetStackPolicy")).map(|_| ())
+        call.send().await.map_err(AwsError::of(actions::CFN_SET_STACK_POLICY)).map(|_| ())
     }
 
     /// A link to AWS's calculator, filled in with what a template would cost.
@@ -128,7 +129,7 @@ impl Clients {
             TemplateSource::Url(url) => call.template_url(url),
         };
         let call = call.set_parameters(Some(sdk_parameters(parameters)));
-        let answer = call.send().await.map_err(AwsError::of("cloudformation:EstimateTemplateCost"))?;
+        let answer = call.send().await.map_err(AwsError::of(actions::CFN_ESTIMATE_TEMPLATE_COST))?;
         Ok(answer.url.unwrap_or_default())
     }
 }

@@ -2,6 +2,7 @@
 
 use aws_sdk_s3::types::{Delete, ObjectIdentifier};
 
+use super::actions;
 use super::{AwsError, Clients};
 
 /// As many as one call removes.
@@ -24,7 +25,7 @@ impl Clients {
         loop {
             let call = self.s3.list_object_versions().bucket(bucket).prefix(prefix);
             let call = call.set_key_marker(markers.0).set_version_id_marker(markers.1);
-            let answer = call.send().await.map_err(AwsError::of("s3:ListBucketVersions"))?;
+            let answer = call.send().await.map_err(AwsError::of(actions::S3_LIST_BUCKET_VERSIONS))?;
             let versions = answer
                 .versions
                 .unwrap_or_default()
@@ -48,7 +49,7 @@ impl Clients {
         bucket: &str,
         objects: &[ObjectVersion],
     ) -> Result<Vec<String>, AwsError> {
-        let failed = |error| AwsError::unsent("s3:DeleteObjectVersion", format!("{error}"));
+        let failed = |error| AwsError::unsent(actions::S3_DELETE_OBJECT_VERSION, format!("{error}"));
         let mut refused = Vec::new();
         for batch in objects.chunks(BATCH) {
             let mut delete = Delete::builder().quiet(true);
@@ -58,7 +59,7 @@ impl Clients {
                 delete = delete.objects(id.build().map_err(failed)?);
             }
             let call = self.s3.delete_objects().bucket(bucket).delete(delete.build().map_err(failed)?);
-            let answer = call.send().await.map_err(AwsError::of("s3:DeleteObjectVersion"))?;
+            let answer = call.send().await.map_err(AwsError::of(actions::S3_DELETE_OBJECT_VERSION))?;
             refused.extend(answer.errors.unwrap_or_default().into_iter().map(|error| {
                 format!(
                     "{}: {}",

@@ -2,6 +2,7 @@
 
 use aws_sdk_resourcegroupstagging::types::TagFilter;
 
+use super::actions;
 use super::{AwsError, Clients};
 
 impl Clients {
@@ -13,7 +14,7 @@ impl Clients {
         let mut pages = self.tagging.get_resources().tag_filters(filter).into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
-            let mapping = next.map_err(AwsError::of("tag:GetResources"))?;
+            let mapping = next.map_err(AwsError::of(actions::TAG_GET_RESOURCES))?;
             found.extend(mapping.resource_arn);
         }
         found.sort();

@@ -2,6 +2,7 @@
 
 use aws_sdk_route53::types::{Change, ChangeAction, ChangeBatch, ResourceRecordSet, RrType};
 
+use super::actions::{self, Action};
 use super::{AwsError, Clients};
 
 /// As many changes as one call takes with room to spare.
@@ -26,7 +27,7 @@ impl Clients {
             let call = self.route53.list_resource_record_sets().hosted_zone_id(zone);
             let call = call.set_start_record_name(start.0).set_start_record_type(start.1);
             let answer = call.set_start_record_identifier(start.2).send().await;
-            let answer = match answer.map_err(AwsError::of("route53:ListResourceRecordSets")) {
+            let answer = match answer.map_err(AwsError::of(actions::ROUTE53_LIST_RESOURCE_RECORD_SETS)) {
                 Err(error) if error.has_code("NoSuchHostedZone") => return Ok(Vec::new()),
                 answer => answer?,
             };
@@ -46,7 +47,7 @@ impl Clients {
 
     /// Removes records exactly as they were read.
     pub async fn remove_records(&self, zone: &str, records: &[ZoneRecord]) -> Result<(), AwsError> {
-        const OPERATION: &str = "route53:ChangeResourceRecordSets";
+        const OPERATION: Action = actions::ROUTE53_CHANGE_RESOURCE_RECORD_SETS;
         let failed = |error| AwsError::unsent(OPERATION, format!("{error}"));
         for batch in records.chunks(BATCH) {
             let mut changes = Vec::new();

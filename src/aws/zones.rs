@@ -4,6 +4,7 @@ use aws_sdk_route53::types::{
     AliasTarget, Change, ChangeAction, ChangeBatch, ChangeStatus, ResourceRecordSet, RrType,
 };
 
+use super::actions;
 use super::{AwsError, Clients};
 
 /// A hosted zone.
@@ -54,7 +55,7 @@ impl Clients {
         let mut pages = self.route53.list_hosted_zones().into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
-            let zone = hosted_zone(next.map_err(AwsError::of("route53:ListHostedZones"))?);
+            let zone = hosted_zone(next.map_err(AwsError::of(actions::ROUTE53_LIST_HOSTED_ZONES))?);
             if zone.holds(name) {
                 found.push(zone);
             }
@@ -66,7 +67,7 @@ impl Clients {
     /// A zone by its id.
     pub async fn hosted_zone(&self, id: &str) -> Result<Option<HostedZone>, AwsError> {
         let answer = self.route53.get_hosted_zone().id(id).send().await;
-        match answer.map_err(AwsError::of("route53:GetHostedZone")) {
+        match answer.map_err(AwsError::of(actions::ROUTE53_GET_HOSTED_ZONE)) {
             Ok(answer) => Ok(answer.hosted_zone.map(hosted_zone)),
             Err(error) if error.has_code("NoSuchHostedZone") => Ok(None),
             Err(error) => Err(error),
@@ -76,7 +77,7 @@ impl Clients {
     /// The records that lead a name to an address.
     pub async fn address_records(&self, zone: &str, name: &str) -> Result<Vec<AddressRecord>, AwsError> {
         let call = self.route53.list_resource_record_sets().hosted_zone_id(zone).start_record_name(name);
-        let answer = call.send().await.map_err(AwsError::of("route53:ListResourceRecordSets"))?;
+        let answer = call.send().await.map_err(AwsError::of(actions::ROUTE53_LIST_RESOURCE_RECORD_SETS))?;
         // The list begins at the name and goes on behind it.
         let mine = answer.resource_record_sets.into_iter().filter(|record| {
             record.name.trim_end_matches('.').eq_ignore_ascii_case(name)
@@ -102,7 +103,8 @@ impl Clients {
         name: &str,
         alias: &Alias,
     ) -> Result<String, AwsError> {
-        let failed = |error| AwsError::unsent("route53:ChangeResourceRecordSets", format!("{error}"));
+        let failed =
+            |error| AwsError::unsent(actions::ROUTE53_CHANGE_RESOURCE_RECORD_SETS, format!("{error}"));
         let target = AliasTarget::builder()
             .dns_name(format!("{}.", alias.name))
             .hosted_zone_id(&alias.zone)
@@ -118,14 +120,14 @@ impl Clients {
         let change = Change::builder().action(action).resource_record_set(record).build().map_err(failed)?;
         let batch = ChangeBatch::builder().comment("infra").changes(change).build().map_err(failed)?;
         let call = self.route53.change_resource_record_sets().hosted_zone_id(zone).change_batch(batch);
-        let answer = call.send().await.map_err(AwsError::of("route53:ChangeResourceRecordSets"))?;
+        let answer = call.send().await.map_err(AwsError::of(actions::ROUTE53_CHANGE_RESOURCE_RECORD_SETS))?;
         Ok(answer.change_info.map(|change| change.id).unwrap_or_default())
     }
 
     /// Whether every name server knows of a change.
     pub async fn is_in_sync(&self, change: &str) -> Result<bool, AwsError> {
         let answer = self.route53.get_change().id(change).send().await;
-        let answer = answer.map_err(AwsError::of("route53:GetChange"))?;
+        let answer = answer.map_err(AwsError::of(actions::ROUTE53_GET_CHANGE))?;
         Ok(answer.change_info.is_some_and(|change| change.status == ChangeStatus::Insync))
     }
 }

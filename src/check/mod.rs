@@ -8,7 +8,7 @@ mod schema;
 mod stack;
 
 pub use ignition::check_ignition;
-pub use schema::create_only_properties;
+pub use schema::{create_only_properties, handler_permissions};
 pub use stack::check_stack;
 
 use std::fmt;

@@ -1,5 +1,6 @@
 //! Properties of resources, compared with CloudFormation's own schemas.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
@@ -9,6 +10,16 @@ use crate::document::nearest;
 /// The schemas of the types that stacks use; `scripts/make-schemas` renews them.
 static SCHEMAS: LazyLock<Map<String, Value>> =
     LazyLock::new(|| serde_json::from_str(include_str!("resource_schemas.json")).unwrap_or_default());
+
+/// What CloudFormation does with the caller's rights, for each type that stacks use; `scripts/make-schemas` renews it.
+static PERMISSIONS: LazyLock<BTreeMap<String, Vec<String>>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("handler_permissions.json")).unwrap_or_default());
+
+/// Every action that CloudFormation may take in the caller's name for our stacks.
+#[must_use]
+pub fn handler_permissions() -> BTreeSet<&'static str> {
+    PERMISSIONS.values().flatten().map(String::as_str).collect()
+}
 
 /// Attributes that CloudFormation gives although the schema does not list them as read-only.
 const MORE_ATTRIBUTES: [(&str, &str); 1] = [("AWS::EC2::SecurityGroup", "GroupId")];

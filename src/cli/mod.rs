@@ -20,6 +20,7 @@ mod man;
 mod plan;
 
 mod plan_view;
+mod policy;
 mod preflight;
 mod printer;
 mod progress_view;
@@ -96,6 +97,7 @@ enum Command {
     Rollback(rollback::RollbackArguments),
     Certificates(certificates::CertificatesArguments),
     Kubeconfig(kubeconfig::KubeconfigArguments),
+    Policy(policy::PolicyArguments),
     Cost(cost::CostArguments),
     Schema(schema::SchemaArguments),
     Completions(completions::CompletionsArguments),
@@ -158,6 +160,7 @@ fn run_command(command: Command, session: &Session) -> anyhow::Result<Exit> {
         Command::Rollback(arguments) => rollback::run(&arguments, session),
         Command::Certificates(arguments) => certificates::run(&arguments, session),
         Command::Kubeconfig(arguments) => kubeconfig::run(&arguments, session),
+        Command::Policy(arguments) => policy::run(&arguments, session),
         Command::Cost(arguments) => cost::run(&arguments, session),
         Command::Schema(arguments) => schema::run(&arguments, session),
         Command::Completions(arguments) => completions::run(&arguments, session),

@@ -1,0 +1,136 @@
+//! Every action that this program asks AWS for, in one table: calls name their action from here, and `infra policy` reads it.
+
+/// What an action can be confined to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// AWS knows no narrower resource for it, or we look for what we do not know yet.
+    Everything,
+    /// The cluster's stacks and their change sets.
+    Stacks,
+    /// The bucket that assets are in.
+    Bucket,
+    /// The cluster's own objects in it.
+    Objects,
+    /// The cluster's KMS key.
+    Key,
+    /// The roles that AWS's services have for themselves.
+    ServiceRoles,
+    /// The cluster's Auto Scaling groups.
+    Groups,
+}
+
+/// An action as IAM names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Action {
+    /// Its name.
+    pub name: &'static str,
+    /// What it can be confined to.
+    pub scope: Scope,
+}
+
+macro_rules! actions {
+    ($($constant:ident = $name:literal, $scope:ident;)*) => {
+        $(pub(super) const $constant: Action = Action { name: $name, scope: Scope::$scope };)*
+
+        /// Every action of the table.
+        pub const ACTIONS: &[Action] = &[$($constant),*];
+    };
+}
+
+actions! {
+    AUTOSCALING_DESCRIBE_AUTO_SCALING_GROUPS = "autoscaling:DescribeAutoScalingGroups", Everything;
+    AUTOSCALING_DESCRIBE_SCALING_ACTIVITIES = "autoscaling:DescribeScalingActivities", Everything;
+    AUTOSCALING_TERMINATE_INSTANCE_IN_AUTO_SCALING_GROUP = "autoscaling:TerminateInstanceInAutoScalingGroup", Groups;
+    CFN_CANCEL_UPDATE_STACK = "cloudformation:CancelUpdateStack", Stacks;
+    CFN_CONTINUE_UPDATE_ROLLBACK = "cloudformation:ContinueUpdateRollback", Stacks;
+    CFN_CREATE_CHANGE_SET = "cloudformation:CreateChangeSet", Stacks;
+    CFN_DELETE_CHANGE_SET = "cloudformation:DeleteChangeSet", Stacks;
+    CFN_DELETE_STACK = "cloudformation:DeleteStack", Stacks;
+    CFN_DESCRIBE_CHANGE_SET = "cloudformation:DescribeChangeSet", Stacks;
+    CFN_DESCRIBE_STACK_EVENTS = "cloudformation:DescribeStackEvents", Stacks;
+    CFN_DESCRIBE_STACKS = "cloudformation:DescribeStacks", Everything;
+    CFN_ESTIMATE_TEMPLATE_COST = "cloudformation:EstimateTemplateCost", Everything;
+    CFN_EXECUTE_CHANGE_SET = "cloudformation:ExecuteChangeSet", Stacks;
+    CFN_GET_STACK_POLICY = "cloudformation:GetStackPolicy", Stacks;
+    CFN_GET_TEMPLATE = "cloudformation:GetTemplate", Stacks;
+    CFN_LIST_STACK_RESOURCES = "cloudformation:ListStackResources", Stacks;
+    CFN_LIST_STACKS = "cloudformation:ListStacks", Everything;
+    CFN_ROLLBACK_STACK = "cloudformation:RollbackStack", Stacks;
+    CFN_SET_STACK_POLICY = "cloudformation:SetStackPolicy", Stacks;
+    CFN_UPDATE_TERMINATION_PROTECTION = "cloudformation:UpdateTerminationProtection", Stacks;
+    EC2_DELETE_NETWORK_INTERFACE = "ec2:DeleteNetworkInterface", Everything;
+    EC2_DELETE_SECURITY_GROUP = "ec2:DeleteSecurityGroup", Everything;
+    EC2_DELETE_SNAPSHOT = "ec2:DeleteSnapshot", Everything;
+    EC2_DESCRIBE_ADDRESSES = "ec2:DescribeAddresses", Everything;
+    EC2_DESCRIBE_AVAILABILITY_ZONES = "ec2:DescribeAvailabilityZones", Everything;
+    EC2_DESCRIBE_CAPACITY_RESERVATIONS = "ec2:DescribeCapacityReservations", Everything;
+    EC2_DESCRIBE_DHCP_OPTIONS = "ec2:DescribeDhcpOptions", Everything;
+    EC2_DESCRIBE_IMAGES = "ec2:DescribeImages", Everything;
+    EC2_DESCRIBE_INSTANCE_TYPE_OFFERINGS = "ec2:DescribeInstanceTypeOfferings", Everything;
+    EC2_DESCRIBE_INSTANCE_TYPES = "ec2:DescribeInstanceTypes", Everything;
+    EC2_DESCRIBE_INSTANCES = "ec2:DescribeInstances", Everything;
+    EC2_DESCRIBE_INTERNET_GATEWAYS = "ec2:DescribeInternetGateways", Everything;
+    EC2_DESCRIBE_KEY_PAIRS = "ec2:DescribeKeyPairs", Everything;
+    EC2_DESCRIBE_LAUNCH_TEMPLATES = "ec2:DescribeLaunchTemplates", Everything;
+    EC2_DESCRIBE_NAT_GATEWAYS = "ec2:DescribeNatGateways", Everything;
+    EC2_DESCRIBE_NETWORK_INTERFACES = "ec2:DescribeNetworkInterfaces", Everything;
+    EC2_DESCRIBE_ROUTE_TABLES = "ec2:DescribeRouteTables", Everything;
+    EC2_DESCRIBE_SECURITY_GROUPS = "ec2:DescribeSecurityGroups", Everything;
+    EC2_DESCRIBE_SNAPSHOTS = "ec2:DescribeSnapshots", Everything;
+    EC2_DESCRIBE_SUBNETS = "ec2:DescribeSubnets", Everything;
+    EC2_DESCRIBE_VOLUMES = "ec2:DescribeVolumes", Everything;
+    EC2_DESCRIBE_VPC_ATTRIBUTE = "ec2:DescribeVpcAttribute", Everything;
+    EC2_DESCRIBE_VPC_ENDPOINTS = "ec2:DescribeVpcEndpoints", Everything;
+    EC2_DESCRIBE_VPCS = "ec2:DescribeVpcs", Everything;
+    EC2_GET_CONSOLE_OUTPUT = "ec2:GetConsoleOutput", Everything;
+    EC2_GET_EBS_DEFAULT_KMS_KEY_ID = "ec2:GetEbsDefaultKmsKeyId", Everything;
+    EC2_REVOKE_SECURITY_GROUP_INGRESS = "ec2:RevokeSecurityGroupIngress", Everything;
+    EFS_DELETE_FILE_SYSTEM = "elasticfilesystem:DeleteFileSystem", Everything;
+    EFS_DELETE_MOUNT_TARGET = "elasticfilesystem:DeleteMountTarget", Everything;
+    EFS_DESCRIBE_FILE_SYSTEMS = "elasticfilesystem:DescribeFileSystems", Everything;
+    EFS_DESCRIBE_MOUNT_TARGET_SECURITY_GROUPS = "elasticfilesystem:DescribeMountTargetSecurityGroups", Everything;
+    EFS_DESCRIBE_MOUNT_TARGETS = "elasticfilesystem:DescribeMountTargets", Everything;
+    ELB_DELETE_LOAD_BALANCER = "elasticloadbalancing:DeleteLoadBalancer", Everything;
+    ELB_DELETE_TARGET_GROUP = "elasticloadbalancing:DeleteTargetGroup", Everything;
+    ELB_DESCRIBE_LOAD_BALANCERS = "elasticloadbalancing:DescribeLoadBalancers", Everything;
+    ELB_DESCRIBE_TAGS = "elasticloadbalancing:DescribeTags", Everything;
+    ELB_DESCRIBE_TARGET_GROUPS = "elasticloadbalancing:DescribeTargetGroups", Everything;
+    IAM_GET_ROLE = "iam:GetRole", ServiceRoles;
+    KMS_CREATE_GRANT = "kms:CreateGrant", Key;
+    KMS_DESCRIBE_KEY = "kms:DescribeKey", Key;
+    KMS_LIST_GRANTS = "kms:ListGrants", Key;
+    KMS_REVOKE_GRANT = "kms:RevokeGrant", Key;
+    ROUTE53_CHANGE_RESOURCE_RECORD_SETS = "route53:ChangeResourceRecordSets", Everything;
+    ROUTE53_GET_CHANGE = "route53:GetChange", Everything;
+    ROUTE53_GET_HOSTED_ZONE = "route53:GetHostedZone", Everything;
+    ROUTE53_LIST_HOSTED_ZONES = "route53:ListHostedZones", Everything;
+    ROUTE53_LIST_RESOURCE_RECORD_SETS = "route53:ListResourceRecordSets", Everything;
+    S3_CREATE_BUCKET = "s3:CreateBucket", Bucket;
+    S3_DELETE_OBJECT_VERSION = "s3:DeleteObjectVersion", Objects;
+    S3_GET_BUCKET_PUBLIC_ACCESS_BLOCK = "s3:GetBucketPublicAccessBlock", Bucket;
+    S3_GET_OBJECT = "s3:GetObject", Objects;
+    S3_LIST_BUCKET = "s3:ListBucket", Bucket;
+    S3_LIST_BUCKET_VERSIONS = "s3:ListBucketVersions", Bucket;
+    S3_PUT_BUCKET_POLICY = "s3:PutBucketPolicy", Bucket;
+    S3_PUT_BUCKET_PUBLIC_ACCESS_BLOCK = "s3:PutBucketPublicAccessBlock", Bucket;
+    S3_PUT_BUCKET_VERSIONING = "s3:PutBucketVersioning", Bucket;
+    S3_PUT_ENCRYPTION_CONFIGURATION = "s3:PutEncryptionConfiguration", Bucket;
+    S3_PUT_OBJECT = "s3:PutObject", Objects;
+    QUOTAS_GET_AWS_DEFAULT_SERVICE_QUOTA = "servicequotas:GetAWSDefaultServiceQuota", Everything;
+    QUOTAS_GET_SERVICE_QUOTA = "servicequotas:GetServiceQuota", Everything;
+    STS_GET_CALLER_IDENTITY = "sts:GetCallerIdentity", Everything;
+    TAG_GET_RESOURCES = "tag:GetResources", Everything;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::ACTIONS;
+
+    #[test]
+    fn no_action_stands_twice() {
+        let names: BTreeSet<&str> = ACTIONS.iter().map(|action| action.name).collect();
+        assert_eq!(names.len(), ACTIONS.len());
+    }
+}

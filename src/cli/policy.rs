@@ -1,0 +1,62 @@
+//! `infra policy`: what an operator must be allowed.
+
+use clap::Args;
+use serde_json::{Map, Value};
+
+use super::Session;
+use super::exit::Exit;
+use super::failure::Refusal;
+use super::printer::{Output, columns};
+use crate::config::values::S3Uri;
+use crate::deploy::operator_policies;
+
+/// Print the IAM policies that an operator of this cluster needs, and no more; no network and no AWS account are needed
+///
+/// They hold our own calls, each confined to the cluster's names where AWS allows that, and what CloudFormation does in the operator's
+/// name, allowed to CloudFormation only. A managed policy holds 6,144 characters, so there are several.
+#[derive(Args, Debug)]
+pub(super) struct PolicyArguments {
+    /// Print this policy's document alone
+    #[arg(value_name = "POLICY")]
+    policy: Option<String>,
+    /// Where assets are uploaded: s3://bucket/prefix; wins over s3URI in cluster.yaml
+    #[arg(long, value_name = "URI")]
+    s3_uri: Option<S3Uri>,
+}
+
+pub(super) fn run(arguments: &PolicyArguments, session: &Session) -> anyhow::Result<Exit> {
+    let cluster = session.assets.load_cluster(&session.printer)?;
+    let place = arguments.s3_uri.as_ref().or(cluster.s3_uri.as_ref());
+    let place = place.ok_or_else(|| {
+        Refusal::new("policies name the bucket, and nobody said which it is")
+            .help("`--s3-uri s3://bucket/prefix`, or s3URI in cluster.yaml")
+    })?;
+    let policies = operator_policies(&cluster, place);
+    if let Some(wanted) = &arguments.policy {
+        let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
+        let found = policies.iter().find(|policy| policy.name == *wanted).ok_or_else(|| {
+            Refusal::invalid(format!("there is no policy '{wanted}'"))
+                .help(format!("there are {}", names.join(", ")))
+        })?;
+        session.printer.json(&found.document)?;
+        return Ok(Exit::Done);
+    }
+    if session.output == Output::Json {
+        let all: Map<String, Value> =
+            policies.into_iter().map(|policy| (policy.name, policy.document)).collect();
+        session.printer.json(&all)?;
+        return Ok(Exit::Done);
+    }
+    let rows: Vec<[String; 2]> = policies
+        .iter()
+        .map(|policy| {
+            [policy.name.clone(), format!("{} of 6144 characters", policy.document.to_string().len())]
+        })
+        .collect();
+    session.printer.data(columns(&rows))?;
+    let first = &policies[0].name;
+    session.printer.note(format_args!(
+        "aws iam create-policy --policy-name {first} --policy-document \"$(infra policy {first})\"; then attach all of them"
+    ));
+    Ok(Exit::Done)
+}
