@@ -47,24 +47,7 @@ impl Clients {
     async fn is_in_ec2(&self, kind: &str, id: &str) -> Result<bool, AwsError> {
         let ec2 = &self.ec2;
         Ok(match kind {
-            "instance" => {
-                let answer = ec2.describe_instances().instance_ids(id).send().await;
-                let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_INSTANCES))?;
-                let machines = answer
-                    .reservations
-                    .unwrap_or_default()
-                    .into_iter()
-                    .flat_map(|group| group.instances.unwrap_or_default());
-                let states = machines.filter_map(|machine| machine.state?.name);
-                states.into_iter().any(|state| !matches!(state.as_str(), "terminated" | "shutting-down"))
-            }
-            "natgateway" => {
-                let answer = ec2.describe_nat_gateways().nat_gateway_ids(id).send().await;
-                let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_NAT_GATEWAYS))?;
-                let states =
-                    answer.nat_gateways.unwrap_or_default().into_iter().filter_map(|gateway| gateway.state);
-                states.into_iter().any(|state| !matches!(state.as_str(), "deleted" | "deleting"))
-            }
+            "instance" | "natgateway" | "vpc-endpoint" => self.is_alive_in_ec2(kind, id).await?,
             "volume" => self.volume_exists(id).await?,
             "snapshot" => {
                 let answer = ec2.describe_snapshots().snapshot_ids(id).send().await;
@@ -131,7 +114,33 @@ impl Clients {
                     .unwrap_or_default()
                     .is_empty()
             }
-            "vpc-endpoint" => {
+            _ => true,
+        })
+    }
+
+    /// Things that EC2 shows for an hour after they are gone.
+    async fn is_alive_in_ec2(&self, kind: &str, id: &str) -> Result<bool, AwsError> {
+        let ec2 = &self.ec2;
+        Ok(match kind {
+            "instance" => {
+                let answer = ec2.describe_instances().instance_ids(id).send().await;
+                let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_INSTANCES))?;
+                let machines = answer
+                    .reservations
+                    .unwrap_or_default()
+                    .into_iter()
+                    .flat_map(|group| group.instances.unwrap_or_default());
+                let states = machines.filter_map(|machine| machine.state?.name);
+                states.into_iter().any(|state| !matches!(state.as_str(), "terminated" | "shutting-down"))
+            }
+            "natgateway" => {
+                let answer = ec2.describe_nat_gateways().nat_gateway_ids(id).send().await;
+                let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_NAT_GATEWAYS))?;
+                let states =
+                    answer.nat_gateways.unwrap_or_default().into_iter().filter_map(|gateway| gateway.state);
+                states.into_iter().any(|state| !matches!(state.as_str(), "deleted" | "deleting"))
+            }
+            _ => {
                 let answer = ec2.describe_vpc_endpoints().vpc_endpoint_ids(id).send().await;
                 let endpoints = answer
                     .map_err(AwsError::of(actions::EC2_DESCRIBE_VPC_ENDPOINTS))?
@@ -142,7 +151,6 @@ impl Clients {
                     .into_iter()
                     .any(|state| !matches!(state.as_str(), "Deleted" | "deleted" | "Deleting" | "deleting"))
             }
-            _ => true,
         })
     }
 }
