@@ -231,9 +231,9 @@ async fn agree(
     show_plan(session, deployment, prepared, &user_data);
     let cluster = &deployment.blueprint.cluster;
     let mut endangered = pools_losing_nodes(plan, cluster);
-    let deletions = plan.deletions().count();
-    if deletions > 0 && !options.prune {
-        let question = format!("Delete {deletions} pools that cluster.yaml no longer names?");
+    let deletions: Vec<String> = plan.deletions().map(|stack| stack.part.to_string()).collect();
+    if !deletions.is_empty() && !options.prune {
+        let question = format!("Delete {}, which cluster.yaml no longer names?", deletions.join(", "));
         // Without a yes they stay; everything else goes on.
         options.prune = ask_on_thread(&question, "--prune", &session.printer).await.is_ok();
         if !options.prune {

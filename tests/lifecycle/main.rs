@@ -29,3 +29,4 @@ mod rollback;
 mod stand_ins;
 mod statuses;
 mod support;
+mod terminal;

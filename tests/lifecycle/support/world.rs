@@ -90,6 +90,21 @@ impl World {
         self.infra(arguments).run()
     }
 
+    /// A command at a pseudo-terminal, and what is typed there; all that is seen is on stdout.
+    pub fn at_terminal(&self, arguments: &[&str], terminal: &str, typed: &str) -> Outcome {
+        let directory = self.workspace.directory().display().to_string();
+        let url = self.proxy.url();
+        let line = [&[env!("CARGO_BIN_EXE_infra"), "-C", &directory], arguments, &["--endpoint-url", &url]]
+            .concat()
+            .join(" ");
+        let mut command = std::process::Command::new("script");
+        command.args(["-qefc", &line, "/dev/null"]).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("TERM", terminal);
+        command.env("HOME", &directory).env("AWS_EC2_METADATA_DISABLED", "true");
+        command.env("AWS_ACCESS_KEY_ID", self.workspace.account()).env("AWS_SECRET_ACCESS_KEY", "any");
+        Invocation::of(command).kubernetes(&self.api).input(typed).run()
+    }
+
     /// `infra up` into this world's bucket.
     pub fn up<'a>(&self, more: impl IntoIterator<Item = &'a str>) -> Outcome {
         self.up_invocation(more).run()
