@@ -97,12 +97,12 @@ impl Clients {
         Ok((answer.id.unwrap_or_default(), answer.stack_id.unwrap_or_default()))
     }
 
-    /// A change set with everything it would do.
-    pub async fn change_set(&self, arn: &str) -> Result<ChangeSet, AwsError> {
+    /// A change set with everything it would do. The stack is named in all of these, because rights are given by stack.
+    pub async fn change_set(&self, stack: &str, arn: &str) -> Result<ChangeSet, AwsError> {
         let mut changes = Vec::new();
         let mut next_token = None;
         loop {
-            let call = self.cloudformation.describe_change_set().change_set_name(arn);
+            let call = self.cloudformation.describe_change_set().stack_name(stack).change_set_name(arn);
             let answer = call.set_next_token(next_token).send().await;
             let answer = answer.map_err(AwsError::of(actions::CFN_DESCRIBE_CHANGE_SET))?;
             changes.extend(answer.changes.unwrap_or_default().into_iter().filter_map(planned_change));
@@ -120,14 +120,19 @@ impl Clients {
     }
 
     /// Begins to do what a change set says.
-    pub async fn execute_change_set(&self, arn: &str, token: &str) -> Result<(), AwsError> {
-        let call = self.cloudformation.execute_change_set().change_set_name(arn).client_request_token(token);
+    pub async fn execute_change_set(&self, stack: &str, arn: &str, token: &str) -> Result<(), AwsError> {
+        let call = self
+            .cloudformation
+            .execute_change_set()
+            .stack_name(stack)
+            .change_set_name(arn)
+            .client_request_token(token);
         call.send().await.map_err(AwsError::of(actions::CFN_EXECUTE_CHANGE_SET)).map(|_| ())
     }
 
     /// Removes a change set that is not wanted.
-    pub async fn delete_change_set(&self, arn: &str) -> Result<(), AwsError> {
-        let call = self.cloudformation.delete_change_set().change_set_name(arn);
+    pub async fn delete_change_set(&self, stack: &str, arn: &str) -> Result<(), AwsError> {
+        let call = self.cloudformation.delete_change_set().stack_name(stack).change_set_name(arn);
         call.send().await.map_err(AwsError::of(actions::CFN_DELETE_CHANGE_SET)).map(|_| ())
     }
 }

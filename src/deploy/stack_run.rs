@@ -122,16 +122,16 @@ impl StackRun<'_> {
         }
         let change_set = self.make_change_set(&stack.arn, false, parameters).await?;
         if change_set.is_empty() {
-            self.work.means.clients.delete_change_set(&change_set.arn).await?;
+            self.work.means.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
             return self.unchanged(stack).await;
         }
         if change_set.status != "CREATE_COMPLETE" {
-            self.work.means.clients.delete_change_set(&change_set.arn).await?;
+            self.work.means.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
             return Err(self.refused_change_set(&change_set));
         }
         let losses = refuse_planned_losses(&self.desired.name, &change_set.changes, &self.terms.allowed);
         if !losses.is_empty() {
-            self.work.means.clients.delete_change_set(&change_set.arn).await?;
+            self.work.means.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
             return Err(DeployError::Refused(losses));
         }
         if self.desired.part.is_protected() && !self.terms.allowed.is_empty() {
@@ -171,7 +171,7 @@ impl StackRun<'_> {
 
     async fn execute(&self, change_set: &ChangeSet, operation: &'static str) -> Result<Stack, DeployError> {
         let token = new_token()?;
-        self.work.means.clients.execute_change_set(&change_set.arn, &token).await?;
+        self.work.means.clients.execute_change_set(&change_set.stack_arn, &change_set.arn, &token).await?;
         self.work.means.progress.report(Event::StackBegan {
             stack: self.desired.name.clone(),
             operation,
@@ -343,13 +343,13 @@ pub(super) async fn wait_for_change_set(
 ) -> Result<ChangeSet, DeployError> {
     let mut pace = Pace::of_moment();
     loop {
-        let change_set = work.means.clients.change_set(arn).await?;
+        let change_set = work.means.clients.change_set(name, arn).await?;
         if matches!(change_set.status.as_str(), "CREATE_COMPLETE" | "FAILED") {
             return Ok(change_set);
         }
         if let Err(end) = work.means.waiting.pause(pace.next()).await {
             // Nobody is to find it; that it could not be removed matters less than why the wait ended.
-            let _ = work.means.clients.delete_change_set(arn).await;
+            let _ = work.means.clients.delete_change_set(name, arn).await;
             return Err(Means::still_running(end, name));
         }
     }

@@ -16,7 +16,8 @@ LAUNCHER = pathlib.Path(__file__).with_name("launcher.py")
 class MiniStack:
     """A server of its own on a free port of 127.0.0.1. It ends when it is closed, or when its owner dies."""
 
-    def __init__(self):
+    def __init__(self, checks_rights=False):
+        """With rights checked, signatures count and each caller may do what its policies say; `test` with secret `test` may do all."""
         self.directory = tempfile.TemporaryDirectory(prefix="ministack-")
         self.control_file = pathlib.Path(self.directory.name, "control.json")
         self.log_file = pathlib.Path(self.directory.name, "log")
@@ -31,6 +32,8 @@ class MiniStack:
             "SFTP_ENABLED": "0",
             "IOT_MTLS_ENABLED": "0",
         }
+        if checks_rights:
+            environment["AUTH"] = "true"
         with self.log_file.open("wb") as log:
             # Isolated, or `import ministack` in the launcher would find this file.
             self.process = subprocess.Popen(
@@ -49,10 +52,10 @@ class MiniStack:
         part.write_text(json.dumps(settings))
         part.replace(self.control_file)
 
-    def client(self, service, account, region):
+    def client(self, service, account, region, secret="any"):
         """Each account sees only what is its own."""
         return boto3.client(
-            service, endpoint_url=self.url, region_name=region, aws_access_key_id=account, aws_secret_access_key="any",
+            service, endpoint_url=self.url, region_name=region, aws_access_key_id=account, aws_secret_access_key=secret,
             config=botocore.config.Config(proxies={}, retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}))
 
     def log(self):

@@ -10,7 +10,7 @@ import time
 import urllib.parse
 
 from ministack import app
-from ministack.core import router
+from ministack.core import iam_actions, router
 from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
 from ministack.services import ec2, iam, kms, route53
 
@@ -358,6 +358,19 @@ SERVICE_ROLES = {
     "AWSServiceRoleForElasticLoadBalancing": "elasticloadbalancing.amazonaws.com",
     "AWSServiceRoleForAmazonElasticFileSystem": "elasticfilesystem.amazonaws.com",
 }
+
+name_resource = iam_actions.extract_resource_arn
+
+
+def name_resource_with_path(service, *arguments, **named):
+    """The roles of services have paths, which policies name."""
+    arn = name_resource(service, *arguments, **named)
+    role = arn.rpartition("/")[2] if service == "iam" else None
+    return arn.replace(f":role/{role}", f":role/aws-service-role/{SERVICE_ROLES[role]}/{role}") if role in SERVICE_ROLES else arn
+
+
+iam_actions.extract_resource_arn = name_resource_with_path
+
 roles_made = set()
 get_made_role, make_role = iam._IAM_HANDLERS["GetRole"], iam._IAM_HANDLERS["CreateServiceLinkedRole"]
 
