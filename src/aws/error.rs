@@ -85,7 +85,7 @@ impl AwsError {
             let cause = match (&error, code.as_deref()) {
                 (_, Some(code)) if CREDENTIAL_CODES.contains(&code) => Cause::Credentials,
                 (SdkError::DispatchFailure(_), _)
-                    if chain.contains("credential") || chain.contains("token") =>
+                    if whole_chain(&error).contains("credential") || chain.contains("token") =>
                 {
                     Cause::Credentials
                 }
@@ -121,6 +121,18 @@ impl fmt::Display for AwsError {
             None => Ok(()),
         }
     }
+}
+
+/// Every cause of an error in one text: only one of them may say that it is about credentials.
+fn whole_chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut current = error;
+    while let Some(next) = current.source() {
+        current = next;
+        text.push_str(": ");
+        text.push_str(&current.to_string());
+    }
+    text
 }
 
 /// The last cause of an error: the SDK's own text says only that something failed.

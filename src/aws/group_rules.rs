@@ -7,7 +7,7 @@ use aws_sdk_ec2::types::{Filter, IpPermission, UserIdGroupPair};
 use super::actions;
 use super::{AwsError, Clients};
 
-/// A security group and the groups that its rules name.
+/// A security group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VpcGroup {
     /// Its id.
@@ -16,8 +16,6 @@ pub struct VpcGroup {
     pub name: String,
     /// Its tags.
     pub tags: BTreeMap<String, String>,
-    /// Groups that its inbound rules name.
-    pub named: Vec<String>,
 }
 
 impl Clients {
@@ -29,13 +27,10 @@ impl Clients {
         while let Some(next) = pages.next().await {
             let group = next.map_err(AwsError::of(actions::EC2_DESCRIBE_SECURITY_GROUPS))?;
             let tags = group.tags.unwrap_or_default().into_iter();
-            let rules = group.ip_permissions.unwrap_or_default().into_iter();
-            let named = rules.flat_map(|rule| rule.user_id_group_pairs.unwrap_or_default());
             found.push(VpcGroup {
                 id: group.group_id.unwrap_or_default(),
                 name: group.group_name.unwrap_or_default(),
                 tags: tags.filter_map(|tag| Some((tag.key?, tag.value.unwrap_or_default()))).collect(),
-                named: named.filter_map(|pair| pair.group_id).collect(),
             });
         }
         Ok(found)

@@ -175,8 +175,9 @@ fn command_line() -> clap::Command {
 
 fn start_logging(verbose: u8) {
     let default = match verbose {
-        0 => "warn",
-        1 => "infra=info,warn",
+        // What the SDK warns of comes back as an error of ours, without its insides.
+        0 => "warn,aws_config=error",
+        1 => "infra=info,warn,aws_config=error",
         _ => "infra=debug,info",
     };
     let filter = EnvFilter::try_from_env("INFRA_LOG").unwrap_or_else(|_| EnvFilter::new(default));

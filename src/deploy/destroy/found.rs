@@ -110,15 +110,6 @@ impl Found {
         Ok(found)
     }
 
-    /// Whether there is nothing left to do or to keep.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        !self.live.exists()
-            && self.objects.is_empty()
-            && self.grant.is_none()
-            && self.record.as_ref().is_none_or(|record| record.ours.is_none())
-    }
-
     async fn read_stacks(&mut self, clients: &Clients, target: &DestroyTarget) -> Result<(), AwsError> {
         for live in self.live.stacks.values() {
             for resource in clients.stack_resources(&live.stack.arn).await? {
