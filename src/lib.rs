@@ -10,5 +10,6 @@ pub mod deploy;
 pub mod document;
 pub mod durable_file;
 pub mod hexadecimal;
+pub mod job;
 pub mod kube;
 pub mod render;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Each layer and the layers it may use; the order is that of the data.
-const LAYERS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 14] = [
     ("document", &[]),
     ("durable_file", &[]),
     ("hexadecimal", &[]),
@@ -30,11 +30,12 @@ const LAYERS: [(&str, &[&str]); 13] = [
         "deploy",
         &["aws", "blueprint", "check", "config", "credentials", "document", "hexadecimal", "kube", "render"],
     ),
+    ("job", &["blueprint", "config", "document", "hexadecimal", "kube"]),
     ("cli", &ALL),
     ("lib", &ALL),
 ];
 
-const ALL: [&str; 12] = [
+const ALL: [&str; 13] = [
     "aws",
     "blueprint",
     "check",
@@ -45,6 +46,7 @@ const ALL: [&str; 12] = [
     "document",
     "durable_file",
     "hexadecimal",
+    "job",
     "kube",
     "render",
 ];

@@ -114,7 +114,7 @@ fn mirror_url(url: &str, cluster: &Cluster) -> String {
 }
 
 /// An image at the mirror of its registry, if there is one.
-fn mirror_image(reference: &str, cluster: &Cluster) -> String {
+pub(super) fn mirror_image(reference: &str, cluster: &Cluster) -> String {
     mirror_url(&format!("https://{reference}"), cluster).trim_start_matches("https://").to_owned()
 }
 

@@ -78,4 +78,10 @@ impl Blueprint {
             cluster,
         })
     }
+
+    /// An image from wherever nodes fetch it: the mirror of its registry, if there is one.
+    #[must_use]
+    pub fn mirrored_image(&self, reference: &str) -> String {
+        components::mirror_image(reference, &self.cluster)
+    }
 }

@@ -10,6 +10,7 @@ use crate::config::ConfigError;
 use crate::credentials::CredentialsError;
 use crate::deploy::{DeployError, Evidence, hint_for};
 use crate::document::{Problems, ReadError};
+use crate::job::JobFileError;
 use crate::render::RenderError;
 
 /// An error made at the command line, with help.
@@ -102,6 +103,9 @@ fn help_for(error: &Error) -> Option<String> {
     if let Some(aws) = find::<AwsError>(error) {
         return hint_for(&aws.to_string()).map(|hint| hint.text);
     }
+    if let Some(JobFileError::Unreadable(ReadError::Missing { .. })) = find::<JobFileError>(error) {
+        return Some("`infra job init` writes one; `-f FILE` names another".to_owned());
+    }
     match find::<ConfigError>(error) {
         Some(ConfigError::Unreadable(ReadError::Missing { path })) if path.ends_with("cluster.yaml") => {
             Some("`infra init` writes one; `-C DIR` names the directory it is in".to_owned())
@@ -135,7 +139,10 @@ fn exit_for(error: &Error) -> Exit {
     {
         return Exit::Invalid;
     }
-    if find::<ReadError>(error).is_some() || find::<ConfigError>(error).is_some() {
+    if find::<ReadError>(error).is_some()
+        || find::<ConfigError>(error).is_some()
+        || find::<JobFileError>(error).is_some()
+    {
         Exit::Invalid
     } else {
         Exit::Failed
@@ -144,8 +151,10 @@ fn exit_for(error: &Error) -> Exit {
 
 /// What is wrong with a document, whether it is the error itself or stands in a cluster's.
 fn problems_of(error: &Error) -> Option<&Problems> {
-    match find::<ConfigError>(error) {
-        Some(ConfigError::Invalid(problems)) => Some(problems),
+    match (find::<ConfigError>(error), find::<JobFileError>(error)) {
+        (Some(ConfigError::Invalid(problems)), _) | (_, Some(JobFileError::Invalid(problems))) => {
+            Some(problems)
+        }
         _ => find::<Problems>(error),
     }
 }

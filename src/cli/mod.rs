@@ -13,6 +13,7 @@ mod exit;
 mod failure;
 mod init;
 mod interruption;
+mod job;
 mod kubeconfig;
 mod lock;
 mod logs;
@@ -97,6 +98,7 @@ enum Command {
     Rollback(rollback::RollbackArguments),
     Certificates(certificates::CertificatesArguments),
     Kubeconfig(kubeconfig::KubeconfigArguments),
+    Job(Box<job::JobArguments>),
     Policy(policy::PolicyArguments),
     Cost(cost::CostArguments),
     Schema(schema::SchemaArguments),
@@ -160,6 +162,7 @@ fn run_command(command: Command, session: &Session) -> anyhow::Result<Exit> {
         Command::Rollback(arguments) => rollback::run(&arguments, session),
         Command::Certificates(arguments) => certificates::run(&arguments, session),
         Command::Kubeconfig(arguments) => kubeconfig::run(&arguments, session),
+        Command::Job(arguments) => job::run(&arguments, session),
         Command::Policy(arguments) => policy::run(&arguments, session),
         Command::Cost(arguments) => cost::run(&arguments, session),
         Command::Schema(arguments) => schema::run(&arguments, session),

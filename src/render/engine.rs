@@ -110,6 +110,12 @@ impl Templates {
         self.engine.render(name, &context).map_err(failed)
     }
 
+    /// A file that is no template.
+    #[must_use]
+    pub fn plain(&self, name: &str) -> Option<&str> {
+        self.plain.get(name).map(String::as_str)
+    }
+
     /// The names of all templates and files below a directory, in order.
     pub(super) fn names_in(&self, directory: &str) -> Vec<String> {
         let templates = self.engine.get_template_names().map(str::to_owned);

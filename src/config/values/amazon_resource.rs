@@ -23,6 +23,12 @@ impl KmsKeyArn {
         &self.text
     }
 
+    /// The account it belongs to.
+    #[must_use]
+    pub fn account(&self) -> &str {
+        self.text.split(':').nth(4).unwrap_or_default()
+    }
+
     /// Whether machines of `region` can use the key.
     pub fn check_region(&self, region: &Region) -> Result<(), Fault> {
         if self.region != region.as_str() {

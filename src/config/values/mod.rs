@@ -62,4 +62,4 @@ macro_rules! checked_text {
         }
     };
 }
-use checked_text;
+pub(crate) use checked_text;

@@ -1,0 +1,41 @@
+//! `infra job render`: the objects of a job, without a cluster.
+
+use clap::Args;
+use serde_json::json;
+
+use super::{JobFileOptions, blueprint_of, scripts_of};
+use crate::cli::Session;
+use crate::cli::exit::Exit;
+use crate::cli::printer::Output;
+use crate::document::write_yaml;
+use crate::job::{RunId, decide, objects_of};
+
+/// Print the Kubernetes objects of a job
+///
+/// Needs no cluster and no network; the same file gives the same objects. Where there is a cluster.yaml, its pools are looked at too.
+#[derive(Args, Debug)]
+pub(super) struct RenderArguments {
+    #[command(flatten)]
+    job: JobFileOptions,
+    /// A name that tells this run's marks from those of another run of the same file
+    #[arg(long, value_name = "NAME")]
+    run: Option<String>,
+}
+
+pub(super) fn run(arguments: &RenderArguments, session: &Session) -> anyhow::Result<Exit> {
+    let blueprint = blueprint_of(session)?;
+    let job = arguments.job.load(session, blueprint.as_ref())?;
+    let run = arguments.run.as_deref().map(RunId::new);
+    let workload = decide(&job, blueprint.as_ref(), run.as_ref(), &scripts_of(session)?);
+    let objects = objects_of(&workload);
+    match session.output {
+        Output::Json => {
+            session.printer.json(&json!({"apiVersion": "v1", "kind": "List", "items": objects}))?
+        }
+        Output::Text => {
+            let documents: Result<Vec<String>, _> = objects.iter().map(write_yaml).collect();
+            session.printer.raw(&documents?.join("---\n"))?;
+        }
+    }
+    Ok(Exit::Done)
+}

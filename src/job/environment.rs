@@ -1,0 +1,256 @@
+//! The environment contract of each framework: which variables its processes read, and what stands in them.
+
+use serde_json::json;
+
+use super::file::JobFile;
+use super::framework::Framework;
+use super::names::role_jobs;
+use super::rules::is_python;
+use super::training::{Split, TrainingJob};
+use super::workload::{Variable, VariableSource};
+use crate::document::{Fault, Problems};
+
+/// The Job controller appends its own variable last, where earlier ones could not refer to it.
+pub(super) const INDEX: &str = "JOB_COMPLETION_INDEX";
+const INDEX_FIELD: &str = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
+const OUR_PREFIX: &str = "INFRA_";
+/// Paddle's parameter servers listen from this port on.
+const PADDLE_PORT: u16 = 7164;
+const PADDLE_MASTER_PORT: u16 = 36767;
+const SEED_PORT: u16 = 8080;
+const TENSORFLOW_PORT: u16 = 2222;
+const TORCH_PORT: u16 = 29500;
+
+/// Variables of a contract that follow from the rest of the file.
+fn fixed_names(framework: Framework) -> &'static [&'static str] {
+    match framework {
+        Framework::PaddleV0 => {
+            &["JOB_NAME", "JOB_PATH", "JOB_NAMESPACE", "CONF_PADDLE_GRADIENT_NUM", "POD_IP"]
+        }
+        Framework::Paddle => {
+            &["POD_IP", "PADDLE_MASTER", "PADDLE_NNODES", "PADDLE_TRAINER_ID", "PADDLE_JOB_ID", "PADDLE_RANK"]
+        }
+        Framework::TensorflowSeed => &["POD_NAME", "CLUSTER_CONFIG"],
+        Framework::Tensorflow => &["TF_CONFIG"],
+        Framework::Pytorch => &[
+            "PET_NNODES",
+            "PET_NODE_RANK",
+            "PET_MASTER_ADDR",
+            "PET_MASTER_PORT",
+            "MASTER_ADDR",
+            "MASTER_PORT",
+            "RANK",
+            "WORLD_SIZE",
+        ],
+    }
+}
+
+/// Whether the user may set a variable.
+pub(super) fn check_name_is_free(framework: Framework, name: &str) -> Result<(), Fault> {
+    if name == INDEX || name.starts_with(OUR_PREFIX) || fixed_names(framework).contains(&name) {
+        return Err(
+            Fault::new(format!("{name} follows from the rest of the file")).help("remove it from env")
+        );
+    }
+    Ok(())
+}
+
+/// The numbers that decide which ports a paddle-v0 pod listens on.
+pub(super) fn check_paddle_ports(file: &JobFile, problems: &mut Problems) {
+    for (key, value) in &file.env {
+        let most = match key.value.as_str() {
+            "CONF_PADDLE_PORT" => 65000,
+            "CONF_PADDLE_PORTS_NUM" | "CONF_PADDLE_PORTS_NUM_SPARSE" => 64,
+            "TRAINER_COUNT" => 1024,
+            _ => continue,
+        };
+        if !value.value.parse::<u32>().is_ok_and(|number| (1..=most).contains(&number)) {
+            let fault = Fault::new(format!(
+                "{} is '{}', but must be a number from 1 to {most}",
+                key.value, value.value
+            ));
+            problems.add(value.position, fault);
+        }
+    }
+}
+
+/// Every variable of a role's containers, the index first, the user's own last unless they replace a default.
+pub(super) fn variables_of(job: &TrainingJob, role: &str) -> Vec<Variable> {
+    let root = root_of(job);
+    let mut variables = vec![Variable::field(INDEX, INDEX_FIELD)];
+    variables.extend(match job.framework {
+        Framework::PaddleV0 => paddle_v0(job),
+        Framework::Paddle => paddle(job, &root),
+        Framework::TensorflowSeed => tensorflow_seed(job, role),
+        Framework::Tensorflow => tensorflow(job, role),
+        Framework::Pytorch => pytorch(job),
+    });
+    variables.push(Variable::text("INFRA_OUTPUT_DIR", format!("{root}/output")));
+    if let Some(data) = &job.data {
+        variables.push(Variable::text("INFRA_DATA_DIR", data_directory(&root, data.split)));
+    }
+    for (name, value) in &job.environment {
+        let own = Variable::text(name.as_str(), value.clone());
+        match variables.iter_mut().find(|variable| variable.name == own.name) {
+            Some(default) => *default = own,
+            None => variables.push(own),
+        }
+    }
+    variables
+}
+
+/// The job's directory as its pods see it.
+pub(super) fn root_of(job: &TrainingJob) -> String {
+    format!("{}/{}", job.framework.mount_path(), job.storage.path)
+}
+
+fn data_directory(root: &str, split: Split) -> String {
+    match split {
+        Split::None => format!("{root}/data"),
+        Split::Lines | Split::Files => format!("{root}/$({INDEX})/data"),
+    }
+}
+
+/// The ports a role's pods listen on, each with its name.
+pub(super) fn ports_of(job: &TrainingJob) -> Vec<(String, u16)> {
+    let set = |name: &str, default: u16| -> u16 {
+        let own = job.environment.iter().find(|(key, _)| key.as_str() == name);
+        own.and_then(|(_, value)| value.parse().ok()).unwrap_or(default)
+    };
+    match job.framework {
+        Framework::PaddleV0 => {
+            let first = set("CONF_PADDLE_PORT", PADDLE_PORT);
+            let dense = set("CONF_PADDLE_PORTS_NUM", 2);
+            let sparse = set("CONF_PADDLE_PORTS_NUM_SPARSE", 2);
+            let dense_ports = (0..dense).map(|n| (format!("dense-{n}"), first + n));
+            dense_ports.chain((0..sparse).map(|n| (format!("sparse-{n}"), first + dense + n))).collect()
+        }
+        Framework::Paddle => vec![("master".to_owned(), PADDLE_MASTER_PORT)],
+        Framework::TensorflowSeed => vec![("grpc-server".to_owned(), SEED_PORT)],
+        Framework::Tensorflow => vec![("grpc".to_owned(), TENSORFLOW_PORT)],
+        Framework::Pytorch => vec![("rendezvous".to_owned(), TORCH_PORT)],
+    }
+}
+
+/// A pod's name in the cluster's DNS, which it keeps when it is replaced.
+fn host(job: &TrainingJob, role_job: &str, index: u32) -> String {
+    format!("{role_job}-{index}.{}.{}.svc.cluster.local", job.name, job.namespace.value)
+}
+
+fn hosts(job: &TrainingJob, role_job: &str, count: u32) -> Vec<String> {
+    (0..count).map(|index| host(job, role_job, index)).collect()
+}
+
+/// Where the first replica is found; a single one finds itself without DNS.
+fn first_host(job: &TrainingJob) -> String {
+    if job.scale.trainers() == 1 { "127.0.0.1".to_owned() } else { host(job, job.name.as_str(), 0) }
+}
+
+fn paddle_v0(job: &TrainingJob) -> Vec<Variable> {
+    let (above, last) = job.storage.path.split_last();
+    let job_path = format!("{}/{above}", job.framework.mount_path());
+    let trainers = job.scale.trainers();
+    let peers =
+        if trainers == 1 { vec!["127.0.0.1".to_owned()] } else { hosts(job, job.name.as_str(), trainers) };
+    let mut variables = vec![
+        Variable::text("JOB_NAME", last),
+        Variable::text("JOB_PATH", job_path.trim_end_matches('/')),
+        Variable::field("JOB_NAMESPACE", "metadata.namespace"),
+        Variable::field("POD_IP", "status.podIP"),
+        Variable::text("TRAIN_CONFIG_DIR", "config"),
+        Variable::text("CONF_PADDLE_NIC", "eth0"),
+        Variable::text("CONF_PADDLE_PORT", PADDLE_PORT.to_string()),
+        Variable::text("CONF_PADDLE_PORTS_NUM", "2"),
+        Variable::text("CONF_PADDLE_PORTS_NUM_SPARSE", "2"),
+        Variable::text("CONF_PADDLE_GRADIENT_NUM", trainers.to_string()),
+        Variable::text("TRAINER_COUNT", job.gpus.value.max(1).to_string()),
+        Variable::text("USE_GPU", if job.gpus.value > 0 { "1" } else { "0" }),
+    ];
+    if !job.seed_image {
+        let arguments =
+            "--config=trainer_config.py --num_passes=10 --saving_period=1 --log_period=50 --dot_period=10";
+        variables.push(Variable::text("TRAIN_ARGS", arguments));
+        variables.push(Variable::text("INFRA_PEERS", peers.join(",")));
+    }
+    variables
+}
+
+fn paddle(job: &TrainingJob, root: &str) -> Vec<Variable> {
+    vec![
+        Variable::field("POD_IP", "status.podIP"),
+        Variable::text("INFRA_MASTER_HOST", first_host(job)),
+        Variable::text("INFRA_MASTER_PORT", PADDLE_MASTER_PORT.to_string()),
+        // Without GPUs there is no NCCL to talk through.
+        Variable::text("INFRA_LAUNCH_OPTIONS", if job.gpus.value > 0 { "" } else { "--backend gloo" }),
+        Variable::text("PADDLE_JOB_ID", job.name.as_str()),
+        Variable::text("PADDLE_NNODES", job.scale.trainers().to_string()),
+        Variable::text("PADDLE_NPROC_PER_NODE", job.gpus.value.max(1).to_string()),
+        Variable::text("PADDLE_TRAINER_ID", format!("$({INDEX})")),
+        Variable::text("PADDLE_LOG_DIR", format!("{root}/output/node_$({INDEX})")),
+        Variable::text("PYTHONUNBUFFERED", "1"),
+    ]
+}
+
+/// The cluster as both generations of TensorFlow describe it: JSON that is also a Python literal.
+fn tensorflow_cluster(job: &TrainingJob, port: u16) -> serde_json::Value {
+    let mut cluster = serde_json::Map::new();
+    for (role, role_job, count) in role_jobs(job) {
+        let addresses: Vec<String> =
+            hosts(job, &role_job, count).into_iter().map(|host| format!("{host}:{port}")).collect();
+        cluster.insert(role.to_owned(), json!(addresses));
+    }
+    serde_json::Value::Object(cluster)
+}
+
+fn tensorflow_seed(job: &TrainingJob, role: &str) -> Vec<Variable> {
+    vec![
+        // Programs of that time split it at the first two dashes: role, index, rest.
+        Variable::text("POD_NAME", format!("{role}-$({INDEX})-{}", job.name)),
+        Variable::text("CLUSTER_CONFIG", tensorflow_cluster(job, SEED_PORT).to_string()),
+    ]
+}
+
+fn tensorflow(job: &TrainingJob, role: &str) -> Vec<Variable> {
+    // The index is put in by the kubelet: a number, not a text.
+    let cluster = tensorflow_cluster(job, TENSORFLOW_PORT);
+    let configuration = format!(r#"{{"cluster":{cluster},"task":{{"type":"{role}","index":$({INDEX})}}}}"#);
+    vec![Variable::text("TF_CONFIG", configuration), Variable::text("PYTHONUNBUFFERED", "1")]
+}
+
+fn pytorch(job: &TrainingJob) -> Vec<Variable> {
+    let (master, port) = (first_host(job), TORCH_PORT.to_string());
+    let index = format!("$({INDEX})");
+    let replicas = job.scale.trainers().to_string();
+    let mut variables = vec![
+        Variable::text("PET_NNODES", replicas.clone()),
+        Variable::text("PET_NPROC_PER_NODE", job.gpus.value.max(1).to_string()),
+        Variable::text("PET_NODE_RANK", index.clone()),
+        Variable::text("PET_MASTER_ADDR", master.clone()),
+        Variable::text("PET_MASTER_PORT", port.clone()),
+        // A restart of one node alone would wait for the others for ever; the Job starts pods again instead.
+        Variable::text("PET_MAX_RESTARTS", "0"),
+        Variable::text("PYTHONUNBUFFERED", "1"),
+        Variable::text("NCCL_DEBUG", "WARN"),
+    ];
+    let program = job.command.first().map(String::as_str).unwrap_or_default();
+    if !is_python(program) && program != "torchrun" {
+        // A program of its own may do without torchrun: one process a pod.
+        variables.extend([
+            Variable::text("MASTER_ADDR", master),
+            Variable::text("MASTER_PORT", port),
+            Variable::text("RANK", index),
+            Variable::text("WORLD_SIZE", replicas),
+        ]);
+    }
+    variables
+}
+
+impl Variable {
+    fn text(name: &str, value: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), source: VariableSource::Text(value.into()) }
+    }
+
+    fn field(name: &str, path: &'static str) -> Self {
+        Self { name: name.to_owned(), source: VariableSource::Field(path) }
+    }
+}

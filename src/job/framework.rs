@@ -1,0 +1,71 @@
+//! The frameworks whose environment contract we know.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How the processes of a job find each other, and what they are started with.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Framework {
+    /// PaddlePaddle before 1.0: a parameter server beside every trainer, told by `CONF_PADDLE_*`.
+    PaddleV0,
+    /// PaddlePaddle today: `paddle.distributed.launch`.
+    Paddle,
+    /// TensorFlow programs that read `POD_NAME` and `CLUSTER_CONFIG`.
+    TensorflowSeed,
+    /// TensorFlow programs that read `TF_CONFIG`.
+    Tensorflow,
+    /// PyTorch: torchrun, told by `PET_*`.
+    Pytorch,
+}
+
+impl Framework {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::PaddleV0, Self::Paddle, Self::TensorflowSeed, Self::Tensorflow, Self::Pytorch];
+
+    /// Its name in a job file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PaddleV0 => "paddle-v0",
+            Self::Paddle => "paddle",
+            Self::TensorflowSeed => "tensorflow-seed",
+            Self::Tensorflow => "tensorflow",
+            Self::Pytorch => "pytorch",
+        }
+    }
+
+    /// Where its pods find the claim; programs of the first generation have the path built in.
+    #[must_use]
+    pub fn mount_path(self) -> &'static str {
+        match self {
+            Self::PaddleV0 => "/home/jobpath",
+            Self::TensorflowSeed => "/var/tensorflow",
+            Self::Paddle | Self::Tensorflow | Self::Pytorch => "/mnt/training",
+        }
+    }
+
+    /// Whether it knows parameter servers that are pods of their own.
+    #[must_use]
+    pub fn has_parameter_servers(self) -> bool {
+        matches!(self, Self::TensorflowSeed | Self::Tensorflow)
+    }
+
+    /// What it calls a replica.
+    #[must_use]
+    pub fn replica_role(self) -> &'static str {
+        match self {
+            Self::PaddleV0 => "trainer",
+            _ => "worker",
+        }
+    }
+}
+
+impl fmt::Display for Framework {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}

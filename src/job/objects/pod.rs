@@ -1,0 +1,68 @@
+//! Parts that pods are made of.
+
+use serde_json::{Value, json};
+
+use crate::job::decide::SCRIPT_DIRECTORY;
+use crate::job::names::scripts_name;
+use crate::job::workload::{Variable, VariableSource, Workload};
+
+const CLAIM_VOLUME: &str = "storage";
+const SCRIPT_VOLUME: &str = "scripts";
+const SHARED_MEMORY_VOLUME: &str = "shared-memory";
+/// Read and run by everybody; decimal, because YAML readers disagree about octal numbers.
+const EXECUTABLE: u32 = 0o555;
+
+/// Variables as a container lists them.
+pub(super) fn environment(variables: &[Variable]) -> Value {
+    let entry = |variable: &Variable| match &variable.source {
+        VariableSource::Text(value) => json!({"name": variable.name, "value": value}),
+        VariableSource::Field(path) => {
+            json!({"name": variable.name, "valueFrom": {"fieldRef": {"fieldPath": path}}})
+        }
+    };
+    variables.iter().map(entry).collect()
+}
+
+/// The claim, as a volume of a pod.
+pub(super) fn claim_volume(claim: &str) -> Value {
+    json!({"name": CLAIM_VOLUME, "persistentVolumeClaim": {"claimName": claim}})
+}
+
+/// The claim, as a container sees it.
+pub(super) fn claim_mount(workload: &Workload) -> Value {
+    json!({"name": CLAIM_VOLUME, "mountPath": workload.mount_path})
+}
+
+/// The scripts, as a volume of a pod.
+pub(super) fn script_volume(workload: &Workload) -> Value {
+    json!({
+        "name": SCRIPT_VOLUME,
+        "configMap": {"name": scripts_name(&workload.name), "defaultMode": EXECUTABLE},
+    })
+}
+
+/// The scripts, as a container sees them.
+pub(super) fn script_mount() -> Value {
+    json!({"name": SCRIPT_VOLUME, "mountPath": SCRIPT_DIRECTORY, "readOnly": true})
+}
+
+/// /dev/shm, as a volume of a pod.
+pub(super) fn shared_memory_volume(workload: &Workload) -> Value {
+    let size = workload.shared_memory.to_string();
+    json!({"name": SHARED_MEMORY_VOLUME, "emptyDir": {"medium": "Memory", "sizeLimit": size}})
+}
+
+/// /dev/shm, as a container sees it.
+pub(super) fn shared_memory_mount() -> Value {
+    json!({"name": SHARED_MEMORY_VOLUME, "mountPath": "/dev/shm"})
+}
+
+/// What no container of ours may do.
+pub(super) fn container_security() -> Value {
+    json!({"allowPrivilegeEscalation": false})
+}
+
+/// What no pod of ours may do.
+pub(super) fn pod_security() -> Value {
+    json!({"seccompProfile": {"type": "RuntimeDefault"}})
+}

@@ -1,0 +1,140 @@
+//! The numbered pods that train.
+
+use serde_json::{Value, json};
+
+use super::data::failure_policy;
+use super::metadata::{metadata, pod_metadata};
+use super::pod::{
+    claim_mount, claim_volume, container_security, environment, pod_security, script_mount, script_volume,
+    shared_memory_mount, shared_memory_volume,
+};
+use crate::job::decide::SCRIPT_DIRECTORY;
+use crate::job::framework::Framework;
+use crate::job::names::{DIGEST_ANNOTATION, JOB_LABEL, RUN_LABEL};
+use crate::job::workload::{RolePlan, Variable, VariableSource, Workload};
+
+/// A week after it is done its logs have been read.
+const SECONDS_KEPT: u32 = 604_800;
+const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
+const GPU_RESOURCE: &str = "nvidia.com/gpu";
+
+/// The Kubernetes Job of a role.
+pub(super) fn training_job(workload: &Workload, role: &RolePlan) -> Value {
+    let mut metadata = metadata(workload, &role.job, Some(role.role));
+    let mut pod_metadata = pod_metadata(workload, role.role);
+    if !workload.digest.is_empty() {
+        metadata["labels"][RUN_LABEL] = json!(workload.run.as_str());
+        pod_metadata["labels"][RUN_LABEL] = json!(workload.run.as_str());
+        metadata["annotations"] = json!({DIGEST_ANNOTATION: workload.digest});
+    }
+    let mut spec = json!({
+        "completionMode": "Indexed",
+        "parallelism": role.replicas,
+        "completions": role.replicas,
+        // When one replica dies, the others fail with it, and each failure counts.
+        "backoffLimit": workload.retries.saturating_mul(role.replicas),
+        // Frameworks refuse a second process with the same number while the first is still there.
+        "podReplacementPolicy": "Failed",
+        "podFailurePolicy": failure_policy(role.role),
+        "ttlSecondsAfterFinished": SECONDS_KEPT,
+        "template": {"metadata": pod_metadata, "spec": pod_spec(workload, role)},
+    });
+    if let Some(seconds) = workload.deadline_seconds {
+        spec["activeDeadlineSeconds"] = json!(seconds);
+    }
+    if let Some(queue) = &workload.queue {
+        // Kueue starts it when the quota allows.
+        metadata["labels"][QUEUE_LABEL] = json!(queue);
+        spec["suspend"] = json!(true);
+    }
+    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
+}
+
+fn pod_spec(workload: &Workload, role: &RolePlan) -> Value {
+    let mut volumes = vec![claim_volume(&workload.claim), shared_memory_volume(workload)];
+    let mut mounts = vec![claim_mount(workload), shared_memory_mount()];
+    if !workload.scripts.is_empty() {
+        volumes.push(script_volume(workload));
+        mounts.push(script_mount());
+    }
+    let ports: Vec<Value> =
+        role.ports.iter().map(|(name, port)| json!({"name": name, "containerPort": port})).collect();
+    let mut spec = json!({
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": workload.asks_for_peers,
+        "enableServiceLinks": false,
+        "securityContext": pod_security(),
+        "containers": [{
+            "name": role.role,
+            "image": role.image,
+            "command": role.command,
+            "env": environment(&role.variables),
+            "ports": ports,
+            "resources": resources(workload, role),
+            "securityContext": container_security(),
+            "volumeMounts": mounts,
+        }],
+        "volumes": volumes,
+    });
+    if workload.has_peers() {
+        spec["subdomain"] = json!(workload.name);
+    }
+    if workload.asks_for_peers {
+        spec["serviceAccountName"] = json!(workload.name);
+    }
+    if let Some(data) = &workload.data {
+        spec["initContainers"] = json!([await_data(workload, role, &data.stamp)]);
+    }
+    if !workload.node_selector.is_empty() {
+        spec["nodeSelector"] = json!(workload.node_selector);
+    }
+    if !workload.tolerations.is_empty() {
+        spec["tolerations"] = json!(workload.tolerations);
+    }
+    if workload.framework == Framework::PaddleV0 && role.replicas > 1 {
+        // Trainers of that time want a machine each.
+        spec["topologySpreadConstraints"] = json!([{
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": {JOB_LABEL: workload.name}},
+        }]);
+    }
+    spec
+}
+
+fn resources(workload: &Workload, role: &RolePlan) -> Value {
+    let mut requests = json!({
+        "cpu": workload.processors.to_string(),
+        "memory": workload.requested_memory.to_string(),
+    });
+    let mut limits = json!({});
+    if let Some(memory) = &workload.memory_limit {
+        limits["memory"] = json!(memory.to_string());
+    }
+    if role.gpus > 0 {
+        requests[GPU_RESOURCE] = json!(role.gpus.to_string());
+        limits[GPU_RESOURCE] = json!(role.gpus.to_string());
+    }
+    let mut resources = json!({"requests": requests});
+    if limits.as_object().is_some_and(|limits| !limits.is_empty()) {
+        resources["limits"] = limits;
+    }
+    resources
+}
+
+/// Holds a pod back until its data is there. `infra job submit` imports first, so it is seldom waited for.
+fn await_data(workload: &Workload, role: &RolePlan, stamp: &str) -> Value {
+    let variables =
+        [Variable { name: "DATA_STAMP".to_owned(), source: VariableSource::Text(stamp.to_owned()) }];
+    json!({
+        "name": "await-data",
+        // The image that is pulled anyway.
+        "image": role.image,
+        "command": ["/bin/sh", format!("{SCRIPT_DIRECTORY}/await-data.sh")],
+        "env": environment(&variables),
+        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+        "securityContext": container_security(),
+        "volumeMounts": [claim_mount(workload), script_mount()],
+    })
+}

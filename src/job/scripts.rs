@@ -1,0 +1,46 @@
+//! The programs that run in a job's pods: ours, or the team's own in their place.
+
+use std::collections::BTreeMap;
+
+/// Begins every launcher.
+pub(super) const PRELUDE: &str = "jobs/prelude.sh";
+/// A paddle-v0 trainer with its parameter server.
+pub(super) const PADDLE_V0: &str = "jobs/paddle-v0.sh";
+/// A node of `paddle.distributed.launch`.
+pub(super) const PADDLE: &str = "jobs/paddle.sh";
+/// A node of torchrun.
+pub(super) const PYTORCH: &str = "jobs/pytorch.sh";
+/// A parameter server that leaves when the workers are done.
+pub(super) const SERVER: &str = "jobs/server.sh";
+/// A worker that says when it is done.
+pub(super) const WORKER: &str = "jobs/worker.sh";
+/// Waits until data is imported.
+pub(super) const AWAIT_DATA: &str = "jobs/await-data.sh";
+/// Imports data.
+pub(super) const IMPORT_DATA: &str = "jobs/import_data.py";
+/// Hands out results.
+pub(super) const SERVE_ARCHIVE: &str = "jobs/serve_archive.py";
+
+const ALL: [&str; 9] =
+    [PRELUDE, PADDLE_V0, PADDLE, PYTORCH, SERVER, WORKER, AWAIT_DATA, IMPORT_DATA, SERVE_ARCHIVE];
+
+/// The texts of all scripts.
+#[derive(Clone, Debug)]
+pub struct Scripts(BTreeMap<&'static str, String>);
+
+impl Scripts {
+    /// Takes each script from wherever templates come from.
+    pub fn new(text_of: impl Fn(&str) -> Option<String>) -> Self {
+        Self(ALL.into_iter().filter_map(|name| text_of(name).map(|text| (name, text))).collect())
+    }
+
+    /// A script by itself.
+    pub(super) fn text(&self, name: &str) -> String {
+        self.0.get(name).cloned().unwrap_or_default()
+    }
+
+    /// A launcher with what all of them begin with.
+    pub(super) fn launcher(&self, name: &str) -> String {
+        format!("{}{}", self.text(PRELUDE), self.text(name))
+    }
+}

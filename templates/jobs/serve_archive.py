@@ -1,0 +1,73 @@
+"""Hands out one directory as a tar archive over HTTP, so that the API server can pass it on."""
+
+import http.server
+import os
+import sys
+import tarfile
+
+ROOT = os.environ["ARCHIVE_ROOT"]
+PORT = int(os.environ.get("ARCHIVE_PORT", "8080"))
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Answers GET /archive.tar with everything below the directory, and GET /size with how much that is."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        if not os.path.isdir(ROOT):
+            self.answer(404, f"there is no directory {ROOT}\n")
+        elif self.path == "/ready":
+            self.answer(200, f"{sum(size for _, size in files())}\n")
+        elif self.path == "/archive.tar":
+            self.send_archive()
+        else:
+            self.answer(404, "there is /ready and /archive.tar\n")
+
+    def answer(self, status, text):
+        self.send_response(status)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(text.encode())))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def send_archive(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-tar")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        stream = Chunks(self.wfile)
+        # An archive without its end tells the reader that something was lost.
+        with tarfile.open(fileobj=stream, mode="w|", bufsize=1 << 20) as archive:
+            for name, _ in files():
+                archive.add(os.path.join(ROOT, name), arcname=name, recursive=False)
+        self.wfile.write(b"0\r\n\r\n")
+
+    def log_message(self, format, *arguments):
+        print(format % arguments, file=sys.stderr, flush=True)
+
+
+class Chunks:
+    """Writes what it is given in chunks of HTTP."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def write(self, data):
+        if data:
+            self.stream.write(b"%x\r\n%s\r\n" % (len(data), data))
+
+
+def files():
+    """Everything below the directory but our own marks: path and size, in order."""
+    for directory, names, found in os.walk(ROOT):
+        names[:] = sorted(name for name in names if name != ".infra")
+        below = os.path.relpath(directory, ROOT)
+        for name in names:
+            yield os.path.normpath(os.path.join(below, name)), 0
+        for name in sorted(found):
+            path = os.path.join(directory, name)
+            yield os.path.normpath(os.path.join(below, name)), os.lstat(path).st_size
+
+
+http.server.ThreadingHTTPServer(("", PORT), Handler).serve_forever()

@@ -1,0 +1,18 @@
+
+# A parameter server never ends by itself: it leaves when every worker has said that it is done.
+mkdir -p "$INFRA_RUN_DIR"
+"$@" &
+server=$!
+children=$server
+until [ "$(find "$INFRA_RUN_DIR" -name 'done.*' | wc -l)" -ge "$INFRA_WORKERS" ]; do
+  if ! kill -0 "$server" 2>/dev/null; then
+    status=0
+    wait "$server" || status=$?
+    say "the parameter server ended with $status before the workers were done"
+    exit "$status"
+  fi
+  sleep "$pause"
+done
+say "all $INFRA_WORKERS workers are done"
+kill "$server" 2>/dev/null || true
+wait "$server" || true
