@@ -13,3 +13,4 @@ pub mod hexadecimal;
 pub mod job;
 pub mod kube;
 pub mod render;
+pub mod waiting;

@@ -19,10 +19,11 @@ use crate::config::Cluster;
 use crate::config::values::{ClusterName, S3Uri};
 use crate::credentials::Credentials;
 use crate::deploy::{
-    DestroyItem, DestroyOptions, DestroyPlan, DestroyTarget, Found, LiveCluster, Means, Remains, Waiting,
-    destroy, load_balancer,
+    DestroyItem, DestroyOptions, DestroyPlan, DestroyTarget, Found, LiveCluster, Means, Remains, destroy,
+    load_balancer,
 };
 use crate::kube::{Address, ApiServer};
+use crate::waiting::Waiting;
 
 /// Take the cluster away, and say what stays
 ///

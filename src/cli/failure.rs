@@ -11,6 +11,7 @@ use crate::credentials::CredentialsError;
 use crate::deploy::{DeployError, Evidence, hint_for};
 use crate::document::{Problems, ReadError};
 use crate::job::JobFileError;
+use crate::job::life::JobError;
 use crate::render::RenderError;
 
 /// An error made at the command line, with help.
@@ -100,6 +101,9 @@ fn help_for(error: &Error) -> Option<String> {
     if let Some(deploy) = find::<DeployError>(error) {
         return deploy.help();
     }
+    if let Some(job) = find::<JobError>(error) {
+        return job.help();
+    }
     if let Some(aws) = find::<AwsError>(error) {
         return hint_for(&aws.to_string()).map(|hint| hint.text);
     }
@@ -133,6 +137,9 @@ fn exit_for(error: &Error) -> Exit {
         Some(DeployError::StillRunning { .. }) => return Exit::StillRunning,
         Some(DeployError::Failed(_)) => return Exit::RolledBack,
         _ => {}
+    }
+    if matches!(find::<JobError>(error), Some(JobError::StillRunning { .. })) {
+        return Exit::StillRunning;
     }
     if find::<Findings>(error).is_some()
         || find::<RenderError>(error).is_some_and(|error| !matches!(error, RenderError::NoCredential { .. }))

@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::exit::Exit;
 use super::printer::Printer;
 use super::progress_view::ProgressView;
-use crate::deploy::Interrupter;
+use crate::waiting::Interrupter;
 
 /// Runs what changes nothing; Ctrl-C ends it at once.
 pub(super) async fn until_interrupted<T>(
@@ -21,6 +21,27 @@ pub(super) async fn until_interrupted<T>(
             printer.note("interrupted; nothing was changed");
             Ok(Err(Exit::Interrupted))
         }
+    }
+}
+
+/// Runs what the cluster does with us watching; the first Ctrl-C ends the watching, the second everything.
+pub(super) async fn until_leaving(
+    work: impl Future<Output = anyhow::Result<Exit>>,
+    interrupter: &Interrupter,
+    printer: &Printer,
+) -> anyhow::Result<Exit> {
+    let two_interruptions = async {
+        let Ok(mut interruptions) = signal(SignalKind::interrupt()) else {
+            return std::future::pending().await;
+        };
+        interruptions.recv().await;
+        printer.note("leaving; a second Ctrl-C ends at once");
+        interrupter.interrupt();
+        interruptions.recv().await;
+    };
+    tokio::select! {
+        result = work => result,
+        () = two_interruptions => Ok(Exit::Interrupted),
     }
 }
 

@@ -16,10 +16,11 @@ use crate::aws::Clients;
 use crate::blueprint::Blueprint;
 use crate::config::values::S3Uri;
 use crate::deploy::{
-    FileChange, LiveCluster, Means, Plan, Prepared, UpOptions, WaitFor, Waiting, Work, boot_objects,
+    FileChange, LiveCluster, Means, Plan, Prepared, UpOptions, WaitFor, Work, boot_objects,
     explain_user_data, prepare, refine_plan,
 };
 use crate::render::Asset;
+use crate::waiting::Waiting;
 
 /// Show what `infra up` would create, change, replace and delete
 ///

@@ -53,6 +53,12 @@ impl Printer {
         ignore_closed_pipe(stream.write_all(text.as_bytes()).and_then(|()| stream.flush()))
     }
 
+    /// A result whose bytes are somebody else's.
+    pub(super) fn bytes(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        let mut stream = io::stdout().lock();
+        ignore_closed_pipe(stream.write_all(bytes).and_then(|()| stream.flush()))
+    }
+
     /// A result as one JSON document.
     pub(super) fn json(&self, value: &impl Serialize) -> anyhow::Result<()> {
         self.data(serde_json::to_string_pretty(value)?)

@@ -12,7 +12,8 @@ use super::interruption::with_interruptions;
 use super::progress_view::ProgressView;
 use super::up::parse_duration;
 use crate::blueprint::Blueprint;
-use crate::deploy::{LiveCluster, Means, Waiting, roll_back};
+use crate::deploy::{LiveCluster, Means, roll_back};
+use crate::waiting::Waiting;
 
 /// Go on with a rollback that failed, so that the stack can be used again
 ///

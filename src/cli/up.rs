@@ -22,10 +22,11 @@ use crate::aws::Clients;
 use crate::config::values::S3Uri;
 use crate::deploy::preflight::{Preflight, Severity};
 use crate::deploy::{
-    DeployError, Event, LiveCluster, Means, Prepared, Progress, UpOptions, WaitFor, Waiting, Work, apply,
+    DeployError, Event, LiveCluster, Means, Prepared, Progress, UpOptions, WaitFor, Work, apply,
     endangered_jobs, load_balancer, pools_losing_nodes, prepare, replace_outdated,
 };
 use crate::kube::{Address, ApiServer};
+use crate::waiting::Waiting;
 
 /// Bring the cluster up, or bring it to what cluster.yaml says now
 ///

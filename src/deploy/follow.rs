@@ -11,9 +11,9 @@ use super::launches::Launches;
 use super::means::{Means, new_token};
 use super::progress::Event;
 use super::stack_status::{End, end_of};
-use super::waiting::{Pace, WaitEnd};
 use crate::aws::{AwsError, STACK_TYPE, StackEvent};
 use crate::blueprint::StackPart;
+use crate::waiting::{Pace, WaitEnd};
 
 pub(super) const GROUP_TYPE: &str = "AWS::AutoScaling::AutoScalingGroup";
 /// CloudFormation needs a moment before there is anything to see.

@@ -2,10 +2,10 @@
 
 use super::failure::DeployError;
 use super::progress::Progress;
-use super::waiting::{WaitEnd, Waiting};
 use crate::aws::{AwsError, Clients};
 use crate::config::Cluster;
 use crate::hexadecimal::hexadecimal;
+use crate::waiting::{WaitEnd, Waiting};
 
 /// The means of one run.
 #[derive(Clone, Debug)]

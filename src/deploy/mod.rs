@@ -50,7 +50,6 @@ mod up;
 mod upload;
 
 mod user_data_change;
-mod waiting;
 mod work;
 
 pub use change_preview::refine_plan;
@@ -81,5 +80,4 @@ pub use status_report::{CertificateState, StatusReport, StatusSources};
 pub use up::{Prepared, Sources, UpOptions, WaitFor, apply, live_place, load_balancer, prepare};
 pub use upload::boot_objects;
 pub use user_data_change::{FileChange, TextChange, explain_user_data};
-pub use waiting::{Interrupter, Waiting};
 pub use work::Work;

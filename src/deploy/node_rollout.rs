@@ -2,10 +2,10 @@
 
 use super::failure::DeployError;
 use super::progress::Event;
-use super::waiting::{Pace, WaitEnd};
 use super::work::Work;
 use crate::aws::{GroupMachine, ScalingGroup};
 use crate::kube::{ApiServer, Node};
+use crate::waiting::{Pace, WaitEnd};
 
 /// Replaces at most `most` outdated machines of a pool; gives how many are still outdated.
 pub async fn replace_outdated(

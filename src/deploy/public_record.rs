@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::failure::DeployError;
 use super::means::Means;
 use super::progress::Event;
-use super::waiting::Pace;
 use super::work::Work;
 use crate::aws::{AddressRecord, Alias, AwsError, Clients, HostedZone};
 use crate::config::Cluster;
+use crate::waiting::Pace;
 
 /// Name servers mostly agree within a minute.
 const PATIENCE: Duration = Duration::from_mins(5);

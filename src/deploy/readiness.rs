@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::failure::DeployError;
 use super::means::Means;
 use super::progress::Event;
-use super::waiting::Pace;
 use super::work::Work;
 use crate::blueprint::{Blueprint, StackPart};
 use crate::kube::{ApiServer, KubeError, Node, Readiness};
+use crate::waiting::Pace;
 
 /// As long a load balancer needs to find its targets and its name to spread; after that nobody is coming.
 const UNREACHABLE: Duration = Duration::from_mins(5);
@@ -115,7 +115,7 @@ pub(super) async fn wait_until_ready(
             if answered { work.means.waiting.pause(pause).await } else { patience.pause(pause).await };
         match waited {
             Ok(()) => {}
-            Err(super::waiting::WaitEnd::TimedOut)
+            Err(crate::waiting::WaitEnd::TimedOut)
                 if !answered && work.means.waiting.pause(Duration::ZERO).await.is_ok() =>
             {
                 return Ok(Reached::NotFromHere);

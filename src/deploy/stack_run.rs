@@ -15,9 +15,9 @@ use super::refusal::refuse_planned_losses;
 use super::root_cause::{failed_rollback, newest_operation};
 use super::stack_status::{End, Step, next_step};
 use super::template_upload::template_source;
-use super::waiting::Pace;
 use super::work::Work;
 use crate::aws::{ChangeSet, ChangeSetRequest, Stack};
+use crate::waiting::Pace;
 
 /// More often a stack does not change its state under our eyes without somebody else at work on it.
 const ROUNDS: usize = 6;

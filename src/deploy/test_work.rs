@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::means::Means;
 use super::progress::{Event, Progress};
-use super::waiting::{Interrupter, Waiting};
 use super::work::Work;
 use crate::aws::test_script::Script;
 use crate::blueprint::Blueprint;
 use crate::config;
+use crate::waiting::{Interrupter, Waiting};
 
 /// A run that is about to begin.
 pub(super) struct TestWork {

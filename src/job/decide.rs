@@ -17,7 +17,7 @@ use crate::hexadecimal::hexadecimal;
 /// Where pods find our scripts.
 pub(super) const SCRIPT_DIRECTORY: &str = "/opt/infra";
 /// Imports data and hands out results: Python, and the tools of a small Debian.
-pub(super) const HELPER_IMAGE: &str = "public.ecr.aws/docker/library/python:3.13-slim-bookworm";
+pub const HELPER_IMAGE: &str = "public.ecr.aws/docker/library/python:3.13-slim-bookworm";
 /// For frameworks whose own images lack it.
 const TENSORBOARD_IMAGE: &str = "docker.io/tensorflow/tensorflow:2.16.1";
 /// The claim that a cluster has in `default`, and gets in any other namespace.

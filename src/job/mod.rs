@@ -7,6 +7,8 @@ mod decide;
 mod environment;
 mod file;
 mod framework;
+pub mod life;
+pub mod lint;
 mod names;
 mod objects;
 mod placement;
@@ -18,7 +20,7 @@ mod workload;
 
 use std::path::Path;
 
-pub use decide::decide;
+pub use decide::{HELPER_IMAGE, decide};
 pub use framework::Framework;
 pub use objects::objects_of;
 pub use scripts::Scripts;

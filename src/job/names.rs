@@ -2,6 +2,7 @@
 
 use super::framework::Framework;
 use super::training::{Scale, TrainingJob};
+use super::workload::Workload;
 
 /// Which job an object belongs to.
 pub(super) const JOB_LABEL: &str = "infra.internal/job";
@@ -13,6 +14,10 @@ pub(super) const FRAMEWORK_LABEL: &str = "infra.internal/framework";
 pub(super) const RUN_LABEL: &str = "infra.internal/run";
 /// What the job was rendered from: the same digest is the same job.
 pub(super) const DIGEST_ANNOTATION: &str = "infra.internal/digest";
+/// The claim a job writes to.
+pub(super) const CLAIM_ANNOTATION: &str = "infra.internal/claim";
+/// Its directory there.
+pub(super) const PATH_ANNOTATION: &str = "infra.internal/path";
 /// Who makes and removes an object.
 pub(super) const MANAGER_LABEL: &str = "app.kubernetes.io/managed-by";
 /// Us, as such a manager.
@@ -49,4 +54,9 @@ pub(super) fn role_jobs_of(
             vec![("ps", format!("{name}-ps"), *servers), ("worker", format!("{name}-worker"), *workers)]
         }
     }
+}
+
+/// The names of a decided job's Kubernetes Jobs that train.
+pub(super) fn role_jobs_of_workload(workload: &Workload) -> impl Iterator<Item = &str> {
+    workload.roles.iter().map(|role| role.job.as_str())
 }

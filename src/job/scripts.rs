@@ -34,6 +34,12 @@ impl Scripts {
         Self(ALL.into_iter().filter_map(|name| text_of(name).map(|text| (name, text))).collect())
     }
 
+    /// The program that hands out results.
+    #[must_use]
+    pub fn archive_server(&self) -> String {
+        self.text(SERVE_ARCHIVE)
+    }
+
     /// A script by itself.
     pub(super) fn text(&self, name: &str) -> String {
         self.0.get(name).cloned().unwrap_or_default()

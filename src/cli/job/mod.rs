@@ -1,19 +1,37 @@
 //! `infra job`: training jobs, one file a command.
 
+mod delete;
+mod fetch;
+mod gpu_check;
+mod init;
+mod lint;
+mod list;
+mod logs;
 mod render;
-
-use std::path::PathBuf;
+mod schema;
+mod status;
+mod submit;
+mod target;
 
 use clap::{Args, Subcommand};
 
 use super::Session;
 use super::exit::Exit;
 use crate::blueprint::Blueprint;
-use crate::job::{self, LoadedJob, Scripts};
+use crate::job::Scripts;
 use crate::render::Templates;
+
+const ORDER: &str = "\
+Usual order:
+  infra job init --framework pytorch      writes job.yaml
+  infra job lint                          checks it, with the cluster's pools
+  infra job submit                        imports data, trains, and follows
+  infra job fetch                         brings the results
+  infra job delete                        removes the job; files stay";
 
 /// Run training jobs on the cluster: write, check, submit, watch, fetch, remove
 #[derive(Args, Debug)]
+#[command(after_help = ORDER)]
 pub(super) struct JobArguments {
     #[command(subcommand)]
     command: JobCommand,
@@ -21,36 +39,32 @@ pub(super) struct JobArguments {
 
 #[derive(Debug, Subcommand)]
 enum JobCommand {
+    Init(init::InitArguments),
     Render(render::RenderArguments),
+    Lint(lint::LintArguments),
+    Submit(submit::SubmitArguments),
+    Status(status::StatusArguments),
+    Logs(logs::LogsArguments),
+    Fetch(fetch::FetchArguments),
+    Delete(delete::DeleteArguments),
+    List(list::ListArguments),
+    GpuCheck(gpu_check::GpuCheckArguments),
+    Schema(schema::SchemaArguments),
 }
 
 pub(super) fn run(arguments: &JobArguments, session: &Session) -> anyhow::Result<Exit> {
     match &arguments.command {
+        JobCommand::Init(arguments) => init::run(arguments, session),
         JobCommand::Render(arguments) => render::run(arguments, session),
-    }
-}
-
-/// Which job file a command is about.
-#[derive(Args, Debug)]
-struct JobFileOptions {
-    /// The job file
-    #[arg(short, long, value_name = "FILE", default_value = "job.yaml")]
-    file: PathBuf,
-}
-
-impl JobFileOptions {
-    /// The job, judged by the cluster too where there is a cluster.yaml, after its warnings were shown.
-    fn load(&self, session: &Session, blueprint: Option<&Blueprint>) -> anyhow::Result<job::TrainingJob> {
-        let path = if self.file.is_absolute() {
-            self.file.clone()
-        } else {
-            session.assets.file(&self.file.to_string_lossy())
-        };
-        let LoadedJob { job, warnings } = job::load(&path, blueprint)?;
-        if !warnings.list().is_empty() {
-            session.printer.note(&warnings);
-        }
-        Ok(job)
+        JobCommand::Lint(arguments) => lint::run(arguments, session),
+        JobCommand::Submit(arguments) => submit::run(arguments, session),
+        JobCommand::Status(arguments) => status::run(arguments, session),
+        JobCommand::Logs(arguments) => logs::run(arguments, session),
+        JobCommand::Fetch(arguments) => fetch::run(arguments, session),
+        JobCommand::Delete(arguments) => delete::run(arguments, session),
+        JobCommand::List(arguments) => list::run(arguments, session),
+        JobCommand::GpuCheck(arguments) => gpu_check::run(arguments, session),
+        JobCommand::Schema(arguments) => schema::run(arguments, session),
     }
 }
 

@@ -3,7 +3,8 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{JobFileOptions, blueprint_of, scripts_of};
+use super::target::JobFileOptions;
+use super::{blueprint_of, scripts_of};
 use crate::cli::Session;
 use crate::cli::exit::Exit;
 use crate::cli::printer::Output;

@@ -7,7 +7,7 @@ use super::target::DestroyTarget;
 use crate::aws::ObjectVersion;
 use crate::deploy::failure::DeployError;
 use crate::deploy::means::Means;
-use crate::deploy::waiting::Pace;
+use crate::waiting::Pace;
 
 /// A file system can go once its last mount target has.
 const PATIENCE: Duration = Duration::from_mins(5);

@@ -6,8 +6,8 @@ use super::target::DestroyTarget;
 use crate::deploy::failure::DeployError;
 use crate::deploy::means::Means;
 use crate::deploy::progress::Event;
-use crate::deploy::waiting::{Pace, WaitEnd};
 use crate::kube::ApiServer;
+use crate::waiting::{Pace, WaitEnd};
 
 /// After that the sweep does what the cloud controller did not.
 const PATIENCE: Duration = Duration::from_mins(5);

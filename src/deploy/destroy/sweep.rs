@@ -10,7 +10,7 @@ use crate::aws::AwsError;
 use crate::deploy::failure::DeployError;
 use crate::deploy::means::Means;
 use crate::deploy::progress::Event;
-use crate::deploy::waiting::Pace;
+use crate::waiting::Pace;
 
 /// AWS lets go of a load balancer's interfaces a while after the load balancer.
 const PATIENCE: Duration = Duration::from_mins(5);

@@ -7,7 +7,7 @@ use super::pod::{
     claim_mount, claim_volume, container_security, environment, pod_security, script_mount, script_volume,
 };
 use crate::job::decide::SCRIPT_DIRECTORY;
-use crate::job::names::data_job_name;
+use crate::job::names::{DIGEST_ANNOTATION, data_job_name};
 use crate::job::workload::Workload;
 
 /// A day after it is done nobody asks for its log.
@@ -20,10 +20,14 @@ pub(super) const EXIT_MISCONFIGURED: u32 = 64;
 /// The import, if there is something to import.
 pub(super) fn data_job(workload: &Workload) -> Option<Value> {
     let data = workload.data.as_ref()?;
+    let mut metadata = metadata(workload, &data_job_name(&workload.name), Some(ROLE));
+    if !workload.digest.is_empty() {
+        metadata["annotations"] = json!({DIGEST_ANNOTATION: workload.digest});
+    }
     Some(json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": metadata(workload, &data_job_name(&workload.name), Some(ROLE)),
+        "metadata": metadata,
         "spec": {
             "backoffLimit": RETRIES,
             "podFailurePolicy": failure_policy(ROLE),

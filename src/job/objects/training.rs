@@ -10,7 +10,7 @@ use super::pod::{
 };
 use crate::job::decide::SCRIPT_DIRECTORY;
 use crate::job::framework::Framework;
-use crate::job::names::{DIGEST_ANNOTATION, JOB_LABEL, RUN_LABEL};
+use crate::job::names::{CLAIM_ANNOTATION, DIGEST_ANNOTATION, JOB_LABEL, PATH_ANNOTATION, RUN_LABEL};
 use crate::job::workload::{RolePlan, Variable, VariableSource, Workload};
 
 /// A week after it is done its logs have been read.
@@ -25,7 +25,11 @@ pub(super) fn training_job(workload: &Workload, role: &RolePlan) -> Value {
     if !workload.digest.is_empty() {
         metadata["labels"][RUN_LABEL] = json!(workload.run.as_str());
         pod_metadata["labels"][RUN_LABEL] = json!(workload.run.as_str());
-        metadata["annotations"] = json!({DIGEST_ANNOTATION: workload.digest});
+        metadata["annotations"] = json!({
+            DIGEST_ANNOTATION: workload.digest,
+            CLAIM_ANNOTATION: workload.claim,
+            PATH_ANNOTATION: workload.path,
+        });
     }
     let mut spec = json!({
         "completionMode": "Indexed",

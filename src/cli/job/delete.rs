@@ -1,0 +1,57 @@
+//! `infra job delete`: removes a job; its files stay.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::target::{JobNameOptions, connect};
+use crate::cli::Session;
+use crate::cli::aws_access::block_on;
+use crate::cli::exit::Exit;
+use crate::cli::question::ask_on_thread;
+use crate::job::life::{JobError, JobReport, removal_of, remove_job};
+use crate::waiting::Waiting;
+
+/// Pods have half a minute to end, and a lost machine needs a few more.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// Remove a job and everything that belongs to it but its files
+#[derive(Args, Debug)]
+pub(super) struct DeleteArguments {
+    #[command(flatten)]
+    job: JobNameOptions,
+}
+
+pub(super) fn run(arguments: &DeleteArguments, session: &Session) -> anyhow::Result<Exit> {
+    let target = arguments.job.resolve(session)?;
+    let (_, api) = connect(session)?;
+    let (name, namespace) = (target.name.as_str(), target.namespace.as_str());
+    block_on(async {
+        let report = match JobReport::read(&api, namespace, name).await {
+            Ok(report) => Some(report),
+            Err(JobError::Missing { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        if report.is_none() && removal_of(&api, namespace, name).await?.is_empty() {
+            session
+                .printer
+                .note(format_args!("there is no job '{name}' in namespace {namespace}; nothing to do"));
+            return Ok(Exit::Done);
+        }
+        if let Some(report) = report.as_ref().filter(|report| !report.state.is_over())
+            && !session.yes
+        {
+            let question = format!("Job '{name}' is {}. Remove it?", report.state.name());
+            ask_on_thread(&question, "--yes", &session.printer).await?;
+        }
+        let (_interrupter, waiting) = Waiting::new(Some(PATIENCE));
+        remove_job(&api, namespace, name, &waiting).await?;
+        session.printer.note(format_args!("job '{name}' is gone"));
+        if let Some(report) = report.filter(|report| !report.path.is_empty()) {
+            session
+                .printer
+                .note(format_args!("its files stay in {} on the claim {}", report.path, report.claim));
+        }
+        Ok(Exit::Done)
+    })
+}

@@ -1,0 +1,182 @@
+//! `infra job fetch`: brings a job's results to this machine.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+
+use super::target::{JobNameOptions, JobTarget, connect, random_mark};
+use super::{blueprint_of, scripts_of};
+use crate::cli::Session;
+use crate::cli::aws_access::block_on;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Refusal;
+use crate::job::life::{FetchSource, FetchTarget, JobReport, Reader};
+use crate::kube::{ApiServer, Body};
+use crate::waiting::Waiting;
+
+/// A reader needs a machine, an image and a moment.
+const PATIENCE: Duration = Duration::from_mins(10);
+/// Pieces that wait to be written; more would only fill memory.
+const PIECES: usize = 16;
+const MEBIBYTE: u64 = 1 << 20;
+/// How many bytes come between two lines of progress.
+const TOLD_EVERY: u64 = 256 * MEBIBYTE;
+
+/// Bring a job's results here
+///
+/// A pod reads them from the claim and the API server passes them on; it is removed afterwards. Nothing is overwritten.
+#[derive(Args, Debug)]
+pub(super) struct FetchArguments {
+    #[command(flatten)]
+    job: JobNameOptions,
+    /// Write to this directory; the job's name if not given
+    #[arg(long, value_name = "DIR")]
+    to: Option<PathBuf>,
+    /// Fetch this directory of the job instead of output; `.` is all of it
+    #[arg(long, value_name = "DIR", default_value = "output")]
+    path: String,
+    /// The image of the reader, if the usual one cannot be fetched; it needs python3
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
+}
+
+pub(super) fn run(arguments: &FetchArguments, session: &Session) -> anyhow::Result<Exit> {
+    let target = arguments.job.resolve(session)?;
+    let directory = arguments.to.clone().unwrap_or_else(|| session.assets.file(&target.name));
+    refuse_to_overwrite(&directory)?;
+    let (_, api) = connect(session)?;
+    let mirrored = blueprint_of(session)?.map(|blueprint| blueprint.mirrored_image(crate::job::HELPER_IMAGE));
+    let reading = FetchTarget {
+        image: arguments.image.clone().or(mirrored),
+        script: scripts_of(session)?.archive_server(),
+        mark: random_mark()?,
+    };
+    block_on(async {
+        let source = find_results(&api, &target, &arguments.path).await?;
+        let reader = Reader::start(&api, &source, &reading).await?;
+        let fetched = tokio::select! {
+            fetched = fetch(&reader, &directory, session) => fetched.map(|()| Exit::Done),
+            _ = tokio::signal::ctrl_c() => {
+                session.printer.note("interrupted; what was fetched so far stays");
+                Ok(Exit::Interrupted)
+            }
+        };
+        reader.remove().await?;
+        fetched
+    })
+}
+
+fn refuse_to_overwrite(directory: &Path) -> anyhow::Result<()> {
+    let is_empty = match std::fs::read_dir(directory) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        Err(error) => return Err(error).with_context(|| format!("looking into {}", directory.display())),
+    };
+    if is_empty {
+        return Ok(());
+    }
+    Err(Refusal::new(format!("{} is not empty", directory.display()))
+        .help("`--to DIR` names another directory; nothing is overwritten")
+        .into())
+}
+
+/// Where the results are: the job file knows, or the job itself.
+async fn find_results(api: &ApiServer, target: &JobTarget, below: &str) -> anyhow::Result<FetchSource> {
+    let (claim, path) = match &target.job {
+        Some(job) => (job.storage.claim.to_string(), job.storage.path.to_string()),
+        None => {
+            let report = JobReport::read(api, &target.namespace, &target.name).await?;
+            (report.claim, report.path)
+        }
+    };
+    let below: Vec<&str> = below.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    if below.contains(&"..") {
+        return Err(Refusal::invalid("--path leads out of the job's directory").into());
+    }
+    let path = [path.as_str()].into_iter().chain(below).collect::<Vec<_>>().join("/");
+    Ok(FetchSource { name: target.name.clone(), namespace: target.namespace.clone(), claim, path })
+}
+
+async fn fetch(reader: &Reader<'_>, directory: &Path, session: &Session) -> anyhow::Result<()> {
+    let (_interrupter, waiting) = Waiting::new(Some(PATIENCE));
+    let tell = |detail: String| session.printer.note(format_args!("the reader waits: {detail}"));
+    let bytes = reader.wait_until_ready(&waiting, &tell).await?;
+    session.printer.note(format_args!(
+        "fetching {} MiB to {}",
+        bytes.div_ceil(MEBIBYTE),
+        directory.display()
+    ));
+    let body = reader.open().await?;
+    let (sender, receiver) = sync_channel(PIECES);
+    let target = directory.to_owned();
+    // Unpacking waits for the disk, and must not keep the network waiting with it.
+    let unpacking = tokio::task::spawn_blocking(move || unpack(receiver, &target));
+    let received = pump(body, sender, session).await;
+    let files = unpacking.await.context("unpacking")?;
+    received?;
+    session.printer.note(format_args!("{} files in {}", files?, directory.display()));
+    Ok(())
+}
+
+async fn pump(mut body: Body, sender: SyncSender<Vec<u8>>, session: &Session) -> anyhow::Result<()> {
+    let (mut done, mut told) = (0, 0);
+    while let Some(chunk) = body.chunk().await.context("the archive broke off")? {
+        done += chunk.len() as u64;
+        if done - told >= TOLD_EVERY {
+            session.printer.note(format_args!("  {} MiB", done / MEBIBYTE));
+            told = done;
+        }
+        let sending = sender.clone();
+        // Whoever unpacks has ended early, and says why.
+        if tokio::task::spawn_blocking(move || sending.send(chunk.to_vec())).await?.is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Unpacks what comes; gives how many files there were.
+fn unpack(receiver: Receiver<Vec<u8>>, directory: &Path) -> anyhow::Result<usize> {
+    std::fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
+    let mut archive = tar::Archive::new(Pieces { receiver, piece: io::Cursor::default() });
+    let mut files = 0;
+    for entry in archive.entries()? {
+        let mut entry = entry.context("the archive broke off")?;
+        let name = entry.path()?.display().to_string();
+        let is_file = entry.header().entry_type().is_file();
+        // False for what would leave the directory.
+        if !entry.unpack_in(directory).with_context(|| format!("writing {name}"))? {
+            return Err(Refusal::new(format!(
+                "the archive holds '{name}', which leads out of the directory"
+            ))
+            .into());
+        }
+        files += usize::from(is_file);
+    }
+    Ok(files)
+}
+
+/// Bytes that come piece by piece from somebody else.
+struct Pieces {
+    receiver: Receiver<Vec<u8>>,
+    piece: io::Cursor<Vec<u8>>,
+}
+
+impl Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let count = self.piece.read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            match self.receiver.recv() {
+                Ok(piece) => self.piece = io::Cursor::new(piece),
+                Err(_) => return Ok(0),
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! `infra job gpu-check`: whether every GPU node has the GPUs it should have.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::target::{connect, random_mark};
+use crate::cli::Session;
+use crate::cli::aws_access::block_on;
+use crate::cli::exit::Exit;
+use crate::cli::printer::{Output, columns};
+use crate::job::life::{GpuCheck, NodeGpus};
+use crate::kube::Node;
+use crate::waiting::Waiting;
+
+/// An image is pulled once a node; after that it takes a second.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// Run nvidia-smi on every GPU node and compare what it sees with what the machine has
+///
+/// It takes no GPU away from jobs. Exits with 3 if a node has other GPUs than it should.
+#[derive(Args, Debug)]
+pub(super) struct GpuCheckArguments {
+    /// The image it runs in, if the usual one cannot be fetched; nvidia-smi comes from the node
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
+}
+
+pub(super) fn run(arguments: &GpuCheckArguments, session: &Session) -> anyhow::Result<Exit> {
+    let (blueprint, api) = connect(session)?;
+    let expected = |node: &Node| {
+        let mut pools = blueprint.cluster.pools.iter();
+        let pool = pools.find(|pool| node.pool.as_deref() == Some(pool.name.as_str()));
+        pool.and_then(|pool| pool.gpus.as_ref()).map_or(0, |gpus| gpus.count)
+    };
+    let mark = random_mark()?;
+    let (_interrupter, waiting) = Waiting::new(Some(PATIENCE));
+    let check = GpuCheck::new(&api, &mark, arguments.image.as_deref());
+    let nodes = block_on(async { Ok(check.run(expected, &waiting).await?) })?;
+    let healthy = nodes.iter().all(|node| node.problem.is_none());
+    match session.output {
+        Output::Json => session.printer.json(&nodes)?,
+        Output::Text if nodes.is_empty() => {
+            session.printer.data(format_args!("{}: there are no GPU nodes", blueprint.cluster.name))?;
+        }
+        Output::Text => session.printer.data(table(&nodes))?,
+    }
+    Ok(if healthy { Exit::Done } else { Exit::Unhealthy })
+}
+
+fn table(nodes: &[NodeGpus]) -> String {
+    let heading = ["NODE", "POOL", "GPUS", "SEEN", ""].map(str::to_owned);
+    let line = |node: &NodeGpus| {
+        let first =
+            node.gpus.first().map(|line| line.split_once(", ").map_or(line.as_str(), |(_, rest)| rest));
+        [
+            node.node.clone(),
+            node.pool.clone().unwrap_or_else(|| "-".to_owned()),
+            node.expected.to_string(),
+            node.gpus.len().to_string(),
+            node.problem.clone().or_else(|| first.map(str::to_owned)).unwrap_or_default(),
+        ]
+    };
+    columns(&std::iter::once(heading).chain(nodes.iter().map(line)).collect::<Vec<_>>())
+}

@@ -1,0 +1,111 @@
+//! `infra job lint`: everything that would keep a job from running, found without a cluster.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use super::target::JobFileOptions;
+use super::{blueprint_of, scripts_of};
+use crate::blueprint::Blueprint;
+use crate::cli::Session;
+use crate::cli::exit::Exit;
+use crate::cli::printer::Output;
+use crate::document::{Problems, Severity, read_text};
+use crate::job::lint::{LintFinding, lint_objects, parse_objects};
+use crate::job::{decide, objects_of, validate};
+
+/// Check a job file, or Kubernetes objects of your own
+///
+/// Finds what the API server would refuse and what it takes but cannot work. Where there is a cluster.yaml, its pools are looked at
+/// too. Exits with 2 if there are findings.
+#[derive(Args, Debug)]
+pub(super) struct LintArguments {
+    /// Files with Kubernetes objects; the job file if none is given
+    #[arg(value_name = "OBJECTS")]
+    objects: Vec<PathBuf>,
+    #[command(flatten)]
+    job: JobFileOptions,
+}
+
+/// What was found in one file.
+struct Judged {
+    path: PathBuf,
+    problems: Option<Problems>,
+    findings: Vec<LintFinding>,
+}
+
+impl Judged {
+    fn is_good(&self) -> bool {
+        self.findings.is_empty() && self.problems.as_ref().is_none_or(Problems::allow_use)
+    }
+}
+
+pub(super) fn run(arguments: &LintArguments, session: &Session) -> anyhow::Result<Exit> {
+    let blueprint = blueprint_of(session)?;
+    let mut judged = Vec::new();
+    if arguments.objects.is_empty() {
+        judged.push(judge_job(&arguments.job.path(session), blueprint.as_ref(), session)?);
+    }
+    for path in &arguments.objects {
+        judged.push(judge_objects(path)?);
+    }
+    match session.output {
+        Output::Json => session.printer.json(&judged.iter().map(as_json).collect::<Vec<_>>())?,
+        Output::Text => judged.iter().try_for_each(|file| print(file, session))?,
+    }
+    Ok(if judged.iter().all(Judged::is_good) { Exit::Done } else { Exit::Invalid })
+}
+
+fn judge_job(path: &Path, blueprint: Option<&Blueprint>, session: &Session) -> anyhow::Result<Judged> {
+    let text = read_text(path).map_err(crate::job::JobFileError::from)?;
+    let (problems, findings) = match validate(path, &text, blueprint) {
+        Err(problems) => (problems, Vec::new()),
+        Ok(loaded) => {
+            let workload = decide(&loaded.job, blueprint, None, &scripts_of(session)?);
+            (loaded.warnings, lint_objects(&objects_of(&workload)))
+        }
+    };
+    Ok(Judged { path: path.to_owned(), problems: Some(problems), findings })
+}
+
+fn judge_objects(path: &Path) -> anyhow::Result<Judged> {
+    let (problems, findings) = match parse_objects(path, &read_text(path)?) {
+        Ok(objects) => (None, lint_objects(&objects)),
+        Err(problems) => (Some(problems), Vec::new()),
+    };
+    Ok(Judged { path: path.to_owned(), problems, findings })
+}
+
+fn as_json(file: &Judged) -> serde_json::Value {
+    let problems = file.problems.as_ref().map(Problems::list).unwrap_or_default();
+    json!({"file": file.path, "problems": problems, "findings": file.findings})
+}
+
+fn print(file: &Judged, session: &Session) -> anyhow::Result<()> {
+    if let Some(problems) = file.problems.as_ref().filter(|problems| !problems.list().is_empty()) {
+        session.printer.data(problems)?;
+    }
+    for finding in &file.findings {
+        session.printer.data(format_args!(
+            "{}: {}: {}: {}",
+            file.path.display(),
+            finding.object,
+            finding.field,
+            finding.message
+        ))?;
+        if let Some(help) = &finding.help {
+            session.printer.data(format_args!("  help: {help}"))?;
+        }
+    }
+    let warnings =
+        file.problems.iter().flat_map(Problems::list).filter(|problem| problem.severity == Severity::Warning);
+    let count = file.findings.len() + file.problems.as_ref().map_or(0, Problems::errors);
+    match (count, warnings.count()) {
+        (0, 0) => session.printer.note(format_args!("{}: good", file.path.display())),
+        (0, _) => session.printer.note(format_args!("{}: good, with warnings", file.path.display())),
+        (1, _) => session.printer.error(format_args!("{} has 1 problem", file.path.display())),
+        (count, _) => session.printer.error(format_args!("{} has {count} problems", file.path.display())),
+    }
+    Ok(())
+}

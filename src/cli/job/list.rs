@@ -1,0 +1,45 @@
+//! `infra job list`: every job of the cluster.
+
+use clap::Args;
+
+use super::target::connect;
+use crate::cli::Session;
+use crate::cli::aws_access::block_on;
+use crate::cli::exit::Exit;
+use crate::cli::printer::{Output, columns};
+use crate::job::life::JobReport;
+
+/// List the jobs on the cluster
+#[derive(Args, Debug)]
+pub(super) struct ListArguments {
+    /// Only those of this namespace
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+}
+
+pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Result<Exit> {
+    let (blueprint, api) = connect(session)?;
+    let reports = block_on(async { Ok(JobReport::read_all(&api, arguments.namespace.as_deref()).await?) })?;
+    if session.output == Output::Json {
+        session.printer.json(&reports)?;
+        return Ok(Exit::Done);
+    }
+    if reports.is_empty() {
+        session.printer.data(format_args!("{}: there are no jobs", blueprint.cluster.name))?;
+        return Ok(Exit::Done);
+    }
+    let heading = ["NAMESPACE", "JOB", "FRAMEWORK", "STATE", "DONE", "GPUS"].map(str::to_owned);
+    let line = |report: &JobReport| {
+        [
+            report.namespace.clone(),
+            report.name.clone(),
+            report.framework.clone(),
+            report.state.name().to_owned(),
+            format!("{}/{}", report.done, report.wanted),
+            report.replicas.iter().map(|replica| replica.gpus).sum::<u32>().to_string(),
+        ]
+    };
+    let lines: Vec<[String; 6]> = std::iter::once(heading).chain(reports.iter().map(line)).collect();
+    session.printer.data(columns(&lines))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,16 @@
+//! `infra job schema`: the JSON Schema of a job file.
+
+use clap::Args;
+
+use crate::cli::Session;
+use crate::cli::exit::Exit;
+use crate::job;
+
+/// Print the JSON Schema of a job file, for editors and other tools
+#[derive(Args, Debug)]
+pub(super) struct SchemaArguments {}
+
+pub(super) fn run(_: &SchemaArguments, session: &Session) -> anyhow::Result<Exit> {
+    session.printer.json(&job::schema())?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,81 @@
+//! `infra job status`: how a job is, one line a replica.
+
+use clap::Args;
+
+use super::target::{JobNameOptions, connect};
+use crate::cli::Session;
+use crate::cli::aws_access::block_on;
+use crate::cli::exit::Exit;
+use crate::cli::printer::{Output, columns};
+use crate::job::life::{JobReport, JobState, ReplicaReport};
+
+/// Show how a job is: one line a replica, with its node, phase, restarts and GPUs
+///
+/// Exits with 3 if the job failed.
+#[derive(Args, Debug)]
+pub(super) struct StatusArguments {
+    #[command(flatten)]
+    job: JobNameOptions,
+}
+
+pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Result<Exit> {
+    let target = arguments.job.resolve(session)?;
+    let (_, api) = connect(session)?;
+    let report = block_on(async { Ok(JobReport::read(&api, &target.namespace, &target.name).await?) })?;
+    match session.output {
+        Output::Json => session.printer.json(&report)?,
+        Output::Text => session.printer.data(table(&report))?,
+    }
+    Ok(if report.state == JobState::Failed { Exit::Unhealthy } else { Exit::Done })
+}
+
+/// A job as a table.
+pub(super) fn table(report: &JobReport) -> String {
+    let heading = ["ROLE", "INDEX", "PHASE", "NODE", "RESTARTS", "GPUS", ""].map(str::to_owned);
+    let line = |replica: &ReplicaReport| {
+        [
+            replica.role.clone(),
+            replica.index.to_string(),
+            replica.phase.clone(),
+            replica.node.clone().unwrap_or_else(|| "-".to_owned()),
+            replica.restarts.to_string(),
+            replica.gpus.to_string(),
+            replica.detail.clone().unwrap_or_default(),
+        ]
+    };
+    let lines: Vec<[String; 7]> = std::iter::once(heading).chain(report.replicas.iter().map(line)).collect();
+    let reason = report.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    format!(
+        "{}/{}: {}{reason}, {} of {} done\n{}",
+        report.namespace,
+        report.name,
+        report.state.name(),
+        report.done,
+        report.wanted,
+        columns(&lines)
+    )
+}
+
+/// What is otherwise than before, a line each.
+pub(super) fn changes(before: Option<&JobReport>, now: &JobReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    if before.is_none_or(|before| before.state != now.state || before.reason != now.reason) {
+        let reason = now.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        lines.push(format!("{}: {}{reason}", now.name, now.state.name()));
+    }
+    for replica in &now.replicas {
+        let same = before.is_some_and(|before| before.replicas.contains(replica));
+        if same || (before.is_none() && replica.pod.is_none()) {
+            continue;
+        }
+        let place = replica.node.as_ref().map(|node| format!(" on {node}")).unwrap_or_default();
+        let detail = replica.detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
+        let again = if replica.restarts > 0 {
+            format!(", started again {} times", replica.restarts)
+        } else {
+            String::new()
+        };
+        lines.push(format!("  {} {}: {}{place}{again}{detail}", replica.role, replica.index, replica.phase));
+    }
+    lines
+}

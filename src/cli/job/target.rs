@@ -1,0 +1,106 @@
+//! Which job a command is about, and the cluster it runs on.
+
+use std::path::{Path, PathBuf};
+
+use aws_lc_rs::rand;
+use clap::Args;
+
+use crate::blueprint::Blueprint;
+use crate::cli::Session;
+use crate::cli::aws_access::api_address;
+use crate::cli::failure::Refusal;
+use crate::credentials::Credentials;
+use crate::hexadecimal::hexadecimal;
+use crate::job::{self, LoadedJob, TrainingJob};
+use crate::kube::{Address, ApiServer};
+
+const DEFAULT_FILE: &str = "job.yaml";
+const HTTPS: u16 = 443;
+
+/// Which job file.
+#[derive(Args, Debug)]
+pub(super) struct JobFileOptions {
+    /// The job file
+    #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
+    file: PathBuf,
+}
+
+impl JobFileOptions {
+    pub(super) fn path(&self, session: &Session) -> PathBuf {
+        place(&self.file, session)
+    }
+
+    /// The job, judged by the cluster too where one is known, after its warnings were shown.
+    pub(super) fn load(
+        &self,
+        session: &Session,
+        blueprint: Option<&Blueprint>,
+    ) -> anyhow::Result<TrainingJob> {
+        let LoadedJob { job, warnings } = job::load(&self.path(session), blueprint)?;
+        if !warnings.list().is_empty() {
+            session.printer.note(&warnings);
+        }
+        Ok(job)
+    }
+}
+
+/// Where a file is: relative names are meant from where cluster.yaml is.
+fn place(file: &Path, session: &Session) -> PathBuf {
+    session.assets.cluster_file().with_file_name("").join(file)
+}
+
+/// Which job that may be there already.
+#[derive(Args, Debug)]
+pub(super) struct JobNameOptions {
+    /// The job; that of the job file if not given
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Its namespace; that of the job file, or default
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// The job file
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
+    file: PathBuf,
+}
+
+/// A job by its name.
+pub(super) struct JobTarget {
+    pub(super) name: String,
+    pub(super) namespace: String,
+    /// What the job file says, if it is about this job.
+    pub(super) job: Option<TrainingJob>,
+}
+
+impl JobNameOptions {
+    /// The job that is meant. A file is only needed where no name is given.
+    pub(super) fn resolve(&self, session: &Session) -> anyhow::Result<JobTarget> {
+        let Some(name) = &self.name else {
+            let job = job::load(&place(&self.file, session), None)?.job;
+            let namespace = self.namespace.clone().unwrap_or_else(|| job.namespace.value.to_string());
+            return Ok(JobTarget { name: job.name.to_string(), namespace, job: Some(job) });
+        };
+        let job = job::load(&place(&self.file, session), None).ok().map(|loaded| loaded.job);
+        let job = job.filter(|job| job.name.as_str() == name);
+        let from_file = job.as_ref().map(|job| job.namespace.value.to_string());
+        let namespace = self.namespace.clone().or(from_file).unwrap_or_else(|| "default".to_owned());
+        Ok(JobTarget { name: name.clone(), namespace, job })
+    }
+}
+
+/// The cluster of the asset directory and its API.
+pub(super) fn connect(session: &Session) -> anyhow::Result<(Blueprint, ApiServer)> {
+    let blueprint = Blueprint::new(session.assets.load()?.cluster)?;
+    let store = session.assets.open_existing_credentials(&session.printer)?;
+    let credentials = Credentials::read(&store, &blueprint.identities)?;
+    let name = blueprint.cluster.external_dns_name.to_string();
+    let address = api_address()?.unwrap_or(Address::Host { name: name.clone(), port: HTTPS });
+    let api = ApiServer::new(&credentials, &name, address)?;
+    Ok((blueprint, api))
+}
+
+/// A few random letters and digits that tell one run from another.
+pub(super) fn random_mark() -> anyhow::Result<String> {
+    let mut bytes = [0; 4];
+    rand::fill(&mut bytes).map_err(|_| Refusal::new("this machine has no random numbers to give"))?;
+    Ok(hexadecimal(&bytes))
+}

@@ -1,0 +1,162 @@
+//! Reads a job's results: a pod that serves them, and a stream of bytes through the API server.
+
+use serde_json::{Value, json};
+
+use super::error::JobError;
+use crate::job::decide::HELPER_IMAGE;
+use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL, ROLE_LABEL};
+use crate::kube::{ApiServer, Body, ObjectName, Propagation};
+use crate::waiting::{Pace, Waiting};
+
+const PORT: u16 = 8080;
+const MOUNT_PATH: &str = "/mnt/results";
+const ROLE: &str = "reader";
+/// A reader that its owner lost goes by itself.
+const LONGEST_SECONDS: u32 = 6 * 3600;
+
+/// Where results are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchSource {
+    /// The job.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// The claim.
+    pub claim: String,
+    /// The directory there.
+    pub path: String,
+}
+
+/// With what they are read.
+#[derive(Clone, Debug)]
+pub struct FetchTarget {
+    /// The image of the reader; the usual one if none is named.
+    pub image: Option<String>,
+    /// The program it runs.
+    pub script: String,
+    /// Tells this reader from another one at the same time.
+    pub mark: String,
+}
+
+/// A pod that serves results. It must be removed.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    api: &'a ApiServer,
+    source: &'a FetchSource,
+    pod: ObjectName,
+}
+
+impl<'a> Reader<'a> {
+    /// Starts a reader.
+    pub async fn start(
+        api: &'a ApiServer,
+        source: &'a FetchSource,
+        target: &FetchTarget,
+    ) -> Result<Self, JobError> {
+        let name: String = format!("{}-reader-{}", source.name, target.mark);
+        let pod = ObjectName::new("Pod", &source.namespace, &name);
+        api.apply(&reader_pod(source, target, &name)).await?;
+        Ok(Self { api, source, pod })
+    }
+
+    /// Waits until it serves; gives how many bytes there are.
+    pub async fn wait_until_ready(
+        &self,
+        waiting: &Waiting,
+        tell: &(dyn Fn(String) + Sync),
+    ) -> Result<u64, JobError> {
+        let mut pace = Pace::of_moment();
+        let mut told = None;
+        loop {
+            let selector = format!("{JOB_LABEL}={},{ROLE_LABEL}={ROLE}", self.source.name);
+            let pods = self.api.pods(Some(&self.source.namespace), &selector).await?;
+            let pod = pods.iter().find(|pod| pod.name == self.pod.name);
+            match pod.map(|pod| pod.phase.as_str()) {
+                Some("Running") => {
+                    if let Some(bytes) = self.ask_size().await? {
+                        return Ok(bytes);
+                    }
+                }
+                Some("Failed" | "Succeeded") => {
+                    let detail = pod.and_then(|pod| pod.detail.clone());
+                    return Err(self.unreadable(format!("its reader ended: {}", detail.unwrap_or_default())));
+                }
+                _ => {
+                    let detail = pod.and_then(|pod| pod.detail.clone());
+                    if detail.is_some() && detail != told {
+                        tell(detail.clone().unwrap_or_default());
+                        told = detail;
+                    }
+                }
+            }
+            let go_on = waiting.pause(pace.next()).await;
+            go_on.map_err(|_| self.unreadable("its reader did not start in time".to_owned()))?;
+        }
+    }
+
+    /// The size of the results; nothing if the server is not there yet.
+    async fn ask_size(&self) -> Result<Option<u64>, JobError> {
+        match self.api.open_pod_page(&self.source.namespace, &self.pod.name, PORT, "ready").await {
+            Ok(mut body) => {
+                let mut text = Vec::new();
+                while let Some(chunk) = body.chunk().await? {
+                    text.extend_from_slice(&chunk);
+                }
+                let number = String::from_utf8_lossy(&text).trim().parse();
+                number.map(Some).map_err(|_| self.unreadable("its reader makes no sense".to_owned()))
+            }
+            Err(error) if error.status() == Some(404) => Err(self.unreadable(format!(
+                "there is no directory {} on the claim {}",
+                self.source.path, self.source.claim
+            ))),
+            Err(error) if matches!(error.status(), Some(500..=599)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The results as one tar archive.
+    pub async fn open(&self) -> Result<Body, JobError> {
+        Ok(self.api.open_pod_page(&self.source.namespace, &self.pod.name, PORT, "archive.tar").await?)
+    }
+
+    /// Removes the reader.
+    pub async fn remove(self) -> Result<(), JobError> {
+        self.api.remove(&self.pod, Propagation::Background).await?;
+        Ok(())
+    }
+
+    fn unreadable(&self, reason: String) -> JobError {
+        JobError::Results { name: self.source.name.clone(), reason }
+    }
+}
+
+fn reader_pod(source: &FetchSource, target: &FetchTarget, name: &str) -> Value {
+    let root = format!("{MOUNT_PATH}/{}", source.path);
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": source.namespace,
+            "labels": {MANAGER_LABEL: MANAGER, JOB_LABEL: source.name, ROLE_LABEL: ROLE},
+        },
+        "spec": {
+            "restartPolicy": "Never",
+            "activeDeadlineSeconds": LONGEST_SECONDS,
+            "automountServiceAccountToken": false,
+            "enableServiceLinks": false,
+            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [{
+                "name": ROLE,
+                "image": target.image.as_deref().unwrap_or(HELPER_IMAGE),
+                "command": ["python3", "-u", "-c", target.script],
+                "env": [{"name": "ARCHIVE_ROOT", "value": root}, {"name": "ARCHIVE_PORT", "value": PORT.to_string()}],
+                "ports": [{"name": "http", "containerPort": PORT}],
+                "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
+                "securityContext": {"allowPrivilegeEscalation": false},
+                "volumeMounts": [{"name": "storage", "mountPath": MOUNT_PATH, "readOnly": true}],
+            }],
+            "volumes": [{"name": "storage", "persistentVolumeClaim": {"claimName": source.claim}}],
+        },
+    })
+}

@@ -1,0 +1,196 @@
+//! Asks every GPU node what GPUs it has, and compares that with what it should have.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::error::JobError;
+use crate::job::decide::HELPER_IMAGE;
+use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL, ROLE_LABEL};
+use crate::kube::{ApiServer, Node, ObjectName, Propagation};
+use crate::waiting::{Pace, Waiting};
+
+const NAME: &str = "infra-gpu-check";
+const NAMESPACE: &str = "default";
+const ROLE: &str = "gpu-check";
+const LONGEST_SECONDS: u32 = 600;
+const COMMAND: [&str; 3] =
+    ["nvidia-smi", "--query-gpu=index,name,memory.total,driver_version", "--format=csv,noheader"];
+
+/// What a node was found to have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeGpus {
+    /// The node.
+    pub node: String,
+    /// Its pool.
+    pub pool: Option<String>,
+    /// How many GPUs its machine type has.
+    pub expected: u32,
+    /// How many Kubernetes can give to pods.
+    pub allocatable: u32,
+    /// What nvidia-smi printed, a line a GPU.
+    pub gpus: Vec<String>,
+    /// What is wrong.
+    pub problem: Option<String>,
+}
+
+/// A check of every GPU node.
+#[derive(Debug)]
+pub struct GpuCheck<'a> {
+    api: &'a ApiServer,
+    mark: String,
+    image: String,
+}
+
+impl<'a> GpuCheck<'a> {
+    /// A check whose pods are told from those of another by `mark`.
+    #[must_use]
+    pub fn new(api: &'a ApiServer, mark: &str, image: Option<&str>) -> Self {
+        Self { api, mark: mark.to_owned(), image: image.unwrap_or(HELPER_IMAGE).to_owned() }
+    }
+
+    /// Runs nvidia-smi on every node that should have GPUs: `expected` knows how many.
+    pub async fn run(
+        &self,
+        expected: impl Fn(&Node) -> u32,
+        waiting: &Waiting,
+    ) -> Result<Vec<NodeGpus>, JobError> {
+        let mut checks: Vec<NodeGpus> = Vec::new();
+        for node in self.api.nodes().await? {
+            let wanted = expected(&node).max(node.gpus);
+            if wanted > 0 {
+                let (pool, allocatable) = (node.pool.clone(), node.gpus);
+                let problem = (!node.ready).then(|| "the node is not Ready".to_owned());
+                checks.push(NodeGpus {
+                    node: node.name,
+                    pool,
+                    expected: wanted,
+                    allocatable,
+                    gpus: Vec::new(),
+                    problem,
+                });
+            }
+        }
+        for (number, check) in checks.iter().enumerate().filter(|(_, check)| check.problem.is_none()) {
+            self.api.apply(&self.pod(number, &check.node)).await?;
+        }
+        let result = self.collect(&mut checks, waiting).await;
+        self.remove().await?;
+        result?;
+        checks.iter_mut().for_each(judge);
+        Ok(checks)
+    }
+
+    async fn collect(&self, checks: &mut [NodeGpus], waiting: &Waiting) -> Result<(), JobError> {
+        let mut pace = Pace::of_moment();
+        loop {
+            let mut open = 0;
+            let pods = self.api.pods(Some(NAMESPACE), &self.selector()).await?;
+            for (number, check) in checks.iter_mut().enumerate() {
+                let name = self.pod_name(number);
+                let Some(pod) = pods.iter().find(|pod| pod.name == name) else { continue };
+                match pod.phase.as_str() {
+                    _ if check.problem.is_some() || !check.gpus.is_empty() => {}
+                    "Succeeded" => check.gpus = self.lines(&name).await?,
+                    "Failed" => {
+                        let detail = pod.detail.clone().unwrap_or_default();
+                        let said = self.lines(&name).await.unwrap_or_default().join("; ");
+                        check.problem =
+                            Some(format!("nvidia-smi failed: {detail} {said}").trim_end().to_owned());
+                    }
+                    _ => {
+                        open += 1;
+                        check.problem = None;
+                    }
+                }
+            }
+            if open == 0 {
+                return Ok(());
+            }
+            if waiting.pause(pace.next()).await.is_err() {
+                for check in
+                    checks.iter_mut().filter(|check| check.gpus.is_empty() && check.problem.is_none())
+                {
+                    check.problem = Some("its pod did not run in time".to_owned());
+                }
+                return Ok(());
+            }
+        }
+    }
+
+    async fn lines(&self, pod: &str) -> Result<Vec<String>, JobError> {
+        let mut body = self.api.pod_log(NAMESPACE, pod, false, None).await?;
+        let mut text = Vec::new();
+        while let Some(chunk) = body.chunk().await? {
+            text.extend_from_slice(&chunk);
+        }
+        Ok(String::from_utf8_lossy(&text)
+            .lines()
+            .map(|line| line.trim().to_owned())
+            .filter(|line| !line.is_empty())
+            .collect())
+    }
+
+    async fn remove(&self) -> Result<(), JobError> {
+        for pod in self.api.pods(Some(NAMESPACE), &self.selector()).await? {
+            self.api.remove(&ObjectName::new("Pod", NAMESPACE, &pod.name), Propagation::Background).await?;
+        }
+        Ok(())
+    }
+
+    fn selector(&self) -> String {
+        format!("{JOB_LABEL}={NAME}-{}", self.mark)
+    }
+
+    fn pod_name(&self, number: usize) -> String {
+        format!("{NAME}-{}-{number}", self.mark)
+    }
+
+    /// A pod bound to a node. It asks for no GPU, so that it runs beside jobs, and sees all of them.
+    fn pod(&self, number: usize, node: &str) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": self.pod_name(number),
+                "namespace": NAMESPACE,
+                "labels": {MANAGER_LABEL: MANAGER, JOB_LABEL: format!("{NAME}-{}", self.mark), ROLE_LABEL: ROLE},
+            },
+            "spec": {
+                "nodeName": node,
+                "restartPolicy": "Never",
+                "activeDeadlineSeconds": LONGEST_SECONDS,
+                "automountServiceAccountToken": false,
+                "tolerations": [{"operator": "Exists"}],
+                "containers": [{
+                    "name": ROLE,
+                    "image": self.image,
+                    "command": COMMAND,
+                    "env": [
+                        {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
+                        {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"},
+                    ],
+                    "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
+                    "securityContext": {"allowPrivilegeEscalation": false},
+                }],
+            },
+        })
+    }
+}
+
+fn judge(check: &mut NodeGpus) {
+    if check.problem.is_some() {
+        return;
+    }
+    let seen = u32::try_from(check.gpus.len()).unwrap_or(u32::MAX);
+    check.problem = if seen != check.expected {
+        Some(format!("nvidia-smi sees {seen} GPUs, the machine has {}", check.expected))
+    } else if check.allocatable != check.expected {
+        Some(format!(
+            "Kubernetes can give {} GPUs to pods, the machine has {}",
+            check.allocatable, check.expected
+        ))
+    } else {
+        None
+    };
+}

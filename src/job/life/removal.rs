@@ -1,0 +1,53 @@
+//! Removes a job's objects. Its files stay.
+
+use super::error::JobError;
+use crate::job::names::JOB_LABEL;
+use crate::kube::{ApiServer, ObjectName, Propagation};
+use crate::waiting::{Pace, Waiting};
+
+/// What a job consists of, in the order it goes: what makes pods first.
+const KINDS: [&str; 8] =
+    ["Job", "Deployment", "Pod", "Service", "ConfigMap", "RoleBinding", "Role", "ServiceAccount"];
+
+/// Every object of a job that is there.
+pub async fn removal_of(api: &ApiServer, namespace: &str, name: &str) -> Result<Vec<ObjectName>, JobError> {
+    let mut objects = Vec::new();
+    for kind in KINDS {
+        let found = api.objects(kind, Some(namespace), &format!("{JOB_LABEL}={name}")).await?;
+        objects.extend(found.iter().map(|object| {
+            // Lists leave the kind of their items out.
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            ObjectName::new(kind, namespace, name)
+        }));
+    }
+    Ok(objects)
+}
+
+/// Removes a job and waits until its pods have let go of their machines.
+pub async fn remove_job(
+    api: &ApiServer,
+    namespace: &str,
+    name: &str,
+    waiting: &Waiting,
+) -> Result<(), JobError> {
+    let mut pace = Pace::of_moment();
+    loop {
+        let left = removal_of(api, namespace, name).await?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        for object in &left {
+            // Pods go with what made them.
+            if object.kind != "Pod" {
+                api.remove(object, Propagation::Background).await?;
+            }
+        }
+        if left.iter().all(|object| object.kind == "Pod") {
+            for pod in &left {
+                api.remove(pod, Propagation::Background).await?;
+            }
+        }
+        let go_on = waiting.pause(pace.next()).await;
+        go_on.map_err(|end| JobError::StillRunning { name: name.to_owned(), end })?;
+    }
+}

@@ -1,0 +1,132 @@
+//! Jobs: how many of their pods are done, and how it ended.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::path::encode;
+use super::{ApiServer, KubeError};
+
+/// A Job.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "JobDocument")]
+pub struct Job {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// When it was made, as the API writes it.
+    pub made: String,
+    /// Whether it is being removed.
+    pub leaving: bool,
+    /// Whether its pods are held back.
+    pub suspended: bool,
+    /// How many pods have to succeed.
+    pub completions: u32,
+    /// How many have.
+    pub succeeded: u32,
+    /// How many are there.
+    pub active: u32,
+    /// How it ended.
+    pub end: Option<JobEnd>,
+}
+
+/// How a Job ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobEnd {
+    /// All its pods succeeded.
+    Complete,
+    /// It gave up.
+    Failed {
+        /// Why, in Kubernetes' words.
+        reason: String,
+    },
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct JobDocument {
+    metadata: Metadata,
+    spec: Spec,
+    status: Status,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    name: String,
+    namespace: String,
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+    creation_timestamp: String,
+    deletion_timestamp: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Spec {
+    suspend: bool,
+    completions: Option<u32>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    active: u32,
+    succeeded: u32,
+    conditions: Vec<Condition>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+    reason: String,
+    message: String,
+}
+
+impl From<JobDocument> for Job {
+    fn from(document: JobDocument) -> Self {
+        let JobDocument { metadata, spec, status } = document;
+        let end =
+            status.conditions.iter().filter(|condition| condition.status == "True").find_map(|condition| {
+                match condition.kind.as_str() {
+                    "Complete" => Some(JobEnd::Complete),
+                    "Failed" => Some(JobEnd::Failed {
+                        reason: format!("{}: {}", condition.reason, condition.message),
+                    }),
+                    _ => None,
+                }
+            });
+        Self {
+            namespace: metadata.namespace,
+            name: metadata.name,
+            labels: metadata.labels,
+            annotations: metadata.annotations,
+            made: metadata.creation_timestamp,
+            leaving: metadata.deletion_timestamp.is_some(),
+            suspended: spec.suspend,
+            completions: spec.completions.unwrap_or(1),
+            succeeded: status.succeeded,
+            active: status.active,
+            end,
+        }
+    }
+}
+
+impl ApiServer {
+    /// The Jobs that a label selector chooses, in one namespace or in all.
+    pub async fn jobs(&self, namespace: Option<&str>, selector: &str) -> Result<Vec<Job>, KubeError> {
+        let path = match namespace {
+            Some(namespace) => format!("/apis/batch/v1/namespaces/{}/jobs", encode(namespace)),
+            None => "/apis/batch/v1/jobs".to_owned(),
+        };
+        self.list(&path, Some(&format!("labelSelector={}", encode(selector)))).await
+    }
+}

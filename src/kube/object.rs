@@ -1,0 +1,112 @@
+//! Objects of any kind: made or changed to what is wanted, found by label, removed.
+
+use serde_json::Value;
+
+use super::path::encode;
+use super::{ApiServer, KubeError, Propagation};
+
+/// What changes are marked with, so that two tools do not undo each other's.
+const OUR_NAME: &str = "infra";
+const APPLY: &str = "application/apply-patch+yaml";
+const MERGE: &str = "application/merge-patch+json";
+
+/// Kinds of objects, where each is found, and whether it is in a namespace.
+const KINDS: [(&str, &str, &str, bool); 10] = [
+    ("ConfigMap", "api/v1", "configmaps", true),
+    ("Deployment", "apis/apps/v1", "deployments", true),
+    ("Job", "apis/batch/v1", "jobs", true),
+    ("PersistentVolume", "api/v1", "persistentvolumes", false),
+    ("PersistentVolumeClaim", "api/v1", "persistentvolumeclaims", true),
+    ("Pod", "api/v1", "pods", true),
+    ("Role", "apis/rbac.authorization.k8s.io/v1", "roles", true),
+    ("RoleBinding", "apis/rbac.authorization.k8s.io/v1", "rolebindings", true),
+    ("Service", "api/v1", "services", true),
+    ("ServiceAccount", "api/v1", "serviceaccounts", true),
+];
+
+/// Which object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectName {
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace; empty for what is in none.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl ObjectName {
+    /// The name of an object in a namespace.
+    #[must_use]
+    pub fn new(kind: &str, namespace: &str, name: &str) -> Self {
+        Self { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+
+    /// The name of a written object.
+    #[must_use]
+    pub fn of(object: &Value) -> Self {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        Self::new(text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
+    }
+
+    fn path(&self) -> Result<String, KubeError> {
+        Ok(format!("{}/{}", collection(&self.kind, Some(&self.namespace))?, encode(&self.name)))
+    }
+}
+
+impl std::fmt::Display for ObjectName {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} {}", self.kind, self.name)
+    }
+}
+
+/// Where objects of a kind are; without a namespace those of all.
+fn collection(kind: &str, namespace: Option<&str>) -> Result<String, KubeError> {
+    let Some((_, group, plural, namespaced)) = KINDS.iter().find(|(known, ..)| *known == kind) else {
+        let reason = "no such kind of object is known here".to_owned();
+        return Err(KubeError::Answer { path: kind.to_owned(), reason });
+    };
+    Ok(match namespace {
+        Some(namespace) if *namespaced => format!("/{group}/namespaces/{}/{plural}", encode(namespace)),
+        _ => format!("/{group}/{plural}"),
+    })
+}
+
+impl ApiServer {
+    /// Makes an object, or changes the one that is there, to what is written. Fields that others set stay theirs.
+    pub async fn apply(&self, object: &Value) -> Result<Value, KubeError> {
+        let path = format!("{}?fieldManager={OUR_NAME}&force=true", ObjectName::of(object).path()?);
+        self.patch_json(&path, APPLY, object).await
+    }
+
+    /// Changes some fields of an object that is there.
+    pub async fn merge(&self, name: &ObjectName, change: &Value) -> Result<Value, KubeError> {
+        self.patch_json(&name.path()?, MERGE, change).await
+    }
+
+    /// An object, if it is there.
+    pub async fn object(&self, name: &ObjectName) -> Result<Option<Value>, KubeError> {
+        self.get_json(&name.path()?).await
+    }
+
+    /// Removes an object; false if there was none.
+    pub async fn remove(&self, name: &ObjectName, propagation: Propagation) -> Result<bool, KubeError> {
+        self.delete(&name.path()?, propagation).await
+    }
+
+    /// Every object of a kind that a label selector chooses, in one namespace or in all.
+    pub async fn objects(
+        &self,
+        kind: &str,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<Value>, KubeError> {
+        let query = format!("labelSelector={}", encode(selector));
+        self.list(&collection(kind, namespace)?, Some(&query)).await
+    }
+
+    /// Whether there is a namespace.
+    pub async fn has_namespace(&self, name: &str) -> Result<bool, KubeError> {
+        Ok(self.get_json(&format!("/api/v1/namespaces/{}", encode(name))).await?.is_some())
+    }
+}

@@ -1,0 +1,275 @@
+//! Pods: where they are, how they are, and what they say.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::path::encode;
+use super::{ApiServer, Body, KubeError};
+
+/// A pod.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "PodDocument")]
+pub struct Pod {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// When it was made, as the API writes it: later is greater.
+    pub made: String,
+    /// Its number, if it is one of an indexed Job's.
+    pub index: Option<u32>,
+    /// The node it is on.
+    pub node: Option<String>,
+    /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
+    pub phase: String,
+    /// GPUs it asked for.
+    pub gpus: u32,
+    /// Whether it is being removed.
+    pub leaving: bool,
+    /// What it waits for or how it ended.
+    pub detail: Option<String>,
+    /// The code its container ended with.
+    pub exit_code: Option<i64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PodDocument {
+    metadata: Metadata,
+    spec: Spec,
+    status: Status,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    name: String,
+    namespace: String,
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+    creation_timestamp: String,
+    deletion_timestamp: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    node_name: Option<String>,
+    containers: Vec<Container>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Container {
+    resources: Resources,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Resources {
+    limits: BTreeMap<String, String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Status {
+    phase: String,
+    reason: Option<String>,
+    message: Option<String>,
+    conditions: Vec<Condition>,
+    init_container_statuses: Vec<ContainerStatus>,
+    container_statuses: Vec<ContainerStatus>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+    message: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ContainerStatus {
+    name: String,
+    state: State,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct State {
+    waiting: Option<Waiting>,
+    terminated: Option<Terminated>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Waiting {
+    reason: String,
+    message: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Terminated {
+    exit_code: i64,
+    reason: String,
+}
+
+const INDEX_ANNOTATION: &str = "batch.kubernetes.io/job-completion-index";
+const GPU_RESOURCE: &str = "nvidia.com/gpu";
+
+impl From<PodDocument> for Pod {
+    fn from(document: PodDocument) -> Self {
+        let PodDocument { metadata, spec, status } = document;
+        let limits =
+            spec.containers.iter().filter_map(|container| container.resources.limits.get(GPU_RESOURCE));
+        let ended =
+            status.container_statuses.iter().find_map(|container| container.state.terminated.as_ref());
+        Self {
+            index: metadata.annotations.get(INDEX_ANNOTATION).and_then(|index| index.parse().ok()),
+            gpus: limits.filter_map(|count| count.parse::<u32>().ok()).sum(),
+            leaving: metadata.deletion_timestamp.is_some(),
+            detail: status.detail(),
+            exit_code: ended.map(|ended| ended.exit_code),
+            namespace: metadata.namespace,
+            name: metadata.name,
+            labels: metadata.labels,
+            made: metadata.creation_timestamp,
+            node: spec.node_name.filter(|node| !node.is_empty()),
+            phase: status.phase,
+        }
+    }
+}
+
+impl Status {
+    /// The most telling of what is known.
+    fn detail(&self) -> Option<String> {
+        let containers = || self.init_container_statuses.iter().chain(&self.container_statuses);
+        for container in containers() {
+            let usual = ["ContainerCreating", "PodInitializing"];
+            if let Some(waiting) = container.state.waiting.as_ref()
+                && !usual.contains(&waiting.reason.as_str())
+                && !waiting.reason.is_empty()
+            {
+                return Some(with_reason(&waiting.reason, waiting.message.as_deref()));
+            }
+        }
+        for container in containers() {
+            if let Some(ended) = container.state.terminated.as_ref().filter(|ended| ended.exit_code != 0) {
+                let reason = if ended.reason.is_empty() || ended.reason == "Error" {
+                    String::new()
+                } else {
+                    format!(" ({})", ended.reason)
+                };
+                return Some(format!("{} ended with {}{reason}", container.name, ended.exit_code));
+            }
+        }
+        if let Some(reason) = &self.reason {
+            return Some(with_reason(reason, self.message.as_deref()));
+        }
+        let unplaced = self
+            .conditions
+            .iter()
+            .find(|condition| condition.kind == "PodScheduled" && condition.status == "False");
+        unplaced.map(|condition| condition.message.clone()).filter(|message| !message.is_empty())
+    }
+}
+
+fn with_reason(reason: &str, message: Option<&str>) -> String {
+    match message {
+        Some(message) if !message.is_empty() => format!("{reason}: {message}"),
+        _ => reason.to_owned(),
+    }
+}
+
+impl ApiServer {
+    /// The pods that a label selector chooses, in one namespace or in all.
+    pub async fn pods(&self, namespace: Option<&str>, selector: &str) -> Result<Vec<Pod>, KubeError> {
+        let path = match namespace {
+            Some(namespace) => format!("/api/v1/namespaces/{}/pods", encode(namespace)),
+            None => "/api/v1/pods".to_owned(),
+        };
+        self.list(&path, Some(&format!("labelSelector={}", encode(selector)))).await
+    }
+
+    /// What a pod has printed, and, if it is followed, goes on to print. `tail` limits it to the last lines.
+    pub async fn pod_log(
+        &self,
+        namespace: &str,
+        pod: &str,
+        follow: bool,
+        tail: Option<u32>,
+    ) -> Result<Body, KubeError> {
+        let mut path =
+            format!("/api/v1/namespaces/{}/pods/{}/log?follow={follow}", encode(namespace), encode(pod));
+        if let Some(tail) = tail {
+            path = format!("{path}&tailLines={tail}");
+        }
+        self.open(&path).await
+    }
+
+    /// What a pod answers over HTTP, passed on by the API server.
+    pub async fn open_pod_page(
+        &self,
+        namespace: &str,
+        pod: &str,
+        port: u16,
+        page: &str,
+    ) -> Result<Body, KubeError> {
+        self.open(&format!(
+            "/api/v1/namespaces/{}/pods/{}:{port}/proxy/{page}",
+            encode(namespace),
+            encode(pod)
+        ))
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Pod;
+
+    #[test]
+    fn the_most_telling_reason_is_kept() -> Result<(), serde_json::Error> {
+        let table = [
+            (
+                json!({"phase": "Pending", "containerStatuses": [{"name": "worker", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]}),
+                Some("ImagePullBackOff: no such image"),
+            ),
+            (
+                json!({"phase": "Pending", "containerStatuses": [{"name": "worker", "state": {"waiting": {"reason": "ContainerCreating"}}}]}),
+                None,
+            ),
+            (
+                json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}]}),
+                Some("0/3 nodes are available"),
+            ),
+            (
+                json!({"phase": "Failed", "containerStatuses": [{"name": "worker", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}]}),
+                Some("worker ended with 137 (OOMKilled)"),
+            ),
+            (
+                json!({"phase": "Failed", "containerStatuses": [{"name": "worker", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}]}),
+                Some("worker ended with 3"),
+            ),
+            (
+                json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}),
+                Some("Evicted: low on memory"),
+            ),
+            (json!({"phase": "Running"}), None),
+        ];
+        for (status, expected) in table {
+            let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "a"}, "status": status}))?;
+            assert_eq!(pod.detail.as_deref(), expected);
+        }
+        Ok(())
+    }
+}
