@@ -192,7 +192,7 @@ fn build_command(file: &JobFile, problems: &mut Problems) -> Option<Vec<String>>
         problems.add(None, fault);
         return None;
     };
-    if file.seed_image.value {
+    if file.seed_image.value && framework == Framework::PaddleV0 {
         let fault = Fault::new("a seed image runs its own start script");
         problems.add(command.position, fault.help("remove command, or seedImage"));
         return None;

@@ -1,11 +1,11 @@
-//! `tests/broken/*.yaml`: one mistake each, with the exact message and help in the first two lines.
+//! `tests/broken/*.yaml` and `tests/jobs/broken/*.yaml`: one mistake each, with the exact message and help in the first two lines.
 
 use std::fs;
 use std::path::Path;
 
 use crate::support::Workspace;
 
-/// A cluster.yaml with one mistake.
+/// A file with one mistake.
 struct Case {
     name: String,
     text: String,
@@ -13,8 +13,8 @@ struct Case {
     help: Option<String>,
 }
 
-fn cases() -> Vec<Case> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/broken");
+fn cases(directory: &str) -> Vec<Case> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
     let mut cases: Vec<Case> = fs::read_dir(directory)
         .unwrap()
         .map(|entry| {
@@ -34,15 +34,14 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-#[test]
-fn each_mistake_is_found_where_it_is_and_nothing_else() {
-    let cases = cases();
+/// Every mistake is found where it is, and nothing else.
+fn expect_each<const N: usize>(cases: Vec<Case>, file: &str, command: [&str; N]) {
     assert!(cases.len() >= 60, "there are only {} broken files", cases.len());
     let mut wrong = Vec::new();
     for case in cases {
         let workspace = Workspace::new();
-        workspace.write("cluster.yaml", &case.text);
-        let run = workspace.infra(["validate"]);
+        workspace.write(file, &case.text);
+        let run = workspace.infra(command);
         let help = case.help.map(|help| format!("\n  help: {help}")).unwrap_or_default();
         let expected = format!("{}{help}\n", case.message);
         if run.code != Some(2) || run.stdout != expected {
@@ -50,6 +49,16 @@ fn each_mistake_is_found_where_it_is_and_nothing_else() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn each_mistake_in_a_cluster_file_is_found() {
+    expect_each(cases("tests/broken"), "cluster.yaml", ["validate"]);
+}
+
+#[test]
+fn each_mistake_in_a_job_file_is_found() {
+    expect_each(cases("tests/jobs/broken"), "job.yaml", ["job", "lint"]);
 }
 
 #[test]

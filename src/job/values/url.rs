@@ -16,7 +16,9 @@ pub fn parse_url(text: &str) -> Result<String, Fault> {
         return refuse("it names no host");
     }
     if host.contains('@') {
-        return refuse("it holds a login, which everybody who sees the job could read");
+        // Said without the text, which holds it.
+        return Err(Fault::new("the URL holds a login, which everybody who sees the job could read")
+            .help("put the archive on the claim and name it with archive:"));
     }
     if text.len() > 2000 || !text.chars().all(|c| c.is_ascii_graphic() && !"\"'<>\\^`{|}$".contains(c)) {
         return refuse("it is not a URL");
