@@ -180,8 +180,6 @@ fn paddle(job: &TrainingJob, root: &str) -> Vec<Variable> {
         Variable::field("POD_IP", "status.podIP"),
         Variable::text("INFRA_MASTER_HOST", first_host(job)),
         Variable::text("INFRA_MASTER_PORT", PADDLE_MASTER_PORT.to_string()),
-        // Without GPUs there is no NCCL to talk through.
-        Variable::text("INFRA_LAUNCH_OPTIONS", if job.gpus.value > 0 { "" } else { "--backend gloo" }),
         Variable::text("PADDLE_JOB_ID", job.name.as_str()),
         Variable::text("PADDLE_NNODES", job.scale.trainers().to_string()),
         Variable::text("PADDLE_NPROC_PER_NODE", job.gpus.value.max(1).to_string()),

@@ -10,6 +10,11 @@ logs=$output/node_$index
 work=${INFRA_WORK_DIR:-/root}
 
 mkdir -p "$logs" "$marks" "$work/data"
+# An earlier attempt of this trainer is over, and so is what it said; peers that believed it would not wait for this one.
+rm -f "$marks/up.$index" "$marks/done.$index"
+trap 'rm -f "$marks/up.$index"; end_children' EXIT
+# A parameter server listens on the address of its network card, not on 127.0.0.1.
+[ "$trainers" -gt 1 ] || INFRA_PEERS=${POD_IP:?}
 if [ -d "$root/$TRAIN_CONFIG_DIR" ]; then
   cp -R "$root/$TRAIN_CONFIG_DIR/." "$work/"
 elif [ $# = 0 ]; then
@@ -26,7 +31,8 @@ listens() {
     while read -r _ here _ state _; do
       [ "$state" = 0A ] || continue
       case $here in
-      "00000000:$port" | "$own:$port" | "00000000000000000000000000000000:$port") exit 0 ;;
+      "00000000:$port" | "$own:$port") exit 0 ;;
+      "00000000000000000000000000000000:$port" | "0000000000000000FFFF0000$own:$port") exit 0 ;;
       esac
     done
     exit 1
@@ -40,22 +46,31 @@ server=$!
 children=$server
 
 server_lives() {
-  kill -0 "$server" 2>/dev/null || {
-    say "the parameter server ended; the end of $logs/server.log:"
-    tail -n 20 "$logs/server.log" >&2
-    exit 1
-  }
+  kill -0 "$server" 2>/dev/null && return
+  status=0
+  wait "$server" || status=$?
+  say "the parameter server ended with $status; the end of $logs/server.log:"
+  tail -n 20 "$logs/server.log" >&2
+  [ "$status" != 0 ] || status=1
+  exit "$status"
 }
 server_listens() { server_lives && listens "$CONF_PADDLE_PORT"; }
-count_marks() { find "$marks" -name "$1.*" | wc -l; }
-all_are_up() { server_lives && [ "$(count_marks up)" -ge "$trainers" ]; }
-all_are_done() { server_lives && [ "$(count_marks done)" -ge "$trainers" ]; }
+# A peer is up when its mark has the address that its name leads to: pods that were replaced have left marks with another.
+all_are_up() {
+  server_lives
+  number=0
+  for peer in $(echo "$INFRA_PEERS" | tr , ' '); do
+    said=$(cat "$marks/up.$number" 2>/dev/null) || return 1
+    [ -n "$said" ] && [ "$said" = "$(address_of "$peer")" ] || return 1
+    number=$((number + 1))
+  done
+}
+all_are_done() { server_lives && all_marked 'done' "$trainers"; }
 
 await "the parameter server of trainer $index" server_listens
 # A trainer that finds one peer not listening ends at once, so everybody waits for everybody.
-echo "${POD_IP:-}" >"$marks/up.$index"
+echo "${POD_IP:?}" >"$marks/up.$index"
 await "the parameter servers of all $trainers trainers" all_are_up
-for peer in $(echo "$INFRA_PEERS" | tr , ' '); do await "the name $peer" has_address "$peer"; done
 
 # Programs of version 2 read these instead of flags.
 export PADDLE_INIT_PORT="$CONF_PADDLE_PORT" PADDLE_INIT_PORTS_NUM="$CONF_PADDLE_PORTS_NUM"

@@ -52,11 +52,32 @@ address_of() {
 
 has_address() { [ -n "$(address_of "$1")" ]; }
 
-# Processes that must not outlive this one.
-children=
-forget_children() {
-  for child in $children; do kill "$child" 2>/dev/null || true; done
+# all_marked KIND COUNT: whether each of so many has left its mark of this run.
+all_marked() {
+  number=0
+  while [ "$number" -lt "$2" ]; do
+    [ -e "$INFRA_RUN_DIR/$1.$number" ] || return 1
+    number=$((number + 1))
+  done
 }
-trap forget_children EXIT
+
+# Processes that must not outlive this one. They may tidy up, but not for longer than Kubernetes waits.
+children=
+end_children() {
+  trap '' TERM INT
+  for child in $children; do kill "$child" 2>/dev/null || true; done
+  give_up=$(($(date +%s) + ${INFRA_GRACE:-20}))
+  for child in $children; do
+    while kill -0 "$child" 2>/dev/null; do
+      if [ "$(date +%s)" -ge "$give_up" ]; then
+        say "process $child did not end when asked to"
+        kill -9 "$child" 2>/dev/null || true
+        break
+      fi
+      sleep "$pause"
+    done
+  done
+}
+trap end_children EXIT
 # Kubernetes asks first; a shell that is process 1 would not listen.
 trap 'exit 143' TERM INT

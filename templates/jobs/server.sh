@@ -4,7 +4,7 @@ mkdir -p "$INFRA_RUN_DIR"
 "$@" &
 server=$!
 children=$server
-until [ "$(find "$INFRA_RUN_DIR" -name 'done.*' | wc -l)" -ge "$INFRA_WORKERS" ]; do
+until all_marked 'done' "$INFRA_WORKERS"; do
   if ! kill -0 "$server" 2>/dev/null; then
     status=0
     wait "$server" || status=$?
@@ -14,5 +14,3 @@ until [ "$(find "$INFRA_RUN_DIR" -name 'done.*' | wc -l)" -ge "$INFRA_WORKERS" ]
   sleep "$pause"
 done
 say "all $INFRA_WORKERS workers are done"
-kill "$server" 2>/dev/null || true
-wait "$server" || true
