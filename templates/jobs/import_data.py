@@ -1,16 +1,24 @@
 """Brings an archive to the claim and gives every trainer its part. Run again, it finds its stamp and does nothing."""
 
+import gzip
+import http.client
 import json
+import lzma
 import os
 import pathlib
 import shutil
 import sys
 import tarfile
 import time
+import urllib.error
 import urllib.request
 import zipfile
+import zlib
 
 MISCONFIGURED = 64
+BROKEN = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError)
+# Answers that are the same tomorrow.
+REFUSALS = {400, 401, 403, 404, 410}
 CHUNK = 1 << 20
 
 
@@ -26,8 +34,10 @@ def state_of(source):
         return {"source": source}
     try:
         found = os.stat(source)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         misconfigured(f"there is no {source}: copy the archive there first")
+    if not os.path.isfile(source):
+        misconfigured(f"{source} is not a file")
     return {"source": source, "size": found.st_size, "modified": found.st_mtime_ns}
 
 
@@ -35,9 +45,15 @@ def fetch(source, scratch):
     """The archive as a file."""
     if not source.startswith(("http://", "https://")):
         return source
-    target = scratch / source.split("?")[0].rsplit("/", 1)[-1]
+    target = scratch / "archive"
     print(f"fetching {source}", flush=True)
-    with urllib.request.urlopen(source, timeout=60) as answer, open(target, "wb") as file:
+    try:
+        answer = urllib.request.urlopen(source, timeout=60)
+    except urllib.error.HTTPError as error:
+        if error.code in REFUSALS:
+            misconfigured(f"{source} cannot be fetched: {error}")
+        raise
+    with answer, open(target, "wb") as file:
         expected = answer.headers.get("Content-Length")
         done, told = 0, time.monotonic()
         while chunk := answer.read(CHUNK):
@@ -60,25 +76,34 @@ def unpack(archive, directory):
         else:
             with tarfile.open(archive) as file:
                 file.extractall(directory, filter="data")
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+                # The checksum of what is compressed stands behind the archive's own end.
+                while file.fileobj.read(CHUNK):
+                    pass
+    except BROKEN as error:
         misconfigured(f"{archive} cannot be unpacked: {error}")
 
 
+def count_lines(path):
+    """How many lines a file has; the last one may lack its end."""
+    count, last = 0, b"\n"
+    with open(path, "rb") as file:
+        while chunk := file.read(CHUNK):
+            count += chunk.count(b"\n")
+            last = chunk[-1:]
+    return count if last == b"\n" else count + 1
+
+
 def split_lines(path, pieces):
-    """Cuts a file at line ends into pieces of about the same size, in order."""
-    size = path.stat().st_size
+    """Cuts a file into pieces of as many lines each, in order: trainers that wait for each other need as many steps."""
+    count = count_lines(path)
+    if count < len(pieces):
+        misconfigured(f"{path.name} has {count} lines for {len(pieces)} trainers")
     with open(path, "rb") as file:
         for number, piece in enumerate(pieces):
-            end = size * (number + 1) // len(pieces)
-            piece.parent.mkdir(parents=True, exist_ok=True)
+            wanted = count // len(pieces) + (number < count % len(pieces))
             with open(piece, "wb") as target:
-                while file.tell() < end:
-                    line = file.readline()
-                    if not line:
-                        break
-                    target.write(line)
-            if piece.stat().st_size == 0:
-                misconfigured(f"{path.name} has fewer lines than there are trainers ({len(pieces)})")
+                for _ in range(wanted):
+                    target.write(file.readline())
 
 
 def divide(unpacked, shards, split):
@@ -125,6 +150,10 @@ def main():
     unpacked.mkdir(parents=True)
     (root / "output").mkdir(parents=True, exist_ok=True)
     unpack(fetch(source, scratch), unpacked)
+    directories = sorted(path for path in unpacked.iterdir() if path.is_dir())
+    for name in (path.name for path in directories):
+        if split != "none" and (name in {"output", ".infra"} or name.isdigit()):
+            misconfigured(f"the archive has a directory '{name}', which the job uses itself")
     if split == "none":
         replace(unpacked, root / "data")
     else:
@@ -135,9 +164,7 @@ def main():
         for number, shard in enumerate(shards):
             replace(shard, root / str(number) / "data")
         # Configuration and programs come along in directories.
-        for directory in sorted(path for path in unpacked.iterdir() if path.is_dir()):
-            if directory.name in {"output", ".infra"} or directory.name.isdigit():
-                misconfigured(f"the archive has a directory '{directory.name}', which the job uses itself")
+        for directory in directories:
             replace(directory, root / directory.name)
     shutil.rmtree(scratch)
     part = stamp.with_suffix(".stamp")
@@ -146,4 +173,10 @@ def main():
     print(f"imported {source}" + (f" in {count} parts" if split != "none" else ""))
 
 
-main()
+if not hasattr(tarfile, "data_filter"):
+    misconfigured(f"Python {sys.version.split()[0]} cannot unpack archives safely: data.image needs 3.12, or a late 3.8 to 3.11")
+try:
+    main()
+except (OSError, http.client.HTTPException) as error:
+    # A full disk, a line that broke: another attempt may do better.
+    sys.exit(f"infra: the data cannot be imported: {error!r}")

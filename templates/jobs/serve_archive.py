@@ -10,7 +10,7 @@ PORT = int(os.environ.get("ARCHIVE_PORT", "8080"))
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Answers GET /archive.tar with everything below the directory, and GET /size with how much that is."""
+    """Answers GET /archive.tar with everything below the directory, and GET /ready with how many bytes that is."""
 
     protocol_version = "HTTP/1.1"
 
@@ -40,7 +40,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         # An archive without its end tells the reader that something was lost.
         with tarfile.open(fileobj=stream, mode="w|", bufsize=1 << 20) as archive:
             for name, _ in files():
-                archive.add(os.path.join(ROOT, name), arcname=name, recursive=False)
+                try:
+                    archive.add(os.path.join(ROOT, name), arcname=name, recursive=False)
+                except FileNotFoundError:
+                    # Training goes on meanwhile, and older checkpoints go.
+                    continue
         self.wfile.write(b"0\r\n\r\n")
 
     def log_message(self, format, *arguments):
@@ -66,8 +70,11 @@ def files():
         for name in names:
             yield os.path.normpath(os.path.join(below, name)), 0
         for name in sorted(found):
-            path = os.path.join(directory, name)
-            yield os.path.normpath(os.path.join(below, name)), os.lstat(path).st_size
+            try:
+                size = os.lstat(os.path.join(directory, name)).st_size
+            except FileNotFoundError:
+                continue
+            yield os.path.normpath(os.path.join(below, name)), size
 
 
 http.server.ThreadingHTTPServer(("", PORT), Handler).serve_forever()

@@ -1,0 +1,308 @@
+"""The import of data, run for real: archives on the claim and on the web, whole and broken, once and again."""
+
+import contextlib
+import hashlib
+import http.server
+import io
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+import time
+import unittest
+import zipfile
+
+from pods import Pods, in_each_shell
+from rendering import SCRIPTS, container_of, environment_of, moved, render
+
+MISCONFIGURED = 64
+LINES = [f"line {number}\n".encode() for number in range(31)]
+FILES = {
+    "train.txt": b"".join(LINES),
+    "train_labels.txt": b"".join(f"{number % 2}\n".encode() for number in range(31)),
+    "dictionary.txt": b"a b c\n",
+    "recommendation/trainer_config.py": b"settings()\n",
+    "recommendation/words/list.txt": b"w\n",
+}
+
+
+def tar(files, compression="gz"):
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode=f"w:{compression}") as archive:
+        for name, contents in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(contents)
+            archive.addfile(entry, io.BytesIO(contents))
+    return stream.getvalue()
+
+
+def zipped(files):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, contents in files.items():
+            archive.writestr(name, contents)
+    return stream.getvalue()
+
+
+class Imports(unittest.TestCase):
+    def setUp(self):
+        self.claim = pathlib.Path(tempfile.mkdtemp(prefix="infra-data-"))
+        self.addCleanup(shutil.rmtree, self.claim)
+        self.root = self.claim / "paddle-cluster-job"
+        self.archive = self.claim / "import/preprocessed_data.tar.gz"
+        self.archive.parent.mkdir()
+        # As the rendered Job tells it, with the claim elsewhere.
+        told = environment_of(container_of(render("paddle-v0").data), 0)
+        told.pop("JOB_COMPLETION_INDEX")
+        self.environment = moved(told, {"/home/jobpath": self.claim})
+        self.assertEqual(self.environment["DATA_SOURCE"], str(self.archive))
+
+    def command(self):
+        return [sys.executable, "-I", "-u", SCRIPTS / "import_data.py"]
+
+    def run_import(self, status=0, **more):
+        environment = {**self.environment, **more}
+        done = subprocess.run(self.command(), env=environment, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        self.assertEqual(pathlib.Path(environment["DATA_STAMP"]).exists(), status == 0)
+        if status == 0:
+            left = [path.name for path in (self.root / ".infra").iterdir()]
+            self.assertEqual(left, [pathlib.Path(environment["DATA_STAMP"]).name], "something is left beside the stamp")
+        else:
+            self.assertNotIn("Traceback", done.stderr)
+        return done.stdout + done.stderr
+
+    def tree(self):
+        """Every file of the job's directory, by what is in it, without our own."""
+        found = {}
+        for path in sorted(self.root.rglob("*")):
+            name = str(path.relative_to(self.root))
+            if path.is_file() and not name.startswith(".infra"):
+                found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+        return found
+
+
+class Claim(Imports):
+    def test_lines_are_dealt_out_in_order_and_fairly(self):
+        self.archive.write_bytes(tar(FILES))
+        self.assertIn("in 3 parts", self.run_import())
+        parts = [(self.root / f"{number}/data/train.txt").read_bytes() for number in range(3)]
+        self.assertEqual(b"".join(parts), FILES["train.txt"])
+        self.assertEqual([part.count(b"\n") for part in parts], [11, 10, 10])
+        labels = [(self.root / f"{number}/data/train_labels.txt").read_bytes() for number in range(3)]
+        self.assertEqual([part.count(b"\n") for part in labels], [11, 10, 10], "a line and its label must stay together")
+        for number in range(3):
+            self.assertEqual((self.root / f"{number}/data/dictionary.txt").read_bytes(), FILES["dictionary.txt"])
+        self.assertEqual((self.root / "recommendation/trainer_config.py").read_bytes(), b"settings()\n")
+        self.assertEqual((self.root / "recommendation/words/list.txt").read_bytes(), b"w\n")
+        self.assertTrue((self.root / "output").is_dir())
+
+    def test_one_long_line_starves_nobody(self):
+        self.archive.write_bytes(tar({"train.txt": b"x" * 100_000 + b"\nshort\nlast without an end"}))
+        self.run_import()
+        parts = [(self.root / f"{number}/data/train.txt").read_bytes() for number in range(3)]
+        self.assertEqual([len(part) for part in parts], [100_001, 6, 19])
+
+    def test_files_are_dealt_out_in_turn(self):
+        names = [f"part-{number:02}.bin" for number in range(7)]
+        self.archive.write_bytes(tar({**{name: name.encode() for name in names}, "code/train.py": b"pass\n"}))
+        self.run_import(DATA_SPLIT="files")
+        for number in range(3):
+            found = sorted(path.name for path in (self.root / f"{number}/data").iterdir())
+            self.assertEqual(found, names[number::3])
+        self.assertTrue((self.root / "code/train.py").exists())
+
+    def test_without_a_split_everybody_reads_everything(self):
+        self.archive.write_bytes(tar(FILES))
+        self.run_import(DATA_SPLIT="none", SPLIT_COUNT="1")
+        self.assertEqual(set(self.tree()), {f"data/{name}" for name in FILES})
+
+    def test_every_kind_of_archive_gives_the_same(self):
+        trees = []
+        for make in (lambda: tar(FILES, ""), lambda: tar(FILES), lambda: tar(FILES, "bz2"), lambda: tar(FILES, "xz"), lambda: zipped(FILES)):
+            self.archive.write_bytes(make())
+            self.run_import()
+            trees.append(self.tree())
+            shutil.rmtree(self.root)
+        self.assertEqual(len(trees[0]), 11)
+        self.assertTrue(all(tree == trees[0] for tree in trees))
+
+    def test_a_second_import_does_nothing(self):
+        self.archive.write_bytes(tar(FILES))
+        self.run_import()
+        (self.root / "0/data/train.txt").write_text("a trainer's own\n")
+        self.assertIn("the data is already there", self.run_import())
+        self.assertEqual((self.root / "0/data/train.txt").read_text(), "a trainer's own\n")
+
+    def test_a_changed_archive_is_imported_again(self):
+        self.archive.write_bytes(tar(FILES))
+        self.run_import()
+        self.archive.write_bytes(tar({"train.txt": b"1\n2\n3\n"}))
+        self.run_import()
+        self.assertEqual((self.root / "2/data/train.txt").read_text(), "3\n")
+        self.assertFalse((self.root / "2/data/dictionary.txt").exists(), "a file of the old data is left")
+        self.assertTrue((self.root / "recommendation").exists(), "what the user may have put there himself stays")
+
+    def test_killed_anywhere_then_run_again_is_right(self):
+        many = {f"train-{number}.txt": b"".join(LINES) * 40 for number in range(60)}
+        self.archive.write_bytes(tar({**many, "recommendation/trainer_config.py": b"settings()\n"}))
+        self.run_import()
+        wanted = self.tree()
+        began = time.monotonic()
+        shutil.rmtree(self.root)
+        self.run_import()
+        usual = time.monotonic() - began
+        killed = 0
+        for step in range(6):
+            shutil.rmtree(self.root)
+            process = subprocess.Popen(self.command(), env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(usual * (step + 2) / 9)
+            process.send_signal(signal.SIGKILL)
+            killed += process.wait() == -signal.SIGKILL
+            if process.returncode:
+                self.assertFalse(pathlib.Path(self.environment["DATA_STAMP"]).exists(), "it says that half the data is all")
+            self.run_import()
+            self.assertEqual(self.tree(), wanted)
+        self.assertGreater(killed, 0)
+
+    def test_what_cannot_be_mended_by_trying_again_is_told_apart(self):
+        self.assertIn("copy the archive there first", self.run_import(MISCONFIGURED))
+        whole = tar(FILES)
+        # Bytes that nobody can compress stand in the archive as they are: only the checksum tells that they are others.
+        noise = bytearray(tar({"train.txt": os.urandom(200_000)}))
+        noise[100_000:100_100] = bytes(100)
+        for contents, reason in (
+            (tar({"train.txt": b"1\n2\n"}), "train.txt has 2 lines for 3 trainers"),
+            (tar({"train.txt": b""}), "train.txt has 0 lines"),
+            (tar({"data/train.txt": b"1\n2\n3\n"}), "no file at the top of the archive begins with 'train'"),
+            (tar({**FILES, "7/x": b""}), "a directory '7', which the job uses itself"),
+            (tar({**FILES, "output/x": b""}), "a directory 'output', which the job uses itself"),
+            (b"this is no archive", "cannot be unpacked"),
+            (whole[:len(whole) // 2], "cannot be unpacked"),
+            (bytes(noise), "cannot be unpacked"),
+            (zipped(FILES)[:-30], "cannot be unpacked"),
+        ):
+            with self.subTest(reason=reason):
+                self.archive.write_bytes(contents)
+                self.assertIn(reason, self.run_import(MISCONFIGURED))
+                self.assertEqual(list(self.root.glob("*/data")), [], "half the data is where trainers look")
+        self.archive.write_bytes(tar({"a": b"", "b": b""}))
+        self.assertIn("2 files for 3 trainers", self.run_import(MISCONFIGURED, DATA_SPLIT="files"))
+        self.archive.unlink()
+        self.archive.mkdir()
+        self.assertIn("is not a file", self.run_import(MISCONFIGURED))
+
+    def test_nothing_gets_out_of_the_directory(self):
+        inner = {"train.txt": b"1\n2\n3\n"}
+        self.archive.write_bytes(tar({**inner, "../../escaped.txt": b"!"}))
+        self.assertIn("cannot be unpacked", self.run_import(MISCONFIGURED))
+        link = io.BytesIO()
+        with tarfile.open(fileobj=link, mode="w:gz") as archive:
+            entry = tarfile.TarInfo("way-out")
+            entry.type, entry.linkname = tarfile.SYMTYPE, "../../.."
+            archive.addfile(entry)
+        self.archive.write_bytes(link.getvalue())
+        self.assertIn("cannot be unpacked", self.run_import(MISCONFIGURED))
+        self.assertEqual(list(self.claim.rglob("escaped.txt")), [])
+        # Python makes these paths below the directory.
+        away = self.claim / "away"
+        for archive in (tar({**inner, str(away / "escaped.txt"): b"!"}), zipped({**inner, "../../../escaped.txt": b"!"})):
+            self.archive.write_bytes(archive)
+            self.run_import()
+            self.assertFalse(away.exists())
+            found = {path for path in self.claim.rglob("escaped.txt")}
+            self.assertTrue(all(self.root in path.parents for path in found), found)
+
+
+class Web(Imports):
+    @contextlib.contextmanager
+    def served(self, contents, cut=None, status=200, chunked=False):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                self.send_response(status)
+                if chunked:
+                    self.send_header("Transfer-Encoding", "chunked")
+                else:
+                    self.send_header("Content-Length", str(len(contents)))
+                self.end_headers()
+                sent = contents if cut is None else contents[:cut]
+                self.wfile.write(b"%x\r\n%s" % (len(contents), sent) if chunked else sent)
+                if chunked and cut is None:
+                    self.wfile.write(b"\r\n0\r\n\r\n")
+                self.close_connection = True
+
+            def log_message(self, *arguments):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/sets/small.tar.gz?version=2"
+        finally:
+            server.shutdown()
+            thread.join()
+            server.server_close()
+
+    def test_an_archive_on_the_web_is_fetched_once(self):
+        with self.served(tar(FILES)) as url:
+            self.run_import(DATA_SOURCE=url)
+        self.assertEqual(len(self.tree()), 11)
+        # There is nobody to ask any more.
+        self.assertIn("already there", self.run_import(DATA_SOURCE=url))
+        state = json.loads(pathlib.Path(self.environment["DATA_STAMP"]).read_text())
+        self.assertEqual(state, {"source": url})
+
+    def test_a_broken_transfer_is_tried_again(self):
+        contents = tar({"train.txt": os.urandom(300_000)})
+        for chunked in (False, True):
+            with self.served(contents, cut=100_000, chunked=chunked) as url:
+                self.assertIn("the data cannot be imported", self.run_import(1, DATA_SOURCE=url))
+            self.assertEqual(self.tree(), {})
+        with self.served(contents, status=503) as url:
+            self.assertIn("503", self.run_import(1, DATA_SOURCE=url))
+        self.assertIn("refused", self.run_import(1, DATA_SOURCE=url))
+        with self.served(contents, chunked=True) as url:
+            self.run_import(DATA_SOURCE=url)
+
+    def test_an_archive_that_is_not_there_is_not_asked_for_again(self):
+        with self.served(b"gone", status=404) as url:
+            self.assertIn("404", self.run_import(MISCONFIGURED, DATA_SOURCE=url))
+
+
+class AwaitData(unittest.TestCase):
+    @in_each_shell
+    def test_pods_wait_for_the_stamp(self, shell):
+        pods = Pods(self, "paddle-v0", shell)
+        pod = pods.start(0, init=True)
+        pod.says("waiting for the data: no ")
+        pod.goes_on(0.3)
+        stamp = moved(environment_of(container_of(pods.job.data), 0), {"/home/jobpath": pods.claim})["DATA_STAMP"]
+        self.assertIn(stamp, pod.text)
+        pods.write(pathlib.Path(stamp).relative_to(pods.claim))
+        pod.ends_with(0)
+
+    @in_each_shell
+    def test_pods_do_not_wait_for_ever(self, shell):
+        pods = Pods(self, "paddle-v0", shell)
+        self.assertIn("gave up waiting for the data", pods.start(0, init=True, INFRA_DATA_TIMEOUT="1").ends_with(1))
+
+    @in_each_shell
+    def test_being_asked_to_end_is_heard(self, shell):
+        pods = Pods(self, "paddle-v0", shell)
+        pod = pods.start(0, init=True)
+        pod.says("waiting for the data")
+        pod.ask_to_end()
+        pod.ends_with(143)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,270 @@
+"""The objects of every kind of job: judged by Kubernetes' schemas, and by the rules that schemas do not know."""
+
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import yaml
+
+from rendering import (
+    FILES, GPU, ROOT, TOOLS, Job, claim_path, container_of, environment_of, infra, names, render, render_text, role_of, variables_of,
+)
+
+CLUSTER = ROOT / "tests/clusters/ha-gpu-efs/cluster.yaml"
+RELEASES = ROOT / "src/config/kubernetes_releases"
+SERVED = {"v1", "apps/v1", "batch/v1", "rbac.authorization.k8s.io/v1"}
+SEED_NAMES = {
+    "JOB_NAME", "JOB_PATH", "JOB_NAMESPACE", "TRAIN_CONFIG_DIR", "CONF_PADDLE_NIC", "CONF_PADDLE_PORT", "CONF_PADDLE_PORTS_NUM",
+    "CONF_PADDLE_PORTS_NUM_SPARSE", "CONF_PADDLE_GRADIENT_NUM", "TRAINER_COUNT",
+}
+HOST_NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?$")
+
+
+def faults_of(job):
+    """What schemas do not see: T1 to T11 of the list that the seeds' faults gave."""
+    faults = []
+
+    def check(holds, fault):
+        if not holds:
+            faults.append(fault)
+
+    for entry in job.objects:
+        check(entry["apiVersion"] in SERVED, f"{entry['kind']} is of {entry['apiVersion']}")
+    keys = [(entry["kind"], entry["metadata"].get("namespace"), entry["metadata"]["name"]) for entry in job.objects]
+    check(len(set(keys)) == len(keys), "two objects have one name")
+    for name, spec in job.pods:
+        text = json.dumps(spec)
+        for word in ("hostPath", "hostPort", "hostNetwork", "hostPID", "hostIPC", "privileged"):
+            check(f'"{word}":' not in text, f"{name} has {word}")
+        volumes = {volume["name"] for volume in spec.get("volumes", [])}
+        for container in spec["containers"] + spec.get("initContainers", []):
+            for entry in container.get("env", []):
+                check(isinstance(entry.get("value", ""), str), f"{name}: {entry['name']} is not a text")
+            check({mount["name"] for mount in container["volumeMounts"]} <= volumes, f"{name} mounts what is not there")
+            repeated = [entry["name"] for entry in container.get("env", [])]
+            check(len(set(repeated)) == len(repeated), f"{name} has a variable twice")
+            resources = container.get("resources", {})
+            asked, most = (resources.get(part, {}).get(GPU) for part in ("requests", "limits"))
+            check(asked == most, f"{name} asks for {asked} GPUs and may use {most}")
+            check("alpha.kubernetes.io/nvidia-gpu" not in text, f"{name} asks for GPUs by their old name")
+    claims = {
+        volume["persistentVolumeClaim"]["claimName"] for _, spec in job.pods for volume in spec["volumes"] if "persistentVolumeClaim" in volume
+    }
+    check(len(claims) == 1, f"pods use {len(claims)} claims")
+    for training in job.training:
+        faults.extend(faults_of_training(job, training))
+    return faults
+
+
+def faults_of_training(job, training):
+    faults = []
+
+    def check(holds, fault):
+        if not holds:
+            faults.append(f"{training['metadata']['name']}: {fault}")
+
+    spec, container = training["spec"], container_of(training)
+    count = spec["completions"]
+    variables = variables_of(container)
+    check(spec["completionMode"] == "Indexed" and spec["parallelism"] == count, "its pods are not numbered, or not all there at once")
+    check(spec["template"]["spec"]["restartPolicy"] == "Never", "a failure policy goes with restartPolicy Never")
+    policy = spec["podFailurePolicy"]["rules"][1]["onExitCodes"]["containerName"]
+    check(policy == container["name"], f"its failure policy is about {policy}")
+    check(container["env"][0]["name"] == "JOB_COMPLETION_INDEX", "the index comes after variables that need it")
+    check(HOST_NAME.match(f"{training['metadata']['name']}-{count - 1}"), "the name of its last pod is no host name")
+    if role_of(training) == "ps":
+        check(GPU not in json.dumps(container["resources"]), "a parameter server has GPUs")
+    service = [entry for entry in job.of_kind("Service") if entry["spec"].get("clusterIP") == "None"]
+    subdomain = spec["template"]["spec"].get("subdomain")
+    check(subdomain == (service[0]["metadata"]["name"] if service else None), "its subdomain and the Service differ")
+    for entry in service:
+        labels = spec["template"]["metadata"]["labels"]
+        check(entry["spec"]["selector"].items() <= labels.items(), "the Service does not find its pods")
+        check(entry["spec"].get("publishNotReadyAddresses"), "pods that wait have no names")
+        check([port["port"] for port in entry["spec"]["ports"]] == [port["containerPort"] for port in container["ports"]], "ports differ")
+    if "CONF_PADDLE_PORT" in variables:
+        check(SEED_NAMES <= set(variables), f"it lacks {sorted(SEED_NAMES - set(variables))}")
+        check(variables["CONF_PADDLE_GRADIENT_NUM"] == str(count), "CONF_PADDLE_GRADIENT_NUM is not the number of trainers")
+        first = int(variables["CONF_PADDLE_PORT"])
+        last = first + int(variables["CONF_PADDLE_PORTS_NUM"]) + int(variables["CONF_PADDLE_PORTS_NUM_SPARSE"])
+        check([port["containerPort"] for port in container["ports"]] == list(range(first, last)), "its ports are not those it listens on")
+    if job.data:
+        told = variables_of(container_of(job.data))
+        mount = claim_path(container_of(job.data))
+        check(told["OUT_DIR"].startswith(mount + "/"), "data is written beside the claim")
+        check(mount == claim_path(container), "the import and the training see the claim at different paths")
+        if told["DATA_SPLIT"] != "none" and role_of(training) != "ps":
+            check(told["SPLIT_COUNT"] == str(count), "there are not as many parts as trainers")
+        if "JOB_PATH" in variables:
+            check(told["OUT_DIR"] == f"{variables['JOB_PATH']}/{variables['JOB_NAME']}", "data is written where nobody looks")
+        (init,) = spec["template"]["spec"]["initContainers"]
+        check(variables_of(init)["DATA_STAMP"] == told["DATA_STAMP"], "it waits for another stamp than the import writes")
+    return faults
+
+
+class Objects(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="infra-objects-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        shutil.copy(CLUSTER, cls.folder)
+        cls.jobs = {name: render(name, directory=cls.directory(name)) for name in names()}
+
+    @classmethod
+    def directory(cls, name):
+        return cls.folder if name == "other-namespace" else None
+
+    def validate(self, text, version):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(text)
+            file.flush()
+            command = [TOOLS / "venv/bin/kubernetes-validate", "--strict", "-k", version, file.name]
+            return subprocess.run(command, capture_output=True, text=True)
+
+    def test_there_is_a_job_of_every_kind(self):
+        frameworks = {yaml.safe_load(path.read_text())["framework"] for path in FILES.glob("*.yaml")}
+        self.assertEqual(frameworks, {"paddle-v0", "paddle", "tensorflow-seed", "tensorflow", "pytorch"})
+        self.assertGreaterEqual(len(self.jobs), 13)
+
+    def test_every_object_fits_the_oldest_and_the_newest_kubernetes(self):
+        minors = sorted(path.stem for path in RELEASES.glob("*.yaml"))
+        text = "---\n".join(render_text(FILES / f"{name}.yaml", directory=self.directory(name)) for name in names())
+        count = sum(len(job.objects) for job in self.jobs.values())
+        for version in {minors[0], minors[-1]}:
+            done = self.validate(text, version)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertEqual((done.stdout + done.stderr).count(" passed "), count)
+        broken = self.validate(text.replace("completionMode:", "completionsMode:", 1), minors[-1])
+        self.assertNotEqual(broken.returncode, 0, "the judge cannot refuse")
+
+    def test_no_job_has_a_fault_of_the_seeds(self):
+        for name, job in self.jobs.items():
+            self.assertEqual(faults_of(job), [], name)
+
+    def test_every_rule_can_refuse(self):
+        """Breaks a good job in one place after another."""
+
+        def container(job):
+            return container_of(job.training[-1])
+
+        def variable(job, name, value):
+            next(entry for entry in container(job)["env"] if entry["name"] == name)["value"] = value
+
+        def drop(job, name):
+            container(job)["env"][:] = [entry for entry in container(job)["env"] if entry["name"] != name]
+
+        spoil = {
+            "paddle-v0": [
+                lambda job: drop(job, "TRAINER_COUNT"),
+                lambda job: variable(job, "TRAINER_COUNT", 3),
+                lambda job: variable(job, "CONF_PADDLE_GRADIENT_NUM", "4"),
+                lambda job: job.training[0]["spec"].update(parallelism=2),
+                lambda job: container_of(job.data)["env"][1].update(value="4"),
+                lambda job: container(job)["ports"].pop(),
+                lambda job: container(job)["ports"][0].update(containerPort=30001),
+                lambda job: container_of(job.data)["env"][0].update(value="/home/work/mfs"),
+                lambda job: container_of(job.data)["env"][0].update(value="/home/jobpath/other"),
+                lambda job: job.data["spec"]["template"]["spec"]["volumes"][0]["persistentVolumeClaim"].update(claimName="other"),
+                lambda job: container(job)["resources"]["requests"].update({GPU: "2"}),
+                lambda job: container(job)["ports"][0].update(hostPort=30001),
+                lambda job: job.training[0]["spec"]["template"]["spec"].update(hostNetwork=True),
+                lambda job: job.training[0]["spec"]["template"]["spec"]["volumes"].append({"name": "x", "hostPath": {"path": "/"}}),
+                lambda job: container(job)["securityContext"].update(privileged=True),
+                lambda job: job.objects[0].update(apiVersion="extensions/v1beta1"),
+                lambda job: job.training[0]["metadata"].update(name="n" * 62),
+                lambda job: job.objects.append(job.objects[0]),
+                lambda job: container(job)["env"].append(container(job)["env"].pop(0)),
+                lambda job: container(job)["volumeMounts"][1].update(name="jobpath"),
+                lambda job: job.training[0]["spec"]["template"]["spec"].update(subdomain="other"),
+                lambda job: job.of_kind("Service")[0]["spec"].update(publishNotReadyAddresses=False),
+                lambda job: job.of_kind("Service")[0]["spec"].update(selector={"job": "other"}),
+                lambda job: job.training[0]["spec"]["podFailurePolicy"]["rules"][1]["onExitCodes"].update(containerName="other"),
+            ],
+            "tensorflow-seed": [lambda job: container_of(job.role("ps"))["resources"].update(
+                requests={GPU: "1"}, limits={GPU: "1"})],
+        }
+        for name, breaks in spoil.items():
+            for number, spoiled in enumerate(breaks):
+                job = Job(json.loads(json.dumps(self.jobs[name].objects)))
+                spoiled(job)
+                self.assertNotEqual(faults_of(job), [], f"{name}: nobody sees break {number}")
+
+    def test_only_a_seed_image_has_a_token(self):
+        for name, job in self.jobs.items():
+            seed = name == "seed-image"
+            self.assertEqual(bool(job.of_kind("ServiceAccount")), seed)
+            for entry, spec in job.pods:
+                trains = seed and not entry.endswith("-data")
+                self.assertIs(spec["automountServiceAccountToken"], trains, f"{name}: {entry}")
+                self.assertEqual(spec.get("serviceAccountName"), entry if trains else None)
+
+    def test_rendering_twice_gives_the_same_bytes(self):
+        for name in names():
+            texts = {render_text(FILES / f"{name}.yaml", directory=self.directory(name)) for _ in range(2)}
+            self.assertEqual(len(texts), 1, name)
+
+    def test_yaml_and_json_hold_the_same_objects(self):
+        for name, job in self.jobs.items():
+            told = json.loads(render_text(FILES / f"{name}.yaml", "--output", "json", directory=self.directory(name)))
+            self.assertEqual(told["items"], job.objects, name)
+
+    def test_a_run_of_another_name_has_other_marks_and_nothing_else(self):
+        usual, other = self.jobs["tensorflow-seed"], render("tensorflow-seed", "--run", "Second try")
+        marks = {environment_of(container_of(training), 0)["INFRA_RUN_DIR"] for training in usual.training}
+        others = {environment_of(container_of(training), 0)["INFRA_RUN_DIR"] for training in other.training}
+        self.assertEqual((len(marks), others), (1, {"/var/tensorflow/dcnn/.infra/r-secondtry"}))
+        (old,) = marks
+        digest = usual.training[0]["metadata"]["annotations"]
+        self.assertEqual(digest, other.training[0]["metadata"]["annotations"])
+        text = json.dumps(other.objects).replace("r-secondtry", old.rsplit("/", 1)[1])
+        self.assertEqual(json.loads(text), usual.objects)
+
+    def test_what_the_file_says_stands_in_the_objects(self):
+        job = self.jobs["pytorch"]
+        (training,) = job.training
+        self.assertEqual(training["spec"]["activeDeadlineSeconds"], 90 * 60)
+        self.assertEqual(training["metadata"]["labels"]["kueue.x-k8s.io/queue-name"], "research")
+        self.assertIs(training["spec"]["suspend"], True)
+        self.assertEqual(training["spec"]["backoffLimit"], 5 * 2)
+        resources = container_of(training)["resources"]
+        self.assertEqual(resources["limits"], {"memory": "160Gi", GPU: "4"})
+        self.assertEqual(resources["requests"], {"cpu": "24", "memory": "160Gi", GPU: "4"})
+        shared = [volume["emptyDir"] for volume in training["spec"]["template"]["spec"]["volumes"] if "emptyDir" in volume]
+        self.assertEqual(shared, [{"medium": "Memory", "sizeLimit": "32Gi"}])
+        board = self.jobs["tensorflow"].named("Deployment", "mnist-tensorboard")
+        self.assertIn("/mnt/training/mnist/output", container_of(board)["command"])
+        self.assertTrue(container_of(board)["volumeMounts"][0]["readOnly"])
+        seed = self.jobs["tensorflow-seed"]
+        images = {role: container_of(seed.role(role))["image"].rsplit(":", 1)[1] for role in ("ps", "worker")}
+        self.assertEqual(images, {"ps": "1.15", "worker": "1.15-gpu"})
+
+    def test_a_single_replica_needs_no_names(self):
+        for name in ("paddle-v0-single", "pytorch-single"):
+            job = self.jobs[name]
+            self.assertEqual(job.of_kind("Service"), [])
+            self.assertNotIn("svc.cluster.local", json.dumps(job.objects))
+
+    def test_another_namespace_gets_the_clusters_file_system(self):
+        job = self.jobs["other-namespace"]
+        volume, claim = job.objects[:2]
+        self.assertEqual((volume["kind"], claim["kind"]), ("PersistentVolume", "PersistentVolumeClaim"))
+        self.assertEqual(claim["metadata"]["namespace"], "vision")
+        self.assertEqual(volume["spec"]["claimRef"]["namespace"], "vision")
+        self.assertEqual(claim["spec"]["volumeName"], volume["metadata"]["name"])
+        self.assertEqual({volume["spec"]["storageClassName"], claim["spec"]["storageClassName"]}, {""})
+        namespaces = {entry["metadata"].get("namespace") for entry in job.objects} - {None}
+        self.assertEqual(namespaces, {"vision"})
+        (training,) = job.training
+        keys = {(taint["key"], taint["effect"]) for taint in training["spec"]["template"]["spec"]["tolerations"]}
+        self.assertEqual(keys, {(GPU, "NoSchedule"), ("dedicated", "NoSchedule")})
+        self.assertEqual(training["spec"]["template"]["spec"]["nodeSelector"], {"infra.internal/pool": "gpu"})
+        alone = infra("job", "render", "-f", FILES / "other-namespace.yaml")
+        self.assertNotIn("PersistentVolume\n", alone.stdout, "without a cluster nothing is known of its file system")
+
+
+if __name__ == "__main__":
+    unittest.main()
