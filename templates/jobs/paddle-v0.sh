@@ -27,16 +27,7 @@ cd "$work"
 listens() {
   port=$(printf '%04X' "$1")
   own=$(echo "${POD_IP:-}" | (IFS=. read -r a b c d && [ -n "$d" ] && printf '%02X%02X%02X%02X' "$d" "$c" "$b" "$a")) || own=none
-  cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | {
-    while read -r _ here _ state _; do
-      [ "$state" = 0A ] || continue
-      case $here in
-      "00000000:$port" | "$own:$port") exit 0 ;;
-      "00000000000000000000000000000000:$port" | "0000000000000000FFFF0000$own:$port") exit 0 ;;
-      esac
-    done
-    exit 1
-  }
+  grep -qsE ": (0{8}|0{32}|(0{16}FFFF0{4})?$own):$port [0-9A-F]+:[0-9A-F]+ 0A " /proc/net/tcp /proc/net/tcp6
 }
 
 paddle pserver --nics="$CONF_PADDLE_NIC" --port="$CONF_PADDLE_PORT" --ports_num="$CONF_PADDLE_PORTS_NUM" \

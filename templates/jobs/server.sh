@@ -1,6 +1,9 @@
 
 # A parameter server never ends by itself: it leaves when every worker has said that it is done.
 mkdir -p "$INFRA_RUN_DIR"
+# One that left is not started again, so this is the same job once more, and the marks are of the last time.
+left=$INFRA_RUN_DIR/left.$JOB_COMPLETION_INDEX
+[ ! -e "$left" ] || rm -f "$INFRA_RUN_DIR"/done.* "$left"
 "$@" &
 server=$!
 children=$server
@@ -14,3 +17,4 @@ until all_marked 'done' "$INFRA_WORKERS"; do
   sleep "$pause"
 done
 say "all $INFRA_WORKERS workers are done"
+touch "$left"

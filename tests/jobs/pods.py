@@ -64,7 +64,7 @@ class Pods:
             path = self.stubs / program
             path.write_text(f"#!{sys.executable} -IS\n{(HERE / 'stubs' / stub).read_text()}")
             path.chmod(0o755)
-        self.network = f"127.{random.randrange(1, 255)}.{random.randrange(255)}"
+        self.move()
         self.take(name, *arguments)
 
     def take(self, name, *arguments):
@@ -72,6 +72,10 @@ class Pods:
         self.job = render(name, *arguments)
         for script, text in self.job.scripts.items():
             (self.scripts / script).write_text(text)
+
+    def move(self):
+        """Other addresses than before, as pods that take the place of others have."""
+        self.network = f"127.{random.randrange(1, 255)}.{random.randrange(255)}"
 
     def address(self, index):
         return f"{self.network}.{index + 1}"

@@ -106,13 +106,12 @@ class Trainers(unittest.TestCase):
             # Machines are lost: nobody takes a mark away.
             pod.kill()
             (pods.records / f"train.{index}.json").unlink()
-        fresh = {index: f"{pods.network}.{index + 101}" for index in range(3)}
-        peers = ",".join(fresh.values())
-        first = pods.start(0, address=fresh[0], INFRA_PEERS=peers)
+        pods.move()
+        first = pods.start(0)
         first.says("waiting for the parameter servers")
         first.goes_on()
         self.assertFalse((pods.records / "train.0.json").exists(), "it believed marks of pods that are gone")
-        for pod in [first, *(pods.start(index, address=fresh[index], INFRA_PEERS=peers) for index in (1, 2))]:
+        for pod in [first, pods.start(1), pods.start(2)]:
             pod.ends_with(0)
 
     @in_each_shell
@@ -123,6 +122,7 @@ class Trainers(unittest.TestCase):
         for pod in first:
             pod.kill()
         # The second trainer comes back first. Were the mark of its last attempt still there, its peers would leave it alone.
+        pods.move()
         back = pods.start(1)
         back.says("waiting for the parameter servers")
         self.assertEqual([mark.exists() for mark in marks], [True, False])

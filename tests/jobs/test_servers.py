@@ -57,6 +57,27 @@ class Servers(unittest.TestCase):
             server.ends_with(0)
 
     @in_each_shell
+    def test_the_same_run_again_is_not_confused_by_its_old_marks(self, shell):
+        pods = Pods(self, "tensorflow-servers", shell)
+        for _ in range(2):
+            server = pods.start(0, "ps", STUB_UNTIL="/nowhere")
+            server.goes_on()
+            workers = [pods.start(index, "worker") for index in range(3)]
+            for pod in [*workers, server]:
+                pod.ends_with(0)
+
+    @in_each_shell
+    def test_a_server_that_comes_again_believes_the_marks_of_its_run(self, shell):
+        pods = Pods(self, "tensorflow-servers", shell)
+        lost = pods.start(0, "ps", STUB_UNTIL="/nowhere")
+        pods.start(0, "worker").ends_with(0)
+        lost.kill()
+        server = pods.start(0, "ps", STUB_UNTIL="/nowhere")
+        for index in (1, 2):
+            pods.start(index, "worker").ends_with(0)
+        server.ends_with(0)
+
+    @in_each_shell
     def test_a_worker_that_comes_again_takes_its_mark_back(self, shell):
         pods = Pods(self, "tensorflow-seed", shell)
         pods.start(1, "worker").ends_with(0)

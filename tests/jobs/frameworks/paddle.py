@@ -20,7 +20,7 @@ for _ in range(100):
     optimizer.step()
     optimizer.clear_grad()
     losses.append(float(loss))
-weights = [float(weight) for weight in model.parameters()]
+weights = [weight.item() for weight in model.parameters()]
 result = {"rank": rank, "world": world, "first": losses[0], "last": losses[-1], "weights": weights, "version": paddle.__version__}
 with open(f"{os.environ['INFRA_OUTPUT_DIR']}/result.{rank}.json", "w") as file:
     json.dump(result, file)
