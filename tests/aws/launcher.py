@@ -3,7 +3,10 @@
 It reaches into MiniStack's insides, hence the pinned version. The parts in stand_in/ add:
 
 - network: types of resources, who holds what, and whatever may not be deleted while something else holds it; tags of stacks on
-  all of these, and in the Resource Groups Tagging API;
+  all of these;
+- deletions: more that may not be deleted while something else holds it;
+- tags: all of it in the Resource Groups Tagging API, also for a while after it is gone;
+- balancers: classic load balancers;
 - machines: those of Auto Scaling groups. They hold interfaces and security groups, claim the volumes that their user data names,
   start, fail to start, signal, and are replaced by rolling updates. Scaling activities tell of it;
 - operations: what CloudFormation refuses, by template, parameters, capabilities, status or policy of the stack; how its
@@ -61,10 +64,13 @@ import hypercorn.asyncio
 import hypercorn.config
 from ministack import app
 
+import stand_in.balancers
+import stand_in.deletions
 import stand_in.lookups
 import stand_in.machines
 import stand_in.network
 import stand_in.operations
+import stand_in.tags
 from stand_in.control import control
 
 

@@ -24,6 +24,24 @@ GIVEN = {"AssetBucket", "AssetPrefix", "ImageId", "DesiredCapacity"}
 CAPABILITIES = ["CAPABILITY_IAM"]
 
 
+# How ARNs call what the tagging service lists.
+TAGGED_KINDS = {
+    "AWS::EC2::EIP": "elastic-ip", "AWS::EC2::InternetGateway": "internet-gateway", "AWS::EC2::LaunchTemplate": "launch-template",
+    "AWS::EC2::NatGateway": "natgateway", "AWS::EC2::NetworkInterface": "network-interface",
+    "AWS::EC2::PlacementGroup": "placement-group", "AWS::EC2::RouteTable": "route-table",
+    "AWS::EC2::SecurityGroup": "security-group", "AWS::EC2::Subnet": "subnet", "AWS::EC2::VPC": "vpc",
+    "AWS::EC2::VPCEndpoint": "vpc-endpoint", "AWS::EC2::Volume": "volume", "AWS::EFS::FileSystem": "file-system",
+    "AWS::ElasticLoadBalancingV2::Listener": "listener", "AWS::ElasticLoadBalancingV2::LoadBalancer": "loadbalancer",
+    "AWS::ElasticLoadBalancingV2::TargetGroup": "targetgroup",
+}
+# What it does not list: without tags of their own, without a region, or not known to it.
+UNTAGGED = {
+    "AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::EIPAssociation", "AWS::EC2::Route", "AWS::EC2::SecurityGroupIngress",
+    "AWS::EC2::SubnetRouteTableAssociation", "AWS::EC2::VPCGatewayAttachment", "AWS::EFS::MountTarget",
+    "AWS::IAM::InstanceProfile", "AWS::IAM::Role", "AWS::Route53::HostedZone", "AWS::Route53::RecordSet",
+}
+
+
 def setUpModule():
     global aws
     aws = MiniStack()
@@ -281,6 +299,12 @@ class Lives(unittest.TestCase):
             for tags in lists:
                 self.assertIn({"Key": "infra:cluster", "Value": account.name}, tags, kind)
         self.assertEqual(len(tagged["interfaces"]), len(machines))
+        # The search by tag, which tells what is left of a cluster. Of stacks' resources it lists all but these.
+        kinds = collections.Counter(arn.split(":", 5)[5].partition("/")[0] for arn in account.tagged())
+        for resource_type, kind in TAGGED_KINDS.items():
+            self.assertGreaterEqual(kinds[kind], len(account.resources(resource_type)), resource_type)
+        made = {resource["Type"] for text in account.templates.values() for resource in json.loads(text)["Resources"].values()}
+        self.assertEqual(made - set(TAGGED_KINDS) - UNTAGGED, set())
 
     def change_nothing(self, account):
         for name in account.templates:
@@ -321,7 +345,9 @@ class Lives(unittest.TestCase):
         left = account.left()
         self.assertEqual(left, {"file systems": {account.outputs["FileSystemId"]}} if made else {})
         self.assertEqual(account.mount_targets(), [])
-        self.assertEqual({arn.rpartition("/")[2] for arn in account.tagged()}, left.get("file systems", set()))
+        # What is gone is listed for a while; whoever asks looks twice.
+        self.assertEqual({arn.rpartition("/")[2] for arn in account.tagged() if ":file-system/" in arn},
+                         left.get("file systems", set()))
         snapshots = account.ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"]
         self.assertEqual(len(snapshots), len(account.resources("AWS::EC2::Volume")))
 
@@ -430,7 +456,7 @@ class Refusals(unittest.TestCase):
         self.refused("DependencyViolation", account.ec2.delete_subnet, SubnetId=subnet)
         self.refused("DependencyViolation", account.ec2.delete_security_group, GroupId=group)
         interfaces = account.ec2.describe_network_interfaces(Filters=[{"Name": "group-id", "Values": [group]}])["NetworkInterfaces"]
-        self.assertEqual([interface["Description"] for interface in interfaces], [target])
+        self.assertEqual([interface["Description"] for interface in interfaces], [f"EFS mount target for {system} ({target})"])
         account.efs.delete_mount_target(MountTargetId=target)
         account.efs.delete_file_system(FileSystemId=system)
         self.assertEqual(account.ec2.describe_network_interfaces()["NetworkInterfaces"], [])

@@ -88,6 +88,7 @@ def start_machine(group):
     instance_id = instance["InstanceId"]
     instance["Placement"]["AvailabilityZone"] = zone
     instance["Spot"] = is_spot(group, data)
+    instance["PlacementGroup"] = data.get("Placement", {}).get("GroupName")
     domain = "ec2" if get_region() == "us-east-1" else f"{get_region()}.compute"
     instance["PrivateDnsName"] = f"ip-{interface['PrivateIpAddress'].replace('.', '-')}.{domain}.internal"
     if not network.get("AssociatePublicIpAddress"):
@@ -118,7 +119,6 @@ def start_machine(group):
 
 def end_machine(instance_id):
     ec2._instances[instance_id].update(State={"Code": 48, "Name": "terminated"}, _terminated_at=time.time())
-    untag(instance_id)
     for volume_id, volume in list(ec2._volumes.items()):
         if any(attachment["InstanceId"] == instance_id for attachment in volume["Attachments"]):
             if volume["Attachments"][0]["DeleteOnTermination"]:

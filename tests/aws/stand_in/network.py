@@ -5,8 +5,8 @@ import itertools
 import re
 import secrets
 
-from ministack.core.responses import get_account_id, get_region
-from ministack.services import alb, cloudformation, ec2, efs, route53, tagging
+from ministack.core.responses import AccountRegionScopedDict
+from ministack.services import alb, cloudformation, ec2, efs, route53
 from ministack.services.cloudformation import provisioners
 
 from stand_in.insides import HANDLERS, Refused, done, made
@@ -36,15 +36,28 @@ def make_interface(subnet_id, groups, description, address=None):
     return interface
 
 
+# The first generation of load balancers, by name; balancers.py answers for them.
+classic_balancers = AccountRegionScopedDict()
+
+
+def load_balancers():
+    """What stands on their interfaces, and they."""
+    for balancer in alb._lbs.values():
+        yield f"ELB {balancer['LoadBalancerArn'].split(':loadbalancer/')[1]}", balancer
+    for balancer in classic_balancers.values():
+        yield f"ELB {balancer['LoadBalancerName']}", balancer
+
+
 def holders_of_interfaces():
     for target in efs._mount_targets.values():
-        yield target["MountTargetId"], target["SubnetId"], target["SecurityGroups"]
-    for balancer in alb._lbs.values():
+        description = f"EFS mount target for {target['FileSystemId']} ({target['MountTargetId']})"
+        yield description, target["SubnetId"], target["SecurityGroups"]
+    for description, balancer in load_balancers():
         for subnet_id in balancer["Subnets"]:
-            yield f"ELB {balancer['LoadBalancerArn'].split(':loadbalancer/')[1]}", subnet_id, balancer["SecurityGroups"]
+            yield description, subnet_id, balancer["SecurityGroups"]
     for gateway in ec2._nat_gateways.values():
         if gateway["State"] != "deleted":
-            yield gateway["NatGatewayId"], gateway["SubnetId"], []
+            yield f"Interface for NAT Gateway {gateway['NatGatewayId']}", gateway["SubnetId"], []
 
 
 def settle_interfaces():
@@ -82,7 +95,17 @@ def describe_interfaces(parameters):
     return ec2._xml(200, "DescribeNetworkInterfacesResponse", f"<networkInterfaceSet>{items}</networkInterfaceSet>")
 
 
-ec2._ACTION_MAP["DescribeNetworkInterfaces"] = describe_interfaces
+def create_interface_by_call(parameters):
+    try:
+        interface = make_interface(ec2._p(parameters, "SubnetId"), ec2._parse_member_list(parameters, "SecurityGroupId"),
+                                   ec2._p(parameters, "Description") or "", ec2._p(parameters, "PrivateIpAddress"))
+    except Refused as refused:
+        return ec2._error(refused.code, refused.message, 400)
+    ec2._parse_tag_specs(parameters, "network-interface", interface["NetworkInterfaceId"])
+    return ec2._xml(200, "CreateNetworkInterfaceResponse", ec2._eni_fields_xml(interface, tag="networkInterface"))
+
+
+ec2._ACTION_MAP.update(DescribeNetworkInterfaces=describe_interfaces, CreateNetworkInterface=create_interface_by_call)
 
 
 # --- What may not be deleted -------------------------------------------------------------------------------------------------
@@ -112,11 +135,10 @@ def keep_held_interface(interface_id):
 def keep_used_gateway(vpc_id):
     settle_interfaces()
     mapped = {address["NetworkInterfaceId"] for address in ec2._addresses.values() if address["AssociationId"]}
-    public = {f"ELB {balancer['LoadBalancerArn'].split(':loadbalancer/')[1]}" for balancer in alb._lbs.values()
-              if balancer["Scheme"] == "internet-facing"}
+    public = {description for description, balancer in load_balancers() if balancer["Scheme"] == "internet-facing"}
     for interface in ec2._network_interfaces.values():
         if interface["VpcId"] == vpc_id and (interface["NetworkInterfaceId"] in mapped or interface.get("PublicIp")
-                                             or interface["Description"].startswith("nat-")
+                                             or interface["Description"].startswith("Interface for NAT")
                                              or interface["Description"] in public):
             raise Refused("DependencyViolation", f"Network {vpc_id} has some mapped public address(es). "
                                                  "Please unmap those public address(es) before detaching the gateway.")
@@ -194,7 +216,7 @@ def untag(resource_id):
     ec2._tags.pop(resource_id, None)
 
 
-for name in ("EIP", "NatGateway", "NetworkInterface", "Volume"):
+for name in ("EIP", "NatGateway", "NetworkInterface", "PlacementGroup", "Volume"):
     provisioners._STACK_TAG_PROPERTY[f"AWS::EC2::{name}"] = ("Tags", "list")
 
 
@@ -236,12 +258,24 @@ def delete_address(public_address, _properties):
 new_type("AWS::EC2::EIP", create_address, delete_address)
 
 
-# Nobody asks for a placement group but the launch template that names it.
-def create_placement_group(logical_id, _properties, _stack):
-    return f"{logical_id}-{secrets.token_hex(4)}", {}
+def create_placement_group(logical_id, properties, _stack):
+    name = f"{logical_id}-{secrets.token_hex(4)}"
+    done(ec2._create_placement_group({"GroupName": [name], "Strategy": [properties.get("Strategy", "cluster")]}))
+    tag(ec2._placement_groups[name]["GroupId"], properties)
+    return name, {"GroupName": name}
 
 
-new_type("AWS::EC2::PlacementGroup", create_placement_group, lambda _group, _properties: None)
+def delete_placement_group(name, _properties):
+    keep_used_placement_group(name)
+    done(ec2._delete_placement_group({"GroupName": [name]}))
+
+
+def keep_used_placement_group(name):
+    if any(machine.get("PlacementGroup") == name and machine["State"]["Name"] != "terminated" for machine in ec2._instances.values()):
+        raise Refused("InvalidPlacementGroup.InUse", f"The placement group '{name}' is in use and may not be deleted.")
+
+
+new_type("AWS::EC2::PlacementGroup", create_placement_group, delete_placement_group)
 
 
 def associate(allocation_id, interface_id):
@@ -302,7 +336,8 @@ def delete_volume(volume_id, _properties):
 
 
 def snapshot_volume(volume_id, _properties):
-    made(ec2._snapshots, ec2._create_snapshot, VolumeId=volume_id)
+    snapshot_id = made(ec2._snapshots, ec2._create_snapshot, VolumeId=volume_id)
+    ec2._tags[snapshot_id] = list(ec2._tags.get(volume_id, []))
 
 
 def update_volume(volume_id, _old, new, _stack):
@@ -424,28 +459,3 @@ def create_route(logical_id, properties, stack):
 
 
 route_handler["create"] = create_route
-
-
-# --- What carries tags -------------------------------------------------------------------------------------------------------
-
-NAMES_IN_ARNS = {
-    "eipalloc": "elastic-ip", "eni": "network-interface", "i": "instance", "igw": "internet-gateway", "lt": "launch-template",
-    "nat": "natgateway", "rtb": "route-table", "sg": "security-group", "snap": "snapshot", "subnet": "subnet", "vol": "volume",
-    "vpc": "vpc", "vpce": "vpc-endpoint",
-}
-
-
-def tagged_in_ec2():
-    for resource_id, tags in ec2._tags.items():
-        kind = NAMES_IN_ARNS.get(resource_id.rpartition("-")[0])
-        if kind and tags:
-            yield f"arn:aws:ec2:{get_region()}:{get_account_id()}:{kind}/{resource_id}", list(tags)
-
-
-def tagged_load_balancers():
-    for arn, tags in alb._tags.items():
-        yield arn, list(tags)
-
-
-tagging._COLLECTORS["ec2"] = tagged_in_ec2
-tagging._COLLECTORS["elasticloadbalancing"] = tagged_load_balancers
