@@ -74,6 +74,7 @@ actions! {
     EC2_DESCRIBE_LAUNCH_TEMPLATES = "ec2:DescribeLaunchTemplates", Everything;
     EC2_DESCRIBE_NAT_GATEWAYS = "ec2:DescribeNatGateways", Everything;
     EC2_DESCRIBE_NETWORK_INTERFACES = "ec2:DescribeNetworkInterfaces", Everything;
+    EC2_DESCRIBE_PLACEMENT_GROUPS = "ec2:DescribePlacementGroups", Everything;
     EC2_DESCRIBE_ROUTE_TABLES = "ec2:DescribeRouteTables", Everything;
     EC2_DESCRIBE_SECURITY_GROUPS = "ec2:DescribeSecurityGroups", Everything;
     EC2_DESCRIBE_SNAPSHOTS = "ec2:DescribeSnapshots", Everything;

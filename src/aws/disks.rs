@@ -16,27 +16,47 @@ pub struct Snapshot {
     pub started: Option<String>,
 }
 
+/// Keys and values.
+type Tags = Vec<(String, String)>;
+
 impl Clients {
-    /// Our own snapshots of some volumes, also of volumes that are gone.
-    pub async fn snapshots_of(&self, volumes: &[String]) -> Result<Vec<Snapshot>, AwsError> {
-        if volumes.is_empty() {
-            return Ok(Vec::new());
+    /// Our own snapshots of some volumes, also of volumes that are gone, and those that carry a tag: what tells of volumes is
+    /// forgotten sooner than the snapshots.
+    pub async fn snapshots_of(
+        &self,
+        volumes: &[String],
+        (tag, value): (&str, &str),
+    ) -> Result<Vec<Snapshot>, AwsError> {
+        let mut found = self.snapshots(&format!("tag:{tag}"), &[value.to_owned()]).await?;
+        found.retain(|(_, tags)| tags.iter().any(|(key, known)| key == tag && known == value));
+        if !volumes.is_empty() {
+            let mut made = self.snapshots("volume-id", volumes).await?;
+            made.retain(|(snapshot, _)| volumes.contains(&snapshot.volume));
+            found.extend(made);
         }
-        let filter = Filter::builder().name("volume-id").set_values(Some(volumes.to_vec())).build();
+        let mut found: Vec<Snapshot> = found.into_iter().map(|(snapshot, _)| snapshot).collect();
+        found.sort_by(|one, other| one.id.cmp(&other.id));
+        found.dedup();
+        Ok(found)
+    }
+
+    /// Our own snapshots by a filter, with their tags. A stand-in may ignore the filter, and deleting is too much to trust it: who
+    /// asks looks again.
+    async fn snapshots(&self, name: &str, values: &[String]) -> Result<Vec<(Snapshot, Tags)>, AwsError> {
+        let filter = Filter::builder().name(name).set_values(Some(values.to_vec())).build();
         let call = self.ec2.describe_snapshots().owner_ids("self").filters(filter);
         let mut pages = call.into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
             let snapshot = next.map_err(AwsError::of(actions::EC2_DESCRIBE_SNAPSHOTS))?;
-            let volume = snapshot.volume_id.unwrap_or_default();
-            // A stand-in may ignore the filter; deleting is too much to trust it.
-            if volumes.contains(&volume) {
-                found.push(Snapshot {
-                    id: snapshot.snapshot_id.unwrap_or_default(),
-                    volume,
-                    started: snapshot.start_time.map(|time| time.to_string()),
-                });
-            }
+            let tags = snapshot.tags.unwrap_or_default().into_iter();
+            let tags = tags.filter_map(|tag| Some((tag.key?, tag.value?))).collect();
+            let known = Snapshot {
+                id: snapshot.snapshot_id.unwrap_or_default(),
+                volume: snapshot.volume_id.unwrap_or_default(),
+                started: snapshot.start_time.map(|time| time.to_string()),
+            };
+            found.push((known, tags));
         }
         Ok(found)
     }
@@ -56,17 +76,13 @@ impl Clients {
         }
     }
 
-    /// Whether a volume is still there.
-    pub async fn volume_exists(&self, id: &str) -> Result<bool, AwsError> {
+    /// Whether a volume is there and not about to go, as one is for a moment after its machine.
+    pub async fn is_volume_kept(&self, id: &str) -> Result<bool, AwsError> {
         let answer = self.ec2.describe_volumes().volume_ids(id).send().await;
-        match answer.map_err(AwsError::of(actions::EC2_DESCRIBE_VOLUMES)) {
-            Ok(answer) => Ok(answer
-                .volumes
-                .unwrap_or_default()
-                .iter()
-                .any(|volume| volume.volume_id.as_deref() == Some(id))),
-            Err(error) if error.has_code("InvalidVolume.NotFound") => Ok(false),
-            Err(error) => Err(error),
-        }
+        let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_VOLUMES))?;
+        let volumes = answer.volumes.unwrap_or_default().into_iter();
+        let own = volumes.filter(|volume| volume.volume_id.as_deref() == Some(id));
+        let states = own.map(|volume| volume.state.map(|state| state.as_str().to_owned()));
+        Ok(states.into_iter().any(|state| !matches!(state.as_deref(), Some("deleting" | "deleted"))))
     }
 }

@@ -1,6 +1,6 @@
 //! Security groups of a VPC: whose they are, and which name which.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_ec2::types::{Filter, IpPermission, UserIdGroupPair};
 
@@ -16,6 +16,8 @@ pub struct VpcGroup {
     pub name: String,
     /// Its tags.
     pub tags: BTreeMap<String, String>,
+    /// The groups that its rules name, in either direction.
+    pub named: BTreeSet<String>,
 }
 
 impl Clients {
@@ -27,10 +29,14 @@ impl Clients {
         while let Some(next) = pages.next().await {
             let group = next.map_err(AwsError::of(actions::EC2_DESCRIBE_SECURITY_GROUPS))?;
             let tags = group.tags.unwrap_or_default().into_iter();
+            let inbound = group.ip_permissions.unwrap_or_default().into_iter();
+            let rules = inbound.chain(group.ip_permissions_egress.unwrap_or_default());
+            let pairs = rules.flat_map(|rule| rule.user_id_group_pairs.unwrap_or_default());
             found.push(VpcGroup {
                 id: group.group_id.unwrap_or_default(),
                 name: group.group_name.unwrap_or_default(),
                 tags: tags.filter_map(|tag| Some((tag.key?, tag.value.unwrap_or_default()))).collect(),
+                named: pairs.filter_map(|pair| pair.group_id).collect(),
             });
         }
         Ok(found)

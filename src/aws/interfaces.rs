@@ -1,5 +1,7 @@
 //! Network interfaces: what stands in a VPC, and for whom.
 
+use std::collections::BTreeMap;
+
 use aws_sdk_ec2::types::Filter;
 
 use super::actions;
@@ -20,8 +22,8 @@ pub struct Interface {
     pub security_groups: Vec<String>,
     /// The machine it belongs to.
     pub instance: Option<String>,
-    /// Its tag `infra:cluster`.
-    pub cluster: Option<String>,
+    /// Its tags.
+    pub tags: BTreeMap<String, String>,
 }
 
 impl Clients {
@@ -42,9 +44,7 @@ impl Clients {
                 subnet: interface.subnet_id.unwrap_or_default(),
                 security_groups: groups.filter_map(|group| group.group_id).collect(),
                 instance: interface.attachment.and_then(|attachment| attachment.instance_id),
-                cluster: tags
-                    .filter(|tag| tag.key.as_deref() == Some("infra:cluster"))
-                    .find_map(|tag| tag.value),
+                tags: tags.filter_map(|tag| Some((tag.key?, tag.value.unwrap_or_default()))).collect(),
             });
         }
         Ok(found)

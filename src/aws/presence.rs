@@ -13,6 +13,12 @@ impl Clients {
         let answer = match (service, kind) {
             ("ec2", _) => self.is_in_ec2(kind, id).await,
             ("elasticloadbalancing", "loadbalancer") => self.is_balancer_there(arn, id).await,
+            // A listener goes with its load balancer, whose ARN is the beginning of its own.
+            ("elasticloadbalancing", "listener") => {
+                let balancer = arn.replacen(":listener/", ":loadbalancer/", 1);
+                let balancer = balancer.rsplit_once('/').map_or(balancer.as_str(), |(before, _)| before);
+                self.is_balancer_there(balancer, id).await
+            }
             ("elasticloadbalancing", "targetgroup") => {
                 let call = self.balancers.describe_target_groups().target_group_arns(arn).send().await;
                 call.map(|answer| !answer.target_groups.unwrap_or_default().is_empty())
@@ -48,7 +54,16 @@ impl Clients {
         let ec2 = &self.ec2;
         Ok(match kind {
             "instance" | "natgateway" | "vpc-endpoint" => self.is_alive_in_ec2(kind, id).await?,
-            "volume" => self.volume_exists(id).await?,
+            "volume" => self.is_volume_kept(id).await?,
+            "placement-group" => {
+                let answer = ec2.describe_placement_groups().group_names(id).send().await;
+                let groups = answer
+                    .map_err(AwsError::of(actions::EC2_DESCRIBE_PLACEMENT_GROUPS))?
+                    .placement_groups
+                    .unwrap_or_default();
+                let states = groups.into_iter().filter_map(|group| group.state);
+                states.into_iter().any(|state| !matches!(state.as_str(), "deleted" | "deleting"))
+            }
             "snapshot" => {
                 let answer = ec2.describe_snapshots().snapshot_ids(id).send().await;
                 !answer
@@ -158,5 +173,5 @@ impl Clients {
 /// Services say "there is no such thing" each in its own way.
 fn is_missing(error: &AwsError) -> bool {
     let code = error.code.as_deref().unwrap_or_default();
-    code.contains("NotFound") || code.ends_with(".Malformed")
+    code.contains("NotFound") || code.ends_with(".Malformed") || code.ends_with(".Unknown")
 }

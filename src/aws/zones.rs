@@ -64,6 +64,25 @@ impl Clients {
         Ok(found)
     }
 
+    /// The private zones of a name that VPCs of a region see: one name may be in use in several regions.
+    pub async fn private_zones(&self, name: &str, region: &str) -> Result<Vec<HostedZone>, AwsError> {
+        let mut found = Vec::new();
+        let of_name = |zone: &HostedZone| zone.private && zone.name.eq_ignore_ascii_case(name);
+        for zone in self.hosted_zones_for(name).await?.into_iter().filter(of_name) {
+            let answer = self.route53.get_hosted_zone().id(&zone.id).send().await;
+            let answer = match answer.map_err(AwsError::of(actions::ROUTE53_GET_HOSTED_ZONE)) {
+                Err(error) if error.has_code("NoSuchHostedZone") => continue,
+                answer => answer?,
+            };
+            let vpcs = answer.vpcs.unwrap_or_default();
+            let regions = vpcs.into_iter().filter_map(|vpc| vpc.vpc_region);
+            if regions.into_iter().any(|known| known.as_str() == region) {
+                found.push(zone);
+            }
+        }
+        Ok(found)
+    }
+
     /// A zone by its id.
     pub async fn hosted_zone(&self, id: &str) -> Result<Option<HostedZone>, AwsError> {
         let answer = self.route53.get_hosted_zone().id(id).send().await;

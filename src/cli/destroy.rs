@@ -15,12 +15,12 @@ use super::question::{ask_on_thread, ask_word_on_thread};
 use super::up::parse_duration;
 use crate::aws::Clients;
 use crate::blueprint::Blueprint;
-use crate::config::Cluster;
 use crate::config::values::{ClusterName, S3Uri};
+use crate::config::{Cluster, FileSystemSource};
 use crate::credentials::Credentials;
 use crate::deploy::{
-    DestroyItem, DestroyOptions, DestroyPlan, DestroyTarget, Found, LiveCluster, Means, Remains, destroy,
-    load_balancer,
+    DestroyItem, DestroyOptions, DestroyPlan, DestroyTarget, Event, FILE_SYSTEM, Found, LiveCluster, Means,
+    Remains, audit, destroy, load_balancer,
 };
 use crate::kube::{Address, ApiServer};
 use crate::waiting::Waiting;
@@ -87,16 +87,24 @@ async fn take_away(
     if arguments.plan_only {
         return Ok(Exit::Done);
     }
+    let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
     if plan.goes.is_empty() {
+        let looking = Box::pin(async { Ok(Box::pin(audit(&clients, &target, &found, options)).await?) });
+        let leftovers = match until_interrupted(looking, &session.printer).await? {
+            Ok(leftovers) => leftovers,
+            Err(exit) => return Ok(exit),
+        };
         session.printer.note(format_args!("there is nothing of {} left to take away", target.name));
-        return Ok(Exit::Done);
+        advise_place(&target, session);
+        let remains = Remains { leftovers, ..Remains::default() };
+        return Ok(report(&remains, &target, &plan, &view, session));
     }
     if let Err(exit) =
         until_interrupted(Box::pin(agree(arguments, session, &target)), &session.printer).await?
     {
         return Ok(exit);
     }
-    let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
+    advise_place(&target, session);
     let (interrupter, waiting) = Waiting::new(Some(arguments.timeout));
     let means = Means {
         clients,
@@ -111,7 +119,7 @@ async fn take_away(
     let result = with_interruptions(working, &interrupter, &view, &session.printer).await;
     view.finish();
     match result? {
-        Ok(remains) => Ok(report(&remains, &target, &found, options, session)),
+        Ok(remains) => Ok(report(&remains, &target, &plan, &view, session)),
         Err(exit) => Ok(exit),
     }
 }
@@ -202,18 +210,28 @@ fn connect_api(
     Ok(ApiServer::new(&credentials, &cluster.external_dns_name.to_string(), address).ok())
 }
 
+/// Objects can only be looked for where somebody says they are.
+fn advise_place(target: &DestroyTarget, session: &Session) {
+    if target.place.is_none() {
+        session.printer.warning(format_args!(
+            "nobody says where objects of {} are; `--s3-uri s3://BUCKET/PREFIX` removes them too",
+            target.name
+        ));
+    }
+}
+
 fn report(
     remains: &Remains,
     target: &DestroyTarget,
-    found: &Found,
-    options: DestroyOptions,
+    plan: &DestroyPlan,
+    view: &ProgressView,
     session: &Session,
 ) -> Exit {
     let printer = &session.printer;
     for stuck in &remains.stuck {
         printer.error(format_args!("stack {} would not go", stuck.stack));
-        for (logical_id, id, reason) in &stuck.resources {
-            printer.note(format_args!("  {logical_id} {id}: {reason}"));
+        for left in &stuck.resources {
+            printer.note(format_args!("  {} {}: {}", left.resource, left.id, left.reason));
         }
     }
     for blocker in &remains.blockers {
@@ -223,15 +241,38 @@ fn report(
         printer.error(format_args!("left: {}", left.what));
         printer.note(format_args!("  {}", left.remove));
     }
-    if let Some((id, made)) = &found.file_system
-        && (!options.delete_data || !made)
-    {
-        printer.note(format_args!("the files stay in {id}; `storage: {{efs: {{fileSystemId: {id}}}}}` in cluster.yaml uses them again"));
+    for kept in plan.stays.iter().filter(|item| item.what == FILE_SYSTEM) {
+        let line = adoption_line(target, &kept.id);
+        printer.note(format_args!("the files stay in {}; `{line}` in cluster.yaml uses them again", kept.id));
     }
-    if remains.is_empty() {
+    let gone = remains.is_empty();
+    view.progress().report(Event::Destroyed {
+        cluster: target.name.to_string(),
+        gone,
+        stuck: remains.stuck.clone(),
+        blockers: remains.blockers.clone(),
+        leftovers: remains.leftovers.clone(),
+        stays: plan.stays.clone(),
+    });
+    if !gone {
+        printer.help("remove what is in the way, then run `infra destroy` again");
+        return Exit::LeftBehind;
+    }
+    if !plan.goes.is_empty() {
         printer.note(format_args!("{} is gone", target.name));
-        return Exit::Done;
     }
-    printer.help("remove what is in the way, then run `infra destroy` again");
-    Exit::LeftBehind
+    Exit::Done
+}
+
+/// What cluster.yaml says to use a file system that is there. Its mount targets went with the cluster, or go with the next one.
+fn adoption_line(target: &DestroyTarget, id: &str) -> String {
+    let system = target.cluster.as_ref().and_then(|cluster| cluster.file_system.as_ref());
+    let path = system.map(|system| format!(", mountPath: {}", system.mount_path)).unwrap_or_default();
+    let adopted = system.map(|system| &system.source);
+    let create = match adopted {
+        Some(FileSystemSource::Adopted { create_mount_targets, .. }) => *create_mount_targets,
+        _ => true,
+    };
+    let create = if create { ", createMountTargets: true" } else { "" };
+    format!("storage: {{efs: {{fileSystemId: {id}{path}{create}}}}}")
 }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::destroy::{DestroyItem, Leftover};
 use super::failure::FailureReport;
 use super::preflight::Finding;
+use super::stack_deletion::Stuck;
 
 /// Something that happened.
 #[derive(Clone, Debug, Serialize)]
@@ -114,6 +116,21 @@ pub enum Event {
     Waiting {
         /// Each thing.
         waiting_for: Vec<String>,
+    },
+    /// A cluster was taken away as far as it would go.
+    Destroyed {
+        /// The cluster.
+        cluster: String,
+        /// Whether nothing is left but what stays on purpose.
+        gone: bool,
+        /// Stacks that would not go.
+        stuck: Vec<Stuck>,
+        /// Who stands in their way.
+        blockers: Vec<String>,
+        /// What is left besides.
+        leftovers: Vec<Leftover>,
+        /// What stays on purpose.
+        stays: Vec<DestroyItem>,
     },
     /// The cluster is ready.
     Ready {

@@ -1,5 +1,7 @@
 //! Deletes one stack from any state, again and again while that helps, and says what holds it when it does not.
 
+use serde::Serialize;
+
 use super::failure::DeployError;
 use super::follow::{Operation, follow};
 use super::means::{Means, new_token};
@@ -12,12 +14,25 @@ use crate::blueprint::StackPart;
 const ROUNDS: usize = 4;
 
 /// What is left of a stack that could not be deleted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Stuck {
     /// The stack.
     pub stack: String,
-    /// Each resource that would not go, with AWS's reason.
-    pub resources: Vec<(String, String, String)>,
+    /// Each resource that would not go.
+    pub resources: Vec<StuckResource>,
+}
+
+/// A resource that would not go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StuckResource {
+    /// Its name in the template.
+    pub resource: String,
+    /// What AWS calls it.
+    pub id: String,
+    /// Why, in AWS's words.
+    pub reason: String,
 }
 
 impl Stuck {
@@ -26,7 +41,7 @@ impl Stuck {
         let reasons: Vec<String> = self
             .resources
             .iter()
-            .map(|(logical_id, id, reason)| format!("{logical_id} {id}: {reason}"))
+            .map(|stuck| format!("{} {}: {}", stuck.resource, stuck.id, stuck.reason))
             .collect();
         DeployError::Stuck {
             stack: self.stack,
@@ -114,11 +129,11 @@ async fn delete_once(means: &Means, part: &StackPart, stack: &Stack) -> Result<O
 }
 
 /// Each resource that would not go, once, with the last reason.
-fn failures(events: &[StackEvent], arn: &str) -> Vec<(String, String, String)> {
+fn failures(events: &[StackEvent], arn: &str) -> Vec<StuckResource> {
     let mut failed = std::collections::BTreeMap::new();
     for event in events.iter().filter(|event| event.status == "DELETE_FAILED" && event.physical_id != arn) {
         let reason = event.reason.clone().unwrap_or_default();
         failed.insert(event.logical_id.clone(), (event.physical_id.clone(), reason));
     }
-    failed.into_iter().map(|(logical, (physical, reason))| (logical, physical, reason)).collect()
+    failed.into_iter().map(|(resource, (id, reason))| StuckResource { resource, id, reason }).collect()
 }

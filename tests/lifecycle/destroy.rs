@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 
 use crate::support::element;
 use crate::support::reading::is_reading;
+use crate::support::strangers::BALANCERS;
 use crate::support::world::World;
-
-const BALANCERS: &str = "2015-12-01";
 
 /// How many snapshots of disks the account has.
 fn snapshots(world: &World) -> usize {
@@ -119,41 +118,15 @@ fn the_name_alone_is_enough() {
     assert_eq!(world.census(), before);
 }
 
-/// The id of something of the cluster, by its tag.
-fn tagged(world: &World, action: &str, id: &str) -> String {
-    let cluster = world.cluster();
-    let filters = [("Filter.1.Name", "tag:infra:cluster"), ("Filter.1.Value.1", cluster.as_str())];
-    element(&world.ec2(action, &filters), id).unwrap().to_owned()
-}
-
-/// A load balancer in the cluster's network, with tags or without.
-fn make_balancer(world: &World, name: &str, tags: &[(&str, &str)]) {
-    let subnet = tagged(world, "DescribeSubnets", "subnetId");
-    let mut form = vec![
-        ("Action".to_owned(), "CreateLoadBalancer".to_owned()),
-        ("Version".to_owned(), BALANCERS.to_owned()),
-        ("Name".to_owned(), name.to_owned()),
-        ("Type".to_owned(), "network".to_owned()),
-        ("Subnets.member.1".to_owned(), subnet),
-    ];
-    for (index, (key, value)) in tags.iter().enumerate() {
-        form.push((format!("Tags.member.{}.Key", index + 1), (*key).to_owned()));
-        form.push((format!("Tags.member.{}.Value", index + 1), (*value).to_owned()));
-    }
-    let form: Vec<(&str, &str)> = form.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-    let answer = world.aws().post("elasticloadbalancing", "us-west-2", &form);
-    assert!(answer.contains("<LoadBalancerArn>"), "{answer}");
-}
-
 #[test]
 fn what_kubernetes_made_in_the_network_goes_too() {
     let world = World::of_golden("minimal");
     let before = world.census();
     world.up([]).expect_code(0);
     let owned = "kubernetes.io/cluster/minimal";
-    make_balancer(&world, "a1b2c3", &[(owned, "owned"), ("kubernetes.io/service-name", "default/web")]);
+    world.make_balancer("a1b2c3", &[(owned, "owned"), ("kubernetes.io/service-name", "default/web")]);
     // Its group, and a rule of ours that names it.
-    let vpc = tagged(&world, "DescribeVpcs", "vpcId");
+    let vpc = world.tagged("DescribeVpcs", "vpcId");
     let tag = [
         ("TagSpecification.1.ResourceType", "security-group"),
         ("TagSpecification.1.Tag.1.Key", owned),
@@ -165,7 +138,7 @@ fn what_kubernetes_made_in_the_network_goes_too() {
             .chain(tag)
             .collect();
     let group = world.made("CreateSecurityGroup", &form, "groupId");
-    let ours = tagged(&world, "DescribeSecurityGroups", "groupId");
+    let ours = world.tagged("DescribeSecurityGroups", "groupId");
     world.ec2(
         "AuthorizeSecurityGroupIngress",
         &[
@@ -209,7 +182,7 @@ fn a_dead_api_is_no_reason_to_stay() {
 fn what_is_somebody_elses_stays_and_is_named() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);
-    make_balancer(&world, "theirs", &[("team", "other")]);
+    world.make_balancer("theirs", &[("team", "other")]);
     let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
     plan.expect_stdout("theirs").expect_stdout("carries no tag of this cluster");
     let outcome = world.run(["destroy", "--yes"]).expect_code(7);

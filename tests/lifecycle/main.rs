@@ -10,6 +10,10 @@
 )]
 
 mod destroy;
+mod destroy_audit;
+mod destroy_data;
+mod destroy_foreign;
+mod destroy_states;
 mod failures;
 mod golden;
 mod interruptions;

@@ -37,7 +37,8 @@ pub(super) fn lines_for(event: &Event) -> Vec<String> {
         | Event::StackUnchanged { .. }
         | Event::StackSkipped { .. }
         | Event::Waiting { .. }
-        // The whole report is printed as the command's error.
+        // The whole report is printed by the command itself.
+        | Event::Destroyed { .. }
         | Event::StackFailed { .. } => Vec::new(),
     }
 }

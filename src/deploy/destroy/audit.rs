@@ -4,9 +4,10 @@ use serde::Serialize;
 
 use super::DestroyOptions;
 use super::found::Found;
+use super::removal::removal;
 use super::target::DestroyTarget;
 use crate::aws::{AwsError, Clients};
-use crate::deploy::live::CLUSTER_TAG;
+use crate::deploy::live::LiveCluster;
 
 /// Something that is left although it should not be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -19,38 +20,25 @@ pub struct Leftover {
 }
 
 /// What is left of a cluster that the plan did not mean to leave.
-pub(super) async fn audit(
+pub async fn audit(
     clients: &Clients,
     target: &DestroyTarget,
     before: &Found,
     options: DestroyOptions,
 ) -> Result<Vec<Leftover>, AwsError> {
-    let live = crate::deploy::live::LiveCluster::read(clients, &target.name).await?;
+    let live = LiveCluster::read(clients, &target.name).await?;
     let now = Found::read(clients, target, live).await?;
+    let region = clients.region().unwrap_or_default();
     let mut left = Vec::new();
     for live in now.live.stacks.values() {
         let name = &live.stack.name;
         left.push(leftover(
             format!("stack {name} ({})", live.stack.status),
-            format!("aws cloudformation delete-stack --stack-name {name}"),
+            format!("aws cloudformation delete-stack --stack-name {name} --region {region}"),
         ));
     }
-    let in_live_stacks = |id: &str| now.in_stacks.iter().any(|known| known == id);
-    let kept = kept_ids(before, &now, options);
-    for arn in clients.tagged(CLUSTER_TAG, target.name.as_str()).await? {
-        let id = arn.rsplit(['/', ':']).next().unwrap_or(&arn).to_owned();
-        // What stands in a stack that is left is left with it.
-        if kept.contains(&id)
-            || in_live_stacks(&id)
-            || in_live_stacks(&arn)
-            || arn.contains(":cloudformation:")
-        {
-            continue;
-        }
-        if clients.is_there(&arn).await? {
-            left.push(leftover(arn.clone(), removal(&arn, &id)));
-        }
-    }
+    left.extend(tagged(clients, target, before, &now, options).await?);
+    left.extend(named(clients, target, &now, region).await?);
     if !now.objects.is_empty()
         && let (Some(place), Some(prefix)) = (&target.place, target.object_prefix())
     {
@@ -63,15 +51,14 @@ pub(super) async fn audit(
     if let (Some(grant), Some(key)) = (&now.grant, &target.kms_key) {
         left.push(leftover(
             format!("grant {}", grant.id),
-            format!("aws kms revoke-grant --key-id {key} --grant-id {}", grant.id),
+            format!("aws kms revoke-grant --key-id {key} --grant-id {} --region {region}", grant.id),
         ));
     }
     if options.delete_data {
-        let volumes = &before.volumes;
-        for snapshot in clients.snapshots_of(volumes).await? {
+        for snapshot in clients.snapshots_of(&before.volumes, target.tag()).await? {
             left.push(leftover(
                 format!("disk snapshot {}", snapshot.id),
-                format!("aws ec2 delete-snapshot --snapshot-id {}", snapshot.id),
+                format!("aws ec2 delete-snapshot --snapshot-id {} --region {region}", snapshot.id),
             ));
         }
     }
@@ -80,17 +67,73 @@ pub(super) async fn audit(
     Ok(left)
 }
 
+/// What carries a tag of the cluster. The search tells of things for a while after they are gone, so each is looked at.
+async fn tagged(
+    clients: &Clients,
+    target: &DestroyTarget,
+    before: &Found,
+    now: &Found,
+    options: DestroyOptions,
+) -> Result<Vec<Leftover>, AwsError> {
+    let (key, value) = target.tag();
+    let mut arns = clients.tagged(key, value).await?;
+    arns.extend(clients.tagged(&target.kubernetes_tag(), "owned").await?);
+    arns.sort();
+    arns.dedup();
+    let kept = kept_ids(before, now, options);
+    let mut left = Vec::new();
+    for arn in arns {
+        let id = arn.rsplit(['/', ':']).next().unwrap_or(&arn).to_owned();
+        // What stands in a stack that is left is left with it.
+        let in_live_stacks = now.in_stacks.contains(&id) || now.in_stacks.contains(&arn);
+        if kept.contains(&id) || in_live_stacks || arn.contains(":cloudformation:") {
+            continue;
+        }
+        if clients.is_there(&arn).await? {
+            left.push(leftover(arn.clone(), removal(&arn, clients.region().unwrap_or_default())));
+        }
+    }
+    Ok(left)
+}
+
+/// What the search by tag does not list: groups of machines, and zones, which have no region.
+async fn named(
+    clients: &Clients,
+    target: &DestroyTarget,
+    now: &Found,
+    region: &str,
+) -> Result<Vec<Leftover>, AwsError> {
+    let mut left = Vec::new();
+    for group in now.live.groups.iter().filter(|group| !now.in_stacks.contains(&group.name)) {
+        left.push(leftover(
+            format!("Auto Scaling group {}", group.name),
+            format!(
+                "aws autoscaling delete-auto-scaling-group --force-delete --auto-scaling-group-name {} --region {region}",
+                group.name
+            ),
+        ));
+    }
+    let name = format!("{}.infra.internal", target.name);
+    for zone in clients.private_zones(&name, region).await? {
+        if !now.in_stacks.contains(&zone.id) {
+            left.push(leftover(
+                format!("private zone {} ({})", zone.id, zone.name),
+                format!("aws route53 delete-hosted-zone --id {}", zone.id),
+            ));
+        }
+    }
+    Ok(left)
+}
+
 /// What the plan said would stay.
 fn kept_ids(before: &Found, now: &Found, options: DestroyOptions) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
-    let file_systems = [&before.file_system, &now.file_system];
-    kept.extend(
-        file_systems
-            .into_iter()
-            .flatten()
-            .filter(|(_, made)| !made || !options.delete_data)
-            .map(|(id, _)| id.clone()),
-    );
+    let file_systems = before.file_systems.iter().chain(&now.file_systems);
+    kept.extend(file_systems.filter(|(_, made)| !made || !options.delete_data).map(|(id, _)| id.clone()));
+    // A VPC that was there before may carry any tag that people like.
+    kept.extend(before.vpc.iter().filter(|(_, goes)| !goes).map(|(id, _)| id.clone()));
+    let outputs = before.live.outputs().into_values().filter(|id| id.starts_with("subnet-"));
+    kept.extend(outputs.filter(|id| !before.in_stacks.contains(id)));
     if !options.delete_data {
         kept.extend(now.snapshots.iter().map(|snapshot| snapshot.id.clone()));
     }
@@ -99,33 +142,4 @@ fn kept_ids(before: &Found, now: &Found, options: DestroyOptions) -> Vec<String>
 
 fn leftover(what: String, remove: String) -> Leftover {
     Leftover { what, remove }
-}
-
-/// The command that removes something by its ARN.
-fn removal(arn: &str, id: &str) -> String {
-    let kinds = [
-        (":instance/", "ec2 terminate-instances --instance-ids"),
-        (":volume/", "ec2 delete-volume --volume-id"),
-        (":snapshot/", "ec2 delete-snapshot --snapshot-id"),
-        (":network-interface/", "ec2 delete-network-interface --network-interface-id"),
-        (":security-group/", "ec2 delete-security-group --group-id"),
-        (":subnet/", "ec2 delete-subnet --subnet-id"),
-        (":vpc/", "ec2 delete-vpc --vpc-id"),
-        (":internet-gateway/", "ec2 delete-internet-gateway --internet-gateway-id"),
-        (":route-table/", "ec2 delete-route-table --route-table-id"),
-        (":natgateway/", "ec2 delete-nat-gateway --nat-gateway-id"),
-        (":elastic-ip/", "ec2 release-address --allocation-id"),
-        (":launch-template/", "ec2 delete-launch-template --launch-template-id"),
-        (":vpc-endpoint/", "ec2 delete-vpc-endpoints --vpc-endpoint-ids"),
-        (":file-system/", "efs delete-file-system --file-system-id"),
-    ];
-    if arn.contains(":loadbalancer/") {
-        return format!("aws elbv2 delete-load-balancer --load-balancer-arn {arn}");
-    }
-    if arn.contains(":targetgroup/") {
-        return format!("aws elbv2 delete-target-group --target-group-arn {arn}");
-    }
-    let known = kinds.iter().find(|(part, _)| arn.contains(part));
-    known
-        .map_or_else(|| format!("look at {arn} in the console"), |(_, command)| format!("aws {command} {id}"))
 }

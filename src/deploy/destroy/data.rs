@@ -28,11 +28,18 @@ pub(super) async fn delete_data(
     found: &Found,
 ) -> Result<Vec<String>, DeployError> {
     let mut refused = delete_objects(means, target, &found.etcd_backups, "etcd snapshots").await?;
-    for snapshot in means.clients.snapshots_of(&found.volumes).await? {
+    for snapshot in means.clients.snapshots_of(&found.volumes, target.tag()).await? {
         means.clients.delete_snapshot(&snapshot.id).await?;
         means.progress.note(format!("deleted disk snapshot {}", snapshot.id));
     }
-    let Some((id, true)) = &found.file_system else { return Ok(refused) };
+    for (id, _) in found.file_systems.iter().filter(|(_, made)| *made) {
+        refused.extend(delete_file_system(means, id).await?);
+    }
+    Ok(refused)
+}
+
+/// Removes a file system with its mount targets; gives why it stays, if it does.
+async fn delete_file_system(means: &Means, id: &str) -> Result<Option<String>, DeployError> {
     for mount in means.clients.mount_targets(id).await? {
         means.clients.delete_mount_target(&mount.id).await?;
     }
@@ -45,12 +52,11 @@ pub(super) async fn delete_data(
             Err(error) => return Err(error.into()),
         }
         if waiting.pause(pace.next()).await.is_err() {
-            refused.push(format!("file system {id}: it still has mount targets"));
-            return Ok(refused);
+            return Ok(Some(format!("file system {id}: it still has mount targets")));
         }
     }
     means.progress.note(format!("deleted file system {id} and everything in it"));
-    Ok(refused)
+    Ok(None)
 }
 
 async fn delete_objects(

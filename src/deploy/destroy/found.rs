@@ -2,11 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::network::NetworkFindings;
 use super::target::DestroyTarget;
-use crate::aws::{
-    Alias, AwsError, Clients, Grant, Interface, LoadBalancer, MountTarget, ObjectVersion, Snapshot,
-    TargetGroup, VpcGroup, ZoneRecord,
-};
+use crate::aws::{Alias, AwsError, Clients, Grant, ObjectVersion, Snapshot, ZoneRecord};
 use crate::blueprint::StackPart;
 use crate::deploy::disk_grant::grant_name;
 use crate::deploy::live::LiveCluster;
@@ -31,29 +29,14 @@ pub struct Found {
     pub objects: Vec<ObjectVersion>,
     /// Snapshots of etcd in the bucket.
     pub etcd_backups: Vec<ObjectVersion>,
-    /// The file system, and whether we made it.
-    pub file_system: Option<(String, bool)>,
+    /// Its file systems, and whether we made them: the one in use, and those that earlier clusters of the name left.
+    pub file_systems: Vec<(String, bool)>,
     /// Disks of etcd members.
     pub volumes: Vec<String>,
     /// Snapshots of those disks.
     pub snapshots: Vec<Snapshot>,
     /// The grant for disks.
     pub grant: Option<Grant>,
-}
-
-/// What stands in a VPC besides the stacks' own resources.
-#[derive(Clone, Debug, Default)]
-pub struct NetworkFindings {
-    /// Load balancers, and whether they are this cluster's.
-    pub balancers: Vec<(LoadBalancer, bool)>,
-    /// Target groups of this cluster.
-    pub target_groups: Vec<TargetGroup>,
-    /// Security groups that Kubernetes made for this cluster.
-    pub groups: Vec<VpcGroup>,
-    /// Interfaces that nothing in the stacks holds.
-    pub interfaces: Vec<Interface>,
-    /// Mount targets of others in our subnets, with their file system.
-    pub mount_targets: Vec<(String, MountTarget)>,
 }
 
 /// A record of the cluster's public name.
@@ -79,10 +62,7 @@ impl Found {
         let mut found = Self { live, ..Self::default() };
         found.read_stacks(clients, target).await?;
         found.vpc = found.find_vpc();
-        if let Some((vpc, _)) = found.vpc.clone() {
-            found.network =
-                NetworkFindings::read(clients, target, &vpc, &found.in_stacks, &found.subnets()).await?;
-        }
+        found.network = NetworkFindings::read(clients, target, &found).await?;
         if let Some(zone) = found.output("PrivateZoneId") {
             let records = clients.removable_records(&zone).await?;
             found.private_zone = Some((zone, records));
@@ -97,7 +77,7 @@ impl Found {
             (found.etcd_backups, found.objects) =
                 all.into_iter().partition(|object| object.key.starts_with(&backups));
         }
-        found.snapshots = clients.snapshots_of(&found.volumes).await?;
+        found.snapshots = clients.snapshots_of(&found.volumes, target.tag()).await?;
         if let Some(key) = &target.kms_key {
             let name = grant_name(target.name.as_str());
             let grants = match clients.grants(key).await {
@@ -114,7 +94,7 @@ impl Found {
         for live in self.live.stacks.values() {
             for resource in clients.stack_resources(&live.stack.arn).await? {
                 if resource.kind == "AWS::EFS::FileSystem" && resource.status != "DELETE_COMPLETE" {
-                    self.file_system = Some((resource.physical_id.clone(), true));
+                    self.file_systems.push((resource.physical_id.clone(), true));
                 }
                 if resource.kind == "AWS::EC2::Volume" {
                     self.volumes.push(resource.physical_id.clone());
@@ -132,12 +112,19 @@ impl Found {
         self.volumes.sort();
         self.volumes.dedup();
         self.volumes.retain(|volume| volume.starts_with("vol-"));
-        if self.file_system.is_none() {
-            let adopted = self.output("FileSystemId").map(|id| (id, false));
-            let kept = clients.file_systems_of_cluster(target.name.as_str()).await?.into_iter().next();
-            self.file_system = adopted.or_else(|| kept.map(|system| (system.id, true)));
+        let adopted = self.output("FileSystemId").filter(|id| !self.knows_file_system(id));
+        self.file_systems.extend(adopted.map(|id| (id, false)));
+        for kept in clients.file_systems_of_cluster(target.name.as_str()).await? {
+            if !self.knows_file_system(&kept.id) {
+                let made = target.adopted_file_system() != Some(kept.id.as_str());
+                self.file_systems.push((kept.id, made));
+            }
         }
         Ok(())
+    }
+
+    fn knows_file_system(&self, id: &str) -> bool {
+        self.file_systems.iter().any(|(known, _)| known == id)
     }
 
     fn output(&self, name: &str) -> Option<String> {
@@ -150,13 +137,6 @@ impl Found {
             .or_else(|| self.in_stacks.iter().find(|id| id.starts_with("vpc-")).cloned())?;
         let ours = self.in_stacks.contains(&id);
         Some((id, ours))
-    }
-
-    /// The subnets that the cluster uses.
-    fn subnets(&self) -> BTreeSet<String> {
-        let outputs = self.live.outputs();
-        let handed_on = outputs.values().filter(|value| value.starts_with("subnet-")).cloned();
-        handed_on.chain(self.in_stacks.iter().filter(|id| id.starts_with("subnet-")).cloned()).collect()
     }
 
     async fn read_record(
@@ -183,68 +163,4 @@ impl Found {
         }
         Ok(None)
     }
-}
-
-impl NetworkFindings {
-    /// Looks at a VPC.
-    pub(super) async fn read(
-        clients: &Clients,
-        target: &DestroyTarget,
-        vpc: &str,
-        in_stacks: &BTreeSet<String>,
-        subnets: &BTreeSet<String>,
-    ) -> Result<Self, AwsError> {
-        let (balancers, target_groups, groups, interfaces) = tokio::try_join!(
-            clients.load_balancers_in(vpc),
-            clients.target_groups_in(vpc),
-            clients.groups_in(vpc),
-            clients.interfaces_in(vpc),
-        )?;
-        let mut findings = Self::default();
-        for balancer in balancers.into_iter().filter(|balancer| !in_stacks.contains(&balancer.id)) {
-            let ours = target.is_of_cluster(&balancer.tags);
-            findings.balancers.push((balancer, ours));
-        }
-        let of_cluster =
-            |group: &TargetGroup| !in_stacks.contains(&group.arn) && target.is_of_cluster(&group.tags);
-        findings.target_groups = target_groups.into_iter().filter(of_cluster).collect();
-        let of_cluster =
-            |group: &VpcGroup| !in_stacks.contains(&group.id) && target.is_of_cluster(&group.tags);
-        findings.groups = groups.into_iter().filter(of_cluster).collect();
-        let foreign =
-            |interface: &Interface| !in_stacks.contains(&interface.id) && subnets.contains(&interface.subnet);
-        findings.interfaces = interfaces.into_iter().filter(foreign).collect();
-        findings.mount_targets = foreign_mount_targets(clients, &findings.interfaces, in_stacks).await?;
-        Ok(findings)
-    }
-}
-
-/// Mount targets behind interfaces, that are in no stack of ours.
-async fn foreign_mount_targets(
-    clients: &Clients,
-    interfaces: &[Interface],
-    in_stacks: &BTreeSet<String>,
-) -> Result<Vec<(String, MountTarget)>, AwsError> {
-    let is_mount = |interface: &&Interface| {
-        interface.description.contains("fsmt-") || interface.description.starts_with("EFS mount target")
-    };
-    let mut systems: BTreeSet<String> = BTreeSet::new();
-    for interface in interfaces.iter().filter(is_mount) {
-        let words = interface.description.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
-        systems.extend(words.filter(|word| word.starts_with("fs-")).map(str::to_owned));
-    }
-    // Some interfaces name only the mount target.
-    if systems.is_empty() && interfaces.iter().any(|interface| is_mount(&interface)) {
-        systems.extend(clients.file_systems().await?.into_iter().map(|system| system.id));
-    }
-    let subnets: BTreeSet<&str> = interfaces.iter().map(|interface| interface.subnet.as_str()).collect();
-    let mut found = Vec::new();
-    for system in systems {
-        for target in clients.mount_targets(&system).await? {
-            if subnets.contains(target.subnet.as_str()) && !in_stacks.contains(&target.id) {
-                found.push((system.clone(), target));
-            }
-        }
-    }
-    Ok(found)
 }

@@ -6,8 +6,10 @@
 mod audit;
 mod data;
 mod found;
+mod network;
 mod owner;
 mod plan;
+mod removal;
 mod services;
 mod sweep;
 mod target;
@@ -16,9 +18,9 @@ use std::collections::BTreeSet;
 
 use tokio::task::JoinSet;
 
-pub use audit::Leftover;
+pub use audit::{Leftover, audit};
 pub use found::Found;
-pub use plan::{DestroyItem, DestroyPlan};
+pub use plan::{DestroyItem, DestroyPlan, FILE_SYSTEM};
 pub use target::DestroyTarget;
 
 use super::failure::DeployError;
@@ -75,16 +77,9 @@ pub async fn destroy(
     if remains.stuck.is_empty() {
         remains.stuck.extend(delete_part(means, found, &StackPart::ControlPlane).await?);
     }
-    let subnets: BTreeSet<String> = found
-        .live
-        .outputs()
-        .into_values()
-        .chain(found.in_stacks.iter().cloned())
-        .filter(|id| id.starts_with("subnet-"))
-        .collect();
-    if let Some((vpc, _)) = &found.vpc {
+    if found.vpc.is_some() {
         means.progress.stage("removing what Kubernetes made in the network");
-        sweep::sweep_network(means, target, vpc, &found.in_stacks, &subnets, options).await?;
+        sweep::sweep_network(means, target, found, options).await?;
     }
     if remains.stuck.is_empty() {
         remove_private_records(means, found).await?;
@@ -103,12 +98,12 @@ pub async fn destroy(
         refused.extend(data::delete_data(means, target, found).await?);
     }
     means.progress.stage("looking for what is left");
-    remains.leftovers = Box::pin(audit::audit(&means.clients, target, found, options)).await?;
+    remains.leftovers = Box::pin(audit(&means.clients, target, found, options)).await?;
     remains.leftovers.extend(
         refused.into_iter().map(|what| Leftover { what, remove: "look at it in the S3 console".to_owned() }),
     );
     if !remains.stuck.is_empty() {
-        remains.blockers = name_blockers(means, target, found, &subnets).await?;
+        remains.blockers = name_blockers(means, target, found).await?;
     }
     Ok(remains)
 }
@@ -164,22 +159,9 @@ async fn name_blockers(
     means: &Means,
     target: &DestroyTarget,
     found: &Found,
-    subnets: &BTreeSet<String>,
 ) -> Result<Vec<String>, DeployError> {
-    let Some((vpc, _)) = &found.vpc else { return Ok(Vec::new()) };
-    let findings =
-        found::NetworkFindings::read(&means.clients, target, vpc, &found.in_stacks, subnets).await?;
-    let mut blockers: Vec<String> = findings
-        .interfaces
-        .iter()
-        .map(|interface| format!("{} in {}: {}", interface.id, interface.subnet, owner::owner_of(interface)))
-        .collect();
-    blockers
-        .extend(findings.balancers.iter().map(|(balancer, _)| format!("load balancer {}", balancer.name)));
-    blockers.extend(
-        findings.mount_targets.iter().map(|(system, mount)| format!("mount target {} of {system}", mount.id)),
-    );
-    blockers.sort();
-    blockers.dedup();
+    let now = network::NetworkFindings::read(&means.clients, target, found).await?;
+    let mut blockers = now.foreign.descriptions(found);
+    blockers.extend(now.own.descriptions(found));
     Ok(blockers)
 }

@@ -50,7 +50,7 @@ mod tests {
             subnet: String::new(),
             security_groups: Vec::new(),
             instance: None,
-            cluster: None,
+            tags: std::collections::BTreeMap::new(),
         })
     }
 

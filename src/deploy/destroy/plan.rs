@@ -4,8 +4,12 @@ use serde::Serialize;
 
 use super::DestroyOptions;
 use super::found::Found;
+use super::network::why;
 use super::owner::owner_of;
 use super::target::DestroyTarget;
+
+/// How the plan calls a file system.
+pub const FILE_SYSTEM: &str = "file system";
 
 /// One thing in the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -82,42 +86,42 @@ impl DestroyPlan {
     }
 
     fn plan_network(&mut self, found: &Found, options: DestroyOptions) {
-        let network = &found.network;
-        for (balancer, ours) in &network.balancers {
+        let (own, foreign) = (&found.network.own, &found.network.foreign);
+        for balancer in &own.balancers {
             let service = balancer
                 .tags
                 .get("kubernetes.io/service-name")
                 .or_else(|| balancer.tags.get("service.k8s.aws/stack"));
             let owner =
                 service.map_or_else(|| "made by Kubernetes".to_owned(), |name| format!("of Service {name}"));
-            if *ours {
-                self.goes.push(item("load balancer", &balancer.name, owner));
-            } else {
-                self.foreign.push(item("load balancer", &balancer.name, "carries no tag of this cluster"));
-            }
+            self.goes.push(item("load balancer", &balancer.name, owner));
         }
-        for group in &network.target_groups {
+        for group in &found.network.target_groups {
             self.goes.push(item("target group", &group.name, "made by Kubernetes"));
         }
-        for group in &network.groups {
+        for group in &own.groups {
             self.goes.push(item("security group", &group.id, format!("{}, made by Kubernetes", group.name)));
         }
-        for (system, mount) in &network.mount_targets {
-            let entry = item("mount target", &mount.id, format!("of {system} in {}", mount.subnet));
-            if options.remove_foreign_mount_targets {
+        for interface in own.interfaces.iter().filter(|interface| interface.free) {
+            self.goes.push(item("network interface", &interface.id, "nothing uses it any more"));
+        }
+        for balancer in &foreign.balancers {
+            self.foreign.push(item("load balancer", &balancer.name, "carries no tag of this cluster"));
+        }
+        let mounts = own.mounts.iter().map(|mount| (mount, true));
+        for (mount, ours) in mounts.chain(foreign.mounts.iter().map(|mount| (mount, false))) {
+            let entry =
+                item("mount target", &mount.id, format!("of {} in {}", mount.file_system, mount.subnet));
+            if ours || options.remove_foreign_mount_targets && mount.removable {
                 self.goes.push(entry);
             } else {
                 self.foreign.push(entry);
             }
         }
-        let named = |interface: &crate::aws::Interface| {
-            interface.description.starts_with("ELB ")
-                || interface.description.contains("fsmt-")
-                || interface.instance.is_some()
-        };
-        for interface in
-            network.interfaces.iter().filter(|interface| interface.cluster.is_none() && !named(interface))
-        {
+        for group in &foreign.groups {
+            self.foreign.push(item("security group", &group.id, why(group, found)));
+        }
+        for interface in &foreign.interfaces {
             self.foreign.push(item(
                 "network interface",
                 &interface.id,
@@ -141,11 +145,11 @@ impl DestroyPlan {
             self.goes.push(item("grant of the KMS key", &grant.id, "let Auto Scaling use the key for disks"));
         }
         let mut data = Vec::new();
-        if let Some((id, made)) = &found.file_system {
+        for (id, made) in &found.file_systems {
             if *made {
-                data.push(item("file system", id, "holds your files"));
+                data.push(item(FILE_SYSTEM, id, "holds your files"));
             } else {
-                self.stays.push(item("file system", id, "was there before the cluster"));
+                self.stays.push(item(FILE_SYSTEM, id, "was there before the cluster"));
             }
         }
         if !found.etcd_backups.is_empty() {

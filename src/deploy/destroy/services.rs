@@ -41,7 +41,7 @@ pub(super) async fn delete_services(
         let balancers = means.clients.load_balancers_in(vpc).await?;
         let left: Vec<String> = balancers
             .into_iter()
-            .filter(|balancer| balancer.tags.contains_key(&format!("kubernetes.io/cluster/{}", target.name)))
+            .filter(|balancer| target.is_of_cluster(&balancer.tags))
             .filter(|balancer| balancer.tags.contains_key("kubernetes.io/service-name"))
             .map(|balancer| format!("load balancer {}", balancer.name))
             .collect();

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::DestroyOptions;
-use super::found::NetworkFindings;
+use super::found::Found;
+use super::network::NetworkFindings;
 use super::target::DestroyTarget;
 use crate::aws::AwsError;
 use crate::deploy::failure::DeployError;
@@ -19,16 +20,14 @@ const PATIENCE: Duration = Duration::from_mins(5);
 pub(super) async fn sweep_network(
     means: &Means,
     target: &DestroyTarget,
-    vpc: &str,
-    in_stacks: &BTreeSet<String>,
-    subnets: &BTreeSet<String>,
+    found: &Found,
     options: DestroyOptions,
 ) -> Result<(), DeployError> {
     let waiting = means.waiting.at_most(PATIENCE);
     let mut pace = Pace::of_stack();
     loop {
-        let findings = NetworkFindings::read(&means.clients, target, vpc, in_stacks, subnets).await?;
-        let left = sweep_once(means, &findings, in_stacks, options).await?;
+        let findings = NetworkFindings::read(&means.clients, target, found).await?;
+        let left = sweep_once(means, &findings, &found.in_stacks, options).await?;
         if left.is_empty() {
             return Ok(());
         }
@@ -49,7 +48,7 @@ async fn sweep_once(
     options: DestroyOptions,
 ) -> Result<Vec<String>, DeployError> {
     let mut left = Vec::new();
-    for (balancer, _) in findings.balancers.iter().filter(|(_, ours)| *ours) {
+    for balancer in &findings.own.balancers {
         let gone = means.clients.delete_load_balancer(balancer).await;
         note(means, gone, &format!("load balancer {}", balancer.name), &mut left)?;
     }
@@ -57,13 +56,13 @@ async fn sweep_once(
         let gone = means.clients.delete_target_group(&group.arn).await;
         note(means, gone, &format!("target group {}", group.name), &mut left)?;
     }
-    if options.remove_foreign_mount_targets {
-        for (system, mount) in &findings.mount_targets {
-            let gone = means.clients.delete_mount_target(&mount.id).await;
-            note(means, gone, &format!("mount target {} of {system}", mount.id), &mut left)?;
-        }
+    let asked_for = findings.foreign.mounts.iter();
+    let asked_for = asked_for.filter(|mount| options.remove_foreign_mount_targets && mount.removable);
+    for mount in findings.own.mounts.iter().chain(asked_for) {
+        let gone = means.clients.delete_mount_target(&mount.id).await;
+        note(means, gone, &format!("mount target {} of {}", mount.id, mount.file_system), &mut left)?;
     }
-    for group in &findings.groups {
+    for group in &findings.own.groups {
         for ours in in_stacks.iter().filter(|id| id.starts_with("sg-")) {
             if let Err(error) = means.clients.revoke_rules_naming(ours, &group.id).await
                 && !error.has_code("InvalidGroup.NotFound")
@@ -74,11 +73,7 @@ async fn sweep_once(
         let gone = means.clients.delete_group(&group.id).await;
         note(means, gone, &format!("security group {}", group.id), &mut left)?;
     }
-    let free = findings.interfaces.iter().filter(|interface| {
-        let of_groups = interface.security_groups.iter().any(|group| in_stacks.contains(group));
-        interface.free && (interface.cluster.is_some() || of_groups)
-    });
-    for interface in free {
+    for interface in findings.own.interfaces.iter().filter(|interface| interface.free) {
         let gone = means.clients.delete_interface(&interface.id).await;
         note(means, gone, &format!("network interface {}", interface.id), &mut left)?;
     }

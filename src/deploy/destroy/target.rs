@@ -1,10 +1,10 @@
 //! Which cluster is to go, and what is known of it: from cluster.yaml, or, when that is lost, from what the live stacks say.
 
 use crate::blueprint::StackPart;
-use crate::config::Cluster;
 use crate::config::values::{ClusterName, S3Uri};
+use crate::config::{Cluster, FileSystemSource};
 use crate::deploy::desired::PLACE_TAG;
-use crate::deploy::live::LiveCluster;
+use crate::deploy::live::{CLUSTER_TAG, LiveCluster};
 
 /// A cluster that is to go.
 #[derive(Clone, Debug)]
@@ -60,11 +60,33 @@ impl DestroyTarget {
         Some(format!("{}{}/", self.place.as_ref()?.key_prefix(), self.name))
     }
 
+    /// The tag that stacks put on everything of this cluster.
+    #[must_use]
+    pub fn tag(&self) -> (&'static str, &str) {
+        (CLUSTER_TAG, self.name.as_str())
+    }
+
+    /// The tag that Kubernetes puts on what it makes for this cluster.
+    #[must_use]
+    pub fn kubernetes_tag(&self) -> String {
+        format!("kubernetes.io/cluster/{}", self.name)
+    }
+
+    /// The file system that cluster.yaml adopts.
+    #[must_use]
+    pub fn adopted_file_system(&self) -> Option<&str> {
+        match &self.cluster.as_ref()?.file_system.as_ref()?.source {
+            FileSystemSource::Adopted { id, .. } => Some(id.as_str()),
+            FileSystemSource::Made { .. } => None,
+        }
+    }
+
     /// Whether tags say that Kubernetes made something for this cluster.
     #[must_use]
     pub fn is_of_cluster(&self, tags: &std::collections::BTreeMap<String, String>) -> bool {
-        tags.contains_key(&format!("kubernetes.io/cluster/{}", self.name))
+        // `shared` is what others let the cluster use.
+        tags.get(&self.kubernetes_tag()).is_some_and(|value| value == "owned")
             || tags.get("elbv2.k8s.aws/cluster").is_some_and(|name| name == self.name.as_str())
-            || tags.get("infra:cluster").is_some_and(|name| name == self.name.as_str())
+            || tags.get(CLUSTER_TAG).is_some_and(|name| name == self.name.as_str())
     }
 }

@@ -68,7 +68,7 @@ impl World {
             .collect()
     }
 
-    fn list_of_file_systems(&self, path: &str, key: &str) -> Vec<Value> {
+    pub fn list_of_file_systems(&self, path: &str, key: &str) -> Vec<Value> {
         let aws = self.aws();
         let path = format!("/2015-02-01/{path}");
         let answer = aws.send("elasticfilesystem", &aws.region, "GET", &path, "").text();

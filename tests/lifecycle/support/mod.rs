@@ -11,6 +11,7 @@ pub mod machines;
 pub mod ministack;
 pub mod protocols;
 pub mod reading;
+pub mod strangers;
 pub mod workspace;
 pub mod world;
 

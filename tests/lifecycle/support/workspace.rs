@@ -328,6 +328,10 @@ pub struct Aws {
 }
 
 impl Aws {
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// What a call of a service that takes forms answers, be it an error.
     pub fn post(&self, service: &str, region: &str, form: &[(&str, &str)]) -> String {
         let pairs =

@@ -1,0 +1,161 @@
+//! What stands in a cluster's network besides the stacks' own resources: what is the cluster's, and what is somebody else's.
+
+use std::collections::BTreeSet;
+
+use super::found::Found;
+use super::owner::owner_of;
+use super::target::DestroyTarget;
+use crate::aws::{AwsError, Clients, Interface, LoadBalancer, TargetGroup, VpcGroup};
+
+/// What was found in the VPC.
+#[derive(Clone, Debug, Default)]
+pub struct NetworkFindings {
+    /// What is this cluster's.
+    pub own: Occupants,
+    /// Target groups of this cluster; they hold nothing.
+    pub target_groups: Vec<TargetGroup>,
+    /// What is not, and holds a subnet, a group or the VPC that is to go.
+    pub foreign: Occupants,
+}
+
+/// Whatever holds a part of a network.
+#[derive(Clone, Debug, Default)]
+pub struct Occupants {
+    /// Load balancers.
+    pub balancers: Vec<LoadBalancer>,
+    /// Security groups.
+    pub groups: Vec<VpcGroup>,
+    /// Mount targets.
+    pub mounts: Vec<Mount>,
+    /// Interfaces of anything else.
+    pub interfaces: Vec<Interface>,
+}
+
+/// A mount target, as its interface tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// Its id.
+    pub id: String,
+    /// Its file system.
+    pub file_system: String,
+    /// Its subnet.
+    pub subnet: String,
+    /// Whether it may go if that is asked for: neither does its subnet stay, nor did the cluster adopt its file system.
+    pub removable: bool,
+}
+
+impl NetworkFindings {
+    /// Looks at the cluster's VPC, if it has one.
+    pub(super) async fn read(
+        clients: &Clients,
+        target: &DestroyTarget,
+        found: &Found,
+    ) -> Result<Self, AwsError> {
+        let Some((vpc, vpc_goes)) = &found.vpc else { return Ok(Self::default()) };
+        let in_stacks = &found.in_stacks;
+        let (balancers, target_groups, groups, interfaces) = tokio::try_join!(
+            clients.load_balancers_in(vpc),
+            clients.target_groups_in(vpc),
+            clients.groups_in(vpc),
+            clients.interfaces_in(vpc),
+        )?;
+        // Of a VPC that stays only the groups go.
+        let holds = |groups: &[String]| *vpc_goes || groups.iter().any(|group| in_stacks.contains(group));
+        let mut findings = Self::default();
+        let known: BTreeSet<String> = balancers.iter().map(|balancer| balancer.name.clone()).collect();
+        for balancer in balancers.into_iter().filter(|balancer| !in_stacks.contains(&balancer.id)) {
+            if target.is_of_cluster(&balancer.tags) {
+                findings.own.balancers.push(balancer);
+            } else if holds(&balancer.security_groups) {
+                findings.foreign.balancers.push(balancer);
+            }
+        }
+        let of_cluster =
+            |group: &TargetGroup| !in_stacks.contains(&group.arn) && target.is_of_cluster(&group.tags);
+        findings.target_groups = target_groups.into_iter().filter(of_cluster).collect();
+        for group in groups.into_iter().filter(|group| !in_stacks.contains(&group.id)) {
+            let named: Vec<String> = group.named.iter().cloned().collect();
+            if target.is_of_cluster(&group.tags) {
+                findings.own.groups.push(group);
+            } else if group.name != "default" && holds(&named) {
+                findings.foreign.groups.push(group);
+            }
+        }
+        for interface in interfaces.into_iter().filter(|interface| !is_of_stack(interface, in_stacks)) {
+            if let Some(mut mount) = mount_of(&interface) {
+                let own = found.file_systems.iter().find(|(id, _)| *id == mount.file_system);
+                mount.removable = *vpc_goes && own.is_none_or(|(_, made)| *made);
+                if *vpc_goes && own.is_some_and(|(_, made)| *made) {
+                    findings.own.mounts.push(mount);
+                } else if holds(&interface.security_groups) {
+                    findings.foreign.mounts.push(mount);
+                }
+            } else if target.is_of_cluster(&interface.tags) {
+                findings.own.interfaces.push(interface);
+            } else if holds(&interface.security_groups)
+                && !balancer_of(&interface).is_some_and(|name| known.contains(name))
+            {
+                findings.foreign.interfaces.push(interface);
+            }
+        }
+        Ok(findings)
+    }
+}
+
+impl Occupants {
+    /// Each with its owner, in words.
+    pub(super) fn descriptions(&self, found: &Found) -> Vec<String> {
+        let balancers = self.balancers.iter().map(|balancer| format!("load balancer {}", balancer.name));
+        let mounts = self.mounts.iter().map(|mount| {
+            let help = if mount.removable { "; `--remove-foreign-mount-targets` removes it" } else { "" };
+            format!("mount target {} of {} in {}{help}", mount.id, mount.file_system, mount.subnet)
+        });
+        let groups =
+            self.groups.iter().map(|group| format!("security group {}: {}", group.id, why(group, found)));
+        let interfaces = self
+            .interfaces
+            .iter()
+            .map(|interface| format!("{} in {}: {}", interface.id, interface.subnet, owner_of(interface)));
+        let mut all: Vec<String> = balancers.chain(mounts).chain(groups).chain(interfaces).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+}
+
+/// What a group of somebody else has to do with the cluster.
+pub(super) fn why(group: &VpcGroup, found: &Found) -> String {
+    let ours: Vec<&str> =
+        group.named.iter().filter(|id| found.in_stacks.contains(*id)).map(String::as_str).collect();
+    if ours.is_empty() {
+        return format!("{}, stands in the VPC", group.name);
+    }
+    format!("{}, its rules name {}", group.name, ours.join(", "))
+}
+
+/// Whether a resource of a stack holds an interface, or is it.
+fn is_of_stack(interface: &Interface, in_stacks: &BTreeSet<String>) -> bool {
+    let words = interface.description.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    let balancer = interface.description.strip_prefix("ELB ").map(|name| format!(":loadbalancer/{name}"));
+    in_stacks.contains(&interface.id)
+        || words.into_iter().any(|word| in_stacks.contains(word))
+        || balancer.is_some_and(|end| in_stacks.iter().any(|id| id.ends_with(&end)))
+}
+
+/// The load balancer behind an interface.
+fn balancer_of(interface: &Interface) -> Option<&str> {
+    let name = interface.description.strip_prefix("ELB ")?;
+    Some(name.split('/').nth(1).unwrap_or(name))
+}
+
+/// The mount target behind an interface, which AWS describes as `EFS mount target for fs-1 (fsmt-2)`.
+fn mount_of(interface: &Interface) -> Option<Mount> {
+    let rest = interface.description.strip_prefix("EFS mount target for ")?;
+    let (file_system, id) = rest.split_once(" (")?;
+    Some(Mount {
+        id: id.trim_end_matches(')').to_owned(),
+        file_system: file_system.to_owned(),
+        subnet: interface.subnet.clone(),
+        removable: false,
+    })
+}

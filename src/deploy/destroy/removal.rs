@@ -1,0 +1,63 @@
+//! The command that removes something by hand.
+
+/// Parts of ARNs, and the command that takes what stands behind them.
+const KINDS: [(&str, &str); 15] = [
+    (":instance/", "ec2 terminate-instances --instance-ids"),
+    (":volume/", "ec2 delete-volume --volume-id"),
+    (":snapshot/", "ec2 delete-snapshot --snapshot-id"),
+    (":network-interface/", "ec2 delete-network-interface --network-interface-id"),
+    (":security-group/", "ec2 delete-security-group --group-id"),
+    (":subnet/", "ec2 delete-subnet --subnet-id"),
+    (":vpc/", "ec2 delete-vpc --vpc-id"),
+    (":internet-gateway/", "ec2 delete-internet-gateway --internet-gateway-id"),
+    (":route-table/", "ec2 delete-route-table --route-table-id"),
+    (":natgateway/", "ec2 delete-nat-gateway --nat-gateway-id"),
+    (":elastic-ip/", "ec2 release-address --allocation-id"),
+    (":launch-template/", "ec2 delete-launch-template --launch-template-id"),
+    (":vpc-endpoint/", "ec2 delete-vpc-endpoints --vpc-endpoint-ids"),
+    (":placement-group/", "ec2 delete-placement-group --group-name"),
+    (":file-system/", "efs delete-file-system --file-system-id"),
+];
+
+/// The same for what is removed by its whole ARN.
+const KINDS_BY_ARN: [(&str, &str); 4] = [
+    (":loadbalancer/app/", "elbv2 delete-load-balancer --load-balancer-arn"),
+    (":loadbalancer/net/", "elbv2 delete-load-balancer --load-balancer-arn"),
+    (":listener/", "elbv2 delete-listener --listener-arn"),
+    (":targetgroup/", "elbv2 delete-target-group --target-group-arn"),
+];
+
+/// The command that removes what an ARN names.
+pub(super) fn removal(arn: &str, region: &str) -> String {
+    let id = arn.rsplit(['/', ':']).next().unwrap_or(arn);
+    if let Some((_, command)) = KINDS_BY_ARN.iter().find(|(part, _)| arn.contains(part)) {
+        return format!("aws {command} {arn} --region {region}");
+    }
+    if arn.contains(":loadbalancer/") {
+        return format!("aws elb delete-load-balancer --load-balancer-name {id} --region {region}");
+    }
+    match KINDS.iter().find(|(part, _)| arn.contains(part)) {
+        Some((_, command)) => format!("aws {command} {id} --region {region}"),
+        None => format!("look at {arn} in the console"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::removal;
+
+    #[test]
+    fn both_generations_of_load_balancers_have_their_own_command() {
+        let of = |name: &str| removal(&format!("arn:aws:elasticloadbalancing:r:1:{name}"), "r");
+        assert_eq!(of("loadbalancer/a1"), "aws elb delete-load-balancer --load-balancer-name a1 --region r");
+        assert_eq!(
+            of("loadbalancer/net/a1/2"),
+            "aws elbv2 delete-load-balancer --load-balancer-arn arn:aws:elasticloadbalancing:r:1:loadbalancer/net/a1/2 --region r"
+        );
+    }
+
+    #[test]
+    fn what_nobody_here_makes_is_looked_at() {
+        assert_eq!(removal("arn:aws:sqs:r:1:queue", "r"), "look at arn:aws:sqs:r:1:queue in the console");
+    }
+}

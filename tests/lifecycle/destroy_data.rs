@@ -1,0 +1,125 @@
+//! What a destroy keeps and how it is used again or removed: files, snapshots of disks, grants.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use crate::support::element;
+use crate::support::world::World;
+
+/// The ids of the account's snapshots.
+fn snapshots(world: &World) -> BTreeSet<String> {
+    let answer = world.ec2("DescribeSnapshots", &[("Owner.1", "self")]);
+    answer.split("<snapshotId>").skip(1).map(|part| part.split('<').next().unwrap().to_owned()).collect()
+}
+
+/// A volume of somebody else, and a snapshot of it.
+fn foreign_snapshot(world: &World) -> String {
+    let volume = [("AvailabilityZone", "us-west-2a"), ("Size", "8"), ("VolumeType", "gp3")];
+    let volume = world.made("CreateVolume", &volume, "volumeId");
+    world.made("CreateSnapshot", &[("VolumeId", &volume)], "snapshotId")
+}
+
+#[test]
+fn snapshots_of_etcds_disks_go_by_name_and_nobody_elses() {
+    let world = World::of_golden("minimal");
+    let theirs = foreign_snapshot(&world);
+    world.up([]).expect_code(0);
+    // Somebody took one of etcd's disk while the cluster lived.
+    let members = [("Filter.1.Name", "tag:Name"), ("Filter.1.Value.1", "minimal-etcd-0")];
+    let disk = element(&world.ec2("DescribeVolumes", &members), "volumeId").unwrap().to_owned();
+    let earlier = world.made("CreateSnapshot", &[("VolumeId", &disk)], "snapshotId");
+    let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
+    let stays = plan.stdout.split_once("This stays:").unwrap().1;
+    assert!(stays.contains(&earlier) && stays.contains("1 to be made"), "{}", plan.stdout);
+    world.run(["destroy", "--yes"]).expect_code(0);
+    let kept = snapshots(&world);
+    assert_eq!(kept.len(), 3);
+    assert!(kept.contains(&theirs) && kept.contains(&earlier));
+
+    let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
+    for id in &kept {
+        assert_eq!(plan.stdout.contains(id), *id != theirs, "{id} in {}", plan.stdout);
+    }
+    world.run(["destroy", "--delete-data", "--confirm", "minimal"]).expect_code(0);
+    assert_eq!(snapshots(&world), BTreeSet::from([theirs]));
+}
+
+#[test]
+fn the_grant_for_disks_goes_and_those_of_others_stay() {
+    let world = World::of_golden("private");
+    let key = world.workspace.setting("kmsKeyArn");
+    let kms = |operation: &str, body: serde_json::Value| {
+        let mut body = body;
+        body["KeyId"] = json!(key);
+        world.json_call("kms", "TrentService", operation, &body)
+    };
+    let names = || -> Vec<String> {
+        let grants = kms("ListGrants", json!({}));
+        let grants = grants["Grants"].as_array().unwrap_or_else(|| panic!("{grants}")).clone();
+        grants.iter().map(|grant| grant["Name"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let theirs = json!({
+        "GranteePrincipal": "arn:aws:iam::111122223333:role/backup", "Operations": ["Decrypt"], "Name": "infra-vault2-disks",
+    });
+    kms("CreateGrant", theirs);
+    assert_eq!(names(), ["infra-vault2-disks"]);
+    world.up([]).expect_code(0).expect_stderr("granted Auto Scaling the use of");
+    assert_eq!(names(), ["infra-vault2-disks", "infra-vault-disks"]);
+    world.run(["destroy", "--plan-only"]).expect_code(0).expect_stdout("grant of the KMS key");
+    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("ended the grant");
+    assert_eq!(names(), ["infra-vault2-disks"]);
+}
+
+/// The line for cluster.yaml that a destroy has printed.
+#[track_caller]
+fn printed_line(stderr: &str) -> String {
+    let line = stderr.split('`').find(|part| part.starts_with("storage: "));
+    line.unwrap_or_else(|| panic!("no line in:\n{stderr}")).to_owned()
+}
+
+#[test]
+fn the_printed_line_uses_the_files_again() {
+    let world = World::of_golden("paddle-tutorial");
+    let name = world.cluster();
+    world.up([]).expect_code(0);
+    let systems = world.file_systems();
+    let outcome = world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("uses them again");
+    assert_eq!((world.file_systems(), world.mount_targets(&systems[0]).len()), (systems.clone(), 0));
+
+    let line = printed_line(&outcome.stderr);
+    world.workspace.edit(|text| {
+        let old = text.lines().find(|line| line.starts_with("storage:")).unwrap();
+        text.replace(old, &line)
+    });
+    let outcome = world.up([]).expect_code(0);
+    assert!(!outcome.stderr.contains("file system of an earlier cluster"), "{}", outcome.stderr);
+    assert_eq!(world.file_systems(), systems, "the same one");
+    assert!(!world.mount_targets(&systems[0]).is_empty());
+    assert!(world.workspace.read("cluster.yaml").contains("mountPath: /efs"), "where programs look for it");
+
+    // It was there before this cluster: nothing takes it now.
+    let plan = world.run(["destroy", "--plan-only", "--delete-data"]).expect_code(0);
+    assert!(plan.stdout.split_once("This stays:").unwrap().1.contains(&systems[0]), "{}", plan.stdout);
+    let outcome = world.run(["destroy", "--delete-data", "--confirm", &name]).expect_code(0);
+    assert_eq!(printed_line(&outcome.stderr), line);
+    assert_eq!((world.file_systems(), world.mount_targets(&systems[0]).len()), (systems.clone(), 0));
+    world.run(["destroy", "--delete-data", "--confirm", &name]).expect_code(0);
+    assert_eq!(world.file_systems(), systems, "also when only cluster.yaml knows");
+}
+
+#[test]
+fn files_of_earlier_clusters_of_the_name_stay_too() {
+    let world = World::of_golden("paddle-tutorial");
+    for life in 1..=2 {
+        world.up([]).expect_code(0);
+        let outcome = world.run(["destroy", "--yes"]).expect_code(0);
+        assert_eq!(world.file_systems().len(), life);
+        for id in world.file_systems() {
+            assert!(outcome.stderr.contains(&format!("the files stay in {id}")), "{}", outcome.stderr);
+        }
+    }
+    world.run(["destroy", "--delete-data", "--confirm", &world.cluster()]).expect_code(0);
+    assert_eq!(world.file_systems(), [""; 0]);
+    assert_eq!(snapshots(&world).len(), 0);
+}

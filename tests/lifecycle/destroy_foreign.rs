@@ -1,0 +1,159 @@
+//! Others' things in a cluster's network: what Kubernetes made for the cluster goes, everything else stays, is named with its owner,
+//! and holds only what it really holds.
+
+use crate::support::strangers::CLASSIC_BALANCERS;
+use crate::support::workspace::Outcome;
+use crate::support::world::World;
+
+fn minimal() -> World {
+    let world = World::of_golden("minimal");
+    world.up([]).expect_code(0);
+    world
+}
+
+/// A destroy that something of others is in the way of: the network's stack is left as AWS left it, all else is gone.
+#[track_caller]
+fn is_held(world: &World, arguments: &[&str]) -> Outcome {
+    let outcome = world.run(["destroy", "--yes"].into_iter().chain(arguments.iter().copied())).expect_code(7);
+    let stacks: Vec<(String, String)> = world.stacks().into_iter().collect();
+    // Nothing was left out of its deletion: that would lose what it still holds.
+    assert_eq!(stacks, [("minimal-network".to_owned(), "DELETE_FAILED".to_owned())]);
+    assert_eq!(world.census()["DescribeAutoScalingGroups"], 0);
+    outcome
+        .expect_stderr("stack minimal-network would not go")
+        .expect_stderr("DependencyViolation")
+        .expect_stderr("then run `infra destroy` again")
+}
+
+/// Nothing is in the way any more.
+#[track_caller]
+fn goes_now(world: &World) {
+    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("minimal is gone");
+    assert_eq!(world.stacks().len(), 0);
+}
+
+#[test]
+fn classic_load_balancers_of_services_go_and_those_of_others_stay() {
+    let world = minimal();
+    let subnet = world.tagged("DescribeSubnets", "subnetId");
+    let owned = "kubernetes.io/cluster/minimal";
+    world.make_classic_balancer(
+        "a1b2c3",
+        &subnet,
+        &[(owned, "owned"), ("kubernetes.io/service-name", "default/web")],
+    );
+    world.make_classic_balancer("legacy", &subnet, &[("team", "other")]);
+    world.make_classic_balancer("neighbour", &subnet, &[("kubernetes.io/cluster/minimal2", "owned")]);
+    // What a cluster may only use is not its own.
+    world.make_classic_balancer("common", &subnet, &[(owned, "shared")]);
+    let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
+    let (goes, foreign) = plan.stdout.split_once("This is not minimal's").unwrap();
+    assert!(goes.contains("a1b2c3") && goes.contains("of Service default/web"), "{}", plan.stdout);
+    for name in ["legacy", "neighbour", "common"] {
+        assert!(foreign.contains(name) && !goes.contains(name), "{name}: {}", plan.stdout);
+    }
+
+    let outcome = is_held(&world, &[]).expect_stderr("deleted load balancer a1b2c3");
+    assert_eq!(world.classic_balancers(), ["legacy", "neighbour", "common"]);
+    for name in ["legacy", "neighbour", "common"] {
+        assert!(outcome.stderr.contains(&format!("in the way: load balancer {name}")), "{}", outcome.stderr);
+        world.balancers(CLASSIC_BALANCERS, "DeleteLoadBalancer", &[("LoadBalancerName", name)]);
+    }
+    goes_now(&world);
+}
+
+#[test]
+fn mount_targets_of_others_go_only_if_that_is_asked_for() {
+    let world = minimal();
+    let before = world.tagged("DescribeSubnets", "subnetId");
+    let theirs = world.make_file_system();
+    let mount = world.make_mount_target(&theirs, &before, &[]);
+    let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
+    assert!(plan.stdout.split_once("This is not minimal's").unwrap().1.contains(&mount), "{}", plan.stdout);
+    is_held(&world, &[])
+        .expect_stderr(&format!("in the way: mount target {mount} of {theirs} in {before}"))
+        .expect_stderr("`--remove-foreign-mount-targets` removes it");
+    assert_eq!(world.mount_targets(&theirs), [mount.as_str()]);
+
+    let plan = world.run(["destroy", "--plan-only", "--remove-foreign-mount-targets"]).expect_code(0);
+    assert!(!plan.stdout.contains("This is not minimal's"), "{}", plan.stdout);
+    plan.expect_stdout(&mount);
+    let outcome = world.run(["destroy", "--yes", "--remove-foreign-mount-targets"]).expect_code(0);
+    outcome.expect_stderr(&format!("deleted mount target {mount} of {theirs}"));
+    assert_eq!(world.mount_targets(&theirs), [""; 0]);
+    assert_eq!(world.file_systems(), [theirs], "their files stay whatever is asked for");
+}
+
+#[test]
+fn interfaces_of_others_are_named_with_their_owner() {
+    let world = minimal();
+    let subnet = world.tagged("DescribeSubnets", "subnetId");
+    let ours = world.make_interface(&subnet, "", &[("infra:cluster", "minimal")]);
+    let neighbours = world.make_interface(&subnet, "etcd", &[("infra:cluster", "minimal2")]);
+    let function = world.make_interface(&subnet, "AWS Lambda VPC ENI-report-0a1b2c3d", &[]);
+    let nobodys = world.make_interface(&subnet, "", &[]);
+    let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
+    let (goes, foreign) = plan.stdout.split_once("This is not minimal's").unwrap();
+    assert!(goes.contains(&ours), "{}", plan.stdout);
+    assert_eq!(foreign.matches("eni-").count(), 3, "machines and load balancers have theirs: {foreign}");
+
+    is_held(&world, &[])
+        .expect_stderr(&format!("deleted network interface {ours}"))
+        .expect_stderr(&format!("in the way: {neighbours} in {subnet}: \"etcd\""))
+        .expect_stderr(&format!("in the way: {function} in {subnet}: Lambda function report"))
+        .expect_stderr(&format!("in the way: {nobodys} in {subnet}: nobody that AWS names"));
+    assert_eq!(world.interfaces(), [neighbours.as_str(), &function, &nobodys]);
+    for id in [&neighbours, &function, &nobodys] {
+        world.ec2("DeleteNetworkInterface", &[("NetworkInterfaceId", id)]);
+    }
+    goes_now(&world);
+}
+
+#[test]
+fn a_group_of_others_that_names_ours_is_named_itself() {
+    let world = minimal();
+    let (vpc, ours) =
+        (world.tagged("DescribeVpcs", "vpcId"), world.tagged("DescribeSecurityGroups", "groupId"));
+    let theirs = world.make_group(&vpc, "database", Some(&ours));
+    let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
+    plan.expect_stdout(&theirs).expect_stdout(&format!("database, its rules name {ours}"));
+    is_held(&world, &[])
+        .expect_stderr(&format!("{ours} has a dependent object"))
+        .expect_stderr(&format!("in the way: security group {theirs}: database, its rules name {ours}"));
+    assert!(world.ec2("DescribeSecurityGroups", &[("GroupId.1", &theirs)]).contains(&ours), "it was changed");
+    world.ec2("DeleteSecurityGroup", &[("GroupId", &theirs)]);
+    goes_now(&world);
+}
+
+#[test]
+fn a_network_that_was_there_before_holds_whatever_it_likes() {
+    let world = World::of_golden("adopted");
+    let text = world.workspace.read("cluster.yaml");
+    let word = |prefix: &str| {
+        let words: Vec<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').collect();
+        words.into_iter().filter(|word| word.starts_with(prefix)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (vpc, subnets, system) = (word("vpc-").remove(0), word("subnet-"), word("fs-").remove(0));
+    // The file system had a mount target in one of the zones, and the stack makes the other.
+    let own_group = world.make_group(&vpc, "files", None);
+    let mount = world.make_mount_target(&system, &subnets[2], &[&own_group]);
+    let before = world.census();
+    world.up([]).expect_code(0);
+    assert_eq!(world.mount_targets(&system).len(), 2);
+    world.make_classic_balancer("theirs", &subnets[0], &[("kubernetes.io/cluster/other", "owned")]);
+    let theirs = world.make_interface(&subnets[2], "etcd", &[("infra:cluster", "other")]);
+    let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
+    assert!(!plan.stdout.contains("This is not"), "they hold nothing that goes: {}", plan.stdout);
+
+    // Only somebody who uses a group of the cluster's is in the way.
+    let nodes = world.tagged("DescribeSecurityGroups", "groupId");
+    let guest = world.make_group(&vpc, "guest", Some(&nodes));
+    let outcome = world.run(["destroy", "--yes", "--remove-foreign-mount-targets"]).expect_code(7);
+    outcome.expect_stderr(&format!("in the way: security group {guest}: guest, its rules name {nodes}"));
+    world.ec2("DeleteSecurityGroup", &[("GroupId", &guest)]);
+    world.run(["destroy", "--yes", "--remove-foreign-mount-targets"]).expect_code(0);
+    assert_eq!(world.census(), before);
+    assert_eq!(world.mount_targets(&system), [mount], "it was there before the cluster");
+    assert_eq!(world.classic_balancers(), ["theirs"]);
+    assert!(world.interfaces().contains(&theirs));
+}

@@ -1,0 +1,131 @@
+//! Destroys from odd beginnings, and what programs read of them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::support::world::World;
+
+/// Deletes a stack as somebody would in the console.
+#[track_caller]
+fn delete_by_hand(world: &World, stack: &str) {
+    let aws = world.aws();
+    let ask = |action: &str, more: &[(&str, &str)]| {
+        let form = [("Action", action), ("Version", "2010-05-15"), ("StackName", stack)];
+        aws.post("cloudformation", &aws.region, &[form.as_slice(), more].concat())
+    };
+    ask("UpdateTerminationProtection", &[("EnableTerminationProtection", "false")]);
+    ask("DeleteStack", &[]);
+    for _ in 0..200 {
+        if !world.stacks().contains_key(stack) || world.stacks()[stack] == "DELETE_COMPLETE" {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("{stack} is {:?}", world.stacks().get(stack));
+}
+
+#[test]
+fn stacks_that_were_deleted_by_hand_are_not_missed() {
+    let world = World::of_golden("minimal");
+    let before = world.census();
+    for gone in [&["minimal-pool-cpu"][..], &["minimal-pool-cpu", "minimal-control-plane"]] {
+        world.up([]).expect_code(0);
+        for stack in gone {
+            delete_by_hand(&world, stack);
+        }
+        world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("minimal is gone");
+        assert_eq!(world.census(), before, "without {gone:?}");
+        world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("there is nothing of minimal left");
+    }
+}
+
+#[test]
+fn a_pool_that_has_left_the_file_goes_too() {
+    let world = World::of_golden("minimal");
+    let before = world.census();
+    world.up([]).expect_code(0);
+    world.workspace.edit(|text| text.replace("name: cpu", "name: renamed"));
+    world.run(["destroy", "--plan-only"]).expect_code(0).expect_stdout("minimal-pool-cpu");
+    world.run(["destroy", "--yes"]).expect_code(0);
+    assert_eq!(world.census(), before);
+}
+
+#[test]
+fn objects_are_found_where_somebody_says_they_are() {
+    let world = World::of_golden("minimal");
+    let before = world.census();
+    world.up([]).expect_code(0);
+    for stack in ["minimal-pool-cpu", "minimal-control-plane", "minimal-network"] {
+        delete_by_hand(&world, stack);
+    }
+    let left = world.census()["objects"];
+    assert!(left > 0);
+    // Neither cluster.yaml nor a stack knows the bucket any more.
+    let outcome = world.run(["destroy", "--yes"]).expect_code(0);
+    outcome.expect_stderr("nobody says where objects of minimal are; `--s3-uri s3://BUCKET/PREFIX`");
+    assert_eq!(world.census()["objects"], left);
+    let place = format!("s3://{}/clusters", world.bucket());
+    let outcome = world.run(["destroy", "--yes", "--s3-uri", &place]).expect_code(0);
+    outcome.expect_stderr("machine configurations from s3://");
+    assert_eq!(world.census(), before);
+    world
+        .run(["destroy", "--yes", "--s3-uri", &place])
+        .expect_code(0)
+        .expect_stderr("there is nothing of minimal left");
+}
+
+/// Every line, each of which is an event.
+fn events(stdout: &str) -> Vec<Value> {
+    stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
+}
+
+#[test]
+fn programs_read_one_event_a_line_and_the_last_tells_the_end() {
+    let world = World::of_golden("minimal");
+    world.up([]).expect_code(0);
+    let plan = world.run(["destroy", "--plan-only", "--output", "json"]).expect_code(0);
+    let plan: Value = serde_json::from_str(&plan.stdout).unwrap();
+    for list in ["goes", "stays", "foreign"] {
+        let items = plan[list].as_array().unwrap();
+        assert!(
+            items
+                .iter()
+                .all(|item| item["what"].is_string() && item["id"].is_string() && item["why"].is_string())
+        );
+    }
+    assert_eq!(plan["foreign"], Value::Array(Vec::new()), "{plan:#}");
+
+    let subnet = world.tagged("DescribeSubnets", "subnetId");
+    let theirs = world.make_interface(&subnet, "AWS Lambda VPC ENI-report-1", &[]);
+    let outcome = world.run(["destroy", "--yes", "--output", "json"]).expect_code(7);
+    let held = events(&outcome.stdout);
+    assert!(held.iter().all(|event| event["time"].is_string() && event["type"].is_string()));
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    for event in &held {
+        *kinds.entry(event["type"].as_str().unwrap()).or_default() += 1;
+    }
+    assert!(kinds["stage"] >= 4 && kinds["stack-began"] >= 3 && kinds["resource"] > 20, "{kinds:?}");
+    let last = held.last().unwrap();
+    assert_eq!((&last["type"], &last["gone"]), (&"destroyed".into(), &false.into()), "{last:#}");
+    assert_eq!(last["cluster"], "minimal");
+    assert_eq!(last["stuck"][0]["stack"], "minimal-network");
+    let reasons = last["stuck"][0]["resources"].as_array().unwrap();
+    assert!(
+        reasons.iter().any(|left| left["id"] == subnet.as_str()
+            && left["reason"].as_str().unwrap().contains("DependencyViolation")),
+        "{last:#}"
+    );
+    assert_eq!(last["blockers"][0], format!("{theirs} in {subnet}: Lambda function report"));
+
+    world.ec2("DeleteNetworkInterface", &[("NetworkInterfaceId", &theirs)]);
+    let outcome = world.run(["destroy", "--yes", "--output", "json"]).expect_code(0);
+    let last = events(&outcome.stdout).pop().unwrap();
+    assert_eq!((&last["type"], &last["gone"]), (&"destroyed".into(), &true.into()), "{last:#}");
+    assert!(last["stays"].as_array().unwrap().iter().any(|item| item["what"] == "disk snapshot"), "{last:#}");
+
+    // Nothing to do is an end like any other.
+    let outcome = world.run(["destroy", "--yes", "--output", "json"]).expect_code(0);
+    let only = events(&outcome.stdout);
+    assert_eq!((only.len(), &only[0]["gone"]), (1, &true.into()), "{only:#?}");
+}
