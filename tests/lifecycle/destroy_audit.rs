@@ -276,6 +276,8 @@ fn what_is_gone_or_stays_or_is_of_others_does_not_count() {
         "CreateTags",
         &[("ResourceId.1", &volume), ("Tag.1.Key", "infra:cluster"), ("Tag.1.Value", "vault2")],
     );
+    let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
+    assert!(!plan.stdout.contains("This is not vault's"), "the NAT gateway is: {}", plan.stdout);
     let outcome = world.run(["destroy", "--yes"]).expect_code(0);
     assert!(!outcome.stderr.contains("left: "), "{}", outcome.stderr);
     // The search by tag tells of all of this still: machines that are terminated, gateways that are deleted, snapshots that stay.

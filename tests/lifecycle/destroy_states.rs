@@ -41,6 +41,20 @@ fn stacks_that_were_deleted_by_hand_are_not_missed() {
 }
 
 #[test]
+fn a_mount_target_of_our_own_files_holds_nothing() {
+    let world = World::of_golden("paddle-tutorial");
+    world.up([]).expect_code(0);
+    let name = world.cluster();
+    delete_by_hand(&world, &format!("{name}-storage"));
+    let systems = world.file_systems();
+    let mount = world.make_mount_target(&systems[0], &world.tagged("DescribeSubnets", "subnetId"), &[]);
+    world.run(["destroy", "--plan-only"]).expect_code(0).expect_stdout(&mount);
+    let outcome = world.run(["destroy", "--yes"]).expect_code(0);
+    outcome.expect_stderr(&format!("deleted mount target {mount} of {}", systems[0]));
+    assert_eq!(world.file_systems(), systems);
+}
+
+#[test]
 fn a_pool_that_has_left_the_file_goes_too() {
     let world = World::of_golden("minimal");
     let before = world.census();

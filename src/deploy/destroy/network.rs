@@ -133,12 +133,17 @@ pub(super) fn why(group: &VpcGroup, found: &Found) -> String {
     format!("{}, its rules name {}", group.name, ours.join(", "))
 }
 
+/// What AWS names on the interfaces that it makes for it.
+const NAMED_ON_INTERFACES: [&str; 3] = ["fsmt-", "nat-", "vpce-"];
+
 /// Whether a resource of a stack holds an interface, or is it.
 fn is_of_stack(interface: &Interface, in_stacks: &BTreeSet<String>) -> bool {
     let words = interface.description.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
     let balancer = interface.description.strip_prefix("ELB ").map(|name| format!(":loadbalancer/{name}"));
     in_stacks.contains(&interface.id)
-        || words.into_iter().any(|word| in_stacks.contains(word))
+        || words
+            .filter(|word| NAMED_ON_INTERFACES.iter().any(|prefix| word.starts_with(prefix)))
+            .any(|word| in_stacks.contains(word))
         || balancer.is_some_and(|end| in_stacks.iter().any(|id| id.ends_with(&end)))
 }
 
