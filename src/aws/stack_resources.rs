@@ -36,7 +36,7 @@ impl Clients {
         Ok(found)
     }
 
-    /// The ARNs of stacks of a name that were deleted in the last months.
+    /// The ARNs of stacks of a name that were deleted in the last months, the newest first.
     pub async fn deleted_stacks(&self, name: &str) -> Result<Vec<String>, AwsError> {
         let call = self.cloudformation.list_stacks().stack_status_filter(StackStatus::DeleteComplete);
         let mut pages = call.into_paginator().items().send();
@@ -44,9 +44,10 @@ impl Clients {
         while let Some(next) = pages.next().await {
             let stack = next.map_err(AwsError::of(actions::CFN_LIST_STACKS))?;
             if stack.stack_name.as_deref() == Some(name) {
-                found.extend(stack.stack_id);
+                found.push((stack.deletion_time, stack.stack_id));
             }
         }
-        Ok(found)
+        found.sort_by_key(|(deleted, _)| std::cmp::Reverse(*deleted));
+        Ok(found.into_iter().filter_map(|(_, arn)| arn).collect())
     }
 }

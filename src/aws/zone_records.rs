@@ -3,6 +3,7 @@
 use aws_sdk_route53::types::{Change, ChangeAction, ChangeBatch, ResourceRecordSet, RrType};
 
 use super::actions::{self, Action};
+use super::zones::is_gone;
 use super::{AwsError, Clients};
 
 /// As many changes as one call takes with room to spare.
@@ -45,8 +46,9 @@ impl Clients {
         }
     }
 
-    /// Removes records exactly as they were read.
-    pub async fn remove_records(&self, zone: &str, records: &[ZoneRecord]) -> Result<(), AwsError> {
+    /// Removes records exactly as they were read. Says whether all were still there: a call removes all of its records or none, so what
+    /// is left has to be read again otherwise.
+    pub async fn remove_records(&self, zone: &str, records: &[ZoneRecord]) -> Result<bool, AwsError> {
         const OPERATION: Action = actions::ROUTE53_CHANGE_RESOURCE_RECORD_SETS;
         let failed = |error| AwsError::unsent(OPERATION, format!("{error}"));
         for batch in records.chunks(BATCH) {
@@ -58,8 +60,11 @@ impl Clients {
             }
             let batch = ChangeBatch::builder().set_changes(Some(changes)).build().map_err(failed)?;
             let call = self.route53.change_resource_record_sets().hosted_zone_id(zone).change_batch(batch);
-            call.send().await.map_err(AwsError::of(OPERATION))?;
+            match call.send().await.map_err(AwsError::of(OPERATION)) {
+                Err(error) if is_gone(&error) => return Ok(false),
+                other => other?,
+            };
         }
-        Ok(())
+        Ok(true)
     }
 }

@@ -110,9 +110,12 @@ impl Clients {
         self.change_alias(ChangeAction::Upsert, zone, name, alias).await
     }
 
-    /// Removes an alias that leads exactly there; gives the change's id.
-    pub async fn remove_alias(&self, zone: &str, name: &str, alias: &Alias) -> Result<String, AwsError> {
-        self.change_alias(ChangeAction::Delete, zone, name, alias).await
+    /// Removes an alias that leads exactly there; one that is gone is no error.
+    pub async fn remove_alias(&self, zone: &str, name: &str, alias: &Alias) -> Result<(), AwsError> {
+        match self.change_alias(ChangeAction::Delete, zone, name, alias).await {
+            Err(error) if is_gone(&error) => Ok(()),
+            other => other.map(|_| ()),
+        }
     }
 
     async fn change_alias(
@@ -149,6 +152,11 @@ impl Clients {
         let answer = answer.map_err(AwsError::of(actions::ROUTE53_GET_CHANGE))?;
         Ok(answer.change_info.is_some_and(|change| change.status == ChangeStatus::Insync))
     }
+}
+
+/// Whether a record could not be removed because it is not there: Route 53 has no token that makes a repetition the same call.
+pub(super) fn is_gone(error: &AwsError) -> bool {
+    error.has_code("InvalidChangeBatch") && error.says("but it was not found")
 }
 
 fn hosted_zone(zone: aws_sdk_route53::types::HostedZone) -> HostedZone {

@@ -134,7 +134,7 @@ async fn look(
     let name = named
         .ok_or_else(|| Refusal::invalid("which cluster? `--cluster-name NAME --region REGION` names it"))?;
     let live = LiveCluster::read(clients, &name).await?;
-    let target = DestroyTarget::new(name, cluster, arguments.s3_uri.clone(), &live);
+    let target = DestroyTarget::read(clients, name, cluster, arguments.s3_uri.clone(), &live).await?;
     let found = Found::read(clients, &target, live).await?;
     Ok((target, found))
 }

@@ -25,7 +25,7 @@ fn live_and_die(cluster: &str, members: usize, makes_files: bool) {
         let _ = outcome.expect_stderr("uses them again");
     }
     assert_eq!(world.census(), before);
-    assert_eq!(snapshots(&world), members, "etcd's disks are kept as snapshots");
+    assert_eq!(world.snapshots(), members, "etcd's disks are kept as snapshots");
     world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("there is nothing of");
     world.run(["status"]).expect_code(3).expect_stdout("there is no such cluster");
 }
@@ -88,7 +88,7 @@ fn data_goes_only_by_name() {
         .expect_code(0)
         .expect_stderr("deleted file system");
     assert_eq!(world.census()["file systems"], 0);
-    assert_eq!(snapshots(&world), 0);
+    assert_eq!(world.snapshots(), 0);
 }
 
 #[test]
@@ -96,10 +96,10 @@ fn a_kept_file_system_can_still_go_later() {
     let world = World::of_golden("paddle-tutorial");
     world.up([]).expect_code(0);
     world.run(["destroy", "--yes"]).expect_code(0);
-    assert_eq!((world.census()["file systems"], snapshots(&world)), (1, 1));
+    assert_eq!((world.census()["file systems"], world.snapshots()), (1, 1));
     let name = world.cluster();
     world.run(["destroy", "--delete-data", "--confirm", &name]).expect_code(0);
-    assert_eq!((world.census()["file systems"], snapshots(&world)), (0, 0));
+    assert_eq!((world.census()["file systems"], world.snapshots()), (0, 0));
 }
 
 #[test]

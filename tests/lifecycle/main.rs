@@ -19,6 +19,7 @@ mod golden;
 mod interruptions;
 mod launches;
 mod looking;
+mod matrix;
 mod network_faults;
 mod operators;
 mod overhead;

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::support::census::Census;
 use crate::support::fault_proxy::{CallOutcome, Fault, Times};
+use crate::support::permissions::{is_only_preflight, permission_for};
 use crate::support::workspace::Outcome;
 use crate::support::world::World;
 
@@ -22,31 +23,6 @@ const FAULTS: [(Fault, Times); 4] = [
     (Fault::ServerError, Times::First(2)),
     (Fault::CutBeforeForwarding, Times::First(1)),
     (Fault::CutAfterForwarding, Times::First(1)),
-];
-
-/// Whose name IAM knows differently.
-const PERMISSIONS: [(&str, &str); 5] = [
-    ("s3:GetPublicAccessBlock", "s3:GetBucketPublicAccessBlock"),
-    ("s3:HeadBucket", "s3:ListBucket"),
-    ("s3:HeadObject", "s3:GetObject"),
-    ("s3:PutBucketEncryption", "s3:PutEncryptionConfiguration"),
-    ("s3:PutPublicAccessBlock", "s3:PutBucketPublicAccessBlock"),
-];
-
-/// Operations without which a cluster can be made.
-const ONLY_PREFLIGHT: [&str; 12] = [
-    "s3:GetPublicAccessBlock",
-    "ec2:DescribeAddresses",
-    "ec2:DescribeAvailabilityZones",
-    "ec2:DescribeInstanceTypeOfferings",
-    "ec2:DescribeInstanceTypes",
-    "ec2:DescribeInstances",
-    "ec2:DescribeKeyPairs",
-    "ec2:GetEbsDefaultKmsKeyId",
-    "elasticfilesystem:DescribeFileSystems",
-    "iam:GetRole",
-    "kms:DescribeKey",
-    "servicequotas:GetServiceQuota",
 ];
 
 /// A cluster with a file system and a public name. One that is not plain has its bucket made and its key granted, so that between the
@@ -135,11 +111,9 @@ fn a_missing_permission_is_named_and_nothing_is_lost() {
         let world = world(*is_plain);
         world.proxy.fault(operation, Fault::AccessDenied, Times::Always);
         let outcome = up(&world);
-        let named = PERMISSIONS.iter().find(|(name, _)| name == operation);
-        let named = named.map_or(operation.as_str(), |(_, permission)| permission);
         // What preflight alone wants to know is missed and no more.
-        let goes_on = ONLY_PREFLIGHT.contains(&operation.as_str());
-        if outcome.code != i32::from(!goes_on) || !outcome.stderr.contains(named) {
+        let goes_on = is_only_preflight(operation);
+        if outcome.code != i32::from(!goes_on) || !outcome.stderr.contains(permission_for(operation)) {
             return Err(format!("ended with {}:\n{}", outcome.code, outcome.stderr));
         }
         world.proxy.heal();

@@ -84,8 +84,8 @@ fn changes(world: &World) -> Vec<(String, String)> {
 fn expect_whole(world: &World, context: &str) {
     let outcome = world.run(["status"]);
     assert_eq!(outcome.code, 0, "{context}: {}", outcome.stdout);
-    assert_eq!(world.census()["DescribeAutoScalingGroups"], 3, "{context}");
-    assert_eq!(world.census()["DescribeInstances"], 3, "{context}");
+    assert_eq!(world.census()["autoscaling groups"], 3, "{context}");
+    assert_eq!(world.census()["instances"], 3, "{context}");
 }
 
 #[test]

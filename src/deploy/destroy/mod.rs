@@ -30,6 +30,9 @@ use crate::aws::AwsError;
 use crate::blueprint::StackPart;
 use crate::kube::ApiServer;
 
+/// Somebody else may remove records of the private zone at the same time, but hardly this often.
+const ROUNDS: usize = 5;
+
 /// How far a destroy may go.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DestroyOptions {
@@ -144,12 +147,18 @@ async fn remove_record(means: &Means, found: &Found) -> Result<(), DeployError> 
 /// Whatever else somebody wrote into the private zone, which cannot go while it holds records. The storage stack removes its own.
 async fn remove_private_records(means: &Means, found: &Found) -> Result<(), DeployError> {
     let Some((zone, _)) = &found.private_zone else { return Ok(()) };
-    let records = means.clients.removable_records(zone).await?;
-    let own: BTreeSet<&String> = found.in_stacks.iter().collect();
-    let foreign: Vec<_> = records.into_iter().filter(|record| !own.contains(&record.name)).collect();
-    if !foreign.is_empty() {
-        means.clients.remove_records(zone, &foreign).await?;
-        means.progress.note(format!("removed {} records of the private zone", foreign.len()));
+    let own: BTreeSet<&str> = found.in_stacks.iter().map(|id| id.trim_end_matches('.')).collect();
+    for _ in 0..ROUNDS {
+        let records = means.clients.removable_records(zone).await?;
+        let foreign: Vec<_> =
+            records.into_iter().filter(|record| !own.contains(record.name.as_str())).collect();
+        if foreign.is_empty() {
+            break;
+        }
+        if means.clients.remove_records(zone, &foreign).await? {
+            means.progress.note(format!("removed {} records of the private zone", foreign.len()));
+            break;
+        }
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Which cluster is to go, and what is known of it: from cluster.yaml, or, when that is lost, from what the live stacks say.
 
+use crate::aws::{AwsError, Clients};
 use crate::blueprint::StackPart;
 use crate::config::values::{ClusterName, S3Uri};
 use crate::config::{Cluster, FileSystemSource};
@@ -26,14 +27,27 @@ pub struct DestroyTarget {
 }
 
 impl DestroyTarget {
-    /// Puts together what is known. `place` is what the user said.
-    #[must_use]
-    pub fn new(
+    /// Puts together what is known. `place` is what the user said. Data may outlive the network stack, which knows where it is; a
+    /// deleted stack still tells.
+    pub async fn read(
+        clients: &Clients,
         name: ClusterName,
         cluster: Option<Cluster>,
         place: Option<S3Uri>,
         live: &LiveCluster,
-    ) -> Self {
+    ) -> Result<Self, AwsError> {
+        let mut target = Self::new(name, cluster, place, live);
+        if target.place.is_none() && !live.stacks.contains_key(&StackPart::Network) {
+            let deleted = clients.deleted_stacks(&StackPart::Network.stack_name(&target.name)).await?;
+            if let Some(newest) = deleted.first() {
+                let stack = clients.stack(newest).await?;
+                target.place = stack.and_then(|stack| stack.tags.get(PLACE_TAG)?.parse().ok());
+            }
+        }
+        Ok(target)
+    }
+
+    fn new(name: ClusterName, cluster: Option<Cluster>, place: Option<S3Uri>, live: &LiveCluster) -> Self {
         let fact = |key: &str| {
             let network = live.stacks.get(&StackPart::Network)?;
             network.template["Metadata"]["Infra"][key].as_str().map(str::to_owned)

@@ -1,6 +1,6 @@
 //! What an account holds, counted: two accounts with the same counts hold one of everything, or both hold two.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -9,31 +9,68 @@ use super::world::World;
 /// How many there are of each kind.
 pub type Census = BTreeMap<String, usize>;
 
-/// Questions in forms: service, action, version, and what stands once in the answer for each.
-const QUESTIONS: [(&str, &str, &str, &str); 11] = [
-    ("autoscaling", "DescribeAutoScalingGroups", "2011-01-01", "<AutoScalingGroupARN>"),
-    ("ec2", "DescribeInstances", "2016-11-15", "<name>running</name>"),
-    ("ec2", "DescribeLaunchTemplates", "2016-11-15", "<launchTemplateId>"),
-    ("ec2", "DescribeSecurityGroups", "2016-11-15", "<groupDescription>"),
-    ("ec2", "DescribeSubnets", "2016-11-15", "<subnetId>"),
-    ("ec2", "DescribeVolumes", "2016-11-15", "<createTime>"),
-    ("ec2", "DescribeVpcs", "2016-11-15", "<vpcId>"),
-    ("elasticloadbalancing", "DescribeLoadBalancers", "2015-12-01", "<LoadBalancerArn>"),
-    ("elasticloadbalancing", "DescribeTargetGroups", "2015-12-01", "<TargetGroupArn>"),
-    ("iam", "ListInstanceProfiles", "2010-05-08", "<InstanceProfileName>"),
-    ("iam", "ListRoles", "2010-05-08", "<RoleName>"),
+/// Questions in forms: what is counted, service, action, and what stands once in the answer for each.
+const QUESTIONS: [(&str, &str, &str, &str); 23] = [
+    ("autoscaling groups", "autoscaling", "DescribeAutoScalingGroups", "<AutoScalingGroupARN>"),
+    ("addresses", "ec2", "DescribeAddresses", "<allocationId>"),
+    ("addresses in use", "ec2", "DescribeAddresses", "<associationId>"),
+    ("instances", "ec2", "DescribeInstances", "<name>running</name>"),
+    ("internet gateways", "ec2", "DescribeInternetGateways", "<internetGatewayId>"),
+    ("launch templates", "ec2", "DescribeLaunchTemplates", "<launchTemplateId>"),
+    ("NAT gateways", "ec2", "DescribeNatGateways", "<state>available</state>"),
+    ("interfaces", "ec2", "DescribeNetworkInterfaces", "<macAddress>"),
+    ("placement groups", "ec2", "DescribePlacementGroups", "<strategy>"),
+    ("route tables", "ec2", "DescribeRouteTables", "<routeSet>"),
+    ("routes", "ec2", "DescribeRouteTables", "<destinationCidrBlock>"),
+    ("route table associations", "ec2", "DescribeRouteTables", "<routeTableAssociationId>"),
+    ("security groups", "ec2", "DescribeSecurityGroups", "<groupDescription>"),
+    ("security group rules", "ec2", "DescribeSecurityGroups", "<ipProtocol>"),
+    ("subnets", "ec2", "DescribeSubnets", "<subnetId>"),
+    ("volumes", "ec2", "DescribeVolumes", "<createTime>"),
+    ("VPC endpoints", "ec2", "DescribeVpcEndpoints", "<vpcEndpointId>"),
+    ("VPCs", "ec2", "DescribeVpcs", "<vpcId>"),
+    ("listeners", "elasticloadbalancing", "DescribeListeners", "<ListenerArn>"),
+    ("load balancers", "elasticloadbalancing", "DescribeLoadBalancers", "<LoadBalancerArn>"),
+    ("target groups", "elasticloadbalancing", "DescribeTargetGroups", "<TargetGroupArn>"),
+    ("instance profiles", "iam", "ListInstanceProfiles", "<InstanceProfileName>"),
+    ("roles", "iam", "ListRoles", "<RoleName>"),
 ];
+
+/// The version of a service's forms.
+fn version(service: &str) -> &'static str {
+    match service {
+        "autoscaling" => "2011-01-01",
+        "ec2" => "2016-11-15",
+        "elasticloadbalancing" => "2015-12-01",
+        _ => "2010-05-08",
+    }
+}
 
 impl World {
     /// What this world's account holds now.
     pub fn census(&self) -> Census {
         let aws = self.aws();
         let mut census = Census::new();
-        for (service, action, version, mark) in QUESTIONS {
-            let answer = aws.post(service, &aws.region, &[("Action", action), ("Version", version)]);
-            census.insert(action.to_owned(), answer.matches(mark).count());
+        let mut last = ("", String::new());
+        for (what, service, action, mark) in QUESTIONS {
+            if action != last.0 {
+                let form = [("Action", action), ("Version", version(service))];
+                last = (action, aws.post(service, &aws.region, &form));
+            }
+            assert!(
+                last.1.contains(&format!("{action}Result")) || last.1.contains(&format!("{action}Response")),
+                "{}",
+                last.1
+            );
+            census.insert(what.to_owned(), last.1.matches(mark).count());
         }
         for (stack, status) in self.stacks() {
+            let form = [("Action", "ListChangeSets"), ("Version", "2010-05-15"), ("StackName", &stack)];
+            let change_sets = aws.post("cloudformation", &aws.region, &form);
+            let open = change_sets.matches("<ExecutionStatus>AVAILABLE<").count();
+            if open > 0 {
+                census.insert(format!("{stack} open change sets"), open);
+            }
             census.insert(format!("{stack} {}", status.replace("UPDATE", "CREATE")), 1);
         }
         let systems = self.list_of_file_systems("file-systems", "FileSystems");
@@ -50,10 +87,30 @@ impl World {
             let count = self.records(id).matches("<ResourceRecordSet>").count();
             *census.entry("records".to_owned()).or_default() += count;
         }
-        let path = format!("/{}?list-type=2", self.bucket());
-        let objects = aws.send("s3", &aws.region, "GET", &path, "").text();
-        census.insert("objects".to_owned(), objects.matches("<Key>").count());
+        // A repeated upload is another version of the same object.
+        let path = format!("/{}?versions", self.bucket());
+        let versions = aws.send("s3", &aws.region, "GET", &path, "").text();
+        let keys: BTreeSet<&str> =
+            versions.split("<Key>").skip(1).filter_map(|rest| rest.split('<').next()).collect();
+        census.insert("objects".to_owned(), keys.len());
+        census.insert("grants".to_owned(), self.grants());
         census
+    }
+
+    /// How many snapshots of disks the account has: data, which outlives a cluster.
+    pub fn snapshots(&self) -> usize {
+        self.ec2("DescribeSnapshots", &[("Owner.1", "self")]).matches("<snapshotId>").count()
+    }
+
+    /// How many grants the cluster's key has.
+    fn grants(&self) -> usize {
+        let text = self.workspace.read("cluster.yaml");
+        let key = text.lines().find_map(|line| line.strip_prefix("kmsKeyArn: "));
+        let Some(key) = key else { return 0 };
+        let aws = self.aws();
+        let answer =
+            aws.ask_json("kms", "TrentService.ListGrants", &serde_json::json!({"KeyId": key.trim()}));
+        answer["Grants"].as_array().unwrap_or_else(|| panic!("{answer}")).len()
     }
 
     /// Every stack that is not deleted, with its status.

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 use super::http::{Message, Server, ask};
 use super::protocols::{self, Refusal};
 
+/// Longer than any client waits.
+const LONGEST_SILENCE: Duration = Duration::from_secs(300);
+
 /// One call that reached the proxy.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -38,6 +41,8 @@ pub enum Fault {
     CutBeforeForwarding,
     /// AWS has done what was asked, and its answer is lost.
     CutAfterForwarding,
+    /// AWS has done what was asked, and nothing is said until the client gives up or is gone.
+    SilentAfterForwarding,
     ExpiredToken,
     AccessDenied,
     /// The body of the answer takes that long.
@@ -53,6 +58,8 @@ pub enum Fault {
 pub enum Times {
     First(usize),
     Nth(usize),
+    /// So many, from that one on.
+    From(usize, usize),
     Always,
 }
 
@@ -72,6 +79,8 @@ struct State {
 struct Ledger {
     calls: Vec<Call>,
     rules: Vec<Rule>,
+    /// Answers that were kept back.
+    kept_back: usize,
 }
 
 struct Rule {
@@ -130,9 +139,16 @@ impl FaultProxy {
         operations
     }
 
+    /// How many answers were kept back, each after AWS had done what was asked.
+    pub fn kept_back(&self) -> usize {
+        self.state.ledger.lock().unwrap().kept_back
+    }
+
     /// Forgets the calls, and no fault.
     pub fn clear(&self) {
-        self.state.ledger.lock().unwrap().calls.clear();
+        let mut ledger = self.state.ledger.lock().unwrap();
+        ledger.calls.clear();
+        ledger.kept_back = 0;
     }
 
     /// Returns as soon as the operation has been called that often.
@@ -161,6 +177,7 @@ impl Ledger {
             let applies = match rule.times {
                 Times::First(count) => rule.seen <= count,
                 Times::Nth(number) => rule.seen == number,
+                Times::From(number, count) => (number..number + count).contains(&rule.seen),
                 Times::Always => true,
             };
             fault = fault.or(applies.then_some(rule.fault));
@@ -214,10 +231,14 @@ impl State {
                 self.forward(request);
                 return Ok(false);
             }
+            Some(Fault::SilentAfterForwarding) => {
+                self.forward(request);
+                self.ledger.lock().unwrap().kept_back += 1;
+                stay_silent(stream, LONGEST_SILENCE)?;
+                return Ok(false);
+            }
             Some(Fault::Hang(duration)) => {
-                // Not a sleep: it ends with the client's patience, too.
-                stream.set_read_timeout(Some(duration))?;
-                let _ = (&*stream).read(&mut [0]);
+                stay_silent(stream, duration)?;
                 return Ok(false);
             }
             Some(Fault::SlowBody(duration)) => {
@@ -248,6 +269,13 @@ impl State {
             Err(error) => Message::answer(502, &[], format!("{}: {error}", self.upstream).as_bytes()),
         }
     }
+}
+
+/// Not a sleep: it ends with the client's patience, too.
+fn stay_silent(mut stream: &TcpStream, duration: Duration) -> io::Result<()> {
+    stream.set_read_timeout(Some(duration))?;
+    let _ = stream.read(&mut [0]);
+    Ok(())
 }
 
 fn dribble(answer: &Message, duration: Duration, mut stream: &TcpStream) -> io::Result<()> {

@@ -9,6 +9,7 @@ pub mod http;
 pub mod kubernetes;
 pub mod machines;
 pub mod ministack;
+pub mod permissions;
 pub mod protocols;
 pub mod reading;
 pub mod strangers;
@@ -34,10 +35,15 @@ pub fn authorization(account: &str, region: &str, service: &str) -> String {
 
 /// Does the work for each, four at a time. The first failure ends the test once the others are done.
 pub fn in_parallel<T: Send>(items: impl IntoIterator<Item = T>, work: impl Fn(T) + Sync) {
+    so_many_at_once(4, items, work);
+}
+
+/// The same with any number at a time; runs mostly sleep.
+pub fn so_many_at_once<T: Send>(workers: usize, items: impl IntoIterator<Item = T>, work: impl Fn(T) + Sync) {
     let items = Mutex::new(items.into_iter().collect::<VecDeque<T>>());
     let next = || items.lock().unwrap().pop_front();
     thread::scope(|scope| {
-        for _ in 0..4 {
+        for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(item) = next() {
                     work(item);

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::http::{Message, ask, percent_encode};
@@ -228,6 +229,16 @@ impl Running {
         self.child.id()
     }
 
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Ends it, without a word to it.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+    }
+
     /// Sends a signal, as `INT`.
     pub fn signal(&self, name: &str) {
         let status =
@@ -358,6 +369,18 @@ impl Aws {
         };
         let answer = self.send("s3", &self.region, "PUT", &format!("/{name}"), &body);
         assert_eq!(answer.status(), 200, "{}", answer.text());
+    }
+
+    /// What a service that speaks JSON answers.
+    pub fn ask_json(&self, service: &str, target: &str, question: &Value) -> Value {
+        let who = authorization(&self.account, &self.region, service);
+        let headers = [
+            ("Authorization", who.as_str()),
+            ("Content-Type", "application/x-amz-json-1.1"),
+            ("X-Amz-Target", target),
+        ];
+        let request = Message::request("POST", "/", &headers, question.to_string().as_bytes());
+        serde_json::from_str(&ask(&self.url, request).unwrap().text()).unwrap()
     }
 
     /// Any other request, as `("s3", "us-west-2", "GET", "/bucket/key", "")`.

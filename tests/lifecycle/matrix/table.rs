@@ -1,0 +1,83 @@
+//! What came of every call in every way, as a table and as totals.
+
+use std::collections::BTreeMap;
+
+use super::life::{Call, Ending, Step};
+use super::ways::Way;
+
+/// One disturbed call, and what came of it.
+pub struct Case {
+    pub step: Step,
+    /// Where the call stands among those of an undisturbed step.
+    pub place: usize,
+    pub call: Call,
+    pub way: Way,
+    pub ending: Result<Ending, String>,
+}
+
+impl Case {
+    fn cell(&self) -> String {
+        match &self.ending {
+            Ok(Ending::NotReached) => "-".to_owned(),
+            Ok(Ending::GotOver) => "0".to_owned(),
+            Ok(Ending::Again(code)) => format!("{code}, 0"),
+            Err(_) => "FAILED".to_owned(),
+        }
+    }
+
+    /// What went wrong, if anything did. A change that was to be disturbed must have been.
+    pub fn failure(&self) -> Option<String> {
+        let name = format!(
+            "{} {} #{}, {}",
+            self.step.name(),
+            self.call.operation,
+            self.call.number,
+            self.way.name()
+        );
+        match &self.ending {
+            Err(what) => Some(format!("{name}: {what}")),
+            Ok(Ending::NotReached) if !self.call.is_reading() => Some(format!("{name}: it never came")),
+            Ok(_) => None,
+        }
+    }
+}
+
+/// A row for each call, a column for each way: exit codes of the disturbed run and, if there had to be one, of the next.
+pub fn table(cases: &[Case]) -> String {
+    let mut ways: Vec<Way> = cases.iter().map(|case| case.way).collect();
+    ways.sort();
+    ways.dedup();
+    let mut rows: BTreeMap<(Step, usize), (String, BTreeMap<Way, String>)> = BTreeMap::new();
+    for case in cases {
+        let name = format!("{} #{}", case.call.operation, case.call.number);
+        let row = rows.entry((case.step, case.place)).or_insert_with(|| (name, BTreeMap::new()));
+        row.1.insert(case.way, case.cell());
+    }
+    let heads: Vec<String> = ways.iter().map(|way| format!("{:>9}", way.name())).collect();
+    let mut text = format!("{:21}  {:52}{}\n", "command", "call", heads.concat());
+    for ((step, _), (name, cells)) in rows {
+        let cells: Vec<String> =
+            ways.iter().map(|way| format!("{:>9}", cells.get(way).map_or("", String::as_str))).collect();
+        text += &format!("{:21}  {name:52}{}\n", step.name(), cells.concat());
+    }
+    text + &totals(cases, &ways)
+}
+
+fn totals(cases: &[Case], ways: &[Way]) -> String {
+    let mut text = String::new();
+    for way in ways {
+        let mine: Vec<&Case> = cases.iter().filter(|case| case.way == *way).collect();
+        let count =
+            |is: fn(&Result<Ending, String>) -> bool| mine.iter().filter(|case| is(&case.ending)).count();
+        text += &format!(
+            "{:>9}: {} calls; {} got over, {} done by the next run, {} never came, {} failed\n",
+            way.name(),
+            mine.len(),
+            count(|ending| matches!(ending, Ok(Ending::GotOver))),
+            count(|ending| matches!(ending, Ok(Ending::Again(_)))),
+            count(|ending| matches!(ending, Ok(Ending::NotReached))),
+            count(Result::is_err),
+        );
+    }
+    text
+}

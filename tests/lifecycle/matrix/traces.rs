@@ -1,0 +1,63 @@
+//! What a cluster that has lived leaves outside its stacks: a backup of etcd, and what Kubernetes and people made in its network.
+
+use crate::destroy::{make_balancer, tagged};
+use crate::support::world::World;
+
+/// One of each kind, so that a destroy has all of it to remove.
+pub fn leave_traces(world: &World) {
+    let aws = world.aws();
+    let cluster = world.cluster();
+    // As etcd's members do it.
+    let backup = format!("/{}/clusters/{cluster}/snapshots/etcd/first.db", world.bucket());
+    assert_eq!(aws.send("s3", &aws.region, "PUT", &backup, "backup").status(), 200);
+    let zones = aws.send("route53", &aws.region, "GET", "/2013-04-01/hostedzone", "").text();
+    let name = format!("{cluster}.infra.internal");
+    let zone = zones.split("<HostedZone>").find(|zone| zone.contains(&name)).expect("a private zone");
+    let zone = zone.split("<Id>/hostedzone/").nth(1).and_then(|rest| rest.split('<').next()).unwrap();
+    world.put_record(zone, &format!("wiki.{name}"), "A", "10.0.0.9");
+
+    let owned = format!("kubernetes.io/cluster/{cluster}");
+    make_balancer(world, "a1b2c3", &[(&owned, "owned"), ("kubernetes.io/service-name", "default/web")]);
+    let vpc = tagged(world, "DescribeVpcs", "vpcId");
+    let form = [
+        ("Action", "CreateTargetGroup"),
+        ("Version", "2015-12-01"),
+        ("Name", "k8s-web"),
+        ("Protocol", "TCP"),
+        ("Port", "80"),
+        ("VpcId", &vpc),
+        ("Tags.member.1.Key", &owned),
+        ("Tags.member.1.Value", "owned"),
+    ];
+    let answer = aws.post("elasticloadbalancing", &aws.region, &form);
+    assert!(answer.contains("<TargetGroupArn>"), "{answer}");
+    let ours = tagged(world, "DescribeSecurityGroups", "groupId");
+    let group = world.made(
+        "CreateSecurityGroup",
+        &[
+            ("GroupName", "k8s-elb-a1b2c3"),
+            ("GroupDescription", "x"),
+            ("VpcId", &vpc),
+            ("TagSpecification.1.ResourceType", "security-group"),
+            ("TagSpecification.1.Tag.1.Key", &owned),
+            ("TagSpecification.1.Tag.1.Value", "owned"),
+        ],
+        "groupId",
+    );
+    world.ec2(
+        "AuthorizeSecurityGroupIngress",
+        &[
+            ("GroupId", &ours),
+            ("IpPermissions.1.IpProtocol", "tcp"),
+            ("IpPermissions.1.FromPort", "30000"),
+            ("IpPermissions.1.ToPort", "30000"),
+            ("IpPermissions.1.Groups.1.GroupId", &group),
+        ],
+    );
+    let subnet = tagged(world, "DescribeSubnets", "subnetId");
+    world.made(
+        "CreateNetworkInterface",
+        &[("SubnetId", &subnet), ("Description", "left by a pod"), ("SecurityGroupId.1", &ours)],
+        "networkInterfaceId",
+    );
+}

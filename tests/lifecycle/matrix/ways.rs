@@ -1,0 +1,82 @@
+//! The ways in which a call goes wrong, and what a run may make of each.
+
+use super::life::Call;
+use crate::support::fault_proxy::{Fault, Times};
+use crate::support::permissions::{is_only_preflight, permission_for};
+use crate::support::workspace::Outcome;
+
+/// What happens to one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// AWS has done what was asked; the run is killed before it hears of it.
+    Killed,
+    /// Five times in a row.
+    Throttled,
+    /// 500.
+    InternalError,
+    /// AWS has done what was asked and says nothing, until the client loses patience.
+    Silent,
+    /// AWS has done what was asked; the connection ends instead of an answer.
+    Lost,
+    /// The connection ends, and AWS has not heard of the call.
+    Cut,
+    Expired,
+    Denied,
+}
+
+impl Way {
+    pub const ALL: [Self; 8] = [
+        Self::Killed,
+        Self::Throttled,
+        Self::InternalError,
+        Self::Silent,
+        Self::Lost,
+        Self::Cut,
+        Self::Expired,
+        Self::Denied,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Killed => "kill",
+            Self::Throttled => "throttled",
+            Self::InternalError => "500",
+            Self::Silent => "silent",
+            Self::Lost => "lost",
+            Self::Cut => "cut",
+            Self::Expired => "expired",
+            Self::Denied => "denied",
+        }
+    }
+
+    /// How the proxy brings it about.
+    pub fn fault(self, number: usize) -> (Fault, Times) {
+        let fault = match self {
+            Self::Killed | Self::Silent => Fault::SilentAfterForwarding,
+            Self::Throttled => return (Fault::Throttled, Times::From(number, 5)),
+            Self::InternalError => Fault::InternalError,
+            Self::Lost => Fault::CutAfterForwarding,
+            Self::Cut => Fault::CutBeforeForwarding,
+            Self::Expired => Fault::ExpiredToken,
+            Self::Denied => Fault::AccessDenied,
+        };
+        (fault, Times::Nth(number))
+    }
+
+    /// Whether a run that this happened to has ended as it should.
+    pub fn allows(self, call: &Call, outcome: &Outcome) -> Result<(), String> {
+        let permission = permission_for(&call.operation);
+        let names_it = outcome.stderr.contains(permission);
+        let fits = match self {
+            // As a shell tells of the signal.
+            Self::Killed => outcome.code == 128 + 9,
+            Self::Throttled | Self::InternalError | Self::Silent | Self::Lost | Self::Cut => {
+                outcome.code == 0
+            }
+            Self::Expired => outcome.code == 4 && names_it && outcome.stderr.contains("renew them"),
+            Self::Denied if is_only_preflight(&call.operation) => outcome.code <= 1 && names_it,
+            Self::Denied => outcome.code == 1 && names_it,
+        };
+        if fits { Ok(()) } else { Err(format!("ended with {}:\n{}", outcome.code, outcome.stderr)) }
+    }
+}

@@ -1,0 +1,40 @@
+//! What IAM calls an operation, and which operations a run can do without.
+
+/// Whose name IAM knows differently.
+const OTHERWISE: [(&str, &str); 8] = [
+    ("s3:DeleteObjects", "s3:DeleteObjectVersion"),
+    ("s3:GetPublicAccessBlock", "s3:GetBucketPublicAccessBlock"),
+    ("s3:HeadBucket", "s3:ListBucket"),
+    ("s3:HeadObject", "s3:GetObject"),
+    ("s3:ListObjectVersions", "s3:ListBucketVersions"),
+    ("s3:ListObjectsV2", "s3:ListBucket"),
+    ("s3:PutBucketEncryption", "s3:PutEncryptionConfiguration"),
+    ("s3:PutPublicAccessBlock", "s3:PutBucketPublicAccessBlock"),
+];
+
+/// Operations without which a cluster can be made.
+const ONLY_PREFLIGHT: [&str; 12] = [
+    "s3:GetPublicAccessBlock",
+    "ec2:DescribeAddresses",
+    "ec2:DescribeAvailabilityZones",
+    "ec2:DescribeInstanceTypeOfferings",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeInstances",
+    "ec2:DescribeKeyPairs",
+    "ec2:GetEbsDefaultKmsKeyId",
+    "elasticfilesystem:DescribeFileSystems",
+    "iam:GetRole",
+    "kms:DescribeKey",
+    "servicequotas:GetServiceQuota",
+];
+
+/// The permission that an operation takes.
+pub fn permission_for(operation: &str) -> &str {
+    let known = OTHERWISE.iter().find(|(name, _)| *name == operation);
+    known.map_or(operation, |(_, permission)| permission)
+}
+
+/// Whether only preflight asks, which says what it could not find out, and goes on.
+pub fn is_only_preflight(operation: &str) -> bool {
+    ONLY_PREFLIGHT.contains(&operation)
+}
