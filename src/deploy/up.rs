@@ -252,7 +252,13 @@ async fn ensure_bucket(work: &Work) -> Result<(), DeployError> {
         Ok(BucketFacts::Missing) => false,
         // An empty one may be what a run left that was killed while it made it.
         Ok(BucketFacts::Found { .. }) => !work.means.clients.is_bucket_empty(bucket).await?,
-        Ok(BucketFacts::Forbidden | BucketFacts::Elsewhere { .. }) => true,
+        Ok(BucketFacts::Elsewhere { .. }) => true,
+        Ok(BucketFacts::Forbidden) => {
+            work.means
+                .progress
+                .warn(format!("{bucket} is taken for ready: the caller may not s3:ListBucket"));
+            true
+        }
         Err(error) if error.is_denied() => true,
         Err(error) => return Err(error.into()),
     };

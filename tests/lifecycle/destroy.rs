@@ -191,8 +191,8 @@ fn what_is_somebody_elses_stays_and_is_named() {
         .expect_stderr("load balancer theirs")
         .expect_stderr("then run `infra destroy` again");
     let left = world.census();
-    assert_eq!(left["DescribeLoadBalancers"], 1);
-    assert_eq!(left["DescribeAutoScalingGroups"], 0);
+    assert_eq!(left["load balancers"], 1);
+    assert_eq!(left["autoscaling groups"], 0);
     // Once it is gone, the rest goes.
     let list = world.aws().post(
         "elasticloadbalancing",

@@ -188,28 +188,3 @@ fn nobody_waits_for_more_than_was_asked_for() {
     world.up([]).expect_code(0);
     assert!(asked_the_api() > before);
 }
-
-#[test]
-fn a_run_may_be_killed_at_any_moment() {
-    let first = World::alone("paddle-tutorial");
-    first.control(json!({"delay": 0.05}));
-    let started = Instant::now();
-    first.up([]).expect_code(0);
-    let (took, whole) = (started.elapsed(), first.census());
-    thread::scope(|scope| {
-        for number in 0..10_u32 {
-            let (first, whole) = (&first, &whole);
-            scope.spawn(move || {
-                let world = first.neighbour("paddle-tutorial");
-                let running = world.up_invocation([]).spawn();
-                let moment = took / 10 * number + Duration::from_millis(150);
-                thread::sleep(moment);
-                running.signal("KILL");
-                let killed = running.wait();
-                let outcome = world.up([]);
-                assert_eq!(outcome.code, 0, "killed after {moment:?}: {killed:#?}\n{outcome:#?}");
-                assert_eq!(world.census(), *whole, "killed after {moment:?}: {killed:#?}\n{outcome:#?}");
-            });
-        }
-    });
-}

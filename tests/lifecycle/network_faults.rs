@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::support::census::Census;
 use crate::support::fault_proxy::{CallOutcome, Fault, Times};
 use crate::support::permissions::{is_only_preflight, permission_for};
+use crate::support::reading::is_reading;
 use crate::support::workspace::Outcome;
 use crate::support::world::World;
 
@@ -50,9 +51,16 @@ fn undisturbed() -> (BTreeMap<String, bool>, Census) {
         up(world).expect_code(0);
         operations.extend(world.proxy.operations().into_iter().map(|operation| (operation, *is_plain)));
     }
-    let [plain, other] = worlds.map(|(_, world)| world.census());
+    let [plain, other] = worlds.map(|(_, world)| holdings(&world));
     assert_eq!(plain, other);
     (operations, plain)
+}
+
+/// All but the grants, of which only a cluster that is not plain has one.
+fn holdings(world: &World) -> Census {
+    let mut census = world.census();
+    census.remove("grants");
+    census
 }
 
 /// Tries each case in an account of its own, several at a time, and fails with all that went wrong.
@@ -76,7 +84,7 @@ fn try_all<T: Send + Debug>(cases: Vec<T>, attempt: impl Fn(&T) -> Result<(), St
 
 /// One of everything, and nothing else.
 fn expect_whole(world: &World, whole: &Census) -> Result<(), String> {
-    let found = world.census();
+    let found = holdings(world);
     let strange: Vec<_> = found.iter().filter(|(kind, count)| whole.get(*kind) != Some(count)).collect();
     if found == *whole { Ok(()) } else { Err(format!("left {strange:?}, usually {whole:?}")) }
 }
@@ -90,6 +98,9 @@ fn every_call_may_fail_in_every_way() {
         assert!(operations.contains_key(&operation), "{operation} is not tried below");
     }
     let cases = operations.iter().flat_map(|operation| FAULTS.map(|fault| (operation, fault)));
+    // The matrix loses the answers to changes.
+    let cases = cases
+        .filter(|((operation, _), (fault, _))| *fault != Fault::CutAfterForwarding || is_reading(operation));
     try_all(cases.collect(), |((operation, is_plain), (fault, times))| {
         let world = world(**is_plain);
         world.proxy.fault(operation, *fault, *times);

@@ -161,8 +161,11 @@ fn connections_break_where_a_test_wants_them_to() {
     proxy.fault("s3:PutObject", Fault::CutAfterForwarding, Times::Nth(2));
     assert_eq!(put("/cut/before").unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     assert_eq!(put("/cut/after").unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    proxy.fault("s3:PutObject", Fault::ResetBeforeForwarding, Times::First(1));
+    assert_eq!(put("/cut/reset").unwrap_err().kind(), io::ErrorKind::ConnectionReset);
     assert_eq!(put("/cut/whole").unwrap().status(), 200);
-    assert_eq!(["/cut/before", "/cut/after", "/cut/whole"].map(is_there), [false, true, true]);
+    let keys = ["/cut/before", "/cut/after", "/cut/reset", "/cut/whole"];
+    assert_eq!(keys.map(is_there), [false, true, false, true]);
 
     proxy.fault("*", Fault::TruncatedBody, Times::First(1));
     assert_eq!(ask(&proxy.url(), who_am_i()).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
@@ -183,7 +186,7 @@ fn connections_break_where_a_test_wants_them_to() {
     assert_eq!(through.stack_status("none"), None);
     proxy.heal();
     assert_eq!(ask(&proxy.url(), who_am_i()).unwrap().status(), 200);
-    assert_eq!(proxy.count("s3:PutObject"), 3);
+    assert_eq!(proxy.count("s3:PutObject"), 4);
     proxy.wait_for("sts:GetCallerIdentity", 4);
 }
 

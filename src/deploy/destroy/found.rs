@@ -80,9 +80,12 @@ impl Found {
         found.snapshots = clients.snapshots_of(&found.volumes, target.tag()).await?;
         if let Some(key) = &target.kms_key {
             let name = grant_name(target.name.as_str());
+            let is_expected =
+                target.cluster.as_ref().is_some_and(|cluster| cluster.encrypt_disks_with_kms_key);
             let grants = match clients.grants(key).await {
-                // A key that is gone or not ours to look at holds no grant of ours that could be ended here.
-                Err(error) if error.is_denied() || error.has_code("NotFoundException") => Vec::new(),
+                // A key that is gone holds no grant, and one that is not ours to look at hardly.
+                Err(error) if error.has_code("NotFoundException") => Vec::new(),
+                Err(error) if error.is_denied() && !is_expected => Vec::new(),
                 other => other?,
             };
             found.grant = grants.into_iter().find(|grant| grant.name == name);

@@ -139,6 +139,9 @@ impl Life {
         }
         if outcome.code != 0 {
             expect_done(&self.invocation(step).run(), "the next run")?;
+            if step == Step::Update {
+                expect_done(&self.world.run(["plan", "--detailed-exitcode"]), "the plan after that")?;
+            }
         }
         self.finish(step);
         self.expect(step, usual)?;

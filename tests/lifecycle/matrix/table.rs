@@ -1,6 +1,6 @@
 //! What came of every call in every way, as a table and as totals.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::life::{Call, Ending, Step};
 use super::ways::Way;
@@ -44,9 +44,7 @@ impl Case {
 
 /// A row for each call, a column for each way: exit codes of the disturbed run and, if there had to be one, of the next.
 pub fn table(cases: &[Case]) -> String {
-    let mut ways: Vec<Way> = cases.iter().map(|case| case.way).collect();
-    ways.sort();
-    ways.dedup();
+    let ways = ways_of(cases);
     let mut rows: BTreeMap<(Step, usize), (String, BTreeMap<Way, String>)> = BTreeMap::new();
     for case in cases {
         let name = format!("{} #{}", case.call.operation, case.call.number);
@@ -60,13 +58,18 @@ pub fn table(cases: &[Case]) -> String {
             ways.iter().map(|way| format!("{:>9}", cells.get(way).map_or("", String::as_str))).collect();
         text += &format!("{:21}  {name:52}{}\n", step.name(), cells.concat());
     }
-    text + &totals(cases, &ways)
+    text + &totals(cases)
 }
 
-fn totals(cases: &[Case], ways: &[Way]) -> String {
+fn ways_of(cases: &[Case]) -> BTreeSet<Way> {
+    cases.iter().map(|case| case.way).collect()
+}
+
+/// A line for each way.
+pub fn totals(cases: &[Case]) -> String {
     let mut text = String::new();
-    for way in ways {
-        let mine: Vec<&Case> = cases.iter().filter(|case| case.way == *way).collect();
+    for way in ways_of(cases) {
+        let mine: Vec<&Case> = cases.iter().filter(|case| case.way == way).collect();
         let count =
             |is: fn(&Result<Ending, String>) -> bool| mine.iter().filter(|case| is(&case.ending)).count();
         text += &format!(

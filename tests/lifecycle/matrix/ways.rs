@@ -2,7 +2,7 @@
 
 use super::life::Call;
 use crate::support::fault_proxy::{Fault, Times};
-use crate::support::permissions::{is_only_preflight, permission_for};
+use crate::support::permissions::permission_for;
 use crate::support::workspace::Outcome;
 
 /// What happens to one call.
@@ -18,8 +18,8 @@ pub enum Way {
     Silent,
     /// AWS has done what was asked; the connection ends instead of an answer.
     Lost,
-    /// The connection ends, and AWS has not heard of the call.
-    Cut,
+    /// The connection is reset, and AWS has not heard of the call.
+    Reset,
     Expired,
     Denied,
 }
@@ -31,7 +31,7 @@ impl Way {
         Self::InternalError,
         Self::Silent,
         Self::Lost,
-        Self::Cut,
+        Self::Reset,
         Self::Expired,
         Self::Denied,
     ];
@@ -43,10 +43,15 @@ impl Way {
             Self::InternalError => "500",
             Self::Silent => "silent",
             Self::Lost => "lost",
-            Self::Cut => "cut",
+            Self::Reset => "reset",
             Self::Expired => "expired",
             Self::Denied => "denied",
         }
+    }
+
+    /// Lives at the same time, on each stand-in: some mostly sleep.
+    pub fn lives_at_once(self) -> usize {
+        if matches!(self, Self::Throttled | Self::Silent) { 16 } else { 8 }
     }
 
     /// How the proxy brings it about.
@@ -56,7 +61,7 @@ impl Way {
             Self::Throttled => return (Fault::Throttled, Times::From(number, 5)),
             Self::InternalError => Fault::InternalError,
             Self::Lost => Fault::CutAfterForwarding,
-            Self::Cut => Fault::CutBeforeForwarding,
+            Self::Reset => Fault::ResetBeforeForwarding,
             Self::Expired => Fault::ExpiredToken,
             Self::Denied => Fault::AccessDenied,
         };
@@ -70,11 +75,14 @@ impl Way {
         let fits = match self {
             // As a shell tells of the signal.
             Self::Killed => outcome.code == 128 + 9,
-            Self::Throttled | Self::InternalError | Self::Silent | Self::Lost | Self::Cut => {
+            Self::Throttled | Self::InternalError | Self::Silent | Self::Lost | Self::Reset => {
                 outcome.code == 0
             }
             Self::Expired => outcome.code == 4 && names_it && outcome.stderr.contains("renew them"),
-            Self::Denied if is_only_preflight(&call.operation) => outcome.code <= 1 && names_it,
+            // What preflight alone wants to know is missed and no more.
+            Self::Denied if outcome.code == 0 => {
+                outcome.stderr.contains(&format!("could not be checked: the caller may not {permission}"))
+            }
             Self::Denied => outcome.code == 1 && names_it,
         };
         if fits { Ok(()) } else { Err(format!("ended with {}:\n{}", outcome.code, outcome.stderr)) }

@@ -6,6 +6,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use socket2::SockRef;
+
 use super::http::{Message, Server, ask};
 use super::protocols::{self, Refusal};
 
@@ -39,6 +41,8 @@ pub enum Fault {
     InternalError,
     /// The connection ends, and AWS has never heard of the call.
     CutBeforeForwarding,
+    /// The same with a reset instead of a polite end.
+    ResetBeforeForwarding,
     /// AWS has done what was asked, and its answer is lost.
     CutAfterForwarding,
     /// AWS has done what was asked, and nothing is said until the client gives up or is gone.
@@ -227,6 +231,11 @@ impl State {
                 return Ok(true);
             }
             Some(Fault::CutBeforeForwarding) => return Ok(false),
+            Some(Fault::ResetBeforeForwarding) => {
+                // Nothing is left to be sent, so that the end of the connection is a reset.
+                SockRef::from(stream).set_linger(Some(Duration::ZERO))?;
+                return Ok(false);
+            }
             Some(Fault::CutAfterForwarding) => {
                 self.forward(request);
                 return Ok(false);

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use socket2::SockRef;
+
 /// A request or an answer.
 #[derive(Clone, Debug, Default)]
 pub struct Message {
@@ -259,7 +261,11 @@ impl Server {
                 thread::spawn(move || {
                     let _ = stream.set_nodelay(true);
                     serve(&stream);
-                    let _ = stream.shutdown(Shutdown::Both);
+                    // One that is to be reset must not end politely before.
+                    let is_reset = SockRef::from(&*stream).linger().is_ok_and(|linger| linger.is_some());
+                    if !is_reset {
+                        let _ = stream.shutdown(Shutdown::Both);
+                    }
                     state.connections.lock().unwrap().remove(&number);
                 });
             }

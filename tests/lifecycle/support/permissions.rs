@@ -1,7 +1,7 @@
 //! What IAM calls an operation, and which operations a run can do without.
 
 /// Whose name IAM knows differently.
-const OTHERWISE: [(&str, &str); 8] = [
+const OTHERWISE: [(&str, &str); 9] = [
     ("s3:DeleteObjects", "s3:DeleteObjectVersion"),
     ("s3:GetPublicAccessBlock", "s3:GetBucketPublicAccessBlock"),
     ("s3:HeadBucket", "s3:ListBucket"),
@@ -10,6 +10,7 @@ const OTHERWISE: [(&str, &str); 8] = [
     ("s3:ListObjectsV2", "s3:ListBucket"),
     ("s3:PutBucketEncryption", "s3:PutEncryptionConfiguration"),
     ("s3:PutPublicAccessBlock", "s3:PutBucketPublicAccessBlock"),
+    ("tagging:GetResources", "tag:GetResources"),
 ];
 
 /// Operations without which a cluster can be made.
