@@ -88,19 +88,36 @@ fn the_answer_to_any_change_may_be_lost() {
     expect_no_failure(&cases);
 }
 
+/// Tries the calls named, one of each step, in one life.
+fn try_these(way: Way, named: [(Step, &str, usize); 4]) {
+    let is_tried = |step, call: &Call| named.contains(&(step, &call.operation, call.number));
+    let cases = try_calls(way, is_tried, usual(), &[World::of_golden("minimal")]);
+    assert_eq!(cases.len(), named.len());
+    expect_no_failure(&cases);
+}
+
 /// The time limit of one answer is half a minute; `scripts/faults` takes the time for all.
 #[test]
 fn a_change_may_be_done_and_never_answered() {
-    let silent = [
-        (Step::Up, "cloudformation:CreateChangeSet"),
-        (Step::Update, "cloudformation:ExecuteChangeSet"),
-        (Step::Destroy, "cloudformation:DeleteStack"),
-        (Step::DeleteData, "elasticfilesystem:DeleteFileSystem"),
+    let named = [
+        (Step::Up, "cloudformation:CreateChangeSet", 1),
+        (Step::Update, "cloudformation:ExecuteChangeSet", 1),
+        (Step::Destroy, "cloudformation:DeleteStack", 1),
+        (Step::DeleteData, "elasticfilesystem:DeleteFileSystem", 1),
     ];
-    let is_tried = |step, call: &Call| call.number == 1 && silent.contains(&(step, &call.operation));
-    let cases = try_calls(Way::Silent, is_tried, usual(), &[World::of_golden("minimal")]);
-    assert_eq!(cases.len(), silent.len());
-    expect_no_failure(&cases);
+    try_these(Way::Silent, named);
+}
+
+/// Where it was taken for something else before.
+#[test]
+fn a_denial_is_named() {
+    let named = [
+        (Step::Up, "s3:HeadBucket", 2),
+        (Step::Update, "kms:ListGrants", 1),
+        (Step::Destroy, "kms:ListGrants", 1),
+        (Step::DeleteData, "tagging:GetResources", 1),
+    ];
+    try_these(Way::Denied, named);
 }
 
 /// The ways that `scripts/faults` was asked for.
