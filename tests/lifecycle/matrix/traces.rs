@@ -1,6 +1,5 @@
 //! What a cluster that has lived leaves outside its stacks: a backup of etcd, and what Kubernetes and people made in its network.
 
-use crate::destroy::{make_balancer, tagged};
 use crate::support::world::World;
 
 /// One of each kind, so that a destroy has all of it to remove.
@@ -17,8 +16,8 @@ pub fn leave_traces(world: &World) {
     world.put_record(zone, &format!("wiki.{name}"), "A", "10.0.0.9");
 
     let owned = format!("kubernetes.io/cluster/{cluster}");
-    make_balancer(world, "a1b2c3", &[(&owned, "owned"), ("kubernetes.io/service-name", "default/web")]);
-    let vpc = tagged(world, "DescribeVpcs", "vpcId");
+    world.make_balancer("a1b2c3", &[(&owned, "owned"), ("kubernetes.io/service-name", "default/web")]);
+    let vpc = world.tagged("DescribeVpcs", "vpcId");
     let form = [
         ("Action", "CreateTargetGroup"),
         ("Version", "2015-12-01"),
@@ -31,7 +30,7 @@ pub fn leave_traces(world: &World) {
     ];
     let answer = aws.post("elasticloadbalancing", &aws.region, &form);
     assert!(answer.contains("<TargetGroupArn>"), "{answer}");
-    let ours = tagged(world, "DescribeSecurityGroups", "groupId");
+    let ours = world.tagged("DescribeSecurityGroups", "groupId");
     let group = world.made(
         "CreateSecurityGroup",
         &[
@@ -54,7 +53,7 @@ pub fn leave_traces(world: &World) {
             ("IpPermissions.1.Groups.1.GroupId", &group),
         ],
     );
-    let subnet = tagged(world, "DescribeSubnets", "subnetId");
+    let subnet = world.tagged("DescribeSubnets", "subnetId");
     world.made(
         "CreateNetworkInterface",
         &[("SubnetId", &subnet), ("Description", "left by a pod"), ("SecurityGroupId.1", &ours)],
