@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use aws_sdk_elasticloadbalancing::types::TagDescription as ClassicTags;
+use aws_sdk_elasticloadbalancingv2::types::TagDescription;
+
 use super::actions::{self, Action};
 use super::{AwsError, Clients};
 
@@ -85,10 +88,8 @@ impl Clients {
             }
         }
         for batch in found.chunks_mut(TAG_BATCH) {
-            let names = batch.iter().map(|balancer| balancer.name.clone()).collect();
-            let call = self.classic_balancers.describe_tags().set_load_balancer_names(Some(names));
-            let answer = call.send().await.map_err(AwsError::of(actions::ELB_DESCRIBE_TAGS))?;
-            for described in answer.tag_descriptions.unwrap_or_default() {
+            let names: Vec<String> = batch.iter().map(|balancer| balancer.name.clone()).collect();
+            for described in self.described_classic_tags(&names).await? {
                 let tags = described.tags.unwrap_or_default().into_iter();
                 let tags = tags.map(|tag| (tag.key, tag.value.unwrap_or_default())).collect();
                 if let Some(balancer) = batch
@@ -109,15 +110,53 @@ impl Clients {
     ) -> Result<BTreeMap<String, BTreeMap<String, String>>, AwsError> {
         let mut all = BTreeMap::new();
         for batch in arns.chunks(TAG_BATCH) {
-            let call = self.balancers.describe_tags().set_resource_arns(Some(batch.to_vec()));
-            let answer = call.send().await.map_err(AwsError::of(actions::ELB_DESCRIBE_TAGS))?;
-            for described in answer.tag_descriptions.unwrap_or_default() {
+            for described in self.described_tags(batch).await? {
                 let tags = described.tags.unwrap_or_default().into_iter();
                 let tags = tags.filter_map(|tag| Some((tag.key?, tag.value.unwrap_or_default()))).collect();
                 all.insert(described.resource_arn.unwrap_or_default(), tags);
             }
         }
         Ok(all)
+    }
+
+    /// One that has gone since it was listed hides all the others of its batch, so that each is asked for alone.
+    async fn described_tags(&self, arns: &[String]) -> Result<Vec<TagDescription>, AwsError> {
+        let mut found = Vec::new();
+        let mut batches = vec![arns];
+        while let Some(batch) = batches.pop() {
+            let call = self.balancers.describe_tags().set_resource_arns(Some(batch.to_vec()));
+            match call.send().await.map_err(AwsError::of(actions::ELB_DESCRIBE_TAGS)) {
+                Ok(answer) => found.extend(answer.tag_descriptions.unwrap_or_default()),
+                Err(error)
+                    if error.has_code("LoadBalancerNotFound") || error.has_code("TargetGroupNotFound") =>
+                {
+                    if batch.len() > 1 {
+                        batches.extend(batch.chunks(1));
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    /// The same for the first generation.
+    async fn described_classic_tags(&self, names: &[String]) -> Result<Vec<ClassicTags>, AwsError> {
+        let mut found = Vec::new();
+        let mut batches = vec![names];
+        while let Some(batch) = batches.pop() {
+            let call = self.classic_balancers.describe_tags().set_load_balancer_names(Some(batch.to_vec()));
+            match call.send().await.map_err(AwsError::of(actions::ELB_DESCRIBE_TAGS)) {
+                Ok(answer) => found.extend(answer.tag_descriptions.unwrap_or_default()),
+                Err(error) if error.has_code("LoadBalancerNotFound") => {
+                    if batch.len() > 1 {
+                        batches.extend(batch.chunks(1));
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
     }
 
     /// Deletes a load balancer; one that is gone is no error.

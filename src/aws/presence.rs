@@ -24,7 +24,9 @@ impl Clients {
                 call.map(|answer| !answer.target_groups.unwrap_or_default().is_empty())
                     .map_err(AwsError::of(actions::ELB_DESCRIBE_TARGET_GROUPS))
             }
-            ("elasticfilesystem", "file-system") => self.file_system(id).await.map(|found| found.is_some()),
+            ("elasticfilesystem", "file-system") => self.file_system(id).await.map(|found| {
+                found.is_some_and(|system| !matches!(system.state.as_str(), "deleting" | "deleted"))
+            }),
             ("cloudformation", "stack") => self
                 .stack(arn)
                 .await

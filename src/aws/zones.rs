@@ -154,9 +154,11 @@ impl Clients {
     }
 }
 
-/// Whether a record could not be removed because it is not there: Route 53 has no token that makes a repetition the same call.
+/// Whether a record could not be removed because it, or its zone, is not there: Route 53 has no token that makes a repetition the same
+/// call.
 pub(super) fn is_gone(error: &AwsError) -> bool {
-    error.has_code("InvalidChangeBatch") && error.says("but it was not found")
+    error.has_code("NoSuchHostedZone")
+        || (error.has_code("InvalidChangeBatch") && error.says("but it was not found"))
 }
 
 fn hosted_zone(zone: aws_sdk_route53::types::HostedZone) -> HostedZone {

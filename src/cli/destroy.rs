@@ -89,14 +89,16 @@ async fn take_away(
     }
     let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
     if plan.goes.is_empty() {
-        let looking = Box::pin(async { Ok(Box::pin(audit(&clients, &target, &found, options)).await?) });
+        let looking =
+            Box::pin(async { Ok(Box::pin(audit(&clients, &target, &found, &found, options)).await?) });
         let leftovers = match until_interrupted(looking, &session.printer).await? {
             Ok(leftovers) => leftovers,
             Err(exit) => return Ok(exit),
         };
         session.printer.note(format_args!("there is nothing of {} left to take away", target.name));
         advise_place(&target, session);
-        let remains = Remains { leftovers, ..Remains::default() };
+        let file_systems = found.file_systems.iter().map(|(id, _)| id.clone()).collect();
+        let remains = Remains { leftovers, file_systems, ..Remains::default() };
         return Ok(report(&remains, &target, &plan, &view, session));
     }
     if let Err(exit) =
@@ -135,7 +137,7 @@ async fn look(
         .ok_or_else(|| Refusal::invalid("which cluster? `--cluster-name NAME --region REGION` names it"))?;
     let live = LiveCluster::read(clients, &name).await?;
     let target = DestroyTarget::read(clients, name, cluster, arguments.s3_uri.clone(), &live).await?;
-    let found = Found::read(clients, &target, live).await?;
+    let found = Box::pin(Found::read(clients, &target, live)).await?;
     Ok((target, found))
 }
 
@@ -234,6 +236,12 @@ fn report(
             printer.note(format_args!("  {} {}: {}", left.resource, left.id, left.reason));
         }
     }
+    for name in &remains.newcomers {
+        printer.error(format_args!(
+            "stack {name} came while {} was being taken away: somebody is bringing the cluster up",
+            target.name
+        ));
+    }
     for blocker in &remains.blockers {
         printer.note(format_args!("  in the way: {blocker}"));
     }
@@ -242,6 +250,10 @@ fn report(
         printer.note(format_args!("  {}", left.remove));
     }
     for kept in plan.stays.iter().filter(|item| item.what == FILE_SYSTEM) {
+        // Somebody else may have deleted it meanwhile.
+        if !remains.file_systems.contains(&kept.id) {
+            continue;
+        }
         let line = adoption_line(target, &kept.id);
         printer.note(format_args!("the files stay in {}; `{line}` in cluster.yaml uses them again", kept.id));
     }
@@ -255,7 +267,11 @@ fn report(
         stays: plan.stays.clone(),
     });
     if !gone {
-        printer.help("remove what is in the way, then run `infra destroy` again");
+        printer.help(if remains.newcomers.is_empty() {
+            "remove what is in the way, then run `infra destroy` again"
+        } else {
+            "settle it with whoever runs `infra up`, then run `infra destroy` again"
+        });
         return Exit::LeftBehind;
     }
     if !plan.goes.is_empty() {

@@ -96,6 +96,12 @@ pub enum DeployError {
         /// What to do next.
         help: String,
     },
+    /// Somebody else deleted a stack that this run was at work on.
+    #[error("{stack} was deleted by somebody else meanwhile")]
+    TakenAway {
+        /// The stack.
+        stack: String,
+    },
     /// The user went away, or the time was up, while AWS goes on.
     #[error("{what}; {} in AWS", goes_on(.running))]
     StillRunning {
@@ -139,6 +145,11 @@ impl DeployError {
                 (!hints.is_empty()).then(|| hints.join("\n      "))
             }
             Self::Stuck { help, .. } | Self::Unusable { help, .. } => Some(help.clone()),
+            Self::TakenAway { .. } => Some(
+                "settle with them whether the cluster shall be there: `infra up` brings it up again, `infra destroy` takes away \
+                 whatever is left of it"
+                    .to_owned(),
+            ),
             Self::StillRunning { .. } => Some(
                 "run the same command again to come back to it; `infra status` looks without waiting"
                     .to_owned(),

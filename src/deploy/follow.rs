@@ -29,6 +29,8 @@ pub(super) enum Operation<'a> {
         /// The call's token.
         token: &'a str,
     },
+    /// A deletion that this call began, or found under way by then: of a stack that nobody tried to delete before, any is the one.
+    OurFirstDeletion,
     /// The rollback that this call began.
     OurRollback {
         /// The call's token.
@@ -100,7 +102,9 @@ impl Watch<'_> {
         let mut gave_up = None;
         let mut looks = 0;
         let mut pause = match self.operation {
-            Operation::Ours { .. } | Operation::OurRollback { .. } => FIRST_LOOK,
+            Operation::Ours { .. } | Operation::OurFirstDeletion | Operation::OurRollback { .. } => {
+                FIRST_LOOK
+            }
             Operation::Found => Duration::ZERO,
         };
         loop {
@@ -167,6 +171,7 @@ impl Watch<'_> {
         let is_ours = |token: &str| event.token.as_deref() == Some(token);
         match self.operation {
             Operation::Ours { token } => is_change && is_ours(token),
+            Operation::OurFirstDeletion => event.status == "DELETE_IN_PROGRESS",
             Operation::OurRollback { token } => {
                 event.status.ends_with("ROLLBACK_IN_PROGRESS") && is_ours(token)
             }

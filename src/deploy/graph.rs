@@ -29,12 +29,14 @@ pub(super) struct Outcome {
 
 type Joined = (DesiredStack, Result<Settled, DeployError>);
 
-/// Brings up every stack. One that fails stops those that need it; the others are finished.
+/// Brings up every stack. One that fails stops those that need it; the others are finished. What must be there before a stack is
+/// created is seen to at the last moment.
 pub(super) async fn bring_up_all(
     work: &Arc<Work>,
     desired: Vec<DesiredStack>,
     live: &LiveCluster,
     terms: &Terms,
+    before_creation: impl AsyncFn(&StackPart) -> Result<(), DeployError>,
 ) -> Outcome {
     let mut waiting: BTreeMap<StackPart, DesiredStack> =
         desired.into_iter().map(|stack| (stack.part.clone(), stack)).collect();
@@ -56,6 +58,13 @@ pub(super) async fn bring_up_all(
                 .collect();
             for part in ready {
                 let Some(stack) = waiting.remove(&part) else { continue };
+                if !live.stacks.contains_key(&part)
+                    && let Err(error) = before_creation(&part).await
+                {
+                    failed.insert(part, stack.name);
+                    errors.push(error);
+                    continue;
+                }
                 // Whatever others need is waited for in any case.
                 let is_needed = in_run.iter().any(|other| other.needs().contains(&part));
                 let terms = Terms { waits: terms.waits || is_needed, ..terms.clone() };
@@ -108,7 +117,7 @@ fn skip_hopeless(
 
 fn ends_everything(error: &DeployError) -> bool {
     match error {
-        DeployError::StillRunning { .. } => true,
+        DeployError::StillRunning { .. } | DeployError::TakenAway { .. } => true,
         DeployError::Aws(error) => error.cause == Cause::Credentials,
         _ => false,
     }
@@ -134,6 +143,10 @@ fn merge(errors: Vec<DeployError>) -> DeployError {
     let is_credentials =
         |error: &DeployError| matches!(error, DeployError::Aws(error) if error.cause == Cause::Credentials);
     if let Some(place) = others.iter().position(is_credentials) {
+        return others.swap_remove(place);
+    }
+    // What else failed did so because of that.
+    if let Some(place) = others.iter().position(|error| matches!(error, DeployError::TakenAway { .. })) {
         return others.swap_remove(place);
     }
     if !reports.is_empty() {

@@ -42,9 +42,7 @@ impl LiveCluster {
         for stack in stacks {
             let Some(part) = StackPart::from_stack_name(cluster, &stack.name) else { continue };
             let step = next_step(Some(&stack.status));
-            let is_ours = stack.tags.get(CLUSTER_TAG).is_some_and(|value| value == cluster.as_str());
-            // A stack that is only planned yet has no tags to show.
-            if !is_ours && stack.status != "REVIEW_IN_PROGRESS" {
+            if !is_of_cluster(&stack, cluster) {
                 live.foreign.push(stack.name);
                 continue;
             }
@@ -94,6 +92,12 @@ impl LiveCluster {
         let role = StackPart::Pool(pool.to_owned()).file_name();
         self.groups.iter().find(|group| group.tags.get("infra:role").is_some_and(|found| *found == role))
     }
+}
+
+/// Whether a stack with a name of the cluster's is the cluster's. One that is only planned yet has no tags to show.
+pub(super) fn is_of_cluster(stack: &Stack, cluster: &ClusterName) -> bool {
+    stack.status == "REVIEW_IN_PROGRESS"
+        || stack.tags.get(CLUSTER_TAG).is_some_and(|value| value == cluster.as_str())
 }
 
 /// Everything that tasks found, or the first error of one.

@@ -42,6 +42,7 @@ mod stack_deletion;
 mod stack_run;
 mod stack_status;
 mod status_report;
+mod taken_away;
 mod template_upload;
 mod template_values;
 #[cfg(test)]

@@ -4,9 +4,10 @@ use serde::Serialize;
 
 use super::failure::DeployError;
 use super::follow::{Operation, follow};
-use super::means::{Means, new_token};
+use super::means::Means;
 use super::progress::Event;
 use super::stack_status::{End, Step, next_step};
+use super::taken_away::deletion_token;
 use crate::aws::{Stack, StackEvent};
 use crate::blueprint::StackPart;
 
@@ -70,8 +71,18 @@ pub(super) async fn delete_stack(
         if current.status == "DELETE_COMPLETE" {
             return Ok(None);
         }
-        if current.protected {
-            means.clients.protect_stack(&current.arn, false).await?;
+        if current.protected
+            && let Err(error) = means.clients.protect_stack(&current.arn, false).await
+        {
+            // Somebody else may have lifted it and gone on.
+            match means.clients.stack(&current.arn).await? {
+                None => return Ok(None),
+                Some(now) if now.status.starts_with("DELETE_") => current = now,
+                Some(_) => return Err(error.into()),
+            }
+            if current.status == "DELETE_COMPLETE" {
+                return Ok(None);
+            }
         }
         let Some(left) = delete_once(means, part, &current).await? else { return Ok(None) };
         // The same things stuck as last time will be stuck next time.
@@ -103,12 +114,16 @@ async fn attach(means: &Means, part: &StackPart, stack: &Stack) -> Result<(), De
 }
 
 async fn delete_once(means: &Means, part: &StackPart, stack: &Stack) -> Result<Option<Stuck>, DeployError> {
-    let token = new_token()?;
+    let token = deletion_token()?;
     let operation = if stack.status == "DELETE_IN_PROGRESS" {
         Operation::Found
     } else {
         means.clients.delete_stack(&stack.arn, &token).await?;
-        Operation::Ours { token: &token }
+        if stack.status == "DELETE_FAILED" {
+            Operation::Ours { token: &token }
+        } else {
+            Operation::OurFirstDeletion
+        }
     };
     means.progress.report(Event::StackBegan {
         stack: stack.name.clone(),

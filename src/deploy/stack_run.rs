@@ -14,9 +14,10 @@ use super::protection::{keep_protected, lift_policy};
 use super::refusal::refuse_planned_losses;
 use super::root_cause::{failed_rollback, newest_operation};
 use super::stack_status::{End, Step, next_step};
+use super::taken_away::is_taken_away;
 use super::template_upload::template_source;
 use super::work::Work;
-use crate::aws::{ChangeSet, ChangeSetRequest, Stack};
+use crate::aws::{AwsError, Cause, ChangeSet, ChangeSetRequest, Stack};
 use crate::waiting::Pace;
 
 /// More often a stack does not change its state under our eyes without somebody else at work on it.
@@ -52,44 +53,13 @@ pub(super) async fn bring_up(
         help: "a stack it needs is older than this version of infra: `infra up` without --pool brings all up"
             .to_owned(),
     })?;
-    let mut live = found;
-    for _ in 0..ROUNDS {
-        match next_step(live.as_ref().map(|live| live.stack.status.as_str())) {
-            Step::Create => match run.create(&parameters).await {
-                Err(error) if is_overtaken(&error) => live = run.look_again(error).await?,
-                created => return created.map(|stack| Settled { stack, changed: true }),
-            },
-            Step::Compare => {
-                // Only an empty place is anything but Some here.
-                let Some(found) = live else { break };
-                match run.compare(found, &parameters).await {
-                    Err(error) if is_overtaken(&error) => live = run.look_again(error).await?,
-                    compared => return compared,
-                }
-            }
-            Step::Follow => {
-                let Some(found) = live else { break };
-                live = run.attach(&found.stack).await?;
-            }
-            Step::RemoveAndCreate => {
-                let Some(found) = live else { break };
-                live = run.look().await?;
-                // Another run may have gone on from there since, and its work is not removed.
-                if live.as_ref().is_some_and(|now| now.stack.status == found.stack.status) {
-                    run.remove(&found.stack).await?;
-                    live = None;
-                }
-            }
-            Step::RollBack | Step::FinishDeletion | Step::Inspect => {
-                let Some(found) = live else { break };
-                return Err(run.explain_stuck(&found.stack).await);
-            }
+    match run.settle_stack(found, &parameters).await {
+        // Whatever is refused because the stack goes is told by what it is.
+        Err(DeployError::Aws(error)) if error.cause == Cause::Refused => {
+            Err(run.explain_refusal(error).await)
         }
+        settled => settled,
     }
-    Err(DeployError::Unusable {
-        what: format!("{} keeps changing its state", desired.name),
-        help: "somebody else works on it: wait, then run `infra up` again".to_owned(),
-    })
 }
 
 struct StackRun<'a> {
@@ -99,6 +69,73 @@ struct StackRun<'a> {
 }
 
 impl StackRun<'_> {
+    async fn settle_stack(
+        &self,
+        found: Option<LiveStack>,
+        parameters: &BTreeMap<String, String>,
+    ) -> Result<Settled, DeployError> {
+        let mut live = found;
+        // Whether it was there, or on its way, under our eyes: then nobody but somebody else has deleted it.
+        let mut stood = false;
+        for _ in 0..ROUNDS {
+            match next_step(live.as_ref().map(|live| live.stack.status.as_str())) {
+                Step::Create if stood => return Err(self.taken_away()),
+                Step::Create => match self.create(parameters).await {
+                    Err(error) if is_overtaken(&error) => live = self.look_again(error).await?,
+                    created => return created.map(|stack| Settled { stack, changed: true }),
+                },
+                Step::Compare => {
+                    // Only an empty place is anything but Some here.
+                    let Some(found) = live else { break };
+                    stood = true;
+                    match self.compare(found, parameters).await {
+                        Err(error) if is_overtaken(&error) => live = self.look_again(error).await?,
+                        compared => return compared,
+                    }
+                }
+                Step::Follow => {
+                    let Some(found) = live else { break };
+                    if is_taken_away(&self.work.means.clients, &found.stack).await? {
+                        return Err(self.taken_away());
+                    }
+                    stood |= found.stack.status != "DELETE_IN_PROGRESS";
+                    live = self.attach(&found.stack).await?;
+                }
+                Step::RemoveAndCreate => {
+                    let Some(found) = live else { break };
+                    live = self.look().await?;
+                    // Another run may have gone on from there since, and its work is not removed.
+                    if live.as_ref().is_some_and(|now| now.stack.status == found.stack.status) {
+                        self.remove(&found.stack).await?;
+                        live = None;
+                    }
+                }
+                Step::RollBack | Step::FinishDeletion | Step::Inspect => {
+                    let Some(found) = live else { break };
+                    return Err(self.explain_stuck(&found.stack).await);
+                }
+            }
+        }
+        Err(DeployError::Unusable {
+            what: format!("{} keeps changing its state", self.desired.name),
+            help: "somebody else works on it: wait, then run `infra up` again".to_owned(),
+        })
+    }
+
+    fn taken_away(&self) -> DeployError {
+        DeployError::TakenAway { stack: self.desired.name.clone() }
+    }
+
+    async fn explain_refusal(&self, error: AwsError) -> DeployError {
+        match self.work.means.clients.stack(&self.desired.name).await {
+            Ok(Some(stack)) if is_taken_away(&self.work.means.clients, &stack).await.unwrap_or_default() => {
+                self.taken_away()
+            }
+            Ok(None) if error.says("does not exist") => self.taken_away(),
+            _ => error.into(),
+        }
+    }
+
     async fn create(&self, parameters: &BTreeMap<String, String>) -> Result<Stack, DeployError> {
         let change_set = self.make_change_set(&self.desired.name, true, parameters).await?;
         if change_set.status != "CREATE_COMPLETE" {
@@ -204,6 +241,9 @@ impl StackRun<'_> {
 
     /// What a finished operation means for the run.
     async fn settle(&self, arn: &str, followed: Followed) -> Result<Stack, DeployError> {
+        if followed.end == End::Deleted && followed.gave_up.is_none() {
+            return Err(self.taken_away());
+        }
         if followed.end != End::Good {
             let report = self.report(followed).await?;
             self.work.means.progress.report(Event::StackFailed { report: report.clone() });
@@ -216,10 +256,7 @@ impl StackRun<'_> {
 
     async fn read(&self, arn: &str) -> Result<Stack, DeployError> {
         let stack = self.work.means.clients.stack(arn).await?;
-        stack.ok_or_else(|| DeployError::Unusable {
-            what: format!("{} has gone", self.desired.name),
-            help: "somebody deleted it just now; run `infra up` again once that is settled".to_owned(),
-        })
+        stack.filter(|stack| stack.status != "DELETE_COMPLETE").ok_or_else(|| self.taken_away())
     }
 
     /// Watches what somebody began; gives the stack as it is then.

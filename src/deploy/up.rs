@@ -17,6 +17,7 @@ use super::refusal::find_refusals;
 use super::settings::{ImageChoice, Settings};
 use super::stack_deletion::delete_stack;
 use super::stack_run::Terms;
+use super::taken_away::{expect_all_there, refuse_what_goes};
 use super::upload::{boot_objects, upload_boot_objects};
 use super::work::Work;
 use crate::aws::{Alias, BucketFacts, Clients};
@@ -148,6 +149,7 @@ pub async fn apply(
     options: &UpOptions,
 ) -> Result<(), DeployError> {
     let Prepared { live, desired, plan } = prepared;
+    refuse_what_goes(&work.means.clients, &desired, &live).await?;
     if options.create_bucket {
         ensure_bucket(work).await?;
     }
@@ -161,7 +163,9 @@ pub async fn apply(
     ensure_disk_grant(work).await?;
     work.means.progress.stage("bringing stacks up");
     let terms = Terms { allowed: options.allow_replace.clone(), waits: options.wait != WaitFor::None };
-    let mut outcome = bring_up_all(work, desired, &live, &terms).await;
+    let names: Vec<String> = desired.iter().map(|stack| stack.name.clone()).collect();
+    let upload_again = async |part: &StackPart| upload_what_went(work, &objects, part).await;
+    let mut outcome = bring_up_all(work, desired, &live, &terms, upload_again).await;
     if let Some(failure) = outcome.failure.take() {
         // The name needs the control plane alone; whoever looks for the failure may need it.
         if outcome.settled.contains(&StackPart::ControlPlane) && matches!(failure, DeployError::Failed(_)) {
@@ -179,7 +183,29 @@ pub async fn apply(
     if outcome.changed == 0 {
         work.means.progress.note("no stack had to change");
     }
-    finish(work, sources, &live, &outcome, options).await
+    finish(work, sources, &live, &outcome, options).await?;
+    expect_all_there(&work.means.clients, &names).await
+}
+
+/// A destroy that began before this run made its first stack has taken what was uploaded for something left behind.
+async fn upload_what_went(
+    work: &Work,
+    objects: &BTreeMap<String, &Asset>,
+    part: &StackPart,
+) -> Result<(), DeployError> {
+    let is_of_part = |key: &String| match part {
+        StackPart::Network | StackPart::Storage => false,
+        StackPart::ControlPlane => !key.contains("/pool-"),
+        StackPart::Pool(_) => key.contains(&format!("/{}/", part.file_name())),
+    };
+    let wanted = objects.iter().filter(|(key, _)| is_of_part(key)).map(|(key, asset)| (key.clone(), *asset));
+    let uploaded = upload_boot_objects(work, &wanted.collect()).await?;
+    if uploaded > 0 {
+        work.means.progress.warn(format!(
+            "somebody removed {uploaded} machine configurations meanwhile, as `infra destroy` does; they were uploaded again"
+        ));
+    }
+    Ok(())
 }
 
 /// The name, and the nodes.

@@ -22,6 +22,7 @@ mod looking;
 mod matrix;
 mod network_faults;
 mod operators;
+mod operators_at_once;
 mod overhead;
 mod plans;
 mod pools;

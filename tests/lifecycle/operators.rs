@@ -1,12 +1,10 @@
-//! More than one person, directory or run for one cluster: what AWS holds counts, and nobody breaks what others rely on.
+//! More than one person or directory for one cluster, one after the other: what AWS holds counts, and nobody breaks what others rely on.
 
 use std::fs;
-use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::element;
-use crate::support::fault_proxy::{Fault, FaultProxy, Times};
 use crate::support::workspace::{Invocation, Workspace};
 use crate::support::world::World;
 
@@ -192,77 +190,4 @@ fn a_stack_of_somebody_else_is_not_touched() {
         .expect_stderr("another clusterName");
     expect_nothing_changed(&world);
     assert_eq!(world.stacks(), [("minimal-network".to_owned(), "CREATE_COMPLETE".to_owned())].into());
-}
-
-/// Two runs at the same time, from two directories: one cluster, and nobody is told that something is wrong.
-fn run_twice(world: &World) {
-    let other = world.workspace.elsewhere(true);
-    let place = format!("s3://{}/clusters", world.bucket());
-    let arguments = ["up", "--yes", "--s3-uri", &place];
-    let runs = [&world.workspace, &other].map(|workspace| infra(world, workspace, arguments).spawn());
-    for outcome in runs.map(|running| running.wait()) {
-        outcome.expect_code(0);
-    }
-    let status = world.run(["status", "--output", "json"]).expect_code(0);
-    let status: Value = serde_json::from_str(&status.stdout).unwrap();
-    assert_eq!(status["healthy"], true);
-}
-
-#[test]
-fn two_runs_at_once_make_one_cluster() {
-    let alone = World::of_golden("paddle-tutorial");
-    alone.up([]).expect_code(0);
-    // Both begin before either has made anything, at moments of their own.
-    for _ in 0..3 {
-        let world = World::of_golden("paddle-tutorial");
-        run_twice(&world);
-        assert_eq!(world.census(), alone.census());
-    }
-}
-
-#[test]
-fn two_runs_at_once_change_a_cluster_once() {
-    let world = World::alone("minimal");
-    world.up([]).expect_code(0);
-    let before = world.census();
-    world.workspace.edit(|text| text.replace("instanceType:", "rootVolumeGiB: 150, instanceType:"));
-    world.control(json!({"delay": 1.0}));
-    world.proxy.clear();
-    run_twice(&world);
-    assert_eq!(world.census(), before);
-    let aws = world.aws();
-    let form =
-        [("Action", "DescribeStackEvents"), ("Version", "2010-05-15"), ("StackName", "minimal-pool-cpu")];
-    let events = aws.post("cloudformation", &aws.region, &form);
-    let begun = events.split("<member>").filter(|event| {
-        event.contains(">AWS::CloudFormation::Stack<") && event.contains(">UPDATE_IN_PROGRESS<")
-    });
-    assert_eq!(begun.count(), 1, "{events}");
-}
-
-/// A stack that is only planned looks like something left behind, and is more than that by the time a second run comes to it.
-#[test]
-fn what_another_run_plans_is_not_removed_under_its_feet() {
-    let world = World::alone("minimal");
-    world.control(json!({"delay": 0.2}));
-    world.proxy.fault(
-        "cloudformation:DescribeChangeSet",
-        Fault::Hang(Duration::from_secs(2)),
-        Times::First(1),
-    );
-    let first = world.up_invocation([]).spawn();
-    world.proxy.wait_for("cloudformation:DescribeChangeSet", 1);
-    assert_eq!(world.aws().stack_status("minimal-network").as_deref(), Some("REVIEW_IN_PROGRESS"));
-
-    let (other, way) = (world.workspace.elsewhere(true), FaultProxy::start(&world.proxy.url()));
-    way.fault("ec2:DescribeInstanceTypeOfferings", Fault::Hang(Duration::from_secs(5)), Times::First(1));
-    let place = format!("s3://{}/clusters", world.bucket());
-    let second = other.infra(["up", "--s3-uri", &place]).endpoint(&way.url()).kubernetes(&world.api);
-    let mut second = second.spawn();
-    second.wait_for_stderr("minimal-network: somebody's work on it is under way; following it");
-    world.control(json!({}));
-    first.wait().expect_code(0);
-    second.wait().expect_code(0);
-    assert_eq!(world.proxy.count("cloudformation:DeleteStack"), 0);
-    world.run(["status"]).expect_code(0);
 }

@@ -19,15 +19,20 @@ pub struct Leftover {
     pub remove: String,
 }
 
+/// What of a cluster is there now.
+pub(super) async fn look_again(clients: &Clients, target: &DestroyTarget) -> Result<Found, AwsError> {
+    let live = LiveCluster::read(clients, &target.name).await?;
+    Box::pin(Found::read(clients, target, live)).await
+}
+
 /// What is left of a cluster that the plan did not mean to leave.
 pub async fn audit(
     clients: &Clients,
     target: &DestroyTarget,
     before: &Found,
+    now: &Found,
     options: DestroyOptions,
 ) -> Result<Vec<Leftover>, AwsError> {
-    let live = LiveCluster::read(clients, &target.name).await?;
-    let now = Found::read(clients, target, live).await?;
     let region = clients.region().unwrap_or_default();
     let mut left = Vec::new();
     for live in now.live.stacks.values() {
@@ -37,8 +42,8 @@ pub async fn audit(
             format!("aws cloudformation delete-stack --stack-name {name} --region {region}"),
         ));
     }
-    left.extend(tagged(clients, target, before, &now, options).await?);
-    left.extend(named(clients, target, &now, region).await?);
+    left.extend(tagged(clients, target, before, now, options).await?);
+    left.extend(named(clients, target, now, region).await?);
     if !now.objects.is_empty()
         && let (Some(place), Some(prefix)) = (&target.place, target.object_prefix())
     {

@@ -40,7 +40,11 @@ pub(super) async fn delete_data(
 
 /// Removes a file system with its mount targets; gives why it stays, if it does.
 async fn delete_file_system(means: &Means, id: &str) -> Result<Option<String>, DeployError> {
-    for mount in means.clients.mount_targets(id).await? {
+    let mounts = match means.clients.mount_targets(id).await {
+        Err(error) if error.has_code("FileSystemNotFound") => Vec::new(),
+        mounts => mounts?,
+    };
+    for mount in mounts {
         means.clients.delete_mount_target(&mount.id).await?;
     }
     let waiting = means.waiting.at_most(PATIENCE);
@@ -48,7 +52,10 @@ async fn delete_file_system(means: &Means, id: &str) -> Result<Option<String>, D
     loop {
         match means.clients.delete_file_system(id).await {
             Ok(()) => break,
-            Err(error) if error.has_code("FileSystemInUse") => {}
+            // The second is what it says while somebody else's deletion goes on.
+            Err(error)
+                if error.has_code("FileSystemInUse")
+                    || error.has_code("IncorrectFileSystemLifeCycleState") => {}
             Err(error) => return Err(error.into()),
         }
         if waiting.pause(pace.next()).await.is_err() {

@@ -18,15 +18,17 @@ use std::collections::BTreeSet;
 
 use tokio::task::JoinSet;
 
+use audit::look_again;
 pub use audit::{Leftover, audit};
 pub use found::Found;
 pub use plan::{DestroyItem, DestroyPlan, FILE_SYSTEM};
 pub use target::DestroyTarget;
 
 use super::failure::DeployError;
+use super::live::is_of_cluster;
 use super::means::Means;
 use super::stack_deletion::{Stuck, delete_stack};
-use crate::aws::AwsError;
+use crate::aws::{AwsError, Stack};
 use crate::blueprint::StackPart;
 use crate::kube::ApiServer;
 
@@ -47,6 +49,10 @@ pub struct DestroyOptions {
 pub struct Remains {
     /// Stacks that would not go.
     pub stuck: Vec<Stuck>,
+    /// Stacks that came meanwhile; what they stand on stays with them.
+    pub newcomers: Vec<String>,
+    /// File systems that are still there.
+    pub file_systems: Vec<String>,
     /// Who stands in the network of those.
     pub blockers: Vec<String>,
     /// Everything else that is left.
@@ -57,7 +63,12 @@ impl Remains {
     /// Whether nothing is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.stuck.is_empty() && self.leftovers.is_empty()
+        self.stuck.is_empty() && self.newcomers.is_empty() && self.leftovers.is_empty()
+    }
+
+    /// Whether nothing stands on what would go next.
+    fn is_free(&self) -> bool {
+        self.stuck.is_empty() && self.newcomers.is_empty()
     }
 }
 
@@ -77,31 +88,37 @@ pub async fn destroy(
     means.progress.stage("removing pools");
     remains.stuck.extend(delete_pools(means, found).await?);
     remove_record(means, found).await?;
-    if remains.stuck.is_empty() {
-        remains.stuck.extend(delete_part(means, found, &StackPart::ControlPlane).await?);
-    }
-    if found.vpc.is_some() {
+    delete_part(means, target, found, &StackPart::ControlPlane, &mut remains).await?;
+    if remains.newcomers.is_empty() && found.vpc.is_some() {
         means.progress.stage("removing what Kubernetes made in the network");
         sweep::sweep_network(means, target, found, options).await?;
     }
-    if remains.stuck.is_empty() {
+    if remains.is_free() {
         remove_private_records(means, found).await?;
-        remains.stuck.extend(delete_part(means, found, &StackPart::Storage).await?);
     }
-    let mut refused = data::delete_boot_objects(means, target, found).await?;
-    if let (Some(grant), Some(key)) = (&found.grant, &target.kms_key) {
-        means.clients.revoke_grant(key, &grant.id).await?;
-        means.progress.note("ended the grant that let Auto Scaling use the key for disks");
+    delete_part(means, target, found, &StackPart::Storage, &mut remains).await?;
+    if remains.newcomers.is_empty() {
+        remains.newcomers = newcomers(means, target, found).await?;
     }
-    if remains.stuck.is_empty() {
-        remains.stuck.extend(delete_part(means, found, &StackPart::Network).await?);
+    let mut refused = Vec::new();
+    if remains.newcomers.is_empty() {
+        refused = data::delete_boot_objects(means, target, found).await?;
+        if let (Some(grant), Some(key)) = (&found.grant, &target.kms_key) {
+            means.clients.revoke_grant(key, &grant.id).await?;
+            means.progress.note("ended the grant that let Auto Scaling use the key for disks");
+        }
     }
-    if options.delete_data && remains.stuck.is_empty() {
+    delete_part(means, target, found, &StackPart::Network, &mut remains).await?;
+    if options.delete_data && remains.is_free() {
         means.progress.stage("deleting data");
         refused.extend(data::delete_data(means, target, found).await?);
     }
     means.progress.stage("looking for what is left");
-    remains.leftovers = Box::pin(audit(&means.clients, target, found, options)).await?;
+    let now = Box::pin(look_again(&means.clients, target)).await?;
+    remains.leftovers = Box::pin(audit(&means.clients, target, found, &now, options)).await?;
+    // Of one that was there before the cluster nothing tells any more.
+    let adopted = found.file_systems.iter().filter(|(_, made)| !made);
+    remains.file_systems = adopted.chain(&now.file_systems).map(|(id, _)| id.clone()).collect();
     remains.leftovers.extend(
         refused.into_iter().map(|what| Leftover { what, remove: "look at it in the S3 console".to_owned() }),
     );
@@ -130,9 +147,32 @@ async fn delete_pools(means: &Means, found: &Found) -> Result<Vec<Stuck>, Deploy
     failed.map_or(Ok(stuck), Err)
 }
 
-async fn delete_part(means: &Means, found: &Found, part: &StackPart) -> Result<Option<Stuck>, DeployError> {
-    let Some(live) = found.live.stacks.get(part) else { return Ok(None) };
-    delete_stack(means, part, &live.stack).await
+/// Deletes one of the stacks that others stand on, unless one of those is there.
+async fn delete_part(
+    means: &Means,
+    target: &DestroyTarget,
+    found: &Found,
+    part: &StackPart,
+    remains: &mut Remains,
+) -> Result<(), DeployError> {
+    let Some(live) = found.live.stacks.get(part).filter(|_| remains.is_free()) else { return Ok(()) };
+    remains.newcomers = newcomers(means, target, found).await?;
+    if remains.is_free() {
+        remains.stuck.extend(delete_stack(means, part, &live.stack).await?);
+    }
+    Ok(())
+}
+
+/// The cluster's stacks that were not there at first: somebody is bringing it up, and nobody agreed to their going.
+async fn newcomers(means: &Means, target: &DestroyTarget, found: &Found) -> Result<Vec<String>, DeployError> {
+    let is_known = |stack: &Stack| found.live.stacks.values().any(|live| live.stack.arn == stack.arn);
+    let stacks = means.clients.stacks().await?.into_iter();
+    let new = stacks.filter(|stack| {
+        StackPart::from_stack_name(&target.name, &stack.name).is_some()
+            && is_of_cluster(stack, &target.name)
+            && !is_known(stack)
+    });
+    Ok(new.map(|stack| stack.name).collect())
 }
 
 /// The public name, if it still leads to this cluster.

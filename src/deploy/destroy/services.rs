@@ -32,7 +32,14 @@ pub(super) async fn delete_services(
         return Ok(());
     }
     for service in &services {
-        api.delete_service(service).await?;
+        if let Err(error) = api.delete_service(service).await {
+            // Whoever takes the cluster away at the same time may have taken its API already.
+            means.progress.warn(format!(
+                "Service {}/{} was not deleted: {error}; its load balancer is removed by tag instead",
+                service.namespace, service.name
+            ));
+            return Ok(());
+        }
         means.progress.note(format!("deleted Service {}/{}", service.namespace, service.name));
     }
     let waiting = means.waiting.at_most(PATIENCE);

@@ -66,6 +66,7 @@ async fn sweep_once(
         for ours in in_stacks.iter().filter(|id| id.starts_with("sg-")) {
             if let Err(error) = means.clients.revoke_rules_naming(ours, &group.id).await
                 && !error.has_code("InvalidGroup.NotFound")
+                && !error.has_code("InvalidPermission.NotFound")
             {
                 return Err(error.into());
             }
