@@ -11,6 +11,8 @@ const ATTEMPTS: u32 = 8;
 /// The SDK sets no limit of its own, and a connection that hangs would hang the whole run.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(1);
+/// All attempts of one call together: long enough for eight that are throttled, and for two that hang before one that does not.
+pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// How AWS is reached. What is not given comes from the environment and the shared configuration files, as for every AWS tool.
 #[derive(Clone, Debug, Default)]
@@ -31,8 +33,10 @@ impl Connection {
 
     /// Puts our settings on top of a loader.
     pub(super) fn apply(&self, loader: ConfigLoader) -> ConfigLoader {
-        let timeouts =
-            TimeoutConfig::builder().read_timeout(READ_TIMEOUT).operation_attempt_timeout(ATTEMPT_TIMEOUT);
+        let timeouts = TimeoutConfig::builder()
+            .read_timeout(READ_TIMEOUT)
+            .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+            .operation_timeout(PATIENCE);
         let mut loader = loader
             .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
             .timeout_config(timeouts.build());

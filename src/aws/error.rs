@@ -1,11 +1,15 @@
 //! What AWS refused, in one shape for every service.
 
+use std::any::Any;
 use std::fmt;
 
+use aws_sdk_sts::config::http::HttpResponse;
 use aws_sdk_sts::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sts::operation::RequestId;
 
 use super::actions::Action;
+use super::clock::minutes_ahead;
+use super::configuration::PATIENCE;
 
 /// What kind of failure it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,17 +35,26 @@ pub struct AwsError {
     pub message: String,
     /// AWS's name for the call, for its support.
     pub request_id: Option<String>,
+    /// By how many minutes this machine's clock is ahead of AWS's, or behind it, where calls are refused for that.
+    pub clock: Option<i64>,
 }
 
 impl AwsError {
     /// A call that could not even be put together, or whose answer broke off.
     pub(super) fn unsent(action: Action, message: String) -> Self {
-        Self { operation: action.name, cause: Cause::Unreachable, code: None, message, request_id: None }
+        Self { operation: action.name, ..Self::lost(message) }
     }
 
     /// A call whose task went away.
     pub(crate) fn lost(message: String) -> Self {
-        Self { operation: "a call to AWS", cause: Cause::Unreachable, code: None, message, request_id: None }
+        Self {
+            operation: "a call to AWS",
+            cause: Cause::Unreachable,
+            code: None,
+            message,
+            request_id: None,
+            clock: None,
+        }
     }
 
     /// Whether AWS gave this code.
@@ -81,8 +94,21 @@ impl AwsError {
             let request_id = error.request_id().map(str::to_owned);
             let code = error.as_service_error().and_then(ProvideErrorMetadata::code).map(str::to_owned);
             let message = error.as_service_error().and_then(ProvideErrorMetadata::message).map(str::to_owned);
-            let chain = innermost(&error);
+            let answer =
+                error.raw_response().and_then(|raw| (raw as &dyn Any).downcast_ref::<HttpResponse>());
+            let clock = answer.and_then(|answer| {
+                let said = message.as_deref().unwrap_or_default();
+                minutes_ahead(code.as_deref()?, said, answer.headers().get("date")?)
+            });
+            let refused_by_proxy = answer.is_some_and(|answer| answer.status().as_u16() == 407);
+            let chain = match &error {
+                SdkError::TimeoutError(_) => format!("no answer within {} s", PATIENCE.as_secs()),
+                _ if refused_by_proxy => "the proxy wants to know who you are (407)".to_owned(),
+                _ => innermost(&error),
+            };
             let cause = match (&error, code.as_deref()) {
+                _ if refused_by_proxy => Cause::Unreachable,
+                _ if clock.is_some() => Cause::Credentials,
                 (_, Some(code)) if CREDENTIAL_CODES.contains(&code) => Cause::Credentials,
                 (SdkError::DispatchFailure(_), _)
                     if whole_chain(&error).contains("credential") || chain.contains("token") =>
@@ -92,19 +118,21 @@ impl AwsError {
                 (SdkError::ServiceError(_), _) => Cause::Refused,
                 _ => Cause::Unreachable,
             };
-            Self { operation: action.name, cause, code, message: message.unwrap_or(chain), request_id }
+            Self { operation: action.name, cause, code, message: message.unwrap_or(chain), request_id, clock }
         }
     }
 }
 
 /// Codes with which services say that they do not know who is calling.
-const CREDENTIAL_CODES: [&str; 8] = [
+const CREDENTIAL_CODES: [&str; 10] = [
     "AuthFailure",
     "ExpiredToken",
     "ExpiredTokenException",
     "InvalidAccessKeyId",
     "InvalidClientTokenId",
+    "InvalidSignatureException",
     "RequestExpired",
+    "RequestTimeTooSkewed",
     "SignatureDoesNotMatch",
     "UnrecognizedClientException",
 ];
@@ -141,5 +169,5 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     while let Some(next) = current.source() {
         current = next;
     }
-    current.to_string()
+    current.to_string().split(" (os error").next().unwrap_or_default().to_owned()
 }

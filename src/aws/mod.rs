@@ -8,6 +8,7 @@ mod actions;
 mod buckets;
 mod change_sets;
 mod clients;
+mod clock;
 mod configuration;
 mod disks;
 mod error;

@@ -95,8 +95,8 @@ fn help_for(error: &Error) -> Option<String> {
     if let Some(render) = find::<RenderError>(error) {
         return render.help();
     }
-    if aws_cause(error) == Some(Cause::Credentials) {
-        return Some(CREDENTIALS_HELP.to_owned());
+    if let Some(help) = aws_error(error).and_then(aws_help) {
+        return Some(help);
     }
     if let Some(deploy) = find::<DeployError>(error) {
         return deploy.help();
@@ -118,11 +118,63 @@ fn help_for(error: &Error) -> Option<String> {
     }
 }
 
-/// What kind of refusal of AWS it was, if it was one.
-fn aws_cause(error: &Error) -> Option<Cause> {
+/// The call to AWS that failed, if it was one.
+fn aws_error(error: &Error) -> Option<&AwsError> {
     match find::<DeployError>(error) {
-        Some(DeployError::Aws(error)) => Some(error.cause),
-        _ => find::<AwsError>(error).map(|error| error.cause),
+        Some(DeployError::Aws(error)) => Some(error),
+        _ => find::<AwsError>(error),
+    }
+}
+
+/// What to do when AWS does not know who is calling, or was not reached at all.
+fn aws_help(error: &AwsError) -> Option<String> {
+    match (error.cause, error.clock) {
+        (Cause::Credentials, Some(minutes)) => Some(clock_help(minutes)),
+        (Cause::Credentials, None) => Some(CREDENTIALS_HELP.to_owned()),
+        (Cause::Unreachable, _) => Some(unreachable_help()),
+        (Cause::Refused, _) => None,
+    }
+}
+
+fn clock_help(minutes: i64) -> String {
+    let clock = match minutes {
+        0 => "AWS does not take the time of this machine's clock".to_owned(),
+        1.. => format!("this machine's clock is {minutes} minutes ahead of AWS's"),
+        ..=-1 => format!("this machine's clock is {} minutes behind AWS's", minutes.unsigned_abs()),
+    };
+    format!("{clock}; set it (`timedatectl set-ntp true`, or chrony), then run the same command again")
+}
+
+/// Variables that lead calls elsewhere, as every tool of AWS reads them.
+const PROXY_VARIABLES: [&str; 6] =
+    ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+
+fn unreachable_help() -> String {
+    let goes_on = "what AWS was told to do goes on, and the same command comes back to it";
+    let proxies: Vec<String> = PROXY_VARIABLES
+        .iter()
+        .filter_map(|name| Some((name, std::env::var(name).ok().filter(|value| !value.is_empty())?)))
+        .map(|(name, value)| format!("{name} is {}", without_password(&value)))
+        .collect();
+    if proxies.is_empty() {
+        return format!(
+            "see that this machine reaches the network, and that the region and --endpoint-url are right; behind a proxy set HTTPS_PROXY; {goes_on}"
+        );
+    }
+    format!(
+        "{}: see that this proxy runs and lets you through to AWS, or except hosts with NO_PROXY; {goes_on}",
+        proxies.join(", ")
+    )
+}
+
+/// An address as it may be shown.
+fn without_password(url: &str) -> String {
+    match url.rsplit_once('@') {
+        Some((before, host)) => {
+            let scheme = before.split_once("://").map(|(scheme, _)| format!("{scheme}://"));
+            format!("{}{host}", scheme.unwrap_or_default())
+        }
+        None => url.to_owned(),
     }
 }
 
@@ -130,7 +182,7 @@ fn exit_for(error: &Error) -> Exit {
     if let Some(refusal) = find::<Refusal>(error) {
         return refusal.exit;
     }
-    if aws_cause(error) == Some(Cause::Credentials) {
+    if aws_error(error).is_some_and(|error| error.cause == Cause::Credentials) {
         return Exit::Credentials;
     }
     match find::<DeployError>(error) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::failure::DeployError;
 use super::means::Means;
 use super::progress::Event;
+use super::taken_away::expect_all_there;
 use super::work::Work;
 use crate::blueprint::{Blueprint, StackPart};
 use crate::kube::{ApiServer, KubeError, Node, Readiness};
@@ -12,6 +13,9 @@ use crate::waiting::Pace;
 
 /// As long a load balancer needs to find its targets and its name to spread; after that nobody is coming.
 const UNREACHABLE: Duration = Duration::from_mins(5);
+
+/// At last one in half a minute: somebody may take the cluster away, and nodes that are gone never get Ready.
+const LOOKS_AT_STACKS: u32 = 3;
 
 /// How many nodes there should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,16 +88,18 @@ pub(super) enum Reached {
     NotFromHere,
 }
 
-/// Waits until nothing is missing.
+/// Waits until nothing is missing, or one of the stacks that the nodes are in goes.
 pub(super) async fn wait_until_ready(
     work: &Work,
     api: &ApiServer,
     expected: &ExpectedNodes,
+    stacks: &[String],
 ) -> Result<Reached, DeployError> {
     let patience = work.means.waiting.at_most(UNREACHABLE);
     let mut pace = Pace::of_stack();
     let mut answered = false;
     let mut told = Vec::new();
+    let mut looks = 0;
     loop {
         let missing = match look(api, expected).await {
             Ok(missing) => {
@@ -105,6 +111,10 @@ pub(super) async fn wait_until_ready(
         };
         if missing.is_empty() {
             return Ok(Reached::Ready);
+        }
+        looks += 1;
+        if looks % LOOKS_AT_STACKS == 0 {
+            expect_all_there(&work.means.clients, stacks).await?;
         }
         if missing != told {
             work.means.progress.report(Event::Waiting { waiting_for: missing.clone() });
@@ -172,7 +182,7 @@ mod tests {
         let api = ApiServer::new(&credentials, "a.example.com", Address::Socket(nobody))?;
         let expected = ExpectedNodes { controllers: 1, pools: Vec::new(), claim: false };
         let start = tokio::time::Instant::now();
-        assert_eq!(wait_until_ready(&test.work, &api, &expected).await?, Reached::NotFromHere);
+        assert_eq!(wait_until_ready(&test.work, &api, &expected, &[]).await?, Reached::NotFromHere);
         let waited = start.elapsed().as_secs();
         assert!((300..=320).contains(&waited), "{waited} s");
         assert_eq!(test.events().len(), 1, "the same thing is told once: {:?}", test.events());

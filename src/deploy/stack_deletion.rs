@@ -118,7 +118,12 @@ async fn delete_once(means: &Means, part: &StackPart, stack: &Stack) -> Result<O
     let operation = if stack.status == "DELETE_IN_PROGRESS" {
         Operation::Found
     } else {
-        means.clients.delete_stack(&stack.arn, &token).await?;
+        match means.clients.delete_stack(&stack.arn, &token).await {
+            Err(error) if error.says("TerminationProtection is enabled") => {
+                return Err(protected_again(stack));
+            }
+            begun => begun?,
+        }
         if stack.status == "DELETE_FAILED" {
             Operation::Ours { token: &token }
         } else {
@@ -141,6 +146,17 @@ async fn delete_once(means: &Means, part: &StackPart, stack: &Stack) -> Result<O
         return Ok(None);
     }
     Ok(Some(Stuck { stack: stack.name.clone(), resources: failures(&followed.events, &stack.arn) }))
+}
+
+/// The protection was lifted just before.
+fn protected_again(stack: &Stack) -> DeployError {
+    DeployError::Unusable {
+        what: format!(
+            "{} was protected again before it could be deleted: somebody's `infra up` is under way",
+            stack.name
+        ),
+        help: "settle it with them, then run the same command again".to_owned(),
+    }
 }
 
 /// Each resource that would not go, once, with the last reason.

@@ -183,7 +183,7 @@ pub async fn apply(
     if outcome.changed == 0 {
         work.means.progress.note("no stack had to change");
     }
-    finish(work, sources, &live, &outcome, options).await?;
+    finish(work, sources, &live, &outcome, options, &names).await?;
     expect_all_there(&work.means.clients, &names).await
 }
 
@@ -215,6 +215,7 @@ async fn finish(
     live: &LiveCluster,
     outcome: &Outcome,
     options: &UpOptions,
+    stacks: &[String],
 ) -> Result<(), DeployError> {
     let Some(target) = lead_public_name(work, live, outcome, options).await? else { return Ok(()) };
     let cluster = &sources.blueprint.cluster;
@@ -231,7 +232,7 @@ async fn finish(
     let part = options.pool.clone().map(StackPart::Pool);
     let expected =
         ExpectedNodes::new(sources.blueprint, |pool| now.pool_group(pool).map(|group| group.desired));
-    match wait_until_ready(work, &api, &expected.only(part.as_ref())).await? {
+    match wait_until_ready(work, &api, &expected.only(part.as_ref()), stacks).await? {
         Reached::Ready => work.means.progress.report(Event::Ready { endpoint: format!("https://{name}") }),
         Reached::NotFromHere => work.means.progress.warn(format!(
             "the API at {} cannot be reached from here; the nodes have told CloudFormation that they are Ready",

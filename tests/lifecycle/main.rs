@@ -36,3 +36,4 @@ mod stand_ins;
 mod statuses;
 mod support;
 mod terminal;
+mod unreachable;

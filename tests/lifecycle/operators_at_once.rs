@@ -150,7 +150,10 @@ fn a_destroy_before_the_first_stack_of_a_run() {
     let up = world.up_invocation([]).spawn();
     world.proxy.wait_for("cloudformation:CreateChangeSet", 1);
     assert!(world.census()["objects"] > 0);
-    destroy(&world).wait().expect_code(0).expect_stderr("is gone");
+    let nothing = destroy(&world).wait().expect_code(0);
+    nothing.expect_stderr("there is nothing of").expect_stderr("`--s3-uri` names the bucket");
+    let place = format!("s3://{}/clusters", world.bucket());
+    world.run(["destroy", "--yes", "--s3-uri", &place]).expect_code(0).expect_stderr("is gone");
     assert_eq!(world.census(), before, "what it said was true then");
     assert_eq!(world.proxy.count("cloudformation:CreateChangeSet"), 1, "the other one has not gone on yet");
 
@@ -193,25 +196,21 @@ fn a_destroy_while_pools_are_made() {
 #[test]
 fn a_run_that_overtakes_a_destroy_is_named_by_it() {
     let (world, before) = world();
-    world.control(json!({"delay": 0.3}));
-    let up = world.up_invocation(["--wait", "stacks"]).spawn();
+    world.control(json!({"delay": 0.5}));
+    let up = world.up_invocation([]).spawn();
     wait_for(&world, &["network"], "CREATE_IN_PROGRESS");
-    // This one sees nothing but the network, and comes back to it when there is more.
+    // This one has seen nothing but the network, and looks for more before it touches that.
     let way = FaultProxy::start(&world.proxy.url());
-    way.fault("cloudformation:DeleteStack", Fault::Hang(Duration::from_secs(1)), Times::Always);
-    way.fault(
-        "elasticloadbalancing:DescribeTargetGroups",
-        Fault::Hang(Duration::from_secs(20)),
-        Times::First(1),
-    );
+    way.fault("cloudformation:DescribeStacks", Fault::Hang(Duration::from_secs(20)), Times::Nth(2));
     let destroy =
         world.workspace.infra(["destroy", "--yes"]).endpoint(&way.url()).kubernetes(&world.api).spawn();
-    up.wait().expect_code(0);
+    way.wait_for("cloudformation:DescribeStacks", 2);
+    world.control(json!({}));
     let outcome = destroy.wait().expect_code(7);
     let came = format!("stack {} came while", stack(&world, "control-plane"));
     outcome.expect_stderr(&came).expect_stderr("settle it with whoever runs `infra up`");
     assert_eq!(way.count("cloudformation:DeleteStack"), 0);
-    world.control(json!({}));
+    up.wait().expect_code(0);
     world.run(["status"]).expect_code(0);
     expect_good_end(&world, &before);
 }
@@ -248,17 +247,32 @@ fn a_run_during_a_destroy_is_refused_and_changes_nothing() {
     expect_good_end(&world, &before);
 }
 
-/// In the moment between two of its stacks nothing shows that a destroy is under way.
-#[test]
-fn a_run_between_two_steps_of_a_destroy() {
+/// A whole cluster whose destroy has taken the pool away, and comes to its next stack after this call and eight seconds.
+fn between_two_steps(call: &str, times: Times) -> (World, Census, Running) {
     let (world, before) = world();
     world.up([]).expect_code(0);
     let way = FaultProxy::start(&world.proxy.url());
-    way.fault("cloudformation:DeleteStack", Fault::Hang(Duration::from_secs(8)), Times::Nth(2));
+    way.fault(call, Fault::Hang(Duration::from_secs(8)), times);
     let destroy =
         world.workspace.infra(["destroy", "--yes"]).endpoint(&way.url()).kubernetes(&world.api).spawn();
-    way.wait_for("cloudformation:DeleteStack", 2);
-    assert!(!world.stacks().contains_key(&stack(&world, "pool-workers")));
+    way.wait_for("cloudformation:DeleteStack", 1);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while world.stacks().contains_key(&stack(&world, "pool-workers")) {
+        assert!(Instant::now() < deadline);
+        thread::sleep(Duration::from_millis(20));
+    }
+    let last = if let Times::Nth(number) = times { number } else { 1 };
+    way.wait_for(call, last);
+    // As long as the destroy.
+    std::mem::forget(way);
+    (world, before, destroy)
+}
+
+/// In the moment between two of its stacks nothing shows that a destroy is under way.
+#[test]
+fn a_run_between_two_steps_of_a_destroy_is_told_what_went() {
+    let (world, before, destroy) =
+        between_two_steps("cloudformation:UpdateTerminationProtection", Times::Nth(1));
     world.control(json!({"delay": 4.0}));
     let up = world.up_invocation(["--yes"]).spawn();
     wait_for(&world, &["pool-workers"], "CREATE_IN_PROGRESS");
@@ -267,6 +281,18 @@ fn a_run_between_two_steps_of_a_destroy() {
     up.wait().expect_code(1).expect_stderr(&format!("{} {TAKEN_AWAY}", stack(&world, "control-plane")));
     let outcome = destroy.wait().expect_code(7);
     outcome.expect_stderr(&format!("stack {} came while", stack(&world, "pool-workers")));
+    expect_good_end(&world, &before);
+}
+
+#[test]
+fn a_run_that_protects_a_stack_again_keeps_it() {
+    let (world, before, destroy) = between_two_steps("cloudformation:DeleteStack", Times::Nth(2));
+    world.up(["--yes"]).expect_code(0);
+    let outcome = destroy.wait().expect_code(1);
+    outcome
+        .expect_stderr("was protected again before it could be deleted")
+        .expect_stderr("settle it with them");
+    world.run(["status"]).expect_code(0);
     expect_good_end(&world, &before);
 }
 

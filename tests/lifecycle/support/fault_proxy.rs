@@ -49,6 +49,8 @@ pub enum Fault {
     SilentAfterForwarding,
     ExpiredToken,
     AccessDenied,
+    /// The service's clock is 25 minutes ahead of the caller's, and it says so.
+    Skewed,
     /// The body of the answer takes that long.
     SlowBody(Duration),
     /// Half of the body of the answer, then the connection ends.
@@ -263,6 +265,7 @@ impl State {
             Some(Fault::InternalError) => Refusal::InternalError,
             Some(Fault::ExpiredToken) => Refusal::ExpiredToken,
             Some(Fault::AccessDenied) => Refusal::AccessDenied,
+            Some(Fault::Skewed) => Refusal::Skewed,
         };
         protocols::refuse(&request, refusal).write(stream)?;
         Ok(true)

@@ -5,6 +5,7 @@
 
 pub mod census;
 pub mod fault_proxy;
+pub mod forward_proxy;
 pub mod http;
 pub mod kubernetes;
 pub mod machines;

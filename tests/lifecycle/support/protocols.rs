@@ -11,6 +11,7 @@ pub enum Refusal {
     InternalError,
     ExpiredToken,
     AccessDenied,
+    Skewed,
 }
 
 /// `service:Operation`. Both generations of load balancers are called `elasticloadbalancing`.
@@ -148,6 +149,10 @@ fn file_system_operation(method: &str, segments: &[&str]) -> Option<String> {
     Some(name.to_owned())
 }
 
+const HTTP_DATE: &[time::format_description::BorrowedFormatItem<'_>] = time::macros::format_description!(
+    "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
+);
+
 /// How a service writes its errors.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
@@ -172,6 +177,7 @@ pub fn refuse(request: &Message, refusal: Refusal) -> Message {
         operation(request)
     );
     let expired = "The security token included in the request is expired";
+    let late = "Signature expired: 20261116T094000Z is now earlier than 20261116T100000Z (20261116T100500Z - 5 min.)";
     let (status, code, message) = match (refusal, form) {
         (Refusal::Throttled, Form::Query) => (400, "Throttling", "Rate exceeded"),
         (Refusal::Throttled, Form::Ec2) => (503, "RequestLimitExceeded", "Request limit exceeded."),
@@ -194,8 +200,21 @@ pub fn refuse(request: &Message, refusal: Refusal) -> Message {
         (Refusal::AccessDenied, Form::Ec2) => (403, "UnauthorizedOperation", denied.as_str()),
         (Refusal::AccessDenied, Form::Json) => (400, "AccessDeniedException", denied.as_str()),
         (Refusal::AccessDenied, _) => (403, "AccessDenied", denied.as_str()),
+        (Refusal::Skewed, Form::Ec2) => (400, "RequestExpired", "Request has expired."),
+        (Refusal::Skewed, Form::S3) => (
+            403,
+            "RequestTimeTooSkewed",
+            "The difference between the request time and the current time is too large.",
+        ),
+        (Refusal::Skewed, Form::Json) => (400, "InvalidSignatureException", late),
+        (Refusal::Skewed, Form::Query) => (403, "SignatureDoesNotMatch", late),
     };
-    write_error(form, status, code, message, request.method() == "HEAD")
+    let mut answer = write_error(form, status, code, message, request.method() == "HEAD");
+    if refusal == Refusal::Skewed {
+        let date = time::OffsetDateTime::now_utc() + time::Duration::seconds(25 * 60 + 30);
+        answer.set_header("Date", &date.format(&HTTP_DATE).unwrap());
+    }
+    answer
 }
 
 fn write_error(form: Form, status: u16, code: &str, message: &str, without_body: bool) -> Message {

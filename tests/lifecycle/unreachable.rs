@@ -1,0 +1,159 @@
+//! AWS that is not there, does not answer, or does not take the clock, and proxies on the way: each ends in time and says what it was.
+
+use std::net::TcpListener;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::support::fault_proxy::{Fault, Times};
+use crate::support::forward_proxy::ForwardProxy;
+use crate::support::workspace::{Outcome, Workspace};
+use crate::support::world::World;
+
+const PLACE: &str = "s3://assets/clusters";
+const COMMANDS: [&[&str]; 4] =
+    [&["up", "--s3-uri", PLACE], &["plan", "--s3-uri", PLACE], &["status"], &["destroy", "--yes"]];
+
+/// Every command against the same address, at the same time; each with how long it took.
+fn run_all(url: &str) -> Vec<(Outcome, Duration)> {
+    let run = |arguments: &&[&str]| {
+        let (workspace, began) = (Workspace::of_golden("minimal"), Instant::now());
+        let outcome = workspace
+            .infra(arguments.iter().copied())
+            .endpoint(url)
+            .time_limit(Duration::from_secs(200))
+            .run();
+        (outcome, began.elapsed())
+    };
+    thread::scope(|scope| {
+        let running: Vec<_> = COMMANDS.iter().map(|arguments| scope.spawn(move || run(arguments))).collect();
+        running.into_iter().map(|running| running.join().unwrap()).collect()
+    })
+}
+
+/// A port where nobody listens.
+fn closed_port() -> String {
+    format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap())
+}
+
+#[test]
+fn where_nobody_listens_every_command_gives_up() {
+    for (outcome, took) in run_all(&closed_port()) {
+        let outcome = outcome.expect_code(1).expect_stderr("DescribeStacks: Connection refused");
+        outcome
+            .expect_stderr("the region and --endpoint-url are right")
+            .expect_stderr("behind a proxy set HTTPS_PROXY");
+        assert!(took < Duration::from_secs(90), "{took:?}");
+    }
+}
+
+/// Both wait for the same minute and a half.
+#[test]
+fn where_nobody_answers_every_command_gives_up_and_a_run_under_way_can_be_come_back_to() {
+    // The system takes the connections; nobody ever reads from them.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    thread::scope(|scope| {
+        let all = scope.spawn(|| run_all(&url));
+        let world = World::of_golden("minimal");
+        world.proxy.fault(
+            "cloudformation:DescribeStackEvents",
+            Fault::Hang(Duration::from_secs(200)),
+            Times::Always,
+        );
+        let outcome = world.up_invocation([]).time_limit(Duration::from_secs(200)).run().expect_code(1);
+        outcome
+            .expect_stderr("cloudformation:DescribeStackEvents: no answer within 90 s")
+            .expect_stderr("the same command comes back to it");
+        world.proxy.heal();
+        world.up([]).expect_code(0);
+        for (outcome, took) in all.join().unwrap() {
+            outcome
+                .expect_code(1)
+                .expect_stderr("DescribeStacks: no answer within 90 s")
+                .expect_stderr("see that this machine");
+            assert!((Duration::from_secs(89)..Duration::from_secs(110)).contains(&took), "{took:?}");
+        }
+    });
+}
+
+#[test]
+fn a_clock_that_is_off_is_named_with_how_much() {
+    let world = World::of_golden("minimal");
+    world.proxy.fault("*", Fault::Skewed, Times::Always);
+    for arguments in COMMANDS {
+        let outcome = world.run(arguments.iter().copied()).expect_code(4);
+        outcome
+            .expect_stderr("this machine's clock is 25 minutes behind AWS's")
+            .expect_stderr("timedatectl set-ntp true");
+    }
+    // The first refusal tells the time, and calls are signed with that from then on.
+    world.proxy.heal();
+    for operation in
+        ["cloudformation:DescribeStacks", "ec2:DescribeImages", "s3:HeadObject", "sts:GetCallerIdentity"]
+    {
+        world.proxy.fault(operation, Fault::Skewed, Times::First(1));
+    }
+    world.up([]).expect_code(0);
+}
+
+/// Each service says it in its own words.
+#[test]
+fn every_service_may_be_the_one_that_does_not_take_the_clock() {
+    for operation in [
+        "ec2:DescribeImages",
+        "s3:HeadObject",
+        "elasticfilesystem:DescribeFileSystems",
+        "cloudformation:CreateChangeSet",
+    ] {
+        let world = World::of_golden("paddle-tutorial");
+        world.proxy.fault(operation, Fault::Skewed, Times::Always);
+        let outcome = world.up([]).expect_code(4);
+        outcome.expect_stderr("25 minutes behind AWS's").expect_stderr(operation.split(':').next().unwrap());
+    }
+}
+
+#[test]
+fn calls_go_through_the_proxy_of_the_environment_and_those_to_the_cluster_do_not() {
+    let (world, proxy) = (World::of_golden("minimal"), ForwardProxy::start());
+    world.up_invocation([]).env("HTTP_PROXY", &proxy.url()).run().expect_code(0);
+    let through = proxy.asked().len();
+    assert_eq!(through, world.proxy.count("*"), "every call, and nothing else");
+    assert!(
+        proxy.asked().iter().all(|line| line.contains(&format!("{}/", world.proxy.url()))),
+        "{:?}",
+        proxy.asked()
+    );
+    world.infra(["status"]).env("http_proxy", &proxy.url()).run().expect_code(0);
+    assert!(proxy.asked().len() > through);
+
+    let through = proxy.asked().len();
+    for (name, value) in [("NO_PROXY", "127.0.0.1"), ("no_proxy", "localhost,127.0.0.0/8"), ("NO_PROXY", "*")]
+    {
+        let status = world.infra(["status"]).env("HTTP_PROXY", &proxy.url()).env(name, value);
+        status.run().expect_code(0);
+        assert_eq!(proxy.asked().len(), through, "{name}={value}");
+    }
+}
+
+#[test]
+fn a_proxy_that_is_dead_or_refuses_is_named_without_its_password() {
+    let (world, dead, refusing) = (World::of_golden("minimal"), closed_port(), ForwardProxy::refusing());
+    let named = |outcome: Outcome, variable: &str, url: &str| {
+        let outcome =
+            outcome.expect_code(1).expect_stderr(&format!("{variable} is {url}: see that this proxy runs"));
+        assert!(!outcome.stderr.contains("secret"), "{}", outcome.stderr);
+        outcome
+    };
+    let with_password = dead.replace("http://", "http://ada:secret@");
+    let outcome = world.infra(["status"]).env("HTTP_PROXY", &with_password).run();
+    named(outcome, "HTTP_PROXY", &dead).expect_stderr("Connection refused");
+    let outcome = world.infra(["status"]).env("HTTP_PROXY", &refusing.url()).run();
+    named(outcome, "HTTP_PROXY", &refusing.url()).expect_stderr("(407)");
+    // Encrypted calls go through a tunnel, which is refused before anything is asked.
+    let workspace = Workspace::of_golden("minimal");
+    let secure = closed_port().replace("http://", "https://");
+    let outcome = workspace.infra(["status"]).endpoint(&secure).env("HTTPS_PROXY", &refusing.url()).run();
+    named(outcome, "HTTPS_PROXY", &refusing.url());
+    assert!(refusing.asked().iter().any(|line| line.starts_with("CONNECT ")), "{:?}", refusing.asked());
+    assert_eq!(world.proxy.count("*"), 0);
+}
