@@ -223,6 +223,9 @@ fn in_words(error: AwsError, status: Option<u16>) -> AwsError {
     let Some(status) = status.filter(|_| error.code.is_none()) else { return error };
     let (cause, code, message) = match status {
         400 => (Cause::Credentials, None, "S3 answers 400 and no more, as to expired credentials".to_owned()),
+        403 if error.clock.is_some() => {
+            (Cause::Credentials, None, "S3 answers 403 and no more, as to a clock that is off".to_owned())
+        }
         403 => (
             Cause::Refused,
             Some("AccessDenied".to_owned()),

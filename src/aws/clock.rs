@@ -7,9 +7,9 @@ use aws_smithy_types::date_time::Format;
 
 /// Codes that need no other sign.
 const CERTAIN: [&str; 2] = ["RequestTimeTooSkewed", "RequestInTheFuture"];
-/// Codes that mean a wrong key as well.
-const POSSIBLE: [&str; 4] =
-    ["AuthFailure", "InvalidSignatureException", "RequestExpired", "SignatureDoesNotMatch"];
+/// Codes that mean a wrong key as well; none at all is what S3 says about heads.
+const POSSIBLE: [&str; 5] =
+    ["", "AuthFailure", "InvalidSignatureException", "RequestExpired", "SignatureDoesNotMatch"];
 /// AWS allows five minutes; below that the key is wrong.
 const ALLOWED_MINUTES: i64 = 4;
 

@@ -98,7 +98,13 @@ impl AwsError {
                 error.raw_response().and_then(|raw| (raw as &dyn Any).downcast_ref::<HttpResponse>());
             let clock = answer.and_then(|answer| {
                 let said = message.as_deref().unwrap_or_default();
-                minutes_ahead(code.as_deref()?, said, answer.headers().get("date")?)
+                // An answer to a question about a head has no code.
+                let code = if answer.status().as_u16() == 403 {
+                    code.as_deref().or(Some(""))
+                } else {
+                    code.as_deref()
+                };
+                minutes_ahead(code?, said, answer.headers().get("date")?)
             });
             let refused_by_proxy = answer.is_some_and(|answer| answer.status().as_u16() == 407);
             let chain = match &error {

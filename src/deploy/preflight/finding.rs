@@ -124,6 +124,7 @@ mod tests {
             code: Some(code.to_owned()),
             message: "no".to_owned(),
             request_id: None,
+            clock: None,
         }
     }
 

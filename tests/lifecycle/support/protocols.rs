@@ -200,7 +200,9 @@ pub fn refuse(request: &Message, refusal: Refusal) -> Message {
         (Refusal::AccessDenied, Form::Ec2) => (403, "UnauthorizedOperation", denied.as_str()),
         (Refusal::AccessDenied, Form::Json) => (400, "AccessDeniedException", denied.as_str()),
         (Refusal::AccessDenied, _) => (403, "AccessDenied", denied.as_str()),
-        (Refusal::Skewed, Form::Ec2) => (400, "RequestExpired", "Request has expired."),
+        (Refusal::Skewed, Form::Ec2) => {
+            (401, "AuthFailure", "AWS was not able to validate the provided access credentials")
+        }
         (Refusal::Skewed, Form::S3) => (
             403,
             "RequestTimeTooSkewed",
