@@ -4,9 +4,13 @@ import contextvars
 import re
 from xml.sax.saxutils import escape
 
+from ministack.core import iam_actions
 from ministack.services.cloudformation import changesets, engine, handlers, provisioners, stacks
 
 HANDLERS = provisioners._RESOURCE_HANDLERS
+
+# Route 53 wraps its errors as IAM does; in S3's form nobody can read them.
+iam_actions._SERVICE_PROTOCOL["route53"] = "query-xml"
 
 # Whether an update is being taken back: what failed going forth need not fail going back.
 rolling_back = contextvars.ContextVar("rolling_back", default=False)
