@@ -103,6 +103,8 @@ impl StackRun<'_> {
                 }
                 Step::RemoveAndCreate => {
                     let Some(found) = live else { break };
+                    // From here on it goes because it failed, whoever removes it.
+                    stood = false;
                     live = self.look().await?;
                     // Another run may have gone on from there since, and its work is not removed.
                     if live.as_ref().is_some_and(|now| now.stack.status == found.stack.status) {
