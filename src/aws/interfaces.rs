@@ -37,6 +37,8 @@ impl Clients {
             let interface = next.map_err(AwsError::of(actions::EC2_DESCRIBE_NETWORK_INTERFACES))?;
             let groups = interface.groups.unwrap_or_default().into_iter();
             let tags = interface.tag_set.unwrap_or_default().into_iter();
+            let tags: BTreeMap<String, String> =
+                tags.filter_map(|tag| Some((tag.key?, tag.value.unwrap_or_default()))).collect();
             found.push(Interface {
                 id: interface.network_interface_id.unwrap_or_default(),
                 description: interface.description.unwrap_or_default(),
@@ -44,7 +46,7 @@ impl Clients {
                 subnet: interface.subnet_id.unwrap_or_default(),
                 security_groups: groups.filter_map(|group| group.group_id).collect(),
                 instance: interface.attachment.and_then(|attachment| attachment.instance_id),
-                tags: tags.filter_map(|tag| Some((tag.key?, tag.value.unwrap_or_default()))).collect(),
+                tags,
             });
         }
         Ok(found)

@@ -7,11 +7,6 @@ use crate::support::reading::is_reading;
 use crate::support::strangers::BALANCERS;
 use crate::support::world::World;
 
-/// How many snapshots of disks the account has.
-fn snapshots(world: &World) -> usize {
-    world.ec2("DescribeSnapshots", &[("Owner.1", "self")]).matches("<snapshotId>").count()
-}
-
 /// A golden cluster comes and goes; what was there before is all that is there after, and the files.
 fn live_and_die(cluster: &str, members: usize, makes_files: bool) {
     let world = World::of_golden(cluster);

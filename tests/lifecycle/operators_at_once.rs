@@ -170,7 +170,11 @@ fn destroy_during_creation(parts: &[&str]) {
     world.control(json!({"delay": 0.7}));
     let up = world.up_invocation([]).spawn();
     wait_for(&world, parts, "CREATE_IN_PROGRESS");
+    // So slow that it is still at it when the other one comes.
+    world.control(json!({"delay": 6.0}));
     let destroy = destroy(&world);
+    wait_for(&world, &parts[..1], "DELETE_IN_PROGRESS");
+    world.control(json!({"delay": 0.1}));
     let up = up.wait().expect_code(1).expect_stderr(TAKEN_AWAY);
     assert!(up.stderr.contains("settle with them"), "{}", up.stderr);
     destroy.wait().expect_code(0).expect_stderr("is gone");

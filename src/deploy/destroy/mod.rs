@@ -155,9 +155,11 @@ async fn delete_part(
     part: &StackPart,
     remains: &mut Remains,
 ) -> Result<(), DeployError> {
-    let Some(live) = found.live.stacks.get(part).filter(|_| remains.is_free()) else { return Ok(()) };
+    if !remains.is_free() {
+        return Ok(());
+    }
     remains.newcomers = newcomers(means, target, found).await?;
-    if remains.is_free() {
+    if let Some(live) = found.live.stacks.get(part).filter(|_| remains.is_free()) {
         remains.stuck.extend(delete_stack(means, part, &live.stack).await?);
     }
     Ok(())

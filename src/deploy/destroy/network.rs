@@ -1,6 +1,6 @@
 //! What stands in a cluster's network besides the stacks' own resources: what is the cluster's, and what is somebody else's.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::found::Found;
 use super::owner::owner_of;
@@ -63,7 +63,9 @@ impl NetworkFindings {
         let holds = |groups: &[String]| *vpc_goes || groups.iter().any(|group| in_stacks.contains(group));
         let mut findings = Self::default();
         let known: BTreeSet<String> = balancers.iter().map(|balancer| balancer.name.clone()).collect();
-        for balancer in balancers.into_iter().filter(|balancer| !in_stacks.contains(&balancer.id)) {
+        let of_stacks =
+            |id: &str, tags: &BTreeMap<String, String>| in_stacks.contains(id) || target.is_of_stack(tags);
+        for balancer in balancers.into_iter().filter(|balancer| !of_stacks(&balancer.id, &balancer.tags)) {
             if target.is_of_cluster(&balancer.tags) {
                 findings.own.balancers.push(balancer);
             } else if holds(&balancer.security_groups) {
@@ -71,9 +73,9 @@ impl NetworkFindings {
             }
         }
         let of_cluster =
-            |group: &TargetGroup| !in_stacks.contains(&group.arn) && target.is_of_cluster(&group.tags);
+            |group: &TargetGroup| !of_stacks(&group.arn, &group.tags) && target.is_of_cluster(&group.tags);
         findings.target_groups = target_groups.into_iter().filter(of_cluster).collect();
-        for group in groups.into_iter().filter(|group| !in_stacks.contains(&group.id)) {
+        for group in groups.into_iter().filter(|group| !of_stacks(&group.id, &group.tags)) {
             let named: Vec<String> = group.named.iter().cloned().collect();
             if target.is_of_cluster(&group.tags) {
                 findings.own.groups.push(group);
@@ -81,7 +83,10 @@ impl NetworkFindings {
                 findings.foreign.groups.push(group);
             }
         }
-        for interface in interfaces.into_iter().filter(|interface| !is_of_stack(interface, in_stacks)) {
+        let strange = |interface: &Interface| {
+            !is_of_stack(interface, in_stacks) && !target.is_of_stack(&interface.tags)
+        };
+        for interface in interfaces.into_iter().filter(strange) {
             if let Some(mut mount) = mount_of(&interface) {
                 let own = found.file_systems.iter().find(|(id, _)| *id == mount.file_system);
                 mount.removable = *vpc_goes && own.is_none_or(|(_, made)| *made);

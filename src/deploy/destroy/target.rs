@@ -95,6 +95,13 @@ impl DestroyTarget {
         }
     }
 
+    /// Whether tags say that a stack of this cluster made something, and takes it away: also one that came since stacks were listed.
+    #[must_use]
+    pub fn is_of_stack(&self, tags: &std::collections::BTreeMap<String, String>) -> bool {
+        tags.contains_key("aws:cloudformation:stack-name")
+            && tags.get(CLUSTER_TAG).is_some_and(|name| name == self.name.as_str())
+    }
+
     /// Whether tags say that Kubernetes made something for this cluster.
     #[must_use]
     pub fn is_of_cluster(&self, tags: &std::collections::BTreeMap<String, String>) -> bool {
