@@ -125,7 +125,7 @@ fn a_failed_creation_of_the_control_plane_is_made_anew_with_what_needs_it() {
 
 /// Follows what is under way to this end.
 fn follow(world: &World, stack: &str, status: &str, end: &str) -> Outcome {
-    world.control(json!({"force_status": {stack: status}, "finish_status": end, "finish_after": 1.5}));
+    world.control(json!({"force_status": {stack: status}, "finish_status": end, "finish_after": 3.0}));
     assert_eq!(world.aws().stack_status(stack).as_deref(), Some(status));
     world.proxy.clear();
     world.up([]).expect_stderr(&format!("{stack}: somebody's work on it is under way; following it"))
