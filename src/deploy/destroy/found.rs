@@ -1,6 +1,6 @@
 //! Everything of a cluster that is in AWS now, and what else stands in its network.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::network::NetworkFindings;
 use super::target::DestroyTarget;
