@@ -87,7 +87,7 @@ impl Pace {
     }
 
     /// The next pause; the one after it is half as long again.
-    pub fn next(&mut self) -> Duration {
+    pub fn next_pause(&mut self) -> Duration {
         let pause = self.next;
         self.next = (pause * 3 / 2).min(self.longest);
         pause
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_stack_is_looked_at_every_two_to_ten_seconds() {
         let mut pace = Pace::of_stack();
-        let pauses: Vec<u128> = (0..7).map(|_| pace.next().as_millis()).collect();
+        let pauses: Vec<u128> = (0..7).map(|_| pace.next_pause().as_millis()).collect();
         assert_eq!(pauses, [2000, 3000, 4500, 6750, 10000, 10000, 10000]);
     }
 

@@ -98,7 +98,7 @@ async fn take_away(
         session.printer.note(format_args!("there is nothing of {} left to take away", target.name));
         advise_place(&target, session);
         let file_systems = found.file_systems.iter().map(|(id, _)| id.clone()).collect();
-        let remains = Remains { leftovers, file_systems, ..Remains::default() };
+        let remains = Remains { file_systems, leftovers, ..Remains::default() };
         return Ok(report(&remains, &target, &plan, &view, session));
     }
     if let Err(exit) =

@@ -53,8 +53,8 @@ impl Printer {
         ignore_closed_pipe(stream.write_all(text.as_bytes()).and_then(|()| stream.flush()))
     }
 
-    /// A result whose bytes are somebody else's.
-    pub(super) fn bytes(&self, bytes: &[u8]) -> anyhow::Result<()> {
+    /// A result whose bytes, colours among them, are somebody else's.
+    pub(super) fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
         let mut stream = io::stdout().lock();
         ignore_closed_pipe(stream.write_all(bytes).and_then(|()| stream.flush()))
     }

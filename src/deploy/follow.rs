@@ -111,7 +111,7 @@ impl Watch<'_> {
             if let Err(end) = self.means.waiting.pause(pause).await {
                 return Err(self.leave(end).await);
             }
-            pause = pace.next();
+            pause = pace.next_pause();
             self.look().await?;
             looks += 1;
             if self.events.is_empty() && looks == LOOKS_FOR_TOKEN {

@@ -67,7 +67,7 @@ async fn wait_for_jobs(work: &Work, api: &ApiServer, node: &str) -> Result<(), D
             work.means.progress.report(Event::Waiting { waiting_for: names.clone() });
             told.clone_from(&names);
         }
-        if let Err(end) = work.means.waiting.pause(pace.next()).await {
+        if let Err(end) = work.means.waiting.pause(pace.next_pause()).await {
             return Err(stopped(
                 end,
                 &format!("{} still runs; {node} takes new pods again", names.join(", ")),
@@ -92,7 +92,7 @@ async fn wait_for_successor(work: &Work, api: &ApiServer, pool: &str, gone: &str
         }
         let missing = format!("pool {pool}: {up} of {} machines are up", group.desired);
         work.means.progress.report(Event::Waiting { waiting_for: vec![missing.clone()] });
-        if let Err(end) = work.means.waiting.pause(pace.next()).await {
+        if let Err(end) = work.means.waiting.pause(pace.next_pause()).await {
             return Err(stopped(end, &missing));
         }
     }

@@ -95,7 +95,7 @@ async fn wait_until_in_sync(work: &Work, change: &str) -> Result<(), DeployError
     let waiting = work.means.waiting.at_most(PATIENCE);
     let mut pace = Pace::of_moment();
     while !work.means.clients.is_in_sync(change).await? {
-        if let Err(end) = waiting.pause(pace.next()).await {
+        if let Err(end) = waiting.pause(pace.next_pause()).await {
             return Err(Means::still_running(end, "the change of the public record"));
         }
     }

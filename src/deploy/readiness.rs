@@ -120,7 +120,7 @@ pub(super) async fn wait_until_ready(
             work.means.progress.report(Event::Waiting { waiting_for: missing.clone() });
             told.clone_from(&missing);
         }
-        let pause = pace.next();
+        let pause = pace.next_pause();
         let waited =
             if answered { work.means.waiting.pause(pause).await } else { patience.pause(pause).await };
         match waited {

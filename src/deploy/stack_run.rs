@@ -386,7 +386,7 @@ pub(super) async fn wait_for_change_set(
         if matches!(change_set.status.as_str(), "CREATE_COMPLETE" | "FAILED") {
             return Ok(change_set);
         }
-        if let Err(end) = work.means.waiting.pause(pace.next()).await {
+        if let Err(end) = work.means.waiting.pause(pace.next_pause()).await {
             // Nobody is to find it; that it could not be removed matters less than why the wait ended.
             let _ = work.means.clients.delete_change_set(name, arn).await;
             return Err(Means::still_running(end, name));

@@ -23,7 +23,7 @@ fn every_example_is_good_as_it_is() {
     for example in examples {
         let workspace = Workspace::new();
         for file in ["cluster.yaml", "job.yaml"] {
-            workspace.write(file, &fs::read_to_string(example.join(file)).unwrap());
+            workspace.write(file, fs::read_to_string(example.join(file)).unwrap());
         }
         let name = example.display();
         let run = workspace.infra(["job", "lint"]).expect_code(0);

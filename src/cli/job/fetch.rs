@@ -115,9 +115,9 @@ async fn fetch(reader: &Reader<'_>, directory: &Path, session: &Session) -> anyh
     let target = directory.to_owned();
     // Unpacking waits for the disk, and must not keep the network waiting with it.
     let unpacking = tokio::task::spawn_blocking(move || unpack(receiver, &target));
-    let received = pump(body, sender, session).await;
+    let pumped = pump(body, sender, session).await;
     let files = unpacking.await.context("unpacking")?;
-    received?;
+    pumped?;
     session.printer.note(format_args!("{} files in {}", files?, directory.display()));
     Ok(())
 }

@@ -68,7 +68,7 @@ async fn print(
                     printer.note(format_args!("-- started again as {pod} --"));
                 }
                 let body = api.pod_log(&report.namespace, pod, arguments.follow, arguments.tail).await?;
-                copy(body, printer).await?;
+                copy(body).await?;
                 read = Some(pod.clone());
                 if !arguments.follow {
                     return Ok(Exit::Done);
@@ -91,9 +91,9 @@ async fn print(
     }
 }
 
-async fn copy(mut body: Body, printer: &Printer) -> anyhow::Result<()> {
+async fn copy(mut body: Body) -> anyhow::Result<()> {
     while let Some(chunk) = body.chunk().await? {
-        printer.bytes(&chunk)?;
+        Printer::bytes(&chunk)?;
     }
     Ok(())
 }

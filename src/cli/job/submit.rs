@@ -109,7 +109,9 @@ async fn watch(
         let JobEvent::Changed(report) = event else { return };
         let mut before = before.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if session.output == Output::Text {
-            changes(before.as_ref(), &report).iter().for_each(|line| session.printer.note(line));
+            for line in changes(before.as_ref(), &report) {
+                session.printer.note(line);
+            }
         }
         *before = Some(*report);
     };
@@ -127,7 +129,9 @@ async fn watch(
     session.printer.error(format_args!("job '{}' failed: {reason}", report.name));
     if !last_lines.is_empty() {
         session.printer.note("  the last it said:");
-        last_lines.iter().for_each(|line| session.printer.note(format_args!("    {line}")));
+        for line in &last_lines {
+            session.printer.note(format_args!("    {line}"));
+        }
     }
     session.printer.help(format_args!("`infra job logs {} --index N` shows more", report.name));
     Ok(Exit::Failed)
@@ -137,7 +141,7 @@ fn show(event: &JobEvent, session: &Session) {
     match event {
         JobEvent::Applied(name) => session.printer.note(format_args!("{name}: applied")),
         JobEvent::Importing => {
-            session.printer.note("importing the data; training is held back until it is there")
+            session.printer.note("importing the data; training is held back until it is there");
         }
         JobEvent::Released => session.printer.note("the data is there; training may begin"),
         JobEvent::Changed(_) => {}

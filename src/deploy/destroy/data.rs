@@ -58,7 +58,7 @@ async fn delete_file_system(means: &Means, id: &str) -> Result<Option<String>, D
                     || error.has_code("IncorrectFileSystemLifeCycleState") => {}
             Err(error) => return Err(error.into()),
         }
-        if waiting.pause(pace.next()).await.is_err() {
+        if waiting.pause(pace.next_pause()).await.is_err() {
             return Ok(Some(format!("file system {id}: it still has mount targets")));
         }
     }

@@ -56,7 +56,7 @@ pub(super) async fn delete_services(
             return Ok(());
         }
         means.progress.report(Event::Waiting { waiting_for: left });
-        match waiting.pause(pace.next()).await {
+        match waiting.pause(pace.next_pause()).await {
             Ok(()) => {}
             Err(WaitEnd::TimedOut) if means.waiting.pause(Duration::ZERO).await.is_ok() => {
                 means

@@ -32,7 +32,7 @@ pub(super) async fn sweep_network(
             return Ok(());
         }
         means.progress.report(Event::Waiting { waiting_for: left.clone() });
-        if waiting.pause(pace.next()).await.is_err() {
+        if waiting.pause(pace.next_pause()).await.is_err() {
             // Whatever is in the way is named by the stack that cannot go.
             means.progress.warn(format!("could not be removed yet: {}", left.join(", ")));
             return Ok(());

@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
                     }
                 }
             }
-            let go_on = waiting.pause(pace.next()).await;
+            let go_on = waiting.pause(pace.next_pause()).await;
             go_on.map_err(|_| self.unreadable("its reader did not start in time".to_owned()))?;
         }
     }

@@ -107,7 +107,7 @@ impl<'a> GpuCheck<'a> {
             if open == 0 {
                 return Ok(());
             }
-            if waiting.pause(pace.next()).await.is_err() {
+            if waiting.pause(pace.next_pause()).await.is_err() {
                 for check in
                     checks.iter_mut().filter(|check| check.gpus.is_empty() && check.problem.is_none())
                 {

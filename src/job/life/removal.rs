@@ -47,7 +47,7 @@ pub async fn remove_job(
                 api.remove(pod, Propagation::Background).await?;
             }
         }
-        let go_on = waiting.pause(pace.next()).await;
+        let go_on = waiting.pause(pace.next_pause()).await;
         go_on.map_err(|end| JobError::StillRunning { name: name.to_owned(), end })?;
     }
 }

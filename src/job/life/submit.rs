@@ -65,7 +65,7 @@ pub async fn submit(
             return Ok(Submission::AlreadyThere);
         }
         Ok(_) if options.replace => {
-            super::removal::remove_job(api, &workload.namespace, &workload.name, waiting).await?
+            super::removal::remove_job(api, &workload.namespace, &workload.name, waiting).await?;
         }
         Ok(live) => return Err(JobError::Refused(vec![already_there(&live, workload)])),
         Err(JobError::Missing { .. }) => {}
@@ -172,7 +172,7 @@ async fn wait_for_data(
             tell(JobEvent::Importing);
             told = true;
         }
-        waiting.pause(pace.next()).await.map_err(|end| left(&workload.name, end))?;
+        waiting.pause(pace.next_pause()).await.map_err(|end| left(&workload.name, end))?;
     }
 }
 
@@ -204,7 +204,7 @@ pub async fn follow(
             Err(JobError::Kube(error)) if error.is_unreachable() && seen.is_some() => {}
             Err(error) => return Err(error),
         }
-        waiting.pause(pace.next()).await.map_err(|end| left(name, end))?;
+        waiting.pause(pace.next_pause()).await.map_err(|end| left(name, end))?;
     }
 }
 

@@ -74,15 +74,17 @@ fn check(value: &Value, kind: &str, field: &str, findings: &mut Findings) {
     if let Some(entry) = kind.strip_prefix('{').and_then(|kind| kind.strip_suffix('}')) {
         match value.as_object() {
             Some(entries) => {
-                entries.iter().for_each(|(key, value)| check(value, entry, &join(field, key), findings))
+                entries.iter().for_each(|(key, value)| check(value, entry, &join(field, key), findings));
             }
             None => findings.add(field, format!("it must be a map, and is {}", describe(value)), None),
         }
         return;
     }
     match (kind, value) {
-        ("any", _) | ("string", Value::String(_)) | ("boolean", Value::Bool(_)) => {}
-        ("integer" | "number", Value::Number(_)) => {}
+        ("any", _)
+        | ("string", Value::String(_))
+        | ("boolean", Value::Bool(_))
+        | ("integer" | "number", Value::Number(_)) => {}
         ("string", _) => findings.add(
             field,
             format!("it must be text, and is {}", describe(value)),
@@ -94,7 +96,7 @@ fn check(value: &Value, kind: &str, field: &str, findings: &mut Findings) {
             Some("leave the quotes out"),
         ),
         ("boolean", _) => {
-            findings.add(field, format!("it must be true or false, and is {}", describe(value)), None)
+            findings.add(field, format!("it must be true or false, and is {}", describe(value)), None);
         }
         _ => check_object(value, kind, field, findings),
     }
