@@ -56,7 +56,14 @@ pub fn leave_traces(world: &World) {
     let subnet = world.tagged("DescribeSubnets", "subnetId");
     world.made(
         "CreateNetworkInterface",
-        &[("SubnetId", &subnet), ("Description", "left by a pod"), ("SecurityGroupId.1", &ours)],
+        &[
+            ("SubnetId", &subnet),
+            ("Description", "left by a pod"),
+            ("SecurityGroupId.1", &ours),
+            ("TagSpecification.1.ResourceType", "network-interface"),
+            ("TagSpecification.1.Tag.1.Key", &owned),
+            ("TagSpecification.1.Tag.1.Value", "owned"),
+        ],
         "networkInterfaceId",
     );
 }
