@@ -12,7 +12,8 @@ It reaches into MiniStack's insides, hence the pinned version. The parts in stan
 - operations: what CloudFormation refuses, by template, parameters, capabilities, status or policy of the stack; how its
   operations end, are cancelled and are asked for twice; what change sets say about replacement;
 - lookups: types of machines and where they are offered, images of Flatcar, zones, quotas, roles of services, the KMS keys that
-  the golden clusters name.
+  the golden clusters name;
+- wishes: things under ids that are wanted.
 
 The file that CONTROL_FILE names says what goes wrong. It is read again whenever it matters, so it may change at any time. An
 unknown key is an error: it is printed, and every request is answered with 500. Resources are named by logical id, or, where
@@ -40,6 +41,10 @@ several stacks have the same, as "stack/LogicalId".
     quotas           {"L-DB2E81BA": 0}: instead of what is plenty
     missing_roles    ["AWSServiceRoleForEC2Spot"]: roles of services that the account does not have
     keys             {"key id": "Disabled"}: state of KMS keys; those of the golden clusters are "Enabled" in every account
+    ids              ["vpc-...", "Z..."]: what is made next gets the first of its kind that is free: networks, subnets, file systems,
+                     hosted zones, reservations
+    machines         {"g6.xlarge": [4, 16, 1]}: more types of machines, with vCPUs, GiB of memory and GPUs
+    zones            ["us-east-1f"]: more zones
     dns_pending      0.2: seconds that a change of Route 53 takes
 
 The port stands on standard output. The end of standard input is the end of the server.
@@ -71,6 +76,7 @@ import stand_in.machines
 import stand_in.network
 import stand_in.operations
 import stand_in.tags
+import stand_in.wishes
 from stand_in.control import control
 
 

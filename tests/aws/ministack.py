@@ -38,7 +38,9 @@ class MiniStack:
             # Isolated, or `import ministack` in the launcher would find this file.
             self.process = subprocess.Popen(
                 [sys.executable, "-I", LAUNCHER],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment, cwd=self.directory.name)
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment, cwd=self.directory.name,
+                # Control-C reaches its owner only, who may still need it.
+                start_new_session=True)
         port = self.process.stdout.readline().decode().strip()
         if not port:
             log = self.log()

@@ -21,13 +21,16 @@ KEYS = {
     "finish_status": str,
     "force_status": dict,
     "gone_images": list,
+    "ids": list,
     "keys": dict,
     "launch_interval": NUMBER,
+    "machines": dict,
     "missing_roles": list,
     "no_signal": list,
     "not_offered": list,
     "quotas": dict,
     "signal_timeout": NUMBER,
+    "zones": list,
 }
 
 

@@ -34,7 +34,8 @@ def matches(filters, **facts):
 
 
 def zones():
-    return [get_region() + letter for letter in ("abcd" if get_region() == "us-west-2" else "abc")]
+    usual = [get_region() + letter for letter in ("abcd" if get_region() == "us-west-2" else "abc")]
+    return usual + [zone for zone in control().get("zones", []) if zone.startswith(get_region()) and zone not in usual]
 
 
 def describe_zones(parameters):
@@ -79,19 +80,23 @@ BURSTING = {"t3", "t4g"}
 OLD = {"p2", "p3"}
 
 
+def machines():
+    return MACHINES | control().get("machines", {})
+
+
 def describe_offerings(parameters):
     filters = ec2._parse_filters(parameters)
     kind = ec2._p(parameters, "LocationType") or "region"
     missing = {tuple(pair) for pair in control().get("not_offered", [])}
     places = zones() if kind == "availability-zone" else [get_region()]
-    offered = [(machine, place) for machine in MACHINES for place in places
+    offered = [(machine, place) for machine in machines() for place in places
                if (machine, place) not in missing and matches(filters, instance_type=[machine], location=[place])]
     return answer("DescribeInstanceTypeOfferings", {"instanceTypeOfferingSet": [
         {"instanceType": machine, "locationType": kind, "location": place} for machine, place in offered]})
 
 
 def describe_machine(name):
-    virtual_processors, memory, accelerators = MACHINES[name]
+    virtual_processors, memory, accelerators = machines()[name]
     family = name.partition(".")[0]
     threads = 1 if family in ARM else 2
     facts = {
@@ -108,7 +113,7 @@ def describe_machine(name):
         "burstablePerformanceSupported": family in BURSTING,
     }
     if accelerators:
-        model, mebibytes = ACCELERATORS[family]
+        model, mebibytes = ACCELERATORS.get(family, ("GPU", 24576))
         facts["gpuInfo"] = {"gpus": [{"name": model, "manufacturer": "NVIDIA", "count": accelerators,
                                       "memoryInfo": {"sizeInMiB": mebibytes}}],
                             "totalGpuMemoryInMiB": accelerators * mebibytes}
@@ -117,11 +122,11 @@ def describe_machine(name):
 
 def describe_machines(parameters):
     names, filters = ec2._parse_member_list(parameters, "InstanceType"), ec2._parse_filters(parameters)
-    if unknown := [name for name in names if name not in MACHINES]:
+    if unknown := [name for name in names if name not in machines()]:
         return ec2._error("InvalidInstanceType", "The following supplied instance types do not exist: "
                                                  f"[{', '.join(unknown)}]", 400)
     return answer("DescribeInstanceTypes", {"instanceTypeSet": [
-        describe_machine(name) for name in names or MACHINES if matches(filters, instance_type=[name])]})
+        describe_machine(name) for name in names or machines() if matches(filters, instance_type=[name])]})
 
 
 ec2._ACTION_MAP["DescribeInstanceTypeOfferings"] = describe_offerings
@@ -267,8 +272,12 @@ def describe_reservation(reservation):
             "availableInstanceCount": reservation["totalInstanceCount"], "instanceMatchCriteria": "open"} | reservation
 
 
+def reservation_id():
+    return f"cr-{secrets.token_hex(9)[:17]}"
+
+
 def create_reservation(parameters):
-    name = f"cr-{secrets.token_hex(9)[:17]}"
+    name = reservation_id()
     reservations[name] = {
         "capacityReservationId": name, "instanceType": ec2._p(parameters, "InstanceType"),
         "availabilityZone": ec2._p(parameters, "AvailabilityZone"),

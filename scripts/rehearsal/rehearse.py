@@ -1,0 +1,227 @@
+"""The whole life of a cluster on a local stand-in for AWS, through the real program. scripts/rehearse prepares and starts this."""
+
+import argparse
+import contextlib
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# First, or `ministack` would be the package.
+sys.path.insert(0, str(ROOT / "tests/aws"))
+
+from account import Account
+from cluster_file import ClusterFile
+from kubernetes_api import KubernetesApi
+from ministack import MiniStack
+from stage import Stage, UnexpectedEnd
+
+KEY = "arn:aws:kms:us-west-2:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+EXAMPLE = ["--cluster-name", "example", "--external-dns-name", "k8s.example.com", "--region", "us-west-2",
+           "--availability-zone", "us-west-2a,us-west-2b", "--kms-key-arn", KEY, "--gpu", "g5.xlarge"]
+# In AWS's own words.
+NO_CAPACITY = ("We currently do not have sufficient {kind} capacity in the Availability Zone you requested ({zone}). "
+               "Launching EC2 instance failed.")
+
+
+class Rehearsal:
+    def __init__(self, stage, aws, closing, own):
+        self.stage, self.aws, self.closing, self.own = stage, aws, closing, own
+        self.directory = stage.directory
+        self.cluster = ClusterFile(self.directory / "cluster.yaml")
+
+    def play(self):
+        self.get_cluster_file()
+        self.validate_and_render()
+        self.plan_and_bring_up()
+        self.look()
+        self.change_pool()
+        self.render_job()
+        self.drill()
+        self.destroy()
+
+    def get_cluster_file(self):
+        stage = self.stage
+        if not self.own:
+            stage.heading("A cluster.yaml", "One file describes the cluster; `init` writes it, with every setting explained in it.")
+            stage.run("init", *EXAMPLE)
+            stage.note("Training wants a shared file system: the file has it behind a #, which an editor takes away.")
+            self.edit(lambda text: text.replace("#storage:", "storage:").replace("#  efs:\n", "  efs: {}\n"))
+            return
+        stage.heading("Your cluster.yaml", "A copy of it is rehearsed; your directory, your credentials and AWS are not touched.")
+        shutil.copy(self.own / "cluster.yaml", self.cluster.path)
+        for name in ("templates", "snippets"):
+            if (self.own / name).is_dir():
+                shutil.copytree(self.own / name, self.directory / name)
+                stage.note(f"copied with it: {name}/")
+        if (self.own / "infra.lock").exists():
+            stage.note("not copied: infra.lock, as the stand-in has images of its own")
+
+    def validate_and_render(self):
+        stage = self.stage
+        stage.heading("Check it", "Everything that is wrong shows at once, with its line and what to do; no account is needed.")
+        stage.run("validate")
+        stage.heading("Render it", "Keys and certificates, CloudFormation stacks and machine configurations, all to be read.")
+        stage.run("render", "--generate-ca")
+
+    def plan_and_bring_up(self):
+        stage, facts = self.stage, self.cluster.facts
+        self.account = Account(self.aws, self.cluster)
+        stage.heading("An account", "The stand-in for AWS gets what cluster.yaml takes for granted.")
+        for what, error in self.account.make_what_is_named():
+            stage.leave_out(f"{what}: {error}") if error else stage.note(what)
+        api = KubernetesApi(self.directory / "credentials", self.account, self.cluster)
+        self.closing.callback(api.close)
+        stage.environment |= {
+            "AWS_ACCESS_KEY_ID": self.cluster.account, "AWS_SECRET_ACCESS_KEY": "any", "AWS_ENDPOINT_URL": self.aws.url,
+            "INFRA_API_SERVER": api.address}
+        # Later commands find the place in the live stacks.
+        place = [] if facts.get("s3URI") else ["--s3-uri", f"s3://{facts['clusterName']}-{self.cluster.account}/clusters"]
+        stage.heading("Plan", "What `up` would create, before anything is there.")
+        stage.run("plan", *place)
+        stage.heading("Up", "Checks the account, uploads, creates stacks side by side and waits until every node is Ready.")
+        stage.run("up", *place, *(["--create-bucket"] if place else []))
+
+    def look(self):
+        self.stage.heading("Status", "Whether it works, on one screen.")
+        self.stage.run("status")
+
+    def change_pool(self):
+        stage = self.stage
+        stage.heading("Change a pool", "One machine more for a pool; the plan shows it, and nothing else is touched.")
+        pool = self.cluster.pool_to_change()
+        if not pool:
+            stage.leave_out("cluster.yaml has no pools")
+        elif self.edit(lambda _: self.cluster.grow(pool["name"])):
+            stage.run("plan")
+            stage.run("up", "--yes")
+
+    def render_job(self):
+        stage = self.stage
+        stage.heading("A training job", "Checked against the pools of this cluster, then written as Kubernetes objects.")
+        if self.own and (self.own / "job.yaml").exists():
+            shutil.copy(self.own / "job.yaml", self.directory)
+            stage.note("copied: your job.yaml")
+        else:
+            stage.run("job", "init", "--framework", "pytorch")
+        if stage.run("job", "lint", expected=(0, 2) if self.own else (0,)):
+            stage.leave_out("this cluster is not made for that job")
+            return
+        stage.run("job", "render", into="job-objects.yaml")
+        objects = (self.directory / "job-objects.yaml").read_text()
+        kinds = [line.partition(": ")[2] for line in objects.splitlines() if line.startswith("kind: ")]
+        stage.note(f"job-objects.yaml: {', '.join(kinds)}. On a real cluster `infra job submit` sends them and follows the job.")
+
+    def drill(self):
+        stage = self.stage
+        stage.heading("A failure drill", "A new GPU pool, on a day on which AWS has no such machines.")
+        pool = self.cluster.pool_to_change()
+        if not pool:
+            stage.leave_out("cluster.yaml has no pools")
+            return
+        zone = (pool.get("availabilityZones") or self.cluster.facts["availabilityZones"])[0]
+        kind, name = pool["instanceType"], "drill"
+        line = f"{{name: {name}, instanceType: {kind}, count: 1, availabilityZones: [{zone}]}}"
+        if not self.edit(lambda _: self.cluster.add_pool(line)):
+            return
+        stack = f"{self.cluster.facts['clusterName']}-pool-{name}"
+        self.account.refuse_machines(stack, NO_CAPACITY.format(kind=kind, zone=zone))
+        stage.run("up", "--yes", expected=(6,))
+        stage.note("Exit code 6: the stack was rolled back, the rest of the cluster goes on. Capacity comes back, and `up` again:")
+        self.account.mend()
+        stage.run("up", "--yes")
+
+    def destroy(self):
+        stage = self.stage
+        stage.heading("Destroy", "All of it goes, in an order that works, and an audit looks for what is left. Data stays unless told.")
+        stage.run("destroy", "--yes")
+        if left := self.account.left():
+            raise UnexpectedEnd(f"`infra destroy` said that all is gone, but the stand-in still has {', '.join(left)}")
+        stage.note("And the stand-in itself: no stack and no machine is left.")
+
+    def edit(self, change):
+        """Changes cluster.yaml and shows how. A file that is written too cleverly to be changed like that stays as it was."""
+        before = self.cluster.text
+        try:
+            after = change(before)
+            if isinstance(after, str):
+                self.cluster.path.write_text(after)
+            good = self.cluster.text != before and self.stage.quietly("validate")
+        except Exception:
+            good = False
+        if not good:
+            self.cluster.path.write_text(before)
+            self.stage.leave_out("the change would not make a valid cluster.yaml out of this one")
+            return False
+        self.stage.difference(before, self.cluster.text)
+        return True
+
+
+def say_what_next(stage, own):
+    stage.say(f"\n{stage.bold}==> Next, with a real account{stage.plain}")
+    if not own:
+        stage.say("    infra init                    asks for your name, region, zones and KMS key")
+    stage.say("    infra validate --online       looks at your account, changes nothing")
+    stage.say("    infra policy                  what the operator must be allowed to do")
+    stage.say("    infra cost                    what AWS will bill for")
+    stage.say("    infra render --generate-ca    your own keys and certificates")
+    stage.say("    infra up --s3-uri s3://YOUR-BUCKET/clusters --create-bucket")
+    if not own:
+        stage.say("    scripts/rehearse -C DIRECTORY rehearses your own cluster.yaml first.")
+    stage.say("    A stand-in is not AWS: docs/first-aws-run.md lists what only AWS can show.")
+
+
+def ask_to_end(*_):
+    raise KeyboardInterrupt
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/rehearse", description=__doc__)
+    parser.add_argument("-C", dest="own", metavar="DIR", type=pathlib.Path, help="rehearse the cluster.yaml of this directory")
+    parser.add_argument("--keep", action="store_true", help="leave the files of the rehearsal where they are")
+    parser.add_argument("--binary", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.own and not (arguments.own / "cluster.yaml").is_file():
+        parser.error(f"there is no cluster.yaml in {arguments.own}")
+
+    signal.signal(signal.SIGTERM, ask_to_end)
+    signal.signal(signal.SIGHUP, ask_to_end)
+    started = time.monotonic()
+    place = pathlib.Path(tempfile.mkdtemp(prefix="infra-rehearsal-"))
+    directory = place / "cluster"
+    directory.mkdir()
+    stage = Stage(arguments.binary.resolve(), directory, place)
+    code = 0
+    try:
+        with contextlib.ExitStack() as closing:
+            try:
+                aws = closing.enter_context(MiniStack())
+                stage.say(f"A stand-in for AWS runs at {aws.url}; nothing here reaches AWS, and nothing is paid for.")
+                Rehearsal(stage, aws, closing, arguments.own).play()
+                stage.summary()
+                say_what_next(stage, arguments.own)
+            except UnexpectedEnd as error:
+                stage.say(f"\nThe rehearsal stops here: {error}.")
+                code = 1
+            except KeyboardInterrupt:
+                code = 130
+            finally:
+                # A second Control-C must not leave anything running.
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+                stage.end_child()
+            if code == 130:
+                stage.say("\nInterrupted; the stand-in and all that was made on it go away.")
+    finally:
+        if arguments.keep:
+            stage.say(f"\nThe files of the rehearsal are in {directory}.")
+        else:
+            shutil.rmtree(place, ignore_errors=True)
+            stage.say(f"\nThe files of the rehearsal are removed; --keep leaves them ({time.monotonic() - started:.0f} s).")
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()
