@@ -1,11 +1,20 @@
 """What is seen of a rehearsal: headings, commands as they would be typed, the program's own output, a summary."""
 
+import ctypes
 import difflib
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
+
+
+def end_with_parent():
+    """Killed, we could end nobody, and the program would go on asking a stand-in that is gone. Linux alone can do this for us."""
+    if sys.platform == "linux":
+        parent_death_signal = 1
+        ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
 
 
 class UnexpectedEnd(Exception):
@@ -50,7 +59,8 @@ class Stage:
         output = (self.directory / into).open("wb") if into else None
         try:
             self.child = subprocess.Popen(
-                [self.binary, *arguments], cwd=self.directory, env=self.environment, stdin=subprocess.DEVNULL, stdout=output)
+                [self.binary, *arguments], cwd=self.directory, env=self.environment, stdin=subprocess.DEVNULL, stdout=output,
+                preexec_fn=end_with_parent)
             code = self.child.wait()
         finally:
             if output:

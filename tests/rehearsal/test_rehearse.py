@@ -1,4 +1,4 @@
-"""scripts/rehearse as a newcomer runs it: an example, a cluster of one's own, Control-C. Nothing may be left afterwards."""
+"""scripts/rehearse as a newcomer runs it: an example, a cluster of one's own, Control-C. No process may be left afterwards."""
 
 import os
 import pathlib
@@ -110,7 +110,8 @@ class Rehearsal(unittest.TestCase):
         self.assertIn("The rehearsal stops here: `infra validate` ended with 2 instead of 0.", seen)
         self.nothing_is_left()
 
-    def test_interruption(self):
+    def start_and_watch(self):
+        """Up to the middle of `up`."""
         process = self.start()
         seen = ""
         while "begins" not in seen:
@@ -119,6 +120,19 @@ class Rehearsal(unittest.TestCase):
             seen += line
         # The rehearsal, the stand-in and the program, at least: what is looked for later can be found.
         self.assertGreater(len(self.running()), 2)
+        return process, seen
+
+    def test_kill(self):
+        process, _ = self.start_and_watch()
+        process.kill()
+        process.wait()
+        deadline = time.monotonic() + 10
+        while self.running():
+            self.assertLess(time.monotonic(), deadline, self.running())
+            time.sleep(0.1)
+
+    def test_interruption(self):
+        process, seen = self.start_and_watch()
         # As a terminal does it.
         os.killpg(process.pid, signal.SIGINT)
         start = time.monotonic()
