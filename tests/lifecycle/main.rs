@@ -32,6 +32,7 @@ mod preflight_run;
 mod public_name;
 mod refusals;
 mod rollback;
+mod runbooks;
 mod stand_ins;
 mod statuses;
 mod support;

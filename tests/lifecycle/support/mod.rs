@@ -13,6 +13,7 @@ pub mod ministack;
 pub mod permissions;
 pub mod protocols;
 pub mod reading;
+pub mod runbook;
 pub mod strangers;
 pub mod workspace;
 pub mod world;
