@@ -178,6 +178,7 @@ pub async fn apply(
             if let Some(stuck) = delete_stack(&work.means, gone.0, &gone.1.stack).await? {
                 return Err(stuck.into_error());
             }
+            outcome.changed += 1;
         }
     }
     if outcome.changed == 0 {

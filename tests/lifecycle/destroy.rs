@@ -87,6 +87,28 @@ fn data_goes_only_by_name() {
 }
 
 #[test]
+fn the_plan_is_in_the_order_of_the_work() {
+    let world = World::of_golden("paddle-tutorial");
+    world.make_zone("example.com", false);
+    world.up([]).expect_code(0);
+    let plan = world.run(["destroy", "--plan-only", "--output", "json"]).expect_code(0);
+    let plan: Value = serde_json::from_str(&plan.stdout).unwrap();
+    let goes = plan["goes"].as_array().unwrap().iter().map(|item| item["what"].as_str().unwrap());
+    assert_eq!(
+        goes.collect::<Vec<_>>(),
+        [
+            "stack of pool workers",
+            "public record",
+            "stack of control plane",
+            "records of the private zone",
+            "stack of storage",
+            "machine configurations",
+            "stack of network"
+        ]
+    );
+}
+
+#[test]
 fn a_kept_file_system_can_still_go_later() {
     let world = World::of_golden("paddle-tutorial");
     world.up([]).expect_code(0);

@@ -59,7 +59,8 @@ fn a_new_pool_touches_nothing_else_and_goes_only_when_asked() {
         .expect_stderr("job default/train runs on")
         .expect_stderr("`--yes` answers yes");
     assert_eq!(touched(&world), [""; 0]);
-    world.up(["--prune", "--yes"]).expect_code(0).expect_stderr("job default/train runs on");
+    let outcome = world.up(["--prune", "--yes"]).expect_code(0).expect_stderr("job default/train runs on");
+    assert!(!outcome.stderr.contains("no stack had to change"), "{}", outcome.stderr);
     assert_eq!(touched(&world), ["minimal-pool-spare"]);
     assert_eq!(world.aws().stack_status("minimal-pool-spare"), None);
     world.run(["status"]).expect_code(0).expect_stdout("healthy");

@@ -7,6 +7,7 @@ use super::found::Found;
 use super::network::why;
 use super::owner::owner_of;
 use super::target::DestroyTarget;
+use crate::blueprint::StackPart;
 
 /// How the plan calls a file system.
 pub const FILE_SYSTEM: &str = "file system";
@@ -39,32 +40,29 @@ fn item(what: impl Into<String>, id: impl Into<String>, why: impl Into<String>) 
     DestroyItem { what: what.into(), id: id.into(), why: why.into() }
 }
 
+/// Empty if nobody knows it.
+fn bucket_of(target: &DestroyTarget) -> String {
+    target.place.as_ref().map(|place| place.bucket().to_owned()).unwrap_or_default()
+}
+
 impl DestroyPlan {
     /// Puts what was found in order.
     #[must_use]
     pub fn new(target: &DestroyTarget, found: &Found, options: DestroyOptions) -> Self {
         let mut plan = Self::default();
-        plan.plan_stacks(found, true);
+        plan.plan_stacks(found, |part| matches!(part, StackPart::Pool(_)));
         plan.plan_record(found);
+        plan.plan_stacks(found, |part| *part == StackPart::ControlPlane);
         plan.plan_network(found, options);
-        plan.plan_stacks(found, false);
+        plan.plan_stacks(found, |part| *part == StackPart::Storage);
+        plan.plan_uploads(target, found);
+        plan.plan_stacks(found, |part| *part == StackPart::Network);
         plan.plan_data(target, found, options);
         plan
     }
 
-    /// Pools and the control plane go first; storage and network last.
-    fn plan_stacks(&mut self, found: &Found, first: bool) {
-        use crate::blueprint::StackPart::{ControlPlane, Network, Pool, Storage};
-        let mut parts: Vec<_> = found.live.stacks.iter().collect();
-        parts.sort_by_key(|(part, _)| match part {
-            Pool(_) => 0,
-            ControlPlane => 1,
-            Storage => 2,
-            Network => 3,
-        });
-        for (part, live) in
-            parts.into_iter().filter(|(part, _)| matches!(part, Pool(_) | ControlPlane) == first)
-        {
+    fn plan_stacks(&mut self, found: &Found, is_next: fn(&StackPart) -> bool) {
+        for (part, live) in found.live.stacks.iter().filter(|(part, _)| is_next(part)) {
             let count = live.template["Resources"].as_object().map_or(0, serde_json::Map::len);
             let why = if count > 0 { format!("{count} resources") } else { live.stack.status.clone() };
             self.goes.push(item(format!("stack of {part}"), &live.stack.name, why));
@@ -135,8 +133,8 @@ impl DestroyPlan {
         }
     }
 
-    fn plan_data(&mut self, target: &DestroyTarget, found: &Found, options: DestroyOptions) {
-        let bucket = target.place.as_ref().map(|place| place.bucket().to_owned()).unwrap_or_default();
+    fn plan_uploads(&mut self, target: &DestroyTarget, found: &Found) {
+        let bucket = bucket_of(target);
         if !found.objects.is_empty() {
             let count = format!("{} objects with all versions", found.objects.len());
             self.goes.push(item("machine configurations", format!("s3://{bucket}"), count));
@@ -144,6 +142,10 @@ impl DestroyPlan {
         if let Some(grant) = &found.grant {
             self.goes.push(item("grant of the KMS key", &grant.id, "let Auto Scaling use the key for disks"));
         }
+    }
+
+    fn plan_data(&mut self, target: &DestroyTarget, found: &Found, options: DestroyOptions) {
+        let bucket = bucket_of(target);
         let mut data = Vec::new();
         for (id, made) in &found.file_systems {
             if *made {
@@ -162,7 +164,7 @@ impl DestroyPlan {
         for snapshot in &found.snapshots {
             data.push(item("disk snapshot", &snapshot.id, format!("of etcd's volume {}", snapshot.volume)));
         }
-        if found.live.stacks.contains_key(&crate::blueprint::StackPart::ControlPlane)
+        if found.live.stacks.contains_key(&StackPart::ControlPlane)
             && !found.volumes.is_empty()
             && !options.delete_data
         {
