@@ -190,7 +190,7 @@ fn exit_for(error: &Error) -> Exit {
         Some(DeployError::Failed(_)) => return Exit::RolledBack,
         _ => {}
     }
-    if matches!(find::<JobError>(error), Some(JobError::StillRunning { .. })) {
+    if find::<JobError>(error).is_some_and(JobError::goes_on) {
         return Exit::StillRunning;
     }
     if find::<Findings>(error).is_some()

@@ -18,6 +18,8 @@ pub(super) const DIGEST_ANNOTATION: &str = "infra.internal/digest";
 pub(super) const CLAIM_ANNOTATION: &str = "infra.internal/claim";
 /// Its directory there.
 pub(super) const PATH_ANNOTATION: &str = "infra.internal/path";
+/// The Kueue queue a Job waits in.
+pub(super) const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 /// Who makes and removes an object.
 pub(super) const MANAGER_LABEL: &str = "app.kubernetes.io/managed-by";
 /// Us, as such a manager.
@@ -54,6 +56,24 @@ pub(super) fn role_jobs_of(
             vec![("ps", format!("{name}-ps"), *servers), ("worker", format!("{name}-worker"), *workers)]
         }
     }
+}
+
+/// What keeps other pods away from machines with GPUs.
+const GPU_TAINT: &str = "nvidia.com/gpu";
+/// What machines with GPUs are labelled with.
+const GPU_LABEL: &str = "infra.internal/gpu-count";
+
+/// For pods that help a job and need no GPU: anywhere but on a GPU machine, unless there is nothing else.
+pub(super) fn helper_affinity() -> serde_json::Value {
+    serde_json::json!({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
+        "weight": 100,
+        "preference": {"matchExpressions": [{"key": GPU_LABEL, "operator": "DoesNotExist"}]},
+    }]}})
+}
+
+/// Lets a pod onto GPU machines.
+pub(super) fn gpu_toleration() -> serde_json::Value {
+    serde_json::json!({"key": GPU_TAINT, "operator": "Exists", "effect": "NoSchedule"})
 }
 
 /// The names of a decided job's Kubernetes Jobs that train.

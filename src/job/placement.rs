@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::names::gpu_toleration;
 use super::training::TrainingJob;
 use crate::blueprint::Blueprint;
 use crate::config::Pool;
@@ -12,7 +13,6 @@ use crate::config::values::Partition;
 use crate::document::{Fault, Problems, nearest};
 
 const POOL_LABEL: &str = "infra.internal/pool";
-const GPU_TAINT: &str = "nvidia.com/gpu";
 const GIBIBYTE: u64 = 1 << 30;
 /// What the system, the kubelet and the daemons of a node keep of its memory, at least.
 const RESERVED_GIBIBYTES: u64 = 1;
@@ -26,7 +26,7 @@ pub(super) fn node_selector(job: &TrainingJob) -> BTreeMap<String, String> {
 pub(super) fn tolerations(job: &TrainingJob, blueprint: Option<&Blueprint>) -> Vec<Value> {
     let mut tolerations = Vec::new();
     if job.gpus.value > 0 {
-        tolerations.push(json!({"key": GPU_TAINT, "operator": "Exists", "effect": "NoSchedule"}));
+        tolerations.push(gpu_toleration());
     }
     let named = job.pool.as_ref().and_then(|name| pool_of(blueprint?, name.value.as_str()));
     for taint in named.iter().flat_map(|pool| &pool.taints) {
@@ -36,7 +36,7 @@ pub(super) fn tolerations(job: &TrainingJob, blueprint: Option<&Blueprint>) -> V
         }));
     }
     if job.gpus.value == 0 && named.is_some_and(|pool| pool.gpus.is_some()) {
-        tolerations.push(json!({"key": GPU_TAINT, "operator": "Exists", "effect": "NoSchedule"}));
+        tolerations.push(gpu_toleration());
     }
     tolerations
 }

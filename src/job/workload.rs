@@ -20,6 +20,12 @@ impl RunId {
         Self(format!("r-{}", clean.trim_matches('-').to_ascii_lowercase()))
     }
 
+    /// The run of a job that is there, as its label says it.
+    #[must_use]
+    pub fn of_label(label: &str) -> Self {
+        Self(label.to_owned())
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {

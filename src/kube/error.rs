@@ -70,6 +70,12 @@ impl KubeError {
         matches!(self, Self::Unreachable { .. } | Self::TimedOut { .. })
     }
 
+    /// Whether the same question may get an answer soon: nobody answered, or somebody who cannot just now.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        self.is_unreachable() || matches!(self.status(), Some(429 | 500..=599))
+    }
+
     /// The HTTP status, if the API answered with a refusal.
     #[must_use]
     pub fn status(&self) -> Option<u16> {

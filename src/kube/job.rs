@@ -29,6 +29,8 @@ pub struct Job {
     pub completions: u32,
     /// How many have.
     pub succeeded: u32,
+    /// The numbers of those that have, first and last of each row.
+    pub completed: Vec<(u32, u32)>,
     /// How many are there.
     pub active: u32,
     /// How it ended.
@@ -74,10 +76,11 @@ struct Spec {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct Status {
     active: u32,
     succeeded: u32,
+    completed_indexes: String,
     conditions: Vec<Condition>,
 }
 
@@ -114,9 +117,27 @@ impl From<JobDocument> for Job {
             suspended: spec.suspend,
             completions: spec.completions.unwrap_or(1),
             succeeded: status.succeeded,
+            completed: rows(&status.completed_indexes),
             active: status.active,
             end,
         }
+    }
+}
+
+/// `0-2,5` as rows of numbers.
+fn rows(text: &str) -> Vec<(u32, u32)> {
+    let row = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some((first.trim().parse().ok()?, last.trim().parse().ok()?))
+    };
+    text.split(',').filter_map(row).collect()
+}
+
+impl Job {
+    /// Whether the pod of this number has succeeded, also if it is gone.
+    #[must_use]
+    pub fn has_completed(&self, index: u32) -> bool {
+        self.completed.iter().any(|(first, last)| (*first..=*last).contains(&index))
     }
 }
 
@@ -128,5 +149,16 @@ impl ApiServer {
             None => "/apis/batch/v1/jobs".to_owned(),
         };
         self.list(&path, Some(&format!("labelSelector={}", encode(selector)))).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rows;
+
+    #[test]
+    fn numbers_come_in_rows() {
+        assert_eq!(rows("0-2,5"), [(0, 2), (5, 5)]);
+        assert_eq!(rows(""), []);
     }
 }

@@ -28,9 +28,9 @@ pub use body::Body;
 pub use error::KubeError;
 pub use job::{Job, JobEnd};
 pub use job_pod::JobPod;
-pub use node::Node;
+pub use node::{Node, Taint};
 pub use object::ObjectName;
-pub use pod::Pod;
+pub use pod::{LogPart, Pod};
 pub use readiness::Readiness;
 pub use service::ServiceName;
 

@@ -34,8 +34,22 @@ pub struct Node {
     pub instance_id: Option<String>,
     /// How many GPUs pods can have.
     pub gpus: u32,
+    /// What keeps pods away that do not stand it.
+    pub taints: Vec<Taint>,
     /// The version of its kubelet, as `v1.34.1`.
     pub kubelet_version: String,
+}
+
+/// Keeps pods away from a node.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct Taint {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    pub effect: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -50,6 +64,7 @@ struct NodeDocument {
 #[serde(default)]
 struct Spec {
     unschedulable: bool,
+    taints: Vec<Taint>,
     #[serde(rename = "providerID")]
     provider_id: Option<String>,
 }
@@ -97,6 +112,7 @@ impl From<NodeDocument> for Node {
             schedulable: !spec.unschedulable,
             instance_id: spec.provider_id.as_deref().and_then(last_part),
             gpus: status.allocatable.get(GPU_RESOURCE).and_then(|count| count.parse().ok()).unwrap_or(0),
+            taints: spec.taints,
             kubelet_version: status.node_info.kubelet_version,
         }
     }
@@ -138,12 +154,13 @@ mod tests {
     use std::error::Error;
 
     use super::super::test_server::{json_answer, serve};
-    use super::{Node, NodeDocument};
+    use super::{Node, NodeDocument, Taint};
 
     const WORKER: &str = r#"{
         "metadata": {"name": "ip-10-0-1-5.us-west-2.compute.internal", "uid": "u",
             "labels": {"infra.internal/pool": "gpu", "kubernetes.io/arch": "amd64"}},
-        "spec": {"podCIDR": "10.2.1.0/24", "providerID": "aws:///us-west-2a/i-0123456789abcdef0", "unschedulable": true},
+        "spec": {"podCIDR": "10.2.1.0/24", "providerID": "aws:///us-west-2a/i-0123456789abcdef0", "unschedulable": true,
+            "taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
         "status": {"allocatable": {"cpu": "95500m", "nvidia.com/gpu": "8"},
             "conditions": [{"type": "MemoryPressure", "status": "False"},
                 {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}],
@@ -164,6 +181,11 @@ mod tests {
             schedulable: false,
             instance_id: Some("i-0123456789abcdef0".to_owned()),
             gpus: 8,
+            taints: vec![Taint {
+                key: "nvidia.com/gpu".to_owned(),
+                effect: "NoSchedule".to_owned(),
+                ..Taint::default()
+            }],
             kubelet_version: "v1.34.1".to_owned(),
         };
         assert_eq!(parse(WORKER)?, expected);

@@ -33,6 +33,19 @@ pub struct Pod {
     pub detail: Option<String>,
     /// The code its container ended with.
     pub exit_code: Option<i64>,
+    /// When its container ended, as the API writes it: later is greater.
+    pub ended: Option<String>,
+}
+
+/// Which part of a pod's log is wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogPart {
+    /// Whether to go on with what the pod will print.
+    pub follow: bool,
+    /// Only so many of the last lines.
+    pub tail: Option<u32>,
+    /// Only what was printed in the last seconds.
+    pub since_seconds: Option<u64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -119,6 +132,8 @@ struct Waiting {
 struct Terminated {
     exit_code: i64,
     reason: String,
+    message: Option<String>,
+    finished_at: Option<String>,
 }
 
 const INDEX_ANNOTATION: &str = "batch.kubernetes.io/job-completion-index";
@@ -137,6 +152,7 @@ impl From<PodDocument> for Pod {
             leaving: metadata.deletion_timestamp.is_some(),
             detail: status.detail(),
             exit_code: ended.map(|ended| ended.exit_code),
+            ended: ended.and_then(|ended| ended.finished_at.clone()),
             namespace: metadata.namespace,
             name: metadata.name,
             labels: metadata.labels,
@@ -162,10 +178,13 @@ impl Status {
         }
         for container in containers() {
             if let Some(ended) = container.state.terminated.as_ref().filter(|ended| ended.exit_code != 0) {
-                let reason = if ended.reason.is_empty() || ended.reason == "Error" {
-                    String::new()
-                } else {
-                    format!(" ({})", ended.reason)
+                let reason = match (ended.reason.as_str(), ended.message.as_deref()) {
+                    ("" | "Error", _) => String::new(),
+                    // A program that could not be started has printed nothing.
+                    ("StartError" | "ContainerCannotRun", Some(message)) => {
+                        format!(" ({}: {message})", ended.reason)
+                    }
+                    (reason, _) => format!(" ({reason})"),
                 };
                 return Some(format!("{} ended with {}{reason}", container.name, ended.exit_code));
             }
@@ -198,18 +217,15 @@ impl ApiServer {
         self.list(&path, Some(&format!("labelSelector={}", encode(selector)))).await
     }
 
-    /// What a pod has printed, and, if it is followed, goes on to print. `tail` limits it to the last lines.
-    pub async fn pod_log(
-        &self,
-        namespace: &str,
-        pod: &str,
-        follow: bool,
-        tail: Option<u32>,
-    ) -> Result<Body, KubeError> {
-        let mut path =
-            format!("/api/v1/namespaces/{}/pods/{}/log?follow={follow}", encode(namespace), encode(pod));
-        if let Some(tail) = tail {
+    /// What a pod has printed, and, if it is followed, goes on to print.
+    pub async fn pod_log(&self, namespace: &str, pod: &str, part: LogPart) -> Result<Body, KubeError> {
+        let (namespace, pod) = (encode(namespace), encode(pod));
+        let mut path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/log?follow={}", part.follow);
+        if let Some(tail) = part.tail {
             path = format!("{path}&tailLines={tail}");
+        }
+        if let Some(seconds) = part.since_seconds {
+            path = format!("{path}&sinceSeconds={seconds}");
         }
         self.open(&path).await
     }
@@ -259,6 +275,11 @@ mod tests {
             (
                 json!({"phase": "Failed", "containerStatuses": [{"name": "worker", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}]}),
                 Some("worker ended with 3"),
+            ),
+            (
+                json!({"phase": "Failed", "containerStatuses": [{"name": "worker", "state": {"terminated":
+                    {"exitCode": 128, "reason": "StartError", "message": "no such program"}}}]}),
+                Some("worker ended with 128 (StartError: no such program)"),
             ),
             (
                 json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}),

@@ -8,6 +8,8 @@ use super::path::without_query;
 
 /// A proxy in between may answer with a whole page.
 const LONGEST_MESSAGE: usize = 300;
+/// A refused Job is quoted whole by the API, and ends with the reason.
+const LONGEST_DOCUMENT_MESSAGE: usize = 600;
 
 #[derive(Default, Deserialize)]
 struct StatusDocument {
@@ -26,6 +28,7 @@ pub(super) fn refusal(question: &Question<'_>, answer: &Answer) -> KubeError {
     let message = document
         .message
         .filter(|message| !message.is_empty())
+        .map(shorten)
         .or_else(|| first_line(&answer.bytes))
         .unwrap_or_else(|| "it did not say why".to_owned());
     KubeError::Refused {
@@ -35,6 +38,18 @@ pub(super) fn refusal(question: &Question<'_>, answer: &Answer) -> KubeError {
         reason,
         message,
     }
+}
+
+/// A long text without its middle.
+fn shorten(text: String) -> String {
+    let length = text.chars().count();
+    if length <= LONGEST_DOCUMENT_MESSAGE {
+        return text;
+    }
+    let half = LONGEST_DOCUMENT_MESSAGE / 2;
+    let first: String = text.chars().take(half).collect();
+    let last: String = text.chars().skip(length - half).collect();
+    format!("{first} … {last}")
 }
 
 /// The first line of a text that is no document.
@@ -65,6 +80,16 @@ mod tests {
             said(StatusCode::FORBIDDEN, document),
             "the Kubernetes API refused GET /api/v1/nodes: nodes is forbidden: User \"ada\" cannot list (403 Forbidden)"
         );
+    }
+
+    #[test]
+    fn a_long_message_keeps_its_beginning_and_its_end() {
+        let middle = "x".repeat(5000);
+        let text = format!(r#"{{"message":"spec.template: Invalid value: {middle}: field is immutable"}}"#);
+        let answer = Answer { status: StatusCode::UNPROCESSABLE_ENTITY, bytes: Bytes::from(text) };
+        let said = refusal(&Question::get("/a"), &answer).to_string();
+        assert!(said.len() < 800 && said.contains("spec.template: Invalid value"), "{said}");
+        assert!(said.contains("field is immutable"), "{said}");
     }
 
     #[test]

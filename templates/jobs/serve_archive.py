@@ -41,10 +41,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with tarfile.open(fileobj=stream, mode="w|", bufsize=1 << 20) as archive:
             for name, _ in files():
                 try:
-                    archive.add(os.path.join(ROOT, name), arcname=name, recursive=False)
+                    archive.add(os.path.join(ROOT, name), arcname=name, recursive=False, filter=usable)
                 except FileNotFoundError:
-                    # Training goes on meanwhile, and older checkpoints go.
-                    continue
+                    # A job that still runs removes its older checkpoints.
+                    print(f"{name} is gone", file=sys.stderr, flush=True)
         self.wfile.write(b"0\r\n\r\n")
 
     def log_message(self, format, *arguments):
@@ -60,6 +60,12 @@ class Chunks:
     def write(self, data):
         if data:
             self.stream.write(b"%x\r\n%s\r\n" % (len(data), data))
+
+
+def usable(entry):
+    """Whoever unpacks it can read it, and write into its directories."""
+    entry.mode |= 0o700 if entry.isdir() else 0o600
+    return entry
 
 
 def files():

@@ -17,6 +17,7 @@ mod destroy_states;
 mod failures;
 mod golden;
 mod interruptions;
+mod jobs;
 mod launches;
 mod looking;
 mod matrix;

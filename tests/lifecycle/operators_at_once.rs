@@ -151,7 +151,9 @@ fn a_destroy_before_the_first_stack_of_a_run() {
     world.proxy.wait_for("cloudformation:CreateChangeSet", 1);
     assert!(world.census()["objects"] > 0);
     let nothing = destroy(&world).wait().expect_code(0);
-    nothing.expect_stderr("there is nothing of").expect_stderr("`--s3-uri s3://BUCKET/PREFIX` removes them too");
+    nothing
+        .expect_stderr("there is nothing of")
+        .expect_stderr("`--s3-uri s3://BUCKET/PREFIX` removes them too");
     let place = format!("s3://{}/clusters", world.bucket());
     world.run(["destroy", "--yes", "--s3-uri", &place]).expect_code(0).expect_stderr("is gone");
     assert_eq!(world.census(), before, "what it said was true then");

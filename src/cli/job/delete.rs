@@ -44,6 +44,7 @@ pub(super) fn run(arguments: &DeleteArguments, session: &Session) -> anyhow::Res
             let question = format!("Job '{name}' is {}. Remove it?", report.state.name());
             ask_on_thread(&question, "--yes", &session.printer).await?;
         }
+        session.printer.note(format_args!("removing job '{name}', and waiting until its pods have ended"));
         let (_interrupter, waiting) = Waiting::new(Some(PATIENCE));
         remove_job(&api, namespace, name, &waiting).await?;
         session.printer.note(format_args!("job '{name}' is gone"));

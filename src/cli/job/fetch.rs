@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
 
-use super::target::{JobNameOptions, JobTarget, connect, random_mark};
+use super::target::{JobNameOptions, JobTarget, connect, random_mark, removed};
 use super::{blueprint_of, scripts_of};
 use crate::cli::Session;
 use crate::cli::aws_access::block_on;
@@ -57,17 +58,27 @@ pub(super) fn run(arguments: &FetchArguments, session: &Session) -> anyhow::Resu
     };
     block_on(async {
         let source = find_results(&api, &target, &arguments.path).await?;
+        // Listens before there is a reader: whoever goes away early leaves none behind either.
+        let mut interruptions = signal(SignalKind::interrupt())?;
         let reader = Reader::start(&api, &source, &reading).await?;
         let fetched = tokio::select! {
             fetched = fetch(&reader, &directory, session) => fetched.map(|()| Exit::Done),
-            _ = tokio::signal::ctrl_c() => {
-                session.printer.note("interrupted; what was fetched so far stays");
+            _ = interruptions.recv() => {
+                session.printer.note(format_args!("interrupted; {}", what_is_left(&directory)));
                 Ok(Exit::Interrupted)
             }
         };
-        reader.remove().await?;
+        removed(reader.remove().await, "the reader", &session.printer);
         fetched
     })
+}
+
+fn what_is_left(directory: &Path) -> String {
+    if directory.exists() {
+        format!("what came so far is in {}; remove it before you fetch again", directory.display())
+    } else {
+        "nothing was fetched".to_owned()
+    }
 }
 
 fn refuse_to_overwrite(directory: &Path) -> anyhow::Result<()> {
@@ -115,10 +126,15 @@ async fn fetch(reader: &Reader<'_>, directory: &Path, session: &Session) -> anyh
     let target = directory.to_owned();
     // Unpacking waits for the disk, and must not keep the network waiting with it.
     let unpacking = tokio::task::spawn_blocking(move || unpack(receiver, &target));
-    let pumped = pump(body, sender, session).await;
+    let received = pump(body, sender, session).await;
     let files = unpacking.await.context("unpacking")?;
-    pumped?;
-    session.printer.note(format_args!("{} files in {}", files?, directory.display()));
+    match received.and(files) {
+        Ok(files) => session.printer.note(format_args!("{files} files in {}", directory.display())),
+        Err(error) => {
+            session.printer.note(what_is_left(directory));
+            return Err(error);
+        }
+    }
     Ok(())
 }
 

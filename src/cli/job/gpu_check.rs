@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::target::{connect, random_mark};
+use super::target::{connect, random_mark, removed};
 use crate::cli::Session;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
+use crate::cli::interruption::until_interrupted;
 use crate::cli::printer::{Output, columns};
+use crate::job::HELPER_IMAGE;
 use crate::job::life::{GpuCheck, NodeGpus};
 use crate::kube::Node;
 use crate::waiting::Waiting;
@@ -35,8 +37,18 @@ pub(super) fn run(arguments: &GpuCheckArguments, session: &Session) -> anyhow::R
     };
     let mark = random_mark()?;
     let (_interrupter, waiting) = Waiting::new(Some(PATIENCE));
-    let check = GpuCheck::new(&api, &mark, arguments.image.as_deref());
-    let nodes = block_on(async { Ok(check.run(expected, &waiting).await?) })?;
+    let image = arguments.image.clone().unwrap_or_else(|| blueprint.mirrored_image(HELPER_IMAGE));
+    let check = GpuCheck::new(&api, &mark, &image);
+    let checked = block_on(async {
+        let run = async { Ok(check.run(expected, &waiting).await?) };
+        let checked = until_interrupted(run, &session.printer).await;
+        removed(check.remove().await, "the pods of the check", &session.printer);
+        checked
+    });
+    let nodes = match checked? {
+        Ok(nodes) => nodes,
+        Err(exit) => return Ok(exit),
+    };
     let healthy = nodes.iter().all(|node| node.problem.is_none());
     match session.output {
         Output::Json => session.printer.json(&nodes)?,

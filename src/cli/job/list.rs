@@ -7,7 +7,7 @@ use crate::cli::Session;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::printer::{Output, columns};
-use crate::job::life::JobReport;
+use crate::job::life::{JobReport, ReplicaReport};
 
 /// List the jobs on the cluster
 #[derive(Args, Debug)]
@@ -36,10 +36,16 @@ pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Resul
             report.framework.clone(),
             report.state.name().to_owned(),
             format!("{}/{}", report.done, report.wanted),
-            report.replicas.iter().map(|replica| replica.gpus).sum::<u32>().to_string(),
+            held_gpus(report).to_string(),
         ]
     };
     let lines: Vec<[String; 6]> = std::iter::once(heading).chain(reports.iter().map(line)).collect();
     session.printer.data(columns(&lines))?;
     Ok(Exit::Done)
+}
+
+/// GPUs that nobody else can have now.
+fn held_gpus(report: &JobReport) -> u32 {
+    let holds = |replica: &&ReplicaReport| !matches!(replica.phase.as_str(), "Succeeded" | "Failed");
+    report.replicas.iter().filter(holds).map(|replica| replica.gpus).sum()
 }

@@ -1,8 +1,9 @@
 //! `infra job logs`: what a replica prints.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
+use tokio::time::sleep;
 
 use super::target::{JobNameOptions, JobTarget, connect};
 use crate::cli::Session;
@@ -10,8 +11,8 @@ use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::printer::Printer;
-use crate::job::life::JobReport;
-use crate::kube::{ApiServer, Body};
+use crate::job::life::{Contact, JobReport, Outage, ReplicaReport};
+use crate::kube::{ApiServer, Body, KubeError, LogPart};
 
 /// How long a replica that is started again is waited for between two looks.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -21,13 +22,13 @@ const PAUSE: Duration = Duration::from_secs(2);
 pub(super) struct LogsArguments {
     #[command(flatten)]
     job: JobNameOptions,
-    /// Go on until the job is over; a replica that is started again is followed too
+    /// Go on until the replica is done; one that is started again is followed too
     #[arg(short, long)]
     follow: bool,
     /// Which replica
     #[arg(long, value_name = "N", default_value_t = 0)]
     index: u32,
-    /// Which role, as ps; that of the replicas that train if not given
+    /// Which role, as ps, or data for the import; that of the replicas that train if not given
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
     /// Only the last lines
@@ -46,54 +47,125 @@ pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Resul
     })
 }
 
+/// What was printed of a replica's pod so far.
+struct Reading {
+    pod: String,
+    /// When the last of it came.
+    last: Instant,
+}
+
 async fn print(
     api: &ApiServer,
     target: &JobTarget,
     arguments: &LogsArguments,
     printer: &Printer,
 ) -> anyhow::Result<Exit> {
-    let mut read: Option<String> = None;
-    let mut told = false;
+    let (mut outage, mut awaited) = (Outage::default(), None);
+    let mut reading: Option<Reading> = None;
     loop {
-        let report = JobReport::read(api, &target.namespace, &target.name).await?;
-        let Some(replica) = report.replica(arguments.role.as_deref(), arguments.index) else {
-            return Err(Refusal::new(format!("job '{}' has no replica {}", report.name, arguments.index))
-                .help(format!("`infra job status {}` lists its replicas", report.name))
-                .into());
+        let read = JobReport::read(api, &target.namespace, &target.name).await;
+        let read = if arguments.follow {
+            outage.survive(read, |contact| tell(&contact, printer))?
+        } else {
+            Some(read?)
         };
-        let started = !matches!(replica.phase.as_str(), "Pending" | "Held");
+        let Some(report) = read else {
+            sleep(PAUSE).await;
+            continue;
+        };
+        let replica = find(&report, arguments)?;
+        let is_new = reading.as_ref().is_none_or(|reading| replica.pod.as_ref() != Some(&reading.pod));
         match &replica.pod {
-            Some(pod) if started && read.as_ref() != Some(pod) => {
-                if read.is_some() {
+            Some(pod) if has_started(replica) && (is_new || replica.phase == "Running") => {
+                if is_new && reading.is_some() {
                     printer.note(format_args!("-- started again as {pod} --"));
                 }
-                let body = api.pod_log(&report.namespace, pod, arguments.follow, arguments.tail).await?;
-                copy(body).await?;
-                read = Some(pod.clone());
+                // The last lines are those of the pod that was there when it was asked.
+                let tail = arguments.tail.filter(|_| reading.is_none());
+                let since = reading.filter(|_| !is_new).map(|reading| reading.last.elapsed().as_secs() + 1);
+                let part = LogPart { follow: arguments.follow, tail, since_seconds: since };
+                copy(api.pod_log(&report.namespace, pod, part).await, arguments.follow, printer).await?;
+                reading = Some(Reading { pod: pod.clone(), last: Instant::now() });
                 if !arguments.follow {
                     return Ok(Exit::Done);
                 }
             }
-            _ if report.state.is_over() => return Ok(Exit::Done),
-            _ if !arguments.follow && read.is_none() => {
-                let detail = replica.detail.clone().unwrap_or_else(|| replica.phase.clone());
-                return Err(Refusal::new(format!("replica {} has not started: {detail}", replica.index))
-                    .help("`--follow` waits for it")
-                    .into());
+            _ if is_over(&report, replica) && reading.is_some() => return Ok(Exit::Done),
+            _ if is_over(&report, replica) || !arguments.follow => {
+                return Err(silence(&report, replica).into());
             }
-            _ if !told => {
-                printer.note(format_args!("waiting for replica {} to start", replica.index));
-                told = true;
+            pod if awaited.as_ref() != Some(pod) => {
+                let again = if reading.is_some() { " again" } else { "" };
+                printer.note(format_args!("waiting for {} {} to start{again}", replica.role, replica.index));
+                awaited = Some(pod.clone());
             }
             _ => {}
         }
-        tokio::time::sleep(PAUSE).await;
+        sleep(PAUSE).await;
     }
 }
 
-async fn copy(mut body: Body) -> anyhow::Result<()> {
-    while let Some(chunk) = body.chunk().await? {
-        Printer::bytes(&chunk)?;
+fn find<'a>(report: &'a JobReport, arguments: &LogsArguments) -> Result<&'a ReplicaReport, Refusal> {
+    let role = arguments.role.as_deref();
+    report.replica(role, arguments.index).ok_or_else(|| {
+        let what = role.map_or_else(|| "replica".to_owned(), |role| format!("replica of role {role}"));
+        Refusal::new(format!("job '{}' has no {what} with number {}", report.name, arguments.index))
+            .help(format!("`infra job status {}` lists its replicas", report.name))
+    })
+}
+
+fn has_started(replica: &ReplicaReport) -> bool {
+    !matches!(replica.phase.as_str(), "Pending" | "Held")
+}
+
+/// Whether nothing more will be printed.
+fn is_over(report: &JobReport, replica: &ReplicaReport) -> bool {
+    report.state.is_over() || replica.phase == "Succeeded"
+}
+
+/// Why there is nothing to print.
+fn silence(report: &JobReport, replica: &ReplicaReport) -> Refusal {
+    let (role, index) = (&replica.role, replica.index);
+    if is_over(report, replica) {
+        return Refusal::new(format!(
+            "{role} {index} of job '{}' has no pod any more, and its log went with it",
+            report.name
+        ))
+        .help(format!("`infra job fetch {}` brings what it wrote", report.name));
     }
-    Ok(())
+    let detail = replica.detail.as_ref().or(report.reason.as_ref()).unwrap_or(&replica.phase);
+    Refusal::new(format!("{role} {index} has not started: {detail}")).help("`--follow` waits for it")
+}
+
+fn tell(contact: &Contact, printer: &Printer) {
+    match contact {
+        Contact::Lost(why) => printer.warning(format_args!("{why}; trying again")),
+        Contact::Found => printer.note("-- the connection is back; some lines may come twice --"),
+    }
+}
+
+/// Prints a log to its end. One that is followed may break off, and is read on from there.
+async fn copy(opened: Result<Body, KubeError>, follow: bool, printer: &Printer) -> anyhow::Result<()> {
+    let copied = async {
+        let mut body = opened?;
+        while let Some(chunk) = body.chunk().await? {
+            printer.bytes(&chunk)?;
+        }
+        anyhow::Ok(())
+    };
+    match copied.await {
+        Err(error) if follow => match error.downcast_ref::<KubeError>() {
+            Some(broken) if broken.is_passing() => {
+                printer.note("-- the connection broke; some lines may come twice --");
+                Ok(())
+            }
+            // A pod that ended before its container began has no log.
+            Some(refused) if matches!(refused.status(), Some(400 | 404)) => {
+                printer.note(format_args!("-- {refused} --"));
+                Ok(())
+            }
+            _ => Err(error),
+        },
+        copied => copied,
+    }
 }

@@ -43,7 +43,10 @@ pub(super) fn table(report: &JobReport) -> String {
             replica.detail.clone().unwrap_or_default(),
         ]
     };
-    let lines: Vec<[String; 7]> = std::iter::once(heading).chain(report.replicas.iter().map(line)).collect();
+    // An import that is done has nothing more to say.
+    let import = report.data.iter().filter(|line| line.phase != "Succeeded");
+    let lines: Vec<[String; 7]> =
+        std::iter::once(heading).chain(import.chain(&report.replicas).map(line)).collect();
     let reason = report.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
     format!(
         "{}/{}: {}{reason}, {} of {} done\n{}",
@@ -71,7 +74,9 @@ pub(super) fn changes(before: Option<&JobReport>, now: &JobReport) -> Vec<String
         let place = replica.node.as_ref().map(|node| format!(" on {node}")).unwrap_or_default();
         let detail = replica.detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
         let again = if replica.restarts > 0 {
-            format!(", started again {} times", replica.restarts)
+            let times = if replica.restarts == 1 { "once" } else { "times" };
+            let count = if replica.restarts == 1 { String::new() } else { format!("{} ", replica.restarts) };
+            format!(", started again {count}{times}")
         } else {
             String::new()
         };

@@ -15,8 +15,8 @@ use crate::cli::interruption::until_leaving;
 use crate::cli::printer::Output;
 use crate::cli::up::parse_duration;
 use crate::job::life::{
-    Followed, JobEvent, JobReport, JobState, Precondition, Submission, SubmitOptions, check_preconditions,
-    follow, submit,
+    Contact, Followed, JobEvent, JobReport, JobState, Live, Precondition, ReplicaReport, already_there,
+    check_preconditions, expect_no_pods, find_live, follow, remove_job, submit,
 };
 use crate::job::{RunId, Workload, decide};
 use crate::kube::ApiServer;
@@ -47,22 +47,46 @@ pub(super) struct SubmitArguments {
 pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Result<Exit> {
     let (blueprint, api) = connect(session)?;
     let job = arguments.job.load(session, Some(&blueprint))?;
-    let run = match &arguments.run {
-        Some(name) => RunId::new(name),
-        None => RunId::new(&random_mark()?),
-    };
-    let workload = decide(&job, Some(&blueprint), Some(&run), &scripts_of(session)?);
+    let scripts = scripts_of(session)?;
+    let decide_as = |run: &RunId| decide(&job, Some(&blueprint), Some(run), &scripts);
+    let run = RunId::new(&arguments.run.clone().map_or_else(random_mark, Ok)?);
     let (interrupter, waiting) = Waiting::new(arguments.timeout);
     block_on(until_leaving(
         async {
-            let preconditions = check_preconditions(&api, &workload, Some(&blueprint)).await?;
-            judge(&preconditions, session)?;
-            let options = SubmitOptions { replace: arguments.replace };
+            let mut workload = decide_as(&run);
+            let is_there = match find_live(&api, &workload).await? {
+                Live::Same(live) => {
+                    // Its marks on the claim are those of the run that is there.
+                    if !live.run.is_empty() {
+                        workload = decide_as(&RunId::of_label(&live.run));
+                    }
+                    session.printer.note(format_args!(
+                        "job '{}' is there already, {}; coming back to it",
+                        workload.name,
+                        live.state.name()
+                    ));
+                    true
+                }
+                Live::Other(live) if !arguments.replace => return Err(already_there(&live, &workload).into()),
+                live => {
+                    judge(&check_preconditions(&api, &workload, Some(&blueprint)).await?, session)?;
+                    let (namespace, name) = (&workload.namespace, &workload.name);
+                    if let Live::Other(live) = &live {
+                        session.printer.note(format_args!(
+                            "removing the job that is there, {}; its files stay",
+                            live.state.name()
+                        ));
+                    }
+                    if arguments.replace {
+                        remove_job(&api, namespace, name, &waiting).await?;
+                    } else {
+                        expect_no_pods(&api, namespace, name).await?;
+                    }
+                    false
+                }
+            };
             let tell = |event: JobEvent| show(&event, session);
-            let submission = submit(&api, &workload, options, &waiting, &tell).await?;
-            if submission == Submission::AlreadyThere {
-                session.printer.note(format_args!("job '{}' is there already; following it", workload.name));
-            }
+            submit(&api, &workload, is_there, &waiting, &tell).await?;
             mention_tensorboard(&workload, session);
             if arguments.detach {
                 session.printer.note(format_args!(
@@ -106,7 +130,7 @@ async fn watch(
 ) -> anyhow::Result<Exit> {
     let before = std::sync::Mutex::new(None::<JobReport>);
     let tell = |event: JobEvent| {
-        let JobEvent::Changed(report) = event else { return };
+        let JobEvent::Changed(report) = event else { return show(&event, session) };
         let mut before = before.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if session.output == Output::Text {
             for line in changes(before.as_ref(), &report) {
@@ -115,7 +139,7 @@ async fn watch(
         }
         *before = Some(*report);
     };
-    let Followed { report, last_lines } =
+    let Followed { report, culprit, last_lines } =
         follow(api, &workload.namespace, &workload.name, waiting, &tell).await?;
     match session.output {
         Output::Json => session.printer.json(&report)?,
@@ -125,16 +149,39 @@ async fn watch(
         session.printer.note(format_args!("`infra job fetch {}` brings the results", report.name));
         return Ok(Exit::Done);
     }
-    let reason = report.reason.unwrap_or_else(|| "it did not say why".to_owned());
+    let reason = report.reason.clone().unwrap_or_else(|| "it did not say why".to_owned());
     session.printer.error(format_args!("job '{}' failed: {reason}", report.name));
+    if let Some(replica) = &culprit {
+        let place = replica.node.as_ref().map(|node| format!(" on {node}")).unwrap_or_default();
+        let how = replica.detail.as_deref().unwrap_or("failed");
+        session.printer.note(format_args!("  {} {}{place}: {how}", replica.role, replica.index));
+    }
     if !last_lines.is_empty() {
         session.printer.note("  the last it said:");
         for line in &last_lines {
             session.printer.note(format_args!("    {line}"));
         }
     }
-    session.printer.help(format_args!("`infra job logs {} --index N` shows more", report.name));
+    session.printer.help(what_next(&report, culprit.as_ref()));
     Ok(Exit::Failed)
+}
+
+fn what_next(report: &JobReport, culprit: Option<&ReplicaReport>) -> String {
+    let name = &report.name;
+    let logs = match culprit {
+        Some(replica) => {
+            format!(
+                "`infra job logs {name} --role {} --index {}` shows all it said",
+                replica.role, replica.index
+            )
+        }
+        None => format!("`infra job logs {name} --index N` shows what a replica said"),
+    };
+    if report.replicas.iter().any(|replica| replica.phase == "Running") {
+        format!("{logs}; some replicas still run and hold their machines until `infra job delete {name}`")
+    } else {
+        format!("{logs}; `infra job submit --replace` starts it anew")
+    }
 }
 
 fn show(event: &JobEvent, session: &Session) {
@@ -143,6 +190,11 @@ fn show(event: &JobEvent, session: &Session) {
         JobEvent::Importing => {
             session.printer.note("importing the data; training is held back until it is there");
         }
+        JobEvent::ImportWaits(detail) => session.printer.note(format_args!("the import waits: {detail}")),
+        JobEvent::Contact(Contact::Lost(why)) => {
+            session.printer.warning(format_args!("{why}; the job goes on, and so does the following"));
+        }
+        JobEvent::Contact(Contact::Found) => session.printer.note("the Kubernetes API answers again"),
         JobEvent::Released => session.printer.note("the data is there; training may begin"),
         JobEvent::Changed(_) => {}
     }

@@ -9,8 +9,10 @@ use crate::blueprint::Blueprint;
 use crate::cli::Session;
 use crate::cli::aws_access::api_address;
 use crate::cli::failure::Refusal;
+use crate::cli::printer::Printer;
 use crate::credentials::Credentials;
 use crate::hexadecimal::hexadecimal;
+use crate::job::life::JobError;
 use crate::job::{self, LoadedJob, TrainingJob};
 use crate::kube::{Address, ApiServer};
 
@@ -96,6 +98,13 @@ pub(super) fn connect(session: &Session) -> anyhow::Result<(Blueprint, ApiServer
     let address = api_address()?.unwrap_or(Address::Host { name: name.clone(), port: HTTPS });
     let api = ApiServer::new(&credentials, &name, address)?;
     Ok((blueprint, api))
+}
+
+/// What cannot be removed at the end is no failure of what was done before, and goes by itself later.
+pub(super) fn removed(result: Result<(), JobError>, what: &str, printer: &Printer) {
+    if let Err(error) = result {
+        printer.warning(format_args!("{what} could not be removed: {error}"));
+    }
 }
 
 /// A few random letters and digits that tell one run from another.

@@ -4,13 +4,14 @@ use serde_json::{Value, json};
 
 use super::error::JobError;
 use crate::job::decide::HELPER_IMAGE;
-use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL, ROLE_LABEL};
-use crate::kube::{ApiServer, Body, ObjectName, Propagation};
-use crate::waiting::{Pace, Waiting};
+use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL, ROLE_LABEL, gpu_toleration, helper_affinity};
+use crate::kube::{ApiServer, Body, KubeError, ObjectName, Propagation};
+use crate::waiting::{Pace, WaitEnd, Waiting};
 
 const PORT: u16 = 8080;
 const MOUNT_PATH: &str = "/mnt/results";
-const ROLE: &str = "reader";
+/// The role of a reader.
+pub(super) const READER_ROLE: &str = "reader";
 /// A reader that its owner lost goes by itself.
 const LONGEST_SECONDS: u32 = 6 * 3600;
 
@@ -68,7 +69,7 @@ impl<'a> Reader<'a> {
         let mut pace = Pace::of_moment();
         let mut told = None;
         loop {
-            let selector = format!("{JOB_LABEL}={},{ROLE_LABEL}={ROLE}", self.source.name);
+            let selector = format!("{JOB_LABEL}={},{ROLE_LABEL}={READER_ROLE}", self.source.name);
             let pods = self.api.pods(Some(&self.source.namespace), &selector).await?;
             let pod = pods.iter().find(|pod| pod.name == self.pod.name);
             match pod.map(|pod| pod.phase.as_str()) {
@@ -79,7 +80,8 @@ impl<'a> Reader<'a> {
                 }
                 Some("Failed" | "Succeeded") => {
                     let detail = pod.and_then(|pod| pod.detail.clone());
-                    return Err(self.unreadable(format!("its reader ended: {}", detail.unwrap_or_default())));
+                    let detail = detail.unwrap_or_else(|| "it did not say why".to_owned());
+                    return Err(self.unreadable(format!("its reader ended: {detail}"), None));
                 }
                 _ => {
                     let detail = pod.and_then(|pod| pod.detail.clone());
@@ -89,8 +91,16 @@ impl<'a> Reader<'a> {
                     }
                 }
             }
-            let go_on = waiting.pause(pace.next_pause()).await;
-            go_on.map_err(|_| self.unreadable("its reader did not start in time".to_owned()))?;
+            if let Err(end) = waiting.pause(pace.next_pause()).await {
+                let waits_for = told.map(|detail| format!(": {detail}")).unwrap_or_default();
+                return Err(match end {
+                    WaitEnd::TimedOut => {
+                        let help = "`--image` names another image for it, and it needs a node that is Ready";
+                        self.unreadable(format!("its reader did not start in time{waits_for}"), Some(help))
+                    }
+                    WaitEnd::Interrupted => self.unreadable("interrupted".to_owned(), None),
+                });
+            }
         }
     }
 
@@ -103,12 +113,14 @@ impl<'a> Reader<'a> {
                     text.extend_from_slice(&chunk);
                 }
                 let number = String::from_utf8_lossy(&text).trim().parse();
-                number.map(Some).map_err(|_| self.unreadable("its reader makes no sense".to_owned()))
+                number.map(Some).map_err(|_| self.unreadable("its reader makes no sense".to_owned(), None))
             }
-            Err(error) if error.status() == Some(404) => Err(self.unreadable(format!(
-                "there is no directory {} on the claim {}",
-                self.source.path, self.source.claim
-            ))),
+            // The reader's own 404, not the API's for a reader that is gone.
+            Err(KubeError::Refused { status: 404, reason, .. }) if reason != "NotFound" => {
+                let help = "has the job written anything yet? `--path DIR` names another directory of the job, `--path .` all of it";
+                let (path, claim) = (&self.source.path, &self.source.claim);
+                Err(self.unreadable(format!("there is no directory {path} on the claim {claim}"), Some(help)))
+            }
             Err(error) if matches!(error.status(), Some(500..=599)) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -125,8 +137,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn unreadable(&self, reason: String) -> JobError {
-        JobError::Results { name: self.source.name.clone(), reason }
+    fn unreadable(&self, reason: String, help: Option<&str>) -> JobError {
+        JobError::Results { name: self.source.name.clone(), reason, help: help.map(str::to_owned) }
     }
 }
 
@@ -138,7 +150,7 @@ fn reader_pod(source: &FetchSource, target: &FetchTarget, name: &str) -> Value {
         "metadata": {
             "name": name,
             "namespace": source.namespace,
-            "labels": {MANAGER_LABEL: MANAGER, JOB_LABEL: source.name, ROLE_LABEL: ROLE},
+            "labels": {MANAGER_LABEL: MANAGER, JOB_LABEL: source.name, ROLE_LABEL: READER_ROLE},
         },
         "spec": {
             "restartPolicy": "Never",
@@ -146,8 +158,12 @@ fn reader_pod(source: &FetchSource, target: &FetchTarget, name: &str) -> Value {
             "automountServiceAccountToken": false,
             "enableServiceLinks": false,
             "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+            "affinity": helper_affinity(),
+            "tolerations": [gpu_toleration()],
+            // It has nothing to finish.
+            "terminationGracePeriodSeconds": 1,
             "containers": [{
-                "name": ROLE,
+                "name": READER_ROLE,
                 "image": target.image.as_deref().unwrap_or(HELPER_IMAGE),
                 "command": ["python3", "-u", "-c", target.script],
                 "env": [{"name": "ARCHIVE_ROOT", "value": root}, {"name": "ARCHIVE_PORT", "value": PORT.to_string()}],

@@ -4,9 +4,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::JobError;
-use crate::job::decide::HELPER_IMAGE;
 use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL, ROLE_LABEL};
-use crate::kube::{ApiServer, Node, ObjectName, Propagation};
+use crate::kube::{ApiServer, LogPart, Node, ObjectName, Propagation};
 use crate::waiting::{Pace, Waiting};
 
 const NAME: &str = "infra-gpu-check";
@@ -45,11 +44,11 @@ pub struct GpuCheck<'a> {
 impl<'a> GpuCheck<'a> {
     /// A check whose pods are told from those of another by `mark`.
     #[must_use]
-    pub fn new(api: &'a ApiServer, mark: &str, image: Option<&str>) -> Self {
-        Self { api, mark: mark.to_owned(), image: image.unwrap_or(HELPER_IMAGE).to_owned() }
+    pub fn new(api: &'a ApiServer, mark: &str, image: &str) -> Self {
+        Self { api, mark: mark.to_owned(), image: image.to_owned() }
     }
 
-    /// Runs nvidia-smi on every node that should have GPUs: `expected` knows how many.
+    /// Runs nvidia-smi on every node that should have GPUs: `expected` knows how many. Its pods must be removed afterwards.
     pub async fn run(
         &self,
         expected: impl Fn(&Node) -> u32,
@@ -60,7 +59,8 @@ impl<'a> GpuCheck<'a> {
             let wanted = expected(&node).max(node.gpus);
             if wanted > 0 {
                 let (pool, allocatable) = (node.pool.clone(), node.gpus);
-                let problem = (!node.ready).then(|| "the node is not Ready".to_owned());
+                let why = node.why_not_ready.map(|why| format!("the node is not Ready: {why}"));
+                let problem = why.filter(|_| !node.ready);
                 checks.push(NodeGpus {
                     node: node.name,
                     pool,
@@ -74,23 +74,28 @@ impl<'a> GpuCheck<'a> {
         for (number, check) in checks.iter().enumerate().filter(|(_, check)| check.problem.is_none()) {
             self.api.apply(&self.pod(number, &check.node)).await?;
         }
-        let result = self.collect(&mut checks, waiting).await;
-        self.remove().await?;
-        result?;
+        self.collect(&mut checks, waiting).await?;
         checks.iter_mut().for_each(judge);
         Ok(checks)
     }
 
     async fn collect(&self, checks: &mut [NodeGpus], waiting: &Waiting) -> Result<(), JobError> {
         let mut pace = Pace::of_moment();
+        let mut waits_for = vec![None; checks.len()];
         loop {
             let mut open = 0;
             let pods = self.api.pods(Some(NAMESPACE), &self.selector()).await?;
             for (number, check) in checks.iter_mut().enumerate() {
                 let name = self.pod_name(number);
-                let Some(pod) = pods.iter().find(|pod| pod.name == name) else { continue };
+                if check.problem.is_some() || !check.gpus.is_empty() {
+                    continue;
+                }
+                let Some(pod) = pods.iter().find(|pod| pod.name == name) else {
+                    check.problem = Some("its pod was removed before it ran".to_owned());
+                    continue;
+                };
+                waits_for[number].clone_from(&pod.detail);
                 match pod.phase.as_str() {
-                    _ if check.problem.is_some() || !check.gpus.is_empty() => {}
                     "Succeeded" => check.gpus = self.lines(&name).await?,
                     "Failed" => {
                         let detail = pod.detail.clone().unwrap_or_default();
@@ -98,20 +103,17 @@ impl<'a> GpuCheck<'a> {
                         check.problem =
                             Some(format!("nvidia-smi failed: {detail} {said}").trim_end().to_owned());
                     }
-                    _ => {
-                        open += 1;
-                        check.problem = None;
-                    }
+                    _ => open += 1,
                 }
             }
             if open == 0 {
                 return Ok(());
             }
             if waiting.pause(pace.next_pause()).await.is_err() {
-                for check in
-                    checks.iter_mut().filter(|check| check.gpus.is_empty() && check.problem.is_none())
-                {
-                    check.problem = Some("its pod did not run in time".to_owned());
+                let open = |check: &NodeGpus| check.gpus.is_empty() && check.problem.is_none();
+                for (check, detail) in checks.iter_mut().zip(waits_for).filter(|(check, _)| open(check)) {
+                    let detail = detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+                    check.problem = Some(format!("its pod did not run in time{detail}"));
                 }
                 return Ok(());
             }
@@ -119,7 +121,7 @@ impl<'a> GpuCheck<'a> {
     }
 
     async fn lines(&self, pod: &str) -> Result<Vec<String>, JobError> {
-        let mut body = self.api.pod_log(NAMESPACE, pod, false, None).await?;
+        let mut body = self.api.pod_log(NAMESPACE, pod, LogPart::default()).await?;
         let mut text = Vec::new();
         while let Some(chunk) = body.chunk().await? {
             text.extend_from_slice(&chunk);
@@ -131,7 +133,8 @@ impl<'a> GpuCheck<'a> {
             .collect())
     }
 
-    async fn remove(&self) -> Result<(), JobError> {
+    /// Removes its pods.
+    pub async fn remove(&self) -> Result<(), JobError> {
         for pod in self.api.pods(Some(NAMESPACE), &self.selector()).await? {
             self.api.remove(&ObjectName::new("Pod", NAMESPACE, &pod.name), Propagation::Background).await?;
         }

@@ -4,16 +4,25 @@
 
 mod error;
 mod fetch;
+mod follow;
 mod gpu_check;
+mod outage;
 mod preconditions;
 mod removal;
+mod replica;
 mod report;
+mod room;
+mod state;
 mod submit;
 
 pub use error::JobError;
 pub use fetch::{FetchSource, FetchTarget, Reader};
+pub use follow::{Followed, follow};
 pub use gpu_check::{GpuCheck, NodeGpus};
+pub use outage::{Contact, Outage};
 pub use preconditions::{Precondition, check_preconditions};
-pub use removal::{removal_of, remove_job};
-pub use report::{JobReport, JobState, ReplicaReport};
-pub use submit::{Followed, JobEvent, Submission, SubmitOptions, follow, submit};
+pub use removal::{expect_no_pods, removal_of, remove_job};
+pub use replica::ReplicaReport;
+pub use report::JobReport;
+pub use state::JobState;
+pub use submit::{JobEvent, Live, already_there, find_live, submit};

@@ -1,10 +1,12 @@
 //! What must be true of a live cluster before a job is sent to it.
 
 use super::error::JobError;
+use super::room::machines;
 use crate::blueprint::Blueprint;
-use crate::job::names::{MANAGER, MANAGER_LABEL};
+use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL};
+use crate::job::objects::objects_of;
 use crate::job::workload::Workload;
-use crate::kube::{ApiServer, Node, ObjectName};
+use crate::kube::{ApiServer, ObjectName};
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,87 +24,67 @@ pub async fn check_preconditions(
     blueprint: Option<&Blueprint>,
 ) -> Result<Vec<Precondition>, JobError> {
     let mut found = Vec::new();
-    if !api.has_namespace(&workload.namespace).await? {
+    if api.has_namespace(&workload.namespace).await? {
+        found.extend(claim(api, workload).await?);
+        found.extend(strangers(api, workload).await?);
+    } else {
         let (namespace, create) = (&workload.namespace, "kubectl create namespace");
-        return Ok(vec![Precondition::Unmet(format!(
+        found.push(Precondition::Unmet(format!(
             "there is no namespace '{namespace}' (`{create} {namespace}` makes it)"
-        ))]);
+        )));
     }
-    found.extend(claim(api, workload).await?);
-    found.extend(strangers(api, workload).await?);
     let nodes = api.nodes().await?;
-    found.extend(machines(&nodes, workload, blueprint));
+    let pods = api.pods(None, "").await?;
+    found.extend(machines(&nodes, &pods, workload, blueprint));
     Ok(found)
 }
 
 async fn claim(api: &ApiServer, workload: &Workload) -> Result<Option<Precondition>, JobError> {
     let (namespace, claim) = (&workload.namespace, &workload.claim);
-    Ok(match api.claim_phase(namespace, claim).await?.as_deref() {
-        Some("Bound") => None,
+    let object = api.object(&ObjectName::new("PersistentVolumeClaim", namespace, claim)).await?;
+    let Some(object) = object else {
         // It is made with the job.
-        None | Some("Pending") if workload.volume.is_some() => None,
-        None => Some(Precondition::Unmet(format!("there is no claim '{claim}' in namespace {namespace}"))),
-        Some(phase) => Some(Precondition::Unmet(format!(
-            "the claim '{claim}' in namespace {namespace} is {phase}, not Bound"
+        return Ok(workload
+            .volume
+            .is_none()
+            .then(|| Precondition::Unmet(format!("there is no claim '{claim}' in namespace {namespace}"))));
+    };
+    let is_ours = object["metadata"]["labels"][MANAGER_LABEL] == MANAGER;
+    // A claim that nobody has looked at yet says nothing.
+    let phase = object["status"]["phase"].as_str().unwrap_or("Pending");
+    Ok(match phase {
+        "Bound" => None,
+        // Its volume is made with the job.
+        "Pending" if workload.volume.is_some() && is_ours => None,
+        _ => Some(Precondition::Unmet(format!(
+            "the claim '{claim}' in namespace {namespace} is {phase}, not Bound (`kubectl -n {namespace} describe pvc {claim}` says why)"
         ))),
     })
 }
 
-/// Objects of the same name that somebody else made.
-async fn strangers(api: &ApiServer, workload: &Workload) -> Result<Option<Precondition>, JobError> {
-    for role in &workload.roles {
-        let name = ObjectName::new("Job", &workload.namespace, &role.job);
-        let Some(object) = api.object(&name).await? else { continue };
-        if object["metadata"]["labels"][MANAGER_LABEL] != MANAGER {
-            return Ok(Some(Precondition::Unmet(format!(
-                "there is a Job '{}' already that was not made by infra; choose another name",
-                role.job
-            ))));
+/// Objects of the same names that somebody else made, or another job.
+async fn strangers(api: &ApiServer, workload: &Workload) -> Result<Vec<Precondition>, JobError> {
+    let mut found = Vec::new();
+    for object in objects_of(workload) {
+        let name = ObjectName::of(&object);
+        // Volumes and claims belong to no job.
+        if object["metadata"]["labels"][JOB_LABEL].is_null() {
+            continue;
+        }
+        let Some(live) = api.object(&name).await? else { continue };
+        let labels = &live["metadata"]["labels"];
+        if labels[MANAGER_LABEL] != MANAGER {
+            found.push(Precondition::Unmet(format!(
+                "there is a {name} in namespace {} that was not made by infra; choose another name for the job",
+                workload.namespace
+            )));
+        } else if labels[JOB_LABEL] != workload.name.as_str() {
+            found.push(Precondition::Unmet(format!(
+                "there is a {name} in namespace {} that belongs to job {}; choose another name for the job",
+                workload.namespace,
+                labels[JOB_LABEL].as_str().unwrap_or_default()
+            )));
         }
     }
-    Ok(None)
-}
-
-fn machines(nodes: &[Node], workload: &Workload, blueprint: Option<&Blueprint>) -> Vec<Precondition> {
-    let pool = workload.node_selector.values().next();
-    let usable: Vec<&Node> = nodes
-        .iter()
-        .filter(|node| node.ready && node.schedulable && !node.is_controller)
-        .filter(|node| pool.is_none() || node.pool.as_ref() == pool)
-        .collect();
-    let place = pool.map_or_else(|| "the cluster".to_owned(), |pool| format!("pool {pool}"));
-    let Some(role) = workload.roles.iter().find(|role| role.gpus > 0) else {
-        return if usable.is_empty() {
-            vec![unmet_or_started(format!("{place} has no node that is Ready"), pool, blueprint)]
-        } else {
-            Vec::new()
-        };
-    };
-    let room: u32 = usable.iter().map(|node| node.gpus / role.gpus).sum();
-    if room >= role.replicas {
-        return Vec::new();
-    }
-    let text = format!(
-        "{} replicas with {} GPUs each need more than {place} has now: room for {room} on {} Ready nodes",
-        role.replicas,
-        role.gpus,
-        usable.len()
-    );
-    vec![unmet_or_started(text, pool, blueprint)]
-}
-
-/// The autoscaler starts machines for pods that wait, if it may.
-fn unmet_or_started(text: String, pool: Option<&String>, blueprint: Option<&Blueprint>) -> Precondition {
-    let may_grow = blueprint.is_some_and(|blueprint| {
-        let cluster = &blueprint.cluster;
-        let of_job =
-            |candidate: &&crate::config::Pool| pool.is_none_or(|name| candidate.name.as_str() == name);
-        cluster.addons.cluster_autoscaler
-            && cluster.pools.iter().filter(of_job).any(|pool| pool.max_count > pool.min_count)
-    });
-    if may_grow {
-        Precondition::Remark(format!("{text}; the autoscaler starts more"))
-    } else {
-        Precondition::Unmet(text)
-    }
+    Ok(found)
 }

@@ -1,8 +1,9 @@
 //! Removes a job's objects. Its files stay.
 
 use super::error::JobError;
-use crate::job::names::JOB_LABEL;
-use crate::kube::{ApiServer, ObjectName, Propagation};
+use super::fetch::READER_ROLE;
+use crate::job::names::{JOB_LABEL, ROLE_LABEL};
+use crate::kube::{ApiServer, ObjectName, Pod, Propagation};
 use crate::waiting::{Pace, Waiting};
 
 /// What a job consists of, in the order it goes: what makes pods first.
@@ -21,6 +22,16 @@ pub async fn removal_of(api: &ApiServer, namespace: &str, name: &str) -> Result<
         }));
     }
     Ok(objects)
+}
+
+/// Refuses to start beside pods of an earlier job that have not ended: two processes with one number do not get along.
+pub async fn expect_no_pods(api: &ApiServer, namespace: &str, name: &str) -> Result<(), JobError> {
+    // Whoever reads results disturbs nobody.
+    let selector = format!("{JOB_LABEL}={name},{ROLE_LABEL}!={READER_ROLE}");
+    let pods = api.pods(Some(namespace), &selector).await?;
+    let runs = |pod: &&Pod| !matches!(pod.phase.as_str(), "Succeeded" | "Failed");
+    let left: Vec<String> = pods.iter().filter(runs).map(|pod| format!("Pod {}", pod.name)).collect();
+    if left.is_empty() { Ok(()) } else { Err(JobError::NotGone { name: name.to_owned(), left }) }
 }
 
 /// Removes a job and waits until its pods have let go of their machines.
@@ -48,6 +59,9 @@ pub async fn remove_job(
             }
         }
         let go_on = waiting.pause(pace.next_pause()).await;
-        go_on.map_err(|end| JobError::StillRunning { name: name.to_owned(), end })?;
+        go_on.map_err(|_| JobError::NotGone {
+            name: name.to_owned(),
+            left: left.iter().map(ToString::to_string).collect(),
+        })?;
     }
 }

@@ -3,13 +3,16 @@
 use serde::Serialize;
 
 use super::error::JobError;
+use super::replica::{ReplicaReport, import_of, replicas_of};
+use super::state::{JobState, state_of};
 use crate::job::names::{
     CLAIM_ANNOTATION, DIGEST_ANNOTATION, FRAMEWORK_LABEL, JOB_LABEL, MANAGER, MANAGER_LABEL, PATH_ANNOTATION,
     ROLE_LABEL, RUN_LABEL,
 };
-use crate::kube::{ApiServer, Job, JobEnd, Pod};
+use crate::kube::{ApiServer, Job, Pod};
 
-const DATA_ROLE: &str = "data";
+/// The role of an import.
+pub(super) const DATA_ROLE: &str = "data";
 
 /// A job as it is now.
 #[derive(Clone, Debug, Serialize)]
@@ -37,69 +40,10 @@ pub struct JobReport {
     pub claim: String,
     /// Its directory there.
     pub path: String,
+    /// The import of its data, if it has some and that was not long ago.
+    pub data: Option<ReplicaReport>,
     /// Every replica, by role and number.
     pub replicas: Vec<ReplicaReport>,
-}
-
-/// How a job is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum JobState {
-    /// Its data is being imported; no GPU is held.
-    Importing,
-    /// It is held back: by us until its data is there, or by its queue.
-    Held,
-    /// Its pods wait for machines, images or each other.
-    Starting,
-    /// All its pods run.
-    Running,
-    /// All its pods are done.
-    Complete,
-    /// It gave up.
-    Failed,
-}
-
-impl JobState {
-    /// Whether nothing more will happen.
-    #[must_use]
-    pub fn is_over(self) -> bool {
-        matches!(self, Self::Complete | Self::Failed)
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Importing => "importing",
-            Self::Held => "held",
-            Self::Starting => "starting",
-            Self::Running => "running",
-            Self::Complete => "complete",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-/// One replica of a job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ReplicaReport {
-    /// What it does.
-    pub role: String,
-    /// Its number.
-    pub index: u32,
-    /// Its newest pod.
-    pub pod: Option<String>,
-    /// The node that pod is on.
-    pub node: Option<String>,
-    /// That pod's phase.
-    pub phase: String,
-    /// How often it was started again.
-    pub restarts: u32,
-    /// GPUs it has.
-    pub gpus: u32,
-    /// What it waits for, or how it ended.
-    pub detail: Option<String>,
 }
 
 impl JobReport {
@@ -146,7 +90,8 @@ impl JobReport {
         let annotation = |key: &str| first.annotations.get(key).cloned().unwrap_or_default();
         let replicas: Vec<ReplicaReport> =
             training.iter().flat_map(|job| replicas_of(&role(job), job, pods)).collect();
-        let (state, reason) = state_of(&training, data.first().copied(), &replicas);
+        let import = data.first().map(|job| (*job, import_of(DATA_ROLE, job, pods)));
+        let (state, reason) = state_of(&training, import.as_ref().map(|(job, line)| (*job, line)), &replicas);
         Some(Self {
             name: label(JOB_LABEL),
             namespace: first.namespace.clone(),
@@ -159,6 +104,7 @@ impl JobReport {
             reason,
             done: training.iter().map(|job| job.succeeded).sum(),
             wanted: training.iter().map(|job| job.completions).sum(),
+            data: import.map(|(_, line)| line),
             replicas,
         })
     }
@@ -170,68 +116,9 @@ impl JobReport {
             Some(role) => replica.role == role,
             None => replica.role != "ps",
         };
+        if role == Some(DATA_ROLE) {
+            return self.data.as_ref().filter(|line| line.index == index);
+        }
         self.replicas.iter().filter(is_role).find(|replica| replica.index == index)
-    }
-}
-
-fn replicas_of(role: &str, job: &Job, pods: &[Pod]) -> Vec<ReplicaReport> {
-    let line = |index: u32| {
-        let mut own: Vec<&Pod> = pods
-            .iter()
-            .filter(|pod| {
-                pod.index == Some(index) && pod.labels.get(ROLE_LABEL).is_some_and(|label| label == role)
-            })
-            .collect();
-        own.sort_by(|one, other| (&one.made, &one.name).cmp(&(&other.made, &other.name)));
-        let restarts = u32::try_from(own.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        let newest = own.last();
-        ReplicaReport {
-            role: role.to_owned(),
-            index,
-            pod: newest.map(|pod| pod.name.clone()),
-            node: newest.and_then(|pod| pod.node.clone()),
-            phase: newest
-                .map_or_else(|| if job.suspended { "Held" } else { "Pending" }.to_owned(), |pod| phase(pod)),
-            restarts,
-            gpus: newest.map_or(0, |pod| pod.gpus),
-            detail: newest.and_then(|pod| pod.detail.clone()),
-        }
-    };
-    (0..job.completions).map(line).collect()
-}
-
-fn phase(pod: &Pod) -> String {
-    // A pod on a lost machine stays like this until somebody removes it.
-    if pod.leaving && pod.phase == "Running" { "Terminating".to_owned() } else { pod.phase.clone() }
-}
-
-fn state_of(training: &[&Job], data: Option<&Job>, replicas: &[ReplicaReport]) -> (JobState, Option<String>) {
-    for job in training {
-        if let Some(JobEnd::Failed { reason }) = &job.end {
-            return (JobState::Failed, Some(reason.clone()));
-        }
-    }
-    if !training.is_empty() && training.iter().all(|job| job.end == Some(JobEnd::Complete)) {
-        return (JobState::Complete, None);
-    }
-    if let Some(data) = data {
-        match &data.end {
-            Some(JobEnd::Failed { reason }) => {
-                return (JobState::Failed, Some(format!("its data: {reason}")));
-            }
-            None => return (JobState::Importing, None),
-            Some(JobEnd::Complete) => {}
-        }
-    }
-    if training.is_empty() || training.iter().any(|job| job.suspended) {
-        return (JobState::Held, None);
-    }
-    let waiting = replicas.iter().find(|replica| !matches!(replica.phase.as_str(), "Running" | "Succeeded"));
-    match waiting {
-        Some(replica) => {
-            let detail = replica.detail.clone().unwrap_or_else(|| replica.phase.clone());
-            (JobState::Starting, Some(format!("{} {}: {detail}", replica.role, replica.index)))
-        }
-        None => (JobState::Running, None),
     }
 }

@@ -1,17 +1,16 @@
-//! Submits a job: storage and scripts, then its data while training is held back, then training; and follows it to its end.
+//! Submits a job: storage and scripts, then its data while training is held back, then training.
 
 use serde_json::{Value, json};
 
 use super::error::JobError;
-use super::report::{JobReport, JobState};
+use super::follow::last_lines;
+use super::outage::{Contact, Outage};
+use super::report::JobReport;
 use crate::job::names::{data_job_name, role_jobs_of_workload};
 use crate::job::objects::objects_of;
 use crate::job::workload::Workload;
-use crate::kube::{ApiServer, JobEnd, ObjectName, Propagation};
+use crate::kube::{ApiServer, KubeError, ObjectName};
 use crate::waiting::{Pace, WaitEnd, Waiting};
-
-/// Lines of a pod's log that explain a failure.
-const LAST_LINES: u32 = 15;
 
 /// What happens while a job runs.
 #[derive(Clone, Debug)]
@@ -20,129 +19,145 @@ pub enum JobEvent {
     Applied(ObjectName),
     /// The data is being imported.
     Importing,
+    /// The import waits for something.
+    ImportWaits(String),
     /// Training may begin.
     Released,
+    /// The API went away or came back.
+    Contact(Contact),
     /// The job is otherwise than before.
     Changed(Box<JobReport>),
 }
 
-/// How to submit.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SubmitOptions {
-    /// Remove an earlier job of the same name first.
-    pub replace: bool,
-}
-
-/// What submitting found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Submission {
-    /// It was sent.
-    Sent,
-    /// The same job is there already.
-    AlreadyThere,
-}
-
-/// How a followed job ended.
+/// What is there under a job's name.
 #[derive(Clone, Debug)]
-pub struct Followed {
-    /// The job at its end.
-    pub report: JobReport,
-    /// The last lines of the pod that failed first, if one did.
-    pub last_lines: Vec<String>,
+pub enum Live {
+    /// Nothing.
+    Nothing,
+    /// The same job, not yet over.
+    Same(Box<JobReport>),
+    /// Another job, or one that is over.
+    Other(Box<JobReport>),
 }
 
-/// Sends a job. A second time it finds itself there and does nothing.
+/// Looks for a job of the same name.
+pub async fn find_live(api: &ApiServer, workload: &Workload) -> Result<Live, JobError> {
+    match JobReport::read(api, &workload.namespace, &workload.name).await {
+        Ok(report) if report.digest == workload.digest && !report.state.is_over() => {
+            Ok(Live::Same(Box::new(report)))
+        }
+        Ok(report) => Ok(Live::Other(Box::new(report))),
+        Err(JobError::Missing { .. }) => Ok(Live::Nothing),
+        Err(error) => Err(error),
+    }
+}
+
+/// The refusal to take the place of a job that is there.
+#[must_use]
+pub fn already_there(report: &JobReport, workload: &Workload) -> JobError {
+    let is_same = report.digest == workload.digest;
+    let what = if is_same { "this very job" } else { "another job of this name" };
+    JobError::AlreadyThere { what, name: report.name.clone(), state: report.state.name() }
+}
+
+/// An object of a job and what is there in its place.
+struct Step {
+    name: ObjectName,
+    object: Value,
+    live: Option<Value>,
+    trains: bool,
+}
+
+/// Sends a job, or what is missing of one that is there: whoever left comes back to this. Training begins when its data is there.
 pub async fn submit(
     api: &ApiServer,
     workload: &Workload,
-    options: SubmitOptions,
-    waiting: &Waiting,
-    tell: &(dyn Fn(JobEvent) + Sync),
-) -> Result<Submission, JobError> {
-    match JobReport::read(api, &workload.namespace, &workload.name).await {
-        Ok(live) if live.digest == workload.digest && !live.state.is_over() => {
-            release_after_data(api, workload, waiting, tell).await?;
-            return Ok(Submission::AlreadyThere);
-        }
-        Ok(_) if options.replace => {
-            super::removal::remove_job(api, &workload.namespace, &workload.name, waiting).await?;
-        }
-        Ok(live) => return Err(JobError::Refused(vec![already_there(&live, workload)])),
-        Err(JobError::Missing { .. }) => {}
-        Err(error) => return Err(error),
-    }
-    forget_old_import(api, workload).await?;
-    let holds_back = workload.data.is_some() && workload.queue.is_none();
-    for object in objects_of(workload) {
-        let name = ObjectName::of(&object);
-        if !is_training(workload, &name) {
-            api.apply(&object).await?;
-            tell(JobEvent::Applied(name));
-        } else if holds_back {
-            api.apply(&held_back(object)).await?;
-            tell(JobEvent::Applied(name));
-        } else if workload.data.is_none() {
-            api.apply(&object).await?;
-            tell(JobEvent::Applied(name));
-        }
-    }
-    release_after_data(api, workload, waiting, tell).await?;
-    Ok(Submission::Sent)
-}
-
-fn already_there(live: &JobReport, workload: &Workload) -> String {
-    let what = if live.digest == workload.digest { "this job" } else { "another job of this name" };
-    format!(
-        "{what} is there already, {}; `infra job delete {}` removes it, `--replace` does that first",
-        live.state.name(),
-        live.name
-    )
-}
-
-fn is_training(workload: &Workload, name: &ObjectName) -> bool {
-    name.kind == "Job" && role_jobs_of_workload(workload).any(|job| job == name.name)
-}
-
-fn held_back(mut object: Value) -> Value {
-    object["spec"]["suspend"] = json!(true);
-    object
-}
-
-/// A finished import cannot be changed, only made again; it finds its stamp if there is nothing to do.
-async fn forget_old_import(api: &ApiServer, workload: &Workload) -> Result<(), JobError> {
-    let name = ObjectName::new("Job", &workload.namespace, &data_job_name(&workload.name));
-    api.remove(&name, Propagation::Background).await?;
-    Ok(())
-}
-
-/// Waits for the data and lets training begin. Whoever left in between comes back to this.
-async fn release_after_data(
-    api: &ApiServer,
-    workload: &Workload,
+    is_there: bool,
     waiting: &Waiting,
     tell: &(dyn Fn(JobEvent) + Sync),
 ) -> Result<(), JobError> {
-    if workload.data.is_none() {
-        return Ok(());
-    }
-    wait_for_data(api, workload, waiting, tell).await?;
-    for object in objects_of(workload) {
-        let name = ObjectName::of(&object);
-        if !is_training(workload, &name) {
+    let steps = look_at(api, workload, is_there).await?;
+    let (has_data, has_queue) = (workload.data.is_some(), workload.queue.is_some());
+    let is_held = |step: &&Step| match &step.live {
+        _ if !step.trains || !has_data => false,
+        None => true,
+        // A queue holds it back for reasons of its own.
+        Some(live) => !has_queue && live["spec"]["suspend"] == true,
+    };
+    let waits_for_data = steps.iter().any(|step| is_held(&step));
+    let import = data_job_name(&workload.name);
+    for step in steps.iter().filter(|step| step.live.is_none()) {
+        let is_import = step.name.kind == "Job" && step.name.name == import;
+        // Imported data has a stamp; a Job that is gone because it was done long ago need not say it again.
+        if is_import && !waits_for_data {
             continue;
         }
-        if workload.queue.is_some() {
+        let object = match (step.trains && has_data, has_queue) {
             // A queue would start it before its data is there.
-            if api.object(&name).await?.is_none() {
-                api.apply(&object).await?;
-                tell(JobEvent::Applied(name));
-            }
-        } else {
-            api.merge(&name, &json!({"spec": {"suspend": false}})).await?;
-        }
+            (true, true) => continue,
+            (true, false) => held_back(&step.object),
+            (false, _) => step.object.clone(),
+        };
+        apply(api, &step.name, &object, tell).await?;
     }
-    tell(JobEvent::Released);
+    if waits_for_data {
+        wait_for_data(api, workload, waiting, tell).await?;
+        for step in steps.iter().filter(is_held) {
+            if has_queue {
+                apply(api, &step.name, &step.object, tell).await?;
+            } else {
+                api.merge(&step.name, &json!({"spec": {"suspend": false}})).await?;
+            }
+        }
+        tell(JobEvent::Released);
+    }
     Ok(())
+}
+
+async fn look_at(api: &ApiServer, workload: &Workload, is_there: bool) -> Result<Vec<Step>, JobError> {
+    let mut steps = Vec::new();
+    for object in objects_of(workload) {
+        let name = ObjectName::of(&object);
+        let is_storage = name.kind.starts_with("PersistentVolume");
+        // Storage is kept as it is; what else is left of an earlier job is made anew.
+        let live = if is_there || is_storage { api.object(&name).await? } else { None };
+        if let Some(volume) = live.as_ref().filter(|_| name.kind == "PersistentVolume") {
+            release_volume(api, &name, volume).await?;
+        }
+        let trains = name.kind == "Job" && role_jobs_of_workload(workload).any(|job| job == name.name);
+        steps.push(Step { name, object, live, trains });
+    }
+    Ok(steps)
+}
+
+/// A volume remembers a claim that is gone with its namespace, and would never be bound to the new one.
+async fn release_volume(api: &ApiServer, name: &ObjectName, volume: &Value) -> Result<(), JobError> {
+    if volume["status"]["phase"] == "Released" {
+        api.merge(name, &json!({"spec": {"claimRef": {"uid": null, "resourceVersion": null}}})).await?;
+    }
+    Ok(())
+}
+
+async fn apply(
+    api: &ApiServer,
+    name: &ObjectName,
+    object: &Value,
+    tell: &(dyn Fn(JobEvent) + Sync),
+) -> Result<(), JobError> {
+    match api.apply(object).await {
+        Ok(_) => tell(JobEvent::Applied(name.clone())),
+        Err(KubeError::Refused { status: 409 | 422, message, .. }) if name.kind == "Job" => {
+            return Err(JobError::Overtaken { object: name.clone(), reason: message });
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+fn held_back(object: &Value) -> Value {
+    let mut object = object.clone();
+    object["spec"]["suspend"] = json!(true);
+    object
 }
 
 async fn wait_for_data(
@@ -151,96 +166,44 @@ async fn wait_for_data(
     waiting: &Waiting,
     tell: &(dyn Fn(JobEvent) + Sync),
 ) -> Result<(), JobError> {
-    let name = data_job_name(&workload.name);
-    let mut pace = Pace::of_moment();
+    let (mut pace, mut outage) = (Pace::of_moment(), Outage::default());
     let mut told = false;
+    let mut waits_for = None;
     loop {
-        let selector = format!("{}={}", crate::job::names::JOB_LABEL, workload.name);
-        let jobs = api.jobs(Some(&workload.namespace), &selector).await?;
-        // A day after it was done it is removed; training that is there was released by then.
-        let Some(job) = jobs.iter().find(|job| job.name == name) else { return Ok(()) };
-        match &job.end {
-            Some(JobEnd::Complete) => return Ok(()),
-            Some(JobEnd::Failed { reason }) => {
-                let lines = last_lines_of_role(api, workload, "data").await;
-                let reason = lines.last().cloned().unwrap_or_else(|| reason.clone());
-                return Err(JobError::Data { name: workload.name.clone(), reason });
+        let read = JobReport::read(api, &workload.namespace, &workload.name).await;
+        let report = outage.survive(read, |contact| tell(JobEvent::Contact(contact)))?;
+        if let Some(report) = report {
+            let Some(line) = &report.data else {
+                return Err(JobError::Removed { name: workload.name.clone() });
+            };
+            match line.phase.as_str() {
+                "Succeeded" => return Ok(()),
+                "Failed" => return Err(data_failure(api, &report).await),
+                _ => {}
             }
-            None => {}
-        }
-        if !told {
-            tell(JobEvent::Importing);
-            told = true;
-        }
-        waiting.pause(pace.next_pause()).await.map_err(|end| left(&workload.name, end))?;
-    }
-}
-
-/// Follows a job until it is over.
-pub async fn follow(
-    api: &ApiServer,
-    namespace: &str,
-    name: &str,
-    waiting: &Waiting,
-    tell: &(dyn Fn(JobEvent) + Sync),
-) -> Result<Followed, JobError> {
-    let mut pace = Pace::of_stack();
-    let mut seen: Option<String> = None;
-    loop {
-        match JobReport::read(api, namespace, name).await {
-            Ok(report) => {
-                let looks = format!("{:?} {:?} {:?}", report.state, report.reason, report.replicas);
-                if seen.as_ref() != Some(&looks) {
-                    tell(JobEvent::Changed(Box::new(report.clone())));
-                    seen = Some(looks);
-                    pace = Pace::of_stack();
-                }
-                if report.state.is_over() {
-                    let last_lines = explain(api, &report).await;
-                    return Ok(Followed { report, last_lines });
-                }
+            if !told {
+                tell(JobEvent::Importing);
+                told = true;
             }
-            // A control plane that is being replaced answers again soon.
-            Err(JobError::Kube(error)) if error.is_unreachable() && seen.is_some() => {}
-            Err(error) => return Err(error),
+            if line.detail.is_some() && line.detail != waits_for {
+                waits_for.clone_from(&line.detail);
+                tell(JobEvent::ImportWaits(line.detail.clone().unwrap_or_default()));
+            }
         }
-        waiting.pause(pace.next_pause()).await.map_err(|end| left(name, end))?;
+        let go_on = waiting.pause(pace.next_pause()).await;
+        go_on.map_err(|end: WaitEnd| JobError::StillImporting { name: workload.name.clone(), end })?;
     }
 }
 
-fn left(name: &str, end: WaitEnd) -> JobError {
-    JobError::StillRunning { name: name.to_owned(), end }
-}
-
-/// The end of the log of the replica that failed first.
-async fn explain(api: &ApiServer, report: &JobReport) -> Vec<String> {
-    if report.state != JobState::Failed {
-        return Vec::new();
-    }
-    let failed = report.replicas.iter().find(|replica| replica.phase == "Failed");
-    match failed.and_then(|replica| replica.pod.as_ref()) {
+/// The last line of an import that failed says why; without a pod to ask, its Job does.
+async fn data_failure(api: &ApiServer, report: &JobReport) -> JobError {
+    let pod = report.data.as_ref().and_then(|line| line.pod.as_ref());
+    let lines = match pod {
         Some(pod) => last_lines(api, &report.namespace, pod).await,
         None => Vec::new(),
-    }
-}
-
-async fn last_lines_of_role(api: &ApiServer, workload: &Workload, role: &str) -> Vec<String> {
-    use crate::job::names::{JOB_LABEL, ROLE_LABEL};
-    let selector = format!("{JOB_LABEL}={},{ROLE_LABEL}={role}", workload.name);
-    let mut pods = api.pods(Some(&workload.namespace), &selector).await.unwrap_or_default();
-    pods.sort_by(|one, other| one.made.cmp(&other.made));
-    match pods.last() {
-        Some(pod) => last_lines(api, &workload.namespace, &pod.name).await,
-        None => Vec::new(),
-    }
-}
-
-/// What explains a failure must not become one: a pod that is gone has nothing to say.
-async fn last_lines(api: &ApiServer, namespace: &str, pod: &str) -> Vec<String> {
-    let Ok(mut body) = api.pod_log(namespace, pod, false, Some(LAST_LINES)).await else { return Vec::new() };
-    let mut text = Vec::new();
-    while let Ok(Some(chunk)) = body.chunk().await {
-        text.extend_from_slice(&chunk);
-    }
-    String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
+    };
+    let said = lines.iter().rev().find(|line| !line.trim().is_empty());
+    let reason = said.map(|line| line.trim_start_matches("infra: ").to_owned());
+    let reason = reason.or_else(|| report.reason.clone()).unwrap_or_else(|| "it did not say why".to_owned());
+    JobError::Data { name: report.name.clone(), reason }
 }

@@ -10,12 +10,13 @@ use super::pod::{
 };
 use crate::job::decide::SCRIPT_DIRECTORY;
 use crate::job::framework::Framework;
-use crate::job::names::{CLAIM_ANNOTATION, DIGEST_ANNOTATION, JOB_LABEL, PATH_ANNOTATION, RUN_LABEL};
+use crate::job::names::{
+    CLAIM_ANNOTATION, DIGEST_ANNOTATION, JOB_LABEL, PATH_ANNOTATION, QUEUE_LABEL, RUN_LABEL,
+};
 use crate::job::workload::{RolePlan, Variable, VariableSource, Workload};
 
 /// A week after it is done its logs have been read.
 const SECONDS_KEPT: u32 = 604_800;
-const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 const GPU_RESOURCE: &str = "nvidia.com/gpu";
 
 /// The Kubernetes Job of a role.

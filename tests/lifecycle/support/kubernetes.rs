@@ -135,7 +135,7 @@ impl KubernetesApi {
     }
 }
 
-fn tls(credentials: &Path) -> ServerConfig {
+pub(super) fn tls(credentials: &Path) -> ServerConfig {
     let certificate = |name: &str| CertificateDer::from_pem_file(credentials.join(name)).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut authorities = RootCertStore::empty();
@@ -233,19 +233,19 @@ fn answer(request: &Message, state: &Mutex<State>) -> Message {
     Message::answer(status, &[("Content-Type", "application/json")], body.to_string().as_bytes())
 }
 
-fn failure(code: u16, reason: &str, message: &str) -> (u16, Value) {
+pub(super) fn failure(code: u16, reason: &str, message: &str) -> (u16, Value) {
     let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
                         "message": message, "reason": reason, "details": {}, "code": code});
     (code, status)
 }
 
-fn success(code: u16) -> (u16, Value) {
+pub(super) fn success(code: u16) -> (u16, Value) {
     let status =
         json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code});
     (code, status)
 }
 
-fn not_found(kind: &str, name: &str) -> (u16, Value) {
+pub(super) fn not_found(kind: &str, name: &str) -> (u16, Value) {
     failure(404, "NotFound", &format!("{kind} \"{name}\" not found"))
 }
 
@@ -266,7 +266,7 @@ fn listed(items: io::Result<Vec<Value>>, kind: &str, request: &Message) -> (u16,
 }
 
 /// Whether a list of `key`, `!key`, `key=value`, `key==value` and `key!=value` is true of something.
-fn selects(selector: &str, value_of: impl Fn(&str) -> Option<Value>) -> bool {
+pub(super) fn selects(selector: &str, value_of: impl Fn(&str) -> Option<Value>) -> bool {
     selector.split(',').map(str::trim).filter(|part| !part.is_empty()).all(|part| {
         if let Some((key, value)) = part.split_once("!=") {
             value_of(key).is_none_or(|found| found != value)
@@ -335,7 +335,7 @@ fn nodes(state: &Mutex<State>) -> io::Result<Vec<Value>> {
 }
 
 /// As a merge patch does it. Lists are replaced, where a strategic one would mix them.
-fn merge(target: &mut Value, patch: &Value) {
+pub(super) fn merge(target: &mut Value, patch: &Value) {
     let Some(changes) = patch.as_object() else {
         target.clone_from(patch);
         return;

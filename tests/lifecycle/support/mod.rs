@@ -7,6 +7,7 @@ pub mod census;
 pub mod fault_proxy;
 pub mod forward_proxy;
 pub mod http;
+pub mod job_cluster;
 pub mod kubernetes;
 pub mod machines;
 pub mod ministack;

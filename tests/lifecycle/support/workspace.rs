@@ -256,6 +256,20 @@ impl Running {
         self.stderr.text()
     }
 
+    /// Whether it goes on.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Returns as soon as standard output says so.
+    #[track_caller]
+    pub fn wait_for_stdout(&mut self, part: &str) {
+        while !self.stdout.text().contains(part) {
+            assert!(self.is_running(), "it ended without '{part}':\n{}", self.stdout.text());
+            self.keep_to_deadline();
+        }
+    }
+
     /// Returns as soon as standard error says so.
     #[track_caller]
     pub fn wait_for_stderr(&mut self, part: &str) {

@@ -1,0 +1,78 @@
+//! Follows a job to its end, and finds out which replica brought it down.
+
+use super::error::JobError;
+use super::outage::Outage;
+use super::replica::ReplicaReport;
+use super::report::JobReport;
+use super::state::JobState;
+use super::submit::JobEvent;
+use crate::kube::{ApiServer, LogPart};
+use crate::waiting::{Pace, Waiting};
+
+/// Lines of a pod's log that explain a failure.
+const LAST_LINES: u32 = 15;
+
+/// How a followed job ended.
+#[derive(Clone, Debug)]
+pub struct Followed {
+    /// The job at its end.
+    pub report: JobReport,
+    /// The replica that failed first, if one did.
+    pub culprit: Option<ReplicaReport>,
+    /// The last lines it printed.
+    pub last_lines: Vec<String>,
+}
+
+/// Follows a job until it is over.
+pub async fn follow(
+    api: &ApiServer,
+    namespace: &str,
+    name: &str,
+    waiting: &Waiting,
+    tell: &(dyn Fn(JobEvent) + Sync),
+) -> Result<Followed, JobError> {
+    let (mut pace, mut outage) = (Pace::of_stack(), Outage::default());
+    let mut seen: Option<String> = None;
+    loop {
+        let read = match JobReport::read(api, namespace, name).await {
+            Err(JobError::Missing { name, .. }) if seen.is_some() => Err(JobError::Removed { name }),
+            read => read,
+        };
+        if let Some(report) = outage.survive(read, |contact| tell(JobEvent::Contact(contact)))? {
+            let looks = format!("{:?} {:?} {:?}", report.state, report.reason, report.replicas);
+            if seen.as_ref() != Some(&looks) {
+                tell(JobEvent::Changed(Box::new(report.clone())));
+                seen = Some(looks);
+                pace = Pace::of_stack();
+            }
+            if report.state.is_over() {
+                return Ok(explain(api, report).await);
+            }
+        }
+        let go_on = waiting.pause(pace.next_pause()).await;
+        go_on.map_err(|end| JobError::StillRunning { name: name.to_owned(), end })?;
+    }
+}
+
+/// When one replica dies the others fail with it, so the first tells more than the last.
+async fn explain(api: &ApiServer, report: JobReport) -> Followed {
+    let failed = report.replicas.iter().filter(|replica| replica.phase == "Failed");
+    let first = failed.min_by_key(|replica| (replica.ended.is_none(), replica.ended.clone(), replica.index));
+    let culprit = first.filter(|_| report.state == JobState::Failed).cloned();
+    let last_lines = match culprit.as_ref().and_then(|replica| replica.pod.as_ref()) {
+        Some(pod) => last_lines(api, &report.namespace, pod).await,
+        None => Vec::new(),
+    };
+    Followed { report, culprit, last_lines }
+}
+
+/// What explains a failure must not become one: a pod that is gone has nothing to say.
+pub(super) async fn last_lines(api: &ApiServer, namespace: &str, pod: &str) -> Vec<String> {
+    let part = LogPart { tail: Some(LAST_LINES), ..LogPart::default() };
+    let Ok(mut body) = api.pod_log(namespace, pod, part).await else { return Vec::new() };
+    let mut text = Vec::new();
+    while let Ok(Some(chunk)) = body.chunk().await {
+        text.extend_from_slice(&chunk);
+    }
+    String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
+}

@@ -1,0 +1,94 @@
+//! One replica of a job: the newest of the pods that had its number.
+
+use serde::Serialize;
+
+use crate::job::names::{ROLE_LABEL, RUN_LABEL};
+use crate::kube::{Job, JobEnd, Pod};
+
+/// One process of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplicaReport {
+    /// Its role.
+    pub role: String,
+    /// Its number.
+    pub index: u32,
+    /// Its newest pod.
+    pub pod: Option<String>,
+    /// The node that is on.
+    pub node: Option<String>,
+    /// How that is.
+    pub phase: String,
+    /// How often it was started again.
+    pub restarts: u32,
+    /// GPUs it holds.
+    pub gpus: u32,
+    /// What it waits for, or how it ended.
+    pub detail: Option<String>,
+    /// When it ended, as the API writes it.
+    #[serde(skip)]
+    pub ended: Option<String>,
+}
+
+/// A line for each of a Job's numbers.
+pub(super) fn replicas_of(role: &str, job: &Job, pods: &[Pod]) -> Vec<ReplicaReport> {
+    let own: Vec<&Pod> = pods.iter().filter(|pod| is_of(pod, role, job)).collect();
+    (0..job.completions)
+        .map(|index| {
+            let of_index = own.iter().copied().filter(|pod| pod.index == Some(index)).collect();
+            line(role, index, of_index, || phase_without_pod(job, index))
+        })
+        .collect()
+}
+
+/// The line of an import, which has no number. It has ended when its Job has: a pod that failed is tried again.
+pub(super) fn import_of(role: &str, job: &Job, pods: &[Pod]) -> ReplicaReport {
+    let own = pods.iter().filter(|pod| is_of(pod, role, job)).collect();
+    let mut line = line(role, 0, own, || "Pending".to_owned());
+    match job.end {
+        Some(JobEnd::Complete) => "Succeeded".clone_into(&mut line.phase),
+        Some(JobEnd::Failed { .. }) => "Failed".clone_into(&mut line.phase),
+        None if line.phase != "Running" => "Pending".clone_into(&mut line.phase),
+        None => {}
+    }
+    line
+}
+
+/// Whether a pod is of this Job and not of an earlier one of the same name.
+fn is_of(pod: &Pod, role: &str, job: &Job) -> bool {
+    let label = |key: &str| pod.labels.get(key).map(String::as_str);
+    label(ROLE_LABEL) == Some(role) && label(RUN_LABEL) == job.labels.get(RUN_LABEL).map(String::as_str)
+}
+
+fn line(role: &str, index: u32, mut own: Vec<&Pod>, phase_without: impl Fn() -> String) -> ReplicaReport {
+    own.sort_by(|one, other| (&one.made, &one.name).cmp(&(&other.made, &other.name)));
+    let newest = own.last();
+    ReplicaReport {
+        role: role.to_owned(),
+        index,
+        pod: newest.map(|pod| pod.name.clone()),
+        node: newest.and_then(|pod| pod.node.clone()),
+        phase: newest.map_or_else(phase_without, |pod| phase(pod)),
+        restarts: u32::try_from(own.len().saturating_sub(1)).unwrap_or(u32::MAX),
+        gpus: newest.map_or(0, |pod| pod.gpus),
+        detail: newest.and_then(|pod| pod.detail.clone()),
+        ended: newest.and_then(|pod| pod.ended.clone()),
+    }
+}
+
+fn phase(pod: &Pod) -> String {
+    // A pod on a lost machine stays like this until somebody removes it.
+    if pod.leaving && pod.phase == "Running" { "Terminating".to_owned() } else { pod.phase.clone() }
+}
+
+/// Pods of a Job that failed are removed with it, and those of a lost machine some time after.
+fn phase_without_pod(job: &Job, index: u32) -> String {
+    let phase = match &job.end {
+        _ if job.has_completed(index) => "Succeeded",
+        Some(JobEnd::Complete) => "Succeeded",
+        Some(JobEnd::Failed { .. }) => "Removed",
+        None if job.suspended => "Held",
+        None => "Pending",
+    };
+    phase.to_owned()
+}

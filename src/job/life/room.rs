@@ -1,0 +1,116 @@
+//! Whether the machines that are there now have room for a job.
+
+use super::preconditions::Precondition;
+use crate::blueprint::Blueprint;
+use crate::config::Pool;
+use crate::job::names::JOB_LABEL;
+use crate::job::workload::Workload;
+use crate::kube::{Node, Pod, Taint};
+
+/// Judges the machines; all of the GPUs first, then those that nobody uses.
+pub(super) fn machines(
+    nodes: &[Node],
+    pods: &[Pod],
+    workload: &Workload,
+    blueprint: Option<&Blueprint>,
+) -> Vec<Precondition> {
+    let pool = workload.node_selector.values().next();
+    let candidates = || {
+        let in_pool = move |node: &&Node| pool.is_none() || node.pool.as_ref() == pool;
+        nodes.iter().filter(|node| !node.is_controller).filter(in_pool)
+    };
+    let usable: Vec<&Node> = candidates().filter(|node| why_not(node, workload).is_none()).collect();
+    let place = pool.map_or_else(|| "the cluster".to_owned(), |pool| format!("pool {pool}"));
+    let gpus = workload.roles.iter().map(|role| role.gpus).max().unwrap_or(0);
+    if gpus == 0 {
+        if !usable.is_empty() {
+            return Vec::new();
+        }
+        let text = format!("{place} has no node that can run it{}", reasons(candidates(), workload));
+        return vec![unmet_or_started(text, gpus, pool, blueprint)];
+    }
+    let replicas: u32 = workload.roles.iter().filter(|role| role.gpus > 0).map(|role| role.replicas).sum();
+    let room: u32 = usable.iter().map(|node| node.gpus / gpus).sum();
+    if room < replicas {
+        let text = format!(
+            "{replicas} replicas with {gpus} GPUs each need more than {place} has now: room for {room} on {} nodes{}",
+            usable.len(),
+            reasons(candidates().filter(|node| node.gpus >= gpus), workload)
+        );
+        return vec![unmet_or_started(text, gpus, pool, blueprint)];
+    }
+    let free: u32 =
+        usable.iter().map(|node| node.gpus.saturating_sub(used(node, pods, workload)) / gpus).sum();
+    if free < replicas {
+        return vec![Precondition::Remark(format!(
+            "others hold GPUs: there is room for {free} of {replicas} replicas now, the rest waits"
+        ))];
+    }
+    Vec::new()
+}
+
+/// GPUs of a node that others hold.
+fn used(node: &Node, pods: &[Pod], workload: &Workload) -> u32 {
+    let is_own =
+        |pod: &Pod| pod.namespace == workload.namespace && pod.labels.get(JOB_LABEL) == Some(&workload.name);
+    pods.iter()
+        .filter(|pod| pod.node.as_ref() == Some(&node.name) && !is_own(pod))
+        .filter(|pod| !matches!(pod.phase.as_str(), "Succeeded" | "Failed"))
+        .map(|pod| pod.gpus)
+        .sum()
+}
+
+/// Why no pod of the job would be placed on a node.
+fn why_not(node: &Node, workload: &Workload) -> Option<String> {
+    if !node.ready {
+        return Some("not Ready".to_owned());
+    }
+    if !node.schedulable {
+        return Some("closed for new pods".to_owned());
+    }
+    let keeps_away = |taint: &&Taint| taint.effect != "PreferNoSchedule" && !stands(workload, taint);
+    node.taints.iter().find(keeps_away).map(|taint| format!("tainted with {}", taint.key))
+}
+
+/// As the scheduler matches them: an empty key or effect of a toleration stands everything.
+fn stands(workload: &Workload, taint: &Taint) -> bool {
+    workload.tolerations.iter().any(|toleration| {
+        let text = |key: &str| toleration[key].as_str().unwrap_or_default();
+        let is_effect = text("effect").is_empty() || text("effect") == taint.effect;
+        let is_value = text("operator") == "Exists" || text("value") == taint.value;
+        is_effect && is_value && (text("key").is_empty() || text("key") == taint.key)
+    })
+}
+
+/// What is wrong with the nodes that cannot be used, each reason once.
+fn reasons<'a>(nodes: impl Iterator<Item = &'a Node>, workload: &Workload) -> String {
+    let mut counts: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
+    for reason in nodes.filter_map(|node| why_not(node, workload)) {
+        *counts.entry(reason).or_default() += 1;
+    }
+    let parts: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    if parts.is_empty() { String::new() } else { format!(" (besides {})", parts.join(", ")) }
+}
+
+/// The autoscaler starts machines for pods that wait, if it may.
+fn unmet_or_started(
+    text: String,
+    gpus: u32,
+    pool: Option<&String>,
+    blueprint: Option<&Blueprint>,
+) -> Precondition {
+    let fits = |candidate: &&Pool| {
+        let has = candidate.gpus.as_ref().map_or(0, |gpus| gpus.count);
+        has >= gpus && pool.is_none_or(|name| candidate.name.as_str() == name)
+    };
+    let may_grow = blueprint.is_some_and(|blueprint| {
+        let cluster = &blueprint.cluster;
+        cluster.addons.cluster_autoscaler
+            && cluster.pools.iter().filter(fits).any(|pool| pool.max_count > pool.min_count)
+    });
+    if may_grow {
+        Precondition::Remark(format!("{text}; the autoscaler starts more"))
+    } else {
+        Precondition::Unmet(text)
+    }
+}

@@ -1,0 +1,97 @@
+//! One state for a whole job, and what there is to say about it.
+
+use serde::Serialize;
+
+use super::replica::ReplicaReport;
+use crate::job::names::{JOB_LABEL, QUEUE_LABEL};
+use crate::kube::{Job, JobEnd};
+
+/// How a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
+    /// Its data is being imported; no GPU is held.
+    Importing,
+    /// It is held back: by us until its data is there, or by its queue.
+    Held,
+    /// Its pods wait for machines, images or each other.
+    Starting,
+    /// All its pods run.
+    Running,
+    /// All its pods are done.
+    Complete,
+    /// It gave up.
+    Failed,
+}
+
+impl JobState {
+    /// Whether nothing more will happen.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Complete | Self::Failed)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Importing => "importing",
+            Self::Held => "held",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Complete => "complete",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// The state of a job, from its Jobs and how their pods are.
+pub(super) fn state_of(
+    training: &[&Job],
+    import: Option<(&Job, &ReplicaReport)>,
+    replicas: &[ReplicaReport],
+) -> (JobState, Option<String>) {
+    for job in training {
+        if let Some(JobEnd::Failed { reason }) = &job.end {
+            return (JobState::Failed, Some(reason.clone()));
+        }
+    }
+    if !training.is_empty() && training.iter().all(|job| job.end == Some(JobEnd::Complete)) {
+        return (JobState::Complete, None);
+    }
+    let is_held = training.is_empty() || training.iter().any(|job| job.suspended);
+    match import.map(|(job, line)| (&job.end, line)) {
+        Some((Some(JobEnd::Failed { reason }), _)) => {
+            return (JobState::Failed, Some(format!("its data: {reason}")));
+        }
+        Some((None, line)) if is_held => {
+            return (JobState::Importing, line.detail.as_ref().map(|detail| format!("its data: {detail}")));
+        }
+        _ => {}
+    }
+    if is_held {
+        return (JobState::Held, Some(why_held(training, import.is_some())));
+    }
+    let waiting = replicas.iter().find(|replica| !matches!(replica.phase.as_str(), "Running" | "Succeeded"));
+    match waiting {
+        Some(replica) => {
+            let detail = replica.detail.clone().unwrap_or_else(|| replica.phase.clone());
+            (JobState::Starting, Some(format!("{} {}: {detail}", replica.role, replica.index)))
+        }
+        None => (JobState::Running, None),
+    }
+}
+
+fn why_held(training: &[&Job], has_data: bool) -> String {
+    let Some(job) = training.iter().find(|job| job.suspended) else {
+        return "its data is there; `infra job submit` lets training begin".to_owned();
+    };
+    match job.labels.get(QUEUE_LABEL) {
+        Some(queue) => format!("queue {queue} has not let it start yet"),
+        None if has_data => "its data is there; `infra job submit` lets training begin".to_owned(),
+        None => format!(
+            "`infra job submit` lets {} begin",
+            job.labels.get(JOB_LABEL).map_or("training", String::as_str)
+        ),
+    }
+}

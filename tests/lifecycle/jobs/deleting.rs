@@ -1,0 +1,86 @@
+//! Jobs that are taken away; their files stay.
+
+use std::fs;
+
+use super::{JobWorld, TRAIN};
+use crate::support::job_cluster::controller::Fate;
+
+#[test]
+fn a_job_that_runs_is_asked_about() {
+    let world = JobWorld::new(&format!("{TRAIN}tensorboard: true\n"));
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    let sent = world.run(["submit", "--detach"]).expect_code(0);
+    sent.expect_stderr("port-forward service/train-tensorboard 6006");
+    fs::create_dir_all(world.cluster.claim().join("train/output")).unwrap();
+    let before = world.cluster.changes();
+    let refused = world.run(["delete"]).expect_code(1);
+    refused.expect_stderr("Job 'train' is running. Remove it?").expect_stderr("`--yes` answers yes");
+    world.at_terminal("delete", "n\n").expect_code(1).expect_stdout("declined; nothing was changed");
+    assert_eq!(world.cluster.changes(), before);
+
+    let gone = world.run(["delete", "--yes"]).expect_code(0);
+    gone.expect_stderr("job 'train' is gone").expect_stderr("its files stay in train on the claim efs");
+    for (plural, name) in [
+        ("jobs", "train"),
+        ("services", "train"),
+        ("configmaps", "train-scripts"),
+        ("deployments", "train-tensorboard"),
+    ] {
+        assert!(world.cluster.object(plural, "default", name).is_none(), "{plural} {name} is left");
+    }
+    assert!(world.cluster.pods("worker").is_empty(), "it did not wait for the pods");
+    assert!(world.cluster.object("persistentvolumeclaims", "default", "efs").is_some());
+    assert!(world.cluster.claim().join("train/output").exists());
+
+    let again = world.run(["delete", "--yes"]).expect_code(0);
+    again.expect_stderr("there is no job 'train' in namespace default; nothing to do");
+}
+
+#[test]
+fn a_job_that_is_over_goes_without_a_question() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|_, _, _| Fate::Succeed("gpu-1", ""));
+    world.run(["submit"]).expect_code(0);
+    world.run(["delete", "train"]).expect_code(0).expect_stderr("job 'train' is gone");
+    assert!(world.cluster.pods("worker").is_empty());
+}
+
+#[test]
+fn a_yes_at_the_terminal_is_enough() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    world.run(["submit", "--detach"]).expect_code(0);
+    let gone = world.at_terminal("delete train", "y\n").expect_code(0);
+    gone.expect_stdout("Job 'train' is running. Remove it? [y/N]").expect_stdout("job 'train' is gone");
+}
+
+#[test]
+fn pods_are_waited_for_until_they_have_ended() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    world.run(["submit", "--detach"]).expect_code(0);
+    world.cluster.keep_pods(true);
+    let mut deleting = world.infra(["delete", "--yes"]).spawn();
+    deleting.wait_for_stderr("waiting until its pods have ended");
+    // A machine that is lost lets go when its node is removed; two processes with one number would disturb each other.
+    let early =
+        world.run(["submit"]).expect_code(5).expect_stderr("job 'train' is not gone yet: Pod train-0-");
+    assert_eq!(world.cluster.pods("worker").len(), 2, "{early:?}");
+    assert!(deleting.is_running(), "it did not wait");
+    world.cluster.keep_pods(false);
+    deleting.wait().expect_code(0).expect_stderr("job 'train' is gone");
+}
+
+#[test]
+fn a_job_whose_pods_stay_is_not_replaced_beside_them() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    world.run(["submit", "--detach"]).expect_code(0);
+    world.cluster.keep_pods(true);
+    world.write_job(&TRAIN.replace("train:1", "train:2"));
+    let late = world.run(["submit", "--replace", "--timeout", "2s"]).expect_code(5);
+    late.expect_stderr("job 'train' is not gone yet: Pod train-0-")
+        .expect_stderr("`kubectl delete pod --force`");
+    assert!(world.cluster.object("jobs", "default", "train").is_none());
+    world.cluster.keep_pods(false);
+}

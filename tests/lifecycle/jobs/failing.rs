@@ -1,0 +1,164 @@
+//! Jobs that go wrong, and what is said about it.
+
+use serde_json::json;
+
+use super::{DATA, JobWorld, TRAIN};
+use crate::support::job_cluster::controller::Fate;
+
+#[test]
+fn a_replica_that_fails_is_named_with_its_code_and_its_last_words() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|_, index, _| match index {
+        0 => Fate::Run("gpu-1"),
+        _ => Fate::Fail("gpu-2", 3, "epoch 1\nRuntimeError: CUDA out of memory\n"),
+    });
+    let failed = world.run(["submit"]).expect_code(1);
+    failed
+        .expect_stderr(
+            "job 'train' failed: BackoffLimitExceeded: Job has reached the specified backoff limit",
+        )
+        .expect_stderr("  worker 1 on gpu-2: worker ended with 3")
+        .expect_stderr("    RuntimeError: CUDA out of memory")
+        .expect_stderr("`infra job logs train --role worker --index 1` shows all it said")
+        .expect_stdout("worker  1      Failed");
+    let status = world.run(["status"]).expect_code(3);
+    status.expect_stdout("train: failed (BackoffLimitExceeded");
+    world.run(["logs", "--index", "1"]).expect_code(0).expect_stdout("epoch 1\nRuntimeError");
+}
+
+#[test]
+fn the_replica_that_failed_first_is_blamed() {
+    let world = JobWorld::new(&TRAIN.replace("retries: 0", "retries: 1"));
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    let running = world.infra(["submit"]).spawn();
+    // The second dies, and the first because of that, both twice.
+    for _ in 0..2 {
+        world.cluster.print("worker", 1, "ValueError: a bad sample\n");
+        world.cluster.finish("worker", 1, 1);
+        world.cluster.print("worker", 0, "lost my peer\n");
+        world.cluster.finish("worker", 0, 1);
+    }
+    let failed = running.wait().expect_code(1);
+    let failed = failed.expect_stderr("worker 1 on gpu-1: worker ended with 1").expect_stderr("ValueError");
+    assert!(!failed.stderr.contains("    lost my peer"), "{}", failed.stderr);
+}
+
+#[test]
+fn what_cannot_be_mended_is_not_tried_again() {
+    let world = JobWorld::new(&TRAIN.replace("retries: 0", "retries: 5"));
+    world.cluster.decide(|_, index, _| match index {
+        0 => Fate::Fail("gpu-1", 64, "infra: no NVIDIA_VISIBLE_DEVICES\n"),
+        _ => Fate::Run("gpu-2"),
+    });
+    let failed = world.run(["submit"]).expect_code(1);
+    failed
+        .expect_stderr("PodFailurePolicy")
+        .expect_stderr("exit code 64")
+        .expect_stderr("    infra: no NVIDIA");
+    assert_eq!(world.cluster.history().iter().filter(|event| *event == "pod worker 0").count(), 1);
+}
+
+#[test]
+fn a_replica_that_is_started_again_is_counted() {
+    let world = JobWorld::new(&TRAIN.replace("retries: 0", "retries: 2"));
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    let mut running = world.infra(["submit"]).spawn();
+    running.wait_for_stderr("train: running");
+    world.cluster.finish("worker", 1, 137);
+    running.wait_for_stderr("worker 1: Running on gpu-1, started again once");
+    world.cluster.finish("worker", 0, 0);
+    world.cluster.finish("worker", 1, 0);
+    let outcome = running.wait().expect_code(0);
+    let line = outcome.stdout.lines().find(|line| line.starts_with("worker  1")).unwrap();
+    assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["worker", "1", "Succeeded", "gpu-1", "1", "1"]);
+}
+
+#[test]
+fn data_that_is_not_there_fails_with_the_reason_and_holds_no_gpu() {
+    let world = JobWorld::new(&format!("{TRAIN}{DATA}"));
+    let failed = world.run(["submit"]).expect_code(1);
+    failed
+        .expect_stderr("the data of job 'train' could not be imported: there is no ")
+        .expect_stderr("import/data.tar.gz: copy the archive there first")
+        .expect_stderr("`infra job logs train --role data` shows all it said; mend it, then `infra job submit --replace`");
+    assert!(world.cluster.pods("worker").is_empty());
+    world
+        .run(["logs", "train", "--role", "data"])
+        .expect_code(0)
+        .expect_stdout("copy the archive there first");
+    let status =
+        world.run(["status"]).expect_code(3).expect_stdout("train: failed (its data: PodFailurePolicy");
+    status.expect_stdout("data    0      Failed");
+
+    world.put_archive(4);
+    world.cluster.decide(|role, _, _| if role == "data" { Fate::Wait } else { Fate::Succeed("gpu-1", "") });
+    world.run(["submit", "--replace"]).expect_code(0).expect_stdout("complete");
+}
+
+#[test]
+fn an_import_that_waits_says_for_what() {
+    let world = JobWorld::new(&format!("{TRAIN}{DATA}"));
+    world.cluster.run_no_programs();
+    let mut running = world.infra(["submit"]).spawn();
+    let waiting = json!({"reason": "ImagePullBackOff", "message": "no such image"});
+    world.cluster.set_status(
+        "data",
+        0,
+        json!({"phase": "Pending", "containerStatuses": [{"name": "data", "state": {"waiting": waiting}}]}),
+    );
+    running.wait_for_stderr("the import waits: ImagePullBackOff: no such image");
+    world
+        .run(["status"])
+        .expect_code(0)
+        .expect_stdout("default/train: importing (its data: ImagePullBackOff: no such image)");
+}
+
+#[test]
+fn an_api_that_is_away_for_a_moment_is_waited_for() {
+    let world = JobWorld::new(&format!("{TRAIN}{DATA}"));
+    world.cluster.run_no_programs();
+    let mut running = world.infra(["submit"]).spawn();
+    running.wait_for_stderr("importing the data");
+    world.cluster.refuse_with(Some((503, "the server is shutting down")));
+    running.wait_for_stderr(
+        "the server is shutting down (503 ServiceUnavailable); the job goes on, and so does",
+    );
+    world.cluster.refuse_with(None);
+    running.wait_for_stderr("the Kubernetes API answers again");
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    world.cluster.finish("data", 0, 0);
+    running.wait_for_stderr("train: running");
+    world.cluster.set_unreachable(true);
+    running.wait_for_stderr("cannot be reached");
+    world.cluster.set_unreachable(false);
+    world.cluster.finish("worker", 0, 0);
+    world.cluster.finish("worker", 1, 0);
+    running.wait().expect_code(0).expect_stdout("complete");
+}
+
+#[test]
+fn a_job_that_somebody_removes_is_missed() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    let mut running = world.infra(["submit"]).spawn();
+    running.wait_for_stderr("train: running");
+    world.cluster.take("jobs", "default", "train");
+    let missed = running.wait().expect_code(1);
+    missed.expect_stderr("job 'train' was removed by somebody").expect_stderr("its files stay");
+}
+
+#[test]
+fn a_job_past_its_deadline_says_so() {
+    let world = JobWorld::new(&format!("{TRAIN}deadline: 1h\n"));
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    let mut running = world.infra(["submit"]).spawn();
+    running.wait_for_stderr("train: running");
+    world.cluster.end_job("train", "DeadlineExceeded", "Job was active longer than specified deadline");
+    let failed = running.wait().expect_code(1);
+    failed
+        .expect_stderr("DeadlineExceeded: Job was active longer")
+        .expect_stderr("`infra job submit --replace`");
+    world.run(["status"]).expect_code(3).expect_stdout("worker  1      Removed");
+    let gone = world.run(["logs"]).expect_code(1);
+    gone.expect_stderr("worker 0 of job 'train' has no pod any more, and its log went with it");
+}

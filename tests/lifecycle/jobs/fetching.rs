@@ -1,0 +1,108 @@
+//! Results: from the claim through a real reader and the API server's proxy to this machine, byte for byte.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::{JobWorld, TRAIN};
+use crate::support::job_cluster::controller::Fate;
+
+/// A world whose job has written files of all kinds.
+fn with_results() -> JobWorld {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|role, _, _| if role == "reader" { Fate::Wait } else { Fate::Succeed("gpu-1", "") });
+    let output = world.cluster.claim().join("train/output");
+    fs::create_dir_all(output.join("pass-1/empty")).unwrap();
+    let bytes: Vec<u8> = (0..3_000_000_u32).flat_map(|number| number.to_le_bytes()).collect();
+    fs::write(output.join("model.bin"), bytes).unwrap();
+    fs::write(output.join("pass-1/übersicht, final.txt"), "good\n").unwrap();
+    fs::write(output.join("nothing"), "").unwrap();
+    std::os::unix::fs::symlink("model.bin", output.join("latest")).unwrap();
+    fs::create_dir_all(world.cluster.claim().join("train/.infra")).unwrap();
+    fs::write(world.cluster.claim().join("train/notes.txt"), "notes\n").unwrap();
+    world
+}
+
+#[track_caller]
+fn expect_same(one: &Path, other: &Path) {
+    let compared = Command::new("diff").args(["-r", "--no-dereference"]).args([one, other]).output().unwrap();
+    assert!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stdout));
+}
+
+#[track_caller]
+fn expect_no_reader(world: &JobWorld) {
+    world.cluster.wait_for("the reader to go", |state| (!state.has_pod_of("reader")).then_some(()));
+}
+
+#[test]
+fn results_come_byte_for_byte() {
+    let world = with_results();
+    let fetched = world.run(["fetch"]).expect_code(0);
+    fetched.expect_stderr("fetching 12 MiB to ").expect_stderr("3 files in ");
+    expect_same(&world.cluster.claim().join("train/output"), &world.workspace.path("train"));
+    expect_no_reader(&world);
+
+    let before = world.cluster.changes();
+    let refused = world.run(["fetch"]).expect_code(1);
+    refused.expect_stderr("train is not empty").expect_stderr("`--to DIR` names another directory");
+    assert_eq!(world.cluster.changes(), before);
+
+    let all = world.workspace.path("all");
+    world.run(["fetch", "--path", ".", "--to", all.to_str().unwrap()]).expect_code(0);
+    assert_eq!(fs::read_to_string(all.join("notes.txt")).unwrap(), "notes\n");
+    assert!(all.join("output/model.bin").exists() && !all.join(".infra").exists());
+    expect_no_reader(&world);
+}
+
+#[test]
+fn a_job_says_itself_where_its_results_are() {
+    let world = with_results();
+    world.run(["submit", "--detach"]).expect_code(0);
+    fs::remove_file(world.workspace.path("job.yaml")).unwrap();
+    world.run(["fetch", "train", "--path", "output/pass-1"]).expect_code(0);
+    assert_eq!(fs::read_to_string(world.workspace.path("train/übersicht, final.txt")).unwrap(), "good\n");
+    world.run(["fetch", "train", "--path", "../other", "--to", "x"]).expect_code(2);
+}
+
+#[test]
+fn results_that_are_not_there_are_said_so() {
+    let world = JobWorld::new(TRAIN);
+    let missing = world.run(["fetch"]).expect_code(1);
+    missing
+        .expect_stderr(
+            "the results of job 'train' cannot be read: there is no directory train/output on the claim efs",
+        )
+        .expect_stderr("`--path .` all of it");
+    expect_no_reader(&world);
+    assert!(!world.workspace.path("train").exists());
+}
+
+#[test]
+fn a_reader_that_does_not_start_says_why_and_goes() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.run_no_programs();
+    let mut fetching = world.infra(["fetch"]).spawn();
+    let unplaced = serde_json::json!([{"type": "PodScheduled", "status": "False", "message": "0/4 nodes are available"}]);
+    world.cluster.set_status("reader", 0, serde_json::json!({"phase": "Pending", "conditions": unplaced}));
+    fetching.wait_for_stderr("the reader waits: 0/4 nodes are available");
+    fetching.interrupt();
+    fetching.wait().expect_code(130).expect_stderr("interrupted; nothing was fetched");
+    expect_no_reader(&world);
+
+    world.cluster.decide(|_, _, _| Fate::Fail("worker-1", 127, ""));
+    let failed = world.run(["fetch"]).expect_code(1);
+    failed.expect_stderr("its reader ended: reader ended with 127");
+    expect_no_reader(&world);
+}
+
+#[test]
+fn an_archive_that_breaks_off_is_no_result() {
+    let world = with_results();
+    world.cluster.cut_proxy_after(1_000_000);
+    let broken = world.run(["fetch"]).expect_code(1);
+    broken
+        .expect_stderr("the archive broke off")
+        .expect_stderr("what came so far is in ")
+        .expect_stderr("remove it before you fetch again");
+    expect_no_reader(&world);
+}

@@ -1,0 +1,89 @@
+//! How a job is, and which jobs there are.
+
+use serde_json::{Value, json};
+
+use super::{DATA, JobWorld, TRAIN};
+use crate::support::job_cluster::controller::Fate;
+
+#[test]
+fn status_has_a_line_for_each_replica() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|_, index, _| if index == 0 { Fate::Run("gpu-1") } else { Fate::Wait });
+    world.run(["submit", "--detach"]).expect_code(0);
+    let unplaced = json!([{"type": "PodScheduled", "status": "False", "message": "0/4 nodes are available"}]);
+    world.cluster.set_status("worker", 1, json!({"phase": "Pending", "conditions": unplaced}));
+    let status = world.run(["status"]).expect_code(0);
+    assert_eq!(
+        status.stdout,
+        "default/train: starting (worker 1: 0/4 nodes are available), 0 of 2 done\n\
+         ROLE    INDEX  PHASE    NODE   RESTARTS  GPUS\n\
+         worker  0      Running  gpu-1  0         1\n\
+         worker  1      Pending  -      0         1     0/4 nodes are available\n"
+    );
+    let document = world.run(["status", "train", "--output", "json"]).expect_code(0);
+    let document: Value = serde_json::from_str(&document.stdout).unwrap();
+    assert_eq!(document["state"], "starting");
+    assert_eq!(document["replicas"][0]["node"], "gpu-1");
+    assert_eq!((&document["wanted"], &document["done"]), (&json!(2), &json!(0)));
+    assert_eq!(document["claim"], "efs");
+    assert_eq!(document["path"], "train");
+
+    // A pod that succeeded on a machine that is gone is still done.
+    world.cluster.finish("worker", 0, 0);
+    let pod = world.cluster.pods("worker").remove(0);
+    world.cluster.take("pods", "default", &pod);
+    world.run(["status"]).expect_code(0).expect_stdout("worker  0      Succeeded  -");
+}
+
+#[test]
+fn a_job_that_is_not_there_is_said_so() {
+    let world = JobWorld::new(TRAIN);
+    for command in
+        [vec!["status"], vec!["logs"], vec!["status", "train", "-n", "vision"], vec!["fetch", "other"]]
+    {
+        let missing = world.run(command).expect_code(1);
+        missing.expect_stderr("there is no job '").expect_stderr("`infra job list` shows every job");
+    }
+    world.run(["list"]).expect_code(0).expect_stdout("tensorflow: there are no jobs");
+    let empty = world.run(["list", "--output", "json"]).expect_code(0);
+    assert_eq!(empty.stdout, "[]\n");
+}
+
+#[test]
+fn list_shows_jobs_of_every_namespace_and_nothing_else() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.put("namespaces", json!({"metadata": {"name": "vision"}}));
+    world.cluster.put("jobs", json!({"metadata": {"name": "backup", "namespace": "default"}}));
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    world.run(["submit", "--detach"]).expect_code(0);
+    world.write_job(&format!("{TRAIN}namespace: vision\n").replace("name: train\n", "name: other\n"));
+    world.cluster.decide(|_, _, _| Fate::Succeed("gpu-1", ""));
+    world.run(["submit", "--detach"]).expect_code(0);
+    let list = world.run(["list"]).expect_code(0);
+    assert_eq!(
+        list.stdout,
+        "NAMESPACE  JOB    FRAMEWORK  STATE     DONE  GPUS\n\
+         default    train  pytorch    running   0/2   2\n\
+         vision     other  pytorch    complete  2/2   0\n"
+    );
+    let list = world.run(["list", "-n", "vision"]).expect_code(0);
+    assert!(!list.stdout.contains("train"), "{}", list.stdout);
+}
+
+#[test]
+fn a_job_that_is_importing_shows_its_import() {
+    let world = JobWorld::new(&format!("{TRAIN}{DATA}"));
+    world.cluster.run_no_programs();
+    let mut running = world.infra(["submit"]).spawn();
+    running.wait_for_stderr("importing the data");
+    world.cluster.run("data", 0, "worker-1");
+    let status = world.run(["status"]).expect_code(0);
+    assert_eq!(
+        status.stdout,
+        "default/train: importing, 0 of 2 done\n\
+         ROLE    INDEX  PHASE    NODE      RESTARTS  GPUS\n\
+         data    0      Running  worker-1  0         0\n\
+         worker  0      Held     -         0         0\n\
+         worker  1      Held     -         0         0\n"
+    );
+}

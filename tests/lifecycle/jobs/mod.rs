@@ -1,0 +1,106 @@
+//! A job's life through the real binary, against a stand-in that keeps objects, runs Jobs, and runs the real programs of the pods
+//! that import data and hand out results.
+
+mod deleting;
+mod failing;
+mod fetching;
+mod gpu_checks;
+mod leaving;
+mod looking;
+mod preconditions;
+mod reading_logs;
+mod submitting;
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::support::job_cluster::JobCluster;
+use crate::support::workspace::{Invocation, Outcome, Workspace};
+
+/// Two workers with a GPU each.
+const TRAIN: &str = "name: train\nframework: pytorch\nimage: registry.example.com/train:1\nreplicas: 2\ngpus: 1\n\
+                     command: [python, /code/train.py]\nretries: 0\n";
+const DATA: &str = "data: {archive: import/data.tar.gz, split: lines}\n";
+
+/// The cluster of the TensorFlow tutorial: a machine without and three with a GPU.
+struct JobWorld {
+    workspace: Workspace,
+    cluster: JobCluster,
+}
+
+impl JobWorld {
+    fn new(job: &str) -> Self {
+        let world = Self::of_golden("tensorflow-tutorial", job);
+        world.cluster.put_node("worker-1", "cpu", 0);
+        for number in 1..=3 {
+            world.cluster.put_node(&format!("gpu-{number}"), "gpu", 1);
+        }
+        world
+    }
+
+    /// A cluster without machines.
+    fn of_golden(name: &str, job: &str) -> Self {
+        let workspace = Workspace::of_golden(name);
+        let cluster = JobCluster::start(&workspace.credentials());
+        let world = Self { workspace, cluster };
+        world.write_job(job);
+        world
+    }
+
+    fn write_job(&self, text: &str) {
+        fs::write(self.workspace.path("job.yaml"), text).unwrap();
+    }
+
+    fn infra<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Invocation {
+        let all: Vec<&str> = std::iter::once("job").chain(arguments).collect();
+        self.workspace.infra(all).env("INFRA_API_SERVER", &self.cluster.address())
+    }
+
+    #[track_caller]
+    fn run<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Outcome {
+        self.infra(arguments).run()
+    }
+
+    /// `infra job …` with somebody at the terminal who types this.
+    fn at_terminal(&self, arguments: &str, typed: &str) -> Outcome {
+        let directory = self.workspace.directory().display();
+        let line = format!("{} -C {directory} job {arguments}", env!("CARGO_BIN_EXE_infra"));
+        let mut command = Command::new("script");
+        command.args(["-qefc", &line, "/dev/null"]).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("TERM", "dumb");
+        Invocation::of(command).env("INFRA_API_SERVER", &self.cluster.address()).input(typed).run()
+    }
+
+    /// An archive on the claim with so many lines to train on, a word list and a directory.
+    fn put_archive(&self, lines: usize) {
+        let source = self.workspace.path("archive");
+        fs::create_dir_all(source.join("config")).unwrap();
+        let text: String = (0..lines).map(|number| format!("line {number}\n")).collect();
+        fs::write(source.join("train.txt"), text).unwrap();
+        fs::write(source.join("words.txt"), "a\nb\n").unwrap();
+        fs::write(source.join("config/model.py"), "layers = 3\n").unwrap();
+        let target = self.cluster.claim().join("import");
+        fs::create_dir_all(&target).unwrap();
+        let status = Command::new("tar")
+            .arg("-czf")
+            .arg(target.join("data.tar.gz"))
+            .arg("-C")
+            .arg(&source)
+            .args(["train.txt", "words.txt", "config"])
+            .status()
+            .unwrap();
+        assert!(status.success());
+    }
+
+    fn read_claim(&self, path: &str) -> String {
+        let path = self.cluster.claim().join(path);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// Lets a Job's pods go, as its queue does it.
+    fn admit(&self, job: &str) {
+        self.cluster.change("jobs", "default", job, json!({"spec": {"suspend": false}}));
+    }
+}

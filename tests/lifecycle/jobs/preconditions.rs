@@ -1,0 +1,111 @@
+//! What keeps a job from being sent: all of it at once, and nothing changed.
+
+use serde_json::json;
+
+use super::{JobWorld, TRAIN};
+use crate::support::job_cluster::controller::Fate;
+
+#[track_caller]
+fn expect_untouched(world: &JobWorld) {
+    assert_eq!(world.cluster.changes(), Vec::<String>::new());
+}
+
+#[test]
+fn everything_that_is_missing_is_said_at_once() {
+    let world = JobWorld::of_golden("tensorflow-tutorial", &format!("{TRAIN}namespace: vision\n"));
+    let refused = world.run(["submit"]).expect_code(1);
+    refused
+        .expect_stderr("- there is no namespace 'vision' (`kubectl create namespace vision` makes it)")
+        .expect_stderr(
+            "- 2 replicas with 1 GPUs each need more than the cluster has now: room for 0 on 0 nodes",
+        )
+        .expect_stderr("the cluster cannot run this job now")
+        .expect_stderr("nothing was changed; mend this and submit again");
+    expect_untouched(&world);
+}
+
+#[test]
+fn a_claim_must_be_there_and_bound() {
+    let world = JobWorld::new(&format!("{TRAIN}storage: {{claim: scratch}}\n"));
+    world.run(["submit"]).expect_code(1).expect_stderr("- there is no claim 'scratch' in namespace default");
+    world.cluster.put_claim("default", "scratch", "Pending");
+    let refused = world.run(["submit"]).expect_code(1);
+    refused
+        .expect_stderr("- the claim 'scratch' in namespace default is Pending, not Bound")
+        .expect_stderr("`kubectl -n default describe pvc scratch` says why");
+    expect_untouched(&world);
+    // A claim of the cluster's name in another namespace that waits for somebody else's volume is not ours to mend.
+    world.write_job(&format!("{TRAIN}namespace: vision\n"));
+    world.cluster.put("namespaces", json!({"metadata": {"name": "vision"}}));
+    world.cluster.put_claim("vision", "efs", "Pending");
+    world.run(["submit"]).expect_code(1).expect_stderr("the claim 'efs' in namespace vision is Pending");
+    expect_untouched(&world);
+}
+
+#[test]
+fn nodes_that_cannot_be_used_are_counted_with_their_reason() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.change("nodes", "", "gpu-1", json!({"spec": {"unschedulable": true}}));
+    let not_ready =
+        json!([{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "no CNI"}]);
+    world.cluster.change("nodes", "", "gpu-2", json!({"status": {"conditions": not_ready}}));
+    let taint = json!([{"key": "broken", "value": "yes", "effect": "NoExecute"}]);
+    world.cluster.change("nodes", "", "gpu-3", json!({"spec": {"taints": taint}}));
+    let refused = world.run(["submit"]).expect_code(1);
+    refused.expect_stderr(
+        "room for 0 on 1 nodes (besides 1 closed for new pods, 1 not Ready, 1 tainted with broken)",
+    );
+    expect_untouched(&world);
+    world.write_job(&TRAIN.replace("gpus: 1", "pool: cpu"));
+    world.cluster.take("nodes", "", "worker-1");
+    world.run(["submit"]).expect_code(1).expect_stderr("- pool cpu has no node that can run it");
+    expect_untouched(&world);
+}
+
+#[test]
+fn an_autoscaler_may_start_what_is_missing() {
+    let world = JobWorld::of_golden("ha-gpu-efs", &format!("{TRAIN}pool: gpu\n"));
+    world.cluster.decide(|_, _, _| Fate::Succeed("gpu-1", ""));
+    let sent = world.run(["submit"]).expect_code(0);
+    sent.expect_stderr("2 replicas with 1 GPUs each need more than pool gpu has now: room for 0 on 0 nodes")
+        .expect_stderr("; the autoscaler starts more");
+}
+
+#[test]
+fn gpus_that_others_hold_are_remarked_on() {
+    let world = JobWorld::new(TRAIN);
+    for number in 1..=2 {
+        let limits = json!({"limits": {"nvidia.com/gpu": "1"}});
+        let node = format!("gpu-{number}");
+        world.cluster.put(
+            "pods",
+            json!({"metadata": {"name": format!("other-{number}"), "namespace": "vision"},
+                   "spec": {"nodeName": node, "containers": [{"name": "a", "resources": limits}]},
+                   "status": {"phase": "Running"}}),
+        );
+    }
+    world.cluster.decide(|_, _, _| Fate::Succeed("gpu-3", ""));
+    let sent = world.run(["submit"]).expect_code(0);
+    sent.expect_stderr("others hold GPUs: there is room for 1 of 2 replicas now, the rest waits");
+}
+
+#[test]
+fn a_pool_that_cluster_yaml_does_not_have_is_an_error_of_the_file() {
+    let world = JobWorld::new(&format!("{TRAIN}pool: gpus\n"));
+    let refused = world.run(["submit"]).expect_code(2);
+    refused
+        .expect_stderr("job.yaml:8:7")
+        .expect_stderr("cluster 'tensorflow' has no pool 'gpus'")
+        .expect_stderr("did you mean 'gpu'?");
+    assert!(world.cluster.requests().is_empty());
+}
+
+#[test]
+fn a_cluster_that_is_not_there_is_no_riddle() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.set_unreachable(true);
+    for command in ["submit", "status", "list", "logs", "fetch", "delete", "gpu-check"] {
+        let lost = world.run([command]).expect_code(1);
+        lost.expect_stderr("cannot be reached").expect_stderr("is the cluster up (`infra status`)");
+    }
+}

@@ -1,0 +1,380 @@
+//! The stand-in for a cluster that runs jobs: an API server with objects of its own, a Job controller and a kubelet. Whoever holds
+//! a certificate of the cluster applies, reads and deletes; a test says how pods fare.
+
+pub mod controller;
+mod kubelet;
+mod pages;
+mod store;
+
+use std::collections::BTreeMap;
+use std::io::{self, BufReader};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use self::controller::{Fate, index_of, phase_of, role_of};
+use self::store::{Key, Store};
+use super::http::{Message, Server};
+use super::kubernetes::{merge, tls};
+
+/// How long a test waits for something that a stand-in or infra does.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a pod takes to end.
+const GRACE: Duration = Duration::from_millis(300);
+
+type Fates = Box<dyn Fn(&str, u32, usize) -> Fate + Send>;
+
+pub struct JobCluster {
+    server: Server,
+    shared: Arc<Shared>,
+    files: TempDir,
+}
+
+pub struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// A pod's log: each piece with the moment it was printed.
+#[derive(Default)]
+pub struct Log {
+    pieces: Vec<(Instant, String)>,
+    ended: bool,
+}
+
+pub struct State {
+    store: Store,
+    logs: BTreeMap<Key, Log>,
+    /// Counts up when every log that is followed breaks off.
+    breaks: usize,
+    fates: Option<Fates>,
+    requests: Vec<String>,
+    /// What happened in the cluster, in order.
+    history: Vec<String>,
+    unreachable: bool,
+    stalled: bool,
+    longest_page: Option<usize>,
+    overtaken: Option<String>,
+    /// Every request is answered with this.
+    refusal: Option<(u16, &'static str)>,
+    /// Pods that are told to go stay, as those of a lost machine.
+    keeps_pods: bool,
+    runs_programs: bool,
+    programs: BTreeMap<Key, Arc<Mutex<Child>>>,
+    ports: BTreeMap<Key, u16>,
+    claim: PathBuf,
+    scripts: PathBuf,
+    own: Weak<Shared>,
+}
+
+impl JobCluster {
+    /// A cluster with a namespace `default` and a claim `efs` that is bound, and without nodes.
+    pub fn start(credentials: &Path) -> Self {
+        let files = tempfile::tempdir().unwrap();
+        let (claim, scripts) = (files.path().join("claim"), files.path().join("scripts"));
+        std::fs::create_dir(&claim).unwrap();
+        let shared = Arc::new_cyclic(|own: &Weak<Shared>| Shared {
+            state: Mutex::new(State {
+                store: Store::default(),
+                logs: BTreeMap::new(),
+                breaks: 0,
+                fates: None,
+                requests: Vec::new(),
+                history: Vec::new(),
+                unreachable: false,
+                stalled: false,
+                longest_page: None,
+                overtaken: None,
+                refusal: None,
+                keeps_pods: false,
+                runs_programs: true,
+                programs: BTreeMap::new(),
+                ports: BTreeMap::new(),
+                claim,
+                scripts,
+                own: own.clone(),
+            }),
+            changed: Condvar::new(),
+        });
+        let (config, for_connections) = (Arc::new(tls(credentials)), Arc::clone(&shared));
+        let server = Server::start(move |stream| drop(serve(stream, &config, &for_connections)));
+        let cluster = Self { server, shared, files };
+        cluster.put("namespaces", json!({"metadata": {"name": "default"}}));
+        cluster.put_claim("default", "efs", "Bound");
+        cluster
+    }
+
+    pub fn address(&self) -> String {
+        self.server.address().to_string()
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap()
+    }
+
+    /// The directory that stands for the claim.
+    pub fn claim(&self) -> PathBuf {
+        self.files.path().join("claim")
+    }
+
+    /// Makes an object as somebody else would.
+    pub fn put(&self, plural: &'static str, object: Value) {
+        self.state().store.put(plural, object);
+    }
+
+    pub fn put_claim(&self, namespace: &str, name: &str, phase: &str) {
+        self.put(
+            "persistentvolumeclaims",
+            json!({"metadata": {"name": name, "namespace": namespace}, "status": {"phase": phase}}),
+        );
+    }
+
+    pub fn put_node(&self, name: &str, pool: &str, gpus: u32) {
+        let taints =
+            if gpus > 0 { json!([{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]) } else { json!([]) };
+        self.put(
+            "nodes",
+            json!({"metadata": {"name": name, "labels": {"infra.internal/pool": pool}},
+                   "spec": {"taints": taints},
+                   "status": {"allocatable": {"nvidia.com/gpu": gpus.to_string()},
+                              "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]}}),
+        );
+    }
+
+    /// Changes an object behind everybody's back.
+    #[track_caller]
+    pub fn change(&self, plural: &'static str, namespace: &str, name: &str, patch: Value) {
+        let mut state = self.state();
+        let key = (plural, namespace.to_owned(), name.to_owned());
+        merge(state.store.get_mut(&key).expect("there is no such object"), &patch);
+        state.reconcile();
+        self.shared.changed.notify_all();
+    }
+
+    pub fn object(&self, plural: &'static str, namespace: &str, name: &str) -> Option<Value> {
+        self.state().store.get(&(plural, namespace.to_owned(), name.to_owned())).cloned()
+    }
+
+    /// Takes an object away behind everybody's back.
+    pub fn take(&self, plural: &'static str, namespace: &str, name: &str) {
+        self.state().store.remove(&(plural, namespace.to_owned(), name.to_owned()));
+    }
+
+    /// Says how pods fare from now on, by role, number and attempt. Those that wait run their program, or do nothing.
+    pub fn decide(&self, fates: impl Fn(&str, u32, usize) -> Fate + Send + 'static) {
+        self.state().fates = Some(Box::new(fates));
+    }
+
+    /// No real programs are run.
+    pub fn run_no_programs(&self) {
+        self.state().runs_programs = false;
+    }
+
+    pub fn run_programs(&self) {
+        self.state().runs_programs = true;
+    }
+
+    /// Somebody else makes a Job of that name just before it is applied.
+    pub fn overtake(&self, job: &str) {
+        self.state().overtaken = Some(job.to_owned());
+    }
+
+    /// Requests are heard and not answered.
+    pub fn stall(&self, stalls: bool) {
+        self.state().stalled = stalls;
+        self.shared.changed.notify_all();
+    }
+
+    /// A Job fails for a reason of its own, and its pods go.
+    pub fn end_job(&self, name: &str, reason: &str, message: &str) {
+        let key = ("jobs", "default".to_owned(), name.to_owned());
+        self.state().end(&key, "Failed", reason, message);
+    }
+
+    pub fn set_unreachable(&self, unreachable: bool) {
+        self.state().unreachable = unreachable;
+    }
+
+    pub fn refuse_with(&self, refusal: Option<(u16, &'static str)>) {
+        self.state().refusal = refusal;
+    }
+
+    pub fn keep_pods(&self, keeps: bool) {
+        self.state().keeps_pods = keeps;
+    }
+
+    /// Every log that is being followed breaks off.
+    pub fn break_logs(&self) {
+        self.state().breaks += 1;
+        self.shared.changed.notify_all();
+    }
+
+    /// What was asked, as `PATCH /apis/batch/v1/namespaces/default/jobs/train`, without queries.
+    pub fn requests(&self) -> Vec<String> {
+        self.state().requests.clone()
+    }
+
+    /// The requests that change something, without the machinery of paths: `PATCH jobs/train`.
+    pub fn changes(&self) -> Vec<String> {
+        let short = |request: String| {
+            let (method, path) = request.split_once(' ').unwrap();
+            let parts: Vec<&str> = path.rsplitn(3, '/').collect();
+            format!("{method} {}/{}", parts[1], parts[0])
+        };
+        self.requests().into_iter().filter(|request| !request.starts_with("GET ")).map(short).collect()
+    }
+
+    pub fn history(&self) -> Vec<String> {
+        self.state().history.clone()
+    }
+
+    /// Names of the pods that are there, of a role.
+    pub fn pods(&self, role: &str) -> Vec<String> {
+        let state = self.state();
+        let keys = state.store.keys("pods").into_iter();
+        keys.filter(|key| role_of(state.store.get(key).unwrap()) == role).map(|key| key.2).collect()
+    }
+
+    /// The newest pod of a number; waited for.
+    #[track_caller]
+    pub fn pod(&self, role: &str, index: u32) -> Key {
+        self.wait_for(&format!("a pod of {role} {index} that has not ended"), |state| {
+            let keys = state.store.keys("pods").into_iter();
+            let mut own: Vec<(String, Key)> = keys
+                .filter_map(|key| state.store.get(&key).map(|pod| (pod.clone(), key)))
+                .filter(|(pod, _)| role_of(pod) == role && index_of(pod).unwrap_or(0) == index)
+                .filter(|(pod, _)| !matches!(phase_of(pod), "Succeeded" | "Failed"))
+                .map(|(pod, key)| (pod["metadata"]["creationTimestamp"].to_string(), key))
+                .collect();
+            own.sort();
+            own.pop().map(|(_, key)| key)
+        })
+    }
+
+    #[track_caller]
+    pub fn wait_for<T>(&self, what: &str, mut look: impl FnMut(&mut State) -> Option<T>) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        let mut state = self.state();
+        loop {
+            if let Some(found) = look(&mut state) {
+                return found;
+            }
+            assert!(Instant::now() < deadline, "waited in vain for {what}: {:#?}", state.history);
+            state = self.shared.changed.wait_timeout(state, Duration::from_millis(100)).unwrap().0;
+        }
+    }
+
+    fn with_pod(&self, role: &str, index: u32, act: impl FnOnce(&mut State, &Key)) {
+        let key = self.pod(role, index);
+        let mut state = self.state();
+        act(&mut state, &key);
+        state.reconcile();
+        self.shared.changed.notify_all();
+    }
+
+    #[track_caller]
+    pub fn run(&self, role: &str, index: u32, node: &str) {
+        self.with_pod(role, index, |state, key| state.run(key, node));
+    }
+
+    #[track_caller]
+    pub fn print(&self, role: &str, index: u32, text: &str) {
+        self.with_pod(role, index, |state, key| state.print(key, text));
+    }
+
+    /// Ends a pod with a code.
+    #[track_caller]
+    pub fn finish(&self, role: &str, index: u32, code: i64) {
+        self.with_pod(role, index, |state, key| state.finish(key, code));
+    }
+
+    /// Ends a pod that was found, after it has printed.
+    pub fn end_pod(&self, key: &Key, code: i64, text: &str) {
+        let mut state = self.state();
+        state.print(key, text);
+        state.finish(key, code);
+    }
+
+    /// What a pod says through the proxy breaks off after so many bytes.
+    pub fn cut_proxy_after(&self, bytes: usize) {
+        self.state().longest_page = Some(bytes);
+    }
+
+    /// Gives a pod this status.
+    #[track_caller]
+    pub fn set_status(&self, role: &str, index: u32, status: Value) {
+        self.with_pod(role, index, |state, key| state.store.get_mut(key).unwrap()["status"] = status);
+    }
+}
+
+impl Drop for JobCluster {
+    fn drop(&mut self) {
+        let mut state = self.state();
+        state.stalled = false;
+        for child in state.programs.values() {
+            if let Ok(mut child) = child.try_lock() {
+                let _ = child.kill();
+            }
+        }
+    }
+}
+
+impl State {
+    pub fn print(&mut self, key: &Key, text: &str) {
+        self.logs.entry(key.clone()).or_default().pieces.push((Instant::now(), text.to_owned()));
+    }
+
+    pub fn has_pod_of(&self, role: &str) -> bool {
+        self.store.keys("pods").iter().any(|key| role_of(self.store.get(key).unwrap()) == role)
+    }
+
+    /// Tells a pod to go. It takes a moment.
+    pub fn take_pod(&mut self, key: &Key) {
+        let now = self.store.now();
+        let Some(pod) = self.store.get_mut(key) else { return };
+        if !pod["metadata"]["deletionTimestamp"].is_null() {
+            return;
+        }
+        pod["metadata"]["deletionTimestamp"] = json!(now);
+        self.stop_program(key);
+        let (Some(shared), key) = (self.own.upgrade(), key.clone()) else { return };
+        thread::spawn(move || {
+            loop {
+                thread::sleep(GRACE);
+                let mut state = shared.state.lock().unwrap();
+                if !state.keeps_pods || Arc::strong_count(&shared) == 1 {
+                    state.store.remove(&key);
+                    state.logs.entry(key).or_default().ended = true;
+                    shared.changed.notify_all();
+                    return;
+                }
+            }
+        });
+    }
+}
+
+fn serve(stream: &TcpStream, config: &Arc<ServerConfig>, shared: &Arc<Shared>) -> io::Result<()> {
+    let unreachable = || shared.state.lock().unwrap().unreachable;
+    if unreachable() {
+        return Ok(());
+    }
+    let connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+    let mut reader = BufReader::new(StreamOwned::new(connection, stream));
+    while let Some(mut request) = Message::read_head(&mut reader)? {
+        request.read_request_body(&mut reader)?;
+        if unreachable() {
+            return Ok(());
+        }
+        pages::answer(&request, shared, reader.get_mut())?;
+    }
+    let stream = reader.get_mut();
+    stream.conn.send_close_notify();
+    stream.conn.complete_io(&mut stream.sock).map(drop)
+}

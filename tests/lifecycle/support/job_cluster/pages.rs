@@ -1,0 +1,201 @@
+//! What the API server answers: documents, logs that go on, and what a pod says through the proxy.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::controller::{phase_of, role_of};
+use super::store::{Answer, Place};
+use super::{Log, Shared, State};
+use crate::support::http::{Message, field};
+use crate::support::kubernetes::{failure, not_found, success};
+
+pub fn answer(request: &Message, shared: &Arc<Shared>, stream: &mut impl Write) -> io::Result<()> {
+    let (method, path) = (request.method(), request.path());
+    let refusal = {
+        let mut state = shared.state.lock().unwrap();
+        state.requests.push(format!("{method} {path}"));
+        while state.stalled {
+            state = shared.changed.wait_timeout(state, Duration::from_millis(100)).unwrap().0;
+        }
+        state.refusal
+    };
+    if let Some((status, message)) = refusal {
+        return write(failure(status, "ServiceUnavailable", message), stream);
+    }
+    let Some(place) = Place::of(path) else {
+        return write(failure(404, "NotFound", "the server could not find the requested resource"), stream);
+    };
+    match (method, place.below.first().map(String::as_str)) {
+        ("GET", Some("log")) => return log(&place, request.query(), shared, stream),
+        ("GET", Some("proxy")) => return proxy(&place, shared, stream),
+        _ => {}
+    }
+    let mut state = shared.state.lock().unwrap();
+    let answer = match method {
+        "GET" if place.name.is_none() => state.store.list(&place, request.query()),
+        "GET" => state
+            .store
+            .get(&place.key())
+            .map_or_else(|| not_found(place.plural, &place.key().2), |object| (200, object.clone())),
+        "PATCH" => {
+            if place.plural == "jobs" && state.overtaken == place.name {
+                state.overtaken = None;
+                let mut other: Value = serde_json::from_slice(&request.body).unwrap();
+                other["spec"]["template"]["metadata"]["labels"]["infra.internal/run"] = "r-other".into();
+                state.store.put("jobs", other);
+            }
+            let answer = state.store.patch(&place, request);
+            if answer.0 == 201 && place.plural == "pods" {
+                start_bare_pod(&mut state, &place);
+            }
+            if request.text().contains("\"suspend\":false") {
+                state.history.push(format!("job {} released", place.key().2));
+            }
+            answer
+        }
+        "DELETE" => delete(&mut state, &place, request),
+        _ => failure(405, "MethodNotAllowed", "the server does not allow this method"),
+    };
+    state.reconcile();
+    drop(state);
+    shared.changed.notify_all();
+    write(answer, stream)
+}
+
+fn write((status, body): Answer, stream: &mut impl Write) -> io::Result<()> {
+    Message::answer(status, &[("Content-Type", "application/json")], body.to_string().as_bytes())
+        .write(stream)
+}
+
+/// A pod that no Job made is started at once, by its program or as the test says.
+fn start_bare_pod(state: &mut State, place: &Place) {
+    let key = place.key();
+    let role = role_of(state.store.get(&key).unwrap());
+    state.history.push(format!("pod {role}"));
+    match state.fates.as_ref().map(|fate| fate(&role, 0, 0)) {
+        Some(super::Fate::Succeed(node, text)) => {
+            state.run(&key, node);
+            state.print(&key, text);
+            state.finish(&key, 0);
+        }
+        Some(super::Fate::Fail(node, code, text)) => {
+            state.run(&key, node);
+            state.print(&key, text);
+            state.finish(&key, code);
+        }
+        _ => state.start_program(&key),
+    }
+}
+
+/// Jobs take their pods with them only if they are told to.
+fn delete(state: &mut State, place: &Place, request: &Message) -> Answer {
+    let key = place.key();
+    let Some(object) = state.store.get(&key).cloned() else { return not_found(place.plural, &key.2) };
+    if place.plural == "pods" {
+        state.take_pod(&key);
+        return (200, object);
+    }
+    state.store.remove(&key);
+    let options: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    if place.plural == "jobs" && options["propagationPolicy"] == "Background" {
+        state.pods_of(&object).iter().for_each(|(pod, _)| state.take_pod(pod));
+    }
+    success(200)
+}
+
+fn log(place: &Place, query: &str, shared: &Arc<Shared>, stream: &mut impl Write) -> io::Result<()> {
+    let key = place.key();
+    let mut state = shared.state.lock().unwrap();
+    let Some(pod) = state.store.get(&key) else { return write(not_found("pods", &key.2), stream) };
+    if phase_of(pod) == "Pending" {
+        let message = format!(
+            "container \"{}\" in pod \"{}\" is waiting to start: ContainerCreating",
+            role_of(pod),
+            key.2
+        );
+        return write(failure(400, "BadRequest", &message), stream);
+    }
+    let mut head = Message::answer(200, &[("Content-Type", "text/plain")], b"");
+    head.remove_header("Content-Length");
+    head.set_header("Transfer-Encoding", "chunked");
+    stream.write_all(&head.head())?;
+    let follows = field(query, "follow").as_deref() == Some("true");
+    let breaks = state.breaks;
+    let mut next = state.logs.get(&key).map_or(0, |log| log.pieces.len());
+    let mut text = state.logs.get(&key).map(|log| chosen(log, query)).unwrap_or_default();
+    loop {
+        let has_ended = state.logs.get(&key).is_some_and(|log| log.ended) || state.store.get(&key).is_none();
+        let broke = state.breaks != breaks;
+        drop(state);
+        if !text.is_empty() {
+            stream.write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())?;
+            stream.flush()?;
+        }
+        if broke {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        if has_ended || !follows {
+            stream.write_all(b"0\r\n\r\n")?;
+            return stream.flush();
+        }
+        state = shared.state.lock().unwrap();
+        state = shared.changed.wait_timeout(state, Duration::from_millis(200)).unwrap().0;
+        let pieces = state.logs.get(&key).map(|log| log.pieces.as_slice()).unwrap_or_default();
+        text = pieces[next..].iter().map(|(_, piece)| piece.as_str()).collect();
+        next = pieces.len();
+    }
+}
+
+/// The part of a log that was asked for.
+fn chosen(log: &Log, query: &str) -> String {
+    let number = |name: &str| field(query, name).and_then(|text| text.parse::<usize>().ok());
+    let oldest = number("sinceSeconds")
+        .and_then(|seconds| Instant::now().checked_sub(Duration::from_secs(seconds as u64)));
+    let recent = log.pieces.iter().filter(|(at, _)| oldest.is_none_or(|oldest| *at >= oldest));
+    let text: String = recent.map(|(_, piece)| piece.as_str()).collect();
+    match number("tailLines") {
+        Some(count) => {
+            let lines: Vec<&str> = text.split_inclusive('\n').collect();
+            lines[lines.len().saturating_sub(count)..].concat()
+        }
+        None => text,
+    }
+}
+
+/// Passes a question on to the pod and its answer back, byte by byte.
+fn proxy(place: &Place, shared: &Arc<Shared>, stream: &mut impl Write) -> io::Result<()> {
+    let name = place.key().2;
+    let pod = name.split(':').next().unwrap().to_owned();
+    let key = ("pods", place.namespace.clone(), pod.clone());
+    let (is_there, port, longest) = {
+        let state = shared.state.lock().unwrap();
+        (state.store.get(&key).is_some(), state.ports.get(&key).copied(), state.longest_page)
+    };
+    if !is_there {
+        return write(not_found("pods", &pod), stream);
+    }
+    let Some(mut behind) = port.and_then(|port| TcpStream::connect(("127.0.0.1", port)).ok()) else {
+        let message = "error trying to reach service: dial tcp 10.2.1.7:8080: connect: connection refused";
+        return write(failure(503, "ServiceUnavailable", message), stream);
+    };
+    let page = place.below[1..].join("/");
+    Message::request("GET", &format!("/{page}"), &[("Host", "reader"), ("Connection", "close")], b"")
+        .write(&mut behind)?;
+    let mut buffer = [0; 16384];
+    let mut left = longest.unwrap_or(usize::MAX);
+    loop {
+        let room = left.min(buffer.len());
+        let length = behind.read(&mut buffer[..room])?;
+        left -= length;
+        if length == 0 {
+            // The same connection cannot say where the next answer begins.
+            stream.flush()?;
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        stream.write_all(&buffer[..length])?;
+    }
+}

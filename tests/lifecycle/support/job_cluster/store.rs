@@ -1,0 +1,235 @@
+//! Objects as an API server keeps them: applied, patched, listed and deleted under its rules.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::super::http::{Message, field};
+use super::super::kubernetes::{failure, merge, not_found, selects};
+
+/// An answer of the API: status and document.
+pub type Answer = (u16, Value);
+
+/// Where each kind is, and whether in a namespace.
+const KINDS: [(&str, &str, &str, bool); 12] = [
+    ("nodes", "api/v1", "Node", false),
+    ("namespaces", "api/v1", "Namespace", false),
+    ("persistentvolumes", "api/v1", "PersistentVolume", false),
+    ("persistentvolumeclaims", "api/v1", "PersistentVolumeClaim", true),
+    ("configmaps", "api/v1", "ConfigMap", true),
+    ("services", "api/v1", "Service", true),
+    ("serviceaccounts", "api/v1", "ServiceAccount", true),
+    ("pods", "api/v1", "Pod", true),
+    ("deployments", "apis/apps/v1", "Deployment", true),
+    ("jobs", "apis/batch/v1", "Job", true),
+    ("roles", "apis/rbac.authorization.k8s.io/v1", "Role", true),
+    ("rolebindings", "apis/rbac.authorization.k8s.io/v1", "RoleBinding", true),
+];
+
+/// What a path is about.
+pub struct Place {
+    pub plural: &'static str,
+    pub kind: &'static str,
+    group: &'static str,
+    /// Empty for all of them, or for none.
+    pub namespace: String,
+    pub name: Option<String>,
+    /// What follows the name, as `log`.
+    pub below: Vec<String>,
+}
+
+impl Place {
+    /// Nothing for a path that no API server has.
+    pub fn of(path: &str) -> Option<Self> {
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let (group, rest) = match parts.as_slice() {
+            ["api", "v1", rest @ ..] => ("api/v1".to_owned(), rest),
+            ["apis", group, version, rest @ ..] => (format!("apis/{group}/{version}"), rest),
+            _ => return None,
+        };
+        let (namespace, rest) = match rest {
+            ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),
+            rest => ("", rest),
+        };
+        let (plural, rest) = rest.split_first()?;
+        let known = KINDS.iter().find(|(name, at, ..)| name == plural && *at == group)?;
+        let (name, below) = match rest.split_first() {
+            Some((name, below)) => (Some(super::super::http::percent_decode(name)), below),
+            None => (None, rest),
+        };
+        if name.is_some() && known.3 == namespace.is_empty() {
+            return None;
+        }
+        Some(Self {
+            plural: known.0,
+            kind: known.2,
+            group: known.1,
+            namespace: namespace.to_owned(),
+            name,
+            below: below.iter().map(|part| (*part).to_owned()).collect(),
+        })
+    }
+
+    pub fn key(&self) -> Key {
+        (self.plural, self.namespace.clone(), self.name.clone().unwrap_or_default())
+    }
+
+    fn api_version(&self) -> &'static str {
+        self.group.trim_start_matches("apis/").trim_start_matches("api/")
+    }
+}
+
+/// Plural, namespace and name.
+pub type Key = (&'static str, String, String);
+
+#[derive(Default)]
+pub struct Store {
+    objects: BTreeMap<Key, Value>,
+    made: u32,
+}
+
+impl Store {
+    /// Makes an object as somebody else would.
+    pub fn put(&mut self, plural: &'static str, mut object: Value) {
+        let text =
+            |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let key = (plural, text("/metadata/namespace"), text("/metadata/name"));
+        self.stamp(&mut object);
+        self.objects.insert(key, object);
+    }
+
+    fn stamp(&mut self, object: &mut Value) {
+        self.made += 1;
+        let (minute, second) = (self.made / 60, self.made % 60);
+        object["metadata"]["uid"] = json!(format!("uid-{}", self.made));
+        object["metadata"]["creationTimestamp"] = json!(format!("2026-11-16T10:{minute:02}:{second:02}Z"));
+    }
+
+    /// A moment later than every other.
+    pub fn now(&mut self) -> String {
+        self.made += 1;
+        format!("2026-11-16T10:{:02}:{:02}Z", self.made / 60, self.made % 60)
+    }
+
+    pub fn get(&self, key: &Key) -> Option<&Value> {
+        self.objects.get(key)
+    }
+
+    pub fn get_mut(&mut self, key: &Key) -> Option<&mut Value> {
+        self.objects.get_mut(key)
+    }
+
+    pub fn remove(&mut self, key: &Key) -> Option<Value> {
+        self.objects.remove(key)
+    }
+
+    /// Every key of a kind.
+    pub fn keys(&self, plural: &str) -> Vec<Key> {
+        self.objects.keys().filter(|key| key.0 == plural).cloned().collect()
+    }
+
+    /// Lists leave the kind of their items out, as the real ones do.
+    pub fn list(&self, place: &Place, query: &str) -> Answer {
+        let labels = field(query, "labelSelector").unwrap_or_default();
+        let items: Vec<Value> = self
+            .objects
+            .iter()
+            .filter(|(key, _)| key.0 == place.plural)
+            .filter(|(key, _)| place.namespace.is_empty() || key.1 == place.namespace)
+            .map(|(_, object)| object.clone())
+            .filter(|object| selects(&labels, |key| object["metadata"]["labels"].get(key).cloned()))
+            .map(|mut object| {
+                let fields = object.as_object_mut().unwrap();
+                fields.remove("kind");
+                fields.remove("apiVersion");
+                object
+            })
+            .collect();
+        (
+            200,
+            json!({"kind": format!("{}List", place.kind), "apiVersion": place.api_version(),
+                     "metadata": {"resourceVersion": "1"}, "items": items}),
+        )
+    }
+
+    pub fn patch(&mut self, place: &Place, request: &Message) -> Answer {
+        let Ok(body) = serde_json::from_slice::<Value>(&request.body) else {
+            return failure(400, "BadRequest", "the body is no document");
+        };
+        if request.has("content-type", "apply-patch+yaml") {
+            self.apply(place, request.query(), body)
+        } else if request.has("content-type", "merge-patch+json") {
+            self.change(place, |object| merge(object, &body))
+        } else {
+            failure(415, "UnsupportedMediaType", "the body of the request was in an unknown format")
+        }
+    }
+
+    fn apply(&mut self, place: &Place, query: &str, body: Value) -> Answer {
+        let name = place.name.clone().unwrap_or_default();
+        if field(query, "fieldManager").is_none_or(|manager| manager.is_empty()) {
+            let message = "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch";
+            return failure(422, "Invalid", message);
+        }
+        if body["kind"] != place.kind || body["apiVersion"] != place.api_version() {
+            return failure(400, "BadRequest", "the kind of the object does not match the path");
+        }
+        if body["metadata"]["name"] != name.as_str() {
+            return failure(400, "BadRequest", "the name of the object does not match the name on the URL");
+        }
+        let namespace = ("namespaces", String::new(), place.namespace.clone());
+        if !place.namespace.is_empty() && !self.objects.contains_key(&namespace) {
+            return not_found("namespaces", &place.namespace);
+        }
+        if self.objects.contains_key(&place.key()) {
+            if field(query, "force").as_deref() != Some("true") {
+                return failure(
+                    409,
+                    "Conflict",
+                    "Apply failed with 1 conflict: conflict with another manager",
+                );
+            }
+            return self.change(place, |object| merge(object, &body));
+        }
+        let policy = &body["spec"]["template"]["spec"]["restartPolicy"];
+        if place.plural == "jobs" && policy != "Never" && policy != "OnFailure" {
+            let message =
+                format!("Job.batch \"{name}\" is invalid: spec.template.spec.restartPolicy: Required value");
+            return failure(422, "Invalid", &message);
+        }
+        let mut object = body;
+        self.stamp(&mut object);
+        object["status"] = match place.plural {
+            "pods" | "persistentvolumeclaims" => json!({"phase": "Pending"}),
+            "persistentvolumes" => json!({"phase": "Available"}),
+            _ => json!({}),
+        };
+        self.objects.insert(place.key(), object.clone());
+        (201, object)
+    }
+
+    /// Changes an object unless that touches what cannot be changed.
+    fn change(&mut self, place: &Place, change: impl FnOnce(&mut Value)) -> Answer {
+        let Some(object) = self.objects.get(&place.key()) else {
+            return not_found(place.plural, &place.key().2);
+        };
+        let mut after = object.clone();
+        change(&mut after);
+        let fixed: &[&str] = match place.plural {
+            "jobs" => &["completions", "completionMode", "selector", "podFailurePolicy", "template"],
+            "persistentvolumeclaims" => &["accessModes", "storageClassName", "volumeName"],
+            "persistentvolumes" => &["nfs"],
+            _ => &[],
+        };
+        if let Some(part) = fixed.iter().find(|part| object["spec"][**part] != after["spec"][**part]) {
+            let (kind, name) = (place.kind, place.key().2);
+            let message = format!(
+                "{kind} \"{name}\" is invalid: spec.{part}: Invalid value: {}: field is immutable",
+                after["spec"][*part]
+            );
+            return failure(422, "Invalid", &message);
+        }
+        self.objects.insert(place.key(), after.clone());
+        (200, after)
+    }
+}
