@@ -199,6 +199,7 @@ mod tests {
             schedulable: true,
             instance_id: None,
             gpus,
+            taints: Vec::new(),
             kubelet_version: "v1.36.3".to_owned(),
         }
     }

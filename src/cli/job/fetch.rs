@@ -126,9 +126,9 @@ async fn fetch(reader: &Reader<'_>, directory: &Path, session: &Session) -> anyh
     let target = directory.to_owned();
     // Unpacking waits for the disk, and must not keep the network waiting with it.
     let unpacking = tokio::task::spawn_blocking(move || unpack(receiver, &target));
-    let received = pump(body, sender, session).await;
+    let pumped = pump(body, sender, session).await;
     let files = unpacking.await.context("unpacking")?;
-    match received.and(files) {
+    match pumped.and(files) {
         Ok(files) => session.printer.note(format_args!("{files} files in {}", directory.display())),
         Err(error) => {
             session.printer.note(what_is_left(directory));

@@ -149,7 +149,7 @@ async fn copy(opened: Result<Body, KubeError>, follow: bool, printer: &Printer) 
     let copied = async {
         let mut body = opened?;
         while let Some(chunk) = body.chunk().await? {
-            printer.bytes(&chunk)?;
+            Printer::bytes(&chunk)?;
         }
         anyhow::Ok(())
     };

@@ -33,7 +33,8 @@ pub(super) fn machines(
     let room: u32 = usable.iter().map(|node| node.gpus / gpus).sum();
     if room < replicas {
         let text = format!(
-            "{replicas} replicas with {gpus} GPUs each need more than {place} has now: room for {room} on {} nodes{}",
+            "{replicas} replicas with {gpus} {} each need more than {place} has now: room for {room} on {} nodes{}",
+            if gpus == 1 { "GPU" } else { "GPUs" },
             usable.len(),
             reasons(candidates().filter(|node| node.gpus >= gpus), workload)
         );

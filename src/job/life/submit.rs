@@ -77,6 +77,10 @@ pub async fn submit(
     tell: &(dyn Fn(JobEvent) + Sync),
 ) -> Result<(), JobError> {
     let steps = look_at(api, workload, is_there).await?;
+    // Somebody removed it since it was looked for: to make it again is not to come back to it.
+    if is_there && !steps.iter().any(|step| step.name.kind == "Job" && step.live.is_some()) {
+        return Err(JobError::Removed { name: workload.name.clone() });
+    }
     let (has_data, has_queue) = (workload.data.is_some(), workload.queue.is_some());
     let is_held = |step: &&Step| match &step.live {
         _ if !step.trains || !has_data => false,

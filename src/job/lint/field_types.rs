@@ -74,7 +74,9 @@ fn check(value: &Value, kind: &str, field: &str, findings: &mut Findings) {
     if let Some(entry) = kind.strip_prefix('{').and_then(|kind| kind.strip_suffix('}')) {
         match value.as_object() {
             Some(entries) => {
-                entries.iter().for_each(|(key, value)| check(value, entry, &join(field, key), findings));
+                for (key, value) in entries {
+                    check(value, entry, &join(field, key), findings);
+                }
             }
             None => findings.add(field, format!("it must be a map, and is {}", describe(value)), None),
         }

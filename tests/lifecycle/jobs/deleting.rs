@@ -62,6 +62,7 @@ fn pods_are_waited_for_until_they_have_ended() {
     world.cluster.keep_pods(true);
     let mut deleting = world.infra(["delete", "--yes"]).spawn();
     deleting.wait_for_stderr("waiting until its pods have ended");
+    world.cluster.wait_for("the Job to go", |state| (!state.has_job("train")).then_some(()));
     // A machine that is lost lets go when its node is removed; two processes with one number would disturb each other.
     let early =
         world.run(["submit"]).expect_code(5).expect_stderr("job 'train' is not gone yet: Pod train-0-");

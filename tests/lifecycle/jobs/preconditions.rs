@@ -17,7 +17,7 @@ fn everything_that_is_missing_is_said_at_once() {
     refused
         .expect_stderr("- there is no namespace 'vision' (`kubectl create namespace vision` makes it)")
         .expect_stderr(
-            "- 2 replicas with 1 GPUs each need more than the cluster has now: room for 0 on 0 nodes",
+            "- 2 replicas with 1 GPU each need more than the cluster has now: room for 0 on 0 nodes",
         )
         .expect_stderr("the cluster cannot run this job now")
         .expect_stderr("nothing was changed; mend this and submit again");
@@ -67,7 +67,7 @@ fn an_autoscaler_may_start_what_is_missing() {
     let world = JobWorld::of_golden("ha-gpu-efs", &format!("{TRAIN}pool: gpu\n"));
     world.cluster.decide(|_, _, _| Fate::Succeed("gpu-1", ""));
     let sent = world.run(["submit"]).expect_code(0);
-    sent.expect_stderr("2 replicas with 1 GPUs each need more than pool gpu has now: room for 0 on 0 nodes")
+    sent.expect_stderr("2 replicas with 1 GPU each need more than pool gpu has now: room for 0 on 0 nodes")
         .expect_stderr("; the autoscaler starts more");
 }
 

@@ -335,6 +335,10 @@ impl State {
         self.store.keys("pods").iter().any(|key| role_of(self.store.get(key).unwrap()) == role)
     }
 
+    pub fn has_job(&self, name: &str) -> bool {
+        self.store.keys("jobs").iter().any(|key| key.2 == name)
+    }
+
     /// Tells a pod to go. It takes a moment.
     pub fn take_pod(&mut self, key: &Key) {
         let now = self.store.now();
