@@ -11,7 +11,7 @@ use std::io::{self, BufReader};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ use super::http::{Message, Server};
 use super::kubernetes::{merge, tls};
 
 /// How long a test waits for something that a stand-in or infra does.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a pod takes to end.
 const GRACE: Duration = Duration::from_millis(300);
 
@@ -116,7 +116,8 @@ impl JobCluster {
     }
 
     pub fn state(&self) -> MutexGuard<'_, State> {
-        self.shared.state.lock().unwrap()
+        // A test that failed with the state in its hands still clears up.
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The directory that stands for the claim.
@@ -266,7 +267,11 @@ impl JobCluster {
             if let Some(found) = look(&mut state) {
                 return found;
             }
-            assert!(Instant::now() < deadline, "waited in vain for {what}: {:#?}", state.history);
+            if Instant::now() > deadline {
+                let history = state.history.clone();
+                drop(state);
+                panic!("waited in vain for {what}: {history:#?}");
+            }
             state = self.shared.changed.wait_timeout(state, Duration::from_millis(100)).unwrap().0;
         }
     }
