@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::list::{Condition, Metadata};
 use super::path::encode;
 use super::{ApiServer, KubeError};
 
@@ -58,17 +59,6 @@ struct JobDocument {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Metadata {
-    name: String,
-    namespace: String,
-    labels: BTreeMap<String, String>,
-    annotations: BTreeMap<String, String>,
-    creation_timestamp: String,
-    deletion_timestamp: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
 #[serde(default)]
 struct Spec {
     suspend: bool,
@@ -82,16 +72,6 @@ struct Status {
     succeeded: u32,
     completed_indexes: String,
     conditions: Vec<Condition>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Condition {
-    #[serde(rename = "type")]
-    kind: String,
-    status: String,
-    reason: String,
-    message: String,
 }
 
 impl From<JobDocument> for Job {

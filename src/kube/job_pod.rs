@@ -47,7 +47,7 @@ struct Status {
 impl PodDocument {
     /// The pod, if it works for a Job, is not done, and has a node.
     fn into_job_pod(self) -> Option<JobPod> {
-        let Metadata { name, namespace, mut labels } = self.metadata;
+        let Metadata { name, namespace, mut labels, .. } = self.metadata;
         if !matches!(self.status.phase.as_str(), "Running" | "Pending") {
             return None;
         }

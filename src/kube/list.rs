@@ -14,11 +14,26 @@ const EXPIRED: u16 = 410;
 
 /// What every object says of itself.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub(super) struct Metadata {
     pub(super) name: String,
     pub(super) namespace: String,
     pub(super) labels: BTreeMap<String, String>,
+    pub(super) annotations: BTreeMap<String, String>,
+    /// Later is greater.
+    pub(super) creation_timestamp: String,
+    pub(super) deletion_timestamp: Option<String>,
+}
+
+/// One of the things that are true or not of an object.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Condition {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) status: String,
+    pub(super) reason: String,
+    pub(super) message: String,
 }
 
 #[derive(Deserialize)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::list::Metadata;
+use super::list::{Condition, Metadata};
 use super::path::encode;
 use super::{ApiServer, KubeError};
 
@@ -75,16 +75,6 @@ struct Status {
     conditions: Vec<Condition>,
     allocatable: BTreeMap<String, String>,
     node_info: NodeInfo,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Condition {
-    #[serde(rename = "type")]
-    kind: String,
-    status: String,
-    reason: String,
-    message: String,
 }
 
 #[derive(Default, Deserialize)]

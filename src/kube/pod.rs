@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::list::{Condition, Metadata};
 use super::path::encode;
 use super::{ApiServer, Body, KubeError};
 
@@ -58,17 +59,6 @@ struct PodDocument {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Metadata {
-    name: String,
-    namespace: String,
-    labels: BTreeMap<String, String>,
-    annotations: BTreeMap<String, String>,
-    creation_timestamp: String,
-    deletion_timestamp: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
 struct Spec {
     node_name: Option<String>,
     containers: Vec<Container>,
@@ -95,15 +85,6 @@ struct Status {
     conditions: Vec<Condition>,
     init_container_statuses: Vec<ContainerStatus>,
     container_statuses: Vec<ContainerStatus>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Condition {
-    #[serde(rename = "type")]
-    kind: String,
-    status: String,
-    message: String,
 }
 
 #[derive(Default, Deserialize)]
