@@ -22,6 +22,7 @@ mod init;
 mod job_objects;
 mod kill;
 mod kubeconfig;
+mod reference;
 mod schema;
 mod secrecy;
 mod support;
