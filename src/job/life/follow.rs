@@ -1,5 +1,7 @@
 //! Follows a job to its end, and finds out which replica brought it down.
 
+use std::cmp::Reverse;
+
 use super::error::JobError;
 use super::outage::Outage;
 use super::replica::ReplicaReport;
@@ -54,10 +56,13 @@ pub async fn follow(
     }
 }
 
-/// When one replica dies the others fail with it, so the first tells more than the last.
+/// When one replica dies the others fail with it, so the first tells more than the last. What failed before it was started again
+/// has been answered by that: only those count that were started as often as any.
 async fn explain(api: &ApiServer, report: JobReport) -> Followed {
     let failed = report.replicas.iter().filter(|replica| replica.phase == "Failed");
-    let first = failed.min_by_key(|replica| (replica.ended.is_none(), replica.ended.clone(), replica.index));
+    let first = failed.min_by_key(|replica| {
+        (Reverse(replica.restarts), replica.ended.is_none(), replica.ended.clone(), replica.index)
+    });
     let culprit = first.filter(|_| report.state == JobState::Failed).cloned();
     let last_lines = match culprit.as_ref().and_then(|replica| replica.pod.as_ref()) {
         Some(pod) => last_lines(api, &report.namespace, pod).await,
