@@ -77,8 +77,8 @@ fn resolve(schema: &Value, root: &Value) -> Value {
         let name = reference.trim_start_matches("#/$defs/");
         return resolve(&root["$defs"][name], root);
     }
-    let options = schema["anyOf"].as_array().into_iter().flatten();
-    match options.filter(|option| option["type"] != "null").last() {
+    let mut options = schema["anyOf"].as_array().into_iter().flatten();
+    match options.rfind(|option| option["type"] != "null") {
         Some(option) => resolve(option, root),
         None => schema.clone(),
     }
