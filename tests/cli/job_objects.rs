@@ -139,6 +139,21 @@ fn names_are_counted_with_their_index() {
     assert!(run.stdout.contains("spec.successPolicy: it needs an Indexed Job"), "{}", run.stdout);
 }
 
+/// A file that was meant for another command.
+#[test]
+fn what_is_no_object_is_said_to_be_none() {
+    for document in [json!(["a"]), json!({"name": "train", "framework": "pytorch"})] {
+        let run = lint(&document).expect_code(2);
+        assert!(
+            run.stdout.contains("document 1: kind: it is missing: this is no Kubernetes object"),
+            "{}",
+            run.stdout
+        );
+    }
+    let run = Workspace::new().infra(["job", "fetch", "train", "--path", "../other"]).expect_code(2);
+    assert!(run.stderr.contains("it leads out of the job's directory"), "{}", run.stderr);
+}
+
 /// A variable that refers to one further below reaches the program as it is written.
 #[test]
 fn variables_are_defined_before_they_are_used() {

@@ -38,7 +38,7 @@ pub(super) struct FetchArguments {
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
     /// Fetch this directory of the job instead of output; `.` is all of it
-    #[arg(long, value_name = "DIR", default_value = "output")]
+    #[arg(long, value_name = "DIR", default_value = "output", value_parser = parse_path)]
     path: String,
     /// The image of the reader, if the usual one cannot be fetched; it needs python3
     #[arg(long, value_name = "IMAGE")]
@@ -73,6 +73,13 @@ pub(super) fn run(arguments: &FetchArguments, session: &Session) -> anyhow::Resu
     })
 }
 
+fn parse_path(text: &str) -> Result<String, String> {
+    if text.split('/').any(|part| part == "..") {
+        return Err("it leads out of the job's directory".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 fn what_is_left(directory: &Path) -> String {
     if directory.exists() {
         format!("what came so far is in {}; remove it before you fetch again", directory.display())
@@ -104,10 +111,7 @@ async fn find_results(api: &ApiServer, target: &JobTarget, below: &str) -> anyho
             (report.claim, report.path)
         }
     };
-    let below: Vec<&str> = below.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
-    if below.contains(&"..") {
-        return Err(Refusal::invalid("--path leads out of the job's directory").into());
-    }
+    let below = below.split('/').filter(|part| !matches!(*part, "" | "."));
     let path = [path.as_str()].into_iter().chain(below).collect::<Vec<_>>().join("/");
     Ok(FetchSource { name: target.name.clone(), namespace: target.namespace.clone(), claim, path })
 }

@@ -76,13 +76,22 @@ fn documents(text: &str) -> Vec<String> {
 /// Everything that is wrong with some objects.
 #[must_use]
 pub fn lint_objects(objects: &[Value]) -> Vec<LintFinding> {
-    objects.iter().flat_map(lint_object).collect()
+    objects.iter().enumerate().flat_map(|(number, object)| lint_object(number, object)).collect()
 }
 
-fn lint_object(object: &Value) -> Vec<LintFinding> {
+fn lint_object(number: usize, object: &Value) -> Vec<LintFinding> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let kind = text("/kind");
-    let mut findings = Findings { object: format!("{kind} {}", text("/metadata/name")), list: Vec::new() };
+    let name = match text("/metadata/name") {
+        "" => format!("document {}", number + 1),
+        name => format!("{kind} {name}"),
+    };
+    let mut findings = Findings { object: name, list: Vec::new() };
+    if kind.is_empty() {
+        let help = "a job file is checked with `-f FILE`";
+        findings.add("kind", "it is missing: this is no Kubernetes object", Some(help));
+        return findings.list;
+    }
     field_types::check_fields(object, &mut findings);
     job_rules::check_name(object, &mut findings);
     if kind == "Job" {
