@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::fault_proxy::{Fault, Times};
+use crate::support::job_cluster::JobCluster;
+use crate::support::job_cluster::controller::Fate;
 use crate::support::kubernetes::KubernetesApi;
 use crate::support::runbook::{Command, Step, pages, steps_of, with_sections};
 use crate::support::workspace::{Invocation, Outcome};
@@ -18,9 +20,11 @@ const UPGRADE: &str = "upgrade-kubernetes-and-os.md";
 const FRONT_PAGE: &str = "../../README.md";
 const STRANGERS_INTERFACE: &str = "AWS Lambda VPC ENI-report-0a1b2c3d";
 
-/// Subcommands of `infra job` that are understood here, but not run: they need an API server with Jobs, pods and logs, which the
-/// stand-in of this test is not.
-const NEEDS_JOBS: [&str; 7] = ["submit", "status", "logs", "fetch", "delete", "list", "gpu-check"];
+/// Subcommands of `infra job` that need no cluster.
+const OFFLINE: [&str; 4] = ["init", "lint", "render", "schema"];
+const ONE_GPU: &str = "0, NVIDIA A10G, 23028 MiB, 570.86\n";
+const FOUR_GPUS: &str = "0, NVIDIA A10G, 23028 MiB, 570.86\n1, NVIDIA A10G, 23028 MiB, 570.86\n\
+                         2, NVIDIA A10G, 23028 MiB, 570.86\n3, NVIDIA A10G, 23028 MiB, 570.86\n";
 
 /// Each page has a test of its own, so that one can be run alone.
 macro_rules! follow_pages {
@@ -127,6 +131,8 @@ struct Reader {
     page: String,
     world: World,
     has_api: bool,
+    /// The same cluster as jobs see it, once one is there.
+    jobs: Option<JobCluster>,
 }
 
 impl Reader {
@@ -134,7 +140,7 @@ impl Reader {
         let world = World::of_golden("minimal");
         fs::remove_file(world.workspace.path("cluster.yaml")).unwrap();
         fs::remove_dir_all(world.workspace.credentials()).unwrap();
-        Self { page: page.to_owned(), world, has_api: false }
+        Self { page: page.to_owned(), world, has_api: false, jobs: None }
     }
 
     /// What create.md does, up to where this page begins.
@@ -226,11 +232,12 @@ impl Reader {
 
     #[track_caller]
     fn run(&mut self, command: &Command) {
-        if command.is("job") && NEEDS_JOBS.contains(&command.arguments[1].as_str()) {
-            return;
-        }
         let arguments: Vec<String> = command.arguments.iter().map(|word| self.filled_in(word)).collect();
-        let outcome = self.invocation(arguments.iter().map(String::as_str)).run();
+        let mut invocation = self.invocation(arguments.iter().map(String::as_str));
+        if command.is("job") && !OFFLINE.contains(&command.arguments[1].as_str()) {
+            invocation = invocation.env("INFRA_API_SERVER", &self.jobs().address());
+        }
+        let outcome = invocation.run();
         let Outcome { code, stdout, stderr } = &outcome;
         let (page, line) = (&self.page, &command.line);
         assert_eq!(*code, command.code, "{page}: {line}\nstdout:\n{stdout}\nstderr:\n{stderr}");
@@ -244,6 +251,37 @@ impl Reader {
         let world = &self.world;
         let invocation = world.workspace.infra(arguments).kubernetes(&world.api);
         invocation.env("AWS_ENDPOINT_URL", &world.proxy.url()).time_limit(Duration::from_secs(300))
+    }
+
+    /// The cluster's nodes, on which every pod does well, and what training leaves on the claim.
+    fn jobs(&mut self) -> &JobCluster {
+        let world = &self.world;
+        let jobs = self.jobs.get_or_insert_with(|| {
+            let jobs = JobCluster::start(&world.workspace.credentials());
+            let (count, gpus) = if has_large_machines(world) { ("4", FOUR_GPUS) } else { ("1", ONE_GPU) };
+            // Every machine with GPUs sees the same ones here.
+            let fits = |node: &serde_json::Value| {
+                let found = node["status"]["allocatable"]["nvidia.com/gpu"].as_str().unwrap_or("0");
+                ["0", count].contains(&found)
+            };
+            for node in world.api.nodes().into_iter().filter(fits) {
+                jobs.put("nodes", node);
+            }
+            jobs.decide(move |role, _, _| match role {
+                // It runs the real program.
+                "reader" => Fate::Wait,
+                "gpu-check" => Fate::Succeed("a-node", gpus),
+                _ => Fate::Succeed("a-node", "well\n"),
+            });
+            jobs
+        });
+        let job = fs::read_to_string(world.workspace.path("job.yaml")).unwrap_or_default();
+        if let Some(name) = job.lines().find_map(|line| line.strip_prefix("name: ")) {
+            let output = jobs.claim().join(name).join("output");
+            fs::create_dir_all(&output).unwrap();
+            fs::write(output.join("model"), "weights").unwrap();
+        }
+        jobs
     }
 
     /// What a page cannot know.
@@ -265,12 +303,15 @@ impl Reader {
         let api = KubernetesApi::start(&world.workspace.credentials());
         let aws = world.aws();
         api.follow_machines(aws.url(), world.workspace.account(), &aws.region, &world.cluster());
-        let has_large = world.workspace.read("cluster.yaml").contains("g5.12xlarge");
-        api.gpus("gpu", if has_large { 4 } else { 1 });
+        api.gpus("gpu", if has_large_machines(world) { 4 } else { 1 });
         api.gpus("train", 4);
         api.claim("efs", "Bound");
         world.api = api;
         world.make_zone("example.com", false);
         self.has_api = true;
     }
+}
+
+fn has_large_machines(world: &World) -> bool {
+    world.workspace.read("cluster.yaml").contains("g5.12xlarge")
 }
