@@ -20,6 +20,7 @@ mod golden;
 mod hostile;
 mod init;
 mod job_objects;
+mod job_placement;
 mod kill;
 mod kubeconfig;
 mod reference;

@@ -1,0 +1,119 @@
+//! Whether a cluster can run a job, told from its cluster.yaml alone.
+
+use crate::support::{MINIMAL, Workspace};
+
+const POOLS: &str = "\
+pools:
+- {name: cpu, instanceType: m5.large, count: 1}
+- {name: gpu, instanceType: g5.xlarge, count: 1, maxCount: 3}
+- {name: large, instanceType: g5.12xlarge, count: 2, taints: [{key: team, value: a, effect: NoSchedule}]}
+- {name: empty, instanceType: g4dn.xlarge, count: 0}
+storage: {efs: {}}
+";
+const JOB: &str = "name: train\nframework: pytorch\ncommand: [python, train.py]\n";
+const IMAGE: &str = "image: pytorch/pytorch:2.7.1\n";
+
+/// What `job lint` says of a job on the cluster with these pools.
+fn lint(more: &str, code: i32) -> String {
+    let workspace = Workspace::new();
+    workspace.write("cluster.yaml", format!("{MINIMAL}{POOLS}"));
+    workspace.write("job.yaml", format!("{JOB}{more}"));
+    workspace.infra(["job", "lint"]).expect_code(code).stdout
+}
+
+#[test]
+fn what_no_pool_can_hold_is_refused_with_every_reason() {
+    let with_image = |more: &str| lint(&format!("{IMAGE}{more}"), 2);
+    for (more, message, help) in [
+        (
+            "replicas: 1\npool: gpus\n",
+            "job.yaml:6:7: cluster 'paddle' has no pool 'gpus'",
+            "did you mean 'gpu'?",
+        ),
+        (
+            "replicas: 1\ngpus: 8\n",
+            "job.yaml:6:7: no pool can hold a replica with 8 GPUs",
+            "pool gpu has 1 a machine; pool large has 4 a machine; pool empty has 1 a machine",
+        ),
+        (
+            "replicas: 1\ngpus: 4\n",
+            "job.yaml:6:7: no pool can hold a replica with 4 GPUs",
+            "pool large keeps others away with the taint team; name it with pool:",
+        ),
+        (
+            "replicas: 1\ngpus: 1\npool: empty\n",
+            "job.yaml:7:7: no pool can hold a replica with 1 GPU",
+            "pool empty has no machines: its maxCount is 0",
+        ),
+        (
+            "replicas: 1\ngpus: 1\npool: gpu\nmemory: 16Gi\n",
+            "job.yaml:7:7: no pool can hold a replica with 1 GPU",
+            "pool gpu has 16 GiB of memory a machine, a replica asks for 16Gi",
+        ),
+        (
+            "replicas: 1\ngpus: 1\npool: gpu\ncpu: \"4\"\n",
+            "job.yaml:7:7: no pool can hold a replica with 1 GPU",
+            "pool gpu has 4 processors a machine, a replica asks for 4 and the system for some",
+        ),
+        (
+            "replicas: 4\ngpus: 1\npool: gpu\n",
+            "job.yaml:6:7: 4 replicas with 1 GPUs each do not fit: pool gpu has room for 3 at its largest",
+            "raise the pool's maxCount in cluster.yaml, or ask for fewer",
+        ),
+    ] {
+        let stdout = with_image(more);
+        assert!(
+            stdout.contains(message) && stdout.contains(help),
+            "not '{message}' and '{help}' but\n{stdout}"
+        );
+    }
+}
+
+#[test]
+fn what_a_pool_can_hold_is_let_through_and_stands_its_taints() {
+    for more in
+        ["replicas: 3\ngpus: 1\n", "replicas: 2\ngpus: 4\npool: large\nmemory: 100Gi\n", "replicas: 2\n"]
+    {
+        assert_eq!(lint(&format!("{IMAGE}{more}"), 0), "", "{more}");
+    }
+    let workspace = Workspace::new();
+    workspace.write("cluster.yaml", format!("{MINIMAL}{POOLS}"));
+    workspace.write("job.yaml", format!("{JOB}{IMAGE}replicas: 2\ngpus: 4\npool: large\n"));
+    let rendered = workspace.infra(["job", "render"]).expect_code(0).stdout;
+    for part in ["infra.internal/pool: large", "key: nvidia.com/gpu", "key: team", "value: a"] {
+        assert!(rendered.contains(part), "no '{part}' in\n{rendered}");
+    }
+}
+
+#[test]
+fn registries_of_aws_are_compared_with_the_cluster() {
+    let image = |registry: &str, code| lint(&format!("image: {registry}/train:1\nreplicas: 1\n"), code);
+    assert_eq!(image("111122223333.dkr.ecr.us-west-2.amazonaws.com", 0), "");
+    let far = image("111122223333.dkr.ecr.eu-west-1.amazonaws.com", 0);
+    assert!(far.contains("warning: the image comes from eu-west-1, the machines are in us-west-2"), "{far}");
+    let other = image("444455556666.dkr.ecr.us-west-2.amazonaws.com", 0);
+    assert!(other.contains("warning: the image belongs to account 444455556666"), "{other}");
+    let china = image("111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn", 2);
+    assert!(china.contains("machines in us-west-2 cannot log in to a registry in cn-north-1"), "{china}");
+}
+
+#[test]
+fn a_cluster_without_files_has_no_claim() {
+    let workspace = Workspace::with_cluster();
+    workspace.write("job.yaml", format!("{JOB}{IMAGE}replicas: 1\n"));
+    let run = workspace.infra(["job", "lint"]).expect_code(2);
+    assert!(
+        run.stdout.contains("cluster 'paddle' has no shared file system, so there is no claim 'efs'"),
+        "{}",
+        run.stdout
+    );
+    // In any other namespace than the cluster's own the job brings its claim.
+    workspace.write("cluster.yaml", format!("{MINIMAL}{POOLS}"));
+    workspace.write("job.yaml", format!("{JOB}{IMAGE}replicas: 1\nnamespace: research\n"));
+    let rendered = workspace.infra(["job", "render"]).expect_code(0).stdout;
+    for part in
+        ["name: paddle-efs-research", "server: efs.paddle.infra.internal", "volumeName: paddle-efs-research"]
+    {
+        assert!(rendered.contains(part), "no '{part}' in\n{rendered}");
+    }
+}
