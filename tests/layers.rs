@@ -77,7 +77,11 @@ const WORDS: [(&str, &[&str], &str); 15] = [
     ("rcgen", &["credentials"], "keys and certificates are made in one layer"),
     ("x509_parser", &["credentials"], "certificates are read in one layer"),
     ("now_utc", &["cli"], "the time comes in as an argument"),
-    ("SystemTime", &["cli"], "the time comes in as an argument"),
+    (
+        "SystemTime",
+        &["cli", "aws/clock.rs"],
+        "the time comes in as an argument, and is compared with AWS's in one file",
+    ),
     ("Instant::", &["cli", "waiting.rs"], "the time comes in as an argument"),
     (
         "tokio::time",
