@@ -1,9 +1,6 @@
 //! Pods that work for a Job and are not done.
 
-use serde::Deserialize;
-
-use super::list::Metadata;
-use super::{ApiServer, KubeError};
+use super::{ApiServer, KubeError, Pod};
 
 const PODS: &str = "/api/v1/pods";
 const JOB_LABEL: &str = "batch.kubernetes.io/job-name";
@@ -24,43 +21,26 @@ pub struct JobPod {
     pub node: String,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct PodDocument {
-    metadata: Metadata,
-    spec: Spec,
-    status: Status,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Spec {
-    node_name: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Status {
-    phase: String,
-}
-
-impl PodDocument {
+impl JobPod {
     /// The pod, if it works for a Job, is not done, and has a node.
-    fn into_job_pod(self) -> Option<JobPod> {
-        let Metadata { name, namespace, mut labels, .. } = self.metadata;
-        if !matches!(self.status.phase.as_str(), "Running" | "Pending") {
+    fn of(mut pod: Pod) -> Option<Self> {
+        if !matches!(pod.phase.as_str(), "Running" | "Pending") {
             return None;
         }
-        let node = self.spec.node_name.filter(|node| !node.is_empty())?;
-        Some(JobPod { namespace, name, job: labels.remove(JOB_LABEL)?, node })
+        Some(Self {
+            namespace: pod.namespace,
+            name: pod.name,
+            job: pod.labels.remove(JOB_LABEL)?,
+            node: pod.node?,
+        })
     }
 }
 
 impl ApiServer {
     /// Every Job's pod, in any namespace, that runs or waits on a node.
     pub async fn job_pods(&self) -> Result<Vec<JobPod>, KubeError> {
-        let documents: Vec<PodDocument> = self.list(PODS, Some(SELECTORS)).await?;
-        Ok(documents.into_iter().filter_map(PodDocument::into_job_pod).collect())
+        let pods: Vec<Pod> = self.list(PODS, Some(SELECTORS)).await?;
+        Ok(pods.into_iter().filter_map(JobPod::of).collect())
     }
 }
 
