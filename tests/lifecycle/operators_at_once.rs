@@ -144,7 +144,7 @@ fn a_destroy_before_the_first_stack_of_a_run() {
     let (world, before) = world();
     world.proxy.fault(
         "cloudformation:CreateChangeSet",
-        Fault::Hang(Duration::from_secs(10)),
+        Fault::Hang(Duration::from_secs(25)),
         Times::First(1),
     );
     let up = world.up_invocation([]).spawn();
