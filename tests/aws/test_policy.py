@@ -37,7 +37,7 @@ ON_THE_WAY_UP = [
 OF_A_WHOLE_CLUSTER = {
     ("destroy", "--plan-only"): [
         "cloudformation:ListStackResources", "cloudformation:ListStacks", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups",
-        "ec2:DescribeSnapshots", "elasticfilesystem:DescribeFileSystems", "elasticfilesystem:DescribeMountTargets",
+        "ec2:DescribeSnapshots", "elasticfilesystem:DescribeFileSystems",
         "elasticloadbalancing:DescribeLoadBalancers", "elasticloadbalancing:DescribeTags", "elasticloadbalancing:DescribeTargetGroups",
         "s3:ListBucketVersions"],
     ("logs", "controller"): ["ec2:DescribeInstances", "ec2:GetConsoleOutput"],
@@ -45,7 +45,8 @@ OF_A_WHOLE_CLUSTER = {
 }
 ROLLING_BACK = {"UPDATE_ROLLBACK_FAILED": "cloudformation:ContinueUpdateRollback", "UPDATE_FAILED": "cloudformation:RollbackStack"}
 ON_THE_WAY_DOWN = [
-    "cloudformation:DeleteStack", "kms:RevokeGrant", "ec2:DeleteSnapshot", "elasticfilesystem:DeleteFileSystem", "tag:GetResources"]
+    "cloudformation:DeleteStack", "kms:RevokeGrant", "ec2:DeleteSnapshot", "elasticfilesystem:DescribeMountTargets",
+    "elasticfilesystem:DeleteFileSystem", "tag:GetResources"]
 # What no run here asks for, and where its words are tried instead.
 ELSEWHERE = {
     "the life of this cluster, but only while machines start or when somebody cancels: tests/lifecycle/launches, interruptions": [
@@ -58,8 +59,8 @@ ELSEWHERE = {
         "ec2:DeleteNetworkInterface", "ec2:DeleteSecurityGroup", "ec2:RevokeSecurityGroupIngress", "elasticfilesystem:DeleteMountTarget",
         "elasticloadbalancing:DeleteLoadBalancer", "elasticloadbalancing:DeleteTargetGroup"],
     "the audit, for what the tagging service still tells of: tests/lifecycle/destroy": [
-        "ec2:DescribeInternetGateways", "ec2:DescribeLaunchTemplates", "ec2:DescribeNatGateways", "ec2:DescribeRouteTables",
-        "ec2:DescribeSubnets", "ec2:DescribeVolumes", "ec2:DescribeVpcEndpoints", "ec2:DescribeVpcs"],
+        "ec2:DescribeInternetGateways", "ec2:DescribeLaunchTemplates", "ec2:DescribeNatGateways", "ec2:DescribePlacementGroups",
+        "ec2:DescribeRouteTables", "ec2:DescribeSubnets", "ec2:DescribeVolumes", "ec2:DescribeVpcEndpoints", "ec2:DescribeVpcs"],
     "disks with the account's own key: tests/lifecycle/network_faults": ["ec2:GetEbsDefaultKmsKeyId"],
     "the stand-in answers these without asking who is there: tests/lifecycle/network_faults": [
         "iam:GetRole", "servicequotas:GetAWSDefaultServiceQuota", "servicequotas:GetServiceQuota"],

@@ -75,6 +75,8 @@ class Trainers(unittest.TestCase):
         done, training = pods.start(0), pods.start(2, STUB_UNTIL=str(end))
         failing = pods.start(1, STUB_TRAIN_EXIT="3", STUB_UNTIL=str(fail))
         marks = pods.mark("done.0").parent
+        for pod, index in ((training, 2), (failing, 1)):
+            pod.says(f"trainer {index} begins")
         fail.touch()
         self.assertIn("trainer 1 ended with 3", failing.ends_with(3))
         self.assertEqual(failing.others_alive(), [], "its parameter server is left")
