@@ -23,6 +23,7 @@ mod job_objects;
 mod job_placement;
 mod kill;
 mod kubeconfig;
+mod peers;
 mod reference;
 mod schema;
 mod secrecy;
