@@ -1,5 +1,6 @@
 """cluster.yaml: what the rehearsal needs to know of it, and changes that leave everything else in it as it was written."""
 
+import functools
 import pathlib
 import re
 
@@ -10,6 +11,7 @@ GPU_MACHINES = ROOT / "src/config/gpu_machines.yaml"
 DEFAULT_MACHINE = "t3.medium"
 
 
+@functools.cache
 def gpu_sizes():
     """What each type of machine with GPUs has: {"g5.xlarge": {"gpus": 1, "vcpus": 4, ...}}."""
     families = yaml.safe_load(GPU_MACHINES.read_text())["supported"]

@@ -36,12 +36,14 @@ class KubernetesApi:
         ec2 = self.account.client("ec2")
         pages = ec2.get_paginator("describe_instances").paginate()
         instances = [instance for page in pages for group in page["Reservations"] for instance in group["Instances"]]
-        return [node for instance in instances if (node := self._node(instance))]
+        # Read once: with many machines it would be most of the time.
+        facts = self.cluster.facts
+        return [node for instance in instances if (node := self._node(instance, facts))]
 
-    def _node(self, instance):
+    def _node(self, instance, facts):
         tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
         role = tags.get("infra:role", "")
-        mine = tags.get("infra:cluster") == self.cluster.facts["clusterName"]
+        mine = tags.get("infra:cluster") == facts["clusterName"]
         if instance["State"]["Name"] != "running" or not mine or not (role == "controller" or role.startswith("pool-")):
             return None
         kind, zone = instance["InstanceType"], instance["Placement"]["AvailabilityZone"]
@@ -60,7 +62,7 @@ class KubernetesApi:
             count = str(size["gpus"])
             labels |= {"infra.internal/gpu-count": count, "infra.internal/gpu-model": size["model"]}
             resources["nvidia.com/gpu"] = count
-        version = self.cluster.section("kubernetes").get("version", VERSION)
+        version = (facts.get("kubernetes") or {}).get("version", VERSION)
         return {
             "kind": "Node", "apiVersion": "v1",
             "metadata": {"name": instance["PrivateDnsName"], "uid": instance["InstanceId"], "labels": labels},

@@ -47,10 +47,14 @@ several stacks have the same, as "stack/LogicalId".
     zones            ["us-east-1f"]: more zones
     dns_pending      0.2: seconds that a change of Route 53 takes
 
+GET /_calls tells who has called how often: {"aws-sdk-rust": 12}, by the first word of the User-Agent.
+
 The port stands on standard output. The end of standard input is the end of the server.
 """
 
 import asyncio
+import collections
+import json
 import os
 import pathlib
 import socket
@@ -80,16 +84,28 @@ import stand_in.wishes
 from stand_in.control import control
 
 
+calls = collections.Counter()
+
+
 async def serve(scope, receive, send):
     if scope["type"] == "http":
+        if scope["path"] == "/_calls":
+            await answer(send, 200, b"application/json", json.dumps(calls))
+            return
+        caller = dict(scope["headers"]).get(b"user-agent", b"nobody").decode(errors="replace")
+        calls[caller.partition("/")[0]] += 1
         try:
             control()
         except (OSError, ValueError) as error:
             print(error, file=sys.stderr, flush=True)
-            await send({"type": "http.response.start", "status": 500, "headers": [(b"content-type", b"text/plain")]})
-            await send({"type": "http.response.body", "body": str(error).encode()})
+            await answer(send, 500, b"text/plain", str(error))
             return
     await app.app(scope, receive, send)
+
+
+async def answer(send, status, kind, text):
+    await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", kind)]})
+    await send({"type": "http.response.body", "body": text.encode()})
 
 
 def end_with_standard_input():

@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import urllib.request
 
 import boto3
 import botocore.config
@@ -59,6 +60,12 @@ class MiniStack:
         return boto3.client(
             service, endpoint_url=self.url, region_name=region, aws_access_key_id=account, aws_secret_access_key=secret,
             config=botocore.config.Config(proxies={}, retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}))
+
+    def calls(self):
+        """How often each kind of client has called so far."""
+        # Around proxies of the caller's environment.
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{self.url}/_calls") as answer:
+            return json.load(answer)
 
     def log(self):
         return self.log_file.read_text(errors="replace")

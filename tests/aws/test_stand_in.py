@@ -54,6 +54,14 @@ class Case(unittest.TestCase):
         return answer
 
 
+class Calls(Case):
+    def test_are_counted_by_caller(self):
+        before = aws.calls().get("Boto3", 0)
+        self.sts.get_caller_identity()
+        self.sts.get_caller_identity()
+        self.assertEqual(aws.calls()["Boto3"], before + 2)
+
+
 class Control(Case):
     def answer(self):
         request = urllib.request.Request(aws.url, method="POST", data=b"Action=GetCallerIdentity&Version=2011-06-15")
