@@ -164,7 +164,7 @@ def say_what_next(stage, own):
     stage.say(f"\n{stage.bold}==> Next, with a real account{stage.plain}")
     if not own:
         stage.say("    infra init                    asks for your name, region, zones and KMS key")
-    stage.say("    infra validate --online       looks at your account, changes nothing")
+    stage.say("    infra validate --online --s3-uri s3://YOUR-BUCKET/clusters    looks at your account, changes nothing")
     stage.say("    infra policy                  what the operator must be allowed to do")
     stage.say("    infra cost                    what AWS will bill for")
     stage.say("    infra render --generate-ca    your own keys and certificates")

@@ -21,7 +21,7 @@ pub(super) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
         Some(BucketFacts::Missing) => findings.refuse(
             format!("there is no bucket {bucket}"),
             "machines read their configuration from it",
-            "run again with --create-bucket, which makes a private one, or name another",
+            "`infra up --create-bucket` makes a private one; or name another",
         ),
         Some(BucketFacts::Forbidden) => findings.refuse(
             format!("the bucket {bucket} is not yours, or may not be seen by the caller (403)"),
