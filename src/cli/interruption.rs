@@ -67,7 +67,7 @@ pub(super) async fn with_interruptions<T>(
         result = work => result.map(Ok),
         () = two_interruptions => {
             view.finish();
-            printer.note("interrupted; what AWS was told to do goes on, and `infra up` comes back to it");
+            printer.note("interrupted; what AWS was told to do goes on, and the same command comes back to it");
             Ok(Err(Exit::Interrupted))
         }
     }
