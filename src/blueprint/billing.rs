@@ -1,12 +1,13 @@
 //! What AWS will bill for, by stack: kinds and numbers, no prices.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Blueprint;
 use crate::config::FileSystemSource;
 
 /// One kind of thing that costs money.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BilledItem {
     /// The stack it is in.
     pub stack: String,
@@ -14,7 +15,7 @@ pub struct BilledItem {
     pub what: String,
     /// How many there are.
     pub count: u32,
-    /// What else decides about its price.
+    /// What else decides about its price; may be empty.
     pub note: String,
 }
 

@@ -13,10 +13,11 @@ pub use stack::check_stack;
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// One thing that would be refused later.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
     /// The asset.
     pub asset: String,
@@ -27,7 +28,7 @@ pub struct Finding {
 }
 
 /// All findings of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Findings(pub Vec<Finding>);
 
 impl std::error::Error for Findings {}

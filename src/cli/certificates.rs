@@ -1,6 +1,7 @@
 //! `infra certificates`: whose certificates are on disk and how long they last.
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 use time::OffsetDateTime;
 
@@ -19,27 +20,39 @@ const FEWEST_DAYS: i64 = 30;
 #[derive(Args, Debug)]
 pub(super) struct CertificatesArguments {}
 
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Row {
-    file: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    subject: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    issuer: Option<String>,
-    names: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    not_after: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    days_left: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    problem: Option<String>,
+/// The certificates on disk. The exit code is 0 if `healthy` is true, 3 otherwise; if there are none at all, nothing is printed.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CertificatesDocument {
+    /// Whether none has a problem.
+    healthy: bool,
+    /// Each of them, then those that are missing.
+    certificates: Vec<Row>,
 }
 
-#[derive(Serialize)]
-struct Report {
-    healthy: bool,
-    certificates: Vec<Row>,
+/// One certificate. What cannot be read, or is missing, has only `file`, `names` and `problem`.
+#[derive(Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Certificate")]
+struct Row {
+    /// Its file, in credentials/.
+    file: String,
+    /// Whose it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<String>,
+    /// Who signed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    issuer: Option<String>,
+    /// The names and addresses it is good for.
+    names: Vec<String>,
+    /// Its last day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_after: Option<String>,
+    /// Whole days until then; negative once it has passed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    days_left: Option<i64>,
+    /// What is wrong: `missing`, `expired`, `expires soon` (in less than 30 days), or why it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
 }
 
 pub(super) fn run(_: &CertificatesArguments, session: &Session) -> anyhow::Result<Exit> {
@@ -56,7 +69,7 @@ pub(super) fn run(_: &CertificatesArguments, session: &Session) -> anyhow::Resul
     rows.extend(missing.map(|file| Row { file, problem: Some("missing".to_owned()), ..Row::default() }));
     let healthy = rows.iter().all(|row| row.problem.is_none());
     match session.output {
-        Output::Json => session.printer.json(&Report { healthy, certificates: rows })?,
+        Output::Json => session.printer.json(&CertificatesDocument { healthy, certificates: rows })?,
         Output::Text => {
             session.printer.data(table(&rows))?;
             if !healthy {

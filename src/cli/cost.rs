@@ -1,14 +1,18 @@
 //! `infra cost`: what AWS will bill for.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::Session;
 use super::aws_access::{AwsOptions, block_on};
 use super::exit::Exit;
 use super::printer::{Output, columns};
 use super::render::render_in_memory;
-use crate::blueprint::Blueprint;
+use crate::blueprint::{BilledItem, Blueprint};
 use crate::credentials::Credentials;
 use crate::deploy::{CostEstimate, ImageChoice, LiveCluster, Sources, estimate_costs};
 
@@ -24,18 +28,28 @@ pub(super) struct CostArguments {
     aws: AwsOptions,
 }
 
+/// What AWS will bill for.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CostDocument {
+    /// Where it is billed.
+    region: String,
+    /// Each kind of thing that costs money.
+    items: Vec<BilledItem>,
+    /// With `--online`, a link to AWS's calculator by stack.
+    #[schemars(with = "BTreeMap<String, String>")]
+    calculator: Map<String, Value>,
+}
+
 pub(super) fn run(arguments: &CostArguments, session: &Session) -> anyhow::Result<Exit> {
     let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
     let items = blueprint.billed_items();
     let estimates =
         if arguments.online { ask_calculator(arguments, &blueprint, session)? } else { Vec::new() };
     if session.output == Output::Json {
-        let links: Map<String, Value> = estimates
-            .into_iter()
-            .filter_map(|estimate| Some((estimate.stack, Value::String(estimate.link.ok()?))))
-            .collect();
-        let region = blueprint.cluster.region.as_str();
-        session.printer.json(&json!({ "region": region, "items": items, "calculator": links }))?;
+        let link = |estimate: CostEstimate| Some((estimate.stack, Value::String(estimate.link.ok()?)));
+        let calculator = estimates.into_iter().filter_map(link).collect();
+        let region = blueprint.cluster.region.to_string();
+        session.printer.json(&CostDocument { region, items, calculator })?;
         return Ok(Exit::Done);
     }
     let header = ["STACK", "COUNT", "WHAT", "NOTE"].map(str::to_owned);

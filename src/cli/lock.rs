@@ -1,7 +1,6 @@
 //! `infra lock`: looks up once what later runs use.
 
 use clap::Args;
-use serde_json::json;
 
 use super::Session;
 use super::aws_access::{AwsOptions, block_on};
@@ -50,7 +49,7 @@ pub(super) fn run(arguments: &LockArguments, session: &Session) -> anyhow::Resul
         };
         write_lock(session, &lock)?;
         match session.output {
-            Output::Json => session.printer.json(&json!({"id": lock.image.id, "name": lock.image.name}))?,
+            Output::Json => session.printer.json(&lock.image)?,
             Output::Text => session.printer.data(format_args!("{}  {}", lock.image.id, lock.image.name))?,
         }
         Ok(Exit::Done)

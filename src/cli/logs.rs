@@ -1,7 +1,8 @@
 //! `infra logs`: a machine's console.
 
 use clap::Args;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::Session;
 use super::aws_access::{AwsOptions, block_on};
@@ -23,6 +24,22 @@ pub(super) struct LogsArguments {
     aws: AwsOptions,
 }
 
+/// What is known of a machine's start.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LogDocument {
+    /// The machine's id.
+    instance: String,
+    /// Its role, as `etcd-0`, `controller` or `pool-NAME`.
+    role: Option<String>,
+    /// EC2's word for how it is.
+    state: String,
+    /// What it wrote to its console; null if EC2 has not collected it yet.
+    console: Option<String>,
+    /// The last step that our boot scripts told of.
+    last_step: Option<String>,
+}
+
 pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Result<Exit> {
     let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
     block_on(async {
@@ -32,9 +49,14 @@ pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Resul
         let evidence = log.text.as_deref().map(|text| console_evidence(&machine.id, text));
         let last_step = evidence.and_then(|evidence| evidence.last_step);
         if session.output == Output::Json {
-            session.printer.json(&json!({
-                "instance": machine.id, "role": machine.role, "state": machine.state, "console": log.text, "lastStep": last_step,
-            }))?;
+            let (machine, console) = (log.instance, log.text);
+            session.printer.json(&LogDocument {
+                instance: machine.id,
+                role: machine.role,
+                state: machine.state,
+                console,
+                last_step,
+            })?;
             return Ok(Exit::Done);
         }
         let role = machine.role.as_deref().unwrap_or("no role");

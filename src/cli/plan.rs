@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
             verbose: session.verbose > 0,
         };
         match session.output {
-            Output::Json => session.printer.json(&view.json())?,
+            Output::Json => session.printer.json(&view.document())?,
             Output::Text if session.markdown => session.printer.raw(&view.markdown())?,
             Output::Text => session.printer.data(view.text())?,
         }

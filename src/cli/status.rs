@@ -12,7 +12,7 @@ use super::exit::Exit;
 use super::printer::{Output, columns};
 use crate::blueprint::Blueprint;
 use crate::credentials::Credentials;
-use crate::deploy::{CertificateState, StatusReport, StatusSources};
+use crate::deploy::{AbsentCluster, CertificateState, StatusDocument, StatusReport, StatusSources};
 
 /// How often `--watch` looks again.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Res
                 certificates: first_to_end(session)?,
             };
             let report = Box::pin(StatusReport::read(sources)).await?;
-            let exit = print(report.as_ref(), &blueprint, session)?;
+            let exit = print(report, &blueprint, session)?;
             if !arguments.watch {
                 return Ok(exit);
             }
@@ -69,22 +69,20 @@ fn first_to_end(session: &Session) -> anyhow::Result<Option<CertificateState>> {
     Ok(first.map(|expiry| CertificateState { name: expiry.name, days_left: expiry.days_left }))
 }
 
-fn print(report: Option<&StatusReport>, blueprint: &Blueprint, session: &Session) -> anyhow::Result<Exit> {
+fn print(report: Option<StatusReport>, blueprint: &Blueprint, session: &Session) -> anyhow::Result<Exit> {
     let name = &blueprint.cluster.name;
-    let Some(report) = report else {
-        match session.output {
-            Output::Json => session.printer.json(&serde_json::json!({
-                "cluster": name.as_str(), "healthy": false, "problems": ["there is no such cluster"], "stacks": [],
-            }))?,
-            Output::Text => session.printer.data(format_args!("{name}: there is no such cluster; `infra up` makes it"))?,
+    let healthy = report.as_ref().is_some_and(|report| report.healthy);
+    match (session.output, report) {
+        (Output::Json, Some(report)) => session.printer.json(&StatusDocument::Report(Box::new(report)))?,
+        (Output::Json, None) => {
+            session.printer.json(&StatusDocument::Absent(AbsentCluster::new(name.as_str())))?;
         }
-        return Ok(Exit::Unhealthy);
-    };
-    match session.output {
-        Output::Json => session.printer.json(report)?,
-        Output::Text => session.printer.data(screen(report))?,
+        (Output::Text, Some(report)) => session.printer.data(screen(&report))?,
+        (Output::Text, None) => {
+            session.printer.data(format_args!("{name}: there is no such cluster; `infra up` makes it"))?;
+        }
     }
-    Ok(if report.healthy { Exit::Done } else { Exit::Unhealthy })
+    Ok(if healthy { Exit::Done } else { Exit::Unhealthy })
 }
 
 fn screen(report: &StatusReport) -> String {
@@ -98,13 +96,13 @@ fn screen(report: &StatusReport) -> String {
         Some(reason) => format!("{} ({reason})", api.endpoint),
         None => api.endpoint.clone(),
     };
-    lines.push(line("API", api.state.to_owned(), detail));
+    lines.push(line("API", api.state.to_string(), detail));
     let addresses = if report.dns.resolves_to.is_empty() {
         "does not resolve from here".to_owned()
     } else {
         report.dns.resolves_to.join(", ")
     };
-    lines.push(line("name", report.dns.record.to_owned(), format!("{} → {addresses}", report.dns.name)));
+    lines.push(line("name", report.dns.record.to_string(), format!("{} → {addresses}", report.dns.name)));
     for nodes in &report.nodes {
         let mut detail = nodes.pool.clone();
         if nodes.gpus > 0 {

@@ -1,6 +1,7 @@
 //! `infra validate`: everything that is wrong with cluster.yaml, at once.
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 use time::{Date, OffsetDateTime};
 
@@ -41,14 +42,19 @@ pub(super) struct ValidateArguments {
     aws: AwsOptions,
 }
 
-#[derive(Serialize)]
-struct Report<'a> {
+/// Everything that is wrong. The exit code is 0 if `valid` is true, 2 otherwise.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ValidateDocument<'a> {
+    /// Whether a cluster can be made of it.
     valid: bool,
     #[serde(flatten)]
     problems: &'a Problems,
+    /// What AWS or a machine would refuse of what would be rendered.
     checks: &'a Findings,
+    /// That the Kubernetes version is near its end, or past it.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
+    /// With `--online`, what preflight found in the account.
     #[serde(skip_serializing_if = "Option::is_none")]
     account: Option<&'a [Finding]>,
 }
@@ -70,7 +76,13 @@ pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::R
     match session.output {
         Output::Json => {
             let account = account.as_ref().map(|report| report.findings.as_slice());
-            session.printer.json(&Report { valid, problems: &problems, checks: &checks, notice, account })?;
+            session.printer.json(&ValidateDocument {
+                valid,
+                problems: &problems,
+                checks: &checks,
+                notice,
+                account,
+            })?;
         }
         Output::Text => {
             if !problems.list().is_empty() {

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use super::template_values::{mentioned, resources};
 use crate::check::create_only_properties;
 
 /// What happens to a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResourceAction {
     /// It is made.
@@ -25,13 +26,11 @@ pub enum ResourceAction {
 }
 
 /// What happens to one resource.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceChange {
     /// Its name in the template.
     pub logical_id: String,
     /// Its type.
-    #[serde(rename = "type")]
     pub kind: String,
     /// What happens to it.
     pub action: ResourceAction,
@@ -40,14 +39,14 @@ pub struct ResourceChange {
 }
 
 /// A property with another value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PropertyChange {
-    /// Where it is in the resource.
+    /// Where it is in the resource, as `Tags[Name]`; the key, for a tag of the stack.
     pub path: String,
-    /// What it was; nothing if it was not there.
+    /// What it was; null if it was not there.
     pub from: Option<Value>,
-    /// What it will be; nothing if it goes.
+    /// What it will be; null if it goes.
     pub to: Option<Value>,
     /// Whether that alone replaces the resource.
     pub replaces: bool,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::hint::Hint;
@@ -11,33 +12,33 @@ use crate::aws::AwsError;
 use crate::kube::KubeError;
 
 /// The one cause of a stack's failure, in the user's words.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureReport {
     /// The stack.
     pub stack: String,
-    /// The status it is in now.
+    /// The status it is in now, in CloudFormation's words.
     pub status: String,
-    /// The resource that failed first.
+    /// The resource that failed first, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<FailedResource>,
     /// Why, in AWS's words.
     pub reason: String,
-    /// What to do next.
+    /// What to do next, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<Hint>,
-    /// What machines and their group said, for a node that never signalled.
+    /// What machines and their group said, for a node that never signalled; left out if nobody said anything.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
 }
 
 /// A resource that failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedResource {
     /// Its name in the template, behind those of the stacks it is in.
     pub path: String,
-    /// Its type.
+    /// Its CloudFormation type.
     #[serde(rename = "type")]
     pub kind: String,
     /// What it is in terms of cluster.yaml.
@@ -45,12 +46,12 @@ pub struct FailedResource {
 }
 
 /// What a machine or a group said.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Evidence {
     /// Who said it.
     pub source: String,
-    /// The last line of our own boot scripts, if there is one.
+    /// The last step of our boot scripts, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_step: Option<String>,
     /// The lines.

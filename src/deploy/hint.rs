@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::document::embedded;
@@ -12,7 +13,7 @@ const ACTION: &str = "{action}";
 const QUOTA: &str = "{quota}";
 
 /// What is known about a failure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Hint {
     /// What kind of failure it is.
     pub kind: FailureKind,
@@ -21,7 +22,7 @@ pub struct Hint {
 }
 
 /// What kind of failure it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
     /// AWS has no such machine to give here.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::comparison::{PropertyChange, ResourceAction, ResourceChange, Version, compare};
@@ -11,7 +12,7 @@ use super::stack_status::{Step, next_step};
 use crate::blueprint::StackPart;
 
 /// What happens to a stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StackAction {
     /// It is made.
@@ -27,11 +28,9 @@ pub enum StackAction {
 }
 
 /// What happens to a stack and everything in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackPlan {
     /// Which part of the cluster it is.
-    #[serde(skip)]
     pub part: StackPart,
     /// Its name in AWS.
     pub stack: String,
@@ -54,7 +53,7 @@ impl StackPlan {
 }
 
 /// What happens to a whole cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Its stacks, in the order they are touched; those that go come last.
     pub stacks: Vec<StackPlan>,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::destroy::{DestroyItem, Leftover};
@@ -10,32 +11,94 @@ use super::failure::FailureReport;
 use super::preflight::Finding;
 use super::stack_deletion::Stuck;
 
+/// What is done to a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StackOperation {
+    /// It is made.
+    Create,
+    /// It is changed.
+    Update,
+    /// It is deleted.
+    Delete,
+    /// It goes back to what it was.
+    RollBack,
+    /// Somebody else began something, and this run follows it.
+    Attach,
+}
+
+impl StackOperation {
+    /// The word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::RollBack => "roll-back",
+            Self::Attach => "attach",
+        }
+    }
+}
+
+/// What came of the record of the public name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecordState {
+    /// There was none.
+    Created,
+    /// It was somebody else's, and `--adopt-record` made it this cluster's.
+    Adopted,
+    /// It led to an earlier load balancer of this cluster.
+    Moved,
+    /// It was as it should be.
+    Unchanged,
+    /// All name servers know the change.
+    InSync,
+}
+
+impl RecordState {
+    /// The word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Adopted => "adopted",
+            Self::Moved => "moved",
+            Self::Unchanged => "unchanged",
+            Self::InSync => "in-sync",
+        }
+    }
+}
+
+// The descriptions below are what docs/reference/events.md is made of.
+
 /// Something that happened.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum Event {
-    /// A stage of the work begins.
+    /// A part of the work begins.
     Stage {
         /// What is done now.
         what: &'static str,
     },
-    /// Something worth knowing.
+    /// There is something worth knowing.
     Note {
-        /// It.
+        /// What, for people.
         text: String,
     },
-    /// Something that should be looked at.
+    /// Something should be looked at.
     Warning {
-        /// It.
+        /// What, for people.
         text: String,
     },
-    /// Preflight found something.
+    /// Preflight found something; a line each, before anything is made.
     Preflight {
         /// It.
         #[serde(flatten)]
         finding: Finding,
     },
-    /// An object was uploaded.
+    /// An object was not in the bucket yet, and is now.
     Uploaded {
         /// Its key.
         key: String,
@@ -46,9 +109,9 @@ pub enum Event {
     StackBegan {
         /// The stack.
         stack: String,
-        /// `create`, `update`, `delete`, `roll-back`, or `attach` for what somebody else began.
-        operation: &'static str,
-        /// How many resources it is about, if that is known.
+        /// What is done to it.
+        operation: StackOperation,
+        /// How many resources it is about; null if that is not known.
         resources: Option<usize>,
     },
     /// A resource of a stack has another status.
@@ -57,30 +120,30 @@ pub enum Event {
         stack: String,
         /// Its name in the template.
         resource: String,
-        /// Its type.
+        /// Its CloudFormation type.
         kind: String,
-        /// The status.
+        /// The status, in CloudFormation's words.
         status: String,
-        /// Why.
+        /// Why, if AWS gives a reason.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A machine could not be started.
+    /// A group could not start a machine; told at once, long before CloudFormation gives up.
     LaunchFailed {
         /// The stack.
         stack: String,
         /// The group, by its name in the template.
         resource: String,
-        /// What AWS says.
+        /// Why, in AWS's words.
         reason: String,
-        /// How often it said so.
+        /// How often it was this reason so far.
         times: usize,
     },
     /// Work on a stack has ended.
     StackEnded {
         /// The stack.
         stack: String,
-        /// Its status now.
+        /// Its status now, in CloudFormation's words.
         status: String,
         /// Whether that is what was wanted.
         good: bool,
@@ -90,38 +153,38 @@ pub enum Event {
         /// The stack.
         stack: String,
     },
-    /// A stack was not touched, because another one failed.
+    /// A stack is not touched, because one that it needs failed.
     StackSkipped {
         /// The stack.
         stack: String,
         /// The one that failed.
         because: String,
     },
-    /// A stack failed.
+    /// A stack could not be created or updated, and this is the one cause; comes after its `stack-ended`.
     StackFailed {
         /// Why.
         #[serde(flatten)]
         report: FailureReport,
     },
-    /// The public record.
+    /// The record of the public name was looked at or changed.
     Record {
         /// The name.
         name: String,
-        /// `created`, `unchanged`, `moved`, `adopted`, `in-sync`.
-        state: &'static str,
+        /// What came of it.
+        state: RecordState,
         /// Where it leads.
         target: String,
     },
-    /// What the cluster still waits for before it is ready.
+    /// The list of what is waited for has changed.
     Waiting {
-        /// Each thing.
+        /// What the cluster still waits for before it is ready.
         waiting_for: Vec<String>,
     },
-    /// A cluster was taken away as far as it would go.
+    /// A `destroy` got to its end, also when there was nothing to do; its last line.
     Destroyed {
         /// The cluster.
         cluster: String,
-        /// Whether nothing is left but what stays on purpose.
+        /// Whether nothing is left but what stays on purpose; if not, the exit code is 7.
         gone: bool,
         /// Stacks that would not go.
         stuck: Vec<Stuck>,
@@ -132,9 +195,9 @@ pub enum Event {
         /// What stays on purpose.
         stays: Vec<DestroyItem>,
     },
-    /// The cluster is ready.
+    /// The API answers, and every node is ready.
     Ready {
-        /// Where its API is.
+        /// Where the API is.
         endpoint: String,
     },
 }
@@ -171,5 +234,23 @@ impl Progress {
 impl fmt::Debug for Progress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Progress")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::RecordState::{Adopted, Created, InSync, Moved, Unchanged};
+    use super::StackOperation::{Attach, Create, Delete, RollBack, Update};
+
+    #[test]
+    fn people_and_programs_read_the_same_words() {
+        for operation in [Create, Update, Delete, RollBack, Attach] {
+            assert_eq!(json!(operation), operation.name());
+        }
+        for state in [Created, Adopted, Moved, Unchanged, InSync] {
+            assert_eq!(json!(state), state.name());
+        }
     }
 }

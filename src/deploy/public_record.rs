@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::failure::DeployError;
 use super::means::Means;
-use super::progress::Event;
+use super::progress::{Event, RecordState};
 use super::work::Work;
 use crate::aws::{AddressRecord, Alias, AwsError, Clients, HostedZone};
 use crate::config::Cluster;
@@ -67,7 +67,7 @@ pub(super) async fn lead_name(
         work.means.progress.report(Event::Record { name: name.clone(), state, target: target.name.clone() });
     };
     if all_lead_to(&records, &target.name) {
-        report("unchanged");
+        report(RecordState::Unchanged);
         return Ok(true);
     }
     let ours = |record: &AddressRecord| {
@@ -82,12 +82,12 @@ pub(super) async fn lead_name(
     }
     let change = work.means.clients.put_alias(&zone.id, &name, target).await?;
     report(match (records.is_empty(), foreign) {
-        (true, _) => "created",
-        (false, Some(_)) => "adopted",
-        (false, None) => "moved",
+        (true, _) => RecordState::Created,
+        (false, Some(_)) => RecordState::Adopted,
+        (false, None) => RecordState::Moved,
     });
     wait_until_in_sync(work, &change).await?;
-    report("in-sync");
+    report(RecordState::InSync);
     Ok(true)
 }
 

@@ -5,7 +5,7 @@ use super::failure_report::report_failure;
 use super::follow::{Operation, follow};
 use super::live::LiveCluster;
 use super::means::{Means, new_token};
-use super::progress::Event;
+use super::progress::{Event, StackOperation};
 use super::root_cause::newest_operation;
 use super::stack_status::{End, Step, next_step};
 use crate::aws::Stack;
@@ -60,7 +60,7 @@ async fn roll_back_one(
     }
     means.progress.report(Event::StackBegan {
         stack: stack.name.clone(),
-        operation: "roll-back",
+        operation: StackOperation::RollBack,
         resources: None,
     });
     let followed =

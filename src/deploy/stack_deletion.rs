@@ -1,11 +1,12 @@
 //! Deletes one stack from any state, again and again while that helps, and says what holds it when it does not.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::failure::DeployError;
 use super::follow::{Operation, follow};
 use super::means::Means;
-use super::progress::Event;
+use super::progress::{Event, StackOperation};
 use super::stack_status::{End, Step, next_step};
 use super::taken_away::deletion_token;
 use crate::aws::{Stack, StackEvent};
@@ -15,7 +16,7 @@ use crate::blueprint::StackPart;
 const ROUNDS: usize = 4;
 
 /// What is left of a stack that could not be deleted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Stuck {
     /// The stack.
@@ -25,7 +26,7 @@ pub struct Stuck {
 }
 
 /// A resource that would not go.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StuckResource {
     /// Its name in the template.
@@ -101,7 +102,7 @@ pub(super) async fn delete_stack(
 async fn attach(means: &Means, part: &StackPart, stack: &Stack) -> Result<(), DeployError> {
     means.progress.report(Event::StackBegan {
         stack: stack.name.clone(),
-        operation: "attach",
+        operation: StackOperation::Attach,
         resources: None,
     });
     let followed = follow(means, part, &stack.name, &stack.arn, Operation::Found).await?;
@@ -132,7 +133,7 @@ async fn delete_once(means: &Means, part: &StackPart, stack: &Stack) -> Result<O
     };
     means.progress.report(Event::StackBegan {
         stack: stack.name.clone(),
-        operation: "delete",
+        operation: StackOperation::Delete,
         resources: None,
     });
     let followed = follow(means, part, &stack.name, &stack.arn, operation).await?;

@@ -9,7 +9,7 @@ use super::follow::{Followed, Operation, follow};
 use super::hint::hint_for;
 use super::live::{CLUSTER_TAG, LiveStack};
 use super::means::{Means, new_token};
-use super::progress::Event;
+use super::progress::{Event, StackOperation};
 use super::protection::{keep_protected, lift_policy};
 use super::refusal::refuse_planned_losses;
 use super::root_cause::{failed_rollback, newest_operation};
@@ -144,7 +144,7 @@ impl StackRun<'_> {
             self.work.means.clients.delete_stack(&change_set.stack_arn, &new_token()?).await?;
             return Err(self.refused_change_set(&change_set));
         }
-        self.execute(&change_set, "create").await
+        self.execute(&change_set, StackOperation::Create).await
     }
 
     async fn compare(
@@ -176,7 +176,7 @@ impl StackRun<'_> {
         if self.desired.part.is_protected() && !self.terms.allowed.is_empty() {
             lift_policy(self.work, &stack).await?;
         }
-        let stack = self.execute(&change_set, "update").await?;
+        let stack = self.execute(&change_set, StackOperation::Update).await?;
         Ok(Settled { stack, changed: true })
     }
 
@@ -208,7 +208,7 @@ impl StackRun<'_> {
         wait_for_change_set(self.work, &self.desired.name, &arn).await
     }
 
-    async fn execute(&self, change_set: &ChangeSet, operation: &'static str) -> Result<Stack, DeployError> {
+    async fn execute(&self, change_set: &ChangeSet, operation: StackOperation) -> Result<Stack, DeployError> {
         let token = new_token()?;
         self.work.means.clients.execute_change_set(&change_set.stack_arn, &change_set.arn, &token).await?;
         self.work.means.progress.report(Event::StackBegan {
@@ -265,7 +265,7 @@ impl StackRun<'_> {
     async fn attach(&self, stack: &Stack) -> Result<Option<LiveStack>, DeployError> {
         self.work.means.progress.report(Event::StackBegan {
             stack: stack.name.clone(),
-            operation: "attach",
+            operation: StackOperation::Attach,
             resources: None,
         });
         let followed = self.follow(&stack.arn, Operation::Found, End::Good).await?;
@@ -310,7 +310,7 @@ impl StackRun<'_> {
         self.work.means.clients.delete_stack(&stack.arn, &token).await?;
         self.work.means.progress.report(Event::StackBegan {
             stack: stack.name.clone(),
-            operation: "delete",
+            operation: StackOperation::Delete,
             resources: None,
         });
         let followed = self.follow(&stack.arn, Operation::Ours { token: &token }, End::Deleted).await?;

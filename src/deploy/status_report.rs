@@ -1,121 +1,19 @@
-//! `infra status`: what of a cluster is there and whether it works, in one shape for people and programs.
-
-use serde::Serialize;
+//! `infra status`: what of a cluster is there and whether it works.
 
 use super::live::LiveCluster;
 use super::node_rollout::outdated_machines;
 use super::public_record::{ZoneChoice, all_lead_to, choose_zone};
 use super::readiness::ExpectedNodes;
 use super::stack_status::{Step, next_step};
+use super::status_shape::{
+    ApiAnswer, ApiState, CertificateState, DnsState, FileSystemState, NodesState, RecordOwner, StackState,
+    StatusReport,
+};
 use super::up::load_balancer;
 use crate::aws::{AwsError, Clients};
 use crate::blueprint::Blueprint;
 use crate::credentials::Credentials;
 use crate::kube::{Address, ApiServer, Node, Readiness};
-
-/// Everything that `status` shows. The shape is documented and only grows.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct StatusReport {
-    /// The cluster's name.
-    pub cluster: String,
-    /// Whether all of it works.
-    pub healthy: bool,
-    /// Why it does not.
-    pub problems: Vec<String>,
-    /// Its stacks.
-    pub stacks: Vec<StackState>,
-    /// The API server.
-    pub api: ApiState,
-    /// The public name.
-    pub dns: DnsState,
-    /// Nodes, by pool; the controllers first.
-    pub nodes: Vec<NodesState>,
-    /// The shared file system.
-    pub file_system: Option<FileSystemState>,
-    /// The certificate that ends first.
-    pub certificates: Option<CertificateState>,
-}
-
-/// A stack.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct StackState {
-    /// Its name.
-    pub name: String,
-    /// CloudFormation's status.
-    pub status: String,
-    /// Whether that is a good one.
-    pub good: bool,
-}
-
-/// The API server.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ApiState {
-    /// Where clients reach it.
-    pub endpoint: String,
-    /// Its load balancer.
-    pub load_balancer: Option<String>,
-    /// `ready`, `not-ready`, `unreachable`, `absent`.
-    pub state: &'static str,
-    /// Why it is not ready.
-    pub reason: Option<String>,
-}
-
-/// The public name.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct DnsState {
-    /// The name.
-    pub name: String,
-    /// What it resolves to from here.
-    pub resolves_to: Vec<String>,
-    /// `ours`, `foreign`, `missing`, `unmanaged`.
-    pub record: &'static str,
-}
-
-/// The nodes of a pool, or the controllers.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NodesState {
-    /// The pool's name; `controllers` for those.
-    pub pool: String,
-    /// How many are Ready.
-    pub ready: usize,
-    /// How many there should be.
-    pub wanted: usize,
-    /// GPUs that can be given to pods.
-    pub gpus: u32,
-    /// Machines that a manual rollout has still to replace.
-    pub outdated: usize,
-    /// Nodes that are not Ready, with the reason.
-    pub not_ready: Vec<String>,
-}
-
-/// The shared file system.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FileSystemState {
-    /// Its id.
-    pub id: String,
-    /// `available` and others.
-    pub state: String,
-    /// How many mount targets are available.
-    pub mount_targets: usize,
-    /// Whether pods can use it: the claim's phase.
-    pub claim: Option<String>,
-}
-
-/// The certificate that ends first.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CertificateState {
-    /// Its file.
-    pub name: String,
-    /// Days until then.
-    pub days_left: i64,
-}
 
 /// Days below which a certificate is a problem.
 const DUE_DAYS: i64 = 30;
@@ -174,7 +72,7 @@ impl StatusReport {
         let mut problems = Vec::new();
         let bad = self.stacks.iter().filter(|stack| !stack.good);
         problems.extend(bad.map(|stack| format!("stack {} is in {}", stack.name, stack.status)));
-        if self.api.state == "ready" {
+        if self.api.state == ApiAnswer::Ready {
             problems.extend(expected.missing(nodes));
             if expected.claim
                 && self.file_system.as_ref().and_then(|system| system.claim.as_deref()) != Some("Bound")
@@ -185,7 +83,7 @@ impl StatusReport {
             let reason = self.api.reason.clone().unwrap_or_default();
             problems.push(format!("the API is {}: {reason}", self.api.state));
         }
-        if matches!(self.dns.record, "foreign" | "missing") {
+        if matches!(self.dns.record, RecordOwner::Foreign | RecordOwner::Missing) {
             problems.push(format!("the record of {} is {}", self.dns.name, self.dns.record));
         }
         if let Some(system) = self.file_system.as_ref().filter(|system| system.state != "available") {
@@ -247,25 +145,28 @@ async fn ask_api(sources: &StatusSources<'_>, target: Option<&str>, claim: bool)
     };
     let nothing = |api| Seen { api, nodes: Vec::new(), claim: None };
     let Some(target) = target else {
-        return nothing(state("absent", Some("the control plane has no load balancer yet".to_owned())));
+        return nothing(state(
+            ApiAnswer::Absent,
+            Some("the control plane has no load balancer yet".to_owned()),
+        ));
     };
     let Some(credentials) = sources.credentials else {
-        return nothing(state("unreachable", Some("credentials/ is not here".to_owned())));
+        return nothing(state(ApiAnswer::Unreachable, Some("credentials/ is not here".to_owned())));
     };
     let address = sources.api_address.clone().unwrap_or(Address::Host { name: target.to_owned(), port: 443 });
     let api = match ApiServer::new(credentials, &name, address) {
         Ok(api) => api,
-        Err(error) => return nothing(state("unreachable", Some(error.to_string()))),
+        Err(error) => return nothing(state(ApiAnswer::Unreachable, Some(error.to_string()))),
     };
     match api.check_ready().await {
-        Err(error) => nothing(state("unreachable", Some(error.to_string()))),
-        Ok(Readiness::NotReady { failed }) => nothing(state("not-ready", Some(failed.join(", ")))),
+        Err(error) => nothing(state(ApiAnswer::Unreachable, Some(error.to_string()))),
+        Ok(Readiness::NotReady { failed }) => nothing(state(ApiAnswer::NotReady, Some(failed.join(", ")))),
         Ok(Readiness::Ready) => {
             let nodes = api.nodes().await;
             let claim = if claim { api.claim_phase("default", "efs").await.ok().flatten() } else { None };
             match nodes {
-                Ok(nodes) => Seen { api: state("ready", None), nodes, claim },
-                Err(error) => nothing(state("not-ready", Some(error.to_string()))),
+                Ok(nodes) => Seen { api: state(ApiAnswer::Ready, None), nodes, claim },
+                Err(error) => nothing(state(ApiAnswer::NotReady, Some(error.to_string()))),
             }
         }
     }
@@ -275,13 +176,13 @@ async fn read_dns(sources: &StatusSources<'_>, target: Option<&str>) -> Result<D
     let cluster = &sources.blueprint.cluster;
     let name = cluster.external_dns_name.to_string();
     let record = match choose_zone(sources.clients, cluster).await? {
-        ZoneChoice::None(_) => "unmanaged",
+        ZoneChoice::None(_) => RecordOwner::Unmanaged,
         ZoneChoice::Zone(zone) => {
             let records = sources.clients.address_records(&zone.id, &name).await?;
             match records.as_slice() {
-                [] => "missing",
-                list if target.is_some_and(|target| all_lead_to(list, target)) => "ours",
-                _ => "foreign",
+                [] => RecordOwner::Missing,
+                list if target.is_some_and(|target| all_lead_to(list, target)) => RecordOwner::Ours,
+                _ => RecordOwner::Foreign,
             }
         }
     };

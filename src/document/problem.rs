@@ -3,12 +3,13 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{At, Fault, Position};
 
 /// How bad a problem is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The document cannot be used.
@@ -18,7 +19,7 @@ pub enum Severity {
 }
 
 /// One thing that is wrong at one place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {
     /// How bad it is.
     pub severity: Severity,
@@ -33,10 +34,11 @@ pub struct Problem {
 }
 
 /// All problems of one document. As an error it prints each as `file:line:column: what` with its help below.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problems {
     /// The document, as the user would name it.
     pub file: PathBuf,
+    /// Each, in reading order.
     #[serde(rename = "findings")]
     list: Vec<Problem>,
 }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::target::JobFileOptions;
 use super::{blueprint_of, scripts_of};
@@ -11,7 +12,7 @@ use crate::blueprint::Blueprint;
 use crate::cli::Session;
 use crate::cli::exit::Exit;
 use crate::cli::printer::Output;
-use crate::document::{Problems, Severity, read_text};
+use crate::document::{Problem, Problems, Severity, read_text};
 use crate::job::lint::{LintFinding, lint_objects, parse_objects};
 use crate::job::{decide, objects_of, validate};
 
@@ -26,6 +27,17 @@ pub(super) struct LintArguments {
     objects: Vec<PathBuf>,
     #[command(flatten)]
     job: JobFileOptions,
+}
+
+/// What was found in one file. The exit code is 0 if no file has a finding or an error, 2 otherwise.
+#[derive(Serialize, JsonSchema)]
+pub(in super::super) struct LintDocument {
+    /// The file.
+    file: PathBuf,
+    /// What is wrong with it as a document.
+    problems: Vec<Problem>,
+    /// What is wrong with its objects, or those that it becomes.
+    findings: Vec<LintFinding>,
 }
 
 /// What was found in one file.
@@ -51,7 +63,7 @@ pub(super) fn run(arguments: &LintArguments, session: &Session) -> anyhow::Resul
         judged.push(judge_objects(path)?);
     }
     match session.output {
-        Output::Json => session.printer.json(&judged.iter().map(as_json).collect::<Vec<_>>())?,
+        Output::Json => session.printer.json(&judged.iter().map(document).collect::<Vec<_>>())?,
         Output::Text => judged.iter().try_for_each(|file| print(file, session))?,
     }
     Ok(if judged.iter().all(Judged::is_good) { Exit::Done } else { Exit::Invalid })
@@ -77,9 +89,9 @@ fn judge_objects(path: &Path) -> anyhow::Result<Judged> {
     Ok(Judged { path: path.to_owned(), problems, findings })
 }
 
-fn as_json(file: &Judged) -> serde_json::Value {
+fn document(file: &Judged) -> LintDocument {
     let problems = file.problems.as_ref().map(Problems::list).unwrap_or_default();
-    json!({"file": file.path, "problems": problems, "findings": file.findings})
+    LintDocument { file: file.path.clone(), problems: problems.to_vec(), findings: file.findings.clone() }
 }
 
 fn print(file: &Judged, session: &Session) -> anyhow::Result<()> {

@@ -2,19 +2,20 @@
 //!
 //! User data is never shown as it is, in none of them: only what it means for files on the machine.
 
+mod document;
 mod lines;
 mod markdown;
 mod text;
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::Cluster;
 use crate::deploy::{
-    FileChange, Plan, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan,
-    describe_resource,
+    FileChange, Plan, ResourceAction, ResourceChange, StackAction, StackPlan, describe_resource,
 };
+pub(super) use document::PlanDocument;
 
 /// What stands in the place of user data.
 const USER_DATA: &str = "(user data)";
@@ -44,21 +45,8 @@ impl PlanView<'_> {
     }
 
     /// For a program.
-    pub(super) fn json(&self) -> Value {
-        let counts = Counts::of(self.plan);
-        let [changed, replaced, created, deleted] = counts.resources;
-        json!({
-            "cluster": self.cluster.name.as_str(),
-            "changes": self.plan.has_changes(),
-            "summary": {
-                "create": counts.create,
-                "update": counts.update,
-                "delete": counts.delete,
-                "unchanged": counts.unchanged,
-                "resources": {"create": created, "change": changed, "replace": replaced, "delete": deleted},
-            },
-            "stacks": self.plan.stacks.iter().map(|stack| self.stack_json(stack)).collect::<Vec<_>>(),
-        })
+    pub(super) fn document(&self) -> PlanDocument {
+        PlanDocument::new(self)
     }
 
     /// The plan in one line.
@@ -78,26 +66,6 @@ impl PlanView<'_> {
         format!("Plan: {}", enumerate("stack", &stacks))
     }
 
-    fn stack_json(&self, stack: &StackPlan) -> Value {
-        let resources = stack.resources.iter().map(|change| {
-            json!({
-                "logicalId": change.logical_id,
-                "type": change.kind,
-                "description": self.describe(stack, change),
-                "action": change.action,
-                "properties": change.properties.iter().map(property_json).collect::<Vec<_>>(),
-                "userData": self.files(stack, change).unwrap_or_default(),
-            })
-        });
-        json!({
-            "stack": stack.stack,
-            "action": stack.action,
-            "resources": resources.collect::<Vec<_>>(),
-            "tags": stack.tags.iter().map(property_json).collect::<Vec<_>>(),
-            "after": stack.after,
-        })
-    }
-
     fn describe(&self, stack: &StackPlan, change: &ResourceChange) -> String {
         describe_resource(self.cluster, &stack.part, &change.logical_id)
     }
@@ -106,16 +74,6 @@ impl PlanView<'_> {
         let place = (stack.stack.clone(), change.logical_id.clone());
         self.user_data.get(&place).map(Vec::as_slice)
     }
-}
-
-fn property_json(property: &PropertyChange) -> Value {
-    let value = |value: &Option<Value>| value.as_ref().map(|value| shown_value(&property.path, value));
-    json!({
-        "path": property.path,
-        "from": value(&property.from),
-        "to": value(&property.to),
-        "replaces": property.replaces,
-    })
 }
 
 fn is_user_data(path: &str) -> bool {

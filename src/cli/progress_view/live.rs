@@ -59,7 +59,7 @@ impl Live {
                 self.stop_waiting();
                 self.end(stack);
                 let line = self.add(stack);
-                self.stacks.insert(stack.clone(), (StackWork::new(operation, *resources), line));
+                self.stacks.insert(stack.clone(), (StackWork::new(*operation, *resources), line));
                 self.write_lines();
                 Vec::new()
             }
@@ -133,7 +133,7 @@ impl Live {
     fn write_lines(&self) {
         let width = self.stacks.keys().map(|name| name.chars().count()).max().unwrap_or_default();
         for (name, (work, line)) in &self.stacks {
-            line.set_prefix(format!("{name:<width$}  {}  {}", work.operation(), work.count()));
+            line.set_prefix(format!("{name:<width$}  {}  {}", work.operation().name(), work.count()));
             line.set_message(work.waits_for().unwrap_or_default().to_owned());
         }
     }
@@ -163,9 +163,9 @@ mod tests {
     use indicatif::{ProgressBar, ProgressDrawTarget};
 
     use super::{Live, TEMPLATE, style};
-    use crate::deploy::Event;
+    use crate::deploy::{Event, StackOperation};
 
-    fn began(stack: &str, operation: &'static str, resources: Option<usize>) -> Event {
+    fn began(stack: &str, operation: StackOperation, resources: Option<usize>) -> Event {
         Event::StackBegan { stack: stack.to_owned(), operation, resources }
     }
 
@@ -210,8 +210,8 @@ mod tests {
         let staying = take_in(
             &mut live,
             &[
-                began("paddle-network", "create", Some(2)),
-                began("paddle-pool", "delete", None),
+                began("paddle-network", StackOperation::Create, Some(2)),
+                began("paddle-pool", StackOperation::Delete, None),
                 resource("paddle-network", "Vpc", "CREATE_COMPLETE"),
                 resource("paddle-network", "Zone", "CREATE_IN_PROGRESS"),
                 resource("unknown", "Zone", "CREATE_IN_PROGRESS"),
@@ -246,7 +246,11 @@ mod tests {
     #[test]
     fn what_was_attached_to_ends_with_its_status() {
         let mut live = Live::on(ProgressDrawTarget::hidden());
-        let events = [began("a", "attach", None), ended("a", "UPDATE_COMPLETE", true), ended("b", "X", true)];
+        let events = [
+            began("a", StackOperation::Attach, None),
+            ended("a", "UPDATE_COMPLETE", true),
+            ended("b", "X", true),
+        ];
         assert_eq!(take_in(&mut live, &events), ["✓ a  UPDATE_COMPLETE after 0s", "✓ b  X"]);
     }
 
@@ -258,7 +262,7 @@ mod tests {
         assert_eq!(drawn(&live), [pair("waiting", "two lines, b")]);
         assert_eq!(take_in(&mut live, &[Event::Stage { what: "next" }]), ["next"]);
         assert!(drawn(&live).is_empty());
-        take_in(&mut live, &[began("a", "create", None), waiting("a")]);
+        take_in(&mut live, &[began("a", StackOperation::Create, None), waiting("a")]);
         live.clear();
         assert!(drawn(&live).is_empty());
     }

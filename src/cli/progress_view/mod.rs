@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -37,9 +38,12 @@ enum Look {
     Plain(Plain),
 }
 
-/// An event as it is printed for programs.
-#[derive(Serialize)]
-struct TimedEvent<'a> {
+/// One line of `infra up`, `infra rollback` and `infra destroy`. Every line has `time` and `type`; the type says what else it has.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Event")]
+pub(super) struct TimedEvent<'a> {
+    /// When it was seen here, not when AWS did it: RFC 3339, UTC, whole seconds.
+    #[schemars(extend("format" = "date-time"))]
     time: String,
     #[serde(flatten)]
     event: &'a Event,
@@ -124,7 +128,7 @@ mod tests {
 
     use super::{Surroundings, event_line};
     use crate::deploy::preflight::{Finding, Severity};
-    use crate::deploy::{Event, FailedResource, FailureReport};
+    use crate::deploy::{Event, FailedResource, FailureReport, StackOperation};
 
     fn line(event: &Event) -> String {
         event_line(event, datetime!(2026-03-01 12:03:05.678 UTC)).unwrap_or_default()
@@ -132,8 +136,11 @@ mod tests {
 
     #[test]
     fn an_event_is_one_line_with_the_time_first() {
-        let began =
-            Event::StackBegan { stack: "paddle-pool".to_owned(), operation: "delete", resources: None };
+        let began = Event::StackBegan {
+            stack: "paddle-pool".to_owned(),
+            operation: StackOperation::Delete,
+            resources: None,
+        };
         assert_eq!(
             line(&began),
             r#"{"time":"2026-03-01T12:03:05Z","type":"stack-began","stack":"paddle-pool","operation":"delete","resources":null}"#

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::wording::{FAILURE, duration, failed_status, lines_for, one_line};
-use crate::deploy::{Event, is_echo};
+use crate::deploy::{Event, StackOperation, is_echo};
 
 /// What has been told so far.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ impl Plain {
         match event {
             Event::StackBegan { stack, operation, resources } => {
                 self.began.insert(stack.clone(), Instant::now());
-                vec![format!("{stack}: {}", beginning(operation, *resources))]
+                vec![format!("{stack}: {}", beginning(*operation, *resources))]
             }
             Event::Resource { stack, resource, status, reason, .. } => {
                 resource_text(resource, status, reason.as_deref())
@@ -55,12 +55,13 @@ impl Plain {
     }
 }
 
-fn beginning(operation: &str, resources: Option<usize>) -> String {
+fn beginning(operation: StackOperation, resources: Option<usize>) -> String {
+    let word = operation.name();
     match (operation, resources) {
-        ("attach", _) => "somebody's work on it is under way; following it".to_owned(),
-        (_, None) => format!("{operation} begins"),
-        (_, Some(1)) => format!("{operation} of 1 resource begins"),
-        (_, Some(number)) => format!("{operation} of {number} resources begins"),
+        (StackOperation::Attach, _) => "somebody's work on it is under way; following it".to_owned(),
+        (_, None) => format!("{word} begins"),
+        (_, Some(1)) => format!("{word} of 1 resource begins"),
+        (_, Some(number)) => format!("{word} of {number} resources begins"),
     }
 }
 
@@ -80,7 +81,7 @@ mod tests {
     use anstream::adapter::strip_str;
 
     use super::{Plain, beginning};
-    use crate::deploy::Event;
+    use crate::deploy::{Event, StackOperation};
 
     fn told(events: &[Event]) -> Vec<String> {
         let mut plain = Plain::default();
@@ -102,7 +103,7 @@ mod tests {
     fn a_stack_is_told_from_beginning_to_end() {
         let stack = || "paddle-network".to_owned();
         let lines = told(&[
-            Event::StackBegan { stack: stack(), operation: "create", resources: Some(34) },
+            Event::StackBegan { stack: stack(), operation: StackOperation::Create, resources: Some(34) },
             resource("CREATE_IN_PROGRESS", None),
             resource("CREATE_COMPLETE", Some("not told")),
             resource("CREATE_FAILED", Some("limit")),
@@ -124,9 +125,12 @@ mod tests {
 
     #[test]
     fn beginnings_say_what_is_known() {
-        assert_eq!(beginning("delete", None), "delete begins");
-        assert_eq!(beginning("update", Some(1)), "update of 1 resource begins");
-        assert_eq!(beginning("attach", None), "somebody's work on it is under way; following it");
+        assert_eq!(beginning(StackOperation::Delete, None), "delete begins");
+        assert_eq!(beginning(StackOperation::Update, Some(1)), "update of 1 resource begins");
+        assert_eq!(
+            beginning(StackOperation::Attach, None),
+            "somebody's work on it is under way; following it"
+        );
     }
 
     #[test]

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use crate::deploy::StackOperation;
+
 /// The work on one stack.
 #[derive(Debug)]
 pub(super) struct StackWork {
-    operation: &'static str,
+    operation: StackOperation,
     resources: Option<usize>,
     began: Instant,
     done: BTreeSet<String>,
@@ -19,7 +21,7 @@ pub(super) struct StackWork {
 }
 
 impl StackWork {
-    pub(super) fn new(operation: &'static str, resources: Option<usize>) -> Self {
+    pub(super) fn new(operation: StackOperation, resources: Option<usize>) -> Self {
         Self {
             operation,
             resources,
@@ -41,7 +43,7 @@ impl StackWork {
         self.going.retain(|(name, _)| name != resource);
         if status.ends_with("_FAILED") {
             // What fails to be deleted, or to be rolled back, makes CloudFormation turn round no more.
-            self.undoing |= self.operation != "roll-back" && !status.starts_with("DELETE");
+            self.undoing |= self.operation != StackOperation::RollBack && !status.starts_with("DELETE");
             return !std::mem::replace(&mut self.failed, true);
         }
         let undone = match status {
@@ -69,18 +71,18 @@ impl StackWork {
     }
 
     /// What is done now; another thing than what was begun once that has failed.
-    pub(super) fn operation(&self) -> &'static str {
-        if self.undoing { "roll-back" } else { self.operation }
+    pub(super) fn operation(&self) -> StackOperation {
+        if self.undoing { StackOperation::RollBack } else { self.operation }
     }
 
     /// What was begun, once it is done.
     pub(super) fn past_operation(&self) -> Option<&'static str> {
         match self.operation {
-            "create" => Some("created"),
-            "update" => Some("updated"),
-            "delete" => Some("deleted"),
-            "roll-back" => Some("rolled back"),
-            _ => None,
+            StackOperation::Create => Some("created"),
+            StackOperation::Update => Some("updated"),
+            StackOperation::Delete => Some("deleted"),
+            StackOperation::RollBack => Some("rolled back"),
+            StackOperation::Attach => None,
         }
     }
 
@@ -106,8 +108,9 @@ impl StackWork {
 #[cfg(test)]
 mod tests {
     use super::StackWork;
+    use crate::deploy::StackOperation::{self, Create, Delete, RollBack, Update};
 
-    fn after(operation: &'static str, resources: Option<usize>, events: &[(&str, &str)]) -> StackWork {
+    fn after(operation: StackOperation, resources: Option<usize>, events: &[(&str, &str)]) -> StackWork {
         let mut work = StackWork::new(operation, resources);
         for (resource, status) in events {
             work.take_in(resource, status);
@@ -118,7 +121,7 @@ mod tests {
     #[test]
     fn what_is_complete_counts_and_the_longest_in_progress_is_waited_for() {
         let work = after(
-            "create",
+            Create,
             Some(3),
             &[
                 ("Vpc", "CREATE_IN_PROGRESS"),
@@ -130,14 +133,14 @@ mod tests {
         );
         assert_eq!(
             (work.count().as_str(), work.waits_for(), work.operation()),
-            ("1/3", Some("Group"), "create")
+            ("1/3", Some("Group"), Create)
         );
     }
 
     #[test]
     fn a_rollback_counts_backwards() {
         let mut work = after(
-            "create",
+            Create,
             Some(3),
             &[("Vpc", "CREATE_COMPLETE"), ("Role", "CREATE_COMPLETE"), ("Group", "CREATE_IN_PROGRESS")],
         );
@@ -145,7 +148,7 @@ mod tests {
         assert!(work.take_in("Group", "CREATE_FAILED"));
         assert!(!work.take_in("Subnet", "CREATE_FAILED"), "only the first one is the first");
         work.take_in("Group", "DELETE_IN_PROGRESS");
-        assert_eq!((work.operation(), work.waits_for()), ("roll-back", Some("Group")));
+        assert_eq!((work.operation(), work.waits_for()), (RollBack, Some("Group")));
         work.take_in("Group", "DELETE_COMPLETE");
         assert_eq!(work.count(), "2/3");
         work.take_in("Role", "DELETE_COMPLETE");
@@ -155,10 +158,10 @@ mod tests {
 
     #[test]
     fn an_update_counts_what_it_removes_until_it_is_undone() {
-        let good = after("update", Some(2), &[("New", "UPDATE_COMPLETE"), ("Old", "DELETE_COMPLETE")]);
+        let good = after(Update, Some(2), &[("New", "UPDATE_COMPLETE"), ("Old", "DELETE_COMPLETE")]);
         assert_eq!(good.count(), "2/2");
         let undone = after(
-            "update",
+            Update,
             Some(3),
             &[
                 ("New", "CREATE_IN_PROGRESS"),
@@ -175,10 +178,10 @@ mod tests {
     #[test]
     fn a_deletion_counts_what_is_gone() {
         let events = [("Vpc", "DELETE_IN_PROGRESS"), ("Group", "DELETE_FAILED"), ("Role", "DELETE_COMPLETE")];
-        assert_eq!(after("delete", None, &events).count(), "1");
+        assert_eq!(after(Delete, None, &events).count(), "1");
         // A creation that is given up is deleted without having failed.
         let given_up =
             [("Vpc", "CREATE_IN_PROGRESS"), ("Vpc", "CREATE_COMPLETE"), ("Vpc", "DELETE_COMPLETE")];
-        assert_eq!(after("create", Some(1), &given_up).count(), "0/1");
+        assert_eq!(after(Create, Some(1), &given_up).count(), "0/1");
     }
 }

@@ -29,7 +29,9 @@ pub(super) fn lines_for(event: &Event) -> Vec<String> {
                 "{FAILURE}{stack}: {resource} could not start a machine{FAILURE:#} ({often}): {reason}"
             )]
         }
-        Event::Record { name, state, target } => vec![format!("record {name} leads to {target}: {state}")],
+        Event::Record { name, state, target } => {
+            vec![format!("record {name} leads to {target}: {}", state.name())]
+        },
         Event::Ready { endpoint } => vec![format!("{STAGE}the cluster is ready:{STAGE:#} {endpoint}")],
         Event::StackBegan { .. }
         | Event::Resource { .. }

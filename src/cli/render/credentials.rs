@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 use time::OffsetDateTime;
 
@@ -41,12 +42,47 @@ pub(super) struct CredentialsArguments {
 }
 
 /// What was done to one identity.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Identity")]
 pub(super) struct Row {
+    /// Its name.
     name: String,
-    action: &'static str,
+    /// What was done.
+    action: Done,
+    /// Why it was made again.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Done {
+    /// It was good and is as it was.
+    Kept,
+    /// It was not there.
+    Made,
+    /// It was there and had to be made again.
+    Remade,
+    /// It was good and was issued again because that was asked for.
+    Renewed,
+    /// It was taken from the files that were brought.
+    Brought,
+    /// It was replaced because that was asked for.
+    Replaced,
+}
+
+impl Done {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Made => "made",
+            Self::Remade => "remade",
+            Self::Renewed => "renewed",
+            Self::Brought => "brought",
+            Self::Replaced => "replaced",
+        }
+    }
 }
 
 pub(super) fn run(arguments: &CredentialsArguments, session: &Session) -> anyhow::Result<Vec<Row>> {
@@ -99,12 +135,12 @@ fn confirm_replacement(
 fn rows(ensured: Ensured) -> Vec<Row> {
     let row = |(name, action)| {
         let (action, reason) = match action {
-            Action::Kept => ("kept", None),
-            Action::Made => ("made", None),
-            Action::Remade(reason) => ("remade", Some(reason)),
-            Action::Renewed => ("renewed", None),
-            Action::Brought => ("brought", None),
-            Action::Replaced => ("replaced", None),
+            Action::Kept => (Done::Kept, None),
+            Action::Made => (Done::Made, None),
+            Action::Remade(reason) => (Done::Remade, Some(reason)),
+            Action::Renewed => (Done::Renewed, None),
+            Action::Brought => (Done::Brought, None),
+            Action::Replaced => (Done::Replaced, None),
         };
         Row { name, action, reason }
     };
@@ -112,11 +148,11 @@ fn rows(ensured: Ensured) -> Vec<Row> {
 }
 
 fn print(rows: &[Row], session: &Session) {
-    for row in rows.iter().filter(|row| row.action != "kept") {
+    for row in rows.iter().filter(|row| row.action != Done::Kept) {
         let reason = row.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        session.printer.note(format_args!("{:<8}  {}{reason}", row.action, row.name));
+        session.printer.note(format_args!("{:<8}  {}{reason}", row.action.name(), row.name));
     }
-    let kept = rows.iter().filter(|row| row.action == "kept").count();
+    let kept = rows.iter().filter(|row| row.action == Done::Kept).count();
     let directory = session.assets.credentials();
     session.printer.note(format_args!("{}: {} made, {kept} kept", directory.display(), rows.len() - kept));
 }

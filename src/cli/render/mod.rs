@@ -4,7 +4,8 @@ mod credentials;
 mod stack;
 
 use clap::{Args, Subcommand};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 pub(super) use stack::render_in_memory;
 
@@ -30,14 +31,27 @@ enum Part {
     Stack(stack::StackArguments),
 }
 
+/// What was written.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct RenderDocument {
+    /// What was done to each identity; not with `render stack`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credentials: Option<Vec<credentials::Row>>,
+    /// What was done to the files; not with `render credentials`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assets: Option<stack::Report>,
+}
+
 pub(super) fn run(arguments: &RenderArguments, session: &Session) -> anyhow::Result<Exit> {
     let report = match &arguments.part {
-        Some(Part::Credentials(arguments)) => json!({"credentials": credentials::run(arguments, session)?}),
-        Some(Part::Stack(_)) => json!({"assets": stack::run(session)?}),
-        None => {
-            let credentials = credentials::run(&arguments.credentials, session)?;
-            json!({"credentials": credentials, "assets": stack::run(session)?})
+        Some(Part::Credentials(arguments)) => {
+            RenderDocument { credentials: Some(credentials::run(arguments, session)?), assets: None }
         }
+        Some(Part::Stack(_)) => RenderDocument { credentials: None, assets: Some(stack::run(session)?) },
+        None => RenderDocument {
+            credentials: Some(credentials::run(&arguments.credentials, session)?),
+            assets: Some(stack::run(session)?),
+        },
     };
     if session.output == Output::Json {
         session.printer.json(&report)?;

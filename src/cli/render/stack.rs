@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::Session;
@@ -22,10 +23,14 @@ use crate::render::{Asset, StackSources, Templates, render_stack_assets};
 pub(super) struct StackArguments {}
 
 /// What was done to the files.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Assets")]
 pub(super) struct Report {
+    /// Files that are new or have changed.
     written: Vec<String>,
+    /// How many are as they were.
     unchanged: usize,
+    /// Files of an earlier run that are no longer needed.
     removed: Vec<String>,
 }
 

@@ -1,5 +1,6 @@
 //! Looks for anything of the cluster that is left, by tag and by name, and confirms each hit where it lives.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::DestroyOptions;
@@ -10,7 +11,7 @@ use crate::aws::{AwsError, Clients};
 use crate::deploy::live::LiveCluster;
 
 /// Something that is left although it should not be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Leftover {
     /// What it is, with what AWS calls it.

@@ -1,5 +1,6 @@
 //! What a destroy takes, what it leaves, and what stands in its way, before it begins.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::DestroyOptions;
@@ -13,7 +14,7 @@ use crate::blueprint::StackPart;
 pub const FILE_SYSTEM: &str = "file system";
 
 /// One thing in the plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DestroyItem {
     /// What it is.
@@ -24,15 +25,15 @@ pub struct DestroyItem {
     pub why: String,
 }
 
-/// What goes, in order; what stays; what is somebody else's.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// What a destroy takes, what it leaves, and what is somebody else's. The exit code is 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DestroyPlan {
     /// In the order it goes.
     pub goes: Vec<DestroyItem>,
     /// What is left on purpose.
     pub stays: Vec<DestroyItem>,
-    /// What is not this cluster's and may hold its network.
+    /// What is not this cluster's and holds its network.
     pub foreign: Vec<DestroyItem>,
 }
 

@@ -2,22 +2,25 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::aws::{AwsError, Cause};
 
 /// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "PreflightSeverity")]
 pub enum Severity {
     /// The cluster would not come up, or not stay up.
     Refused,
-    /// It can work; somebody should know all the same.
+    /// The cluster can work; somebody should know all the same.
     Warning,
 }
 
 /// One thing that preflight found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "PreflightFinding")]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,

@@ -7,6 +7,7 @@ mod configs;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use zeroize::Zeroizing;
@@ -17,7 +18,7 @@ use crate::aws::{AwsError, Clients};
 use crate::render::Asset;
 
 /// A file or unit on a machine that changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileChange {
     /// Its path; a unit's name; a directory's path ends with a slash.
     pub path: String,
@@ -26,7 +27,7 @@ pub struct FileChange {
 }
 
 /// What changes in a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", content = "detail", rename_all = "camelCase")]
 pub enum TextChange {
     /// It is new.

@@ -1,5 +1,6 @@
 //! Asks every GPU node what GPUs it has, and compares that with what it should have.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -15,8 +16,8 @@ const LONGEST_SECONDS: u32 = 600;
 const COMMAND: [&str; 3] =
     ["nvidia-smi", "--query-gpu=index,name,memory.total,driver_version", "--format=csv,noheader"];
 
-/// What a node was found to have.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// What a GPU node was found to have. The exit code is 3 if one has a `problem`, 0 otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeGpus {
     /// The node.
@@ -29,7 +30,7 @@ pub struct NodeGpus {
     pub allocatable: u32,
     /// What nvidia-smi printed, a line a GPU.
     pub gpus: Vec<String>,
-    /// What is wrong.
+    /// What is wrong; null if nothing is.
     pub problem: Option<String>,
 }
 

@@ -1,23 +1,24 @@
 //! One replica of a job: the newest of the pods that had its number.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::job::names::{ROLE_LABEL, RUN_LABEL};
 use crate::kube::{Job, JobEnd, Pod};
 
 /// One process of a job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaReport {
     /// Its role.
     pub role: String,
     /// Its number.
     pub index: u32,
-    /// Its newest pod.
+    /// Its newest pod; null if there is none.
     pub pod: Option<String>,
-    /// The node that is on.
+    /// The node that it is on; null before it has one.
     pub node: Option<String>,
-    /// How that is.
+    /// Kubernetes' word for how that is, or `Terminating`, `Held`, `Removed`.
     pub phase: String,
     /// How often it was started again.
     pub restarts: u32,

@@ -1,5 +1,6 @@
 //! How a job is: one state for the whole, and one line a replica.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::JobError;
@@ -14,8 +15,8 @@ use crate::kube::{ApiServer, Job, Pod};
 /// The role of an import.
 pub(super) const DATA_ROLE: &str = "data";
 
-/// A job as it is now.
-#[derive(Clone, Debug, Serialize)]
+/// A job as it is now. The exit code of `job status` is 3 if `state` is `failed`, 0 otherwise; that of `job submit` 1 or 0.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobReport {
     /// Its name.
@@ -24,15 +25,15 @@ pub struct JobReport {
     pub namespace: String,
     /// Its framework.
     pub framework: String,
-    /// Which run it is.
+    /// Which run it is, as `--run` or at random.
     pub run: String,
-    /// What it was rendered from.
+    /// The digest of what it was rendered from.
     pub digest: String,
     /// How the whole is.
     pub state: JobState,
     /// What there is to say about that.
     pub reason: Option<String>,
-    /// How many pods are done, of how many.
+    /// How many pods are done.
     pub done: u32,
     /// How many pods there are to be.
     pub wanted: u32,

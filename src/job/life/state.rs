@@ -1,5 +1,6 @@
 //! One state for a whole job, and what there is to say about it.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::replica::ReplicaReport;
@@ -7,7 +8,7 @@ use crate::job::names::{JOB_LABEL, QUEUE_LABEL};
 use crate::kube::{Job, JobEnd};
 
 /// How a job is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum JobState {
     /// Its data is being imported; no GPU is held.

@@ -9,13 +9,14 @@ mod training_rules;
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::document::{Problems, parse_untyped};
 
 /// One thing that is wrong with an object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LintFinding {
     /// The object, as `Job train`.
     pub object: String,
