@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, Command};
+use clap_mangen::roff::{Roff, bold, roman};
 
 use super::Session;
 use super::exit::Exit;
@@ -22,7 +23,8 @@ pub(super) struct ManArguments {
 }
 
 pub(super) fn run(arguments: &ManArguments, session: &Session) -> anyhow::Result<Exit> {
-    let mut root = super::command_line();
+    // It would be named on every page and has none.
+    let mut root = super::command_line().disable_help_subcommand(true);
     root.build();
     if let Some(directory) = &arguments.write_to {
         std::fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
@@ -43,9 +45,29 @@ pub(super) fn run(arguments: &ManArguments, session: &Session) -> anyhow::Result
 }
 
 fn page(command: &Command) -> anyhow::Result<String> {
+    let is_root = command.get_display_name().is_none_or(|name| name == command.get_name());
+    let mut shown = command.clone();
+    if is_root {
+        // The codes have a section of their own.
+        shown = shown.after_help(super::FIRST_STEPS);
+    }
     let mut bytes = Vec::new();
-    clap_mangen::Man::new(command.clone()).render(&mut bytes)?;
-    Ok(String::from_utf8(bytes)?)
+    clap_mangen::Man::new(shown).render(&mut bytes)?;
+    Ok(String::from_utf8(bytes)? + &exit_status(is_root))
+}
+
+fn exit_status(is_root: bool) -> String {
+    let mut page = Roff::new();
+    page.control("SH", ["EXIT STATUS"]);
+    if !is_root {
+        page.text([roman("The same for every command; few commands have all of them.")]);
+    }
+    for exit in Exit::ALL {
+        page.control("TP", []);
+        page.text([bold(exit.code().to_string())]);
+        page.text([roman(exit.meaning())]);
+    }
+    page.to_roff()
 }
 
 fn all_commands(command: &Command) -> Vec<&Command> {

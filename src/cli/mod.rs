@@ -5,6 +5,7 @@
 mod asset_directory;
 mod aws_access;
 mod certificates;
+mod closed_schema;
 mod completions;
 mod cost;
 mod deployment;
@@ -44,6 +45,8 @@ use exit::Exit;
 use failure::Refusal;
 use printer::{Format, Output, Printer};
 
+const FIRST_STEPS: &str = "Start with `infra init`, then `infra validate`.";
+
 /// Brings up a GPU Kubernetes cluster on AWS from one file, runs training jobs on it, and takes all of it away again.
 #[derive(Debug, Parser)]
 #[command(
@@ -52,9 +55,7 @@ use printer::{Format, Output, Printer};
     help_expected = true,
     subcommand_required = true,
     arg_required_else_help = true,
-    after_help = "Start with `infra init`, then `infra validate`. Exit codes: 0 done, 1 failed or refused, 2 wrong arguments or \
-                  invalid cluster.yaml, 3 not healthy or changes planned, 4 AWS credentials, 5 still running, 6 a stack failed and was \
-                  rolled back, 7 destroy left something behind, 130 interrupted."
+    after_help = format!("{FIRST_STEPS}\n\n{}", exit::list())
 )]
 struct Cli {
     #[command(flatten)]

@@ -38,13 +38,13 @@ pub(super) fn run(arguments: &PolicyArguments, session: &Session) -> anyhow::Res
             Refusal::invalid(format!("there is no policy '{wanted}'"))
                 .help(format!("there are {}", names.join(", ")))
         })?;
-        session.printer.json(&found.document)?;
+        session.printer.foreign_json(&found.document)?;
         return Ok(Exit::Done);
     }
     if session.output == Output::Json {
         let all: Map<String, Value> =
             policies.into_iter().map(|policy| (policy.name, policy.document)).collect();
-        session.printer.json(&all)?;
+        session.printer.foreign_json(&all)?;
         return Ok(Exit::Done);
     }
     let rows: Vec<[String; 2]> = policies

@@ -7,6 +7,8 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
+use super::schema::Document;
+
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HELP: Style = AnsiColor::Cyan.on_default().bold();
@@ -59,8 +61,13 @@ impl Printer {
         ignore_closed_pipe(stream.write_all(bytes).and_then(|()| stream.flush()))
     }
 
-    /// A result as one JSON document.
-    pub(super) fn json(&self, value: &impl Serialize) -> anyhow::Result<()> {
+    /// A result as one JSON document of ours.
+    pub(super) fn json(&self, document: &impl Document) -> anyhow::Result<()> {
+        self.foreign_json(document)
+    }
+
+    /// A result as JSON in somebody else's format: IAM's, Kubernetes', JSON Schema.
+    pub(super) fn foreign_json(&self, value: &impl Serialize) -> anyhow::Result<()> {
         self.data(serde_json::to_string_pretty(value)?)
     }
 

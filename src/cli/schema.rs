@@ -1,19 +1,118 @@
-//! `infra schema`: the JSON Schema of cluster.yaml.
+//! `infra schema`: the JSON Schemas of cluster.yaml and of what `--output json` prints.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
 
 use super::Session;
+use super::certificates::CertificatesDocument;
+use super::closed_schema::close;
+use super::cost::CostDocument;
 use super::exit::Exit;
+use super::job::LintDocument;
+use super::logs::LogDocument;
+use super::plan_view::PlanDocument;
+use super::progress_view::TimedEvent;
+use super::render::RenderDocument;
+use super::validate::ValidateDocument;
 use crate::config;
+use crate::deploy::{DestroyPlan, LockedImage, StatusDocument};
+use crate::job::life::{JobReport, NodeGpus};
 
-/// Print the JSON Schema of cluster.yaml, for editors and other tools
+/// Print the JSON Schema of cluster.yaml, or of what a command prints with `--output json`
 ///
-/// For the YAML language server, save it as cluster.schema.json and let cluster.yaml begin with
+/// For the YAML language server, save that of cluster.yaml as cluster.schema.json and let cluster.yaml begin with
 /// `# yaml-language-server: $schema=cluster.schema.json`.
+///
+/// Schemas of what is printed are those of this version, and closed: they refuse a field that they do not know, so that a test finds it.
+/// Programs should not: later versions add fields, and never remove, rename or change one.
 #[derive(Args, Debug)]
-pub(super) struct SchemaArguments {}
+pub(super) struct SchemaArguments {
+    /// What it describes: a file, or what a command prints with `--output json`
+    #[arg(value_enum, value_name = "SHAPE", default_value_t = Shape::Cluster)]
+    shape: Shape,
+}
 
-pub(super) fn run(_: &SchemaArguments, session: &Session) -> anyhow::Result<Exit> {
-    session.printer.json(&config::schema())?;
+/// What has a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Shape {
+    /// cluster.yaml
+    Cluster,
+    /// Each line of `up`, `rollback` and `destroy`
+    Events,
+    /// `status`
+    Status,
+    /// `plan`
+    Plan,
+    /// `destroy --plan-only`
+    DestroyPlan,
+    /// `validate`
+    Validate,
+    /// `render`
+    Render,
+    /// `certificates`
+    Certificates,
+    /// `cost`
+    Cost,
+    /// `lock`
+    Lock,
+    /// `logs`
+    Logs,
+    /// `job status`, and the end of `job submit`
+    JobStatus,
+    /// `job list`
+    JobList,
+    /// `job lint`
+    JobLint,
+    /// `job gpu-check`
+    GpuCheck,
+}
+
+/// What `--output json` prints in a format of ours. Whatever is printed so must be among the shapes.
+pub(super) trait Document: Serialize + JsonSchema {}
+
+impl Document for CertificatesDocument {}
+impl Document for CostDocument {}
+impl Document for DestroyPlan {}
+impl Document for JobReport {}
+impl Document for LockedImage {}
+impl Document for LogDocument {}
+impl Document for PlanDocument {}
+impl Document for RenderDocument {}
+impl Document for StatusDocument {}
+impl Document for TimedEvent<'_> {}
+impl Document for ValidateDocument<'_> {}
+impl Document for Vec<JobReport> {}
+impl Document for Vec<LintDocument> {}
+impl Document for Vec<NodeGpus> {}
+
+pub(super) fn run(arguments: &SchemaArguments, session: &Session) -> anyhow::Result<Exit> {
+    session.printer.foreign_json(&schema(arguments.shape))?;
     Ok(Exit::Done)
+}
+
+fn schema(shape: Shape) -> Schema {
+    match shape {
+        Shape::Cluster => config::schema(),
+        Shape::Events => printed::<TimedEvent<'_>>(),
+        Shape::Status => printed::<StatusDocument>(),
+        Shape::Plan => printed::<PlanDocument>(),
+        Shape::DestroyPlan => printed::<DestroyPlan>(),
+        Shape::Validate => printed::<ValidateDocument<'_>>(),
+        Shape::Render => printed::<RenderDocument>(),
+        Shape::Certificates => printed::<CertificatesDocument>(),
+        Shape::Cost => printed::<CostDocument>(),
+        Shape::Lock => printed::<LockedImage>(),
+        Shape::Logs => printed::<LogDocument>(),
+        Shape::JobStatus => printed::<JobReport>(),
+        Shape::JobList => printed::<Vec<JobReport>>(),
+        Shape::JobLint => printed::<Vec<LintDocument>>(),
+        Shape::GpuCheck => printed::<Vec<NodeGpus>>(),
+    }
+}
+
+fn printed<T: Document>() -> Schema {
+    let settings = SchemaSettings::draft2020_12().for_serialize().with_transform(close);
+    settings.into_generator().into_root_schema_for::<T>()
 }

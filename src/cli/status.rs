@@ -19,7 +19,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Show whether the cluster works: stacks, API, name, nodes by pool, file system, certificates
 ///
-/// Exits with 3 if something is wrong or there is no such cluster. The shape of `--output json` is described in docs/status.md.
+/// Exits with 3 if something is wrong or there is no such cluster. `infra schema status` describes what `--output json` prints.
 #[derive(Args, Debug)]
 pub(super) struct StatusArguments {
     /// Look again every ten seconds until Ctrl-C

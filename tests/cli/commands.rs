@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::{Run, Workspace, files_in};
+use crate::support::{Run, Workspace};
 
 #[test]
 fn transcripts() {
@@ -18,19 +18,6 @@ fn completions_are_good_scripts() {
         workspace.write(shell, run.stdout);
     }
     Run::of(Command::new("bash").arg("-n").arg(workspace.path("bash"))).expect_code(0);
-}
-
-#[test]
-fn there_is_a_manual_page_for_every_command() {
-    let workspace = Workspace::new();
-    workspace.infra(["man", "--write-to", "pages"]).expect_code(0);
-    let pages: Vec<String> = files_in(&workspace.path("pages")).into_iter().map(|(name, _)| name).collect();
-    for page in ["infra.1", "infra-init.1", "infra-render.1", "infra-render-credentials.1", "infra-man.1"] {
-        assert!(pages.iter().any(|name| name == page), "{pages:?}");
-    }
-    let run = workspace.infra(["man", "render", "credentials"]).expect_code(0);
-    assert!(run.stdout.contains(".TH infra-render-credentials 1"), "{}", run.stdout);
-    assert!(run.stdout.contains("generate\\-ca"), "{}", run.stdout);
 }
 
 #[test]

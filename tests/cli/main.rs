@@ -23,8 +23,14 @@ mod job_objects;
 mod job_placement;
 mod kill;
 mod kubeconfig;
+mod links;
+mod manual;
+mod output;
 mod peers;
 mod reference;
+mod reference_output;
 mod schema;
+#[path = "../schema_judge/mod.rs"]
+mod schema_judge;
 mod secrecy;
 mod support;

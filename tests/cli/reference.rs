@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 
 use crate::support::Workspace;
 
-const NOTE: &str = "<!-- Made from the program by tests/cli/reference.rs; SNAPSHOTS=overwrite cargo test --test cli reference renews it. -->";
+pub const NOTE: &str = "<!-- Made from the program by tests/cli; SNAPSHOTS=overwrite cargo test --test cli reference renews it. -->";
 
 #[track_caller]
-fn expect_page(name: &str, text: &str) {
+pub fn expect_page(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference").join(name);
     if std::env::var("SNAPSHOTS").is_ok_and(|value| value == "overwrite") {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -72,7 +72,7 @@ fn page(title: &str, schema: &Value) -> String {
 }
 
 /// A schema behind references and "or nothing".
-fn resolve(schema: &Value, root: &Value) -> Value {
+pub fn resolve(schema: &Value, root: &Value) -> Value {
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.trim_start_matches("#/$defs/");
         return resolve(&root["$defs"][name], root);
@@ -84,7 +84,7 @@ fn resolve(schema: &Value, root: &Value) -> Value {
     }
 }
 
-fn kind(schema: &Value, root: &Value) -> String {
+pub fn kind(schema: &Value, root: &Value) -> String {
     let choices: Vec<&str> = schema["enum"]
         .as_array()
         .into_iter()
@@ -171,7 +171,7 @@ fn commands_are_described_as_they_are_parsed() {
 }
 
 /// The commands that a help text lists.
-fn commands_of(help: &str) -> Vec<String> {
+pub fn commands_of(help: &str) -> Vec<String> {
     let list = help.split("Commands:\n").nth(1).unwrap_or_default();
     let lines = list.lines().take_while(|line| !line.is_empty());
     let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));

@@ -24,6 +24,7 @@ mod matrix;
 mod network_faults;
 mod operators;
 mod operators_at_once;
+mod output;
 mod overhead;
 mod plans;
 mod pools;
@@ -34,6 +35,8 @@ mod public_name;
 mod refusals;
 mod rollback;
 mod runbooks;
+#[path = "../schema_judge/mod.rs"]
+mod schema_judge;
 mod stand_ins;
 mod statuses;
 mod support;

@@ -15,6 +15,8 @@ mod target;
 
 use clap::{Args, Subcommand};
 
+pub(super) use lint::LintDocument;
+
 use super::Session;
 use super::exit::Exit;
 use crate::blueprint::Blueprint;

@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &RenderArguments, session: &Session) -> anyhow::Res
     let objects = objects_of(&workload);
     match session.output {
         Output::Json => {
-            session.printer.json(&json!({"apiVersion": "v1", "kind": "List", "items": objects}))?;
+            session.printer.foreign_json(&json!({"apiVersion": "v1", "kind": "List", "items": objects}))?;
         }
         Output::Text => {
             let documents: Result<Vec<String>, _> = objects.iter().map(write_yaml).collect();

@@ -11,6 +11,6 @@ use crate::job;
 pub(super) struct SchemaArguments {}
 
 pub(super) fn run(_: &SchemaArguments, session: &Session) -> anyhow::Result<Exit> {
-    session.printer.json(&job::schema())?;
+    session.printer.foreign_json(&job::schema())?;
     Ok(Exit::Done)
 }

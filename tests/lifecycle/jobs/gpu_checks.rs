@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{JobWorld, TRAIN};
+use crate::schema_judge::expect_fit;
 use crate::support::job_cluster::controller::Fate;
 
 const TESLA: &str = "0, Tesla T4, 15360 MiB, 570.86\n";
@@ -26,6 +27,7 @@ fn every_node_that_sees_its_gpus_is_well() {
     );
     expect_no_pods(&world);
     let document = world.run(["gpu-check", "--output", "json"]).expect_code(0);
+    expect_fit("gpu-check", std::slice::from_ref(&document.stdout));
     let document: Value = serde_json::from_str(&document.stdout).unwrap();
     assert_eq!(document[2]["gpus"], json!(["0, Tesla T4, 15360 MiB, 570.86"]));
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{DATA, JobWorld, TRAIN};
+use crate::schema_judge::{broken, expect_fit, expect_refused};
 use crate::support::job_cluster::controller::Fate;
 
 #[test]
@@ -21,6 +22,8 @@ fn status_has_a_line_for_each_replica() {
          worker  1      Pending  -      0         1     0/4 nodes are available\n"
     );
     let document = world.run(["status", "train", "--output", "json"]).expect_code(0);
+    expect_fit("job-status", std::slice::from_ref(&document.stdout));
+    expect_refused("job-status", &broken(&document.stdout, &[]));
     let document: Value = serde_json::from_str(&document.stdout).unwrap();
     assert_eq!(document["state"], "starting");
     assert_eq!(document["replicas"][0]["node"], "gpu-1");
@@ -66,6 +69,7 @@ fn list_shows_jobs_of_every_namespace_and_nothing_else() {
          default    train  pytorch    running   0/2   2\n\
          vision     other  pytorch    complete  2/2   0\n"
     );
+    expect_fit("job-list", &[world.run(["list", "--output", "json"]).expect_code(0).stdout]);
     let list = world.run(["list", "-n", "vision"]).expect_code(0);
     assert!(!list.stdout.contains("train"), "{}", list.stdout);
 }

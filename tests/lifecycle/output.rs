@@ -1,0 +1,116 @@
+//! What programs read in the life of a cluster, against the schemas that `infra schema` prints: every line and every document.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::schema_judge::{broken, expect_fit, expect_refused, schema};
+use crate::support::workspace::Outcome;
+use crate::support::world::World;
+
+const NO_CAPACITY: &str = "We currently do not have sufficient m5.xlarge capacity in the Availability Zone you requested (us-west-2a). \
+                           Launching EC2 instance failed.";
+const CONSOLE: &str =
+    "Booting\n[   44.0] infra: mounting the file system\n[  104.3] mount.nfs4: Connection timed out\n";
+
+/// The lines of a run.
+fn lines(outcome: &Outcome) -> Vec<String> {
+    outcome.stdout.lines().map(str::to_owned).collect()
+}
+
+/// The types that are among some events.
+fn types(lines: &[String]) -> BTreeSet<String> {
+    let kind = |line: &String| {
+        let event: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+        event["type"].as_str().unwrap_or_else(|| panic!("{line}")).to_owned()
+    };
+    lines.iter().map(kind).collect()
+}
+
+/// A document that fits, and does not when anything about its own fields is wrong.
+#[track_caller]
+fn judge(shape: &str, outcome: &Outcome) {
+    expect_fit(shape, std::slice::from_ref(&outcome.stdout));
+    expect_refused(shape, &broken(&outcome.stdout, &["notice", "account"]));
+}
+
+/// Every line that `up` and `destroy` write when things go wrong in every way that has a type of its own, and then well.
+#[test]
+fn every_event_fits_the_schema_and_every_type_is_met() {
+    let world = World::of_golden("paddle-tutorial");
+    world.make_zone("example.com", false);
+    let up = |code| lines(&world.up(["--output", "json"]).expect_code(code));
+    world.control(
+        json!({"fail_create": {"EtcdAddress0": "The maximum number of addresses has been reached."}}),
+    );
+    let mut all = up(6);
+    assert!(types(&all).is_superset(&BTreeSet::from(["stack-failed", "stack-skipped"].map(str::to_owned))));
+    world.control(json!({"fail_launch": {"Nodes": NO_CAPACITY}, "signal_timeout": 120}));
+    let failed = up(6);
+    let is_report = |line: &&String| line.contains("\"type\":\"stack-failed\"");
+    let report: Value = serde_json::from_str(failed.iter().find(is_report).unwrap()).unwrap();
+    assert_eq!(
+        (&report["stack"], &report["hint"]["kind"]),
+        (&json!("paddle-cluster-pool-workers"), &json!("capacity"))
+    );
+    all.extend(failed);
+    world.control(json!({"no_signal": ["Nodes"], "signal_timeout": 2, "console": {"*": CONSOLE}}));
+    let silent = up(6);
+    let report: Value = serde_json::from_str(silent.iter().find(is_report).unwrap()).unwrap();
+    assert_eq!(report["evidence"][0]["lastStep"], "mounting the file system", "{report:#}");
+    all.extend(silent);
+    world.control(json!({}));
+    world.api.set_ready(false);
+    let mut running = world.up_invocation(["--output", "json"]).spawn();
+    running.wait_for_stdout("\"type\":\"waiting\"");
+    world.api.set_ready(true);
+    all.extend(lines(&running.wait().expect_code(0)));
+    all.extend(up(0));
+    let subnet = world.tagged("DescribeSubnets", "subnetId");
+    let theirs = world.make_interface(&subnet, "AWS Lambda VPC ENI-report-1", &[]);
+    let destroy = |code| lines(&world.run(["destroy", "--yes", "--output", "json"]).expect_code(code));
+    all.extend(destroy(7));
+    world.ec2("DeleteNetworkInterface", &[("NetworkInterfaceId", &theirs)]);
+    all.extend(destroy(0));
+    all.extend(destroy(0));
+
+    expect_fit("events", &all);
+    let schema = schema("events");
+    let known = schema["oneOf"].as_array().unwrap().iter();
+    let known: BTreeSet<String> =
+        known.map(|event| event["properties"]["type"]["const"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(types(&all), known, "of {} lines", all.len());
+    let destroyed = all.iter().find(|line| line.contains("\"gone\":false")).unwrap();
+    expect_refused("events", &broken(destroyed, &[]));
+}
+
+#[test]
+fn documents_of_every_stage_of_a_life_fit_their_schemas() {
+    let world = World::of_golden("paddle-tutorial");
+    let place = format!("s3://{}/clusters", world.bucket());
+    judge("status", &world.run(["status", "--output", "json"]).expect_code(3));
+    judge("plan", &world.run(["plan", "--output", "json", "--s3-uri", &place]).expect_code(0));
+    judge("validate", &world.run(["validate", "--online", "--output", "json"]).expect_code(2));
+    judge("lock", &world.run(["lock", "--output", "json"]).expect_code(0));
+    world.control(json!({"fail_create": {"Nodes": "no"}}));
+    world.up([]).expect_code(6);
+    judge("status", &world.run(["status", "--output", "json"]).expect_code(3));
+    world.control(json!({"console": {"*": CONSOLE}}));
+    world.up([]).expect_code(0);
+    let status = world.run(["status", "--output", "json"]).expect_code(0);
+    judge("status", &status);
+    // Nothing of it may be missing, nor be called otherwise, further down either.
+    let inner =
+        [("\"loadBalancer\"", "\"balancer\""), ("\"ready\"", "\"well\""), ("\"outdated\"", "\"old\"")];
+    let renamed = inner.map(|(name, other)| status.stdout.replacen(name, other, 1));
+    assert!(renamed.iter().all(|text| *text != status.stdout), "{}", status.stdout);
+    expect_refused("status", &renamed);
+    judge("logs", &world.run(["logs", "etcd-0", "--output", "json"]).expect_code(0));
+    judge("cost", &world.run(["cost", "--online", "--output", "json"]).expect_code(0));
+    world.workspace.edit(|text| text.replace("count: 2}", "count: 3, labels: {size: small}}"));
+    let plan = world.run(["plan", "--output", "json"]).expect_code(0);
+    assert!(plan.stdout.contains("\"kind\": \"lines\""), "{}", plan.stdout);
+    judge("plan", &plan);
+    expect_refused("plan", &[plan.stdout.replace("\"kind\": \"lines\"", "\"kind\": \"verses\"")]);
+    judge("destroy-plan", &world.run(["destroy", "--plan-only", "--output", "json"]).expect_code(0));
+}
