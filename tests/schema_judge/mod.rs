@@ -63,6 +63,24 @@ pub fn expect_refused(shape: &str, texts: &[String]) {
     assert!(fitting.is_empty(), "the schema of {shape} takes {fitting:#?}");
 }
 
+/// Every document of a shape fits, and no longer does when one of its own fields is wrong. One run of the judge for all: it starts slowly.
+#[track_caller]
+pub fn expect_exact(documents: &BTreeMap<&str, Vec<String>>, may_be_missing: &[&str]) {
+    for (shape, good) in documents {
+        let objects = good.iter().filter(|text| text.starts_with('{'));
+        let bad: Vec<String> = objects.flat_map(|text| broken(text, may_be_missing)).collect();
+        let texts = [good.as_slice(), &bad].concat();
+        let refused = refused(shape, &texts);
+        for (number, text) in texts.iter().enumerate() {
+            match (number < good.len(), refused.get(&number)) {
+                (true, Some(complaint)) => panic!("{text} does not fit the schema of {shape}: {complaint}"),
+                (false, None) => panic!("the schema of {shape} takes {text}"),
+                _ => {}
+            }
+        }
+    }
+}
+
 /// A document in every way in which one of its own fields can be wrong: missing, by another name, of another kind; and one too many. Those
 /// that `may_be_missing` are not left out.
 pub fn broken(text: &str, may_be_missing: &[&str]) -> Vec<String> {
