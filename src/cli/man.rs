@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use clap::builder::Resettable;
 use clap::{Args, Command};
 use clap_mangen::roff::{Roff, bold, roman};
 
@@ -46,14 +47,27 @@ pub(super) fn run(arguments: &ManArguments, session: &Session) -> anyhow::Result
 
 fn page(command: &Command) -> anyhow::Result<String> {
     let is_root = command.get_display_name().is_none_or(|name| name == command.get_name());
-    let mut shown = command.clone();
-    if is_root {
-        // The codes have a section of their own.
-        shown = shown.after_help(super::FIRST_STEPS);
-    }
+    let examples = match command.get_after_help() {
+        // What else stands there are the codes, which have a section of their own.
+        Some(_) if is_root => super::FIRST_STEPS.to_owned(),
+        text => text.map(ToString::to_string).unwrap_or_default(),
+    };
     let mut bytes = Vec::new();
-    clap_mangen::Man::new(shown).render(&mut bytes)?;
-    Ok(String::from_utf8(bytes)? + &exit_status(is_root))
+    clap_mangen::Man::new(command.clone().after_help(Resettable::Reset)).render(&mut bytes)?;
+    Ok(String::from_utf8(bytes)? + &example_section(&examples) + &exit_status(is_root))
+}
+
+/// Line by line, as it is written: filled like prose, commands could not be told apart.
+fn example_section(examples: &str) -> String {
+    if examples.is_empty() {
+        return String::new();
+    }
+    let mut page = Roff::new();
+    page.control("SH", ["EXAMPLES"]);
+    page.control("nf", []);
+    page.text([roman(examples)]);
+    page.control("fi", []);
+    page.to_roff()
 }
 
 fn exit_status(is_root: bool) -> String {

@@ -65,6 +65,21 @@ fn every_page_has_the_exit_codes_of_the_help_text() {
 }
 
 #[test]
+fn examples_keep_their_lines() {
+    let pages = pages(&Workspace::new());
+    for (page, first) in [
+        ("infra", "Start with `infra init`"),
+        ("infra-init", "Example:\n  infra init "),
+        ("infra-job", "Usual order:\n  infra job init "),
+    ] {
+        let text = pages[page].replace("\\-", "-");
+        let section = text.split(".SH EXAMPLES\n.nf\n").nth(1).unwrap_or_else(|| panic!("{page}: {text}"));
+        assert!(section.starts_with(first) && section.contains("\n.fi\n"), "{page}: {section}");
+    }
+    assert!(pages.values().all(|text| !text.contains(".SH EXTRA")));
+}
+
+#[test]
 fn groff_takes_every_page_without_a_warning() {
     let workspace = Workspace::new();
     if Command::new("groff").arg("--version").output().is_err() {

@@ -142,30 +142,7 @@ fn what_kubernetes_made_in_the_network_goes_too() {
     world.up([]).expect_code(0);
     let owned = "kubernetes.io/cluster/minimal";
     world.make_balancer("a1b2c3", &[(owned, "owned"), ("kubernetes.io/service-name", "default/web")]);
-    // Its group, and a rule of ours that names it.
-    let vpc = world.tagged("DescribeVpcs", "vpcId");
-    let tag = [
-        ("TagSpecification.1.ResourceType", "security-group"),
-        ("TagSpecification.1.Tag.1.Key", owned),
-        ("TagSpecification.1.Tag.1.Value", "owned"),
-    ];
-    let form: Vec<(&str, &str)> =
-        [("GroupName", "k8s-elb-a1b2c3"), ("GroupDescription", "x"), ("VpcId", vpc.as_str())]
-            .into_iter()
-            .chain(tag)
-            .collect();
-    let group = world.made("CreateSecurityGroup", &form, "groupId");
-    let ours = world.tagged("DescribeSecurityGroups", "groupId");
-    world.ec2(
-        "AuthorizeSecurityGroupIngress",
-        &[
-            ("GroupId", &ours),
-            ("IpPermissions.1.IpProtocol", "tcp"),
-            ("IpPermissions.1.FromPort", "30000"),
-            ("IpPermissions.1.ToPort", "30000"),
-            ("IpPermissions.1.Groups.1.GroupId", &group),
-        ],
-    );
+    world.make_group_of_kubernetes();
     let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
     plan.expect_stdout("of Service default/web").expect_stdout("k8s-elb-a1b2c3, made by Kubernetes");
     world.run(["destroy", "--yes"]).expect_code(0);

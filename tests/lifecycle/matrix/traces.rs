@@ -30,29 +30,8 @@ pub fn leave_traces(world: &World) {
     ];
     let answer = aws.post("elasticloadbalancing", &aws.region, &form);
     assert!(answer.contains("<TargetGroupArn>"), "{answer}");
+    world.make_group_of_kubernetes();
     let ours = world.tagged("DescribeSecurityGroups", "groupId");
-    let group = world.made(
-        "CreateSecurityGroup",
-        &[
-            ("GroupName", "k8s-elb-a1b2c3"),
-            ("GroupDescription", "x"),
-            ("VpcId", &vpc),
-            ("TagSpecification.1.ResourceType", "security-group"),
-            ("TagSpecification.1.Tag.1.Key", &owned),
-            ("TagSpecification.1.Tag.1.Value", "owned"),
-        ],
-        "groupId",
-    );
-    world.ec2(
-        "AuthorizeSecurityGroupIngress",
-        &[
-            ("GroupId", &ours),
-            ("IpPermissions.1.IpProtocol", "tcp"),
-            ("IpPermissions.1.FromPort", "30000"),
-            ("IpPermissions.1.ToPort", "30000"),
-            ("IpPermissions.1.Groups.1.GroupId", &group),
-        ],
-    );
     let subnet = world.tagged("DescribeSubnets", "subnetId");
     world.made(
         "CreateNetworkInterface",

@@ -2,17 +2,14 @@
 //! a certificate of that cluster finds the nodes, pods and claims that a test has put there, or a node for each machine in EC2.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufReader};
-use std::net::{SocketAddr, TcpStream};
+use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
+use super::api_connections::{serve, tls};
 use super::http::{Message, Server, field};
 use super::machines::{KUBELET_VERSION, Machines};
 
@@ -44,9 +41,17 @@ impl KubernetesApi {
     pub fn start(credentials: &Path) -> Self {
         let config = Arc::new(tls(credentials));
         let state = Arc::new(Mutex::new(State { ready: true, ..State::default() }));
-        let for_connections = Arc::clone(&state);
-        // An error is a client without the right certificate, or one that went away.
-        let server = Server::start(move |stream| drop(serve(stream, &config, &for_connections)));
+        let shared = Arc::clone(&state);
+        let server = Server::start(move |stream| {
+            let is_unreachable = || shared.lock().unwrap().unreachable;
+            let served = serve(stream, &config, is_unreachable, |request, stream| {
+                let asked = format!("{} {}", request.method(), request.target());
+                shared.lock().unwrap().requests.push(asked);
+                answer(request, &shared).write(stream)
+            });
+            // An error is a client without the right certificate, or one that went away.
+            drop(served);
+        });
         Self { server, state }
     }
 
@@ -133,45 +138,6 @@ impl KubernetesApi {
     pub fn requests(&self) -> Vec<String> {
         self.state().requests.clone()
     }
-}
-
-pub(super) fn tls(credentials: &Path) -> ServerConfig {
-    let certificate = |name: &str| CertificateDer::from_pem_file(credentials.join(name)).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut authorities = RootCertStore::empty();
-    authorities.add(certificate("ca.pem")).unwrap();
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), Arc::clone(&provider));
-    let key = PrivateKeyDer::from_pem_file(credentials.join("apiserver-key.pem")).unwrap();
-    ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_client_cert_verifier(verifier.build().unwrap())
-        .with_single_cert(vec![certificate("apiserver.pem")], key)
-        .unwrap()
-}
-
-fn serve(stream: &TcpStream, config: &Arc<ServerConfig>, state: &Mutex<State>) -> io::Result<()> {
-    let unreachable = || state.lock().unwrap().unreachable;
-    if unreachable() {
-        return Ok(());
-    }
-    let connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
-    let mut reader = BufReader::new(StreamOwned::new(connection, stream));
-    while let Some(mut request) = Message::read_head(&mut reader)? {
-        request.read_request_body(&mut reader)?;
-        if unreachable() {
-            return Ok(());
-        }
-        let is_last = request.has("connection", "close");
-        state.lock().unwrap().requests.push(format!("{} {}", request.method(), request.target()));
-        answer(&request, state).write(reader.get_mut())?;
-        if is_last {
-            break;
-        }
-    }
-    let stream = reader.get_mut();
-    stream.conn.send_close_notify();
-    stream.conn.complete_io(&mut stream.sock).map(drop)
 }
 
 fn answer(request: &Message, state: &Mutex<State>) -> Message {

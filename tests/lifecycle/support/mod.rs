@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "a stand-in offers what its original does, whether a test asks for it or not")]
 
+pub mod api_connections;
 pub mod census;
 pub mod fault_proxy;
 pub mod forward_proxy;

@@ -53,6 +53,37 @@ impl World {
         assert!(answer.contains("<DNSName>"), "{answer}");
     }
 
+    /// A group as Kubernetes makes it for a load balancer, and a rule of ours that names it.
+    #[track_caller]
+    pub fn make_group_of_kubernetes(&self) -> String {
+        let (vpc, owned) =
+            (self.tagged("DescribeVpcs", "vpcId"), format!("kubernetes.io/cluster/{}", self.cluster()));
+        let group = self.made(
+            "CreateSecurityGroup",
+            &[
+                ("GroupName", "k8s-elb-a1b2c3"),
+                ("GroupDescription", "x"),
+                ("VpcId", &vpc),
+                ("TagSpecification.1.ResourceType", "security-group"),
+                ("TagSpecification.1.Tag.1.Key", &owned),
+                ("TagSpecification.1.Tag.1.Value", "owned"),
+            ],
+            "groupId",
+        );
+        let ours = self.tagged("DescribeSecurityGroups", "groupId");
+        self.ec2(
+            "AuthorizeSecurityGroupIngress",
+            &[
+                ("GroupId", &ours),
+                ("IpPermissions.1.IpProtocol", "tcp"),
+                ("IpPermissions.1.FromPort", "30000"),
+                ("IpPermissions.1.ToPort", "30000"),
+                ("IpPermissions.1.Groups.1.GroupId", &group),
+            ],
+        );
+        group
+    }
+
     /// The names of all classic load balancers.
     pub fn classic_balancers(&self) -> Vec<String> {
         let answer = self.balancers(CLASSIC_BALANCERS, "DescribeLoadBalancers", &[]);

@@ -7,22 +7,20 @@ mod pages;
 mod store;
 
 use std::collections::BTreeMap;
-use std::io::{self, BufReader};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use self::controller::{Fate, index_of, phase_of, role_of};
 use self::store::{Key, Store};
-use super::http::{Message, Server};
-use super::kubernetes::{merge, tls};
+use super::api_connections::{serve, tls};
+use super::http::Server;
+use super::kubernetes::merge;
 
 /// How long a test waits for something that a stand-in or infra does.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -104,7 +102,14 @@ impl JobCluster {
             changed: Condvar::new(),
         });
         let (config, for_connections) = (Arc::new(tls(credentials)), Arc::clone(&shared));
-        let server = Server::start(move |stream| drop(serve(stream, &config, &for_connections)));
+        let server = Server::start(move |stream| {
+            let is_unreachable = || for_connections.state.lock().unwrap().unreachable;
+            let served = serve(stream, &config, is_unreachable, |request, stream| {
+                pages::answer(request, &for_connections, stream)
+            });
+            // An error is a client without the right certificate, or one that went away.
+            drop(served);
+        });
         let cluster = Self { server, shared, files };
         cluster.put("namespaces", json!({"metadata": {"name": "default"}}));
         cluster.put_claim("default", "efs", "Bound");
@@ -376,23 +381,4 @@ impl State {
             }
         });
     }
-}
-
-fn serve(stream: &TcpStream, config: &Arc<ServerConfig>, shared: &Arc<Shared>) -> io::Result<()> {
-    let unreachable = || shared.state.lock().unwrap().unreachable;
-    if unreachable() {
-        return Ok(());
-    }
-    let connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
-    let mut reader = BufReader::new(StreamOwned::new(connection, stream));
-    while let Some(mut request) = Message::read_head(&mut reader)? {
-        request.read_request_body(&mut reader)?;
-        if unreachable() {
-            return Ok(());
-        }
-        pages::answer(&request, shared, reader.get_mut())?;
-    }
-    let stream = reader.get_mut();
-    stream.conn.send_close_notify();
-    stream.conn.complete_io(&mut stream.sock).map(drop)
 }
