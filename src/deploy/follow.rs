@@ -79,6 +79,7 @@ pub(super) async fn follow(
         events: Vec::new(),
         evidence: Vec::new(),
         launches: Launches::default(),
+        has_a_past: matches!(operation, Operation::Found),
         looked_into: BTreeSet::new(),
     };
     watch.run().await
@@ -93,6 +94,8 @@ struct Watch<'a> {
     events: Vec<StackEvent>,
     evidence: Vec<Evidence>,
     launches: Launches,
+    /// Whether groups may have tried before this watch began; until they were looked at.
+    has_a_past: bool,
     looked_into: BTreeSet<String>,
 }
 
@@ -197,10 +200,11 @@ impl Watch<'_> {
     /// Follows what groups in the making try. The same failure again and again ends the operation.
     async fn look_at_launches(&mut self) -> Result<Option<GaveUp>, DeployError> {
         let began = self.events.first().and_then(|event| event.at);
-        for (resource, group) in self.groups_in_the_making() {
-            let activities = self.means.clients.scaling_activities(&group).await?;
+        let groups = self.groups_in_the_making();
+        for (resource, group) in &groups {
+            let activities = self.means.clients.scaling_activities(group).await?;
             let fresh = activities.into_iter().filter(|activity| is_since(activity.started, began));
-            for failure in self.launches.take_in(&resource, fresh) {
+            for failure in self.launches.take_in(resource, fresh) {
                 self.means.progress.report(Event::LaunchFailed {
                     stack: self.name.to_owned(),
                     resource: resource.clone(),
@@ -208,6 +212,11 @@ impl Watch<'_> {
                     times: failure.times,
                 });
             }
+        }
+        if std::mem::take(&mut self.has_a_past) {
+            self.launches.forgive();
+        }
+        for (resource, _) in groups {
             if let Some(reason) = self.launches.hopeless(&resource) {
                 if self.is_spot() {
                     let what = format!("there is no spot capacity for {}: {reason}", self.part);

@@ -20,6 +20,7 @@ pub(super) struct LaunchFailure {
 pub(super) struct Launches {
     seen: BTreeSet<String>,
     failures: BTreeMap<(String, String), usize>,
+    forgiven: BTreeMap<(String, String), usize>,
 }
 
 impl Launches {
@@ -46,10 +47,18 @@ impl Launches {
         failures
     }
 
+    /// What was tried before anybody watched says nothing about now: it is told, and is no reason to give up.
+    pub(super) fn forgive(&mut self) {
+        self.forgiven = self.failures.clone();
+    }
+
     /// The failure for which waiting longer is pointless.
     pub(super) fn hopeless(&self, resource: &str) -> Option<String> {
-        let mine = self.failures.iter().filter(|((of, _), times)| of == resource && **times >= PATIENCE);
-        let mut reasons = mine.map(|((_, reason), _)| reason);
+        let is_enough = |(failure, times): &(&(String, String), &usize)| {
+            let forgiven = self.forgiven.get(failure).copied().unwrap_or_default();
+            failure.0 == resource && **times - forgiven >= PATIENCE
+        };
+        let mut reasons = self.failures.iter().filter(is_enough).map(|((_, reason), _)| reason);
         reasons.find(|reason| hint_for(reason).is_some_and(|hint| hint.kind.ends_a_wait())).cloned()
     }
 }
@@ -82,6 +91,18 @@ mod tests {
         launches.take_in("Nodes", [failed("3", CAPACITY), failed("2", CAPACITY)].into_iter());
         assert_eq!(launches.hopeless("Nodes").as_deref(), Some(CAPACITY));
         assert_eq!(launches.hopeless("Others"), None);
+    }
+
+    #[test]
+    fn what_failed_before_anybody_watched_is_forgiven() {
+        let mut launches = Launches::default();
+        launches.take_in("Nodes", ["1", "2", "3", "4"].map(|id| failed(id, CAPACITY)).into_iter());
+        launches.forgive();
+        assert_eq!(launches.hopeless("Nodes"), None);
+        let again = launches.take_in("Nodes", ["5", "6"].map(|id| failed(id, CAPACITY)).into_iter());
+        assert_eq!((again[0].times, launches.hopeless("Nodes")), (6, None));
+        launches.take_in("Nodes", [failed("7", CAPACITY)].into_iter());
+        assert_eq!(launches.hopeless("Nodes").as_deref(), Some(CAPACITY));
     }
 
     #[test]

@@ -170,6 +170,22 @@ fn commands_are_described_as_they_are_parsed() {
     expect_page("commands.md", &text);
 }
 
+#[test]
+fn every_command_has_its_row() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/commands.md")).unwrap();
+    let names: Vec<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `infra ")?.split(" |").next())
+        .flat_map(|cell| cell.split("`, `"))
+        .map(|name| name.trim_end_matches('`'))
+        .collect();
+    for command in commands_of(&Workspace::new().infra(["--help"]).expect_code(0).stdout) {
+        let rows = names.iter().filter(|name| name.split(' ').next() == Some(&command)).count();
+        let wanted = if command == "render" { 2 } else { 1 };
+        assert_eq!(rows, wanted, "docs/commands.md and `{command}`: {names:?}");
+    }
+}
+
 /// The commands that a help text lists.
 pub fn commands_of(help: &str) -> Vec<String> {
     let list = help.split("Commands:\n").nth(1).unwrap_or_default();

@@ -87,9 +87,14 @@ fn a_spot_pool_without_capacity_is_left_to_aws() {
             .expect_stderr("run the same command again");
     });
     assert_eq!(world.aws().stack_status("minimal-pool-cpu").as_deref(), Some("CREATE_IN_PROGRESS"));
-    // Capacity comes, and the next run finds what AWS has made of it.
+    // The next run tells of what failed, does not count it, and is there when capacity comes.
+    world.control(
+        json!({"fail_launch": {"Nodes": NO_SPOT}, "signal_timeout": SIGNAL_TIMEOUT, "launch_interval": 5}),
+    );
+    let mut running = world.up_invocation([]).spawn();
+    running.wait_for_stderr("Nodes could not start a machine");
     world.control(json!({}));
-    world.up([]).expect_code(0).expect_stderr("the cluster is ready");
+    running.wait().expect_code(0).expect_stderr("the cluster is ready");
     assert_eq!(world.aws().stack_status("minimal-pool-cpu").as_deref(), Some("CREATE_COMPLETE"));
 }
 

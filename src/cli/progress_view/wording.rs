@@ -21,7 +21,7 @@ pub(super) fn lines_for(event: &Event) -> Vec<String> {
             format!("{WARNING}warning:{WARNING:#} {text}").lines().map(str::to_owned).collect()
         }
         Event::Preflight { finding } => finding_lines(finding),
-        Event::Uploaded { key, bytes } => vec![format!("uploaded {key} ({bytes} bytes)")],
+        Event::Uploaded { key, bytes } => vec![format!("uploaded {} ({bytes} bytes)", short_key(key))],
         Event::LaunchFailed { stack, resource, reason, times } => {
             let often = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
             let reason = one_line(reason);
@@ -66,6 +66,20 @@ pub(super) fn failed_status(resource: &str, status: &str, reason: Option<&str>) 
 /// What AWS and others say, in one line.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// An object's key without most of its digest, which would fill the line and tell a person nothing.
+fn short_key(key: &str) -> String {
+    const SHOWN: usize = 12;
+    let (place, name) = key.rsplit_once('/').unwrap_or(("", key));
+    match name.split_once('.') {
+        Some((digest, kind))
+            if digest.len() > SHOWN && digest.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
+        {
+            format!("{place}/{}….{kind}", &digest[..SHOWN])
+        }
+        _ => key.to_owned(),
+    }
 }
 
 /// `45s`, `1m20s`, `3m`, `1h05m`.
@@ -115,6 +129,19 @@ mod tests {
         for (seconds, text) in cases {
             assert_eq!(duration(Duration::from_secs(seconds)), text);
         }
+    }
+
+    #[test]
+    fn an_uploaded_object_fits_a_line() {
+        let uploaded = |key: &str| bare(&Event::Uploaded { key: key.to_owned(), bytes: 7 });
+        let digest = "26643c5b4f3bcad6edeb4773f3c96f6022637a14ea6767f374a45cc2e08d2d69";
+        let key = format!("clusters/paddle/controller/{digest}.ign");
+        assert_eq!(uploaded(&key), ["uploaded clusters/paddle/controller/26643c5b4f3b….ign (7 bytes)"]);
+        // What is no digest may be what somebody looks for.
+        assert_eq!(
+            uploaded("clusters/a-file-with-a-name.txt"),
+            ["uploaded clusters/a-file-with-a-name.txt (7 bytes)"]
+        );
     }
 
     #[test]
