@@ -187,8 +187,9 @@ def main():
     if arguments.own and not (arguments.own / "cluster.yaml").is_file():
         parser.error(f"there is no cluster.yaml in {arguments.own}")
 
-    signal.signal(signal.SIGTERM, ask_to_end)
-    signal.signal(signal.SIGHUP, ask_to_end)
+    # Also the first, which whoever starts this in the background may have it ignore: the program would still end at it.
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, ask_to_end)
     started = time.monotonic()
     place = pathlib.Path(tempfile.mkdtemp(prefix="infra-rehearsal-"))
     directory = place / "cluster"
