@@ -11,6 +11,7 @@ import lives
 import offline
 import peers
 import report
+from clusters import stacks_with
 from growth import Growth
 from processes import GNU_TIME, UnexpectedEnd
 
@@ -26,7 +27,7 @@ def say(text):
 
 def measure_lives(infra):
     for pools in lives.POOLS:
-        say(f"a life with {pools} pools")
+        say(offline.with_pools("a life", pools))
         yield from lives.live(infra, pools)
 
 
@@ -34,7 +35,7 @@ def measure_peers(infra):
     """Templates by the CDK, then lives by the others, with infra's own beside them."""
     made, lived = [], []
     for pools in offline.POOLS:
-        say(f"cdk synth, {pools} pools")
+        say(offline.with_pools("cdk synth", pools))
         made.append(peers.synthesize(infra, pools))
     for name, live in {"infra": lives.live, "Sceptre": peers.live_by_sceptre, "aws": peers.live_by_command_line}.items():
         say(f"a life by {name}")
@@ -45,7 +46,7 @@ def measure_peers(infra):
 def growths(measured, lived):
     by_name = {row.name: row.cost.cpu * 1000 for row in measured}
     for command in ("render stack", "validate"):
-        yield Growth(f"{command}, CPU", "ms", offline.POOLS, tuple(by_name[f"{command}, {pools} pools"] for pools in offline.POOLS))
+        yield Growth(f"{command}, CPU", "ms", offline.POOLS, tuple(by_name[offline.with_pools(command, pools)] for pools in offline.POOLS))
     for what in ("up", "up again", "destroy"):
         rows = [row for row in lived if row.what == what]
         yield Growth(f"{what}, calls", "calls", lives.POOLS, tuple(row.calls for row in rows))
@@ -60,7 +61,7 @@ def page(infra, measured, lived, beside, grown):
     parts = [
         "# Performance",
         f"Measured on {report.today()} by `scripts/bench --write`: {version([infra, '--version'])}, {infra.stat().st_size / 2**20:.1f} MiB, "
-        f"on {report.machine()}. CPU time is the figure to trust; the machine was not idle. Figures are medians of {offline.RUNS} runs "
+        f"on {report.machine()}. CPU time is the figure to trust on a machine that others use too. Figures are medians of {offline.RUNS} runs "
         f"({offline.LONG_RUNS} of the long ones, {peers.CDK_RUNS} of the CDK's); lives on the stand-in were lived once.",
         "## Commands without AWS",
         "Three zones, three etcd members, two controllers; pools are CPU and GPU pools in turn. `scripts/bench` fails if a limit is broken.",
@@ -80,9 +81,9 @@ def page(infra, measured, lived, beside, grown):
             "## Beside others",
             f"AWS CDK {version([peers.CDK, '--version'])} making the same templates (an app that declares the same resources one by one; the "
             "result is compared) beside `infra render stack`:",
-            report.offline_table([row for row in measured if row.name.startswith("render stack")] + made),
-            f"{version([peers.AWS, '--version']).split()[0]} and {version([peers.SCEPTRE, '--version'])} bringing the same {PEERS_POOLS + 3} stacks up on "
-            "the same stand-in. They create the stacks and wait for them; infra also checks the account, uploads what machines boot from, "
+            report.cost_table([row for row in measured if row.name.startswith("render stack")] + made),
+            f"{version([peers.AWS, '--version']).split()[0]} and Sceptre {version([peers.SCEPTRE, '--version']).split()[-1]} "
+            f"bringing the same {stacks_with(PEERS_POOLS)} stacks up on the same stand-in. They create the stacks and wait for them; infra also checks the account, uploads what machines boot from, "
             "leads the name to the API, waits for the nodes, and looks for leftovers after a destroy. `aws cloudformation deploy` goes one stack "
             "after the other and looks at each every 30 s.",
             report.lives_table(others),

@@ -33,13 +33,13 @@ def measure_offline(infra):
     yield Measured("certificates", in_one_directory(infra, ["certificates"], INIT, GENERATE), 30, 30)
     yield Measured("init, then render everything", from_nothing(infra, INIT, ["render", "--generate-ca"]), 150, 40)
     for pools, most_cpu, most_memory in zip(POOLS, (100, 150, 1000), (40, 40, 60)):
-        yield Measured(render_name(pools), render(infra, pools), most_cpu, most_memory)
+        yield Measured(with_pools("render stack", pools), render(infra, pools), most_cpu, most_memory)
     for pools, most_cpu, most_memory in zip(POOLS, (60, 80, 300), (40, 40, 60)):
-        yield Measured(f"validate, {pools} pools", validate(infra, pools), most_cpu, most_memory)
+        yield Measured(with_pools("validate", pools), validate(infra, pools), most_cpu, most_memory)
 
 
-def render_name(pools):
-    return f"render stack, {pools} pools"
+def with_pools(command, pools):
+    return f"{command}, {pools} pool{'s' if pools > 1 else ''}"
 
 
 def from_nothing(infra, *commands):

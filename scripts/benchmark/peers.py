@@ -8,7 +8,7 @@ import pathlib
 from accounts import Place
 from clusters import NAME, Rendered, stacks_with
 from lives import pass_through
-from offline import Measured
+from offline import Measured, with_pools
 from processes import measure, median
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -32,7 +32,7 @@ def synthesize(infra, pools):
             twin = json.loads((made / f"{original.stem}.template.json").read_text())
             if json.loads(original.read_text())["Resources"] != twin["Resources"]:
                 raise RuntimeError(f"the CDK made something else of {original.name}")
-    return Measured(f"cdk synth, {pools} pools", cost)
+    return Measured(with_pools("cdk synth", pools), cost)
 
 
 class Stacks:

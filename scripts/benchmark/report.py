@@ -21,6 +21,11 @@ def offline_table(measured):
     return table(["command", "CPU ms", "limit", "wall ms", "RSS MiB", "limit", ""], rows)
 
 
+def cost_table(measured):
+    rows = [(row.name, f"{row.cost.cpu * 1000:.1f}", f"{row.cost.wall * 1000:.1f}", f"{row.cost.memory:.1f}") for row in measured]
+    return table(["command", "CPU ms", "wall ms", "RSS MiB"], rows)
+
+
 def lives_table(passages):
     rows = [(f"{row.who} {row.what}", row.stacks, row.calls, f"{row.calls / row.stacks:.1f}", f"{row.cost.cpu * 1000:.0f}",
              f"{row.cost.cpu * 1000 / row.stacks:.0f}", f"{row.cost.wall:.1f}", f"{row.in_stacks:.1f}", f"{row.rest:.1f}",
