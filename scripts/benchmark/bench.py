@@ -84,8 +84,8 @@ def page(infra, measured, lived, beside, grown):
             report.cost_table([row for row in measured if row.name.startswith("render stack")] + made),
             f"{version([peers.AWS, '--version']).split()[0]} and Sceptre {version([peers.SCEPTRE, '--version']).split()[-1]} "
             f"bringing the same {stacks_with(PEERS_POOLS)} stacks up on the same stand-in. They create the stacks and wait for "
-            "them; infra also checks the account, uploads what machines boot from, leads the name to the API, waits for the nodes, and looks for leftovers after a destroy. `aws cloudformation deploy` goes one stack "
-            "after the other and looks at each every 30 s.",
+            "them; infra also checks the account, uploads what machines boot from, leads the name to the API, waits for the "
+            "nodes, and looks for leftovers after a destroy. `aws cloudformation deploy` goes one stack after the other and looks at each every 30 s.",
             report.lives_table(others),
         ]
     return "\n\n".join(parts) + "\n"
