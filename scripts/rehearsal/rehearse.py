@@ -53,7 +53,7 @@ class Rehearsal:
             return
         stage.heading("Your cluster.yaml", "A copy of it is rehearsed; your directory, your credentials and AWS are not touched.")
         shutil.copy(self.own / "cluster.yaml", self.cluster.path)
-        for name in ("templates", "snippets"):
+        for name in ("templates", "snippets", "manifests/extra"):
             if (self.own / name).is_dir():
                 shutil.copytree(self.own / name, self.directory / name)
                 stage.note(f"copied with it: {name}/")
@@ -164,8 +164,8 @@ def say_what_next(stage, own):
     stage.say(f"\n{stage.bold}==> Next, with a real account{stage.plain}")
     if not own:
         stage.say("    infra init                    asks for your name, region, zones and KMS key")
+    stage.say("    infra policy --s3-uri s3://YOUR-BUCKET/clusters               the IAM policies that the operator needs")
     stage.say("    infra validate --online --s3-uri s3://YOUR-BUCKET/clusters    looks at your account, changes nothing")
-    stage.say("    infra policy                  what the operator must be allowed to do")
     stage.say("    infra cost                    what AWS will bill for")
     stage.say("    infra render --generate-ca    your own keys and certificates")
     stage.say("    infra up --s3-uri s3://YOUR-BUCKET/clusters --create-bucket")

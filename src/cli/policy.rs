@@ -8,7 +8,7 @@ use super::exit::Exit;
 use super::failure::Refusal;
 use super::printer::{Output, columns};
 use crate::config::values::S3Uri;
-use crate::deploy::operator_policies;
+use crate::deploy::{Policy, operator_policies};
 
 /// Print the IAM policies that an operator of this cluster needs, and no more; no network and no AWS account are needed
 ///
@@ -54,9 +54,11 @@ pub(super) fn run(arguments: &PolicyArguments, session: &Session) -> anyhow::Res
         })
         .collect();
     session.printer.data(columns(&rows))?;
-    let first = &policies[0].name;
-    session.printer.note(format_args!(
-        "aws iam create-policy --policy-name {first} --policy-document \"$(infra policy {first})\"; then attach all of them"
-    ));
+    if let Some(Policy { name, .. }) = policies.first() {
+        session.printer.note(format_args!(
+            "for each: aws iam create-policy --policy-name {name} --policy-document \"$(infra policy {name} --s3-uri {place})\"; then \
+             attach all of them to the operator"
+        ));
+    }
     Ok(Exit::Done)
 }

@@ -229,7 +229,7 @@ fn exit_codes_are_those_of_the_help_text() {
             line.trim_start().split_once("  ").unwrap_or_else(|| panic!("'{line}' is wrapped"));
         let _ = writeln!(text, "| {code} | {meaning} |");
     }
-    text.push_str("\nWhat a command ends with in which case stands in its own `--help`, and beside its [document](documents.md).\n");
+    text.push_str("\nEvery page of `infra man` repeats this list; [documents.md](documents.md) says which of them a command that prints a document ends with.\n");
     assert!(text.contains("| 0 | done") && text.contains("| 130 | interrupted |"), "{text}");
     expect_page("exit-codes.md", &text);
 }

@@ -13,14 +13,14 @@ pub(super) fn check(certificates: &[CertificateExpiry]) -> Vec<Finding> {
             findings.refuse(
                 format!("the certificate {name} has expired"),
                 "nothing that meets it will talk to it",
-                "run `infra render credentials`, which renews what is due",
+                "run `infra render credentials`, which makes expired ones again",
             );
         } else if *days_left < DAYS_LEFT {
             let days = if *days_left == 1 { "day" } else { "days" };
             findings.warn(
                 format!("the certificate {name} expires in {days_left} {days}"),
                 "the cluster stops working on that day",
-                "run `infra render credentials`, which renews what is due, and `infra up` again",
+                "run `infra render credentials --renew`, then `infra up`",
             );
         }
     }
