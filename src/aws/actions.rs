@@ -40,6 +40,7 @@ macro_rules! actions {
 actions! {
     AUTOSCALING_DESCRIBE_AUTO_SCALING_GROUPS = "autoscaling:DescribeAutoScalingGroups", Everything;
     AUTOSCALING_DESCRIBE_SCALING_ACTIVITIES = "autoscaling:DescribeScalingActivities", Everything;
+    AUTOSCALING_SUSPEND_PROCESSES = "autoscaling:SuspendProcesses", Groups;
     AUTOSCALING_TERMINATE_INSTANCE_IN_AUTO_SCALING_GROUP = "autoscaling:TerminateInstanceInAutoScalingGroup", Groups;
     CFN_CANCEL_UPDATE_STACK = "cloudformation:CancelUpdateStack", Stacks;
     CFN_CONTINUE_UPDATE_ROLLBACK = "cloudformation:ContinueUpdateRollback", Stacks;

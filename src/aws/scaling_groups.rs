@@ -8,6 +8,8 @@ use time::OffsetDateTime;
 use super::actions;
 use super::{AwsError, Clients};
 
+const EVENING_OUT: &str = "AZRebalance";
+
 /// An Auto Scaling group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScalingGroup {
@@ -21,6 +23,8 @@ pub struct ScalingGroup {
     pub machines: Vec<GroupMachine>,
     /// Its tags.
     pub tags: BTreeMap<String, String>,
+    /// Whether it ends machines in one zone to start others in another, so that zones have as many each.
+    pub evens_zones_out: bool,
 }
 
 /// A machine of a group.
@@ -78,6 +82,13 @@ impl Clients {
         Ok(answer.activities.unwrap_or_default().into_iter().map(activity).collect())
     }
 
+    /// From now on a group leaves its machines where they are, however many each zone has.
+    pub async fn keep_machines_in_their_zones(&self, group: &str) -> Result<(), AwsError> {
+        let call = self.autoscaling.suspend_processes().auto_scaling_group_name(group);
+        let answer = call.scaling_processes(EVENING_OUT).send().await;
+        answer.map_err(AwsError::of(actions::AUTOSCALING_SUSPEND_PROCESSES)).map(|_| ())
+    }
+
     /// Ends a machine; its group starts another one.
     pub async fn replace_machine(&self, instance: &str) -> Result<(), AwsError> {
         let call = self.autoscaling.terminate_instance_in_auto_scaling_group();
@@ -93,6 +104,9 @@ fn group(found: AutoScalingGroup) -> ScalingGroup {
     let mixed = found.mixed_instances_policy.and_then(|policy| policy.launch_template);
     let template = found.launch_template.or_else(|| mixed?.launch_template_specification);
     let tags = found.tags.unwrap_or_default().into_iter();
+    let zones = found.availability_zones.unwrap_or_default().len();
+    let mut suspended = found.suspended_processes.unwrap_or_default().into_iter();
+    let is_suspended = suspended.any(|process| process.process_name.as_deref() == Some(EVENING_OUT));
     let machine = |machine: aws_sdk_autoscaling::types::Instance| GroupMachine {
         id: machine.instance_id.unwrap_or_default(),
         state: machine.lifecycle_state.map(|state| state.as_str().to_owned()).unwrap_or_default(),
@@ -104,5 +118,6 @@ fn group(found: AutoScalingGroup) -> ScalingGroup {
         template_version: template.and_then(|template| template.version),
         machines: found.instances.unwrap_or_default().into_iter().map(machine).collect(),
         tags: tags.filter_map(|tag| Some((tag.key?, tag.value.unwrap_or_default()))).collect(),
+        evens_zones_out: zones > 1 && !is_suspended,
     }
 }

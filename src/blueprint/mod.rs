@@ -4,6 +4,7 @@
 
 mod billing;
 mod components;
+mod etcd_space;
 mod fixed_facts;
 mod identities;
 mod names;
@@ -53,6 +54,8 @@ pub struct Blueprint {
     pub rules: Vec<Rule>,
     /// Whether the file system gets mount targets from us.
     pub makes_mount_targets: bool,
+    /// How large etcd's data may become.
+    pub etcd_quota_bytes: u64,
 }
 
 impl Blueprint {
@@ -74,6 +77,7 @@ impl Blueprint {
             rules: security::rules(&cluster, &groups),
             groups,
             makes_mount_targets,
+            etcd_quota_bytes: etcd_space::quota_bytes(cluster.etcd.volume_gib),
             names,
             cluster,
         })

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 
 use super::Session;
 use super::failure::Refusal;
-use super::printer::Printer;
+use super::printer::{Printer, count_of};
 use super::render::render_in_memory;
 use crate::aws::Clients;
 use crate::blueprint::{Blueprint, Role, StackPart};
@@ -71,8 +71,8 @@ impl Deployment {
             on_disk.iter().filter(|path| self.assets.iter().all(|asset| asset.path != **path)).count();
         if stale + unknown > 0 {
             session.printer.warning(format_args!(
-                "{} rendered files on disk are not what is used here; `infra render` writes them anew",
-                stale + unknown
+                "rendered files on disk are not what is used here; `infra render` brings {} up to date",
+                count_of(stale + unknown, "file")
             ));
         }
         Ok(())

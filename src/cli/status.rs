@@ -9,7 +9,7 @@ use super::Session;
 use super::aws_access::{AwsOptions, api_address, block_on};
 use super::deployment::certificate_expiries;
 use super::exit::Exit;
-use super::printer::{Output, columns};
+use super::printer::{Output, columns, count_of};
 use crate::blueprint::Blueprint;
 use crate::credentials::Credentials;
 use crate::deploy::{AbsentCluster, CertificateState, StatusDocument, StatusReport, StatusSources};
@@ -106,7 +106,7 @@ fn screen(report: &StatusReport) -> String {
     for nodes in &report.nodes {
         let mut detail = nodes.pool.clone();
         if nodes.gpus > 0 {
-            let _ = write!(detail, ", {} GPUs", nodes.gpus);
+            let _ = write!(detail, ", {}", count_of(nodes.gpus, "GPU"));
         }
         if nodes.outdated > 0 {
             let _ = write!(detail, ", {} outdated", nodes.outdated);
@@ -115,7 +115,8 @@ fn screen(report: &StatusReport) -> String {
     }
     if let Some(system) = &report.file_system {
         let claim = system.claim.as_deref().unwrap_or("unknown");
-        let detail = format!("{}, {} mount targets, claim {claim}", system.id, system.mount_targets);
+        let targets = count_of(system.mount_targets, "mount target");
+        let detail = format!("{}, {targets}, claim {claim}", system.id);
         lines.push(line("files", system.state.clone(), detail));
     }
     if let Some(first) = &report.certificates {

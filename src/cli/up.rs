@@ -162,7 +162,9 @@ async fn bring_up(
     match result? {
         Ok(()) => {
             let name = &deployment.blueprint.cluster.external_dns_name;
-            session.printer.note(format_args!("done: https://{name}; `infra kubeconfig --merge` lets kubectl in"));
+            session
+                .printer
+                .note(format_args!("done: https://{name}; `infra kubeconfig --merge` lets kubectl in"));
             Ok(Exit::Done)
         }
         Err(exit) => Ok(exit),

@@ -53,6 +53,7 @@ mod upload;
 
 mod user_data_change;
 mod work;
+mod zone_balance;
 
 pub use change_preview::refine_plan;
 pub use comparison::{PropertyChange, ResourceAction, ResourceChange};

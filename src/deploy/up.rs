@@ -20,6 +20,7 @@ use super::stack_run::Terms;
 use super::taken_away::{expect_all_there, refuse_what_goes};
 use super::upload::{boot_objects, upload_boot_objects};
 use super::work::Work;
+use super::zone_balance::keep_machines_in_their_zones;
 use crate::aws::{Alias, BucketFacts, Clients};
 use crate::blueprint::{Blueprint, Role, StackPart};
 use crate::config::FileSystemSource;
@@ -181,6 +182,7 @@ pub async fn apply(
             outcome.changed += 1;
         }
     }
+    keep_machines_in_their_zones(work).await?;
     if outcome.changed == 0 {
         work.means.progress.note("no stack had to change");
     }

@@ -53,6 +53,7 @@ struct EtcdMember {
     host: String,
     initial_cluster: String,
     snapshot_minute: String,
+    quota_bytes: u64,
 }
 
 impl<'a> Values<'a> {
@@ -96,6 +97,7 @@ impl<'a> Values<'a> {
             host: names.etcd_member(member),
             initial_cluster: names.etcd_initial_cluster(),
             snapshot_minute: format!("{:02}", 5 + member % 7 * 8),
+            quota_bytes: blueprint.etcd_quota_bytes,
         };
         Self { role: "etcd", etcd: Some(etcd), ..Self::of_cluster(blueprint) }
     }

@@ -136,7 +136,7 @@ fn the_operators_rights_are_those_the_program_asks_for() {
         workspace.infra(["policy", "--s3-uri", "s3://bucket/prefix", "--output", "json"]).expect_code(0);
     let policies: Map<String, Value> = serde_json::from_str(&run.stdout).unwrap();
     let mut text = format!(
-        "{NOTE}\n\n# What an operator must be allowed\n\nFor a cluster called `paddle` in us-west-2; `infra policy --s3-uri URI --output json` prints yours.\n"
+        "{NOTE}\n\n# What an operator must be allowed\n\nFor a cluster called `paddle` in us-west-2; `infra policy --s3-uri s3://bucket/prefix --output json` prints yours.\n"
     );
     for (name, policy) in &policies {
         let document = policy.get("document").unwrap_or(policy);
@@ -183,6 +183,10 @@ fn every_command_has_its_row() {
         let rows = names.iter().filter(|name| name.split(' ').next() == Some(&command)).count();
         let wanted = if command == "render" { 2 } else { 1 };
         assert_eq!(rows, wanted, "docs/commands.md and `{command}`: {names:?}");
+    }
+    let row = page.lines().find(|line| line.starts_with("| `infra job` ")).unwrap();
+    for command in commands_of(&Workspace::new().infra(["job", "--help"]).expect_code(0).stdout) {
+        assert!(row.contains(&format!("`{command}`")), "docs/commands.md lacks `infra job {command}`: {row}");
     }
 }
 

@@ -42,3 +42,4 @@ mod statuses;
 mod support;
 mod terminal;
 mod unreachable;
+mod zone_balance;

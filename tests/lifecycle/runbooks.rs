@@ -10,7 +10,7 @@ use crate::support::fault_proxy::{Fault, Times};
 use crate::support::job_cluster::JobCluster;
 use crate::support::job_cluster::controller::Fate;
 use crate::support::kubernetes::KubernetesApi;
-use crate::support::runbook::{Command, Step, pages, steps_of, with_sections};
+use crate::support::runbook::{Command, Step, holds, pages, quotes_of, steps_of, with_sections};
 use crate::support::workspace::{Invocation, Outcome};
 use crate::support::world::World;
 
@@ -124,6 +124,9 @@ fn follow(page: &str) {
         reader.take(step);
     }
     assert!(number > 0, "{page} has no line to run");
+    for quote in quotes_of(page) {
+        assert!(holds(&reader.said, &quote), "{page}: nobody said `{quote}`:\n{}", reader.said);
+    }
 }
 
 /// Somebody with a page in hand and a world of their own.
@@ -131,6 +134,8 @@ struct Reader {
     page: String,
     world: World,
     has_api: bool,
+    /// Everything that commands of the page printed.
+    said: String,
     /// The same cluster as jobs see it, once one is there.
     jobs: Option<JobCluster>,
 }
@@ -140,7 +145,7 @@ impl Reader {
         let world = World::of_golden("minimal");
         fs::remove_file(world.workspace.path("cluster.yaml")).unwrap();
         fs::remove_dir_all(world.workspace.credentials()).unwrap();
-        Self { page: page.to_owned(), world, has_api: false, jobs: None }
+        Self { page: page.to_owned(), world, has_api: false, said: String::new(), jobs: None }
     }
 
     /// What create.md does, up to where this page begins.
@@ -239,6 +244,7 @@ impl Reader {
         }
         let outcome = invocation.run();
         let Outcome { code, stdout, stderr } = &outcome;
+        self.said.extend([stdout.as_str(), "\n", stderr.as_str(), "\n"]);
         let (page, line) = (&self.page, &command.line);
         assert_eq!(*code, command.code, "{page}: {line}\nstdout:\n{stdout}\nstderr:\n{stderr}");
         if command.is("render") && !self.has_api {

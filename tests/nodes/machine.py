@@ -260,6 +260,12 @@ class Disk:
         run("losetup", "--detach", self.device)
         self.file.unlink()
 
+    def enlarge(self):
+        """What CloudFormation does with a larger volumeGiB: the device grows, and nobody tells the file system."""
+        with self.file.open("r+b") as file:
+            file.truncate(1 << 30)
+        run("losetup", "--set-capacity", self.device)
+
     def release(self):
         """What EC2 does with the volume of a machine that is gone."""
         _, instance, _ = self.volume.scenes[-1]

@@ -346,6 +346,13 @@ class ClaimVolume(Node):
         self.assert_claimed("blank")
         self.assertEqual(self.aws.count("ec2:AttachVolume"), 0)
 
+    def test_a_reboot_needs_no_answer_from_ec2(self):
+        self.run_script("claim-volume")
+        self.aws.script("ec2:DescribeVolumes", *["error"] * 50)
+        words = self.run_script("claim-volume", INFRA_CALL_DEADLINE_SECONDS="1")
+        self.assertIn(f"{VOLUME} is here, and EC2 does not answer", words)
+        self.assert_claimed("data")
+
     def test_a_volume_that_is_being_made_is_waited_for(self):
         self.aws.volumes[VOLUME] = Volume(("creating", None, None), ("available", None, None))
         self.run_script("claim-volume")
@@ -749,23 +756,32 @@ class SnapshotEtcd(Etcd):
         self.assertEqual(headers["x-amz-server-side-encryption-aws-kms-key-id"], KMS_KEY)
         self.assertEqual(headers["x-amz-content-sha256"], hashlib.sha256(file.read_bytes()).hexdigest())
 
-    def test_the_newest_five_stay(self):
+    def test_the_newest_two_stay(self):
         names = self.old(7)
         self.write("var/lib/etcd/snapshots/by-hand.db", "mine")
         self.run_script("snapshot-etcd")
         left = sorted(path.name for path in self.local.iterdir())
-        self.assertEqual(left[:-1], ["by-hand.db", *names[3:]])
+        self.assertEqual(left[:-1], ["by-hand.db", names[-1]])
         self.assertRegex(left[-1], self.NAME)
 
     def test_a_damaged_snapshot_replaces_nothing(self):
-        names = self.old(5)
+        names = self.old(2)
         self.write("damaged", "")
         self.assertIn("damaged", self.run_script("snapshot-etcd", expect=1))
         self.assertEqual(sorted(path.name for path in self.local.iterdir()), names)
         self.assertEqual(self.aws.uploads, [])
 
+    def test_a_volume_that_is_nearly_full(self):
+        names = self.old(2)
+        (self.data / "member/snap").mkdir(parents=True)
+        with (self.data / "member/snap/db").open("wb") as file:
+            file.truncate(1 << 43)
+        self.assertIn("no room for a snapshot", self.run_script("snapshot-etcd", expect=1))
+        self.assertEqual(sorted(path.name for path in self.local.iterdir()), names)
+        self.assertEqual(self.aws.uploads, [])
+
     def test_a_member_that_does_not_answer(self):
-        names = self.old(5)
+        names = self.old(2)
         self.stub("docker", "exit 1")
         self.run_script("snapshot-etcd", expect=1)
         self.assertEqual(sorted(path.name for path in self.local.iterdir()), names)
@@ -775,7 +791,7 @@ class SnapshotEtcd(Etcd):
         self.aws.script("s3:PutObject", "denied")
         words = self.run_script("snapshot-etcd", expect=1)
         self.assertRegex(words, r"is on the volume only: s3:PutObject \S+: AccessDenied")
-        self.assertEqual(len(list(self.local.iterdir())), 5)
+        self.assertEqual(len(list(self.local.iterdir())), 2)
         self.assertEqual(self.aws.count("s3:PutObject"), 1)
 
     def test_an_upload_that_breaks_is_begun_again(self):

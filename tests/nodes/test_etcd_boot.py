@@ -67,6 +67,13 @@ class Boot(unittest.TestCase):
         self.assertEqual(machine.unit("etcd.service", "SubState", "NRestarts"), ("running", "0"))
 
 
+def may_resize():
+    """Whether this process may resize file systems that are in use (CAP_SYS_RESOURCE), which machines that it starts may not either."""
+    status = pathlib.Path("/proc/self/status").read_text()
+    effective = next(line for line in status.splitlines() if line.startswith("CapEff:"))
+    return bool(int(effective.split()[1], 16) >> 24 & 1)
+
+
 @unittest.skipIf(IMPOSSIBLE, IMPOSSIBLE)
 class OneMember(Boot):
     cluster = "minimal"
@@ -94,6 +101,21 @@ class OneMember(Boot):
         for identity, reason in [(None, "didn't provide a certificate"), ("worker", "unknown authority")]:
             self.assertEqual(machine.etcdctl("get", "place", identity=identity, seconds=1, check=False), "")
             self.assertRegex(machine.journal("etcd"), f"rejected connection .*{reason}")
+
+    def test_a_larger_volume_is_used(self):
+        machine = self.start(0, self.site.disk())
+        size = lambda: int(machine.run("findmnt", "--noheadings", "--bytes", "--output=SIZE", "/var/lib/etcd"))
+        before = size()
+        machine.disk.enlarge()
+        self.assertEqual(size(), before)
+        machine.run("systemctl", "start", "snapshot-etcd.service")
+        told = machine.journal("snapshot-etcd")
+        if may_resize():
+            self.assertGreater(size(), before * 3 // 2, told)
+        else:
+            # As far as it goes: the right file system was found, and the kernel was asked.
+            self.assertIn("/run/infra/etcd-volume is mounted on /var/lib/etcd; on-line resizing required", told)
+            self.assertIn("Permission denied to resize filesystem", told)
 
     def test_a_snapshot_is_restored_on_a_blank_volume_only(self):
         machine = self.start(0, self.site.disk())

@@ -36,6 +36,13 @@ storage: {efs: {fileSystemId: fs-0123456789abcdef0, createMountTargets: true, mo
 """
 
 
+def plain(text):
+    """On one line, without what differs each time."""
+    text = re.sub(r"(?m)^\d\d:\d\d:\d\d ", "", text)
+    text = re.sub(r"fs-[0-9a-f]{17}", "fs-…", re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:…", text))
+    return " ".join(text.split())
+
+
 class Rehearsal(unittest.TestCase):
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
@@ -56,7 +63,7 @@ class Rehearsal(unittest.TestCase):
 
     def run_to_end(self, *arguments):
         process = self.start(*arguments)
-        seen, _ = process.communicate(timeout=170)
+        seen, _ = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0, seen)
         self.nothing_is_left()
         return seen
@@ -87,19 +94,32 @@ class Rehearsal(unittest.TestCase):
                      "==> Summary", "==> Next, with a real account"):
             self.assertIn(part, seen)
         self.assertNotIn("NOT REHEARSED", seen)
+        self.shows_the_transcript(seen)
+
+    def shows_the_transcript(self, seen):
+        """What the README shows was really said, in this order; `…` stands for what it leaves out."""
+        readme = (ROOT / "README.md").read_text()
+        transcript = re.search(r"(?s)^```console\n(.*?)^```$", readme, re.MULTILINE).group(1)
+        rest = plain(seen)
+        for part in plain(transcript).split(" … "):
+            _, found, rest = rest.partition(part)
+            self.assertTrue(found, f"not said, or not in this order: {part}\n{seen}")
 
     def test_own_cluster(self):
         file = self.own / "cluster.yaml"
         file.write_text(OWN)
+        extra = self.own / "manifests/extra"
+        extra.mkdir(parents=True)
+        (extra / "team.yaml").write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n")
         seen = self.run_to_end("-C", str(self.own))
         self.assertEqual(self.headings(seen), ["Your cluster.yaml", *STEPS])
-        for part in ("    the key pair team\n", "    the bucket own-assets\n", "    the network vpc-0123456789abcdef0\n",
+        for part in ("    copied with it: manifests/extra/\n", "    the key pair team\n", "    the bucket own-assets\n", "    the network vpc-0123456789abcdef0\n",
                      "    the file system fs-0123456789abcdef0\n", "    the hosted zone own.example.com\n",
                      "    the reservation cr-0123456789abcdef0\n", "\n$ infra up\n", "{name: l4, count: 2,", "own is gone"):
             self.assertIn(part, seen)
         left_out = re.findall("NOT REHEARSED: (.*)", seen)
         self.assertEqual([line for line in left_out if "not made for that job" not in line], [], seen)
-        self.assertEqual([path.name for path in self.own.iterdir()], ["cluster.yaml"])
+        self.assertEqual(sorted(path.name for path in self.own.iterdir()), ["cluster.yaml", "manifests"])
         self.assertEqual(file.read_text(), OWN)
 
     def test_invalid_cluster_stops_it(self):

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{PlanView, count_of, is_user_data, shown_value};
+use super::super::printer::count_of;
+use super::{PlanView, is_user_data, shown_value};
 use crate::blueprint::StackPart;
 use crate::deploy::{
     FileChange, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan, TextChange,

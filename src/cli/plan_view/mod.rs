@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::printer::count_of;
 use crate::config::Cluster;
 use crate::deploy::{
     FileChange, Plan, ResourceAction, ResourceChange, StackAction, StackPlan, describe_resource,
@@ -139,10 +140,6 @@ fn enumerate(noun: &str, counts: &[(usize, String)]) -> String {
         _ => format!("{count} to {action}"),
     });
     texts.collect::<Vec<_>>().join(", ")
-}
-
-fn count_of(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

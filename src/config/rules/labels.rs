@@ -77,9 +77,10 @@ pub(super) fn build_taints(
             let fault =
                 Fault::new(format!("GPU pools have the taint '{GPU_TAINT}' already")).help("remove it here");
             problems.add(taint.key.position, fault);
-        } else if taints.iter().any(|other| other.key == key && other.effect == taint.effect) {
-            let fault =
-                Fault::new(format!("the taint '{key}' is there twice with effect {:?}", taint.effect));
+        } else if taints.iter().any(|other| other.key == key) {
+            let fault = Fault::new(format!("the taint '{key}' is there twice")).help(
+                "the autoscaler knows one taint of a key, by a tag of the pool's group; NoExecute keeps new pods away as well",
+            );
             problems.add(written.position, fault);
         } else {
             taints.push(Taint { key, value, effect: taint.effect });

@@ -40,7 +40,8 @@ pub(super) fn parse_worker_type(
 }
 
 pub(super) fn build_etcd(etcd: &EtcdFile, problems: &mut Problems) -> Option<Etcd> {
-    let instance_type = parse_control_plane_type(&etcd.instance_type, "an etcd member", problems);
+    let too_small = ["nano", "micro"];
+    let instance_type = parse_control_plane_type(&etcd.instance_type, "an etcd member", &too_small, problems);
     if etcd.count.value.is_multiple_of(2) {
         let fault =
             Fault::new(format!("etcd has {} members, but their number must be odd", etcd.count.value))
@@ -63,11 +64,19 @@ pub(super) fn build_controllers(
     controllers: &ControllersFile,
     problems: &mut Problems,
 ) -> Option<Controllers> {
-    let instance_type = parse_control_plane_type(&controllers.instance_type, "a controller", problems)?;
+    // With 2 GiB the autoscaler has no room beside the control plane's own pods, and would wait for it without end.
+    let too_small = ["nano", "micro", "small"];
+    let instance_type =
+        parse_control_plane_type(&controllers.instance_type, "a controller", &too_small, problems)?;
     Some(Controllers { count: controllers.count.value, instance_type })
 }
 
-fn parse_control_plane_type(text: &At<String>, role: &str, problems: &mut Problems) -> Option<InstanceType> {
+fn parse_control_plane_type(
+    text: &At<String>,
+    role: &str,
+    too_small: &[&str],
+    problems: &mut Problems,
+) -> Option<InstanceType> {
     let (instance_type, gpus) = parse_worker_type(text, problems)?;
     if gpus.is_some() {
         let fault = Fault::new(format!("{instance_type} has GPUs, and {role} runs no GPU work"))
@@ -75,7 +84,7 @@ fn parse_control_plane_type(text: &At<String>, role: &str, problems: &mut Proble
         problems.add(text.position, fault);
         return None;
     }
-    if matches!(instance_type.size(), "nano" | "micro") {
+    if too_small.contains(&instance_type.size()) {
         let fault = Fault::new(format!("{instance_type} has too little memory for {role}"))
             .help("use t3.medium or larger");
         problems.add(text.position, fault);

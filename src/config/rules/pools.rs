@@ -10,8 +10,8 @@ use super::place::Place;
 use super::{labels, machines, optional};
 use crate::document::{At, Fault, Problems};
 
-/// IAM allows ten managed policies a role, and Session Manager's is one of them.
-const MOST_POLICIES: usize = 9;
+/// IAM allows ten managed policies a role, and two are there already: for Session Manager and for reading images.
+const MOST_POLICIES: usize = 8;
 
 pub(super) fn build_pools(file: &ClusterFile, place: &Place, problems: &mut Problems) -> Option<Vec<Pool>> {
     let mut names = BTreeSet::new();

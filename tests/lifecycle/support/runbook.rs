@@ -52,6 +52,37 @@ pub fn steps_of(page: &str) -> Vec<Step> {
     steps
 }
 
+/// What a page says that its reader sees: everything in backticks under that heading that is no command.
+pub fn quotes_of(page: &str) -> Vec<String> {
+    const COMMANDS: [&str; 5] = ["infra", "aws", "up", "validate", "destroy"];
+    let text = read(page);
+    let Some((_, rest)) = text.split_once("\n## What you see\n") else { return Vec::new() };
+    let section = rest.split("\n## ").next().unwrap_or(rest);
+    let prose: Vec<&str> = section.lines().take_while(|line| !line.starts_with(['|', '`'])).collect();
+    let quotes = prose.join(" ");
+    let quotes = quotes.split('`').skip(1).step_by(2).map(in_one_line);
+    let is_said = |quote: &String| {
+        let first = quote.split(' ').next().unwrap_or_default();
+        quote.contains(' ') && !COMMANDS.contains(&first) && !first.starts_with("--")
+    };
+    quotes.filter(is_said).collect()
+}
+
+/// Whether a text holds a quote; `…` in it stands for anything.
+pub fn holds(text: &str, quote: &str) -> bool {
+    let text = in_one_line(text);
+    let mut rest = text.as_str();
+    quote.split('…').all(|part| {
+        let found = rest.split_once(part);
+        rest = found.map_or(rest, |(_, behind)| behind);
+        found.is_some()
+    })
+}
+
+fn in_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The names of all pages, sorted; that which lists the others aside.
 pub fn pages() -> Vec<String> {
     let names = fs::read_dir(directory()).unwrap().map(|entry| entry.unwrap().file_name());
@@ -65,10 +96,14 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/runbooks")
 }
 
+fn read(page: &str) -> String {
+    let path = directory().join(page);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
 /// Every fenced block with its language, without the indentation of the list it may stand in.
 fn blocks_of(page: &str) -> Vec<(String, String)> {
-    let path = directory().join(page);
-    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let text = read(page);
     let mut blocks = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
