@@ -11,6 +11,7 @@ import sys
 import tarfile
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 import zipfile
 import zlib
@@ -67,10 +68,16 @@ def fetch(source, scratch):
     return target
 
 
-def unpack(archive, directory):
+def is_zip(source):
+    """By its name: a tar archive may end with the bytes of a zip archive that is in it."""
+    path = urllib.parse.urlsplit(source).path if source.startswith(("http://", "https://")) else source
+    return path.endswith(".zip")
+
+
+def unpack(archive, directory, zipped):
     """Nothing in an archive gets out of the directory."""
     try:
-        if zipfile.is_zipfile(archive):
+        if zipped:
             with zipfile.ZipFile(archive) as file:
                 file.extractall(directory)
         else:
@@ -126,12 +133,66 @@ def divide(unpacked, shards, split):
                 shutil.copy(path, shard)
 
 
-def replace(source, target):
-    """Puts a finished directory in the place of an older one."""
-    if target.exists():
-        shutil.rmtree(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    source.rename(target)
+class Imported:
+    """The directories that imports have made, by their inodes: others are somebody's own, and stay."""
+
+    def __init__(self, root, record):
+        self.root, self.record = root, record
+        try:
+            self.inodes = json.loads(record.read_text())
+        except (FileNotFoundError, ValueError):
+            self.inodes = {}
+
+    def made(self, name):
+        try:
+            return self.inodes.get(name) == os.lstat(self.root / name).st_ino
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def check(self, names, source):
+        """Refuses to begin where something would be lost."""
+        for name in names:
+            target = self.root / name
+            if pathlib.Path(os.path.realpath(target)) in pathlib.Path(os.path.realpath(source)).parents:
+                misconfigured(f"{source} lies in {target}, which the import replaces: move it somewhere else")
+            if os.path.lexists(target) and not self.made(name):
+                misconfigured(f"{target} was not made by an import, which would replace it: move it away, or choose another storage.path")
+
+    def replace(self, directory, name):
+        """Puts a finished directory in the place of an older one."""
+        self.remove(name)
+        # Before it is there: whoever is killed in between finds it as his own.
+        self.inodes[name] = os.lstat(directory).st_ino
+        self.write()
+        target = self.root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        directory.rename(target)
+
+    def remove(self, name):
+        if self.made(name):
+            shutil.rmtree(self.root / name)
+
+    def remove_shards(self, count):
+        """Takes away the parts of trainers that are no more."""
+        for name in list(self.inodes):
+            number, _, rest = name.partition("/")
+            if rest == "data" and number.isdigit() and int(number) >= count:
+                self.remove(name)
+                del self.inodes[name]
+        self.write()
+
+    def write(self):
+        part = self.record.with_suffix(".new")
+        part.write_text(json.dumps(self.inodes))
+        part.rename(self.record)
+
+
+def forget_imports(stamp):
+    """From here on the files are of no import that was finished, and nobody may begin with them."""
+    for path in stamp.parent.glob("data-*.ready"):
+        path.unlink(missing_ok=True)
+    for path in stamp.parent.glob("data-*.part"):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def main():
@@ -143,29 +204,34 @@ def main():
     if stamp.exists() and stamp.read_text() == state:
         print("the data is already there")
         return
-    stamp.unlink(missing_ok=True)
+    forget_imports(stamp)
+    imported = Imported(root, stamp.with_name("imported.json"))
+    names = ["data"] if split == "none" else [f"{number}/data" for number in range(count)]
+    imported.check(names, source)
     scratch = stamp.with_suffix(".part")
     shutil.rmtree(scratch, ignore_errors=True)
     unpacked = scratch / "unpacked"
     unpacked.mkdir(parents=True)
     (root / "output").mkdir(parents=True, exist_ok=True)
-    unpack(fetch(source, scratch), unpacked)
+    unpack(fetch(source, scratch), unpacked, is_zip(source))
     directories = sorted(path for path in unpacked.iterdir() if path.is_dir())
     for name in (path.name for path in directories):
         if split != "none" and (name in {"output", ".infra"} or name.isdigit()):
             misconfigured(f"the archive has a directory '{name}', which the job uses itself")
     if split == "none":
-        replace(unpacked, root / "data")
+        imported.replace(unpacked, "data")
     else:
         shards = [scratch / str(number) for number in range(count)]
         for shard in shards:
             shard.mkdir()
         divide(unpacked, shards, split)
-        for number, shard in enumerate(shards):
-            replace(shard, root / str(number) / "data")
+        imported.check([directory.name for directory in directories], source)
+        for shard, name in zip(shards, names):
+            imported.replace(shard, name)
         # Configuration and programs come along in directories.
         for directory in directories:
-            replace(directory, root / directory.name)
+            imported.replace(directory, directory.name)
+        imported.remove_shards(count)
     shutil.rmtree(scratch)
     part = stamp.with_suffix(".stamp")
     part.write_text(state)

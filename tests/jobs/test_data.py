@@ -72,8 +72,8 @@ class Imports(unittest.TestCase):
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         self.assertEqual(pathlib.Path(environment["DATA_STAMP"]).exists(), status == 0)
         if status == 0:
-            left = [path.name for path in (self.root / ".infra").iterdir()]
-            self.assertEqual(left, [pathlib.Path(environment["DATA_STAMP"]).name], "something is left beside the stamp")
+            left = {path.name for path in (self.root / ".infra").iterdir()}
+            self.assertEqual(left, {pathlib.Path(environment["DATA_STAMP"]).name, "imported.json"}, "something is left beside the stamp")
         else:
             self.assertNotIn("Traceback", done.stderr)
         return done.stdout + done.stderr
@@ -125,9 +125,11 @@ class Claim(Imports):
 
     def test_every_kind_of_archive_gives_the_same(self):
         trees = []
-        for make in (lambda: tar(FILES, ""), lambda: tar(FILES), lambda: tar(FILES, "bz2"), lambda: tar(FILES, "xz"), lambda: zipped(FILES)):
-            self.archive.write_bytes(make())
-            self.run_import()
+        kinds = {".tar": tar(FILES, ""), ".tgz": tar(FILES), ".tar.bz2": tar(FILES, "bz2"), ".txz": tar(FILES, "xz"), ".zip": zipped(FILES)}
+        for ending, contents in kinds.items():
+            archive = self.archive.with_name(f"data{ending}")
+            archive.write_bytes(contents)
+            self.run_import(DATA_SOURCE=str(archive))
             trees.append(self.tree())
             shutil.rmtree(self.root)
         self.assertEqual(len(trees[0]), 11)
@@ -148,6 +150,84 @@ class Claim(Imports):
         self.assertEqual((self.root / "2/data/train.txt").read_text(), "3\n")
         self.assertFalse((self.root / "2/data/dictionary.txt").exists(), "a file of the old data is left")
         self.assertTrue((self.root / "recommendation").exists(), "what the user may have put there himself stays")
+
+    def test_a_tar_archive_that_ends_with_a_zip_archive_is_a_tar_archive(self):
+        archive = self.archive.with_name("data.tar")
+        archive.write_bytes(tar({**FILES, "words.zip": zipped({"inner.txt": b"x"})}, ""))
+        self.run_import(DATA_SOURCE=str(archive))
+        self.assertTrue((self.root / "0/data/train.txt").exists())
+        self.assertFalse((self.root / "0/data/inner.txt").exists())
+
+    def as_for(self, count):
+        """The environment of the same job with another number of trainers."""
+        stamp = pathlib.Path(self.environment["DATA_STAMP"]).with_name(f"data-{count}.ready")
+        return {"SPLIT_COUNT": str(count), "DATA_STAMP": str(stamp)}
+
+    def shards(self):
+        return {path.parent.parent.name: path.read_bytes().count(b"\n") for path in self.root.glob("*/data/train.txt")}
+
+    def test_fewer_trainers_and_then_as_many_as_before_get_all_of_the_data(self):
+        self.archive.write_bytes(tar(FILES))
+        self.run_import(**self.as_for(3))
+        self.assertEqual(self.shards(), {"0": 11, "1": 10, "2": 10})
+        self.run_import(**self.as_for(2))
+        self.assertEqual(self.shards(), {"0": 16, "1": 15}, "a part of a trainer that is no more is left")
+        self.assertIn("in 3 parts", self.run_import(**self.as_for(3)))
+        self.assertEqual(self.shards(), {"0": 11, "1": 10, "2": 10})
+
+    def test_other_data_and_then_the_first_again_is_the_first(self):
+        other = self.archive.with_name("other.tar.gz")
+        self.archive.write_bytes(tar(FILES))
+        other.write_bytes(tar({"train.txt": b"1\n2\n3\n"}))
+        stamp = pathlib.Path(self.environment["DATA_STAMP"]).with_name("data-other.ready")
+        self.run_import()
+        self.run_import(DATA_SOURCE=str(other), DATA_STAMP=str(stamp))
+        self.assertFalse(pathlib.Path(self.environment["DATA_STAMP"]).exists(), "pods of the first would begin with other data")
+        self.run_import()
+        self.assertEqual(self.shards(), {"0": 11, "1": 10, "2": 10})
+
+    def test_no_stamp_is_there_while_files_are_replaced(self):
+        self.archive.write_bytes(tar(FILES))
+        self.run_import()
+        other = self.archive.with_name("other.tar.gz")
+        other.write_bytes(b"this is no archive")
+        stamp = pathlib.Path(self.environment["DATA_STAMP"]).with_name("data-other.ready")
+        self.run_import(MISCONFIGURED, DATA_SOURCE=str(other), DATA_STAMP=str(stamp))
+        self.assertEqual(list((self.root / ".infra").glob("*.ready")), [])
+
+    def test_what_no_import_made_is_never_replaced(self):
+        self.archive.write_bytes(tar(FILES))
+        for name in ("1/data", "recommendation"):
+            with self.subTest(name=name):
+                own = self.root / name / "own.txt"
+                own.parent.mkdir(parents=True)
+                own.write_text("by hand\n")
+                self.assertIn(f"{self.root / name} was not made by an import", self.run_import(MISCONFIGURED))
+                self.assertEqual(own.read_text(), "by hand\n")
+                shutil.rmtree(self.root)
+        own = self.root / "data/own.txt"
+        own.parent.mkdir(parents=True)
+        own.write_text("by hand\n")
+        self.run_import(MISCONFIGURED, DATA_SPLIT="none", SPLIT_COUNT="1")
+        self.assertEqual(own.read_text(), "by hand\n")
+        # One that was made by an import and then by somebody else is his.
+        shutil.rmtree(self.root)
+        self.run_import()
+        (self.root / "recommendation").rename(self.root / "mine")
+        (self.root / "recommendation").mkdir()
+        (self.root / "recommendation/own.txt").write_text("by hand\n")
+        os.utime(self.archive, (1, 1))
+        self.run_import(MISCONFIGURED)
+        self.assertEqual((self.root / "recommendation/own.txt").read_text(), "by hand\n")
+
+    def test_an_archive_in_the_place_of_its_data_is_not_lost(self):
+        self.archive.write_bytes(tar(FILES))
+        self.run_import(DATA_SPLIT="none", SPLIT_COUNT="1")
+        inside = self.root / "data/next.tar.gz"
+        inside.write_bytes(tar(FILES))
+        text = self.run_import(MISCONFIGURED, DATA_SPLIT="none", SPLIT_COUNT="1", DATA_SOURCE=str(inside))
+        self.assertIn(f"{inside} lies in {self.root}/data, which the import replaces", text)
+        self.assertTrue(inside.exists())
 
     def test_killed_anywhere_then_run_again_is_right(self):
         many = {f"train-{number}.txt": b"".join(LINES) * 40 for number in range(60)}
@@ -186,12 +266,14 @@ class Claim(Imports):
             (b"this is no archive", "cannot be unpacked"),
             (whole[:len(whole) // 2], "cannot be unpacked"),
             (bytes(noise), "cannot be unpacked"),
-            (zipped(FILES)[:-30], "cannot be unpacked"),
         ):
             with self.subTest(reason=reason):
                 self.archive.write_bytes(contents)
                 self.assertIn(reason, self.run_import(MISCONFIGURED))
                 self.assertEqual(list(self.root.glob("*/data")), [], "half the data is where trainers look")
+        cut = self.archive.with_name("data.zip")
+        cut.write_bytes(zipped(FILES)[:-30])
+        self.assertIn("cannot be unpacked", self.run_import(MISCONFIGURED, DATA_SOURCE=str(cut)))
         self.archive.write_bytes(tar({"a": b"", "b": b""}))
         self.assertIn("2 files for 3 trainers", self.run_import(MISCONFIGURED, DATA_SPLIT="files"))
         self.archive.unlink()
@@ -212,9 +294,10 @@ class Claim(Imports):
         self.assertEqual(list(self.claim.rglob("escaped.txt")), [])
         # Python makes these paths below the directory.
         away = self.claim / "away"
-        for archive in (tar({**inner, str(away / "escaped.txt"): b"!"}), zipped({**inner, "../../../escaped.txt": b"!"})):
-            self.archive.write_bytes(archive)
-            self.run_import()
+        for ending, contents in {"tar": tar({**inner, str(away / "escaped.txt"): b"!"}), "zip": zipped({**inner, "../../../escaped.txt": b"!"})}.items():
+            archive = self.archive.with_name(f"data.{ending}")
+            archive.write_bytes(contents)
+            self.run_import(DATA_SOURCE=str(archive))
             self.assertFalse(away.exists())
             found = {path for path in self.claim.rglob("escaped.txt")}
             self.assertTrue(all(self.root in path.parents for path in found), found)
