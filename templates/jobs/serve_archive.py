@@ -18,7 +18,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not os.path.isdir(ROOT):
             self.answer(404, f"there is no directory {ROOT}\n")
         elif self.path == "/ready":
-            self.answer(200, f"{sum(size for _, size in files())}\n")
+            self.send_size()
         elif self.path == "/archive.tar":
             self.send_archive()
         else:
@@ -30,6 +30,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(text.encode())))
         self.end_headers()
         self.wfile.write(text.encode())
+
+    def send_size(self):
+        try:
+            self.answer(200, f"{sum(size for _, size in files())}\n")
+        except OSError as error:
+            self.answer(403, f"{error.filename} cannot be read: {error.strerror}\n")
 
     def send_archive(self):
         self.send_response(200)
@@ -68,9 +74,15 @@ def usable(entry):
     return entry
 
 
+def refuse(error):
+    """Results without a directory that cannot be read would look whole."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
 def files():
     """Everything below the directory but our own marks: path and size, in order."""
-    for directory, names, found in os.walk(ROOT):
+    for directory, names, found in os.walk(ROOT, onerror=refuse):
         names[:] = sorted(name for name in names if name != ".infra")
         below = os.path.relpath(directory, ROOT)
         for name in names:

@@ -16,6 +16,17 @@ import unittest
 from rendering import SCRIPTS
 
 MEBIBYTE = 1 << 20
+# Nothing is closed to root, so the system's answer is put in.
+WITH_A_CLOSED_DIRECTORY = """
+import os, runpy, sys
+open_directory = os.scandir
+def scandir(path):
+    if str(path).endswith("/closed"):
+        raise PermissionError(13, "Permission denied", path)
+    return open_directory(path)
+os.scandir = scandir
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
 
 
 class Archive(unittest.TestCase):
@@ -28,14 +39,14 @@ class Archive(unittest.TestCase):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(contents)
 
-    def serve(self, root=None):
+    def serve(self, root=None, options=()):
         """Starts the server on a port that was free a moment ago."""
         for _ in range(5):
             with socket.socket() as listener:
                 listener.bind(("127.0.0.1", 0))
                 self.port = listener.getsockname()[1]
             environment = {"ARCHIVE_ROOT": str(root or self.root), "ARCHIVE_PORT": str(self.port)}
-            command = [sys.executable, "-I", SCRIPTS / "serve_archive.py"]
+            command = [sys.executable, "-I", *options, SCRIPTS / "serve_archive.py"]
             process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             self.addCleanup(process.communicate)
             self.addCleanup(process.kill)
@@ -92,6 +103,15 @@ class Archive(unittest.TestCase):
         (self.root / "gone").mkdir()
         self.assertEqual(self.get("/ready"), (200, b"0\n"))
         self.assertEqual(self.get("/other")[0], 404)
+
+    def test_a_directory_that_cannot_be_read_is_not_left_out_in_silence(self):
+        self.write("open/weights", b"x")
+        self.write("closed/weights", b"x")
+        self.serve(options=["-c", WITH_A_CLOSED_DIRECTORY])
+        status, body = self.get("/ready")
+        self.assertEqual((status, body.decode()), (403, f"{self.root}/closed cannot be read: Permission denied\n"))
+        with self.assertRaises((http.client.HTTPException, ConnectionError)):
+            self.get("/archive.tar")
 
     def test_files_may_go_while_they_are_sent(self):
         big = os.urandom(32 * MEBIBYTE)
