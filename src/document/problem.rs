@@ -96,6 +96,15 @@ impl Problems {
         self.list.iter().filter(|problem| problem.severity == Severity::Error).count()
     }
 
+    /// The same problems of a document that begins so many lines further down.
+    #[must_use]
+    pub fn moved_down(mut self, lines: u64) -> Self {
+        for problem in &mut self.list {
+            problem.position.line += lines;
+        }
+        self
+    }
+
     /// The problems in reading order.
     #[must_use]
     pub fn list(&self) -> &[Problem] {

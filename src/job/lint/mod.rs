@@ -48,8 +48,8 @@ impl Findings {
 /// The objects of a file that holds any number of documents.
 pub fn parse_objects(path: &Path, text: &str) -> Result<Vec<Value>, Problems> {
     let mut objects = Vec::new();
-    for document in documents(text) {
-        let value = parse_untyped(path, &document)?;
+    for (line, document) in documents(text) {
+        let value = parse_untyped(path, &document).map_err(|problems| problems.moved_down(line))?;
         match value.get("items") {
             Some(Value::Array(items)) if value["kind"] == "List" => objects.extend(items.clone()),
             _ if value.is_null() => {}
@@ -59,18 +59,27 @@ pub fn parse_objects(path: &Path, text: &str) -> Result<Vec<Value>, Problems> {
     Ok(objects)
 }
 
-/// The documents of a text, each with its place in it kept by empty lines.
-fn documents(text: &str) -> Vec<String> {
-    let mut documents = vec![String::new()];
-    for (number, line) in text.lines().enumerate() {
-        if line.trim_end() == "---" {
-            documents.push("\n".repeat(number + 1));
-        } else if let Some(document) = documents.last_mut() {
+/// The documents of a text, each with the number of lines before it.
+fn documents(text: &str) -> Vec<(u64, String)> {
+    let mut documents = vec![(0, String::new())];
+    for (number, line) in (0..).zip(text.lines()) {
+        let begins =
+            line.strip_prefix("---").filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r']));
+        if let Some(rest) = begins {
+            let rest = rest.trim();
+            // What stands beside the separator belongs to the document that it begins.
+            let is_empty = rest.is_empty() || rest.starts_with('#');
+            documents.push(if is_empty {
+                (number + 1, String::new())
+            } else {
+                (number, format!("{rest}\n"))
+            });
+        } else if let Some((_, document)) = documents.last_mut() {
             document.push_str(line);
             document.push('\n');
         }
     }
-    documents.retain(|document| !document.trim().is_empty());
+    documents.retain(|(_, document)| !document.trim().is_empty());
     documents
 }
 
@@ -107,11 +116,33 @@ fn lint_object(number: usize, object: &Value) -> Vec<LintFinding> {
 
 #[cfg(test)]
 mod tests {
-    use super::documents;
+    use std::path::Path;
+
+    use super::{documents, parse_objects};
 
     #[test]
     fn documents_keep_their_lines() {
-        assert_eq!(documents("a: 1\n---\nb: 2\n"), ["a: 1\n", "\n\nb: 2\n"]);
-        assert_eq!(documents("---\na: 1\n---\n"), ["\na: 1\n"]);
+        let found = |text: &str| documents(text);
+        let is = |line: u64, text: &str| (line, text.to_owned());
+        assert_eq!(found("a: 1\n---\nb: 2\n"), [is(0, "a: 1\n"), is(2, "b: 2\n")]);
+        assert_eq!(found("---\na: 1\n---\n"), [is(1, "a: 1\n")]);
+        assert_eq!(found("a: 1\n--- # the next\nb: 2\n"), [is(0, "a: 1\n"), is(2, "b: 2\n")]);
+        assert_eq!(
+            found("--- {a: 1}\n---\n---- not a separator\n"),
+            [is(0, "{a: 1}\n"), is(2, "---- not a separator\n")]
+        );
+    }
+
+    #[test]
+    fn separators_alone_cost_nothing() {
+        assert_eq!(documents(&"---\n".repeat(1 << 18)), []);
+    }
+
+    #[test]
+    fn problems_stand_where_they_are_in_the_file() -> Result<(), &'static str> {
+        let text = "kind: Job\n--- # the next\nkind: Job\nmetadata: [\n";
+        let problems = parse_objects(Path::new("objects.yaml"), text).err().ok_or("it was read")?;
+        assert!(problems.list().iter().all(|problem| problem.position.line >= 4), "{problems}");
+        Ok(())
     }
 }
