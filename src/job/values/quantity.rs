@@ -6,6 +6,8 @@ use std::str::FromStr;
 use crate::document::Fault;
 
 const GIBIBYTE: u64 = 1 << 30;
+/// More than any machine has.
+const LARGEST: u64 = 1 << 50;
 
 /// Units of memory and what each is in bytes.
 const UNITS: [(&str, u64); 9] = [
@@ -58,6 +60,9 @@ impl FromStr for Size {
         let Some(bytes) = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(*factor)) else {
             return refuse("it does not begin with a whole number");
         };
+        if bytes > LARGEST {
+            return refuse("it is more than a pebibyte");
+        }
         if bytes < 1 << 20 {
             // Somebody wrote 8 and meant 8Gi.
             return refuse("it is less than a mebibyte");
@@ -120,7 +125,18 @@ mod tests {
     fn amounts_have_units() -> Result<(), Fault> {
         assert_eq!("8Gi".parse::<Size>()?.bytes(), 8 << 30);
         assert_eq!("2G".parse::<Size>()?.plus_gibibytes(1).to_string(), "3Gi");
-        for bad in ["", "8", "8 Gi", "8gb", "24 gigs", "1.5Gi", "-1Gi", "99999999999Ti"] {
+        for bad in [
+            "",
+            "8",
+            "8 Gi",
+            "8gb",
+            "24 gigs",
+            "1.5Gi",
+            "-1Gi",
+            "99999999999Ti",
+            "1025Ti",
+            "18446744073709551615",
+        ] {
             assert!(bad.parse::<Size>().is_err(), "{bad}");
         }
         assert_eq!("4".parse::<Processors>()?.thousandths(), 4000);
