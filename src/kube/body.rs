@@ -1,6 +1,7 @@
 //! An answer that is read while it comes: logs and archives.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
@@ -20,6 +21,12 @@ impl Body {
         Self { incoming, connection }
     }
 
+    /// As [`Body::chunk`], for what never pauses: silence for so long is the end of the connection.
+    pub async fn chunk_within(&mut self, limit: Duration) -> Result<Option<Bytes>, KubeError> {
+        let connection = Arc::clone(&self.connection);
+        connection.within(limit, self.chunk()).await
+    }
+
     /// The next bytes as soon as there are any; none at the end. Nothing is lost if the wait is given up.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, KubeError> {
         while let Some(frame) = self.incoming.frame().await {
@@ -35,8 +42,10 @@ impl Body {
 #[cfg(test)]
 mod tests {
     use std::error::Error;
+    use std::time::Duration;
 
-    use super::super::test_server::{json_answer, serve};
+    use super::super::KubeError;
+    use super::super::test_server::{SILENCE, json_answer, serve};
 
     #[tokio::test]
     async fn chunks_come_one_by_one_until_the_end() -> Result<(), Box<dyn Error>> {
@@ -66,6 +75,24 @@ mod tests {
             }
         };
         assert!(error.is_unreachable(), "{error}");
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn an_archive_that_falls_silent_is_given_up() -> Result<(), Box<dyn Error>> {
+        let server = serve(|_| {
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n6\r\nstep 1\r\n6\r\nst".to_owned() + SILENCE
+        })?;
+        let mut body = server.client()?.open("/archive.tar").await?;
+        let limit = Duration::from_millis(200);
+        let error = loop {
+            match body.chunk_within(limit).await {
+                Ok(Some(_)) => {}
+                Ok(None) => return Err("it ended well".into()),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, KubeError::TimedOut { .. }), "{error}");
         Ok(())
     }
 

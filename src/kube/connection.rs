@@ -14,6 +14,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use serde_json::Value;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -26,6 +27,10 @@ use crate::credentials::Credentials;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const REQUEST_LIMIT: Duration = Duration::from_secs(20);
+/// A connection that is silent for so long is asked whether the other side is there.
+const PROBE_AFTER: Duration = Duration::from_secs(30);
+const PROBE_EVERY: Duration = Duration::from_secs(10);
+const PROBES: u32 = 3;
 const LARGEST_ANSWER: usize = 64 << 20;
 const OUR_NAME: &str = concat!("infra/", env!("CARGO_PKG_VERSION"));
 
@@ -143,6 +148,7 @@ impl Connection {
     /// means that nobody is there.
     async fn connect_to(&self, address: SocketAddr) -> Result<TlsStream<TcpStream>, KubeError> {
         let stream = TcpStream::connect(address).await.map_err(|error| self.broken(&error))?;
+        keep_alive(&stream).map_err(|error| self.broken(&error))?;
         let connected = self.connector.connect(self.server_name.clone(), stream).await;
         connected.map_err(|error| self.broken(&error))
     }
@@ -166,7 +172,16 @@ impl Connection {
     }
 
     async fn in_time<T>(&self, work: impl Future<Output = Result<T, KubeError>>) -> Result<T, KubeError> {
-        timeout(REQUEST_LIMIT, work).await.unwrap_or_else(|_| Err(self.timed_out(REQUEST_LIMIT)))
+        self.within(REQUEST_LIMIT, work).await
+    }
+
+    /// Work that may not take longer.
+    pub(super) async fn within<T>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = Result<T, KubeError>>,
+    ) -> Result<T, KubeError> {
+        timeout(limit, work).await.unwrap_or_else(|_| Err(self.timed_out(limit)))
     }
 
     /// What a connection that failed means.
@@ -184,6 +199,12 @@ impl Connection {
     fn timed_out(&self, limit: Duration) -> KubeError {
         KubeError::TimedOut { address: self.address.to_string(), seconds: limit.as_secs() }
     }
+}
+
+/// A log may be silent for hours. Whoever does not answer in the meantime, because this machine slept or a path is gone, is noticed.
+pub(super) fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    let probes = TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_EVERY).with_retries(PROBES);
+    SockRef::from(stream).set_tcp_keepalive(&probes)
 }
 
 /// Nothing of the keys.

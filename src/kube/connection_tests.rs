@@ -5,6 +5,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::thread;
 
+use socket2::SockRef;
+
+use super::connection::keep_alive;
 use super::test_server::{TLS_NAME, TestServer, client, json_answer, serve, serve_as};
 use super::tls::tests::credentials;
 use super::{Address, ApiServer, KubeError, Readiness};
@@ -100,6 +103,19 @@ async fn every_address_of_a_name_is_tried() -> Outcome {
     let server = serve(|_| json_answer("200 OK", "ok"))?;
     let address = Address::Host { name: "localhost".to_owned(), port: server.address.port() };
     assert_eq!(client(address)?.check_ready().await?, Readiness::Ready);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_connection_that_is_silent_is_asked_whether_it_is_there() -> Outcome {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let stream = tokio::net::TcpStream::connect(listener.local_addr()?).await?;
+    keep_alive(&stream)?;
+    let socket = SockRef::from(&stream);
+    assert!(socket.keepalive()?);
+    // A machine that slept knows within a minute that nobody is there any more.
+    assert_eq!(socket.tcp_keepalive_time()?.as_secs(), 30);
+    assert_eq!(socket.tcp_keepalive_interval()?.as_secs(), 10);
     Ok(())
 }
 

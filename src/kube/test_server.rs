@@ -20,6 +20,9 @@ use super::{Address, ApiServer};
 /// The name in the golden API server's certificate.
 pub(super) const TLS_NAME: &str = "minimal.example.com";
 
+/// What an answer ends with after which the server stays, and says nothing.
+pub(super) const SILENCE: &str = "\0";
+
 /// A server that runs until the tests end.
 pub(super) struct TestServer {
     pub(super) address: SocketAddr,
@@ -91,7 +94,13 @@ fn attend(
 ) -> io::Result<()> {
     stream.sock.set_read_timeout(Some(Duration::from_secs(5)))?;
     if let Ok(request) = read_request(&mut stream) {
-        stream.write_all(respond(request).as_bytes())?;
+        let answer = respond(request);
+        stream.write_all(answer.trim_end_matches(SILENCE).as_bytes())?;
+        if answer.ends_with(SILENCE) {
+            stream.flush()?;
+            io::copy(&mut stream.sock, &mut io::sink())?;
+            return Ok(());
+        }
         stream.conn.send_close_notify();
         stream.flush()?;
     }
