@@ -126,7 +126,7 @@ fn command_of(job: &TrainingJob, is_server: bool, has_servers: bool) -> Vec<Stri
         Framework::TensorflowSeed | Framework::Tensorflow if has_servers => {
             with_launcher(scripts::WORKER, &job.command)
         }
-        Framework::TensorflowSeed | Framework::Tensorflow => job.command.clone(),
+        Framework::TensorflowSeed | Framework::Tensorflow => with_launcher(scripts::PROGRAM, &job.command),
         Framework::Pytorch => {
             let command = match job.command.first() {
                 Some(program) if is_python(program) => {
@@ -134,7 +134,8 @@ fn command_of(job: &TrainingJob, is_server: bool, has_servers: bool) -> Vec<Stri
                 }
                 _ => job.command.clone(),
             };
-            if job.scale.trainers() == 1 { command } else { with_launcher(scripts::PYTORCH, &command) }
+            let is_alone = job.scale.trainers() == 1;
+            with_launcher(if is_alone { scripts::PROGRAM } else { scripts::PYTORCH }, &command)
         }
     }
 }
@@ -151,7 +152,7 @@ fn scripts_of(job: &TrainingJob, scripts: &Scripts) -> BTreeMap<&'static str, St
         (Framework::Paddle, _) => &[scripts::PADDLE],
         (_, Scale::Servers { .. }) => &[scripts::SERVER, scripts::WORKER],
         (Framework::Pytorch, Scale::Replicas(2..)) => &[scripts::PYTORCH],
-        _ => &[],
+        _ => &[scripts::PROGRAM],
     };
     let mut files: BTreeMap<&'static str, String> =
         launchers.iter().map(|name| (file_name(name), scripts.launcher(name))).collect();

@@ -10,6 +10,8 @@ pub(super) const PADDLE_V0: &str = "jobs/paddle-v0.sh";
 pub(super) const PADDLE: &str = "jobs/paddle.sh";
 /// A node of torchrun.
 pub(super) const PYTORCH: &str = "jobs/pytorch.sh";
+/// A program that needs nothing but a place for its output.
+pub(super) const PROGRAM: &str = "jobs/program.sh";
 /// A parameter server that leaves when the workers are done.
 pub(super) const SERVER: &str = "jobs/server.sh";
 /// A worker that says when it is done.
@@ -21,8 +23,8 @@ pub(super) const IMPORT_DATA: &str = "jobs/import_data.py";
 /// Hands out results.
 pub(super) const SERVE_ARCHIVE: &str = "jobs/serve_archive.py";
 
-const ALL: [&str; 9] =
-    [PRELUDE, PADDLE_V0, PADDLE, PYTORCH, SERVER, WORKER, AWAIT_DATA, IMPORT_DATA, SERVE_ARCHIVE];
+const ALL: [&str; 10] =
+    [PRELUDE, PADDLE_V0, PADDLE, PYTORCH, PROGRAM, SERVER, WORKER, AWAIT_DATA, IMPORT_DATA, SERVE_ARCHIVE];
 
 /// The texts of all scripts.
 #[derive(Clone, Debug)]
