@@ -84,12 +84,8 @@ fn roles_of(job: &TrainingJob, run: &RunId) -> Vec<RolePlan> {
             _ => job.image.value.to_string(),
         };
         let mut variables = variables_of(job, role);
-        let marks = VariableSource::Text(format!("{root}/.infra/{}", run.as_str()));
-        variables.insert(1, Variable { name: "INFRA_RUN_DIR".to_owned(), source: marks });
-        if has_servers {
-            let workers = VariableSource::Text(job.scale.trainers().to_string());
-            variables.insert(2, Variable { name: "INFRA_WORKERS".to_owned(), source: workers });
-        }
+        let ours = our_variables(&format!("{root}/.infra/{}", run.as_str()), job, replicas, has_servers);
+        variables.splice(1..1, ours);
         RolePlan {
             role,
             job: name,
@@ -102,6 +98,27 @@ fn roles_of(job: &TrainingJob, run: &RunId) -> Vec<RolePlan> {
         }
     };
     jobs.into_iter().map(plan).collect()
+}
+
+/// What our launchers read.
+fn our_variables(marks: &str, job: &TrainingJob, replicas: u32, has_servers: bool) -> Vec<Variable> {
+    let mut variables = vec![Variable::text("INFRA_RUN_DIR", marks)];
+    if has_servers {
+        variables.push(Variable::text("INFRA_WORKERS", job.scale.trainers().to_string()));
+        variables.push(Variable::text(
+            "INFRA_FAILURES_ALLOWED",
+            failures_allowed(job.retries, replicas).to_string(),
+        ));
+        // Tells this Job from one that had the same name, and the same run, before.
+        variables
+            .push(Variable::field("INFRA_JOB_UID", "metadata.labels['batch.kubernetes.io/controller-uid']"));
+    }
+    variables
+}
+
+/// When one replica dies, the others fail with it, and each failure counts.
+pub(super) fn failures_allowed(retries: u32, replicas: u32) -> u32 {
+    retries.saturating_mul(replicas)
 }
 
 /// The file a script is mounted as.

@@ -6,7 +6,7 @@ use super::file::JobFile;
 use super::framework::Framework;
 use super::names::role_jobs;
 use super::rules::is_python;
-use super::training::{Split, TrainingJob};
+use super::training::{Scale, Split, TrainingJob};
 use super::workload::{Variable, VariableSource};
 use crate::document::{Fault, Problems};
 
@@ -137,7 +137,11 @@ fn host(job: &TrainingJob, role_job: &str, index: u32) -> String {
     format!("{role_job}-{index}.{}.{}.svc.cluster.local", job.name, job.namespace.value)
 }
 
+/// Where all pods of a role are found, in the order of their numbers; a single one finds itself without DNS.
 fn hosts(job: &TrainingJob, role_job: &str, count: u32) -> Vec<String> {
+    if job.scale == Scale::Replicas(1) {
+        return vec!["127.0.0.1".to_owned()];
+    }
     (0..count).map(|index| host(job, role_job, index)).collect()
 }
 
@@ -150,8 +154,7 @@ fn paddle_v0(job: &TrainingJob) -> Vec<Variable> {
     let (above, last) = job.storage.path.split_last();
     let job_path = format!("{}/{above}", job.framework.mount_path());
     let trainers = job.scale.trainers();
-    let peers =
-        if trainers == 1 { vec!["127.0.0.1".to_owned()] } else { hosts(job, job.name.as_str(), trainers) };
+    let peers = hosts(job, job.name.as_str(), trainers);
     let mut variables = vec![
         Variable::text("JOB_NAME", last),
         Variable::text("JOB_PATH", job_path.trim_end_matches('/')),
@@ -209,10 +212,32 @@ fn tensorflow_seed(job: &TrainingJob, role: &str) -> Vec<Variable> {
 }
 
 fn tensorflow(job: &TrainingJob, role: &str) -> Vec<Variable> {
-    // The index is put in by the kubelet: a number, not a text.
-    let cluster = tensorflow_cluster(job, TENSORFLOW_PORT);
-    let configuration = format!(r#"{{"cluster":{cluster},"task":{{"type":"{role}","index":$({INDEX})}}}}"#);
-    vec![Variable::text("TF_CONFIG", configuration), Variable::text("PYTHONUNBUFFERED", "1")]
+    let mut cluster = tensorflow_cluster(job, TENSORFLOW_PORT);
+    let has_servers = matches!(job.scale, Scale::Servers { .. });
+    if has_servers {
+        name_the_chief(&mut cluster);
+    }
+    let told = if has_servers && role == "worker" {
+        // Which of them is the chief depends on the number, so the launcher says it.
+        Variable::text("INFRA_TF_CLUSTER", cluster.to_string())
+    } else {
+        // The index is put in by the kubelet: a number, not a text.
+        let task = format!(r#"{{"type":"{role}","index":$({INDEX})}}"#);
+        Variable::text("TF_CONFIG", format!(r#"{{"cluster":{cluster},"task":{task}}}"#))
+    };
+    vec![told, Variable::text("PYTHONUNBUFFERED", "1")]
+}
+
+/// The first worker leads: Estimators refuse parameter servers without a chief, and ParameterServerStrategy waits for one.
+fn name_the_chief(cluster: &mut serde_json::Value) {
+    let workers = cluster["worker"].as_array().cloned().unwrap_or_default();
+    if let Some((chief, others)) = workers.split_first() {
+        let mut led = json!({"chief": [chief], "ps": cluster["ps"]});
+        if !others.is_empty() {
+            led["worker"] = json!(others);
+        }
+        *cluster = led;
+    }
 }
 
 fn pytorch(job: &TrainingJob) -> Vec<Variable> {
@@ -244,11 +269,11 @@ fn pytorch(job: &TrainingJob) -> Vec<Variable> {
 }
 
 impl Variable {
-    fn text(name: &str, value: impl Into<String>) -> Self {
+    pub(super) fn text(name: &str, value: impl Into<String>) -> Self {
         Self { name: name.to_owned(), source: VariableSource::Text(value.into()) }
     }
 
-    fn field(name: &str, path: &'static str) -> Self {
+    pub(super) fn field(name: &str, path: &'static str) -> Self {
         Self { name: name.to_owned(), source: VariableSource::Field(path) }
     }
 }

@@ -61,6 +61,32 @@ all_marked() {
   done
 }
 
+# begin_run ROLE: marks that an earlier Job of the same name and run has left say nothing about this one.
+begin_run() {
+  mkdir -p "$INFRA_RUN_DIR"
+  before=$(cat "$INFRA_RUN_DIR/job.$1" 2>/dev/null) || before=
+  [ "$before" != "${INFRA_JOB_UID:-}" ] || return 0
+  if [ -n "$before" ]; then
+    rm -f "$INFRA_RUN_DIR"/failed.* "$INFRA_RUN_DIR/failure.$1".*
+    [ "$1" != worker ] || rm -f "$INFRA_RUN_DIR"/done.*
+  fi
+  echo "${INFRA_JOB_UID:-}" >"$INFRA_RUN_DIR/job.$1"
+}
+
+# note_failure ROLE STATUS: counts as the Job does, and leaves a mark when it gives up: the other role would wait for ever.
+note_failure() {
+  touch "$INFRA_RUN_DIR/failure.$1.$JOB_COMPLETION_INDEX.$(date +%s)"
+  set -- "$1" "$2" "$INFRA_RUN_DIR/failure.$1".*
+  if [ "$2" = 64 ] || [ $(($# - 2)) -gt "${INFRA_FAILURES_ALLOWED:-0}" ]; then
+    touch "$INFRA_RUN_DIR/failed.$1"
+  fi
+}
+
+# leave_if_failed ROLE: ends this pod for good when the other role has given up.
+leave_if_failed() {
+  [ ! -e "$INFRA_RUN_DIR/failed.$1" ] || misconfigured "the $1 pods of this job have failed for good, so this one ends too"
+}
+
 # Processes that must not outlive this one. They may tidy up, but not for longer than Kubernetes waits.
 children=
 end_children() {

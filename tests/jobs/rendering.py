@@ -15,6 +15,7 @@ BINARY = ROOT / "target/debug/infra"
 FILES = HERE / "files"
 SCRIPTS = ROOT / "templates/jobs"
 INDEX_FIELD = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+JOB_UID_FIELD = "metadata.labels['batch.kubernetes.io/controller-uid']"
 # What a container finds at this path is a ConfigMap.
 SCRIPT_DIRECTORY = "/opt/infra"
 GPU = "nvidia.com/gpu"
@@ -109,7 +110,7 @@ def expand(text, known):
 
 def environment_of(container, index, address="10.2.0.9", namespace="default"):
     """What the container's processes find, each variable made of those before it."""
-    fields = {INDEX_FIELD: str(index), "status.podIP": address, "metadata.namespace": namespace}
+    fields = {INDEX_FIELD: str(index), "status.podIP": address, "metadata.namespace": namespace, JOB_UID_FIELD: "uid-1"}
     known = {}
     for entry in container.get("env", []):
         if "value" in entry:

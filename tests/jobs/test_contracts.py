@@ -125,14 +125,25 @@ class SeedTensorflow(unittest.TestCase):
 
 class Today(unittest.TestCase):
     def test_tf_config_is_json_for_every_pod(self):
-        for name, roles in (("tensorflow", {"worker": 2}), ("tensorflow-servers", {"ps": 1, "worker": 3})):
+        for name, roles in (("tensorflow", {"worker": 2}), ("tensorflow-servers", {"chief": 1, "ps": 1, "worker": 2})):
             for training, index, environment in every_pod(render(name)):
+                if "INFRA_TF_CLUSTER" in environment:
+                    # Which worker is the chief is said by the launcher: see test_servers.py.
+                    self.assertNotIn("TF_CONFIG", environment)
+                    self.assertEqual({role: len(hosts) for role, hosts in parse_json(environment["INFRA_TF_CLUSTER"]).items()}, roles)
+                    continue
                 told = parse_json(environment["TF_CONFIG"])
                 self.assertEqual(told["task"], {"type": role_of(training), "index": index})
                 self.assertIs(type(told["task"]["index"]), int)
                 self.assertEqual({role: len(hosts) for role, hosts in told["cluster"].items()}, roles)
                 own = told["cluster"][told["task"]["type"]][index]
                 self.assertEqual(own, f"{host_names(training)[index]}:{container_of(training)['ports'][0]['containerPort']}")
+
+    def test_a_single_replica_needs_no_name(self):
+        ((_, _, environment),) = every_pod(render("tensorflow-single"))
+        told = parse_json(environment["TF_CONFIG"])
+        self.assertEqual(told, {"cluster": {"worker": ["127.0.0.1:2222"]}, "task": {"type": "worker", "index": 0}})
+        self.assertEqual(render("tensorflow-single").of_kind("Service"), [])
 
     def test_tf_config_would_not_be_json_if_the_index_came_later(self):
         container = container_of(render("tensorflow").training[0])

@@ -3,6 +3,7 @@
 import unittest
 
 from pods import Pods, in_each_shell
+from rendering import parse_json
 
 
 class Servers(unittest.TestCase):
@@ -51,18 +52,82 @@ class Servers(unittest.TestCase):
         self.assertEqual([worker.process.wait(20) for worker in workers], [0, 7, 0, 0])
         for server in servers:
             server.goes_on(0.4)
-        self.assertEqual({path.name for path in pods.root.glob(".infra/r-other/*")}, {"done.0", "done.2", "done.3"})
+        self.assertEqual({path.name for path in pods.root.glob(".infra/r-other/done.*")}, {"done.0", "done.2", "done.3"})
+        self.assertEqual(list(pods.root.glob(".infra/r-other/failed.*")), [], "the Job starts it again")
         pods.start(1, "worker").ends_with(0)
         for server in servers:
             server.ends_with(0)
 
     @in_each_shell
+    def test_servers_end_when_workers_have_failed_for_good(self, shell):
+        pods = Pods(self, "tensorflow-seed", shell)
+        server = pods.start(0, "ps", STUB_UNTIL="/nowhere")
+        # Each failure counts for all: the second is one too many.
+        pods.start(1, "worker", STUB_EXIT="7", INFRA_FAILURES_ALLOWED="1").ends_with(7)
+        server.goes_on()
+        pods.start(3, "worker", STUB_EXIT="7", INFRA_FAILURES_ALLOWED="1").ends_with(7)
+        self.assertIn("the worker pods of this job have failed for good", server.ends_with(64))
+        self.assertEqual(server.others_alive(), [])
+        # One whose machine was lost meanwhile comes again, and is not left alone either.
+        pods.start(1, "ps", STUB_UNTIL="/nowhere").ends_with(64)
+
+    @in_each_shell
+    def test_a_failure_that_is_not_tried_again_ends_the_servers_at_once(self, shell):
+        pods = Pods(self, "tensorflow-seed", shell)
+        server = pods.start(0, "ps", STUB_UNTIL="/nowhere")
+        pods.start(2, "worker", STUB_EXIT="64").ends_with(64)
+        server.ends_with(64)
+
+    @in_each_shell
+    def test_workers_end_when_servers_have_failed_for_good(self, shell):
+        pods = Pods(self, "tensorflow-seed", shell)
+        worker = pods.start(0, "worker", STUB_UNTIL="/nowhere")
+        pods.start(1, "ps", STUB_EXIT="11", INFRA_FAILURES_ALLOWED="0").ends_with(11)
+        self.assertIn("the ps pods of this job have failed for good", worker.ends_with(64))
+        self.assertEqual(self.marks(pods), set())
+
+    @in_each_shell
+    def test_the_same_run_once_more_begins_without_its_failures(self, shell):
+        pods = Pods(self, "tensorflow-servers", shell)
+        server = pods.start(0, "ps", STUB_UNTIL="/nowhere")
+        pods.start(0, "worker", STUB_EXIT="7", INFRA_FAILURES_ALLOWED="0").ends_with(7)
+        server.ends_with(64)
+        server = pods.start(0, "ps", STUB_UNTIL="/nowhere", INFRA_JOB_UID="uid-2")
+        server.goes_on()
+        for worker in [pods.start(index, "worker", INFRA_JOB_UID="uid-3") for index in range(3)]:
+            worker.ends_with(0)
+        server.ends_with(0)
+
+    @in_each_shell
+    def test_the_first_worker_is_the_chief_and_its_end_the_jobs(self, shell):
+        pods = Pods(self, "tensorflow-servers", shell)
+        server = pods.start(0, "ps", STUB_UNTIL="/nowhere")
+        release = pods.folder / "release"
+        chief = pods.start(0, "worker", STUB_UNTIL=str(release))
+        others = [pods.start(index, "worker", STUB_UNTIL="/nowhere", INFRA_CHIEF_GRACE="1") for index in (1, 2)]
+        for index in range(3):
+            pods.await_file(pods.records / f"worker.{index}.json")
+        told = [parse_json(pods.record(f"worker.{index}")["environment"]["TF_CONFIG"]) for index in range(3)]
+        tasks = [{"type": "chief", "index": 0}, {"type": "worker", "index": 0}, {"type": "worker", "index": 1}]
+        self.assertEqual([config["task"] for config in told], tasks)
+        for config in told:
+            self.assertEqual(config["cluster"], told[0]["cluster"])
+            self.assertEqual({role: len(hosts) for role, hosts in config["cluster"].items()}, {"chief": 1, "ps": 1, "worker": 2})
+        own = [config["cluster"][config["task"]["type"]][config["task"]["index"]] for config in told]
+        self.assertEqual(own, [f"{pods.address(index)}:2222" for index in range(3)])
+        chief.goes_on(0.3)
+        release.touch()
+        chief.ends_with(0)
+        for pod in [*others, server]:
+            pod.ends_with(0)
+
+    @in_each_shell
     def test_the_same_run_again_is_not_confused_by_its_old_marks(self, shell):
         pods = Pods(self, "tensorflow-servers", shell)
-        for _ in range(2):
-            server = pods.start(0, "ps", STUB_UNTIL="/nowhere")
+        for time in range(2):
+            server = pods.start(0, "ps", STUB_UNTIL="/nowhere", INFRA_JOB_UID=f"ps-{time}")
             server.goes_on()
-            workers = [pods.start(index, "worker") for index in range(3)]
+            workers = [pods.start(index, "worker", INFRA_JOB_UID=f"worker-{time}") for index in range(3)]
             for pod in [*workers, server]:
                 pod.ends_with(0)
 
@@ -149,9 +214,18 @@ class Launchers(unittest.TestCase):
 
     @in_each_shell
     def test_a_programs_status_is_the_pods(self, shell):
-        for name in ("paddle", "pytorch"):
+        for name, index in (("paddle", 1), ("pytorch", 1), ("pytorch-single", 0), ("tensorflow", 1)):
             pods = Pods(self, name, shell)
-            pods.start(1, STUB_EXIT="23").ends_with(23)
+            pods.start(index, STUB_EXIT="23").ends_with(23)
+
+    @in_each_shell
+    def test_every_program_finds_the_directory_of_its_output(self, shell):
+        for name in ("paddle", "pytorch", "pytorch-single", "tensorflow"):
+            pods = Pods(self, name, shell)
+            pods.start(0).ends_with(0)
+            output = pods.record("worker.0")["environment"]["INFRA_OUTPUT_DIR"]
+            self.assertEqual(output, str(pods.root / "output"))
+            self.assertTrue((pods.root / "output").is_dir(), name)
 
     @in_each_shell
     def test_paddle_without_gpus_is_given_no_options(self, shell):
