@@ -9,7 +9,7 @@ use super::names::{data_job_name, role_jobs_of, tensorboard_name};
 use super::training::{Data, DataSource, Scale, Split, Storage, TrainingJob};
 use super::values::{ClaimPath, EnvironmentName, ImageReference, JobName, Size, parse_deadline, parse_url};
 use crate::config::values::PoolName;
-use crate::document::{At, Fault, Problems};
+use crate::document::{At, Fault, Position, Problems};
 
 /// What a DNS label may have, and so a pod's host name.
 const LONGEST_HOST_NAME: usize = 63;
@@ -31,11 +31,8 @@ pub(super) fn build_job(file: &JobFile, problems: &mut Problems) -> Option<Train
     }
     let processors = problems.parse(&file.cpu);
     let shared_memory: Option<Size> = problems.parse(&file.shared_memory);
-    let memory = match &file.memory {
-        Some(text) => Some(problems.parse::<Size>(text)?),
-        None => None,
-    };
-    if let (Some(memory), Some(shared)) = (&memory, &shared_memory)
+    let memory = file.memory.as_ref().map(|text| problems.parse::<Size>(text));
+    if let (Some(Some(memory)), Some(shared)) = (&memory, &shared_memory)
         && shared.bytes() >= memory.bytes()
     {
         let fault = Fault::new(format!("memory is {memory}, which sharedMemory of {shared} alone fills"));
@@ -44,25 +41,17 @@ pub(super) fn build_job(file: &JobFile, problems: &mut Problems) -> Option<Train
             fault.help("shared memory counts as memory: give more"),
         );
     }
-    let pool = match &file.pool {
-        Some(text) => Some(At { value: problems.parse::<PoolName>(text)?, position: text.position }),
-        None => None,
-    };
+    let pool = file
+        .pool
+        .as_ref()
+        .map(|text| problems.parse::<PoolName>(text).map(|value| At { value, position: text.position }));
     let command = build_command(file, problems);
     let environment = build_environment(file, problems);
     let storage = build_storage(file, name.as_ref(), problems);
-    let data = match &file.data {
-        Some(data) => Some(build_data(data, file, problems)?),
-        None => None,
-    };
-    let deadline_seconds = match &file.deadline {
-        Some(text) => Some(problems.take(text.position, parse_deadline(&text.value))?),
-        None => None,
-    };
-    let queue = match &file.queue {
-        Some(text) => Some(problems.parse(text)?),
-        None => None,
-    };
+    let data = file.data.as_ref().map(|data| build_data(data, file, storage.as_ref(), problems));
+    let deadline = file.deadline.as_ref();
+    let deadline_seconds = deadline.map(|text| problems.take(text.position, parse_deadline(&text.value)));
+    let queue = file.queue.as_ref().map(|text| problems.parse(text));
     check_seed_image(file, storage.as_ref(), problems);
     let retries = if file.seed_image.value { 0 } else { file.retries.value };
     Some(TrainingJob {
@@ -73,19 +62,27 @@ pub(super) fn build_job(file: &JobFile, problems: &mut Problems) -> Option<Train
         scale: scale?,
         gpus: file.gpus.clone(),
         processors: processors?,
-        memory,
-        pool,
+        memory: unless_bad(memory)?,
+        pool: unless_bad(pool)?,
         command: command?,
         environment: environment?,
         storage: storage?,
-        data,
+        data: unless_bad(data)?,
         retries,
         shared_memory: shared_memory?,
-        deadline_seconds,
-        queue,
+        deadline_seconds: unless_bad(deadline_seconds)?,
+        queue: unless_bad(queue)?,
         tensorboard: file.tensorboard,
         seed_image: file.seed_image.value,
     })
+}
+
+/// A value that may be left out: no job comes of one that was written and is bad, after everything else was looked at too.
+fn unless_bad<T>(written: Option<Option<T>>) -> Option<Option<T>> {
+    match written {
+        None => Some(None),
+        Some(value) => value.map(Some),
+    }
 }
 
 fn build_scale(file: &JobFile, problems: &mut Problems) -> Option<Scale> {
@@ -115,10 +112,12 @@ fn build_scale(file: &JobFile, problems: &mut Problems) -> Option<Scale> {
                 ));
                 problems.add(workers.position, fault);
             }
-            let image = match &file.ps_image {
-                Some(image) => Some(problems.parse(image)?),
-                None => None,
-            };
+            if file.deadline.is_none() {
+                let fault = Fault::new("parameter servers wait for workers, and there is no deadline");
+                let help = "write deadline: 24h, for example: a worker that is lost without a word could keep them for ever";
+                problems.warn(servers.position, fault.help(help));
+            }
+            let image = file.ps_image.as_ref().and_then(|image| problems.parse(image));
             Some(Scale::Servers { servers: servers.value, image, workers: workers.value })
         }
         (None, Some(servers), _) if !framework.has_parameter_servers() => {
@@ -254,40 +253,74 @@ fn build_storage(file: &JobFile, name: Option<&JobName>, problems: &mut Problems
     Some(Storage { claim: claim?, path: path? })
 }
 
-fn build_data(data: &At<DataFile>, file: &JobFile, problems: &mut Problems) -> Option<Data> {
+fn build_data(
+    data: &At<DataFile>,
+    file: &JobFile,
+    storage: Option<&Storage>,
+    problems: &mut Problems,
+) -> Option<Data> {
     let written = &data.value;
     let source = match (&written.archive, &written.url) {
-        (Some(archive), None) => DataSource::Archive(problems.parse(archive)?),
-        (None, Some(url)) => DataSource::Url(problems.take(url.position, parse_url(&url.value))?),
+        (Some(archive), None) => problems.parse(archive).map(DataSource::Archive),
+        (None, Some(url)) => problems.take(url.position, parse_url(&url.value)).map(DataSource::Url),
         (Some(_), Some(url)) => {
             let fault = Fault::new("data comes from an archive on the claim or from a URL, not from both");
             problems.add(url.position, fault.help("remove one of them"));
-            return None;
+            None
         }
         (None, None) => {
             let fault = Fault::new("it is not said where the data is");
             problems.add(data.position, fault.help("write archive: import/data.tar.gz or url: https://…"));
-            return None;
+            None
         }
     };
-    let place = match &source {
-        DataSource::Archive(path) => path.as_str(),
-        DataSource::Url(url) => url.split(['?', '#']).next().unwrap_or(url),
-    };
-    if !ARCHIVES.iter().any(|ending| place.ends_with(ending)) {
-        let at = written.archive.as_ref().or(written.url.as_ref()).and_then(|text| text.position);
-        let fault = Fault::new(format!("'{place}' is not an archive that can be unpacked"));
-        problems.add(at, fault.help(format!("archives end with {}", ARCHIVES.join(", "))));
+    let at = written.archive.as_ref().or(written.url.as_ref()).and_then(|text| text.position);
+    if let Some(source) = &source {
+        check_archive(source, at, problems);
+    }
+    if let (Some(DataSource::Archive(archive)), Some(storage)) = (&source, storage) {
+        check_archive_is_safe(archive, storage, written.split.value, at, problems);
     }
     if written.split.value == Split::None && file.framework.value == Framework::PaddleV0 {
         let fault = Fault::new("paddle-v0 trainers read a part of the data each: split is lines or files");
         problems.add(written.split.position.or(data.position), fault.help("write split: lines"));
     }
-    let image = match &written.image {
-        Some(image) => Some(problems.parse(image)?),
-        None => None,
+    let image = written.image.as_ref().map(|image| problems.parse(image));
+    Some(Data { source: source?, split: written.split.value, image: unless_bad(image)? })
+}
+
+fn check_archive(source: &DataSource, at: Option<Position>, problems: &mut Problems) {
+    let place = match source {
+        DataSource::Archive(path) => path.as_str(),
+        DataSource::Url(url) => url.split(['?', '#']).next().unwrap_or(url),
     };
-    Some(Data { source, split: written.split.value, image })
+    if !ARCHIVES.iter().any(|ending| place.ends_with(ending)) {
+        let fault = Fault::new(format!("'{place}' is not an archive that can be unpacked"));
+        problems.add(at, fault.help(format!("archives end with {}", ARCHIVES.join(", "))));
+    }
+}
+
+/// The import replaces directories of the job; an archive in one of them would go with it.
+fn check_archive_is_safe(
+    archive: &ClaimPath,
+    storage: &Storage,
+    split: Split,
+    at: Option<Position>,
+    problems: &mut Problems,
+) {
+    let below = archive.as_str().strip_prefix(storage.path.as_str()).and_then(|rest| rest.strip_prefix('/'));
+    let Some((first, _)) = below.and_then(|rest| rest.split_once('/')) else { return };
+    let is_shard = first.chars().all(|c| c.is_ascii_digit());
+    let is_replaced = match split {
+        _ if first == ".infra" => true,
+        Split::None => first == "data",
+        Split::Lines | Split::Files => is_shard,
+    };
+    if is_replaced {
+        let fault =
+            Fault::new(format!("'{archive}' lies in {}/{first}, which the import replaces", storage.path));
+        problems.add(at, fault.help("keep archives beside the job's directory, as import/data.tar.gz"));
+    }
 }
 
 /// What Python's tarfile and zipfile read.
