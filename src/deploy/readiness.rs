@@ -191,6 +191,8 @@ mod tests {
 
     fn node(pool: Option<&str>, ready: bool, gpus: u32) -> Node {
         Node {
+            processors: None,
+            memory: None,
             name: "ip-10-0-0-1".to_owned(),
             pool: pool.map(str::to_owned),
             is_controller: pool.is_none(),

@@ -6,7 +6,7 @@ use super::environment::{ports_of, root_of, variables_of};
 use super::framework::Framework;
 use super::names::role_jobs;
 use super::objects::objects_of;
-use super::placement::{node_selector, tolerations};
+use super::placement::{helper_tolerations, node_selector, tolerations};
 use super::rules::is_python;
 use super::scripts::{self, Scripts};
 use super::training::{Data, DataSource, Scale, Split, TrainingJob};
@@ -49,7 +49,7 @@ pub fn decide(
         volume: volume_of(job, blueprint),
         tensorboard: job.tensorboard.then(|| tensorboard_image(job)),
         node_selector: node_selector(job),
-        tolerations: tolerations(job, blueprint),
+        helper_tolerations: helper_tolerations(job, blueprint),
         processors: job.processors.clone(),
         requested_memory: job.requested_memory(),
         memory_limit: job.memory.clone(),
@@ -59,10 +59,10 @@ pub fn decide(
         queue: job.queue.as_ref().map(ToString::to_string),
         asks_for_peers: job.seed_image,
     };
-    workload.roles = roles_of(job, &workload.run);
+    workload.roles = roles_of(job, blueprint, &workload.run);
     workload.digest = digest_of(&workload);
     workload.run = run.cloned().unwrap_or_else(|| RunId::new(&workload.digest));
-    workload.roles = roles_of(job, &workload.run);
+    workload.roles = roles_of(job, blueprint, &workload.run);
     workload
 }
 
@@ -73,7 +73,7 @@ fn digest_of(workload: &Workload) -> String {
     hexadecimal(&digest.as_ref()[..6])
 }
 
-fn roles_of(job: &TrainingJob, run: &RunId) -> Vec<RolePlan> {
+fn roles_of(job: &TrainingJob, blueprint: Option<&Blueprint>, run: &RunId) -> Vec<RolePlan> {
     let jobs = role_jobs(job);
     let has_servers = jobs.len() > 1;
     let root = root_of(job);
@@ -83,7 +83,8 @@ fn roles_of(job: &TrainingJob, run: &RunId) -> Vec<RolePlan> {
             Scale::Servers { image: Some(image), .. } if is_server => image.to_string(),
             _ => job.image.value.to_string(),
         };
-        let mut variables = variables_of(job, role);
+        let gpus = if is_server { 0 } else { job.gpus.value };
+        let mut variables = variables_of(job, role, gpus);
         let ours = our_variables(&format!("{root}/.infra/{}", run.as_str()), job, replicas, has_servers);
         variables.splice(1..1, ours);
         RolePlan {
@@ -94,7 +95,8 @@ fn roles_of(job: &TrainingJob, run: &RunId) -> Vec<RolePlan> {
             command: command_of(job, is_server, has_servers),
             variables,
             ports: ports_of(job),
-            gpus: if is_server { 0 } else { job.gpus.value },
+            gpus,
+            tolerations: tolerations(job, blueprint, gpus),
         }
     };
     jobs.into_iter().map(plan).collect()

@@ -75,7 +75,7 @@ pub(super) fn check_paddle_ports(file: &JobFile, problems: &mut Problems) {
 }
 
 /// Every variable of a role's containers, the index first, the user's own last unless they replace a default.
-pub(super) fn variables_of(job: &TrainingJob, role: &str) -> Vec<Variable> {
+pub(super) fn variables_of(job: &TrainingJob, role: &str, gpus: u32) -> Vec<Variable> {
     let root = root_of(job);
     let mut variables = vec![Variable::field(INDEX, INDEX_FIELD)];
     variables.extend(match job.framework {
@@ -86,6 +86,9 @@ pub(super) fn variables_of(job: &TrainingJob, role: &str) -> Vec<Variable> {
         Framework::Pytorch => pytorch(job),
     });
     variables.push(Variable::text("INFRA_OUTPUT_DIR", format!("{root}/output")));
+    if gpus == 0 {
+        variables.push(no_gpus());
+    }
     if let Some(data) = &job.data {
         variables.push(Variable::text("INFRA_DATA_DIR", data_directory(&root, data.split)));
     }
@@ -97,6 +100,11 @@ pub(super) fn variables_of(job: &TrainingJob, role: &str) -> Vec<Variable> {
         }
     }
     variables
+}
+
+/// Images made for GPUs ask for all of a machine's; a pod that was given none would use those of others.
+pub(super) fn no_gpus() -> Variable {
+    Variable::text("NVIDIA_VISIBLE_DEVICES", "void")
 }
 
 /// The job's directory as its pods see it.

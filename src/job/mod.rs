@@ -23,6 +23,7 @@ use std::path::Path;
 pub use decide::{HELPER_IMAGE, decide};
 pub use framework::Framework;
 pub use objects::objects_of;
+pub use placement::tolerations_of_all_pools;
 pub use scripts::Scripts;
 pub use training::{Data, DataSource, Scale, Split, Storage, TrainingJob};
 pub use workload::{RunId, Workload};

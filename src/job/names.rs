@@ -8,6 +8,8 @@ use super::workload::Workload;
 pub(super) const JOB_LABEL: &str = "infra.internal/job";
 /// What a pod does in it.
 pub(super) const ROLE_LABEL: &str = "infra.internal/role";
+/// The role of what shows results.
+pub(super) const TENSORBOARD_ROLE: &str = "tensorboard";
 /// Whose contract it follows.
 pub(super) const FRAMEWORK_LABEL: &str = "infra.internal/framework";
 /// Which run of the job it is.

@@ -70,6 +70,8 @@ pub struct RolePlan {
     pub ports: Vec<(String, u16)>,
     /// GPUs of each.
     pub gpus: u32,
+    /// Taints they stand.
+    pub tolerations: Vec<Value>,
 }
 
 /// The import of data.
@@ -123,8 +125,9 @@ pub struct Workload {
     pub tensorboard: Option<String>,
     /// Labels its nodes must have.
     pub node_selector: BTreeMap<String, String>,
-    /// Taints its pods stand.
-    pub tolerations: Vec<Value>,
+    /// Taints that pods stand which help it and need no GPU: a cluster may have nothing but GPU machines, or only the pool that
+    /// the job names.
+    pub helper_tolerations: Vec<Value>,
     /// Processors of each pod.
     pub processors: Processors,
     /// Memory each pod asks for.

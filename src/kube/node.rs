@@ -34,6 +34,10 @@ pub struct Node {
     pub instance_id: Option<String>,
     /// How many GPUs pods can have.
     pub gpus: u32,
+    /// Thousandths of processors that pods can have, if it says so.
+    pub processors: Option<u64>,
+    /// Bytes of memory that pods can have, if it says so.
+    pub memory: Option<u64>,
     /// What keeps pods away that do not stand it.
     pub taints: Vec<Taint>,
     /// The version of its kubelet, as `v1.34.1`.
@@ -83,6 +87,22 @@ struct NodeInfo {
     kubelet_version: String,
 }
 
+/// An amount of processors as kubelets write it: `8` or `7910m`.
+fn thousandths(text: &str) -> Option<u64> {
+    match text.strip_suffix('m') {
+        Some(thousandths) => thousandths.parse().ok(),
+        None => text.parse::<u64>().ok()?.checked_mul(1000),
+    }
+}
+
+/// An amount of memory as kubelets write it: `31412884Ki` or a number of bytes.
+fn bytes(text: &str) -> Option<u64> {
+    let units = [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("", 1)];
+    let (number, factor) =
+        units.iter().find_map(|(unit, factor)| text.strip_suffix(unit).map(|number| (number, *factor)))?;
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
 impl From<NodeDocument> for Node {
     fn from(document: NodeDocument) -> Self {
         let NodeDocument { mut metadata, spec, status } = document;
@@ -102,6 +122,8 @@ impl From<NodeDocument> for Node {
             schedulable: !spec.unschedulable,
             instance_id: spec.provider_id.as_deref().and_then(last_part),
             gpus: status.allocatable.get(GPU_RESOURCE).and_then(|count| count.parse().ok()).unwrap_or(0),
+            processors: status.allocatable.get("cpu").and_then(|text| thousandths(text)),
+            memory: status.allocatable.get("memory").and_then(|text| bytes(text)),
             taints: spec.taints,
             kubelet_version: status.node_info.kubelet_version,
         }
@@ -151,7 +173,7 @@ mod tests {
             "labels": {"infra.internal/pool": "gpu", "kubernetes.io/arch": "amd64"}},
         "spec": {"podCIDR": "10.2.1.0/24", "providerID": "aws:///us-west-2a/i-0123456789abcdef0", "unschedulable": true,
             "taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
-        "status": {"allocatable": {"cpu": "95500m", "nvidia.com/gpu": "8"},
+        "status": {"allocatable": {"cpu": "95500m", "memory": "2048Ki", "nvidia.com/gpu": "8"},
             "conditions": [{"type": "MemoryPressure", "status": "False"},
                 {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}],
             "nodeInfo": {"kubeletVersion": "v1.34.1", "osImage": "Flatcar"}}}"#;
@@ -163,6 +185,8 @@ mod tests {
     #[test]
     fn a_worker_is_read() -> Result<(), Box<dyn Error>> {
         let expected = Node {
+            processors: Some(95_500),
+            memory: Some(2 << 20),
             name: "ip-10-0-1-5.us-west-2.compute.internal".to_owned(),
             pool: Some("gpu".to_owned()),
             is_controller: false,

@@ -117,3 +117,54 @@ fn a_cluster_without_files_has_no_claim() {
         assert!(rendered.contains(part), "no '{part}' in\n{rendered}");
     }
 }
+
+const SERVERS: &str = "name: train\nframework: tensorflow\nimage: tensorflow/tensorflow:2.16.1\ncommand: [python, train.py]\n\
+                       deadline: 1h\ngpus: 1\n";
+
+#[test]
+fn parameter_servers_are_placed_too() {
+    let workspace = Workspace::new();
+    let lint = |pools: &str, more: &str, code: i32| {
+        workspace.write("cluster.yaml", format!("{MINIMAL}{pools}"));
+        workspace.write("job.yaml", format!("{SERVERS}{more}"));
+        workspace.infra(["job", "lint"]).expect_code(code).stdout
+    };
+    assert_eq!(lint(POOLS, "ps: 8\nworkers: 3\nmemory: 7Gi\n", 0), "");
+    // A machine has memory for two such pods, and there are at most three machines.
+    let shared = lint(POOLS, "ps: 8\nworkers: 3\nmemory: 7Gi\npool: gpu\n", 2);
+    let message = "8 parameter servers and 3 workers do not fit: pool gpu has memory and processors for 6 pods at its largest";
+    assert!(shared.contains(message), "{shared}");
+    assert_eq!(lint(POOLS, "ps: 3\nworkers: 3\nmemory: 7Gi\npool: gpu\n", 0), "");
+    let gpus_only = "pools:\n- {name: gpu, instanceType: g5.xlarge, count: 3}\nstorage: {efs: {}}\n";
+    let nowhere = lint(gpus_only, "ps: 1\nworkers: 2\n", 2);
+    assert!(nowhere.contains("no pool can hold a parameter server, which has no GPU"), "{nowhere}");
+    assert!(
+        nowhere.contains("give the cluster a pool without GPUs, or name a pool for all with pool:"),
+        "{nowhere}"
+    );
+    assert_eq!(lint(gpus_only, "ps: 1\nworkers: 2\npool: gpu\n", 0), "");
+}
+
+#[test]
+fn every_problem_of_a_job_file_is_shown_at_once() {
+    let workspace = Workspace::new();
+    workspace.write(
+        "job.yaml",
+        "name: train\nframework: pytorch\nimage: pytorch/pytorch:2.7.1\nreplicas: 2\nmemory: 8Q\npool: GPU\n\
+         command: [python train.py]\nenv: {RANK: \"1\"}\ndeadline: soon\nqueue: A_b\n\
+         data: {archive: /data.tar.gz, image: \"no image\"}\n",
+    );
+    let stdout = workspace.infra(["job", "lint"]).expect_code(2).stdout;
+    for line in [5, 6, 7, 8, 9, 10] {
+        assert!(stdout.contains(&format!("job.yaml:{line}:")), "nothing about line {line} in\n{stdout}");
+    }
+    assert_eq!(stdout.matches("job.yaml:11:").count(), 2, "{stdout}");
+}
+
+#[test]
+fn parameter_servers_without_a_deadline_are_warned_about() {
+    let workspace = Workspace::new();
+    workspace.write("job.yaml", format!("{}ps: 1\nworkers: 2\n", SERVERS.replace("deadline: 1h\n", "")));
+    let stdout = workspace.infra(["job", "lint"]).expect_code(0).stdout;
+    assert!(stdout.contains("parameter servers wait for workers, and there is no deadline"), "{stdout}");
+}

@@ -243,10 +243,32 @@ class Objects(unittest.TestCase):
         self.assertEqual(images, {"ps": "1.15", "worker": "1.15-gpu"})
 
     def test_a_single_replica_needs_no_names(self):
-        for name in ("paddle-v0-single", "pytorch-single"):
+        for name in ("paddle-v0-single", "pytorch-single", "tensorflow-single"):
             job = self.jobs[name]
             self.assertEqual(job.of_kind("Service"), [])
             self.assertNotIn("svc.cluster.local", json.dumps(job.objects))
+
+    def test_pods_without_gpus_keep_off_machines_that_have_some(self):
+        for name, job in self.jobs.items():
+            for training in job.training:
+                spec, container = training["spec"]["template"]["spec"], container_of(training)
+                has_gpus = GPU in container["resources"].get("limits", {})
+                stands = any(toleration.get("key") == GPU for toleration in spec.get("tolerations", []))
+                self.assertEqual(stands, has_gpus, f"{name}: {role_of(training)}")
+                self.assertEqual(variables_of(container).get("NVIDIA_VISIBLE_DEVICES"), None if has_gpus else "void", name)
+                self.assertEqual("affinity" in spec, not has_gpus, name)
+
+    def test_helpers_run_wherever_the_job_may(self):
+        job = self.jobs["tensorflow-seed"]
+        board = job.of_kind("Deployment")[0]["spec"]["template"]["spec"]
+        self.assertEqual([toleration["key"] for toleration in board["tolerations"]], [GPU])
+        self.assertIn("nodeAffinity", board["affinity"])
+        self.assertEqual(variables_of(board["containers"][0])["NVIDIA_VISIBLE_DEVICES"], "void")
+        file = self.folder / "board.yaml"
+        file.write_text((FILES / "tensorflow.yaml").read_text() + "pool: gpu\n")
+        job = Job(list(yaml.safe_load_all(render_text(file, directory=self.folder))))
+        board = job.of_kind("Deployment")[0]["spec"]["template"]["spec"]
+        self.assertEqual({toleration["key"] for toleration in board["tolerations"]}, {GPU, "dedicated"})
 
     def test_another_namespace_gets_the_clusters_file_system(self):
         job = self.jobs["other-namespace"]

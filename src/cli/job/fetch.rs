@@ -9,13 +9,14 @@ use anyhow::Context;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::scripts_of;
 use super::target::{JobNameOptions, JobTarget, connect, random_mark, removed};
-use super::{blueprint_of, scripts_of};
 use crate::cli::Session;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::job::life::{FetchSource, FetchTarget, JobReport, Reader};
+use crate::job::{HELPER_IMAGE, tolerations_of_all_pools};
 use crate::kube::{ApiServer, Body};
 use crate::waiting::Waiting;
 
@@ -24,6 +25,8 @@ const PATIENCE: Duration = Duration::from_mins(10);
 /// Pieces that wait to be written; more would only fill memory.
 const PIECES: usize = 16;
 const MEBIBYTE: u64 = 1 << 20;
+/// How long nothing may come: a slow file system needs a moment, a machine that slept has lost its connection.
+const LONGEST_SILENCE: Duration = Duration::from_mins(2);
 /// How many bytes come between two lines of progress.
 const TOLD_EVERY: u64 = 256 * MEBIBYTE;
 
@@ -49,12 +52,13 @@ pub(super) fn run(arguments: &FetchArguments, session: &Session) -> anyhow::Resu
     let target = arguments.job.resolve(session)?;
     let directory = arguments.to.clone().unwrap_or_else(|| session.assets.file(&target.name));
     refuse_to_overwrite(&directory)?;
-    let (_, api) = connect(session)?;
-    let mirrored = blueprint_of(session)?.map(|blueprint| blueprint.mirrored_image(crate::job::HELPER_IMAGE));
+    let (blueprint, api) = connect(session)?;
+    let usual = || blueprint.mirrored_image(HELPER_IMAGE);
     let reading = FetchTarget {
-        image: arguments.image.clone().or(mirrored),
+        image: arguments.image.clone().unwrap_or_else(usual),
         script: scripts_of(session)?.archive_server(),
         mark: random_mark()?,
+        tolerations: tolerations_of_all_pools(&blueprint),
     };
     block_on(async {
         let source = find_results(&api, &target, &arguments.path).await?;
@@ -144,7 +148,7 @@ async fn fetch(reader: &Reader<'_>, directory: &Path, session: &Session) -> anyh
 
 async fn pump(mut body: Body, sender: SyncSender<Vec<u8>>, session: &Session) -> anyhow::Result<()> {
     let (mut done, mut told) = (0, 0);
-    while let Some(chunk) = body.chunk().await.context("the archive broke off")? {
+    while let Some(chunk) = body.chunk_within(LONGEST_SILENCE).await.context("the archive broke off")? {
         done += chunk.len() as u64;
         if done - told >= TOLD_EVERY {
             session.printer.note(format_args!("  {} MiB", done / MEBIBYTE));

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::error::JobError;
-use crate::job::decide::HELPER_IMAGE;
-use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL, ROLE_LABEL, gpu_toleration, helper_affinity};
+use super::stall::explain_pods;
+use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL, ROLE_LABEL, helper_affinity};
 use crate::kube::{ApiServer, Body, KubeError, ObjectName, Propagation};
 use crate::waiting::{Pace, WaitEnd, Waiting};
 
@@ -31,12 +31,14 @@ pub struct FetchSource {
 /// With what they are read.
 #[derive(Clone, Debug)]
 pub struct FetchTarget {
-    /// The image of the reader; the usual one if none is named.
-    pub image: Option<String>,
+    /// The image of the reader.
+    pub image: String,
     /// The program it runs.
     pub script: String,
     /// Tells this reader from another one at the same time.
     pub mark: String,
+    /// Taints it stands.
+    pub tolerations: Vec<Value>,
 }
 
 /// A pod that serves results. It must be removed.
@@ -70,8 +72,10 @@ impl<'a> Reader<'a> {
         let mut told = None;
         loop {
             let selector = format!("{JOB_LABEL}={},{ROLE_LABEL}={READER_ROLE}", self.source.name);
-            let pods = self.api.pods(Some(&self.source.namespace), &selector).await?;
-            let pod = pods.iter().find(|pod| pod.name == self.pod.name);
+            let mut pods = self.api.pods(Some(&self.source.namespace), &selector).await?;
+            pods.retain(|pod| pod.name == self.pod.name);
+            explain_pods(self.api, &mut pods).await;
+            let pod = pods.first();
             match pod.map(|pod| pod.phase.as_str()) {
                 Some("Running") => {
                     if let Some(bytes) = self.ask_size().await? {
@@ -159,12 +163,12 @@ fn reader_pod(source: &FetchSource, target: &FetchTarget, name: &str) -> Value {
             "enableServiceLinks": false,
             "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
             "affinity": helper_affinity(),
-            "tolerations": [gpu_toleration()],
+            "tolerations": target.tolerations,
             // It has nothing to finish.
             "terminationGracePeriodSeconds": 1,
             "containers": [{
                 "name": READER_ROLE,
-                "image": target.image.as_deref().unwrap_or(HELPER_IMAGE),
+                "image": target.image,
                 "command": ["python3", "-u", "-c", target.script],
                 "env": [{"name": "ARCHIVE_ROOT", "value": root}, {"name": "ARCHIVE_PORT", "value": PORT.to_string()}],
                 "ports": [{"name": "http", "containerPort": PORT}],

@@ -4,11 +4,22 @@ use super::preconditions::Precondition;
 use crate::blueprint::Blueprint;
 use crate::config::Pool;
 use crate::job::names::JOB_LABEL;
-use crate::job::workload::Workload;
+use crate::job::workload::{RolePlan, Workload};
 use crate::kube::{Node, Pod, Taint};
 
-/// Judges the machines; all of the GPUs first, then those that nobody uses.
+/// Judges the machines for every role; all of the GPUs first, then those that nobody uses.
 pub(super) fn machines(
+    nodes: &[Node],
+    pods: &[Pod],
+    workload: &Workload,
+    blueprint: Option<&Blueprint>,
+) -> Vec<Precondition> {
+    let judge = |role| machines_for(role, nodes, pods, workload, blueprint);
+    workload.roles.iter().flat_map(judge).collect()
+}
+
+fn machines_for(
+    role: &RolePlan,
     nodes: &[Node],
     pods: &[Pod],
     workload: &Workload,
@@ -19,24 +30,36 @@ pub(super) fn machines(
         let in_pool = move |node: &&Node| pool.is_none() || node.pool.as_ref() == pool;
         nodes.iter().filter(|node| !node.is_controller).filter(in_pool)
     };
-    let usable: Vec<&Node> = candidates().filter(|node| why_not(node, workload).is_none()).collect();
+    let usable: Vec<&Node> = candidates().filter(|node| why_not(node, role).is_none()).collect();
     let place = pool.map_or_else(|| "the cluster".to_owned(), |pool| format!("pool {pool}"));
-    let gpus = workload.roles.iter().map(|role| role.gpus).max().unwrap_or(0);
+    let (gpus, replicas) = (role.gpus, role.replicas);
     if gpus == 0 {
-        if !usable.is_empty() {
-            return Vec::new();
-        }
-        let text = format!("{place} has no node that can run it{}", reasons(candidates(), workload));
+        let besides = reasons(candidates(), role);
+        let text = if usable.is_empty() {
+            format!("{place} has no node that can run {}{besides}", what_it_is(role))
+        } else {
+            let room = usable
+                .iter()
+                .map(|node| pods_on(node, workload))
+                .try_fold(0, |sum: u32, pods| pods.map(|pods| sum.saturating_add(pods)));
+            match room {
+                Some(room) if room < replicas => format!(
+                    "{replicas} {} need more memory or processors than {place} has now: room for {room} on {} nodes{besides}",
+                    role.role,
+                    usable.len()
+                ),
+                _ => return Vec::new(),
+            }
+        };
         return vec![unmet_or_started(text, gpus, pool, blueprint)];
     }
-    let replicas: u32 = workload.roles.iter().filter(|role| role.gpus > 0).map(|role| role.replicas).sum();
     let room: u32 = usable.iter().map(|node| node.gpus / gpus).sum();
     if room < replicas {
         let text = format!(
             "{replicas} replicas with {gpus} {} each need more than {place} has now: room for {room} on {} nodes{}",
             if gpus == 1 { "GPU" } else { "GPUs" },
             usable.len(),
-            reasons(candidates().filter(|node| node.gpus >= gpus), workload)
+            reasons(candidates().filter(|node| node.gpus >= gpus), role)
         );
         return vec![unmet_or_started(text, gpus, pool, blueprint)];
     }
@@ -48,6 +71,18 @@ pub(super) fn machines(
         ))];
     }
     Vec::new()
+}
+
+/// What a role without GPUs is called.
+fn what_it_is(role: &RolePlan) -> &'static str {
+    if role.role == "ps" { "a parameter server" } else { "it" }
+}
+
+/// How many pods of a job a node has memory and processors for if it is empty; nothing if it does not say what it has.
+fn pods_on(node: &Node, workload: &Workload) -> Option<u32> {
+    let by_memory = node.memory? / workload.requested_memory.bytes().max(1);
+    let by_processors = node.processors? / workload.processors.thousandths().max(1);
+    u32::try_from(by_memory.min(by_processors)).ok()
 }
 
 /// GPUs of a node that others hold.
@@ -62,20 +97,20 @@ fn used(node: &Node, pods: &[Pod], workload: &Workload) -> u32 {
 }
 
 /// Why no pod of the job would be placed on a node.
-fn why_not(node: &Node, workload: &Workload) -> Option<String> {
+fn why_not(node: &Node, role: &RolePlan) -> Option<String> {
     if !node.ready {
         return Some("not Ready".to_owned());
     }
     if !node.schedulable {
         return Some("closed for new pods".to_owned());
     }
-    let keeps_away = |taint: &&Taint| taint.effect != "PreferNoSchedule" && !stands(workload, taint);
+    let keeps_away = |taint: &&Taint| taint.effect != "PreferNoSchedule" && !stands(role, taint);
     node.taints.iter().find(keeps_away).map(|taint| format!("tainted with {}", taint.key))
 }
 
 /// As the scheduler matches them: an empty key or effect of a toleration stands everything.
-fn stands(workload: &Workload, taint: &Taint) -> bool {
-    workload.tolerations.iter().any(|toleration| {
+fn stands(role: &RolePlan, taint: &Taint) -> bool {
+    role.tolerations.iter().any(|toleration| {
         let text = |key: &str| toleration[key].as_str().unwrap_or_default();
         let is_effect = text("effect").is_empty() || text("effect") == taint.effect;
         let is_value = text("operator") == "Exists" || text("value") == taint.value;
@@ -84,9 +119,9 @@ fn stands(workload: &Workload, taint: &Taint) -> bool {
 }
 
 /// What is wrong with the nodes that cannot be used, each reason once.
-fn reasons<'a>(nodes: impl Iterator<Item = &'a Node>, workload: &Workload) -> String {
+fn reasons<'a>(nodes: impl Iterator<Item = &'a Node>, role: &RolePlan) -> String {
     let mut counts: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
-    for reason in nodes.filter_map(|node| why_not(node, workload)) {
+    for reason in nodes.filter_map(|node| why_not(node, role)) {
         *counts.entry(reason).or_default() += 1;
     }
     let parts: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
@@ -102,7 +137,9 @@ fn unmet_or_started(
 ) -> Precondition {
     let fits = |candidate: &&Pool| {
         let has = candidate.gpus.as_ref().map_or(0, |gpus| gpus.count);
-        has >= gpus && pool.is_none_or(|name| candidate.name.as_str() == name)
+        // Machines with GPUs keep pods away that have none, unless their pool is named.
+        let lets_in = gpus > 0 || pool.is_some() || candidate.gpus.is_none();
+        has >= gpus && lets_in && pool.is_none_or(|name| candidate.name.as_str() == name)
     };
     let may_grow = blueprint.is_some_and(|blueprint| {
         let cluster = &blueprint.cluster;

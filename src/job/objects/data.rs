@@ -7,7 +7,7 @@ use super::pod::{
     claim_mount, claim_volume, container_security, environment, pod_security, script_mount, script_volume,
 };
 use crate::job::decide::SCRIPT_DIRECTORY;
-use crate::job::names::{DIGEST_ANNOTATION, data_job_name, gpu_toleration, helper_affinity};
+use crate::job::names::{DIGEST_ANNOTATION, data_job_name, helper_affinity};
 use crate::job::workload::Workload;
 
 /// A day after it is done nobody asks for its log.
@@ -23,11 +23,6 @@ pub(super) fn data_job(workload: &Workload) -> Option<Value> {
     let mut metadata = metadata(workload, &data_job_name(&workload.name), Some(ROLE));
     if !workload.digest.is_empty() {
         metadata["annotations"] = json!({DIGEST_ANNOTATION: workload.digest});
-    }
-    // A cluster may have nothing but GPU machines, or only the pool that the job names.
-    let mut tolerations = workload.tolerations.clone();
-    if !tolerations.contains(&gpu_toleration()) {
-        tolerations.push(gpu_toleration());
     }
     Some(json!({
         "apiVersion": "batch/v1",
@@ -46,7 +41,7 @@ pub(super) fn data_job(workload: &Workload) -> Option<Value> {
                     "enableServiceLinks": false,
                     "securityContext": pod_security(),
                     "affinity": helper_affinity(),
-                    "tolerations": tolerations,
+                    "tolerations": workload.helper_tolerations,
                     "containers": [{
                         "name": ROLE,
                         "image": data.image,

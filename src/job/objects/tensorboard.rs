@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::metadata::{metadata, pod_metadata};
-use super::pod::{claim_mount, claim_volume, container_security, pod_security};
-use crate::job::names::{JOB_LABEL, ROLE_LABEL, tensorboard_name};
+use super::pod::{claim_mount, claim_volume, container_security, environment, pod_security};
+use crate::job::environment::no_gpus;
+use crate::job::names::{JOB_LABEL, ROLE_LABEL, TENSORBOARD_ROLE as ROLE, helper_affinity, tensorboard_name};
 use crate::job::workload::Workload;
 
 const PORT: u16 = 6006;
-const ROLE: &str = "tensorboard";
 
 /// The Deployment and its Service.
 pub(super) fn tensorboard(workload: &Workload) -> Vec<Value> {
@@ -32,10 +32,13 @@ pub(super) fn tensorboard(workload: &Workload) -> Vec<Value> {
                         "automountServiceAccountToken": false,
                         "enableServiceLinks": false,
                         "securityContext": pod_security(),
+                        "affinity": helper_affinity(),
+                        "tolerations": workload.helper_tolerations,
                         "containers": [{
                             "name": ROLE,
                             "image": image,
                             "command": ["tensorboard", "--logdir", output, "--host", "0.0.0.0", "--port", PORT.to_string()],
+                            "env": environment(&[no_gpus()]),
                             "ports": [{"name": "http", "containerPort": PORT}],
                             "readinessProbe": {"httpGet": {"path": "/", "port": "http"}},
                             "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"memory": "4Gi"}},

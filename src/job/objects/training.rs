@@ -8,10 +8,10 @@ use super::pod::{
     claim_mount, claim_volume, container_security, environment, pod_security, script_mount, script_volume,
     shared_memory_mount, shared_memory_volume,
 };
-use crate::job::decide::SCRIPT_DIRECTORY;
+use crate::job::decide::{SCRIPT_DIRECTORY, failures_allowed};
 use crate::job::framework::Framework;
 use crate::job::names::{
-    CLAIM_ANNOTATION, DIGEST_ANNOTATION, JOB_LABEL, PATH_ANNOTATION, QUEUE_LABEL, RUN_LABEL,
+    CLAIM_ANNOTATION, DIGEST_ANNOTATION, JOB_LABEL, PATH_ANNOTATION, QUEUE_LABEL, RUN_LABEL, helper_affinity,
 };
 use crate::job::workload::{RolePlan, Variable, VariableSource, Workload};
 
@@ -36,8 +36,7 @@ pub(super) fn training_job(workload: &Workload, role: &RolePlan) -> Value {
         "completionMode": "Indexed",
         "parallelism": role.replicas,
         "completions": role.replicas,
-        // When one replica dies, the others fail with it, and each failure counts.
-        "backoffLimit": workload.retries.saturating_mul(role.replicas),
+        "backoffLimit": failures_allowed(workload.retries, role.replicas),
         // Frameworks refuse a second process with the same number while the first is still there.
         "podReplacementPolicy": "Failed",
         "podFailurePolicy": failure_policy(role.role),
@@ -93,8 +92,11 @@ fn pod_spec(workload: &Workload, role: &RolePlan) -> Value {
     if !workload.node_selector.is_empty() {
         spec["nodeSelector"] = json!(workload.node_selector);
     }
-    if !workload.tolerations.is_empty() {
-        spec["tolerations"] = json!(workload.tolerations);
+    if !role.tolerations.is_empty() {
+        spec["tolerations"] = json!(role.tolerations);
+    }
+    if role.gpus == 0 {
+        spec["affinity"] = helper_affinity();
     }
     if workload.framework == Framework::PaddleV0 && role.replicas > 1 {
         // Trainers of that time want a machine each.

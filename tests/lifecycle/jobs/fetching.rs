@@ -96,6 +96,20 @@ fn a_reader_that_does_not_start_says_why_and_goes() {
 }
 
 #[test]
+fn a_reader_stands_the_taints_of_every_pool() {
+    let world = JobWorld::of_golden("ha-gpu-efs", TRAIN);
+    world.cluster.run_no_programs();
+    let fetching = world.infra(["fetch"]).spawn();
+    let key = world.cluster.pod("reader", 0);
+    let pod = world.cluster.object("pods", "default", &key.2).unwrap();
+    let stands =
+        |key: &str| pod["spec"]["tolerations"].as_array().unwrap().iter().any(|one| one["key"] == key);
+    assert!(stands("nvidia.com/gpu") && stands("dedicated"), "{}", pod["spec"]["tolerations"]);
+    fetching.interrupt();
+    fetching.wait().expect_code(130);
+}
+
+#[test]
 fn an_archive_that_breaks_off_is_no_result() {
     let world = with_results();
     world.cluster.cut_proxy_after(1_000_000);

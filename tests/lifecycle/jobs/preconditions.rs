@@ -72,6 +72,24 @@ fn an_autoscaler_may_start_what_is_missing() {
 }
 
 #[test]
+fn parameter_servers_need_machines_without_gpus() {
+    let servers = TRAIN.replace("pytorch", "tensorflow").replace("replicas: 2", "ps: 2\nworkers: 2");
+    let world = JobWorld::new(&format!("{servers}memory: 8Gi\n"));
+    let small = json!({"status": {"allocatable": {"cpu": "3920m", "memory": "15000Mi"}}});
+    world.cluster.change("nodes", "", "worker-1", small);
+    let refused = world.run(["submit"]).expect_code(1);
+    refused
+        .expect_stderr("- 2 ps need more memory or processors than the cluster has now: room for 1 on 1 nodes (besides 3 tainted with nvidia.com/gpu)")
+        .expect_stderr("nothing was changed");
+    world.cluster.take("nodes", "", "worker-1");
+    world
+        .run(["submit"])
+        .expect_code(1)
+        .expect_stderr("- the cluster has no node that can run a parameter server");
+    expect_untouched(&world);
+}
+
+#[test]
 fn gpus_that_others_hold_are_remarked_on() {
     let world = JobWorld::new(TRAIN);
     for number in 1..=2 {
