@@ -16,6 +16,8 @@ pub struct Job {
     pub namespace: String,
     /// Its name.
     pub name: String,
+    /// What tells it from others that have had its name.
+    pub uid: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// Its annotations.
@@ -36,6 +38,8 @@ pub struct Job {
     pub active: u32,
     /// How it ended.
     pub end: Option<JobEnd>,
+    /// What keeps it from making pods; its own document does not say that.
+    pub detail: Option<String>,
 }
 
 /// How a Job ended.
@@ -90,6 +94,7 @@ impl From<JobDocument> for Job {
         Self {
             namespace: metadata.namespace,
             name: metadata.name,
+            uid: metadata.uid,
             labels: metadata.labels,
             annotations: metadata.annotations,
             made: metadata.creation_timestamp,
@@ -100,6 +105,7 @@ impl From<JobDocument> for Job {
             completed: rows(&status.completed_indexes),
             active: status.active,
             end,
+            detail: None,
         }
     }
 }

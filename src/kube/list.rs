@@ -18,6 +18,7 @@ const EXPIRED: u16 = 410;
 pub(super) struct Metadata {
     pub(super) name: String,
     pub(super) namespace: String,
+    pub(super) uid: String,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) annotations: BTreeMap<String, String>,
     /// Later is greater.

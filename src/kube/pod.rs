@@ -16,6 +16,8 @@ pub struct Pod {
     pub namespace: String,
     /// Its name.
     pub name: String,
+    /// What tells it from others that have had its name.
+    pub uid: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// When it was made, as the API writes it: later is greater.
@@ -136,6 +138,7 @@ impl From<PodDocument> for Pod {
             ended: ended.and_then(|ended| ended.finished_at.clone()),
             namespace: metadata.namespace,
             name: metadata.name,
+            uid: metadata.uid,
             labels: metadata.labels,
             made: metadata.creation_timestamp,
             node: spec.node_name.filter(|node| !node.is_empty()),

@@ -12,6 +12,7 @@ mod removal;
 mod replica;
 mod report;
 mod room;
+mod stall;
 mod state;
 mod submit;
 
@@ -21,7 +22,7 @@ pub use follow::{Followed, follow};
 pub use gpu_check::{GpuCheck, NodeGpus};
 pub use outage::{Contact, Outage};
 pub use preconditions::{Precondition, check_preconditions};
-pub use removal::{expect_no_pods, removal_of, remove_job};
+pub use removal::{expect_no_pods, removal_of, remove_job, remove_leftovers};
 pub use replica::ReplicaReport;
 pub use report::JobReport;
 pub use state::JobState;

@@ -37,7 +37,7 @@ pub(super) fn replicas_of(role: &str, job: &Job, pods: &[Pod]) -> Vec<ReplicaRep
     (0..job.completions)
         .map(|index| {
             let of_index = own.iter().copied().filter(|pod| pod.index == Some(index)).collect();
-            line(role, index, of_index, || phase_without_pod(job, index))
+            line(role, index, of_index, job, || phase_without_pod(job, index))
         })
         .collect()
 }
@@ -45,7 +45,7 @@ pub(super) fn replicas_of(role: &str, job: &Job, pods: &[Pod]) -> Vec<ReplicaRep
 /// The line of an import, which has no number. It has ended when its Job has: a pod that failed is tried again.
 pub(super) fn import_of(role: &str, job: &Job, pods: &[Pod]) -> ReplicaReport {
     let own = pods.iter().filter(|pod| is_of(pod, role, job)).collect();
-    let mut line = line(role, 0, own, || "Pending".to_owned());
+    let mut line = line(role, 0, own, job, || "Pending".to_owned());
     match job.end {
         Some(JobEnd::Complete) => "Succeeded".clone_into(&mut line.phase),
         Some(JobEnd::Failed { .. }) => "Failed".clone_into(&mut line.phase),
@@ -61,7 +61,13 @@ fn is_of(pod: &Pod, role: &str, job: &Job) -> bool {
     label(ROLE_LABEL) == Some(role) && label(RUN_LABEL) == job.labels.get(RUN_LABEL).map(String::as_str)
 }
 
-fn line(role: &str, index: u32, mut own: Vec<&Pod>, phase_without: impl Fn() -> String) -> ReplicaReport {
+fn line(
+    role: &str,
+    index: u32,
+    mut own: Vec<&Pod>,
+    job: &Job,
+    phase_without: impl Fn() -> String,
+) -> ReplicaReport {
     own.sort_by(|one, other| (&one.made, &one.name).cmp(&(&other.made, &other.name)));
     let newest = own.last();
     ReplicaReport {
@@ -72,7 +78,7 @@ fn line(role: &str, index: u32, mut own: Vec<&Pod>, phase_without: impl Fn() -> 
         phase: newest.map_or_else(phase_without, |pod| phase(pod)),
         restarts: u32::try_from(own.len().saturating_sub(1)).unwrap_or(u32::MAX),
         gpus: newest.map_or(0, |pod| pod.gpus),
-        detail: newest.and_then(|pod| pod.detail.clone()),
+        detail: newest.map_or_else(|| job.detail.clone(), |pod| pod.detail.clone()),
         ended: newest.and_then(|pod| pod.ended.clone()),
     }
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::error::JobError;
 use super::replica::{ReplicaReport, import_of, replicas_of};
+use super::stall::explain_stalls;
 use super::state::{JobState, state_of};
 use crate::job::names::{
     CLAIM_ANNOTATION, DIGEST_ANNOTATION, FRAMEWORK_LABEL, JOB_LABEL, MANAGER, MANAGER_LABEL, PATH_ANNOTATION,
@@ -51,8 +52,9 @@ impl JobReport {
     /// Looks at a job.
     pub async fn read(api: &ApiServer, namespace: &str, name: &str) -> Result<Self, JobError> {
         let selector = format!("{JOB_LABEL}={name}");
-        let jobs = api.jobs(Some(namespace), &selector).await?;
-        let pods = api.pods(Some(namespace), &selector).await?;
+        let mut jobs = api.jobs(Some(namespace), &selector).await?;
+        let mut pods = api.pods(Some(namespace), &selector).await?;
+        explain_stalls(api, &mut jobs, &mut pods).await;
         Self::of(&jobs, &pods)
             .ok_or_else(|| JobError::Missing { name: name.to_owned(), namespace: namespace.to_owned() })
     }

@@ -173,3 +173,37 @@ fn a_job_past_its_deadline_says_so() {
     let gone = world.run(["logs"]).expect_code(1);
     gone.expect_stderr("worker 0 of job 'train' has no pod any more, and its log went with it");
 }
+
+#[test]
+fn a_volume_that_cannot_be_mounted_is_the_reason() {
+    let world = JobWorld::new(TRAIN);
+    let mut running = world.infra(["submit"]).spawn();
+    let key = world.cluster.pod("worker", 0);
+    world.cluster.warn(&key, "FailedScheduling", "0/4 nodes are available");
+    let creating = json!([{"name": "worker", "state": {"waiting": {"reason": "ContainerCreating"}}}]);
+    let stuck =
+        json!({"spec": {"nodeName": "gpu-1"}, "status": {"phase": "Pending", "containerStatuses": creating}});
+    world.cluster.change("pods", "default", &key.2, stuck);
+    // That it was not placed at first is no reason any more.
+    let status = world.run(["status"]).expect_code(0);
+    assert!(!status.stdout.contains("nodes are available"), "{}", status.stdout);
+    world.cluster.warn(&key, "FailedMount", "MountVolume.SetUp failed: mount.nfs: Connection timed out");
+    running.wait_for_stderr(
+        "worker 0: its container is not created on gpu-1: FailedMount: MountVolume.SetUp failed: mount.nfs: Connection timed out",
+    );
+    world.run(["status"]).expect_code(0).expect_stdout("mount.nfs: Connection timed out");
+}
+
+#[test]
+fn pods_that_may_not_be_made_are_the_reason() {
+    let world = JobWorld::new(&format!("{TRAIN}{DATA}"));
+    world.put_archive(4);
+    world.cluster.decide(|role, _, _| if role == "data" { Fate::Wait } else { Fate::Succeed("gpu-1", "") });
+    let quota = "pods \"train-0\" is forbidden: exceeded quota: team-a";
+    world.cluster.set_quota(Some(quota));
+    let mut running = world.infra(["submit"]).spawn();
+    running.wait_for_stderr(&format!("the import waits: no pod can be made: FailedCreate: {quota}"));
+    world.run(["status"]).expect_code(0).expect_stdout("exceeded quota: team-a");
+    world.cluster.set_quota(None);
+    running.wait().expect_code(0).expect_stdout("complete");
+}

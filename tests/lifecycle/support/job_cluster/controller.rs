@@ -119,6 +119,10 @@ impl State {
         let missing =
             (0..wanted).find(|index| !done.contains(&index.to_string()) && !of_index(*index).any(is_active));
         let Some(index) = missing else { return false };
+        if let Some(message) = self.quota {
+            self.warn(key, "FailedCreate", message);
+            return false;
+        }
         self.make_pod(key, &job, is_indexed.then_some(index), of_index(index).count());
         true
     }
@@ -157,6 +161,19 @@ impl State {
                 self.finish(&key, code);
             }
         }
+    }
+
+    /// Makes an event about an object.
+    pub fn warn(&mut self, key: &Key, reason: &str, message: &str) {
+        let object = self.store.get(key).expect("there is no such object").clone();
+        let now = self.store.now();
+        let name = format!("{}.{}", key.2, self.store.keys("events").len());
+        self.store.put(
+            "events",
+            json!({"metadata": {"name": name, "namespace": key.1}, "type": "Warning", "reason": reason,
+                   "message": message, "lastTimestamp": now,
+                   "involvedObject": {"kind": object["kind"], "name": key.2, "uid": object["metadata"]["uid"]}}),
+        );
     }
 
     /// The pods that a Job owns, oldest first.

@@ -64,6 +64,8 @@ pub struct State {
     refusal: Option<(u16, &'static str)>,
     /// Pods that are told to go stay, as those of a lost machine.
     keeps_pods: bool,
+    /// A quota: no pods are made, and an event says so.
+    quota: Option<&'static str>,
     runs_programs: bool,
     programs: BTreeMap<Key, Arc<Mutex<Child>>>,
     ports: BTreeMap<Key, u16>,
@@ -92,6 +94,7 @@ impl JobCluster {
                 overtaken: None,
                 refusal: None,
                 keeps_pods: false,
+                quota: None,
                 runs_programs: true,
                 programs: BTreeMap::new(),
                 ports: BTreeMap::new(),
@@ -214,6 +217,19 @@ impl JobCluster {
 
     pub fn keep_pods(&self, keeps: bool) {
         self.state().keeps_pods = keeps;
+    }
+
+    /// Refuses to make pods, and says why in an event.
+    pub fn set_quota(&self, message: Option<&'static str>) {
+        let mut state = self.state();
+        state.quota = message;
+        state.reconcile();
+    }
+
+    /// A warning about an object, as the kubelet writes it.
+    #[track_caller]
+    pub fn warn(&self, key: &Key, reason: &str, message: &str) {
+        self.state().warn(key, reason, message);
     }
 
     /// Every log that is being followed breaks off.

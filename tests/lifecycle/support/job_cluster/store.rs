@@ -11,7 +11,7 @@ use super::super::kubernetes::{failure, merge, not_found, selects};
 pub type Answer = (u16, Value);
 
 /// Where each kind is, and whether in a namespace.
-const KINDS: [(&str, &str, &str, bool); 12] = [
+const KINDS: [(&str, &str, &str, bool); 13] = [
     ("nodes", "api/v1", "Node", false),
     ("namespaces", "api/v1", "Namespace", false),
     ("persistentvolumes", "api/v1", "PersistentVolume", false),
@@ -20,6 +20,7 @@ const KINDS: [(&str, &str, &str, bool); 12] = [
     ("services", "api/v1", "Service", true),
     ("serviceaccounts", "api/v1", "ServiceAccount", true),
     ("pods", "api/v1", "Pod", true),
+    ("events", "api/v1", "Event", true),
     ("deployments", "apis/apps/v1", "Deployment", true),
     ("jobs", "apis/batch/v1", "Job", true),
     ("roles", "apis/rbac.authorization.k8s.io/v1", "Role", true),
@@ -131,6 +132,7 @@ impl Store {
     /// Lists leave the kind of their items out, as the real ones do.
     pub fn list(&self, place: &Place, query: &str) -> Answer {
         let labels = field(query, "labelSelector").unwrap_or_default();
+        let fields = field(query, "fieldSelector").unwrap_or_default();
         let items: Vec<Value> = self
             .objects
             .iter()
@@ -138,6 +140,9 @@ impl Store {
             .filter(|(key, _)| place.namespace.is_empty() || key.1 == place.namespace)
             .map(|(_, object)| object.clone())
             .filter(|object| selects(&labels, |key| object["metadata"]["labels"].get(key).cloned()))
+            .filter(|object| {
+                selects(&fields, |key| object.pointer(&format!("/{}", key.replace('.', "/"))).cloned())
+            })
             .map(|mut object| {
                 let fields = object.as_object_mut().unwrap();
                 fields.remove("kind");

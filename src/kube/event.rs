@@ -1,0 +1,74 @@
+//! Events: what Kubernetes says about an object that its status does not tell.
+
+use serde::Deserialize;
+
+use super::list::Metadata;
+use super::path::encode;
+use super::{ApiServer, KubeError};
+
+/// A warning about an object.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(from = "EventDocument")]
+pub struct Warning {
+    /// Kubernetes' word for it, as `FailedMount`.
+    pub reason: String,
+    /// What happened.
+    pub message: String,
+    /// When it happened last, as the API writes it: later is greater.
+    pub last: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct EventDocument {
+    metadata: Metadata,
+    reason: String,
+    message: String,
+    last_timestamp: Option<String>,
+    event_time: Option<String>,
+}
+
+impl From<EventDocument> for Warning {
+    fn from(document: EventDocument) -> Self {
+        let EventDocument { metadata, reason, message, last_timestamp, event_time } = document;
+        let last = last_timestamp.or(event_time).unwrap_or(metadata.creation_timestamp);
+        Self { reason, message, last }
+    }
+}
+
+impl ApiServer {
+    /// The warnings about an object, oldest first. Its identity is asked for: others had the same name before.
+    pub async fn warnings(&self, namespace: &str, uid: &str) -> Result<Vec<Warning>, KubeError> {
+        let path = format!("/api/v1/namespaces/{}/events", encode(namespace));
+        let selector = encode(&format!("involvedObject.uid={uid},type=Warning"));
+        let mut warnings: Vec<Warning> = self.list(&path, Some(&format!("fieldSelector={selector}"))).await?;
+        warnings.sort_by(|one, other| one.last.cmp(&other.last));
+        Ok(warnings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::super::test_server::{json_answer, serve};
+
+    #[tokio::test]
+    async fn warnings_come_oldest_first() -> Result<(), Box<dyn Error>> {
+        let server = serve(|_| {
+            json_answer(
+                "200 OK",
+                r#"{"items":[
+                    {"reason":"FailedMount","message":"timed out","lastTimestamp":"2026-11-16T10:00:09Z"},
+                    {"reason":"FailedScheduling","message":"no room","lastTimestamp":null,"eventTime":"2026-11-16T10:00:01.000000Z"}]}"#,
+            )
+        })?;
+        let warnings = server.client()?.warnings("vision", "uid-1").await?;
+        let reasons: Vec<&str> = warnings.iter().map(|warning| warning.reason.as_str()).collect();
+        assert_eq!(reasons, ["FailedScheduling", "FailedMount"]);
+        let asked = server.requests.recv()?;
+        let selector = "fieldSelector=involvedObject.uid%3Duid-1%2Ctype%3DWarning";
+        assert!(asked.contains("/api/v1/namespaces/vision/events?") && asked.contains(selector), "{asked}");
+        Ok(())
+    }
+}
