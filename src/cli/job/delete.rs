@@ -10,10 +10,11 @@ use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::question::ask_on_thread;
 use crate::job::life::{JobError, JobReport, removal_of, remove_job};
+use crate::kube::ObjectName;
 use crate::waiting::Waiting;
 
 /// Pods have half a minute to end, and a lost machine needs a few more.
-const PATIENCE: Duration = Duration::from_mins(5);
+pub(super) const REMOVAL_PATIENCE: Duration = Duration::from_mins(5);
 
 /// Remove a job and everything that belongs to it but its files
 #[derive(Args, Debug)]
@@ -45,8 +46,8 @@ pub(super) fn run(arguments: &DeleteArguments, session: &Session) -> anyhow::Res
             ask_on_thread(&question, "--yes", &session.printer).await?;
         }
         session.printer.note(format_args!("removing job '{name}', and waiting until its pods have ended"));
-        let (_interrupter, waiting) = Waiting::new(Some(PATIENCE));
-        remove_job(&api, namespace, name, &waiting).await?;
+        let (_interrupter, waiting) = Waiting::new(Some(REMOVAL_PATIENCE));
+        remove_job(&api, namespace, name, &waiting, &|left| tell_left(left, session)).await?;
         session.printer.note(format_args!("job '{name}' is gone"));
         if let Some(report) = report.filter(|report| !report.path.is_empty()) {
             session
@@ -55,4 +56,10 @@ pub(super) fn run(arguments: &DeleteArguments, session: &Session) -> anyhow::Res
         }
         Ok(Exit::Done)
     })
+}
+
+/// What has not gone yet.
+pub(super) fn tell_left(left: &[ObjectName], session: &Session) {
+    let names: Vec<String> = left.iter().map(ToString::to_string).collect();
+    session.printer.note(format_args!("waiting for {} to end", names.join(", ")));
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::delete::{REMOVAL_PATIENCE, tell_left};
 use super::scripts_of;
 use super::status::{changes, table};
 use super::target::{JobFileOptions, connect, random_mark};
@@ -13,13 +14,14 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::interruption::until_leaving;
 use crate::cli::printer::Output;
+use crate::cli::question::ask_on_thread;
 use crate::cli::up::parse_duration;
 use crate::job::life::{
     Contact, Followed, JobEvent, JobReport, JobState, Live, Precondition, ReplicaReport, already_there,
-    check_preconditions, expect_no_pods, find_live, follow, remove_job, submit,
+    check_preconditions, expect_no_pods, find_live, follow, remove_job, remove_leftovers, submit,
 };
 use crate::job::{RunId, Workload, decide};
-use crate::kube::ApiServer;
+use crate::kube::{ApiServer, ObjectName};
 use crate::waiting::Waiting;
 
 /// Send a job to the cluster and follow it to its end
@@ -30,7 +32,7 @@ use crate::waiting::Waiting;
 pub(super) struct SubmitArguments {
     #[command(flatten)]
     job: JobFileOptions,
-    /// Remove an earlier job of this name first; its files stay
+    /// Remove the job of this name that is there first, also if it is the same; its files stay. Asks if it is not over
     #[arg(long)]
     replace: bool,
     /// Do not follow the job: end as soon as training may begin
@@ -55,7 +57,10 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
         async {
             let mut workload = decide_as(&run);
             let is_there = match find_live(&api, &workload).await? {
-                Live::Same(live) => {
+                Live::Same(live) if !arguments.replace => {
+                    if arguments.run.is_some() && live.run != run.as_str() {
+                        return Err(already_there(&live, &workload).into());
+                    }
                     // Its marks on the claim are those of the run that is there.
                     if !live.run.is_empty() {
                         workload = decide_as(&RunId::of_label(&live.run));
@@ -71,16 +76,11 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
                 live => {
                     judge(&check_preconditions(&api, &workload, Some(&blueprint)).await?, session)?;
                     let (namespace, name) = (&workload.namespace, &workload.name);
-                    if let Live::Other(live) = &live {
-                        session.printer.note(format_args!(
-                            "removing the job that is there, {}; its files stay",
-                            live.state.name()
-                        ));
-                    }
                     if arguments.replace {
-                        remove_job(&api, namespace, name, &waiting).await?;
+                        replace(&api, &workload, &live, &waiting, session).await?;
                     } else {
                         expect_no_pods(&api, namespace, name).await?;
+                        remove_leftovers(&api, &workload).await?;
                     }
                     false
                 }
@@ -100,6 +100,27 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
         &interrupter,
         &session.printer,
     ))
+}
+
+/// Removes the job that is there, after a yes if it still does something.
+async fn replace(
+    api: &ApiServer,
+    workload: &Workload,
+    live: &Live,
+    waiting: &Waiting,
+    session: &Session,
+) -> anyhow::Result<()> {
+    let (namespace, name) = (&workload.namespace, &workload.name);
+    if let Live::Same(live) | Live::Other(live) = live {
+        let state = live.state.name();
+        if !live.state.is_over() && !session.yes {
+            let question = format!("Job '{name}' is {state}. Remove it and start anew?");
+            ask_on_thread(&question, "--yes", &session.printer).await?;
+        }
+        session.printer.note(format_args!("removing the job that is there, {state}; its files stay"));
+    }
+    let tell = |left: &[ObjectName]| tell_left(left, session);
+    Ok(remove_job(api, namespace, name, &waiting.at_most(REMOVAL_PATIENCE), &tell).await?)
 }
 
 /// What keeps the job from running is shown all at once.

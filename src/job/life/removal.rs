@@ -2,7 +2,9 @@
 
 use super::error::JobError;
 use super::fetch::READER_ROLE;
-use crate::job::names::{JOB_LABEL, ROLE_LABEL};
+use crate::job::names::{JOB_LABEL, ROLE_LABEL, TENSORBOARD_ROLE};
+use crate::job::objects::objects_of;
+use crate::job::workload::Workload;
 use crate::kube::{ApiServer, ObjectName, Pod, Propagation};
 use crate::waiting::{Pace, Waiting};
 
@@ -26,26 +28,45 @@ pub async fn removal_of(api: &ApiServer, namespace: &str, name: &str) -> Result<
 
 /// Refuses to start beside pods of an earlier job that have not ended: two processes with one number do not get along.
 pub async fn expect_no_pods(api: &ApiServer, namespace: &str, name: &str) -> Result<(), JobError> {
-    // Whoever reads results disturbs nobody.
-    let selector = format!("{JOB_LABEL}={name},{ROLE_LABEL}!={READER_ROLE}");
+    // Whoever reads or shows results disturbs nobody.
+    let selector = format!("{JOB_LABEL}={name},{ROLE_LABEL}!={READER_ROLE},{ROLE_LABEL}!={TENSORBOARD_ROLE}");
     let pods = api.pods(Some(namespace), &selector).await?;
     let runs = |pod: &&Pod| !matches!(pod.phase.as_str(), "Succeeded" | "Failed");
     let left: Vec<String> = pods.iter().filter(runs).map(|pod| format!("Pod {}", pod.name)).collect();
     if left.is_empty() { Ok(()) } else { Err(JobError::NotGone { name: name.to_owned(), left }) }
 }
 
-/// Removes a job and waits until its pods have let go of their machines.
+/// Removes what is left of an earlier job and is no part of the one that comes in its place; nobody waits for it.
+pub async fn remove_leftovers(api: &ApiServer, workload: &Workload) -> Result<(), JobError> {
+    let wanted: Vec<ObjectName> = objects_of(workload).iter().map(ObjectName::of).collect();
+    for object in removal_of(api, &workload.namespace, &workload.name).await? {
+        // Pods go with what made them, and readers by themselves.
+        if object.kind != "Pod" && !wanted.contains(&object) {
+            api.remove(&object, Propagation::Background).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a job and waits until its pods have let go of their machines. Tells what is left when that is another number.
 pub async fn remove_job(
     api: &ApiServer,
     namespace: &str,
     name: &str,
     waiting: &Waiting,
+    tell: &(dyn Fn(&[ObjectName]) + Sync),
 ) -> Result<(), JobError> {
     let mut pace = Pace::of_moment();
+    let mut told = 0;
     loop {
         let left = removal_of(api, namespace, name).await?;
         if left.is_empty() {
             return Ok(());
+        }
+        let pods = left.iter().all(|object| object.kind == "Pod");
+        if pods && left.len() != told {
+            tell(&left);
+            told = left.len();
         }
         for object in &left {
             // Pods go with what made them.
@@ -53,7 +74,7 @@ pub async fn remove_job(
                 api.remove(object, Propagation::Background).await?;
             }
         }
-        if left.iter().all(|object| object.kind == "Pod") {
+        if pods {
             for pod in &left {
                 api.remove(pod, Propagation::Background).await?;
             }

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::json;
+
 use super::{JobWorld, TRAIN};
 use crate::support::job_cluster::controller::Fate;
 
@@ -79,9 +81,42 @@ fn a_job_whose_pods_stay_is_not_replaced_beside_them() {
     world.run(["submit", "--detach"]).expect_code(0);
     world.cluster.keep_pods(true);
     world.write_job(&TRAIN.replace("train:1", "train:2"));
-    let late = world.run(["submit", "--replace", "--timeout", "2s"]).expect_code(5);
-    late.expect_stderr("job 'train' is not gone yet: Pod train-0-")
+    let late = world.run(["submit", "--replace", "--yes", "--timeout", "2s"]).expect_code(5);
+    late.expect_stderr("waiting for Pod train-0-")
+        .expect_stderr("job 'train' is not gone yet: Pod train-0-")
         .expect_stderr("`kubectl delete pod --force`");
     assert!(world.cluster.object("jobs", "default", "train").is_none());
     world.cluster.keep_pods(false);
+}
+
+#[test]
+fn a_tensorboard_of_a_job_that_is_gone_is_in_nobodys_way() {
+    let world = JobWorld::new(&format!("{TRAIN}tensorboard: true\n"));
+    world.cluster.decide(|_, _, _| Fate::Succeed("gpu-1", ""));
+    world.run(["submit"]).expect_code(0);
+    // A week later its Job is gone, and what shows its results still runs.
+    world.cluster.take("jobs", "default", "train");
+    for pod in world.cluster.pods("worker") {
+        world.cluster.take("pods", "default", &pod);
+    }
+    let labels = json!({"app.kubernetes.io/managed-by": "infra", "infra.internal/job": "train", "infra.internal/role": "tensorboard"});
+    world.cluster.put(
+        "pods",
+        json!({"metadata": {"name": "train-tensorboard-1", "namespace": "default", "labels": labels},
+               "status": {"phase": "Running"}}),
+    );
+    world.run(["submit"]).expect_code(0).expect_stdout("complete");
+    assert!(world.cluster.object("deployments", "default", "train-tensorboard").is_some());
+
+    // A job without one takes the old one away.
+    world.cluster.take("jobs", "default", "train");
+    for pod in world.cluster.pods("worker") {
+        world.cluster.take("pods", "default", &pod);
+    }
+    world.write_job(TRAIN);
+    world.run(["submit"]).expect_code(0);
+    for plural in ["deployments", "services"] {
+        assert!(world.cluster.object(plural, "default", "train-tensorboard").is_none(), "{plural}");
+    }
+    assert!(world.cluster.object("services", "default", "train").is_some());
 }

@@ -151,8 +151,13 @@ fn a_job_of_the_same_name_is_not_taken_away_unasked() {
         .expect_stderr("`infra job submit --replace` removes it first");
     assert_eq!(world.cluster.changes(), before, "a refusal changed something");
 
+    let asked = world.run(["submit", "--replace"]).expect_code(1);
+    asked
+        .expect_stderr("Job 'train' is running. Remove it and start anew?")
+        .expect_stderr("`--yes` answers yes");
+    assert_eq!(world.cluster.changes(), before, "nobody said yes");
     world.cluster.decide(all_well);
-    let replaced = world.run(["submit", "--replace"]).expect_code(0);
+    let replaced = world.run(["submit", "--replace", "--yes"]).expect_code(0);
     replaced.expect_stderr("removing the job that is there, running").expect_stdout("complete");
     let job = world.cluster.object("jobs", "default", "train").unwrap();
     assert_eq!(job["spec"]["template"]["spec"]["containers"][0]["image"], "registry.example.com/train:2");
@@ -160,6 +165,25 @@ fn a_job_of_the_same_name_is_not_taken_away_unasked() {
 
     let finished = world.run(["submit"]).expect_code(1);
     finished.expect_stderr("this very job is there already: 'train', complete").expect_stderr("--replace");
+}
+
+#[test]
+fn the_very_same_job_is_started_anew_if_that_is_asked_for() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    world.run(["submit", "--detach", "--run", "first"]).expect_code(0);
+    let uid = || world.cluster.object("jobs", "default", "train").unwrap()["metadata"]["uid"].clone();
+    let first = uid();
+    // Another run is not what is there.
+    let refused = world.run(["submit", "--detach", "--run", "second"]).expect_code(1);
+    refused.expect_stderr("this very job is there already: 'train', running").expect_stderr("--replace");
+    world.run(["submit", "--detach", "--run", "first"]).expect_code(0).expect_stderr("coming back to it");
+    assert_eq!(uid(), first);
+    let anew = world.run(["submit", "--detach", "--replace", "--run", "second", "--yes"]).expect_code(0);
+    anew.expect_stderr("removing the job that is there, running");
+    assert_ne!(uid(), first);
+    let job = world.cluster.object("jobs", "default", "train").unwrap();
+    assert_eq!(job["metadata"]["labels"]["infra.internal/run"], "r-second");
 }
 
 #[test]
