@@ -57,12 +57,35 @@ impl Waiting {
         }
     }
 
+    /// A limit after which the run goes on without what it waits for.
+    #[must_use]
+    pub fn patience(&self, limit: Duration) -> Patience {
+        Patience { own: self.at_most(limit), run: self.clone() }
+    }
+
     /// A limit of its own for a part of the run.
     #[must_use]
     pub fn at_most(&self, limit: Duration) -> Self {
         let own = Instant::now() + limit;
         let deadline = self.deadline.map_or(own, |deadline| deadline.min(own));
         Self { interrupted: self.interrupted.clone(), deadline: Some(deadline) }
+    }
+}
+
+/// How long a run waits for something that it can do without.
+#[derive(Clone, Debug)]
+pub struct Patience {
+    own: Waiting,
+    run: Waiting,
+}
+
+impl Patience {
+    /// Waits a while; says whether there is patience left. Only the end of the whole run is an error.
+    pub async fn pause(&self, duration: Duration) -> Result<bool, WaitEnd> {
+        match self.own.pause(duration).await {
+            Err(WaitEnd::TimedOut) => self.run.pause(Duration::ZERO).await.map(|()| false),
+            other => other.map(|()| true),
+        }
     }
 }
 
@@ -119,5 +142,20 @@ mod tests {
         interrupter.interrupt();
         assert_eq!(waiting.pause(Duration::from_secs(1)).await, Err(WaitEnd::Interrupted));
         assert_eq!(start.elapsed(), Duration::from_secs(10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn patience_ends_before_the_run_and_the_run_ends_patience() {
+        let (interrupter, waiting) = Waiting::new(Some(Duration::from_secs(10)));
+        let patience = waiting.patience(Duration::from_secs(3));
+        assert_eq!(patience.pause(Duration::from_secs(2)).await, Ok(true));
+        assert_eq!(patience.pause(Duration::from_secs(2)).await, Ok(false));
+        let patience = waiting.patience(Duration::from_mins(1));
+        assert_eq!(patience.pause(Duration::from_secs(30)).await, Err(WaitEnd::TimedOut));
+        let (again, waiting) = Waiting::new(None);
+        let patience = waiting.patience(Duration::from_secs(3));
+        again.interrupt();
+        assert_eq!(patience.pause(Duration::from_secs(5)).await, Err(WaitEnd::Interrupted));
+        drop(interrupter);
     }
 }

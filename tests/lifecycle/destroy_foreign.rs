@@ -110,6 +110,29 @@ fn interfaces_of_others_are_named_with_their_owner() {
 }
 
 #[test]
+fn whoever_leaves_during_the_sweep_has_left() {
+    let world = minimal();
+    let group = world.make_group_of_kubernetes();
+    let subnet = world.tagged("DescribeSubnets", "subnetId");
+    // Somebody uses the group, so that it cannot go.
+    let user = [("SubnetId", subnet.as_str()), ("SecurityGroupId.1", group.as_str())];
+    let user = world.made("CreateNetworkInterface", &user, "networkInterfaceId");
+    let mut running = world.infra(["destroy", "--yes"]).spawn();
+    running.wait_for_stderr("removing what Kubernetes made in the network");
+    running.wait_for_stderr(&group);
+    running.interrupt();
+    let outcome = running.wait().expect_code(5);
+    outcome.expect_stderr("the removal of what Kubernetes made in the network");
+    let left: Vec<(String, String)> = world.stacks().into_iter().collect();
+    assert_eq!(left, [("minimal-network".to_owned(), "CREATE_COMPLETE".to_owned())]);
+    let outcome = world.run(["destroy", "--yes", "--timeout", "6s"]).expect_code(5);
+    outcome.expect_stderr("the time limit was reached");
+    assert_eq!(world.stacks()["minimal-network"], "CREATE_COMPLETE");
+    world.ec2("DeleteNetworkInterface", &[("NetworkInterfaceId", &user)]);
+    goes_now(&world);
+}
+
+#[test]
 fn a_group_of_others_that_names_ours_is_named_itself() {
     let world = minimal();
     let (vpc, ours) =

@@ -7,7 +7,7 @@ use crate::deploy::failure::DeployError;
 use crate::deploy::means::Means;
 use crate::deploy::progress::Event;
 use crate::kube::ApiServer;
-use crate::waiting::{Pace, WaitEnd};
+use crate::waiting::Pace;
 
 /// After that the sweep does what the cloud controller did not.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -42,7 +42,7 @@ pub(super) async fn delete_services(
         }
         means.progress.note(format!("deleted Service {}/{}", service.namespace, service.name));
     }
-    let waiting = means.waiting.at_most(PATIENCE);
+    let patience = means.waiting.patience(PATIENCE);
     let mut pace = Pace::of_stack();
     loop {
         let balancers = means.clients.load_balancers_in(vpc).await?;
@@ -56,15 +56,12 @@ pub(super) async fn delete_services(
             return Ok(());
         }
         means.progress.report(Event::Waiting { waiting_for: left });
-        match waiting.pause(pace.next_pause()).await {
-            Ok(()) => {}
-            Err(WaitEnd::TimedOut) if means.waiting.pause(Duration::ZERO).await.is_ok() => {
-                means
-                    .progress
-                    .warn("Kubernetes did not remove all load balancers in time; they are removed by tag");
-                return Ok(());
-            }
-            Err(end) => return Err(Means::still_running(end, "the deletion of Services")),
+        let ended = |end| Means::still_running(end, "the deletion of Services");
+        if !patience.pause(pace.next_pause()).await.map_err(ended)? {
+            means
+                .progress
+                .warn("Kubernetes did not remove all load balancers in time; they are removed by tag");
+            return Ok(());
         }
     }
 }

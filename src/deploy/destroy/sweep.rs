@@ -23,16 +23,17 @@ pub(super) async fn sweep_network(
     found: &Found,
     options: DestroyOptions,
 ) -> Result<(), DeployError> {
-    let waiting = means.waiting.at_most(PATIENCE);
+    let patience = means.waiting.patience(PATIENCE);
     let mut pace = Pace::of_stack();
     loop {
-        let findings = NetworkFindings::read(&means.clients, target, found).await?;
+        let findings = Box::pin(NetworkFindings::read(&means.clients, target, found)).await?;
         let left = sweep_once(means, &findings, &found.in_stacks, options).await?;
         if left.is_empty() {
             return Ok(());
         }
         means.progress.report(Event::Waiting { waiting_for: left.clone() });
-        if waiting.pause(pace.next_pause()).await.is_err() {
+        let ended = |end| Means::still_running(end, "the removal of what Kubernetes made in the network");
+        if !patience.pause(pace.next_pause()).await.map_err(ended)? {
             // Whatever is in the way is named by the stack that cannot go.
             means.progress.warn(format!("could not be removed yet: {}", left.join(", ")));
             return Ok(());
