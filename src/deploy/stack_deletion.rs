@@ -87,10 +87,10 @@ pub(super) async fn delete_stack(
         }
         let Some(left) = delete_once(means, part, &current).await? else { return Ok(None) };
         // The same things stuck as last time will be stuck next time.
-        if left.resources == before {
+        if are_the_same(&left.resources, &before) {
             return Ok(Some(left));
         }
-        before.clone_from(&left.resources);
+        before = left.resources;
         match means.clients.stack(&current.arn).await? {
             Some(next) => current = next,
             None => return Ok(None),
@@ -160,6 +160,14 @@ fn protected_again(stack: &Stack) -> DeployError {
     }
 }
 
+/// Whether the same things are stuck. Reasons do not count: AWS writes another request's id into each.
+fn are_the_same(these: &[StuckResource], those: &[StuckResource]) -> bool {
+    fn names(list: &[StuckResource]) -> Vec<(&str, &str)> {
+        list.iter().map(|stuck| (stuck.resource.as_str(), stuck.id.as_str())).collect()
+    }
+    names(these) == names(those)
+}
+
 /// Each resource that would not go, once, with the last reason.
 fn failures(events: &[StackEvent], arn: &str) -> Vec<StuckResource> {
     let mut failed = std::collections::BTreeMap::new();
@@ -168,4 +176,23 @@ fn failures(events: &[StackEvent], arn: &str) -> Vec<StuckResource> {
         failed.insert(event.logical_id.clone(), (event.physical_id.clone(), reason));
     }
     failed.into_iter().map(|(resource, (id, reason))| StuckResource { resource, id, reason }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{StuckResource, are_the_same};
+
+    #[test]
+    fn a_request_id_makes_no_difference() {
+        let stuck = |id: &str, request: &str| StuckResource {
+            resource: "Subnet0".to_owned(),
+            id: id.to_owned(),
+            reason: format!(
+                "The subnet has dependencies (Request ID: {request}, HandlerErrorCode: InvalidRequest)"
+            ),
+        };
+        assert!(are_the_same(&[stuck("subnet-1", "a-1")], &[stuck("subnet-1", "b-2")]));
+        assert!(!are_the_same(&[stuck("subnet-1", "a-1")], &[stuck("subnet-2", "a-1")]));
+        assert!(!are_the_same(&[stuck("subnet-1", "a-1")], &[]));
+    }
 }
