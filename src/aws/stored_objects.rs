@@ -13,7 +13,7 @@ const BATCH: usize = 1000;
 pub struct ObjectVersion {
     /// Its key.
     pub key: String,
-    /// Its version; none in a bucket that keeps no versions.
+    /// Its version; `null` is that of an object from when the bucket kept none. A removal without one only hides the object.
     pub version: Option<String>,
 }
 
@@ -33,9 +33,9 @@ impl Clients {
                 .map(|version| (version.key, version.version_id));
             let marks =
                 answer.delete_markers.unwrap_or_default().into_iter().map(|mark| (mark.key, mark.version_id));
-            found.extend(versions.chain(marks).filter_map(|(key, version)| {
-                Some(ObjectVersion { key: key?, version: version.filter(|version| version != "null") })
-            }));
+            found.extend(
+                versions.chain(marks).filter_map(|(key, version)| Some(ObjectVersion { key: key?, version })),
+            );
             if answer.is_truncated != Some(true) {
                 return Ok(found);
             }
