@@ -55,6 +55,19 @@ impl StackPart {
         }
     }
 
+    /// Whether its stack's name could also be that of a stack of a cluster with a longer name: the pool `network` of `x` and the network
+    /// of `x-pool` are both `x-pool-network`.
+    #[must_use]
+    pub fn may_be_of_another_cluster(&self) -> bool {
+        let Self::Pool(name) = self else { return false };
+        let is_or_ends_with = |part: &str| {
+            name.strip_suffix(part).is_some_and(|before| before.is_empty() || before.ends_with('-'))
+        };
+        ["network", "storage", "control-plane"].into_iter().any(is_or_ends_with)
+            || name.starts_with("pool-")
+            || name.contains("-pool-")
+    }
+
     /// What must be there before this part.
     #[must_use]
     pub fn needs(&self) -> &'static [Self] {
@@ -101,5 +114,16 @@ mod tests {
         assert_eq!(StackPart::from_stack_name(&cluster.name, "paddle2-network"), None);
         assert_eq!(StackPart::from_stack_name(&cluster.name, "paddle-other"), None);
         Ok(())
+    }
+
+    #[test]
+    fn a_pools_stack_may_have_the_name_of_another_clusters() {
+        for name in ["network", "storage", "control-plane", "a-network", "pool-gpu", "a-pool-gpu"] {
+            assert!(StackPart::Pool(name.to_owned()).may_be_of_another_cluster(), "{name}");
+        }
+        for name in ["gpu", "networks", "mynetwork", "plane", "pool", "carpool-a"] {
+            assert!(!StackPart::Pool(name.to_owned()).may_be_of_another_cluster(), "{name}");
+        }
+        assert!(!StackPart::Network.may_be_of_another_cluster());
     }
 }

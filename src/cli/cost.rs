@@ -75,7 +75,7 @@ fn ask_calculator(
     let rendered = render_in_memory(blueprint, &credentials, session)?;
     block_on(async {
         let clients = arguments.aws.connect(&blueprint.cluster).await;
-        let live = LiveCluster::read(&clients, &blueprint.cluster.name).await?;
+        let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
         let sources = Sources {
             blueprint,
             credentials: &credentials,

@@ -135,7 +135,7 @@ async fn look(
         arguments.cluster_name.clone().or_else(|| cluster.as_ref().map(|cluster| cluster.name.clone()));
     let name = named
         .ok_or_else(|| Refusal::invalid("which cluster? `--cluster-name NAME --region REGION` names it"))?;
-    let live = LiveCluster::read(clients, &name).await?;
+    let live = LiveCluster::read(clients, &name, cluster.as_ref()).await?;
     let target = DestroyTarget::read(clients, name, cluster, arguments.s3_uri.clone(), &live).await?;
     let found = Box::pin(Found::read(clients, &target, live)).await?;
     Ok((target, found))

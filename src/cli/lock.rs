@@ -40,7 +40,8 @@ pub(super) fn run(arguments: &LockArguments, session: &Session) -> anyhow::Resul
             }
             None if !arguments.upgrade_os => {
                 // A live cluster's image wins over the newest one, or the next `up` would replace every machine.
-                let live = LiveCluster::read(&clients, &blueprint.cluster.name).await?;
+                let live =
+                    LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
                 let chosen =
                     super::deployment::choose_image(session, &clients, &blueprint, &live, false).await?;
                 chosen.lock.unwrap_or(newest)

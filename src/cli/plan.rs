@@ -81,7 +81,7 @@ async fn make_plan(
 ) -> anyhow::Result<(Plan, UserDataChanges)> {
     let blueprint = &deployment.blueprint;
     let clients = arguments.aws.connect(&blueprint.cluster).await;
-    let live = LiveCluster::read(&clients, &blueprint.cluster.name).await?;
+    let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
     let place = choose_place(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer)?;
     let image = choose_image(session, &clients, blueprint, &live, arguments.upgrade_os).await?;
     let options = UpOptions {

@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &RollbackArguments, session: &Session) -> anyhow::R
     let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
     block_on(async {
         let clients = arguments.aws.connect(&blueprint.cluster).await;
-        let live = LiveCluster::read(&clients, &blueprint.cluster.name).await?;
+        let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
         if !live.exists() {
             return Err(Refusal::new(format!("there is no cluster {}", blueprint.cluster.name)).into());
         }

@@ -181,7 +181,7 @@ async fn look(
     progress: &Progress,
 ) -> anyhow::Result<(Prepared, ChosenImage, S3Uri)> {
     let blueprint = &deployment.blueprint;
-    let live = LiveCluster::read(clients, &blueprint.cluster.name).await?;
+    let live = LiveCluster::read(clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
     let place = choose_place(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer)?;
     let image = choose_image(session, clients, blueprint, &live, arguments.upgrade_os).await?;
     if arguments.skip_preflight {

@@ -126,7 +126,7 @@ fn check_account(
 ) -> anyhow::Result<preflight::Report> {
     block_on(async {
         let clients = arguments.aws.connect(&blueprint.cluster).await;
-        let live = LiveCluster::read(&clients, &blueprint.cluster.name).await?;
+        let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
         let place = choose_place(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer).ok();
         let lock = read_lock(session, blueprint)?;
         let certificates = certificate_expiries(session)?;

@@ -7,10 +7,14 @@ use serde_json::Value;
 use super::stack_status::{Step, next_step};
 use crate::aws::{AwsError, Clients, ScalingGroup, Stack};
 use crate::blueprint::StackPart;
+use crate::config::Cluster;
 use crate::config::values::ClusterName;
 
 /// The tag by which everything of a cluster is known.
 pub const CLUSTER_TAG: &str = "infra:cluster";
+
+/// The status of a stack that has a change set and nothing else.
+const PLANNED: &str = "REVIEW_IN_PROGRESS";
 
 /// A stack with its template.
 #[derive(Clone, Debug)]
@@ -21,20 +25,33 @@ pub struct LiveStack {
     pub template: Value,
 }
 
+/// A stack that has a name of the cluster's and is not the cluster's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignStack {
+    /// Its name.
+    pub name: String,
+    /// The cluster it is of: `x-pool-network` may be the network of `x-pool`, and a pool of `x`.
+    pub cluster: Option<String>,
+}
+
 /// A cluster as AWS has it.
 #[derive(Clone, Debug, Default)]
 pub struct LiveCluster {
     /// Its stacks.
     pub stacks: BTreeMap<StackPart, LiveStack>,
-    /// Stacks with names of ours that carry no tag of ours.
-    pub foreign: Vec<String>,
+    /// Stacks with names of ours that are not ours.
+    pub foreign: Vec<ForeignStack>,
     /// Its Auto Scaling groups.
     pub groups: Vec<ScalingGroup>,
 }
 
 impl LiveCluster {
-    /// Looks at everything; changes nothing.
-    pub async fn read(clients: &Clients, cluster: &ClusterName) -> Result<Self, AwsError> {
+    /// Looks at everything; changes nothing. `described` is what cluster.yaml says, unless it is lost.
+    pub async fn read(
+        clients: &Clients,
+        cluster: &ClusterName,
+        described: Option<&Cluster>,
+    ) -> Result<Self, AwsError> {
         let (stacks, groups) =
             tokio::try_join!(clients.stacks(), clients.groups_of_cluster(cluster.as_str()))?;
         let mut live = Self { groups, ..Self::default() };
@@ -42,8 +59,12 @@ impl LiveCluster {
         for stack in stacks {
             let Some(part) = StackPart::from_stack_name(cluster, &stack.name) else { continue };
             let step = next_step(Some(&stack.status));
-            if !is_of_cluster(&stack, cluster) {
-                live.foreign.push(stack.name);
+            if !is_of_cluster(&stack, cluster, described) {
+                let cluster = stack.tags.get(CLUSTER_TAG).cloned();
+                // One that somebody only plans, under a name that cluster.yaml does not need, is in nobody's way.
+                if cluster.is_some() || stack.status != PLANNED {
+                    live.foreign.push(ForeignStack { name: stack.name, cluster });
+                }
                 continue;
             }
             let clients = clients.clone();
@@ -65,6 +86,12 @@ impl LiveCluster {
     #[must_use]
     pub fn exists(&self) -> bool {
         !self.stacks.is_empty()
+    }
+
+    /// Whether stacks of machines are there.
+    #[must_use]
+    pub fn has_machines(&self) -> bool {
+        self.stacks.keys().any(|part| matches!(part, StackPart::ControlPlane | StackPart::Pool(_)))
     }
 
     /// What the network and storage stacks hand on.
@@ -94,10 +121,16 @@ impl LiveCluster {
     }
 }
 
-/// Whether a stack with a name of the cluster's is the cluster's. One that is only planned yet has no tags to show.
-pub(super) fn is_of_cluster(stack: &Stack, cluster: &ClusterName) -> bool {
-    stack.status == "REVIEW_IN_PROGRESS"
-        || stack.tags.get(CLUSTER_TAG).is_some_and(|value| value == cluster.as_str())
+/// Whether a stack with a name of the cluster's is the cluster's. One that is only planned yet may have no tags to show: its name tells,
+/// unless it could be another cluster's.
+pub(super) fn is_of_cluster(stack: &Stack, cluster: &ClusterName, described: Option<&Cluster>) -> bool {
+    if let Some(tagged) = stack.tags.get(CLUSTER_TAG) {
+        return tagged == cluster.as_str();
+    }
+    let Some(part) = StackPart::from_stack_name(cluster, &stack.name) else { return false };
+    stack.status == PLANNED
+        && (!part.may_be_of_another_cluster()
+            || described.is_some_and(|described| StackPart::of_cluster(described).contains(&part)))
 }
 
 /// Everything that tasks found, or the first error of one.

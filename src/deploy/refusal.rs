@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::comparison::ResourceAction;
 use super::credential_digests::CredentialDigests;
 use super::desired::{CREDENTIALS_TAG, DesiredStack};
-use super::live::LiveCluster;
+use super::live::{ForeignStack, LiveCluster};
 use super::plan::{Plan, StackAction};
 use crate::aws::PlannedChange;
 use crate::blueprint::{Blueprint, StackPart, fixed_facts};
@@ -47,7 +47,11 @@ pub fn find_refusals(
     allowed: &BTreeSet<String>,
 ) -> Vec<Refusal> {
     let mut refusals = Vec::new();
-    for name in &live.foreign {
+    let is_wanted = |name: &str| desired.iter().any(|stack| stack.name == name);
+    // Another cluster's stack is only in the way of one with the same name.
+    let in_the_way =
+        live.foreign.iter().filter(|foreign| foreign.cluster.is_none() || is_wanted(&foreign.name));
+    for ForeignStack { name, .. } in in_the_way {
         refusals.push(Refusal::new(
             format!("there is a stack '{name}' that this tool did not make"),
             "give the cluster another clusterName, or remove that stack if nobody needs it",

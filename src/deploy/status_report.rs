@@ -37,7 +37,7 @@ impl StatusReport {
     /// Looks at everything; none if nothing of the cluster is there.
     pub async fn read(sources: StatusSources<'_>) -> Result<Option<Self>, AwsError> {
         let cluster = &sources.blueprint.cluster;
-        let live = LiveCluster::read(sources.clients, &cluster.name).await?;
+        let live = LiveCluster::read(sources.clients, &cluster.name, Some(cluster)).await?;
         if !live.exists() {
             return Ok(None);
         }

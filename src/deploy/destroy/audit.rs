@@ -22,7 +22,7 @@ pub struct Leftover {
 
 /// What of a cluster is there now.
 pub(super) async fn look_again(clients: &Clients, target: &DestroyTarget) -> Result<Found, AwsError> {
-    let live = LiveCluster::read(clients, &target.name).await?;
+    let live = LiveCluster::read(clients, &target.name, target.cluster.as_ref()).await?;
     Box::pin(Found::read(clients, target, live)).await
 }
 

@@ -171,7 +171,7 @@ async fn newcomers(means: &Means, target: &DestroyTarget, found: &Found) -> Resu
     let stacks = means.clients.stacks().await?.into_iter();
     let new = stacks.filter(|stack| {
         StackPart::from_stack_name(&target.name, &stack.name).is_some()
-            && is_of_cluster(stack, &target.name)
+            && is_of_cluster(stack, &target.name, target.cluster.as_ref())
             && !is_known(stack)
     });
     Ok(new.map(|stack| stack.name).collect())
