@@ -115,7 +115,13 @@ async fn take_away(
         waiting,
         cancel_on_interrupt: false,
     };
-    let api = connect_api(session, &target, &found)?;
+    let api = connect_api(session, &target, &found).unwrap_or_else(|error| {
+        // Keys that cannot be read or do not fit are no reason to keep a cluster.
+        session.printer.warning(format_args!(
+            "the cluster's API is not asked: {error:#}; load balancers of Services are removed by tag instead"
+        ));
+        None
+    });
     let working =
         Box::pin(async { Ok(Box::pin(destroy(&means, &target, &found, options, api.as_ref())).await?) });
     let result = with_interruptions(working, &interrupter, &view, &session.printer).await;
@@ -208,8 +214,7 @@ fn connect_api(
     let store = session.assets.open_existing_credentials(&session.printer)?;
     let credentials = Credentials::read(&store, &blueprint.identities)?;
     let address = api_address()?.unwrap_or(Address::Host { name: balancer.name, port: 443 });
-    // Keys that do not fit are no reason to keep a cluster.
-    Ok(ApiServer::new(&credentials, &cluster.external_dns_name.to_string(), address).ok())
+    Ok(Some(ApiServer::new(&credentials, &cluster.external_dns_name.to_string(), address)?))
 }
 
 /// Objects can only be looked for where somebody says they are.
