@@ -28,7 +28,7 @@ impl HostedZone {
 }
 
 /// A record that leads a name somewhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AddressRecord {
     /// `A`, `AAAA` or `CNAME`.
     pub kind: String,
@@ -38,6 +38,7 @@ pub struct AddressRecord {
     pub values: Vec<String>,
     /// Whether it is one of several for the same name, chosen by a routing policy.
     pub routed: bool,
+    whole: ResourceRecordSet,
 }
 
 /// What an alias record leads to.
@@ -107,40 +108,41 @@ impl Clients {
 
     /// Makes a name an alias of a load balancer, whatever it was before; gives the change's id.
     pub async fn put_alias(&self, zone: &str, name: &str, alias: &Alias) -> Result<String, AwsError> {
-        self.change_alias(ChangeAction::Upsert, zone, name, alias).await
-    }
-
-    /// Removes an alias that leads exactly there; one that is gone is no error.
-    pub async fn remove_alias(&self, zone: &str, name: &str, alias: &Alias) -> Result<(), AwsError> {
-        match self.change_alias(ChangeAction::Delete, zone, name, alias).await {
-            Err(error) if is_gone(&error) => Ok(()),
-            other => other.map(|_| ()),
-        }
-    }
-
-    async fn change_alias(
-        &self,
-        action: ChangeAction,
-        zone: &str,
-        name: &str,
-        alias: &Alias,
-    ) -> Result<String, AwsError> {
-        let failed =
-            |error| AwsError::unsent(actions::ROUTE53_CHANGE_RESOURCE_RECORD_SETS, format!("{error}"));
         let target = AliasTarget::builder()
             .dns_name(format!("{}.", alias.name))
             .hosted_zone_id(&alias.zone)
             .evaluate_target_health(false)
             .build()
-            .map_err(failed)?;
-        let record = ResourceRecordSet::builder()
-            .name(name)
-            .r#type(RrType::A)
-            .alias_target(target)
+            .map_err(|error| unsent(&error))?;
+        let record = ResourceRecordSet::builder().name(name).r#type(RrType::A).alias_target(target);
+        self.change_record(ChangeAction::Upsert, zone, record.build().map_err(|error| unsent(&error))?).await
+    }
+
+    /// Removes a record exactly as it was read; says whether it is gone. It is not if somebody has changed it meanwhile.
+    pub async fn remove_address_record(&self, zone: &str, record: &AddressRecord) -> Result<bool, AwsError> {
+        match self.change_record(ChangeAction::Delete, zone, record.whole.clone()).await {
+            Err(error) if is_gone(&error) => Ok(true),
+            Err(error) if error.has_code("InvalidChangeBatch") => Ok(false),
+            other => other.map(|_| true),
+        }
+    }
+
+    async fn change_record(
+        &self,
+        action: ChangeAction,
+        zone: &str,
+        record: ResourceRecordSet,
+    ) -> Result<String, AwsError> {
+        let change = Change::builder()
+            .action(action)
+            .resource_record_set(record)
             .build()
-            .map_err(failed)?;
-        let change = Change::builder().action(action).resource_record_set(record).build().map_err(failed)?;
-        let batch = ChangeBatch::builder().comment("infra").changes(change).build().map_err(failed)?;
+            .map_err(|error| unsent(&error))?;
+        let batch = ChangeBatch::builder()
+            .comment("infra")
+            .changes(change)
+            .build()
+            .map_err(|error| unsent(&error))?;
         let call = self.route53.change_resource_record_sets().hosted_zone_id(zone).change_batch(batch);
         let answer = call.send().await.map_err(AwsError::of(actions::ROUTE53_CHANGE_RESOURCE_RECORD_SETS))?;
         Ok(answer.change_info.map(|change| change.id).unwrap_or_default())
@@ -152,6 +154,10 @@ impl Clients {
         let answer = answer.map_err(AwsError::of(actions::ROUTE53_GET_CHANGE))?;
         Ok(answer.change_info.is_some_and(|change| change.status == ChangeStatus::Insync))
     }
+}
+
+fn unsent(error: &aws_sdk_route53::error::BuildError) -> AwsError {
+    AwsError::unsent(actions::ROUTE53_CHANGE_RESOURCE_RECORD_SETS, error.to_string())
 }
 
 /// Whether a record could not be removed because it, or its zone, is not there: Route 53 has no token that makes a repetition the same
@@ -170,14 +176,14 @@ fn hosted_zone(zone: aws_sdk_route53::types::HostedZone) -> HostedZone {
 }
 
 fn address_record(record: ResourceRecordSet) -> AddressRecord {
-    let values = record.resource_records.unwrap_or_default();
+    let alias = record.alias_target.as_ref();
     AddressRecord {
         kind: record.r#type.as_str().to_owned(),
         routed: record.set_identifier.is_some(),
-        alias: record
-            .alias_target
-            .map(|alias| Alias { name: plain_name(&alias.dns_name), zone: alias.hosted_zone_id }),
-        values: values.into_iter().map(|value| value.value).collect(),
+        alias: alias
+            .map(|alias| Alias { name: plain_name(&alias.dns_name), zone: alias.hosted_zone_id.clone() }),
+        values: record.resource_records().iter().map(|value| value.value.clone()).collect(),
+        whole: record,
     }
 }
 

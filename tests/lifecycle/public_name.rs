@@ -236,6 +236,55 @@ fn the_name_follows_the_cluster_to_its_next_load_balancer() {
 }
 
 #[test]
+fn a_destroy_removes_the_name_as_the_console_wrote_it() {
+    let world = World::of_golden("minimal");
+    let zone = world.make_zone("example.com", false);
+    world.up([]).expect_code(0);
+    let target = alias(&world, &zone);
+    let own = records(&world, &zone).remove(0);
+    remove_records(&world, &zone);
+    let by_console = own
+        .replace(&target, &format!("dualstack.{target}"))
+        .replace("<EvaluateTargetHealth>false<", "<EvaluateTargetHealth>true<");
+    assert_ne!(by_console, own);
+    change(&world, &zone, "CREATE", &by_console);
+    change(&world, &zone, "CREATE", &by_console.replace("<Type>A<", "<Type>AAAA<"));
+    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("removed the record of minimal.example.com");
+    assert_eq!(records(&world, &zone), [""; 0]);
+}
+
+#[test]
+fn a_destroy_finds_the_name_behind_a_nearer_zone_of_others() {
+    let world = World::of_golden("minimal");
+    let nearer = world.make_zone("minimal.example.com", true);
+    world.put_record(&nearer, "minimal.example.com", "A", "10.9.0.7");
+    let public = world.make_zone("example.com", false);
+    world.up([]).expect_code(0);
+    alias(&world, &public);
+    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("removed the record of minimal.example.com");
+    assert_eq!(records(&world, &public), [""; 0]);
+    assert_eq!(records(&world, &nearer).len(), 1);
+    let outcome = world.run(["destroy", "--yes"]).expect_code(0);
+    outcome.expect_stdout("leads to 10.9.0.7, which is not this cluster");
+}
+
+#[test]
+fn a_name_that_changes_during_a_destroy_is_left_and_named() {
+    let world = World::alone("minimal");
+    let zone = world.make_zone("example.com", false);
+    world.up([]).expect_code(0);
+    world.control(json!({"delay": 0.5}));
+    let mut running = world.infra(["destroy", "--yes"]).spawn();
+    running.wait_for_stderr("removing pools");
+    remove_records(&world, &zone);
+    world.put_record(&zone, "minimal.example.com", "A", "192.0.2.7");
+    let outcome = running.wait().expect_code(7);
+    outcome.expect_stderr("left: record minimal.example.com of type A: somebody changed it meanwhile");
+    assert_eq!(world.stacks().len(), 0);
+    assert!(world.records(&zone).contains("192.0.2.7"));
+}
+
+#[test]
 fn a_private_api_has_its_name_in_a_private_zone() {
     let world = World::of_golden("private");
     let zone = world.make_zone("example.com", true);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::network::NetworkFindings;
 use super::target::DestroyTarget;
-use crate::aws::{Alias, AwsError, Clients, Grant, ObjectVersion, Snapshot, ZoneRecord};
+use crate::aws::{AddressRecord, AwsError, Clients, Grant, ObjectVersion, Snapshot, ZoneRecord};
 use crate::blueprint::StackPart;
 use crate::deploy::disk_grant::grant_name;
 use crate::deploy::live::LiveCluster;
@@ -40,16 +40,16 @@ pub struct Found {
 }
 
 /// A record of the cluster's public name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PublicRecord {
     /// Its zone.
     pub zone: String,
     /// Its name.
     pub name: String,
-    /// Where it leads, if it still leads to this cluster.
-    pub ours: Option<Alias>,
-    /// Where it leads otherwise.
-    pub elsewhere: String,
+    /// What of it leads to this cluster, as it was read; nothing if somebody led the name elsewhere.
+    pub ours: Vec<AddressRecord>,
+    /// Where it leads.
+    pub leads: String,
 }
 
 impl Found {
@@ -155,15 +155,24 @@ impl Found {
             None => clients.hosted_zones_for(&name).await?,
         };
         let balancer = self.output("ApiLoadBalancerName").map(|name| name.to_ascii_lowercase());
+        let mut foreign = None;
         for zone in zones {
-            let records = clients.address_records(&zone.id, &name).await?;
-            let Some(record) = records.into_iter().next() else { continue };
-            let ours = balancer.as_deref().is_some_and(|balancer| leads_to(&record, balancer));
-            let elsewhere =
-                record.alias.as_ref().map_or_else(|| record.values.join(", "), |alias| alias.name.clone());
-            let ours = if ours { record.alias } else { None };
-            return Ok(Some(PublicRecord { zone: zone.id, name, ours, elsewhere }));
+            let mut records = clients.address_records(&zone.id, &name).await?;
+            let Some(leads) = records.first().map(destination) else { continue };
+            records.retain(|record| balancer.as_deref().is_some_and(|balancer| leads_to(record, balancer)));
+            let leads = records.first().map_or(leads, destination);
+            let is_ours = !records.is_empty();
+            let record = PublicRecord { zone: zone.id, name: name.clone(), ours: records, leads };
+            if is_ours {
+                return Ok(Some(record));
+            }
+            // A nearer zone may hold the name for others: it is private, or came later.
+            foreign = foreign.or(Some(record));
         }
-        Ok(None)
+        Ok(foreign)
     }
+}
+
+fn destination(record: &AddressRecord) -> String {
+    record.alias.as_ref().map_or_else(|| record.values.join(", "), |alias| alias.name.clone())
 }

@@ -87,7 +87,7 @@ pub async fn destroy(
     }
     means.progress.stage("removing pools");
     remains.stuck.extend(delete_pools(means, found).await?);
-    remove_record(means, found).await?;
+    let changed = remove_record(means, found).await?;
     delete_part(means, target, found, &StackPart::ControlPlane, &mut remains).await?;
     if remains.newcomers.is_empty() && found.vpc.is_some() {
         means.progress.stage("removing what Kubernetes made in the network");
@@ -122,6 +122,7 @@ pub async fn destroy(
     remains.leftovers.extend(
         refused.into_iter().map(|what| Leftover { what, remove: "look at it in the S3 console".to_owned() }),
     );
+    remains.leftovers.extend(changed);
     if !remains.stuck.is_empty() {
         remains.blockers = name_blockers(means, target, found).await?;
     }
@@ -177,13 +178,24 @@ async fn newcomers(means: &Means, target: &DestroyTarget, found: &Found) -> Resu
     Ok(new.map(|stack| stack.name).collect())
 }
 
-/// The public name, if it still leads to this cluster.
-async fn remove_record(means: &Means, found: &Found) -> Result<(), DeployError> {
-    let Some(record) = &found.record else { return Ok(()) };
-    let Some(alias) = &record.ours else { return Ok(()) };
-    means.clients.remove_alias(&record.zone, &record.name, alias).await?;
-    means.progress.note(format!("removed the record of {}", record.name));
-    Ok(())
+/// The public name, if it still leads to this cluster; gives what somebody has changed since it was read.
+async fn remove_record(means: &Means, found: &Found) -> Result<Vec<Leftover>, DeployError> {
+    let Some(record) = &found.record else { return Ok(Vec::new()) };
+    let mut changed = Vec::new();
+    for own in &record.ours {
+        if means.clients.remove_address_record(&record.zone, own).await? {
+            means.progress.note(format!("removed the record of {}", record.name));
+        } else {
+            changed.push(Leftover {
+                what: format!("record {} of type {}: somebody changed it meanwhile", record.name, own.kind),
+                remove: format!(
+                    "look at it: aws route53 list-resource-record-sets --hosted-zone-id {} --start-record-name {} --max-items 2",
+                    record.zone, record.name
+                ),
+            });
+        }
+    }
+    Ok(changed)
 }
 
 /// Whatever else somebody wrote into the private zone, which cannot go while it holds records. The storage stack removes its own.

@@ -72,15 +72,12 @@ impl DestroyPlan {
 
     fn plan_record(&mut self, found: &Found) {
         let Some(record) = &found.record else { return };
-        match &record.ours {
-            Some(alias) => {
-                self.goes.push(item("public record", &record.name, format!("leads to {}", alias.name)));
-            }
-            None => self.stays.push(item(
-                "public record",
-                &record.name,
-                format!("leads to {}, which is not this cluster", record.elsewhere),
-            )),
+        let leads = format!("leads to {}", record.leads);
+        if record.ours.is_empty() {
+            let why = format!("{leads}, which is not this cluster");
+            self.stays.push(item("public record", &record.name, why));
+        } else {
+            self.goes.push(item("public record", &record.name, leads));
         }
     }
 
