@@ -58,7 +58,7 @@ pub use scaling_groups::{GroupMachine, ScalingActivity, ScalingGroup};
 pub use stack_events::{STACK_TYPE, StackEvent};
 pub use stack_resources::StackResource;
 pub use stacks::{Stack, TemplateSource};
-pub use stored_objects::ObjectVersion;
+pub use stored_objects::{ObjectVersion, RefusedObject};
 pub use zone_records::ZoneRecord;
 pub use zones::{AddressRecord, Alias, HostedZone};
 

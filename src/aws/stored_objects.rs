@@ -8,6 +8,15 @@ use super::{AwsError, Clients};
 /// As many as one call removes.
 const BATCH: usize = 1000;
 
+/// One version of an object that S3 would not remove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedObject {
+    /// Which.
+    pub object: ObjectVersion,
+    /// Why, in S3's words.
+    pub reason: String,
+}
+
 /// One version of an object, or the mark that it was deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectVersion {
@@ -43,12 +52,12 @@ impl Clients {
         }
     }
 
-    /// Removes versions of objects for good; gives the keys that S3 would not remove, with its reason.
+    /// Removes versions of objects for good; gives those that S3 would not remove.
     pub async fn delete_objects(
         &self,
         bucket: &str,
         objects: &[ObjectVersion],
-    ) -> Result<Vec<String>, AwsError> {
+    ) -> Result<Vec<RefusedObject>, AwsError> {
         let failed = |error| AwsError::unsent(actions::S3_DELETE_OBJECT_VERSION, format!("{error}"));
         let mut refused = Vec::new();
         for batch in objects.chunks(BATCH) {
@@ -60,12 +69,9 @@ impl Clients {
             }
             let call = self.s3.delete_objects().bucket(bucket).delete(delete.build().map_err(failed)?);
             let answer = call.send().await.map_err(AwsError::of(actions::S3_DELETE_OBJECT_VERSION))?;
-            refused.extend(answer.errors.unwrap_or_default().into_iter().map(|error| {
-                format!(
-                    "{}: {}",
-                    error.key.unwrap_or_default(),
-                    error.message.or(error.code).unwrap_or_default()
-                )
+            refused.extend(answer.errors.unwrap_or_default().into_iter().map(|error| RefusedObject {
+                object: ObjectVersion { key: error.key.unwrap_or_default(), version: error.version_id },
+                reason: error.message.or(error.code).unwrap_or_default(),
             }));
         }
         Ok(refused)

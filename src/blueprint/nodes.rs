@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::config::values::PoolName;
 use crate::config::{Cluster, Pool, TaintEffect};
 
 /// A kind of machine; all machines of one kind boot the same configuration.
@@ -26,6 +27,16 @@ impl Role {
             Self::Controller => "controller".to_owned(),
             Self::Pool(pool) => format!("pool-{pool}"),
         }
+    }
+
+    /// Whether some cluster could have a role of this name.
+    #[must_use]
+    pub fn is_name(name: &str) -> bool {
+        if let Some(member) = name.strip_prefix("etcd-") {
+            return member.parse::<u32>().is_ok_and(|number| number.to_string() == member);
+        }
+        name == "controller"
+            || name.strip_prefix("pool-").is_some_and(|pool| pool.parse::<PoolName>().is_ok())
     }
 
     /// The logical id of its Auto Scaling group, which its machines signal.

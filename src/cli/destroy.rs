@@ -47,7 +47,7 @@ pub(super) struct DestroyArguments {
     /// The cluster, when cluster.yaml is lost; needs --region
     #[arg(long, value_name = "NAME", requires = "region")]
     cluster_name: Option<ClusterName>,
-    /// Where assets are, when neither cluster.yaml nor a stack says so
+    /// Where assets are, when neither cluster.yaml nor a stack says so; what the network stack names is looked at too
     #[arg(long, value_name = "URI")]
     s3_uri: Option<S3Uri>,
     /// How long to wait in all; AWS goes on after that
@@ -97,7 +97,7 @@ async fn take_away(
         };
         session.printer.note(format_args!("there is nothing of {} left to take away", target.name));
         advise_place(&target, session);
-        let file_systems = found.file_systems.iter().map(|(id, _)| id.clone()).collect();
+        let file_systems = found.file_systems.iter().map(|system| system.id.clone()).collect();
         let remains = Remains { file_systems, leftovers, ..Remains::default() };
         return Ok(report(&remains, &target, &plan, &view, session));
     }
@@ -219,7 +219,7 @@ fn connect_api(
 
 /// Objects can only be looked for where somebody says they are.
 fn advise_place(target: &DestroyTarget, session: &Session) {
-    if target.place.is_none() {
+    if target.places.is_empty() {
         session.printer.warning(format_args!(
             "nobody says where objects of {} are; `--s3-uri s3://BUCKET/PREFIX` removes them too",
             target.name

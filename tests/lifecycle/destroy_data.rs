@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use crate::support::element;
+use crate::support::fault_proxy::{Fault, Times};
 use crate::support::world::World;
 
 /// The ids of the account's snapshots.
@@ -124,5 +125,52 @@ fn files_of_earlier_clusters_of_the_name_stay_too() {
     }
     world.run(["destroy", "--delete-data", "--confirm", &world.cluster()]).expect_code(0);
     assert_eq!(world.file_systems(), [""; 0]);
+    assert_eq!(snapshots(&world).len(), 0);
+}
+
+#[test]
+fn a_snapshot_that_is_uploaded_meanwhile_goes_too() {
+    let world = World::alone("minimal");
+    world.up([]).expect_code(0);
+    world.control(json!({"delay": 0.3}));
+    let mut running = world.infra(["destroy", "--delete-data", "--confirm", "minimal"]).spawn();
+    running.wait_for_stderr("removing pools");
+    let key = format!("/{}/clusters/minimal/snapshots/late.db", world.bucket());
+    assert_eq!(world.aws().send("s3", "us-west-2", "PUT", &key, "x").status(), 200);
+    running.wait().expect_code(0).expect_stderr("deleted 1 etcd snapshots from s3://");
+    assert_eq!(world.census()["objects"], 0);
+}
+
+#[test]
+fn snapshots_that_are_left_are_named() {
+    let world = World::of_golden("minimal");
+    world.up([]).expect_code(0);
+    let key = format!("/{}/clusters/minimal/snapshots/1.db", world.bucket());
+    assert_eq!(world.aws().send("s3", "us-west-2", "PUT", &key, "x").status(), 200);
+    world.control(json!({"fail_delete": {"PrivateZone": "it is busy"}}));
+    let outcome = world.run(["destroy", "--delete-data", "--confirm", "minimal"]).expect_code(7);
+    let left = format!("left: 1 etcd snapshots below s3://{}/clusters/minimal/snapshots/", world.bucket());
+    outcome.expect_stderr(&left).expect_stderr("run `infra destroy --delete-data` again");
+    world.control(json!({}));
+    world.run(["destroy", "--delete-data", "--confirm", "minimal"]).expect_code(0);
+    assert_eq!(world.census()["objects"], 0);
+}
+
+#[test]
+fn a_disk_snapshot_that_stays_keeps_nothing_else() {
+    let world = World::of_golden("paddle-tutorial");
+    let name = world.cluster();
+    world.up([]).expect_code(0);
+    world.proxy.fault("ec2:DeleteSnapshot", Fault::InternalError, Times::Always);
+    let outcome = world.run(["destroy", "--delete-data", "--confirm", &name]).expect_code(7);
+    let kept = snapshots(&world).into_iter().next().unwrap();
+    let outcome = outcome
+        .expect_stderr("deleted file system")
+        .expect_stderr(&format!("error: left: disk snapshot {kept}: "))
+        .expect_stderr(&format!("  aws ec2 delete-snapshot --snapshot-id {kept} --region us-west-2"));
+    assert_eq!(outcome.stderr.matches("error: left: ").count(), 1, "{}", outcome.stderr);
+    assert_eq!(world.file_systems(), [""; 0]);
+    world.proxy.heal();
+    world.run(["destroy", "--delete-data", "--confirm", &name]).expect_code(0);
     assert_eq!(snapshots(&world).len(), 0);
 }

@@ -84,7 +84,7 @@ fn objects_are_found_where_somebody_says_they_are() {
     let world = World::of_golden("minimal");
     let before = world.census();
     // Of a cluster whose stacks AWS has forgotten.
-    let key = format!("/{}/clusters/minimal/controller/1.ign", world.bucket());
+    let key = format!("/{}/clusters/minimal/controller/{}.ign", world.bucket(), "0a".repeat(64));
     assert_eq!(world.aws().send("s3", "us-west-2", "PUT", &key, "x").status(), 200);
     let outcome = world.run(["destroy", "--yes"]).expect_code(0);
     outcome.expect_stderr("nobody says where objects of minimal are; `--s3-uri s3://BUCKET/PREFIX`");
@@ -97,6 +97,25 @@ fn objects_are_found_where_somebody_says_they_are() {
         .run(["destroy", "--yes", "--s3-uri", &place])
         .expect_code(0)
         .expect_stderr("there is nothing of minimal left");
+}
+
+#[test]
+fn keys_that_cannot_be_read_are_no_reason_to_stay() {
+    let world = World::of_golden("minimal");
+    let before = world.census();
+    let key = world.workspace.credentials().join("admin-key.pem");
+    let good = std::fs::read(&key).unwrap();
+    for broken in [Some("scratched"), None] {
+        world.up([]).expect_code(0);
+        match broken {
+            Some(text) => std::fs::write(&key, text).unwrap(),
+            None => std::fs::remove_file(&key).unwrap(),
+        }
+        let outcome = world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("minimal is gone");
+        outcome.expect_stderr("warning: the cluster's API is not asked: ");
+        assert_eq!(world.census(), before);
+        std::fs::write(&key, &good).unwrap();
+    }
 }
 
 /// Every line, each of which is an event.

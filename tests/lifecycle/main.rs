@@ -13,6 +13,7 @@ mod destroy;
 mod destroy_audit;
 mod destroy_data;
 mod destroy_foreign;
+mod destroy_others;
 mod destroy_states;
 mod failures;
 mod golden;

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::DestroyOptions;
 use super::found::Found;
-use super::removal::removal;
+use super::removal::{removal, snapshot_removal};
 use super::target::DestroyTarget;
 use crate::aws::{AwsError, Clients};
 use crate::deploy::live::LiveCluster;
@@ -45,15 +45,12 @@ pub async fn audit(
     }
     left.extend(tagged(clients, target, before, now, options).await?);
     left.extend(named(clients, target, now, region).await?);
-    if !now.objects.is_empty()
-        && let (Some(place), Some(prefix)) = (&target.place, target.object_prefix())
-    {
-        let what = format!("{} objects below s3://{}/{prefix}", now.objects.len(), place.bucket());
-        left.push(leftover(
-            what,
-            format!("aws s3 rm --recursive s3://{}/{prefix} --exclude 'snapshots/*'", place.bucket()),
-        ));
-    }
+    left.extend(now.stored.iter().filter(|stored| !stored.boot.is_empty()).map(|stored| {
+        leftover(
+            format!("{} objects below {}", stored.boot.len(), stored.address()),
+            "run `infra destroy` again".to_owned(),
+        )
+    }));
     if let (Some(grant), Some(key)) = (&now.grant, &target.kms_key) {
         left.push(leftover(
             format!("grant {}", grant.id),
@@ -61,10 +58,16 @@ pub async fn audit(
         ));
     }
     if options.delete_data {
+        left.extend(now.stored.iter().filter(|stored| !stored.backups.is_empty()).map(|stored| {
+            leftover(
+                format!("{} etcd snapshots below {}snapshots/", stored.backups.len(), stored.address()),
+                "run `infra destroy --delete-data` again".to_owned(),
+            )
+        }));
         for snapshot in clients.snapshots_of(&before.volumes, target.tag()).await? {
             left.push(leftover(
                 format!("disk snapshot {}", snapshot.id),
-                format!("aws ec2 delete-snapshot --snapshot-id {} --region {region}", snapshot.id),
+                snapshot_removal(&snapshot.id, region),
             ));
         }
     }
@@ -135,7 +138,8 @@ async fn named(
 fn kept_ids(before: &Found, now: &Found, options: DestroyOptions) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     let file_systems = before.file_systems.iter().chain(&now.file_systems);
-    kept.extend(file_systems.filter(|(_, made)| !made || !options.delete_data).map(|(id, _)| id.clone()));
+    let staying = file_systems.filter(|system| !system.is_made() || !options.delete_data);
+    kept.extend(staying.map(|system| system.id.clone()));
     // A VPC that was there before may carry any tag that people like.
     kept.extend(before.vpc.iter().filter(|(_, goes)| !goes).map(|(id, _)| id.clone()));
     let outputs = before.live.outputs().into_values().filter(|id| id.starts_with("subnet-"));

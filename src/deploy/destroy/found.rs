@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use super::file_systems::FileSystem;
 use super::network::NetworkFindings;
+use super::objects::StoredObjects;
 use super::target::DestroyTarget;
-use crate::aws::{AddressRecord, AwsError, Clients, Grant, ObjectVersion, Snapshot, ZoneRecord};
+use crate::aws::{AddressRecord, AwsError, Clients, Grant, Snapshot, ZoneRecord};
 use crate::blueprint::StackPart;
 use crate::deploy::disk_grant::grant_name;
 use crate::deploy::live::LiveCluster;
@@ -25,12 +27,10 @@ pub struct Found {
     pub private_zone: Option<(String, Vec<ZoneRecord>)>,
     /// The public record: its zone and where it leads.
     pub record: Option<PublicRecord>,
-    /// Objects that machines booted from, with all versions.
-    pub objects: Vec<ObjectVersion>,
-    /// Snapshots of etcd in the bucket.
-    pub etcd_backups: Vec<ObjectVersion>,
-    /// Its file systems, and whether we made them: the one in use, and those that earlier clusters of the name left.
-    pub file_systems: Vec<(String, bool)>,
+    /// What stands in its places in S3.
+    pub stored: Vec<StoredObjects>,
+    /// Its file systems: the one in use, and those that earlier clusters of the name left.
+    pub file_systems: Vec<FileSystem>,
     /// Disks of etcd members.
     pub volumes: Vec<String>,
     /// Snapshots of those disks.
@@ -60,22 +60,17 @@ impl Found {
         live: LiveCluster,
     ) -> Result<Self, AwsError> {
         let mut found = Self { live, ..Self::default() };
-        found.read_stacks(clients, target).await?;
+        let in_stacks = found.read_stacks(clients, target).await?;
         found.vpc = found.find_vpc();
+        found.file_systems = FileSystem::read_all(clients, target, &found, in_stacks).await?;
         found.network = NetworkFindings::read(clients, target, &found).await?;
         if let Some(zone) = found.output("PrivateZoneId") {
             let records = clients.removable_records(&zone).await?;
             found.private_zone = Some((zone, records));
         }
         found.record = found.read_record(clients, target).await?;
-        if let (Some(place), Some(prefix)) = (&target.place, target.object_prefix()) {
-            let all = match clients.object_versions(place.bucket(), &prefix).await {
-                Err(error) if error.has_code("NoSuchBucket") => Vec::new(),
-                other => other?,
-            };
-            let backups = format!("{prefix}snapshots/");
-            (found.etcd_backups, found.objects) =
-                all.into_iter().partition(|object| object.key.starts_with(&backups));
+        for place in &target.places {
+            found.stored.push(StoredObjects::read(clients, target, place).await?);
         }
         found.snapshots = clients.snapshots_of(&found.volumes, target.tag()).await?;
         if let Some(key) = &target.kms_key {
@@ -93,11 +88,17 @@ impl Found {
         Ok(found)
     }
 
-    async fn read_stacks(&mut self, clients: &Clients, target: &DestroyTarget) -> Result<(), AwsError> {
+    /// Looks at what stands in stacks; gives the file systems that they made.
+    async fn read_stacks(
+        &mut self,
+        clients: &Clients,
+        target: &DestroyTarget,
+    ) -> Result<Vec<String>, AwsError> {
+        let mut file_systems = Vec::new();
         for live in self.live.stacks.values() {
             for resource in clients.stack_resources(&live.stack.arn).await? {
                 if resource.kind == "AWS::EFS::FileSystem" && resource.status != "DELETE_COMPLETE" {
-                    self.file_systems.push((resource.physical_id.clone(), true));
+                    file_systems.push(resource.physical_id.clone());
                 }
                 if resource.kind == "AWS::EC2::Volume" {
                     self.volumes.push(resource.physical_id.clone());
@@ -106,8 +107,8 @@ impl Found {
             }
         }
         // The events of stacks that are gone still tell which disks they had.
-        for arn in clients.deleted_stacks(&StackPart::ControlPlane.stack_name(&target.name)).await? {
-            let events = clients.stack_events(&arn, None).await?.into_iter();
+        for stack in target.deleted_stacks(clients, &StackPart::ControlPlane).await? {
+            let events = clients.stack_events(&stack.arn, None).await?.into_iter();
             self.volumes.extend(
                 events.filter(|event| event.kind == "AWS::EC2::Volume").map(|event| event.physical_id),
             );
@@ -115,19 +116,7 @@ impl Found {
         self.volumes.sort();
         self.volumes.dedup();
         self.volumes.retain(|volume| volume.starts_with("vol-"));
-        let adopted = self.output("FileSystemId").filter(|id| !self.knows_file_system(id));
-        self.file_systems.extend(adopted.map(|id| (id, false)));
-        for kept in clients.file_systems_of_cluster(target.name.as_str()).await? {
-            if !self.knows_file_system(&kept.id) {
-                let made = target.adopted_file_system() != Some(kept.id.as_str());
-                self.file_systems.push((kept.id, made));
-            }
-        }
-        Ok(())
-    }
-
-    fn knows_file_system(&self, id: &str) -> bool {
-        self.file_systems.iter().any(|(known, _)| known == id)
+        Ok(file_systems)
     }
 
     fn output(&self, name: &str) -> Option<String> {

@@ -5,8 +5,10 @@
 
 mod audit;
 mod data;
+mod file_systems;
 mod found;
 mod network;
+mod objects;
 mod owner;
 mod plan;
 mod removal;
@@ -87,7 +89,7 @@ pub async fn destroy(
     }
     means.progress.stage("removing pools");
     remains.stuck.extend(delete_pools(means, found).await?);
-    let changed = remove_record(means, found).await?;
+    let mut refused = remove_record(means, found).await?;
     delete_part(means, target, found, &StackPart::ControlPlane, &mut remains).await?;
     if remains.newcomers.is_empty() && found.vpc.is_some() {
         means.progress.stage("removing what Kubernetes made in the network");
@@ -100,9 +102,8 @@ pub async fn destroy(
     if remains.newcomers.is_empty() {
         remains.newcomers = newcomers(means, target, found).await?;
     }
-    let mut refused = Vec::new();
     if remains.newcomers.is_empty() {
-        refused = data::delete_boot_objects(means, target, found).await?;
+        refused.extend(data::delete_boot_objects(means, found).await?);
         if let (Some(grant), Some(key)) = (&found.grant, &target.kms_key) {
             means.clients.revoke_grant(key, &grant.id).await?;
             means.progress.note("ended the grant that let Auto Scaling use the key for disks");
@@ -117,12 +118,11 @@ pub async fn destroy(
     let now = Box::pin(look_again(&means.clients, target)).await?;
     remains.leftovers = Box::pin(audit(&means.clients, target, found, &now, options)).await?;
     // Of one that was there before the cluster nothing tells any more.
-    let adopted = found.file_systems.iter().filter(|(_, made)| !made);
-    remains.file_systems = adopted.chain(&now.file_systems).map(|(id, _)| id.clone()).collect();
-    remains.leftovers.extend(
-        refused.into_iter().map(|what| Leftover { what, remove: "look at it in the S3 console".to_owned() }),
-    );
-    remains.leftovers.extend(changed);
+    let adopted = found.file_systems.iter().filter(|system| !system.is_made());
+    remains.file_systems = adopted.chain(&now.file_systems).map(|system| system.id.clone()).collect();
+    // What AWS refused is told with its reason, not twice.
+    remains.leftovers.retain(|left| refused.iter().all(|refused| refused.remove != left.remove));
+    remains.leftovers.extend(refused);
     if !remains.stuck.is_empty() {
         remains.blockers = name_blockers(means, target, found).await?;
     }

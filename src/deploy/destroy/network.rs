@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::file_systems::FileSystem;
 use super::found::Found;
 use super::owner::owner_of;
 use super::target::DestroyTarget;
@@ -88,9 +89,9 @@ impl NetworkFindings {
         };
         for interface in interfaces.into_iter().filter(strange) {
             if let Some(mut mount) = mount_of(&interface) {
-                let own = found.file_systems.iter().find(|(id, _)| *id == mount.file_system);
-                mount.removable = *vpc_goes && own.is_none_or(|(_, made)| *made);
-                if *vpc_goes && own.is_some_and(|(_, made)| *made) {
+                let own = found.file_systems.iter().find(|system| system.id == mount.file_system);
+                mount.removable = *vpc_goes && own.is_none_or(FileSystem::is_made);
+                if *vpc_goes && own.is_some_and(FileSystem::is_made) {
                     findings.own.mounts.push(mount);
                 } else if holds(&interface.security_groups) {
                     findings.foreign.mounts.push(mount);

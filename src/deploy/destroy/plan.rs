@@ -1,14 +1,18 @@
 //! What a destroy takes, what it leaves, and what stands in its way, before it begins.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::DestroyOptions;
+use super::file_systems::{FileSystem, Standing};
 use super::found::Found;
 use super::network::why;
 use super::owner::owner_of;
 use super::target::DestroyTarget;
 use crate::blueprint::StackPart;
+use crate::config::values::S3Uri;
 
 /// How the plan calls a file system.
 pub const FILE_SYSTEM: &str = "file system";
@@ -41,11 +45,6 @@ fn item(what: impl Into<String>, id: impl Into<String>, why: impl Into<String>) 
     DestroyItem { what: what.into(), id: id.into(), why: why.into() }
 }
 
-/// Empty if nobody knows it.
-fn bucket_of(target: &DestroyTarget) -> String {
-    target.place.as_ref().map(|place| place.bucket().to_owned()).unwrap_or_default()
-}
-
 impl DestroyPlan {
     /// Puts what was found in order.
     #[must_use]
@@ -56,7 +55,7 @@ impl DestroyPlan {
         plan.plan_stacks(found, |part| *part == StackPart::ControlPlane);
         plan.plan_network(found, options);
         plan.plan_stacks(found, |part| *part == StackPart::Storage);
-        plan.plan_uploads(target, found);
+        plan.plan_uploads(found);
         plan.plan_stacks(found, |part| *part == StackPart::Network);
         plan.plan_data(target, found, options);
         plan
@@ -131,11 +130,10 @@ impl DestroyPlan {
         }
     }
 
-    fn plan_uploads(&mut self, target: &DestroyTarget, found: &Found) {
-        let bucket = bucket_of(target);
-        if !found.objects.is_empty() {
-            let count = format!("{} objects with all versions", found.objects.len());
-            self.goes.push(item("machine configurations", format!("s3://{bucket}"), count));
+    fn plan_uploads(&mut self, found: &Found) {
+        for stored in found.stored.iter().filter(|stored| !stored.boot.is_empty()) {
+            let count = format!("{} objects with all versions", stored.boot.len());
+            self.goes.push(item("machine configurations", stored.address(), count));
         }
         if let Some(grant) = &found.grant {
             self.goes.push(item("grant of the KMS key", &grant.id, "let Auto Scaling use the key for disks"));
@@ -143,21 +141,28 @@ impl DestroyPlan {
     }
 
     fn plan_data(&mut self, target: &DestroyTarget, found: &Found, options: DestroyOptions) {
-        let bucket = bucket_of(target);
         let mut data = Vec::new();
-        for (id, made) in &found.file_systems {
-            if *made {
-                data.push(item(FILE_SYSTEM, id, "holds your files"));
-            } else {
-                self.stays.push(item(FILE_SYSTEM, id, "was there before the cluster"));
+        for FileSystem { id, standing } in &found.file_systems {
+            match standing {
+                Standing::Made => data.push(item(FILE_SYSTEM, id, "holds your files")),
+                Standing::Adopted => {
+                    self.stays.push(item(FILE_SYSTEM, id, "was there before the cluster"));
+                }
+                Standing::InUse(place) => {
+                    let why = format!("a cluster of this name made it, and somebody mounts it in {place}");
+                    self.stays.push(item("file system in use", id, why));
+                }
             }
         }
-        if !found.etcd_backups.is_empty() {
-            data.push(item(
-                "etcd snapshots",
-                format!("s3://{bucket}"),
-                format!("{} objects", found.etcd_backups.len()),
-            ));
+        for stored in &found.stored {
+            if !stored.backups.is_empty() {
+                let count = format!("{} objects", stored.backups.len());
+                data.push(item("etcd snapshots", format!("{}snapshots/", stored.address()), count));
+            }
+            if let Some((count, example)) = stored.strangers() {
+                let why = format!("{count}, for example {example}: this tool did not write them");
+                self.stays.push(item("objects of others", stored.address(), why));
+            }
         }
         for snapshot in &found.snapshots {
             data.push(item("disk snapshot", &snapshot.id, format!("of etcd's volume {}", snapshot.volume)));
@@ -173,7 +178,8 @@ impl DestroyPlan {
             ));
         }
         if options.delete_data { &mut self.goes } else { &mut self.stays }.extend(data);
-        if !bucket.is_empty() {
+        let buckets: BTreeSet<&str> = target.places.iter().map(S3Uri::bucket).collect();
+        for bucket in buckets {
             self.stays.push(item("bucket", bucket, "may hold more than this cluster"));
         }
         if let Some(key) = &target.kms_key {

@@ -1,5 +1,7 @@
 //! The command that removes something by hand.
 
+use crate::aws::ObjectVersion;
+
 /// Parts of ARNs, and the command that takes what stands behind them.
 const KINDS: [(&str, &str); 15] = [
     (":instance/", "ec2 terminate-instances --instance-ids"),
@@ -40,6 +42,22 @@ pub(super) fn removal(arn: &str, region: &str) -> String {
         Some((_, command)) => format!("aws {command} {id} --region {region}"),
         None => format!("look at {arn} in the console"),
     }
+}
+
+/// The command that removes a snapshot of a disk.
+pub(super) fn snapshot_removal(id: &str, region: &str) -> String {
+    format!("aws ec2 delete-snapshot --snapshot-id {id} --region {region}")
+}
+
+/// The command that removes a file system.
+pub(super) fn file_system_removal(id: &str, region: &str) -> String {
+    format!("aws efs delete-file-system --file-system-id {id} --region {region}")
+}
+
+/// The command that removes one version of an object for good.
+pub(super) fn object_removal(bucket: &str, object: &ObjectVersion) -> String {
+    let version = object.version.as_deref().unwrap_or("null");
+    format!("aws s3api delete-object --bucket {bucket} --key '{}' --version-id {version}", object.key)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Which cluster is to go, and what is known of it: from cluster.yaml, or, when that is lost, from what the live stacks say.
 
-use crate::aws::{AwsError, Clients};
+use crate::aws::{AwsError, Clients, Stack};
 use crate::blueprint::StackPart;
 use crate::config::values::{ClusterName, S3Uri};
 use crate::config::{Cluster, FileSystemSource};
@@ -14,8 +14,8 @@ pub struct DestroyTarget {
     pub name: ClusterName,
     /// Its description, unless that is lost.
     pub cluster: Option<Cluster>,
-    /// Where its assets are.
-    pub place: Option<S3Uri>,
+    /// Where its assets are: what the user says and what the network stack says may be two places.
+    pub places: Vec<S3Uri>,
     /// Its public name.
     pub external_dns_name: Option<String>,
     /// The zone of that name, if it was given.
@@ -37,14 +37,28 @@ impl DestroyTarget {
         live: &LiveCluster,
     ) -> Result<Self, AwsError> {
         let mut target = Self::new(name, cluster, place, live);
-        if target.place.is_none() && !live.stacks.contains_key(&StackPart::Network) {
-            let deleted = clients.deleted_stacks(&StackPart::Network.stack_name(&target.name)).await?;
-            if let Some(newest) = deleted.first() {
-                let stack = clients.stack(newest).await?;
-                target.place = stack.and_then(|stack| stack.tags.get(PLACE_TAG)?.parse().ok());
-            }
+        if target.places.is_empty() && !live.stacks.contains_key(&StackPart::Network) {
+            let deleted = target.deleted_stacks(clients, &StackPart::Network).await?;
+            let newest = deleted.first().and_then(|stack| stack.tags.get(PLACE_TAG)?.parse().ok());
+            target.places.extend(newest);
         }
         Ok(target)
+    }
+
+    /// The cluster's stacks of a part that were deleted in the last months, the newest first. Others may have had one of the same name.
+    pub(super) async fn deleted_stacks(
+        &self,
+        clients: &Clients,
+        part: &StackPart,
+    ) -> Result<Vec<Stack>, AwsError> {
+        let mut found = Vec::new();
+        for arn in clients.deleted_stacks(&part.stack_name(&self.name)).await? {
+            let stack = clients.stack(&arn).await?;
+            let is_ours =
+                |stack: &Stack| stack.tags.get(CLUSTER_TAG).is_some_and(|name| name == self.name.as_str());
+            found.extend(stack.filter(is_ours));
+        }
+        Ok(found)
     }
 
     fn new(name: ClusterName, cluster: Option<Cluster>, place: Option<S3Uri>, live: &LiveCluster) -> Self {
@@ -54,8 +68,13 @@ impl DestroyTarget {
         };
         let of_file = cluster.as_ref();
         let tagged = live.tag(&StackPart::Network, PLACE_TAG).and_then(|text| text.parse().ok());
+        let tagged = tagged.filter(|tagged| place.as_ref() != Some(tagged));
+        let mut places: Vec<S3Uri> = place.into_iter().chain(tagged).collect();
+        if places.is_empty() {
+            places.extend(of_file.and_then(|cluster| cluster.s3_uri.clone()));
+        }
         Self {
-            place: place.or(tagged).or_else(|| of_file.and_then(|cluster| cluster.s3_uri.clone())),
+            places,
             external_dns_name: of_file
                 .map(|cluster| cluster.external_dns_name.to_string())
                 .or_else(|| fact("externalDNSName")),
@@ -66,12 +85,6 @@ impl DestroyTarget {
             name,
             cluster,
         }
-    }
-
-    /// What stands before the keys of the cluster's objects.
-    #[must_use]
-    pub fn object_prefix(&self) -> Option<String> {
-        Some(format!("{}{}/", self.place.as_ref()?.key_prefix(), self.name))
     }
 
     /// The tag that stacks put on everything of this cluster.

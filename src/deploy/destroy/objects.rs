@@ -1,0 +1,103 @@
+//! What stands below a cluster's prefix in a bucket, and which of it is the cluster's: teams keep other things there too.
+
+use std::collections::BTreeSet;
+
+use super::target::DestroyTarget;
+use crate::aws::{AwsError, Clients, ObjectVersion};
+use crate::blueprint::Role;
+use crate::config::values::S3Uri;
+
+/// The objects below a cluster's prefix in one place, with all their versions.
+#[derive(Clone, Debug)]
+pub struct StoredObjects {
+    /// The bucket.
+    pub bucket: String,
+    /// What stands before the keys of the cluster's objects.
+    pub prefix: String,
+    /// What machines booted from, and templates.
+    pub boot: Vec<ObjectVersion>,
+    /// Snapshots of etcd.
+    pub backups: Vec<ObjectVersion>,
+    /// Whatever nobody here writes.
+    pub others: Vec<ObjectVersion>,
+}
+
+impl StoredObjects {
+    /// Looks at one place; a bucket that is gone holds nothing.
+    pub(super) async fn read(
+        clients: &Clients,
+        target: &DestroyTarget,
+        place: &S3Uri,
+    ) -> Result<Self, AwsError> {
+        let prefix = format!("{}{}/", place.key_prefix(), target.name);
+        let all = match clients.object_versions(place.bucket(), &prefix).await {
+            Err(error) if error.has_code("NoSuchBucket") => Vec::new(),
+            other => other?,
+        };
+        let mut stored = Self {
+            bucket: place.bucket().to_owned(),
+            prefix,
+            boot: Vec::new(),
+            backups: Vec::new(),
+            others: Vec::new(),
+        };
+        for object in all {
+            let key = object.key.strip_prefix(&stored.prefix).unwrap_or_default();
+            match key.split_once('/') {
+                Some(("snapshots", _)) => stored.backups.push(object),
+                Some((folder, file)) if is_of_boot(folder, file) => stored.boot.push(object),
+                _ => stored.others.push(object),
+            }
+        }
+        Ok(stored)
+    }
+
+    /// Where they are, as people write it.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("s3://{}/{}", self.bucket, self.prefix)
+    }
+
+    /// How many objects are not the cluster's, and the name of one; none if there are none.
+    #[must_use]
+    pub fn strangers(&self) -> Option<(usize, &str)> {
+        let keys: BTreeSet<&str> = self.others.iter().map(|object| object.key.as_str()).collect();
+        let first = keys.first()?;
+        Some((keys.len(), first.strip_prefix(&self.prefix).unwrap_or(first)))
+    }
+}
+
+/// Whether a key is one that `up` writes: each of them is the digest of its content.
+fn is_of_boot(folder: &str, file: &str) -> bool {
+    let is_digest = |text: Option<&str>, length: usize| {
+        text.is_some_and(|text| {
+            text.len() == length && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        })
+    };
+    if folder == "stacks" {
+        return is_digest(file.strip_suffix(".json"), 64);
+    }
+    Role::is_name(folder) && is_digest(file.strip_suffix(".ign"), 128)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of_boot;
+
+    #[test]
+    fn only_what_up_writes_is_the_clusters() {
+        let (long, short) = ("0a".repeat(64), "0a".repeat(32));
+        for folder in ["etcd-0", "etcd-12", "controller", "pool-gpu", "pool-a-b2"] {
+            assert!(is_of_boot(folder, &format!("{long}.ign")), "{folder}");
+            assert!(!is_of_boot(folder, &format!("{short}.ign")), "{folder}");
+            assert!(!is_of_boot(folder, "1.ign"), "{folder}");
+            assert!(!is_of_boot(folder, &format!("more/{long}.ign")), "{folder}");
+        }
+        for folder in ["etcd-", "etcd-a", "etcd-01", "controllers", "pool-", "pool-A", "datasets", ""] {
+            assert!(!is_of_boot(folder, &format!("{long}.ign")), "{folder}");
+        }
+        assert!(is_of_boot("stacks", &format!("{short}.json")));
+        assert!(!is_of_boot("stacks", &format!("{long}.json")));
+        assert!(!is_of_boot("stacks", "network.json"));
+    }
+}
