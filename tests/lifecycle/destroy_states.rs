@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::world::World;
 
@@ -115,6 +115,33 @@ fn keys_that_cannot_be_read_are_no_reason_to_stay() {
         outcome.expect_stderr("warning: the cluster's API is not asked: ");
         assert_eq!(world.census(), before);
         std::fs::write(&key, &good).unwrap();
+    }
+}
+
+#[test]
+fn while_a_pool_stands_nothing_that_it_needs_goes() {
+    let world = World::of_golden("minimal");
+    let before = world.census();
+    let zone = world.make_zone("example.com", false);
+    world.workspace.edit(|text| format!("{text}encryptDisksWithKmsKey: true\n"));
+    world.up([]).expect_code(0);
+    world.api.set_unreachable(true);
+    let owned = "kubernetes.io/cluster/minimal";
+    world.make_balancer("a1b2c3", &[(owned, "owned"), ("kubernetes.io/service-name", "default/web")]);
+    let whole = world.census();
+    world.control(json!({"fail_delete": {"minimal-pool-cpu/Nodes": "it is busy"}}));
+    let outcome = world.run(["destroy", "--yes"]).expect_code(7).expect_stderr("it is busy");
+    assert!(!outcome.stderr.contains("removing what Kubernetes made"), "{}", outcome.stderr);
+    assert!(!outcome.stderr.contains("objects below"), "{}", outcome.stderr);
+    assert!(world.records(&zone).contains("minimal.example.com"));
+    for kind in ["objects", "grants", "load balancers", "autoscaling groups"] {
+        assert_eq!(world.census()[kind], whole[kind], "{kind}");
+    }
+    world.control(json!({}));
+    world.run(["destroy", "--yes"]).expect_code(0);
+    assert!(!world.records(&zone).contains("minimal.example.com"));
+    for kind in ["objects", "grants", "load balancers", "autoscaling groups"] {
+        assert_eq!(world.census()[kind], before[kind], "{kind}");
     }
 }
 

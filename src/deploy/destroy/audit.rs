@@ -45,17 +45,20 @@ pub async fn audit(
     }
     left.extend(tagged(clients, target, before, now, options).await?);
     left.extend(named(clients, target, now, region).await?);
-    left.extend(now.stored.iter().filter(|stored| !stored.boot.is_empty()).map(|stored| {
-        leftover(
-            format!("{} objects below {}", stored.boot.len(), stored.address()),
-            "run `infra destroy` again".to_owned(),
-        )
-    }));
-    if let (Some(grant), Some(key)) = (&now.grant, &target.kms_key) {
-        left.push(leftover(
-            format!("grant {}", grant.id),
-            format!("aws kms revoke-grant --key-id {key} --grant-id {} --region {region}", grant.id),
-        ));
+    // Machines that are left need both.
+    if !now.live.has_machines() {
+        left.extend(now.stored.iter().filter(|stored| !stored.boot.is_empty()).map(|stored| {
+            leftover(
+                format!("{} objects below {}", stored.boot.len(), stored.address()),
+                "run `infra destroy` again".to_owned(),
+            )
+        }));
+        if let (Some(grant), Some(key)) = (&now.grant, &target.kms_key) {
+            left.push(leftover(
+                format!("grant {}", grant.id),
+                format!("aws kms revoke-grant --key-id {key} --grant-id {} --region {region}", grant.id),
+            ));
+        }
     }
     if options.delete_data {
         left.extend(now.stored.iter().filter(|stored| !stored.backups.is_empty()).map(|stored| {

@@ -89,9 +89,16 @@ pub async fn destroy(
     }
     means.progress.stage("removing pools");
     remains.stuck.extend(delete_pools(means, found).await?);
-    let mut refused = remove_record(means, found).await?;
+    remains.newcomers = newcomers(means, target, found).await?;
+    let mut refused = Vec::new();
+    if remains.is_free() {
+        refused.extend(remove_record(means, found).await?);
+    }
     delete_part(means, target, found, &StackPart::ControlPlane, &mut remains).await?;
-    if remains.newcomers.is_empty() && found.vpc.is_some() {
+    let machines_are_gone = remains.is_free();
+    // While the cloud controller manager lives it makes again what is swept.
+    let controllers_are_gone = machines_are_gone || !found.live.stacks.contains_key(&StackPart::ControlPlane);
+    if remains.newcomers.is_empty() && controllers_are_gone && found.vpc.is_some() {
         means.progress.stage("removing what Kubernetes made in the network");
         sweep::sweep_network(means, target, found, options).await?;
     }
@@ -102,7 +109,7 @@ pub async fn destroy(
     if remains.newcomers.is_empty() {
         remains.newcomers = newcomers(means, target, found).await?;
     }
-    if remains.newcomers.is_empty() {
+    if remains.newcomers.is_empty() && machines_are_gone {
         refused.extend(data::delete_boot_objects(means, found).await?);
         if let (Some(grant), Some(key)) = (&found.grant, &target.kms_key) {
             means.clients.revoke_grant(key, &grant.id).await?;
