@@ -19,8 +19,8 @@ use crate::config::values::{ClusterName, S3Uri};
 use crate::config::{Cluster, FileSystemSource};
 use crate::credentials::Credentials;
 use crate::deploy::{
-    DestroyItem, DestroyOptions, DestroyPlan, DestroyTarget, Event, FILE_SYSTEM, Found, LiveCluster, Means,
-    Remains, audit, destroy, load_balancer,
+    BACKUP, DestroyItem, DestroyOptions, DestroyPlan, DestroyTarget, Event, FILE_SYSTEM, Found, LiveCluster,
+    Means, Remains, audit, destroy, load_balancer,
 };
 use crate::kube::{Address, ApiServer};
 use crate::waiting::Waiting;
@@ -261,6 +261,9 @@ fn report(
         }
         let line = adoption_line(target, &kept.id);
         printer.note(format_args!("the files stay in {}; `{line}` in cluster.yaml uses them again", kept.id));
+    }
+    for kept in plan.stays.iter().filter(|item| item.what == BACKUP) {
+        printer.note(format_args!("{} stays in AWS Backup's vault: {}", kept.id, kept.why));
     }
     let gone = remains.is_empty();
     view.progress().report(Event::Destroyed {

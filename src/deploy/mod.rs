@@ -60,8 +60,8 @@ pub use comparison::{PropertyChange, ResourceAction, ResourceChange};
 pub use cost_estimate::{CostEstimate, estimate_costs};
 pub use description::describe_resource;
 pub use destroy::{
-    DestroyItem, DestroyOptions, DestroyPlan, DestroyTarget, FILE_SYSTEM, Found, Leftover, Remains, audit,
-    destroy,
+    BACKUP, DestroyItem, DestroyOptions, DestroyPlan, DestroyTarget, FILE_SYSTEM, Found, Leftover, Remains,
+    audit, destroy,
 };
 pub use endangered::{endangered_jobs, pools_losing_nodes};
 pub use evidence::console_evidence;

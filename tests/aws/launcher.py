@@ -39,6 +39,7 @@ several stacks have the same, as "stack/LogicalId".
     gone_images      ["ami-..."]: images that are no longer there
     console          {"*": "text"}: console output by id of the instance, name or logical id of its group; the first counts
     quotas           {"L-DB2E81BA": 0}: instead of what is plenty
+    recovery_points  {"arn:aws:backup:...": "cluster"}: backups that AWS Backup made of file systems with a cluster's tag
     missing_roles    ["AWSServiceRoleForEC2Spot"]: roles of services that the account does not have
     keys             {"key id": "Disabled"}: state of KMS keys; those of the golden clusters are "Enabled" in every account
     ids              ["vpc-...", "Z..."]: what is made next gets the first of its kind that is free: networks, subnets, file systems,

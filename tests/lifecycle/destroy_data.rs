@@ -174,3 +174,21 @@ fn a_disk_snapshot_that_stays_keeps_nothing_else() {
     world.run(["destroy", "--delete-data", "--confirm", &name]).expect_code(0);
     assert_eq!(snapshots(&world).len(), 0);
 }
+
+#[test]
+fn backups_of_files_stay_and_are_named() {
+    let world = World::of_golden("paddle-tutorial");
+    let name = world.cluster();
+    let arn = format!("arn:aws:backup:us-west-2:{}:recovery-point:1EB3B5E7-9EB0", world.workspace.account());
+    world.control(json!({"recovery_points": {&arn: &name}}));
+    world.up([]).expect_code(0);
+    let command = format!(
+        "aws backup delete-recovery-point --backup-vault-name aws/efs/automatic-backup-vault --recovery-point-arn {arn}"
+    );
+    let outcome = world.run(["destroy", "--yes"]).expect_code(0).expect_stdout(&command);
+    outcome.expect_stderr(&format!("{arn} stays in AWS Backup's vault"));
+    let outcome = world.run(["destroy", "--delete-data", "--confirm", &name]).expect_code(0);
+    let stays = outcome.stdout.split_once("This stays:").unwrap().1;
+    assert!(stays.contains(&command), "{}", outcome.stdout);
+    outcome.expect_stderr(&command);
+}

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::DestroyOptions;
 use super::found::Found;
-use super::removal::{removal, snapshot_removal};
+use super::removal::{is_backup, removal, snapshot_removal};
 use super::target::DestroyTarget;
 use crate::aws::{AwsError, Clients};
 use crate::deploy::live::LiveCluster;
@@ -98,7 +98,7 @@ async fn tagged(
         let id = arn.rsplit(['/', ':']).next().unwrap_or(&arn).to_owned();
         // What stands in a stack that is left is left with it.
         let in_live_stacks = now.in_stacks.contains(&id) || now.in_stacks.contains(&arn);
-        if kept.contains(&id) || in_live_stacks || arn.contains(":cloudformation:") {
+        if kept.contains(&id) || in_live_stacks || arn.contains(":cloudformation:") || is_backup(&arn) {
             continue;
         }
         if clients.is_there(&arn).await? {

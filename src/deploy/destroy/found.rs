@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::file_systems::FileSystem;
 use super::network::NetworkFindings;
 use super::objects::StoredObjects;
+use super::removal::is_backup;
 use super::target::DestroyTarget;
 use crate::aws::{AddressRecord, AwsError, Clients, Grant, Snapshot, ZoneRecord};
 use crate::blueprint::StackPart;
@@ -31,6 +32,10 @@ pub struct Found {
     pub stored: Vec<StoredObjects>,
     /// Its file systems: the one in use, and those that earlier clusters of the name left.
     pub file_systems: Vec<FileSystem>,
+    /// ARNs of backups that AWS Backup made of them; its vault keeps them.
+    pub backups: Vec<String>,
+    /// The region.
+    pub region: String,
     /// Disks of etcd members.
     pub volumes: Vec<String>,
     /// Snapshots of those disks.
@@ -59,7 +64,8 @@ impl Found {
         target: &DestroyTarget,
         live: LiveCluster,
     ) -> Result<Self, AwsError> {
-        let mut found = Self { live, ..Self::default() };
+        let region = clients.region().unwrap_or_default().to_owned();
+        let mut found = Self { live, region, ..Self::default() };
         let in_stacks = found.read_stacks(clients, target).await?;
         found.vpc = found.find_vpc();
         found.file_systems = FileSystem::read_all(clients, target, &found, in_stacks).await?;
@@ -72,6 +78,9 @@ impl Found {
         for place in &target.places {
             found.stored.push(StoredObjects::read(clients, target, place).await?);
         }
+        let (key, value) = target.tag();
+        found.backups = clients.tagged(key, value).await?;
+        found.backups.retain(|arn| is_backup(arn));
         found.snapshots = clients.snapshots_of(&found.volumes, target.tag()).await?;
         if let Some(key) = &target.kms_key {
             let name = grant_name(target.name.as_str());

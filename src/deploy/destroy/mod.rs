@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use audit::look_again;
 pub use audit::{Leftover, audit};
 pub use found::Found;
-pub use plan::{DestroyItem, DestroyPlan, FILE_SYSTEM};
+pub use plan::{BACKUP, DestroyItem, DestroyPlan, FILE_SYSTEM};
 pub use target::DestroyTarget;
 
 use super::failure::DeployError;

@@ -10,12 +10,15 @@ use super::file_systems::{FileSystem, Standing};
 use super::found::Found;
 use super::network::why;
 use super::owner::owner_of;
+use super::removal::backup_removal;
 use super::target::DestroyTarget;
 use crate::blueprint::StackPart;
 use crate::config::values::S3Uri;
 
 /// How the plan calls a file system.
 pub const FILE_SYSTEM: &str = "file system";
+/// How the plan calls a backup that AWS Backup made of one.
+pub const BACKUP: &str = "backup";
 
 /// One thing in the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -178,6 +181,10 @@ impl DestroyPlan {
             ));
         }
         if options.delete_data { &mut self.goes } else { &mut self.stays }.extend(data);
+        for arn in &found.backups {
+            let why = format!("a backup of your files; `{}` deletes it", backup_removal(arn, &found.region));
+            self.stays.push(item(BACKUP, arn, why));
+        }
         let buckets: BTreeSet<&str> = target.places.iter().map(S3Uri::bucket).collect();
         for bucket in buckets {
             self.stays.push(item("bucket", bucket, "may hold more than this cluster"));

@@ -60,9 +60,30 @@ pub(super) fn object_removal(bucket: &str, object: &ObjectVersion) -> String {
     format!("aws s3api delete-object --bucket {bucket} --key '{}' --version-id {version}", object.key)
 }
 
+/// The command that removes a backup of AWS Backup, which keeps those of file systems in a vault of this name unless told otherwise.
+pub(super) fn backup_removal(arn: &str, region: &str) -> String {
+    format!(
+        "aws backup delete-recovery-point --backup-vault-name aws/efs/automatic-backup-vault --recovery-point-arn {arn} --region {region}"
+    )
+}
+
+/// Whether an ARN names a backup of AWS Backup, which carries the tags of what it is a backup of.
+pub(super) fn is_backup(arn: &str) -> bool {
+    arn.contains(":backup:") && arn.contains(":recovery-point:")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::removal;
+    use super::{is_backup, removal};
+
+    #[test]
+    fn backups_are_known_by_their_arns() {
+        assert!(is_backup(
+            "arn:aws:backup:us-west-2:111122223333:recovery-point:1EB3B5E7-9EB0-435A-A80B-108B488B0D45"
+        ));
+        assert!(!is_backup("arn:aws:backup:us-west-2:111122223333:backup-vault:Default"));
+        assert!(!is_backup("arn:aws:elasticfilesystem:us-west-2:111122223333:file-system/fs-1"));
+    }
 
     #[test]
     fn both_generations_of_load_balancers_have_their_own_command() {

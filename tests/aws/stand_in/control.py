@@ -29,6 +29,7 @@ KEYS = {
     "no_signal": list,
     "not_offered": list,
     "quotas": dict,
+    "recovery_points": dict,
     "signal_timeout": NUMBER,
     "zones": list,
 }

@@ -3,6 +3,8 @@
 from ministack.core.responses import AccountRegionScopedDict, AccountScopedDict, get_account_id, get_region
 from ministack.services import alb, cloudformation, ec2, route53, tagging
 
+from stand_in.control import control
+
 NAMES_IN_ARNS = {
     "eipalloc": "elastic-ip", "eni": "network-interface", "i": "instance", "igw": "internet-gateway", "lt": "launch-template",
     "nat": "natgateway", "pg": "placement-group", "rtb": "route-table", "sg": "security-group", "snap": "snapshot",
@@ -65,5 +67,14 @@ def tagged_zones():
             yield f"arn:aws:route53:::hostedzone/{zone_id}", [{"Key": key, "Value": value} for key, value in tags.items()]
 
 
-tagging._COLLECTORS.update(ec2=tagged_in_ec2, elasticloadbalancing=tagged_load_balancers, cloudformation=tagged_stacks,
-                           route53=tagged_zones)
+collect_vaults = tagging._COLLECTORS["backup"]
+
+
+def tagged_backups():
+    yield from collect_vaults()
+    for arn, cluster in control().get("recovery_points", {}).items():
+        yield arn, [{"Key": "infra:cluster", "Value": cluster}]
+
+
+tagging._COLLECTORS.update(backup=tagged_backups, cloudformation=tagged_stacks, ec2=tagged_in_ec2,
+                           elasticloadbalancing=tagged_load_balancers, route53=tagged_zones)
