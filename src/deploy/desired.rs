@@ -4,18 +4,17 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::live::{CLUSTER_TAG, LiveCluster};
+use super::live::{CLUSTER_TAG, LiveCluster, LiveStack};
+use super::pool_size::{DESIRED_CAPACITY, IN_SERVICE, PoolSize};
 use super::settings::Settings;
+use crate::aws::{AwsError, Clients, ScalingGroup};
 use crate::blueprint::{Blueprint, StackPart};
-use crate::config::Pool;
 use crate::render::Asset;
 
 /// The tag of the network stack that says where assets are.
 pub const PLACE_TAG: &str = "infra:s3-uri";
 /// The tag of the control plane's stack that says whose keys it runs on.
 pub const CREDENTIALS_TAG: &str = "infra:credentials";
-/// The tag of a pool's group that says how many machines cluster.yaml asked for.
-pub const COUNT_TAG: &str = "infra:count";
 
 /// A stack as it shall be.
 #[derive(Clone, Debug)]
@@ -30,6 +29,10 @@ pub struct DesiredStack {
     pub tags: BTreeMap<String, String>,
     /// Values of parameters that no stack hands on.
     pub given: BTreeMap<String, String>,
+    /// A pool's size.
+    size: Option<PoolSize>,
+    /// A pool's stack as it stands.
+    standing: Option<LiveStack>,
 }
 
 impl DesiredStack {
@@ -77,12 +80,13 @@ impl DesiredStack {
         for (index, missing) in &settings.missing_mount_targets {
             given.insert(format!("MountTarget{index}Missing"), missing.to_string());
         }
-        if let StackPart::Pool(name) = &part
-            && let Some(pool) = cluster.pools.iter().find(|pool| pool.name.as_str() == name)
-        {
-            given.insert("DesiredCapacity".to_owned(), desired_capacity(pool, live).to_string());
+        let standing = live.stacks.get(&part).filter(|_| matches!(part, StackPart::Pool(_))).cloned();
+        let pool = cluster.pools.iter().find(|pool| part == StackPart::Pool(pool.name.to_string()));
+        let size = pool.map(|pool| PoolSize::new(pool, standing.as_ref()));
+        if let Some(size) = &size {
+            given.extend(sizes(size, live.pool_group(size.pool())));
         }
-        Self { name: part.stack_name(&cluster.name), part, template, tags, given }
+        Self { name: part.stack_name(&cluster.name), part, template, tags, given, size, standing }
     }
 
     /// Its template as it is handed in: without the white space that is for readers.
@@ -104,17 +108,46 @@ impl DesiredStack {
                 None => missing.push(name.clone()),
             }
         }
-        if missing.is_empty() { Ok(values) } else { Err(missing) }
+        if !missing.is_empty() {
+            return Err(missing);
+        }
+        self.leave_in_service(&mut values);
+        Ok(values)
+    }
+
+    /// The parameters with the size that a pool has at this moment: the autoscaler has gone on since everything was read.
+    pub(super) async fn renew_size(
+        &self,
+        parameters: &BTreeMap<String, String>,
+        clients: &Clients,
+    ) -> Result<BTreeMap<String, String>, AwsError> {
+        let mut values = parameters.clone();
+        let (Some(size), Some(cluster)) = (&self.size, self.tags.get(CLUSTER_TAG)) else { return Ok(values) };
+        let groups = clients.groups_of_cluster(cluster).await?;
+        let now = LiveCluster { groups, ..LiveCluster::default() };
+        let sizes = sizes(size, now.pool_group(size.pool())).into_iter();
+        values.extend(sizes.filter(|(name, _)| parameters.contains_key(name)));
+        Ok(values)
+    }
+
+    /// How many stay in service follows the autoscaler, which alone is no reason to change a stack.
+    fn leave_in_service(&self, values: &mut BTreeMap<String, String>) {
+        let Some(standing) = &self.standing else { return };
+        let stored = standing.stack.parameters.get(IN_SERVICE);
+        let (Some(wanted), Some(stored)) = (values.get(IN_SERVICE).cloned(), stored) else { return };
+        values.insert(IN_SERVICE.to_owned(), stored.clone());
+        let same = standing.template == self.template
+            && standing.stack.tags == self.tags
+            && standing.stack.parameters == *values;
+        if !same {
+            values.insert(IN_SERVICE.to_owned(), wanted);
+        }
     }
 }
 
-/// How many machines a pool shall have now: what cluster.yaml asks for if that is a new wish, else what the autoscaler made of it.
-fn desired_capacity(pool: &Pool, live: &LiveCluster) -> u32 {
-    let Some(group) = live.pool_group(pool.name.as_str()) else { return pool.count };
-    let asked_before = group.tags.get(COUNT_TAG).and_then(|count| count.parse().ok());
-    if asked_before == Some(pool.count) {
-        group.desired.clamp(pool.min_count, pool.max_count)
-    } else {
-        pool.count
-    }
+fn sizes(size: &PoolSize, group: Option<&ScalingGroup>) -> [(String, String); 2] {
+    [
+        (DESIRED_CAPACITY.to_owned(), size.desired_capacity(group).to_string()),
+        (IN_SERVICE.to_owned(), size.in_service(group).to_string()),
+    ]
 }

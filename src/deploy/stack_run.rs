@@ -159,7 +159,8 @@ impl StackRun<'_> {
         if same {
             return self.unchanged(stack).await;
         }
-        let change_set = self.make_change_set(&stack.arn, false, parameters).await?;
+        let parameters = self.desired.renew_size(parameters, &self.work.means.clients).await?;
+        let change_set = self.make_change_set(&stack.arn, false, &parameters).await?;
         if change_set.is_empty() {
             self.work.means.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
             return self.unchanged(stack).await;

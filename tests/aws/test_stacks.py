@@ -20,7 +20,7 @@ CLUSTERS = pathlib.Path(__file__).parents[1] / "clusters"
 GOLDEN = sorted(path.parent.name for path in CLUSTERS.glob("*/cluster.yaml"))
 
 # What does not come from another stack.
-GIVEN = {"AssetBucket", "AssetPrefix", "ImageId", "DesiredCapacity"}
+GIVEN = {"AssetBucket", "AssetPrefix", "ImageId", "DesiredCapacity", "InService"}
 CAPABILITIES = ["CAPABILITY_IAM"]
 
 
@@ -148,8 +148,8 @@ class Account:
     def parameters(self, name):
         declared = json.loads(self.templates[name]).get("Parameters", {})
         values = self.given | self.outputs
-        if "DesiredCapacity" in declared:
-            values["DesiredCapacity"] = str(declared["DesiredCapacity"]["Default"])
+        for size in {"DesiredCapacity", "InService"} & set(declared):
+            values[size] = str(declared[size]["Default"])
         # The file system of the test has no mount target before.
         return {parameter: "true" if parameter.endswith("Missing") else values[parameter] for parameter in declared}
 

@@ -642,6 +642,23 @@ class Launches(StackCase):
         self.assertEqual(before & set(self.machines()), set())
         self.assertEqual({member["LaunchTemplate"]["Version"] for member in self.group()["Instances"]}, {"2"})
 
+    def test_rolling_update_shrinks_to_what_stays_in_service(self):
+        def limited(machine, in_service):
+            template = pool(machine, count=2, maximum=5)
+            template["Parameters"] = {"InService": {"Type": "Number", "Default": in_service}}
+            template["Resources"]["Nodes"]["UpdatePolicy"]["AutoScalingRollingUpdate"]["MinInstancesInService"] = {"Ref": "InService"}
+            return template
+
+        self.assertEqual(self.run_stack(limited("m5.large", 1), "CREATE"), "CREATE_COMPLETE")
+        self.autoscaling.set_desired_capacity(AutoScalingGroupName=self.group()["AutoScalingGroupName"], DesiredCapacity=4)
+        self.assertEqual(self.run_stack(limited("m5.xlarge", 4)), "UPDATE_COMPLETE")
+        shrinking = "Temporarily setting autoscaling group MinSize and DesiredCapacity to 2."
+        self.assertNotIn(shrinking, [reason for _, _, reason in self.events()])
+        self.assertEqual(self.run_stack(limited("m5.2xlarge", 1)), "UPDATE_COMPLETE")
+        self.assertIn(shrinking, [reason for _, _, reason in self.events()])
+        self.assertEqual((self.group()["DesiredCapacity"], len(self.machines())), (4, 4))
+        self.assertEqual(self.run_stack(limited("m5.large", 5)), "UPDATE_ROLLBACK_COMPLETE")
+
     def test_rollout_by_hand(self):
         self.assertEqual(self.run_stack(pool(count=2, rolling=False), "CREATE"), "CREATE_COMPLETE")
         before = list(self.machines())

@@ -28,6 +28,7 @@ mod operators_at_once;
 mod output;
 mod overhead;
 mod plans;
+mod pool_sizes;
 mod pools;
 mod preflight;
 mod preflight_adopted;

@@ -89,58 +89,6 @@ fn one_pool_can_be_brought_up_alone() {
         .expect_stderr("it has cpu, gpu");
 }
 
-/// How many machines a pool's group wants.
-fn desired(world: &World, pool: &str) -> u32 {
-    let groups = world.aws().post(
-        "autoscaling",
-        "us-west-2",
-        &[("Action", "DescribeAutoScalingGroups"), ("Version", "2011-01-01")],
-    );
-    let mine = groups
-        .split("<AutoScalingGroupName>")
-        .find(|part| part.contains(&format!("<Value>pool-{pool}</Value>")))
-        .unwrap();
-    crate::support::element(mine, "DesiredCapacity").unwrap().parse().unwrap()
-}
-
-#[test]
-fn a_count_that_the_autoscaler_moved_stays_until_cluster_yaml_asks_for_another() {
-    let world = World::of_golden("ha-gpu-efs");
-    world.up([]).expect_code(0);
-    let groups = world.aws().post(
-        "autoscaling",
-        "us-west-2",
-        &[("Action", "DescribeAutoScalingGroups"), ("Version", "2011-01-01")],
-    );
-    let mine = groups
-        .split("<member><AutoScalingGroupName>")
-        .find(|part| part.contains("<Value>pool-gpu</Value>"))
-        .unwrap();
-    let name = mine.split("</AutoScalingGroupName>").next().unwrap().to_owned();
-    world.aws().post(
-        "autoscaling",
-        "us-west-2",
-        &[
-            ("Action", "SetDesiredCapacity"),
-            ("Version", "2011-01-01"),
-            ("AutoScalingGroupName", &name),
-            ("DesiredCapacity", "5"),
-        ],
-    );
-    // Something else of the pool changes; the count does not go back to 3.
-    world.workspace.edit(|text| text.replace("team: vision, ", "team: sound, "));
-    world.up(["--yes"]).expect_code(0);
-    assert_eq!(desired(&world, "gpu"), 5);
-    // More than the most there may be is clamped.
-    world.workspace.edit(|text| text.replace("maxCount: 8", "maxCount: 4"));
-    world.up(["--yes"]).expect_code(0);
-    assert_eq!(desired(&world, "gpu"), 4);
-    // A new wish wins.
-    world.workspace.edit(|text| text.replace("count: 3", "count: 2"));
-    world.up(["--yes"]).expect_code(0);
-    assert_eq!(desired(&world, "gpu"), 2);
-}
-
 #[test]
 fn a_manual_rollout_replaces_outdated_machines_one_by_one_after_their_jobs() {
     let world = World::of_golden("tensorflow-tutorial");

@@ -257,8 +257,18 @@ def wait_for_signals(stack, group, status, count, before):
 
 def policies(stack, logical_id):
     template = stack.get("_deploying") or stack["_template"]
+    values = stack.get("_deploying_with") or stack["_resolved_params"]
     resource = template["Resources"].get(logical_id, {})
-    return resource.get("CreationPolicy", {}), resource.get("UpdatePolicy", {})
+    return tuple(with_values(resource.get(kind, {}), values) for kind in ("CreationPolicy", "UpdatePolicy"))
+
+
+def with_values(policy, values):
+    """Policies may name parameters, and nothing else."""
+    if not isinstance(policy, dict):
+        return policy
+    if set(policy) == {"Ref"}:
+        return values[policy["Ref"]]["Value"]
+    return {key: with_values(value, values) for key, value in policy.items()}
 
 
 def create_with_machines(logical_id, properties, stack_name):
@@ -317,9 +327,25 @@ def roll(stack, group, policy):
                 if member["LaunchTemplate"]["Version"] != wanted
                 or member["LaunchTemplate"]["LaunchTemplateId"] != group["Launches"]["LaunchTemplateId"]
                 or any(subnets) and ec2._instances[member["InstanceId"]]["SubnetId"] not in subnets]
-    size = int(policy.get("MaxBatchSize", 1))
+    size, in_service = int(policy.get("MaxBatchSize", 1)), int(policy.get("MinInstancesInService", 0))
+    if obsolete and in_service >= group["MaxSize"]:
+        raise ValueError("MinInstancesInService must be less than the autoscaling group's MaxSize")
     mention(stack, group, "UPDATE_IN_PROGRESS", f"Rolling update initiated. Terminating {len(obsolete)} obsolete instance(s) in "
-            f"batches of {size}, while keeping at least {policy.get('MinInstancesInService', 0)} instance(s) in service.")
+            f"batches of {size}, while keeping at least {in_service} instance(s) in service.")
+    wanted_size = group["DesiredCapacity"]
+    try:
+        if wanted_size > in_service + size:
+            group["DesiredCapacity"] = in_service + size
+            mention(stack, group, "UPDATE_IN_PROGRESS", "Temporarily setting autoscaling group MinSize and DesiredCapacity to "
+                    f"{in_service + size}.")
+            scale(group)
+        replace_members(stack, group, policy, [member for member in obsolete if member in group["Instances"]], size)
+    finally:
+        group["DesiredCapacity"] = wanted_size
+    scale(group)
+
+
+def replace_members(stack, group, policy, obsolete, size):
     for start in range(0, len(obsolete), size):
         batch = obsolete[start:start + size]
         before = {member["InstanceId"] for member in group["Instances"]}

@@ -168,14 +168,14 @@ sends_back = stacks._sends_back_failed_update
 async def deploy(stack_name, stack_id, template, param_values, *arguments, **named):
     stack = cloudformation._stacks[stack_name]
     # For whoever wants the policies of a resource, which MiniStack hands nobody.
-    stack["_deploying"] = template
+    stack["_deploying"], stack["_deploying_with"] = template, param_values
     try:
         if named.get("is_update") and (denied := denied_by_policy(stack)):
             await fail_at_once(stack, *denied, template, param_values, named["previous_stack"])
         else:
             await deploy_stack(stack_name, stack_id, template, param_values, *arguments, **named)
     finally:
-        del stack["_deploying"]
+        del stack["_deploying"], stack["_deploying_with"]
     if stack.pop("_deletion", False):
         await stacks._delete_stack_async(stack_name, stack_id)
 
