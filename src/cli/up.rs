@@ -233,7 +233,7 @@ async fn agree(
     let user_data = explain_all_user_data(clients, &deployment.blueprint, plan, deployment).await?;
     show_plan(session, deployment, prepared, &user_data);
     let cluster = &deployment.blueprint.cluster;
-    let mut endangered = pools_losing_nodes(plan, cluster);
+    let mut endangered = pools_losing_nodes(plan, cluster, &prepared.live);
     let deletions: Vec<String> = plan.deletions().map(|stack| stack.part.to_string()).collect();
     if !deletions.is_empty() && !options.prune {
         let question = format!("Delete {}, which cluster.yaml no longer names?", deletions.join(", "));
@@ -244,9 +244,12 @@ async fn agree(
             endangered.retain(|pool| cluster.pools.iter().any(|known| known.name.as_str() == pool));
         }
     }
-    let jobs = name_jobs(session, deployment, prepared, &endangered, options).await;
-    if plan.losses() > 0 || jobs > 0 {
-        let jobs = if jobs > 0 { format!(" {jobs} job pods will be ended.") } else { String::new() };
+    let jobs = match name_jobs(session, deployment, prepared, &endangered, options).await {
+        Some(0) => String::new(),
+        Some(count) => format!(" {count} job pods will be ended."),
+        None => " Whether jobs run on nodes that go is not known.".to_owned(),
+    };
+    if plan.losses() > 0 || !jobs.is_empty() {
         let question = format!("{} resources will be replaced or removed.{jobs} Go on?", plan.losses());
         if !session.yes {
             ask_on_thread(&question, "--yes", &session.printer).await?;
@@ -255,21 +258,22 @@ async fn agree(
     Ok(())
 }
 
-/// Names the job pods whose nodes would go; gives how many there are.
+/// Names the job pods whose nodes would go; gives how many there are, none if that is not known.
 async fn name_jobs(
     session: &Session,
     deployment: &Deployment,
     prepared: &Prepared,
     pools: &[String],
     options: &UpOptions,
-) -> usize {
+) -> Option<usize> {
     if pools.is_empty() {
-        return 0;
+        return Some(0);
     }
     let found = match connect_api(deployment, &prepared.live, options.api_address.clone()) {
         Some(Ok(api)) => endangered_jobs(&api, pools).await.map_err(anyhow::Error::from),
         Some(Err(error)) => Err(error),
-        None => return 0,
+        // Without an API there are no jobs.
+        None => return Some(0),
     };
     match found {
         Ok(pods) => {
@@ -279,14 +283,14 @@ async fn name_jobs(
                     pod.namespace, pod.job, pod.node, pod.name
                 ));
             }
-            pods.len()
+            Some(pods.len())
         }
         Err(error) => {
             session.printer.warning(format_args!(
                 "nodes of {} go; whether jobs run there is not known: {error}",
                 pools.join(", ")
             ));
-            0
+            None
         }
     }
 }

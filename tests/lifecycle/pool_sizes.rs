@@ -110,3 +110,25 @@ fn a_group_that_grows_while_others_are_changed_is_not_cut_back() {
     running.wait().expect_code(0);
     assert_eq!(desired(&world, "cpu"), 3);
 }
+
+#[test]
+fn a_pool_shrinks_from_what_it_is_and_not_from_what_its_stack_was_given() {
+    let world = World::of_golden("ha-gpu-efs");
+    world.up([]).expect_code(0);
+    move_to(&world, "gpu", 6);
+    let node =
+        world.api.nodes().into_iter().find(|node| node["metadata"]["labels"]["infra.internal/pool"] == "gpu");
+    let node = node.unwrap()["metadata"]["name"].clone();
+    world.api.set_pods(vec![json!({
+        "metadata": {"namespace": "default", "name": "train-0-abcde", "labels": {"batch.kubernetes.io/job-name": "train"}},
+        "spec": {"nodeName": node},
+        "status": {"phase": "Running"},
+    })]);
+    world.workspace.edit(|text| text.replace("count: 3", "count: 4"));
+    world
+        .up([])
+        .expect_code(1)
+        .expect_stderr("job default/train runs on")
+        .expect_stderr("`--yes` answers yes");
+    assert_eq!(desired(&world, "gpu"), 6);
+}

@@ -90,6 +90,47 @@ fn one_pool_can_be_brought_up_alone() {
 }
 
 #[test]
+fn jobs_are_named_before_a_pool_leaves_a_zone_or_pays_otherwise() {
+    let world = World::of_golden("ha-gpu-efs");
+    world.up([]).expect_code(0);
+    for (pool, from, to) in [
+        ("cpu", "count: 2, maxCount: 4", "count: 2, maxCount: 4, availabilityZones: [us-west-2a]"),
+        ("gpu", "  spot: true\n", ""),
+    ] {
+        run_job(&world, pool);
+        let before = world.workspace.read("cluster.yaml");
+        world.workspace.edit(|text| text.replace(from, to));
+        world.proxy.clear();
+        world
+            .up([])
+            .expect_code(1)
+            .expect_stderr("job default/train runs on")
+            .expect_stderr("1 job pods will be ended")
+            .expect_stderr("`--yes` answers yes");
+        assert_eq!(touched(&world), [""; 0]);
+        world.workspace.edit(|_| before);
+    }
+}
+
+#[test]
+fn whether_jobs_run_is_asked_about_when_nobody_can_tell() {
+    let world = World::of_golden("minimal");
+    world.up([]).expect_code(0);
+    world.workspace.edit(|text| text.replace("instanceType:", "rootVolumeGiB: 150, instanceType:"));
+    world.api.set_unreachable(true);
+    world.proxy.clear();
+    world
+        .up([])
+        .expect_code(1)
+        .expect_stderr("nodes of cpu go; whether jobs run there is not known")
+        .expect_stderr("Whether jobs run on nodes that go is not known.")
+        .expect_stderr("`--yes` answers yes");
+    assert_eq!(touched(&world), [""; 0]);
+    world.up(["--yes", "--wait", "stacks"]).expect_code(0);
+    assert_eq!(touched(&world), ["minimal-pool-cpu"]);
+}
+
+#[test]
 fn a_manual_rollout_replaces_outdated_machines_one_by_one_after_their_jobs() {
     let world = World::of_golden("tensorflow-tutorial");
     world.up([]).expect_code(0);
