@@ -194,7 +194,7 @@ async fn look(
             create_bucket: arguments.create_bucket,
             image: image.id(),
             certificates: &certificates,
-            exists: live.exists(),
+            live: &live,
         };
         check_account(preflight, clients, session, progress).await?;
     }

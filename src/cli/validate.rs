@@ -136,7 +136,7 @@ fn check_account(
             create_bucket: false,
             image: lock.as_ref().map(|lock| lock.image.id.as_str()),
             certificates: &certificates,
-            exists: live.exists(),
+            live: &live,
         };
         Ok(preflight.run(&clients).await?)
     })

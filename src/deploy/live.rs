@@ -94,6 +94,15 @@ impl LiveCluster {
         self.stacks.keys().any(|part| matches!(part, StackPart::ControlPlane | StackPart::Pool(_)))
     }
 
+    /// Whether a stack stands, or is on its way, so that what it holds need not be made.
+    #[must_use]
+    pub fn stands(&self, part: &StackPart) -> bool {
+        let Some(live) = self.stacks.get(part) else { return false };
+        let status = live.stack.status.as_str();
+        let goes = matches!(status, "ROLLBACK_IN_PROGRESS" | "DELETE_IN_PROGRESS");
+        !goes && matches!(next_step(Some(status)), Step::Compare | Step::Follow | Step::RollBack)
+    }
+
     /// What the network and storage stacks hand on.
     #[must_use]
     pub fn outputs(&self) -> BTreeMap<String, String> {
@@ -116,8 +125,13 @@ impl LiveCluster {
     /// A pool's group of machines.
     #[must_use]
     pub fn pool_group(&self, pool: &str) -> Option<&ScalingGroup> {
-        let role = StackPart::Pool(pool.to_owned()).file_name();
-        self.groups.iter().find(|group| group.tags.get("infra:role").is_some_and(|found| *found == role))
+        self.group_of_role(&StackPart::Pool(pool.to_owned()).file_name())
+    }
+
+    /// The group of machines of a role.
+    #[must_use]
+    pub fn group_of_role(&self, role: &str) -> Option<&ScalingGroup> {
+        self.groups.iter().find(|group| group.tags.get("infra:role").is_some_and(|found| found == role))
     }
 }
 

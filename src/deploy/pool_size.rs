@@ -5,8 +5,9 @@
 
 use serde_json::Value;
 
-use super::live::LiveStack;
+use super::live::{LiveCluster, LiveStack};
 use crate::aws::ScalingGroup;
+use crate::blueprint::StackPart;
 use crate::config::Pool;
 
 /// The tag of a pool's group that says how many machines cluster.yaml asked for.
@@ -67,6 +68,14 @@ impl PoolSize {
     fn is_old_wish(&self, group: &ScalingGroup) -> bool {
         group.tags.get(COUNT_TAG).and_then(|count| count.parse().ok()) == Some(self.count)
     }
+}
+
+/// How many machines a pool still needs.
+pub(super) fn missing_machines(pool: &Pool, live: &LiveCluster) -> u32 {
+    let part = StackPart::Pool(pool.name.to_string());
+    let group = live.pool_group(pool.name.as_str()).filter(|_| live.stands(&part));
+    let there = group.map_or(0, |group| group.desired);
+    PoolSize::new(pool, None).machines(group).saturating_sub(there)
 }
 
 /// The size that the live stack was given. Not if a limit changes: whether CloudFormation then leaves an unchanged size alone is not

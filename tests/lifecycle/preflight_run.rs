@@ -70,6 +70,28 @@ fn up_goes_on_with_warnings_and_past_refusals_only_if_told_so() {
     assert_eq!(world.proxy.count("servicequotas:GetServiceQuota"), 0);
     // The machines are there now: how many more the account may have is no matter.
     world.up([]).expect_code(0);
+    assert_eq!(world.proxy.count("servicequotas:GetServiceQuota"), 0);
+}
+
+#[test]
+fn quotas_hold_what_comes_later_too() {
+    let world = World::alone("minimal");
+    world.up([]).expect_code(0);
+    world.control(json!({"quotas": {"L-DB2E81BA": 0, "L-1216C47A": 7}}));
+    world.workspace.edit(|text| format!("{text}- {{name: gpu, instanceType: g5.xlarge, count: 2}}\n"));
+    world.up([]).expect_code(1).expect_stderr(
+        "refused: quotas: 8 vCPUs of on-demand G machines are wanted by pool gpu; the quota is 0, and 0 are in use",
+    );
+    // What is there counts as in use, and only the rest is wanted.
+    world.workspace.edit(|text| {
+        let text = text.split("- {name: gpu").next().unwrap();
+        text.replace("instanceType: m5.large", "instanceType: m5.large, count: 3")
+    });
+    let outcome =
+        world.run(["validate", "--online", "--s3-uri", &format!("s3://{}/clusters", world.bucket())]);
+    outcome.expect_stderr(
+        "warning: quotas: 4 vCPUs of on-demand standard machines are wanted by pool cpu; the quota is 7, and 6 are in use",
+    );
 }
 
 #[test]

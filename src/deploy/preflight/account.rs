@@ -135,6 +135,7 @@ mod tests {
     use crate::aws::CallerIdentity;
     use crate::blueprint::Blueprint;
     use crate::config;
+    use crate::deploy::live::LiveCluster;
     use crate::deploy::preflight::{Preflight, Severity};
 
     const FILE: &str = "{clusterName: paddle, externalDNSName: k8s.example.com, region: us-west-2, \
@@ -150,7 +151,7 @@ mod tests {
             create_bucket: false,
             image: None,
             certificates: &[],
-            exists: false,
+            live: &LiveCluster::default(),
         };
         let caller = |account: &str, partition: &str| CallerIdentity {
             account: account.to_owned(),

@@ -7,6 +7,7 @@ use ipnet::Ipv4Net;
 use super::finding::{Findings, listed};
 use super::{Finding, Preflight, all};
 use crate::aws::{AwsError, Clients, ExistingFileSystem, InboundRule, MountTarget};
+use crate::blueprint::StackPart;
 use crate::config::FileSystemSource;
 use crate::config::address_plan::overlap;
 use crate::config::values::AvailabilityZone;
@@ -29,7 +30,7 @@ pub(super) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
             let (id, create_mount_targets) = (id.as_str(), *create_mount_targets);
             Adopted { preflight, id, create_mount_targets }.check(clients, &mut findings).await?;
         }
-        Some(FileSystemSource::Made { .. }) if !preflight.exists => {
+        Some(FileSystemSource::Made { .. }) if !preflight.live.stands(&StackPart::Storage) => {
             let kept = clients.file_systems_of_cluster(cluster.name.as_str()).await;
             for kept in findings.take(kept)?.unwrap_or_default() {
                 findings.warn(
@@ -124,7 +125,7 @@ impl Adopted<'_> {
         let foreign = match &blueprint.network.adopted_vpc {
             Some(vpc) => vpcs.iter().any(|other| *other != vpc.as_str()),
             // Of a VPC that is yet to be made none of them can be; once it is there, its id is not known here.
-            None => !self.preflight.exists && !vpcs.is_empty(),
+            None => !self.preflight.live.stands(&StackPart::Network) && !vpcs.is_empty(),
         };
         if foreign {
             findings.refuse(
@@ -164,7 +165,7 @@ impl Adopted<'_> {
         let in_range = rules.iter().any(|rule| lets_in(rule, vpc));
         let by_name = rules.iter().any(|rule| rule.names_others);
         // Once the cluster is there, its groups may be among those that are named.
-        if in_range || (by_name && self.preflight.exists) {
+        if in_range || (by_name && self.preflight.live.stands(&StackPart::Network)) {
             return;
         }
         let names = listed(groups);

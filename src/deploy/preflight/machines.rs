@@ -7,6 +7,7 @@ use super::{Finding, Preflight, all};
 use crate::aws::{AwsError, CapacityReservation, Clients, Zone};
 use crate::config::values::{AvailabilityZone, InstanceType};
 use crate::config::{Cluster, Pool};
+use crate::deploy::pool_size::missing_machines;
 
 /// Machines that may be of any of some types and stand in each of some zones.
 struct Wanted<'a> {
@@ -196,11 +197,11 @@ fn check_reservation(
             mend,
         );
     }
-    if !preflight.exists && i64::from(*available) < i64::from(pool.count) {
+    let wanted = missing_machines(pool, preflight.live);
+    if i64::from(*available) < i64::from(wanted) {
         findings.warn(
             format!(
-                "the capacity reservation {id} has {available} of {total} machines free, the pool wants {}",
-                pool.count
+                "the capacity reservation {id} has {available} of {total} machines free, the pool wants {wanted}"
             ),
             why,
             "make it larger, or the pool smaller",

@@ -20,6 +20,7 @@ use std::task::Poll;
 
 pub use finding::{Finding, Severity};
 
+use super::live::LiveCluster;
 use crate::aws::{AwsError, Clients};
 use crate::blueprint::Blueprint;
 use crate::config::values::S3Uri;
@@ -37,8 +38,8 @@ pub struct Preflight<'a> {
     pub image: Option<&'a str>,
     /// When certificates end.
     pub certificates: &'a [CertificateExpiry],
-    /// Whether the cluster's stacks are there already: then it has its capacity, and a file system with its tag is its own.
-    pub exists: bool,
+    /// What of the cluster is there already: that has its capacity, and a file system with its tag is its own.
+    pub live: &'a LiveCluster,
 }
 
 /// When a certificate ends.

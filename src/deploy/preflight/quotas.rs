@@ -6,8 +6,11 @@ use std::slice::from_ref;
 use super::finding::{Findings, listed};
 use super::{Finding, Preflight, all};
 use crate::aws::{AwsError, Clients};
-use crate::config::Cluster;
+use crate::blueprint::{Role, StackPart};
 use crate::config::values::InstanceType;
+use crate::config::{Cluster, Pool};
+use crate::deploy::live::LiveCluster;
+use crate::deploy::pool_size::missing_machines;
 
 /// A quota of vCPUs: one a series of types and a way of paying.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,17 +50,17 @@ struct Demand {
 
 pub(super) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
     let mut findings = Findings::about("quotas");
-    if preflight.exists {
+    let cluster = &preflight.blueprint.cluster;
+    let groups = groups(cluster, preflight.live);
+    let addresses = addresses_wanted(preflight);
+    if groups.is_empty() && addresses == 0 {
         return Ok(findings.into_list());
     }
-    let cluster = &preflight.blueprint.cluster;
-    let groups = groups(cluster);
     let types: BTreeSet<String> =
         groups.iter().flat_map(|group| group.types).map(ToString::to_string).collect();
     let types: Vec<String> = types.into_iter().collect();
     let asked: Vec<&Quota> =
         QUOTAS.iter().filter(|quota| groups.iter().any(|group| group.quota == *quota)).collect();
-    let addresses = addresses_wanted(preflight);
     let (processors, in_use, values, (address_quota, addresses_in_use)) = tokio::join!(
         Box::pin(clients.processors_of(&types)),
         Box::pin(processors_in_use(clients)),
@@ -152,30 +155,57 @@ async fn address_facts(
 
 fn addresses_wanted(preflight: &Preflight<'_>) -> u32 {
     let network = &preflight.blueprint.network;
-    if network.public_machines {
+    let holder = if network.public_machines { StackPart::ControlPlane } else { StackPart::Network };
+    if preflight.live.stands(&holder) {
+        0
+    } else if network.public_machines {
         preflight.blueprint.cluster.etcd.count
     } else {
         u32::try_from(network.nat_zones.len()).unwrap_or(u32::MAX)
     }
 }
 
-/// Every group of machines that counts: those of a reservation were counted when that was made.
-fn groups(cluster: &Cluster) -> Vec<Group<'_>> {
+/// Every group of machines that is still to be made or to grow: those of a reservation were counted when that was made.
+fn groups<'a>(cluster: &'a Cluster, live: &LiveCluster) -> Vec<Group<'a>> {
     let Cluster { etcd, controllers, pools, .. } = cluster;
-    let (etcd_type, controller_type) = (&etcd.instance_type, &controllers.instance_type);
-    let pools = pools.iter().filter(|pool| pool.capacity_reservation.is_none()).map(|pool| {
-        let count = pool.count.max(pool.min_count);
-        group(format!("pool {}", pool.name), &pool.instance_types, pool.spot, count, pool.max_count)
+    let pools = pools.iter().filter(|pool| pool.capacity_reservation.is_none()).filter_map(|pool| {
+        let quota = quota_of(pool.instance_types.first()?.as_str(), pool.spot)?;
+        let there = machines_of_pool(pool, quota, live);
+        let missing = match there {
+            Some(_) => missing_machines(pool, live),
+            None => pool.count.max(pool.min_count),
+        };
+        let most = pool.max_count.saturating_sub(there.unwrap_or_default());
+        let who = format!("pool {}", pool.name);
+        let wants = there.is_none() || missing > 0;
+        wants.then_some(Group { who, types: &pool.instance_types, quota, count: missing, most })
     });
-    let etcd = group("etcd members".to_owned(), from_ref(etcd_type), false, etcd.count, etcd.count);
-    let (count, name) = (controllers.count, "controllers".to_owned());
-    let controllers = group(name, from_ref(controller_type), false, count, count);
-    [etcd, controllers].into_iter().chain(pools).flatten().collect()
+    let stands = live.stands(&StackPart::ControlPlane);
+    let there = |role: Role| live.group_of_role(&role.name()).map_or(0, |group| group.desired);
+    let members = if stands { 0 } else { etcd.count };
+    let running = if stands { there(Role::Controller) } else { 0 };
+    let masters = [
+        ("etcd members", &etcd.instance_type, members),
+        ("controllers", &controllers.instance_type, controllers.count.saturating_sub(running)),
+    ];
+    let masters = masters.into_iter().filter(|(_, _, count)| *count > 0).filter_map(|(who, kind, count)| {
+        let quota = quota_of(kind.as_str(), false)?;
+        Some(Group { who: who.to_owned(), types: from_ref(kind), quota, count, most: count })
+    });
+    masters.chain(pools).collect()
 }
 
-fn group(who: String, types: &[InstanceType], spot: bool, count: u32, most: u32) -> Option<Group<'_>> {
-    let quota = quota_of(types.first()?.as_str(), spot)?;
-    Some(Group { who, types, quota, count, most })
+/// How many machines a pool has that count against this quota already; none if it does not stand, or stands on another.
+fn machines_of_pool(pool: &Pool, quota: &Quota, live: &LiveCluster) -> Option<u32> {
+    let part = StackPart::Pool(pool.name.to_string());
+    let group = live.pool_group(pool.name.as_str()).filter(|_| live.stands(&part))?;
+    let resources = &live.stacks.get(&part)?.template["Resources"];
+    let kind = resources["NodeLaunchTemplate"]["Properties"]["LaunchTemplateData"]["InstanceType"].as_str();
+    let distribution = &resources["Nodes"]["Properties"]["MixedInstancesPolicy"]["InstancesDistribution"];
+    let spot = distribution["OnDemandPercentageAboveBaseCapacity"] == 0;
+    // Of a template that is not ours nobody knows; it is taken for what it was.
+    let same = kind.is_none_or(|kind| quota_of(kind, spot) == Some(quota));
+    same.then_some(group.desired)
 }
 
 /// What some machines want of a quota: at least, with the smallest of their types, and at most, with the largest.
@@ -209,6 +239,7 @@ mod tests {
 
     use super::{Demand, QUOTAS, demand, groups, quota_of};
     use crate::config;
+    use crate::deploy::live::LiveCluster;
     use crate::document::Problems;
 
     #[test]
@@ -235,7 +266,7 @@ mod tests {
         let sizes = [("t3.medium", 2), ("m5.large", 2), ("g5.xlarge", 4), ("g5.2xlarge", 8)];
         let processors: BTreeMap<String, u32> =
             sizes.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect();
-        let groups = groups(&cluster);
+        let groups = groups(&cluster, &LiveCluster::default());
         let standard = demand(&groups, &QUOTAS[0], &processors);
         assert_eq!((standard.now, standard.most), (12, 12));
         let gpus = Demand { who: vec!["pool gpu".to_owned()], now: 8, most: 64 };
