@@ -17,7 +17,7 @@ pub(super) async fn ensure_disk_grant(work: &Work) -> Result<(), DeployError> {
     );
     let name = grant_name(cluster.name.as_str());
     let grants = work.means.clients.grants(key).await?;
-    if !grants.iter().any(|grant| grant.name == name) {
+    if !grants.iter().any(|grant| grant.name == name && grant.grantee == role) {
         work.means.clients.grant_disk_use(key, &role, &name).await?;
         work.means.progress.note(format!("granted Auto Scaling the use of {key} for disks"));
     }

@@ -146,6 +146,20 @@ fn the_account_has_the_clusters_region_partition_and_roles() {
         ],
     );
     mends_with(&found, "run: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com");
+
+    // A key can be given only to a role that is there.
+    world.control(json!({"missing_roles": ["AWSServiceRoleForAutoScaling"]}));
+    world
+        .workspace
+        .edit(|text| text.replace("sshAllowedCIDRs", "encryptDisksWithKmsKey: true\nsshAllowedCIDRs"));
+    let found = expect(
+        &world,
+        &["refused: service-linked roles: the account has no role AWSServiceRoleForAutoScaling"],
+    );
+    mends_with(
+        &found,
+        "run: aws iam create-service-linked-role --aws-service-name autoscaling.amazonaws.com",
+    );
 }
 
 #[test]

@@ -10,8 +10,8 @@ struct ServiceRole {
     name: &'static str,
     service: &'static str,
     what_for: &'static str,
-    /// Whether the service makes it with the first use, if the caller may let it.
-    made_at_first_use: bool,
+    /// Why it must be there first; else the service makes it with the first use, if the caller may let it.
+    why_first: Option<&'static str>,
 }
 
 pub(super) fn check(
@@ -67,21 +67,16 @@ pub(super) async fn check_service_roles(
         }
         let what = format!("the account has no role {}", role.name);
         let command = format!("aws iam create-service-linked-role --aws-service-name {}", role.service);
-        if role.made_at_first_use {
-            findings.warn(
+        match role.why_first {
+            Some(why) => findings.refuse(what, why, format!("run: {command}")),
+            None => findings.warn(
                 what,
                 format!(
                     "AWS makes it with the first {} if the caller may iam:CreateServiceLinkedRole",
                     role.what_for
                 ),
                 format!("if that may not be, somebody who may runs: {command}"),
-            );
-        } else {
-            findings.refuse(
-                what,
-                format!("without it no {} starts, and Auto Scaling cannot make it", role.what_for),
-                format!("run: {command}"),
-            );
+            ),
         }
     }
     Ok(findings.into_list())
@@ -93,13 +88,15 @@ fn service_roles(cluster: &Cluster) -> Vec<ServiceRole> {
             name: "AWSServiceRoleForAutoScaling",
             service: "autoscaling.amazonaws.com",
             what_for: "Auto Scaling group",
-            made_at_first_use: true,
+            why_first: cluster.encrypt_disks_with_kms_key.then_some(
+                "encryptDisksWithKmsKey: true gives it the use of the key before the first group, and KMS takes no role that is not there",
+            ),
         },
         ServiceRole {
             name: "AWSServiceRoleForElasticLoadBalancing",
             service: "elasticloadbalancing.amazonaws.com",
             what_for: "load balancer",
-            made_at_first_use: true,
+            why_first: None,
         },
     ];
     if cluster.pools.iter().any(|pool| pool.spot) {
@@ -107,7 +104,7 @@ fn service_roles(cluster: &Cluster) -> Vec<ServiceRole> {
             name: "AWSServiceRoleForEC2Spot",
             service: "spot.amazonaws.com",
             what_for: "spot machine",
-            made_at_first_use: false,
+            why_first: Some("without it no spot machine starts, and Auto Scaling cannot make it"),
         });
     }
     let made = |source: &FileSystemSource| matches!(source, FileSystemSource::Made { .. });
@@ -116,7 +113,7 @@ fn service_roles(cluster: &Cluster) -> Vec<ServiceRole> {
             name: "AWSServiceRoleForAmazonElasticFileSystem",
             service: "elasticfilesystem.amazonaws.com",
             what_for: "file system",
-            made_at_first_use: true,
+            why_first: None,
         });
     }
     roles
