@@ -49,6 +49,17 @@ impl Deployment {
         Ok(Self { blueprint, credentials, assets: rendered.assets, snippets: rendered.snippets })
     }
 
+    /// Refuses the name of a pool that cluster.yaml does not have.
+    pub(super) fn expect_pool(&self, name: Option<&str>) -> Result<(), Refusal> {
+        let Some(name) = name else { return Ok(()) };
+        let names: Vec<&str> = self.blueprint.cluster.pools.iter().map(|pool| pool.name.as_str()).collect();
+        if names.contains(&name) {
+            return Ok(());
+        }
+        let known = if names.is_empty() { "no pools".to_owned() } else { names.join(", ") };
+        Err(Refusal::invalid(format!("cluster.yaml has no pool '{name}'")).help(format!("it has {known}")))
+    }
+
     pub(super) fn sources(&self) -> Sources<'_> {
         Sources {
             blueprint: &self.blueprint,

@@ -49,6 +49,7 @@ pub(super) struct PlanArguments {
 
 pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Result<Exit> {
     let deployment = Deployment::load(session)?;
+    deployment.expect_pool(arguments.pool.as_deref())?;
     block_on(async {
         let planning = Box::pin(make_plan(arguments, session, &deployment));
         let (plan, user_data) = match until_interrupted(planning, &session.printer).await? {

@@ -91,15 +91,7 @@ enum Wait {
 
 pub(super) fn run(arguments: &UpArguments, session: &Session) -> anyhow::Result<Exit> {
     let deployment = Deployment::load(session)?;
-    let pools = &deployment.blueprint.cluster.pools;
-    if let Some(pool) = &arguments.pool
-        && pools.iter().all(|known| known.name.as_str() != pool)
-    {
-        let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
-        return Err(Refusal::invalid(format!("cluster.yaml has no pool '{pool}'"))
-            .help(format!("it has {}", names.join(", ")))
-            .into());
-    }
+    deployment.expect_pool(arguments.pool.as_deref())?;
     let options = UpOptions {
         pool: arguments.pool.clone(),
         allow_replace: arguments.allow_replace.iter().cloned().collect::<BTreeSet<_>>(),

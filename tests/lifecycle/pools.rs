@@ -87,6 +87,11 @@ fn one_pool_can_be_brought_up_alone() {
         .expect_code(2)
         .expect_stderr("cluster.yaml has no pool 'nobody'")
         .expect_stderr("it has cpu, gpu");
+    world
+        .run(["plan", "--pool", "nobody"])
+        .expect_code(2)
+        .expect_stderr("cluster.yaml has no pool 'nobody'")
+        .expect_stderr("it has cpu, gpu");
 }
 
 #[test]
