@@ -8,7 +8,7 @@ use super::Session;
 use super::aws_access::{AwsOptions, block_on};
 use super::deployment::{Deployment, choose_image, choose_place};
 use super::exit::Exit;
-use super::interruption::until_interrupted;
+use super::interruption::{until_interrupted, until_tidied};
 use super::plan_view::PlanView;
 use super::printer::Output;
 use super::progress_view::ProgressView;
@@ -51,9 +51,21 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
     let deployment = Deployment::load(session)?;
     deployment.expect_pool(arguments.pool.as_deref())?;
     block_on(async {
-        let planning = Box::pin(make_plan(arguments, session, &deployment));
-        let (plan, user_data) = match until_interrupted(planning, &session.printer).await? {
-            Ok(made) => made,
+        let (interrupter, waiting) = Waiting::new(None);
+        let looking = Box::pin(look(arguments, session, &deployment, waiting));
+        let (work, prepared) = match until_interrupted(looking, &session.printer).await? {
+            Ok(found) => found,
+            Err(exit) => return Ok(exit),
+        };
+        let asking = Box::pin(async { Ok(refine_plan(&work, &prepared).await?) });
+        let plan = match until_tidied(asking, &interrupter, &session.printer).await? {
+            Ok(plan) => plan,
+            Err(exit) => return Ok(exit),
+        };
+        let blueprint = &deployment.blueprint;
+        let explaining = Box::pin(explain_all_user_data(&work.means.clients, blueprint, &plan, &deployment));
+        let user_data = match until_interrupted(explaining, &session.printer).await? {
+            Ok(user_data) => user_data,
             Err(exit) => return Ok(exit),
         };
         let view = PlanView {
@@ -75,11 +87,13 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
 /// The files inside user data that change, by stack and resource.
 pub(super) type UserDataChanges = BTreeMap<(String, String), Vec<FileChange>>;
 
-async fn make_plan(
+/// Everything that is read before CloudFormation is asked.
+async fn look(
     arguments: &PlanArguments,
     session: &Session,
     deployment: &Deployment,
-) -> anyhow::Result<(Plan, UserDataChanges)> {
+    waiting: Waiting,
+) -> anyhow::Result<(Work, Prepared)> {
     let blueprint = &deployment.blueprint;
     let clients = arguments.aws.connect(&blueprint.cluster).await;
     let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
@@ -97,10 +111,9 @@ async fn make_plan(
     let prepared =
         prepare(&clients, deployment.sources(), live, place.clone(), image.choice, &options).await?;
     let view = ProgressView::new(Output::Text, session.printer.clone(), false);
-    let (_, waiting) = Waiting::new(None);
     let work = Work {
         means: Means {
-            clients: clients.clone(),
+            clients,
             cluster: Some(blueprint.cluster.clone()),
             progress: view.progress(),
             waiting,
@@ -109,9 +122,7 @@ async fn make_plan(
         blueprint: blueprint.clone(),
         place,
     };
-    let plan = refine_plan(&work, &prepared).await?;
-    let user_data = explain_all_user_data(&clients, blueprint, &plan, deployment).await?;
-    Ok((plan, user_data))
+    Ok((work, prepared))
 }
 
 /// Looks into the user data of every launch template that changes.

@@ -62,8 +62,11 @@ async fn ask(
         }
         Err(error) => return Err(error.into()),
     };
-    let change_set = wait_for_change_set(work, &desired.name, &arn).await?;
-    work.means.clients.delete_change_set(&desired.name, &arn).await?;
+    let waited = wait_for_change_set(work, &desired.name, &arn).await;
+    // However the wait ended, nobody is to find it.
+    let deleted = work.means.clients.delete_change_set(&desired.name, &arn).await;
+    let change_set = waited?;
+    deleted?;
     if change_set.status == "FAILED" && !change_set.is_empty() {
         let reason = change_set.reason.unwrap_or_default();
         return Err(DeployError::Unusable {

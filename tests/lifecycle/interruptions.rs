@@ -112,6 +112,36 @@ fn an_interruption_before_anything_is_changed_says_so() {
 }
 
 #[test]
+fn a_plan_leaves_no_change_set_behind_however_it_ends() {
+    let world = World::of_golden("minimal");
+    world.up([]).expect_code(0);
+    world.workspace.edit(|text| text.replace("instanceType:", "rootVolumeGiB: 150, instanceType:"));
+    world.proxy.fault(
+        "cloudformation:DescribeChangeSet",
+        Fault::SlowBody(Duration::from_secs(3)),
+        Times::First(1),
+    );
+    world.proxy.clear();
+    let running = world.infra(["plan"]).spawn();
+    world.proxy.wait_for("cloudformation:DescribeChangeSet", 1);
+    running.interrupt();
+    running.wait().expect_code(130).expect_stderr("interrupted; nothing was changed");
+    assert_eq!(change_sets(&world), 0);
+
+    world.proxy.heal();
+    world.proxy.fault("cloudformation:DescribeChangeSet", Fault::AccessDenied, Times::Always);
+    world.run(["plan"]).expect_code(1).expect_stderr("cloudformation:DescribeChangeSet");
+    assert_eq!(change_sets(&world), 0);
+}
+
+/// How many change sets the pool's stack has that were not carried out.
+fn change_sets(world: &World) -> usize {
+    let form = [("Action", "ListChangeSets"), ("Version", "2010-05-15"), ("StackName", POOL)];
+    let aws = world.aws();
+    aws.post("cloudformation", &aws.region, &form).matches("infra-plan-").count()
+}
+
+#[test]
 fn a_cancelled_creation_is_undone() {
     let world = slow_world();
     let running = creating(&world, &["--cancel-on-interrupt"]);
