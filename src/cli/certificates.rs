@@ -89,7 +89,7 @@ fn row(entry: InventoryEntry) -> Row {
         Err(reason) => Row { file, problem: Some(reason), ..Row::default() },
         Ok(facts) => {
             let problem = match facts.days_left {
-                _ if facts.not_after <= OffsetDateTime::now_utc() => Some("expired".to_owned()),
+                ..0 => Some("expired".to_owned()),
                 days if days < FEWEST_DAYS => Some("expires soon".to_owned()),
                 _ => None,
             };

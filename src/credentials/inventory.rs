@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 use super::CredentialsError;
 use super::certificate::Certificate;
@@ -57,7 +57,7 @@ pub fn list_certificates(
             continue;
         }
         let certificate = Certificate::read(&pem).map(|certificate| CertificateFacts {
-            days_left: (certificate.not_after - now).whole_days(),
+            days_left: count_days(certificate.not_after - now),
             subject: certificate.subject,
             issuer: certificate.issuer,
             names: certificate.names,
@@ -67,4 +67,24 @@ pub fn list_certificates(
     }
     list.sort_by(|one, other| one.file.cmp(&other.file));
     Ok(Some(list))
+}
+
+/// Whole days, rounded down: what ended an hour ago has not even the rest of a day left.
+fn count_days(left: Duration) -> i64 {
+    left.whole_seconds().div_euclid(24 * 60 * 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use time::Duration;
+
+    use super::count_days;
+
+    #[test]
+    fn what_ended_an_hour_ago_has_less_than_no_days_left() {
+        assert_eq!(count_days(Duration::hours(-1)), -1);
+        assert_eq!(count_days(Duration::hours(1)), 0);
+        assert_eq!(count_days(Duration::hours(-25)), -2);
+        assert_eq!(count_days(Duration::days(30)), 30);
+    }
 }
