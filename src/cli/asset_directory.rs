@@ -1,15 +1,16 @@
 //! Where things are in the directory that holds a cluster.yaml.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
 use super::failure::Refusal;
 use super::printer::Printer;
+use crate::blueprint::Role;
 use crate::config::{self, Cluster, ConfigError, Loaded};
 use crate::credentials::Store;
-use crate::document::{parse_untyped, read_text};
+use crate::document::{nearest, parse_untyped, read_text};
 use crate::render::Asset;
 
 /// A directory with a cluster.yaml.
@@ -85,15 +86,43 @@ impl AssetDirectory {
         Ok(manifests)
     }
 
-    /// The team's own Ignition configs whose names begin with `prefix`, in order.
-    pub(super) fn read_snippets(&self, prefix: &str) -> anyhow::Result<Vec<Asset>> {
+    /// The team's own Ignition configs for each role, in order: each goes to the roles with the longest name that its own begins
+    /// with. One that is for nobody is named.
+    pub(super) fn read_snippets(
+        &self,
+        roles: &[Role],
+        printer: &Printer,
+    ) -> anyhow::Result<BTreeMap<Role, Vec<Asset>>> {
         let mut files = BTreeMap::new();
         read_tree(&self.file("snippets"), "", &mut files)?;
-        let mine = files.into_iter().filter(|(name, _)| {
-            let rest = name.strip_suffix(".ign").and_then(|name| name.strip_prefix(prefix));
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.', '_']))
-        });
-        Ok(mine.map(|(name, text)| Asset::snippet(&name, text)).collect())
+        let prefixes: BTreeSet<String> = roles.iter().map(Role::snippet_prefix).collect();
+        let mut snippets: BTreeMap<Role, Vec<Asset>> =
+            roles.iter().map(|role| (role.clone(), Vec::new())).collect();
+        for (name, text) in files {
+            let Some(stem) = name.strip_suffix(".ign") else { continue };
+            let begins = |prefix: &&String| {
+                let rest = stem.strip_prefix(prefix.as_str());
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.', '_']))
+            };
+            let Some(prefix) = prefixes.iter().filter(begins).max_by_key(|prefix| prefix.len()) else {
+                let help = match nearest(stem, prefixes.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean {near}.ign?"),
+                    None => format!(
+                        "its name must begin with one of {}",
+                        Vec::from_iter(prefixes.clone()).join(", ")
+                    ),
+                };
+                printer.warning(format_args!("snippets/{name} is for no machine of this cluster: {help}"));
+                continue;
+            };
+            let snippet = Asset::snippet(&name, text);
+            for (role, list) in &mut snippets {
+                if role.snippet_prefix() == *prefix {
+                    list.push(snippet.clone());
+                }
+            }
+        }
+        Ok(snippets)
     }
 
     /// What an earlier render wrote, by path below the directory.

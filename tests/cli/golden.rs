@@ -171,6 +171,27 @@ fn single_templates_can_be_overridden() {
 }
 
 #[test]
+fn each_snippet_goes_to_the_one_role_that_it_names_and_a_stray_one_is_mentioned() {
+    let workspace = golden("minimal");
+    let text = workspace.read("cluster.yaml");
+    workspace.write("cluster.yaml", &format!("{text}- {{name: cpu-large, instanceType: m5.xlarge}}\n"));
+    fs::create_dir_all(workspace.path("snippets")).unwrap();
+    for name in ["etcd", "pool-cpu", "pool-cpu-large", "pool-cpu-large-disks", "pool-cqu"] {
+        let text = format!(
+            r#"{{"ignition": {{"version": "3.3.0"}}, "systemd": {{"units": [{{"name": "{name}.service"}}]}}}}"#
+        );
+        workspace.write(&format!("snippets/{name}.ign"), &text);
+    }
+    let run = workspace.infra(["render", "stack"]).expect_code(0);
+    let stray =
+        "warning: snippets/pool-cqu.ign is for no machine of this cluster: did you mean pool-cpu.ign?";
+    assert!(run.stderr.contains(stray), "{}", run.stderr);
+    let merged = |stack: &str| workspace.read(&format!("stacks/{stack}.json")).matches(".ign\\\",").count();
+    // Its own configuration, and the snippets.
+    assert_eq!((merged("pool-cpu"), merged("pool-cpu-large")), (2, 3));
+}
+
+#[test]
 fn snippets_and_extra_manifests_are_merged_in_and_checked() {
     let workspace = golden("minimal");
     fs::create_dir_all(workspace.path("snippets")).unwrap();

@@ -56,10 +56,7 @@ pub(in super::super) fn render_in_memory(
     credentials: &Credentials,
     session: &Session,
 ) -> anyhow::Result<Rendered> {
-    let mut snippets = BTreeMap::new();
-    for role in &blueprint.roles {
-        snippets.insert(role.clone(), session.assets.read_snippets(&role.snippet_prefix())?);
-    }
+    let snippets = session.assets.read_snippets(&blueprint.roles, &session.printer)?;
     let assets = render_stack_assets(&StackSources {
         blueprint,
         credentials,
