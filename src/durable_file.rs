@@ -60,6 +60,16 @@ pub fn replace(path: &Path, bytes: &[u8], access: Access) -> Result<(), WriteErr
     sync_directory(directory_of(path)).map_err(refused)
 }
 
+/// Writes a file unless it is there with the same bytes and, if it is private, closed to others; gives whether it was written.
+pub fn ensure(path: &Path, bytes: &[u8], access: Access) -> Result<bool, WriteError> {
+    let is_closed = || std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 == 0);
+    let is_there = std::fs::read(path).is_ok_and(|found| found == bytes);
+    if is_there && (access == Access::Public || is_closed()) {
+        return Ok(false);
+    }
+    replace(path, bytes, access).map(|()| true)
+}
+
 /// Writes a file that must not be there yet.
 pub fn create(path: &Path, bytes: &[u8], access: Access) -> Result<(), WriteError> {
     let refused = |reason: io::Error| match reason.kind() {

@@ -126,11 +126,9 @@ pub(super) fn read_lock(session: &Session, blueprint: &Blueprint) -> anyhow::Res
 /// Writes the lock unless it says the same already.
 pub(super) fn write_lock(session: &Session, lock: &ImageLock) -> anyhow::Result<()> {
     let path = session.assets.file(LOCK_FILE);
-    if std::fs::read(&path).is_ok_and(|bytes| bytes == lock.text().as_bytes()) {
-        return Ok(());
+    if durable_file::ensure(&path, lock.text().as_bytes(), Access::Public).context("writing infra.lock")? {
+        session.printer.note(format_args!("infra.lock: {} ({})", lock.image.id, lock.image.name));
     }
-    durable_file::replace(&path, lock.text().as_bytes(), Access::Public).context("writing infra.lock")?;
-    session.printer.note(format_args!("infra.lock: {} ({})", lock.image.id, lock.image.name));
     Ok(())
 }
 

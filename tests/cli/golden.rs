@@ -192,6 +192,22 @@ fn each_snippet_goes_to_the_one_role_that_it_names_and_a_stray_one_is_mentioned(
 }
 
 #[test]
+fn files_with_keys_are_closed_again_even_if_nothing_else_changes() {
+    use std::os::unix::fs::PermissionsExt;
+    let workspace = golden("minimal");
+    workspace.infra(["render"]).expect_code(0);
+    let files = ["kubeconfig", "userdata/controller.ign"];
+    for file in files {
+        fs::set_permissions(workspace.path(file), fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    workspace.infra(["render"]).expect_code(0);
+    for file in files {
+        let mode = fs::metadata(workspace.path(file)).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{file}");
+    }
+}
+
+#[test]
 fn snippets_and_extra_manifests_are_merged_in_and_checked() {
     let workspace = golden("minimal");
     fs::create_dir_all(workspace.path("snippets")).unwrap();

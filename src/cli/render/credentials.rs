@@ -161,9 +161,7 @@ fn print(rows: &[Row], session: &Session) {
 fn write_kubeconfig(blueprint: &Blueprint, store: &Store, session: &Session) -> anyhow::Result<()> {
     let path = session.assets.kubeconfig();
     let text = admin_kubeconfig(blueprint, store, &default_server(blueprint))?;
-    let unchanged = std::fs::read(&path).is_ok_and(|bytes| bytes == text.expose().as_bytes());
-    if !unchanged {
-        durable_file::replace(&path, text.expose().as_bytes(), Access::Private)?;
+    if durable_file::ensure(&path, text.expose().as_bytes(), Access::Private)? {
         session.printer.note(format_args!("{}: written", path.display()));
     }
     Ok(())

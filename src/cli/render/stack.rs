@@ -83,11 +83,10 @@ fn write(assets: &[Asset], session: &Session) -> anyhow::Result<Report> {
     let wanted: BTreeSet<&str> = assets.iter().map(|asset| asset.path.as_str()).collect();
     for asset in assets {
         let path = session.assets.prepare(&asset.path)?;
-        if std::fs::read(&path).is_ok_and(|bytes| bytes == *asset.bytes) {
-            report.unchanged += 1;
-        } else {
-            durable_file::replace(&path, &asset.bytes, asset.access)?;
+        if durable_file::ensure(&path, &asset.bytes, asset.access)? {
             report.written.push(asset.path.clone());
+        } else {
+            report.unchanged += 1;
         }
     }
     for stale in session.assets.rendered_files()?.into_iter().filter(|path| !wanted.contains(path.as_str())) {
