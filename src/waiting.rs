@@ -1,5 +1,6 @@
 //! The one clock: every pause of a deployment, its time limit, and the user's wish to go.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,15 @@ pub enum WaitEnd {
     Interrupted,
     /// The time was up.
     TimedOut,
+}
+
+impl fmt::Display for WaitEnd {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Interrupted => "detached",
+            Self::TimedOut => "the time limit was reached",
+        })
+    }
 }
 
 /// Ends all waits of a run.
@@ -61,6 +71,15 @@ impl Waiting {
     #[must_use]
     pub fn patience(&self, limit: Duration) -> Patience {
         Patience { own: self.at_most(limit), run: self.clone() }
+    }
+
+    /// Why nothing is waited for any more, if that is so.
+    #[must_use]
+    pub fn end(&self) -> Option<WaitEnd> {
+        if *self.interrupted.borrow() {
+            return Some(WaitEnd::Interrupted);
+        }
+        self.deadline.is_some_and(|deadline| deadline <= Instant::now()).then_some(WaitEnd::TimedOut)
     }
 
     /// A limit of its own for a part of the run.
@@ -136,11 +155,14 @@ mod tests {
     async fn the_limit_and_the_user_end_a_wait() {
         let (interrupter, waiting) = Waiting::new(Some(Duration::from_secs(10)));
         let start = Instant::now();
+        assert_eq!(waiting.end(), None);
         assert_eq!(waiting.pause(Duration::from_secs(4)).await, Ok(()));
         assert_eq!(waiting.pause(Duration::from_mins(1)).await, Err(WaitEnd::TimedOut));
         assert_eq!(start.elapsed(), Duration::from_secs(10));
+        assert_eq!(waiting.end(), Some(WaitEnd::TimedOut));
         interrupter.interrupt();
         assert_eq!(waiting.pause(Duration::from_secs(1)).await, Err(WaitEnd::Interrupted));
+        assert_eq!(waiting.end(), Some(WaitEnd::Interrupted));
         assert_eq!(start.elapsed(), Duration::from_secs(10));
     }
 

@@ -25,11 +25,7 @@ pub struct Means {
 impl Means {
     /// What to say when a wait for a stack ended early.
     pub(super) fn still_running(end: WaitEnd, stack: &str) -> DeployError {
-        let what = match end {
-            WaitEnd::Interrupted => "detached",
-            WaitEnd::TimedOut => "the time limit was reached",
-        };
-        DeployError::StillRunning { what: what.to_owned(), running: vec![stack.to_owned()] }
+        DeployError::StillRunning { what: end.to_string(), running: vec![stack.to_owned()] }
     }
 }
 
