@@ -11,8 +11,8 @@ use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::printer::Printer;
-use crate::job::life::{Contact, JobReport, Outage, ReplicaReport};
-use crate::kube::{ApiServer, Body, KubeError, LogPart};
+use crate::job::life::{JobReport, ReplicaReport};
+use crate::kube::{ApiServer, Body, Contact, KubeError, LogPart, Outage};
 
 /// How long a replica that is started again is waited for between two looks.
 const PAUSE: Duration = Duration::from_secs(2);

@@ -17,11 +17,11 @@ use crate::cli::printer::Output;
 use crate::cli::question::ask_on_thread;
 use crate::cli::up::parse_duration;
 use crate::job::life::{
-    Contact, Followed, JobEvent, JobReport, JobState, Live, Precondition, ReplicaReport, already_there,
+    Followed, JobEvent, JobReport, JobState, Live, Precondition, ReplicaReport, already_there,
     check_preconditions, expect_no_pods, find_live, follow, remove_job, remove_leftovers, submit,
 };
 use crate::job::{RunId, Workload, decide};
-use crate::kube::{ApiServer, ObjectName};
+use crate::kube::{ApiServer, Contact, ObjectName};
 use crate::waiting::Waiting;
 
 /// Send a job to the cluster and follow it to its end

@@ -1,6 +1,6 @@
 //! Why a job's life went otherwise than asked.
 
-use crate::kube::{KubeError, ObjectName};
+use crate::kube::{KubeError, MayPass, ObjectName};
 use crate::waiting::WaitEnd;
 
 /// What went wrong with a job.
@@ -131,9 +131,10 @@ impl JobError {
     pub fn goes_on(&self) -> bool {
         matches!(self, Self::StillRunning { .. } | Self::StillImporting { .. } | Self::NotGone { .. })
     }
+}
 
-    /// Whether asking again soon may help.
-    pub(super) fn is_passing(&self) -> bool {
+impl MayPass for JobError {
+    fn is_passing(&self) -> bool {
         matches!(self, Self::Kube(error) if error.is_passing())
     }
 }

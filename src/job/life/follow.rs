@@ -3,12 +3,11 @@
 use std::cmp::Reverse;
 
 use super::error::JobError;
-use super::outage::Outage;
 use super::replica::ReplicaReport;
 use super::report::JobReport;
 use super::state::JobState;
 use super::submit::JobEvent;
-use crate::kube::{ApiServer, LogPart};
+use crate::kube::{ApiServer, LogPart, Outage};
 use crate::waiting::{Pace, Waiting};
 
 /// Lines of a pod's log that explain a failure.

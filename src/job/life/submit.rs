@@ -4,12 +4,11 @@ use serde_json::{Value, json};
 
 use super::error::JobError;
 use super::follow::last_lines;
-use super::outage::{Contact, Outage};
 use super::report::JobReport;
 use crate::job::names::{data_job_name, role_jobs_of_workload};
 use crate::job::objects::objects_of;
 use crate::job::workload::Workload;
-use crate::kube::{ApiServer, KubeError, ObjectName};
+use crate::kube::{ApiServer, Contact, KubeError, ObjectName, Outage};
 use crate::waiting::{Pace, WaitEnd, Waiting};
 
 /// What happens while a job runs.

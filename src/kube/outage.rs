@@ -1,6 +1,20 @@
 //! An API that is away for a while: told of once when it goes and once when it is back.
 
-use super::error::JobError;
+use std::fmt::Display;
+
+use super::error::KubeError;
+
+/// An error of whoever asks the API.
+pub trait MayPass: Display {
+    /// Whether asking again soon may help.
+    fn is_passing(&self) -> bool;
+}
+
+impl MayPass for KubeError {
+    fn is_passing(&self) -> bool {
+        Self::is_passing(self)
+    }
+}
 
 /// Whether the API answers.
 #[derive(Debug, Default)]
@@ -19,11 +33,11 @@ pub enum Contact {
 
 impl Outage {
     /// What was read; nothing if the API is away, as it is while a control plane is being replaced.
-    pub fn survive<T>(
+    pub fn survive<T, E: MayPass>(
         &mut self,
-        read: Result<T, JobError>,
+        read: Result<T, E>,
         tell: impl FnOnce(Contact),
-    ) -> Result<Option<T>, JobError> {
+    ) -> Result<Option<T>, E> {
         match read {
             Ok(value) => {
                 if std::mem::take(&mut self.is_away) {
