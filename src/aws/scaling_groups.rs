@@ -53,6 +53,26 @@ pub struct ScalingActivity {
     pub started: Option<OffsetDateTime>,
 }
 
+impl ScalingActivity {
+    /// Why no machine came of it, in AWS's words, if that is so. A machine that could not open its disks was started first, and counts
+    /// as cancelled.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        let message = self.message.as_deref().filter(|message| !message.is_empty());
+        match self.status.as_str() {
+            "Failed" => Some(message.unwrap_or(&self.description)),
+            "Cancelled" if self.is_launch() => message,
+            _ => None,
+        }
+    }
+
+    /// Whether a machine was to be started, rather than ended.
+    #[must_use]
+    pub fn is_launch(&self) -> bool {
+        self.description.starts_with("Launching")
+    }
+}
+
 impl Clients {
     /// Every group of a cluster.
     pub async fn groups_of_cluster(&self, cluster: &str) -> Result<Vec<ScalingGroup>, AwsError> {

@@ -1,7 +1,7 @@
 //! What a group of machines and their consoles say when no signal came.
 
 use super::failure::Evidence;
-use crate::aws::Clients;
+use crate::aws::{Clients, ScalingActivity};
 
 /// The lines that a person reads.
 const LAST_LINES: usize = 15;
@@ -14,8 +14,8 @@ const OUR_MARK: &str = "infra: ";
 pub(super) async fn gather_evidence(clients: &Clients, group: &str) -> Vec<Evidence> {
     let mut evidence = Vec::new();
     let activities = clients.scaling_activities(group).await.unwrap_or_default();
-    let failed = activities.iter().filter(|activity| activity.status == "Failed");
-    let lines: Vec<String> = failed.take(3).filter_map(|activity| activity.message.clone()).collect();
+    let failures = activities.iter().filter_map(ScalingActivity::failure);
+    let lines: Vec<String> = failures.take(3).map(str::to_owned).collect();
     if !lines.is_empty() {
         evidence.push(Evidence { source: format!("group {group}"), last_step: None, lines });
     }

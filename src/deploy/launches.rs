@@ -31,12 +31,11 @@ impl Launches {
         activities: impl Iterator<Item = ScalingActivity>,
     ) -> Vec<LaunchFailure> {
         let mut fresh: Vec<ScalingActivity> = activities
-            .filter(|activity| activity.status == "Failed" && self.seen.insert(activity.id.clone()))
+            .filter(|activity| activity.failure().is_some() && self.seen.insert(activity.id.clone()))
             .collect();
         fresh.reverse();
         let mut failures: Vec<LaunchFailure> = Vec::new();
-        for activity in fresh {
-            let reason = activity.message.unwrap_or(activity.description);
+        for reason in fresh.iter().filter_map(ScalingActivity::failure).map(str::to_owned) {
             let times = self.failures.entry((resource.to_owned(), reason.clone())).or_default();
             *times += 1;
             match failures.iter_mut().find(|failure| failure.reason == reason) {
@@ -111,5 +110,21 @@ mod tests {
         let list = ["1", "2", "3", "4"].map(|id| failed(id, "Rate exceeded"));
         launches.take_in("Nodes", list.into_iter());
         assert_eq!(launches.hopeless("Nodes"), None);
+    }
+
+    #[test]
+    fn a_machine_that_could_not_open_its_disks_is_a_failed_launch_although_it_is_called_cancelled() {
+        const KEY: &str = "Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: \
+                           Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state";
+        let cancelled = |id: &str| ScalingActivity { status: "Cancelled".to_owned(), ..failed(id, KEY) };
+        let mut launches = Launches::default();
+        let told = launches.take_in("Nodes", ["1", "2", "3"].map(cancelled).into_iter());
+        assert_eq!((told.len(), told[0].times, told[0].reason.as_str()), (1, 3, KEY));
+        assert_eq!(launches.hopeless("Nodes").as_deref(), Some(KEY));
+        // A machine that was not ended, and one that nobody wanted any more.
+        let ending =
+            ScalingActivity { description: "Terminating EC2 instance: i-1".to_owned(), ..cancelled("4") };
+        let unwanted = ScalingActivity { message: None, ..cancelled("5") };
+        assert_eq!(launches.take_in("Nodes", [ending, unwanted].into_iter()), []);
     }
 }

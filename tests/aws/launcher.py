@@ -28,7 +28,8 @@ several stacks have the same, as "stack/LogicalId".
     fail_rollback    the same, when an update is taken back: the stack ends in UPDATE_ROLLBACK_FAILED. With force_status it says
                      what has failed
     fail_launch      {"Nodes": "message"}: machines of the group do not start, unless an update is being taken back. There is a
-                     failed scaling activity every launch_interval, until the file no longer says so
+                     failed scaling activity every launch_interval, until the file no longer says so; a cancelled one for a
+                     message that begins as AWS's about machines that started and did not live
     no_signal        ["Nodes"]: machines of the group start, but say nothing
     launch_interval  0.2: seconds
     signal_timeout   5: seconds after which a group that waits for signals fails

@@ -605,6 +605,11 @@ class Launches(StackCase):
         aws.control(signal_timeout=60, fail_launch={"Others": "no capacity"}, no_signal=["other/Nodes"])
         self.assertEqual(self.run_stack(pool(), "CREATE"), "CREATE_COMPLETE")
 
+    def test_a_machine_that_did_not_live_is_cancelled(self):
+        aws.control(fail_launch={"Nodes": "Instance became unhealthy while waiting for instance to be in InService state."})
+        self.assertEqual(self.run_stack(pool(signals=False), "CREATE"), "CREATE_COMPLETE")
+        self.assertEqual((bool(self.activities("Cancelled")), self.activities("Failed")), (True, []))
+
     def test_without_signals_nobody_waits(self):
         aws.control(fail_launch={"Nodes": "no capacity"}, launch_interval=0.05)
         self.assertEqual(self.run_stack(pool(signals=False), "CREATE"), "CREATE_COMPLETE")

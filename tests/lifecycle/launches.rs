@@ -13,6 +13,8 @@ const NO_SPOT: &str =
 /// AWS tries again by itself, and mostly that helps.
 const PASSING: &str = "Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: \
                        Server.InternalError: Internal error on launch";
+const NO_KEY: &str = "Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: \
+                      Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state";
 /// Far longer than a test waits.
 const SIGNAL_TIMEOUT: u32 = 120;
 const CONSOLE: &str = "Booting\n[   31.2] systemd[1]: Started kubelet.service.\n[   44.0] infra: mounting the file system\n\
@@ -96,6 +98,19 @@ fn a_spot_pool_without_capacity_is_left_to_aws() {
     world.control(json!({}));
     running.wait().expect_code(0).expect_stderr("the cluster is ready");
     assert_eq!(world.aws().stack_status("minimal-pool-cpu").as_deref(), Some("CREATE_COMPLETE"));
+}
+
+#[test]
+fn machines_that_cannot_open_their_disks_are_given_up() {
+    let world = World::of_golden("minimal");
+    world.control(json!({"fail_launch": {"Nodes": NO_KEY}, "signal_timeout": SIGNAL_TIMEOUT}));
+    quickly(|| {
+        world
+            .up([])
+            .expect_code(6)
+            .expect_stderr(&format!("Nodes): {NO_KEY}"))
+            .expect_stderr("machines cannot use the key of their disks");
+    });
 }
 
 #[test]

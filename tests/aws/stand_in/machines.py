@@ -165,7 +165,9 @@ def told(group, key):
 
 
 def fail_launch(group, message):
-    note_activity(group, f"Launching a new EC2 instance.  Status Reason: {message}", "Failed", message)
+    # A machine that was started and did not live counts as cancelled.
+    status = "Cancelled" if message.startswith("Instance became unhealthy") else "Failed"
+    note_activity(group, f"Launching a new EC2 instance.  Status Reason: {message}", status, message)
 
 
 def wants_machines(group):
