@@ -214,16 +214,16 @@ impl Watch<'_> {
             }
         }
         if std::mem::take(&mut self.has_a_past) {
-            self.launches.forgive();
+            groups.iter().for_each(|(resource, _)| self.launches.forgive(resource));
         }
         for (resource, _) in groups {
-            if let Some(reason) = self.launches.hopeless(&resource) {
-                if self.is_spot() {
-                    let what = format!("there is no spot capacity for {}: {reason}", self.part);
-                    return Err(DeployError::StillRunning { what, running: vec![self.name.to_owned()] });
+            if let Some(hopeless) = self.launches.hopeless(&resource) {
+                let cluster = self.means.cluster.as_ref();
+                if let Some(shortage) = hopeless.spot_shortage(cluster, self.part, self.name) {
+                    return Err(shortage);
                 }
                 self.end_operation().await?;
-                return Ok(Some(GaveUp { resource, reason }));
+                return Ok(Some(GaveUp { resource, reason: hopeless.reason }));
             }
         }
         Ok(None)
@@ -239,15 +239,6 @@ impl Watch<'_> {
                 && !event.physical_id.is_empty()
         });
         going.map(|event| (event.logical_id.clone(), event.physical_id.clone())).collect()
-    }
-
-    /// Spot capacity may come at any time, so AWS goes on asking for it.
-    fn is_spot(&self) -> bool {
-        let StackPart::Pool(name) = self.part else { return false };
-        self.means
-            .cluster
-            .as_ref()
-            .is_some_and(|cluster| cluster.pools.iter().any(|pool| pool.name.as_str() == name && pool.spot))
     }
 
     /// Has CloudFormation undo what it is doing; says whether that can be undone. The events may not tell yet what it is.

@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::hint::hint_for;
+use super::failure::DeployError;
+use super::hint::{FailureKind, hint_for};
 use crate::aws::ScalingActivity;
+use crate::blueprint::StackPart;
+use crate::config::Cluster;
 
 /// As often as a failure that will not mend itself is watched.
 const PATIENCE: usize = 3;
@@ -13,6 +16,30 @@ const PATIENCE: usize = 3;
 pub(super) struct LaunchFailure {
     pub(super) reason: String,
     pub(super) times: usize,
+}
+
+/// A failure for which waiting longer is pointless.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hopeless {
+    pub(super) reason: String,
+    pub(super) kind: FailureKind,
+}
+
+impl Hopeless {
+    /// What ends the wait for a pool of spot machines that AWS has none of now: they may come at any time, so AWS goes on asking.
+    pub(super) fn spot_shortage(
+        &self,
+        cluster: Option<&Cluster>,
+        part: &StackPart,
+        stack: &str,
+    ) -> Option<DeployError> {
+        let StackPart::Pool(name) = part else { return None };
+        let pool = cluster?.pools.iter().find(|pool| pool.name.as_str() == name)?;
+        (pool.spot && self.kind == FailureKind::Capacity).then(|| DeployError::StillRunning {
+            what: format!("there is no spot capacity for {part}: {}", self.reason),
+            running: vec![stack.to_owned()],
+        })
+    }
 }
 
 /// The failed launches of an operation.
@@ -47,25 +74,31 @@ impl Launches {
     }
 
     /// What was tried before anybody watched says nothing about now: it is told, and is no reason to give up.
-    pub(super) fn forgive(&mut self) {
-        self.forgiven = self.failures.clone();
+    pub(super) fn forgive(&mut self, resource: &str) {
+        let past = self.failures.iter().filter(|((failed, _), _)| failed == resource);
+        self.forgiven.extend(past.map(|(failure, times)| (failure.clone(), *times)));
     }
 
     /// The failure for which waiting longer is pointless.
-    pub(super) fn hopeless(&self, resource: &str) -> Option<String> {
+    pub(super) fn hopeless(&self, resource: &str) -> Option<Hopeless> {
         let is_enough = |(failure, times): &(&(String, String), &usize)| {
             let forgiven = self.forgiven.get(failure).copied().unwrap_or_default();
             failure.0 == resource && **times - forgiven >= PATIENCE
         };
         let mut reasons = self.failures.iter().filter(is_enough).map(|((_, reason), _)| reason);
-        reasons.find(|reason| hint_for(reason).is_some_and(|hint| hint.kind.ends_a_wait())).cloned()
+        reasons.find_map(|reason| {
+            let kind = hint_for(reason)?.kind;
+            kind.ends_a_wait().then(|| Hopeless { reason: reason.clone(), kind })
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Launches;
+    use super::{Hopeless, Launches};
     use crate::aws::ScalingActivity;
+    use crate::blueprint::StackPart;
+    use crate::deploy::FailureKind;
 
     const CAPACITY: &str = "We currently do not have sufficient g5.xlarge capacity in the Availability Zone you requested \
                             (us-west-2a). Launching EC2 instance failed.";
@@ -80,6 +113,10 @@ mod tests {
         }
     }
 
+    fn reason(launches: &Launches) -> Option<String> {
+        launches.hopeless("Nodes").map(|hopeless| hopeless.reason)
+    }
+
     #[test]
     fn the_same_hopeless_failure_three_times_is_enough() {
         let mut launches = Launches::default();
@@ -88,7 +125,7 @@ mod tests {
         assert_eq!(launches.take_in("Nodes", [failed("1", CAPACITY)].into_iter()), []);
         assert_eq!(launches.hopeless("Nodes"), None);
         launches.take_in("Nodes", [failed("3", CAPACITY), failed("2", CAPACITY)].into_iter());
-        assert_eq!(launches.hopeless("Nodes").as_deref(), Some(CAPACITY));
+        assert_eq!(reason(&launches).as_deref(), Some(CAPACITY));
         assert_eq!(launches.hopeless("Others"), None);
     }
 
@@ -96,12 +133,12 @@ mod tests {
     fn what_failed_before_anybody_watched_is_forgiven() {
         let mut launches = Launches::default();
         launches.take_in("Nodes", ["1", "2", "3", "4"].map(|id| failed(id, CAPACITY)).into_iter());
-        launches.forgive();
+        launches.forgive("Nodes");
         assert_eq!(launches.hopeless("Nodes"), None);
         let again = launches.take_in("Nodes", ["5", "6"].map(|id| failed(id, CAPACITY)).into_iter());
         assert_eq!((again[0].times, launches.hopeless("Nodes")), (6, None));
         launches.take_in("Nodes", [failed("7", CAPACITY)].into_iter());
-        assert_eq!(launches.hopeless("Nodes").as_deref(), Some(CAPACITY));
+        assert_eq!(reason(&launches).as_deref(), Some(CAPACITY));
     }
 
     #[test]
@@ -120,11 +157,29 @@ mod tests {
         let mut launches = Launches::default();
         let told = launches.take_in("Nodes", ["1", "2", "3"].map(cancelled).into_iter());
         assert_eq!((told.len(), told[0].times, told[0].reason.as_str()), (1, 3, KEY));
-        assert_eq!(launches.hopeless("Nodes").as_deref(), Some(KEY));
+        assert_eq!(launches.hopeless("Nodes").map(|hopeless| hopeless.kind), Some(FailureKind::Key));
         // A machine that was not ended, and one that nobody wanted any more.
         let ending =
             ScalingActivity { description: "Terminating EC2 instance: i-1".to_owned(), ..cancelled("4") };
         let unwanted = ScalingActivity { message: None, ..cancelled("5") };
         assert_eq!(launches.take_in("Nodes", [ending, unwanted].into_iter()), []);
+    }
+
+    #[test]
+    fn only_a_shortage_of_spot_machines_is_left_to_aws() -> Result<(), Box<dyn std::error::Error>> {
+        let text = "{clusterName: paddle, externalDNSName: a.example.com, region: us-west-2, availabilityZones: [us-west-2a], \
+                    kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1', \
+                    pools: [{name: spot, instanceType: m5.large, spot: true}, {name: cpu, instanceType: m5.large}]}";
+        let cluster = crate::config::validate(std::path::Path::new("cluster.yaml"), text)?.cluster;
+        let left = |pool: &str, kind| {
+            let hopeless = Hopeless { reason: "no".to_owned(), kind };
+            hopeless.spot_shortage(Some(&cluster), &StackPart::Pool(pool.to_owned()), "paddle-pool").is_some()
+        };
+        assert!(left("spot", FailureKind::Capacity));
+        assert!(!left("cpu", FailureKind::Capacity));
+        for kind in [FailureKind::Quota, FailureKind::Key, FailureKind::Image, FailureKind::Permission] {
+            assert!(!left("spot", kind), "{kind:?}");
+        }
+        Ok(())
     }
 }

@@ -101,6 +101,22 @@ fn a_spot_pool_without_capacity_is_left_to_aws() {
 }
 
 #[test]
+fn a_spot_pool_that_lacks_more_than_capacity_is_given_up() {
+    let world = World::of_golden("minimal");
+    world.workspace.edit(|text| text.replace("m5.large", "m5.large, spot: true"));
+    let too_many = "Max spot instance count exceeded. Launching EC2 instance failed.";
+    world.control(json!({"fail_launch": {"Nodes": too_many}, "signal_timeout": SIGNAL_TIMEOUT}));
+    quickly(|| {
+        let outcome = world
+            .up([])
+            .expect_code(6)
+            .expect_stderr("stack minimal-pool-cpu failed (DELETE_COMPLETE): pool cpu, 1 × m5.large spot")
+            .expect_stderr("raise the quota L-34B43A08");
+        assert!(!outcome.stderr.contains("no spot capacity"), "{}", outcome.stderr);
+    });
+}
+
+#[test]
 fn machines_that_cannot_open_their_disks_are_given_up() {
     let world = World::of_golden("minimal");
     world.control(json!({"fail_launch": {"Nodes": NO_KEY}, "signal_timeout": SIGNAL_TIMEOUT}));
