@@ -38,6 +38,8 @@ pub(super) enum Operation<'a> {
     },
     /// Whatever is under way.
     Found,
+    /// The rollback that is under way, without what it undoes.
+    FoundRollback,
 }
 
 /// How an operation ended.
@@ -79,7 +81,7 @@ pub(super) async fn follow(
         events: Vec::new(),
         evidence: Vec::new(),
         launches: Launches::default(),
-        has_a_past: matches!(operation, Operation::Found),
+        has_a_past: matches!(operation, Operation::Found | Operation::FoundRollback),
         looked_into: BTreeSet::new(),
     };
     watch.run().await
@@ -108,7 +110,7 @@ impl Watch<'_> {
             Operation::Ours { .. } | Operation::OurFirstDeletion | Operation::OurRollback { .. } => {
                 FIRST_LOOK
             }
-            Operation::Found => Duration::ZERO,
+            Operation::Found | Operation::FoundRollback => Duration::ZERO,
         };
         loop {
             if let Err(end) = self.means.waiting.pause(pause).await {
@@ -118,7 +120,10 @@ impl Watch<'_> {
             self.look().await?;
             looks += 1;
             if self.events.is_empty() && looks == LOOKS_FOR_TOKEN {
-                self.operation = Operation::Found;
+                self.operation = match self.operation {
+                    Operation::OurRollback { .. } | Operation::FoundRollback => Operation::FoundRollback,
+                    _ => Operation::Found,
+                };
             }
             if let Some((end, status)) = self.end() {
                 return Ok(Followed {
@@ -171,14 +176,14 @@ impl Watch<'_> {
             event.status.as_str(),
             "CREATE_IN_PROGRESS" | "UPDATE_IN_PROGRESS" | "DELETE_IN_PROGRESS"
         );
+        let is_rollback = event.status.ends_with("ROLLBACK_IN_PROGRESS");
         let is_ours = |token: &str| event.token.as_deref() == Some(token);
         match self.operation {
             Operation::Ours { token } => is_change && is_ours(token),
             Operation::OurFirstDeletion => event.status == "DELETE_IN_PROGRESS",
-            Operation::OurRollback { token } => {
-                event.status.ends_with("ROLLBACK_IN_PROGRESS") && is_ours(token)
-            }
+            Operation::OurRollback { token } => is_rollback && is_ours(token),
             Operation::Found => is_change,
+            Operation::FoundRollback => is_rollback,
         }
     }
 

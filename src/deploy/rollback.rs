@@ -6,23 +6,20 @@ use super::follow::{Operation, follow};
 use super::live::LiveCluster;
 use super::means::{Means, new_token};
 use super::progress::{Event, StackOperation};
-use super::root_cause::newest_operation;
+use super::root_cause::{failed_rollback, newest_operation};
 use super::stack_status::{End, Step, next_step};
 use crate::aws::Stack;
 use crate::blueprint::StackPart;
 
-/// Rolls back whatever needs it; gives the names of the stacks that did.
+/// Rolls back whatever needs it, and follows rollbacks that are under way; gives the names of all these stacks.
 pub async fn roll_back(
     means: &Means,
     live: &LiveCluster,
     skip: &[String],
 ) -> Result<Vec<String>, DeployError> {
-    let stuck: Vec<(&StackPart, &Stack)> = live
-        .stacks
-        .iter()
-        .map(|(part, live)| (part, &live.stack))
-        .filter(|(_, stack)| next_step(Some(&stack.status)) == Step::RollBack)
-        .collect();
+    let stacks = || live.stacks.iter().map(|(part, live)| (part, &live.stack));
+    let stuck: Vec<(&StackPart, &Stack)> =
+        stacks().filter(|(_, stack)| next_step(Some(&stack.status)) == Step::RollBack).collect();
     let mut failed = Vec::new();
     for (_, stack) in &stuck {
         failed.push(failed_resources(means, stack).await?);
@@ -43,7 +40,17 @@ pub async fn roll_back(
         let skipped: Vec<String> = skip.iter().filter(|id| failed.contains(id)).cloned().collect();
         roll_back_one(means, part, stack, &skipped).await?;
     }
-    Ok(stuck.into_iter().map(|(_, stack)| stack.name.clone()).collect())
+    let going: Vec<(&StackPart, &Stack)> = stacks().filter(|(_, stack)| is_rolling_back(stack)).collect();
+    for (part, stack) in &going {
+        report_beginning(means, stack, StackOperation::Attach);
+        follow_to_end(means, part, stack, Operation::FoundRollback).await?;
+    }
+    Ok(stuck.into_iter().chain(going).map(|(_, stack)| stack.name.clone()).collect())
+}
+
+/// Whether an update is being taken back, by a run that was left or by CloudFormation itself.
+fn is_rolling_back(stack: &Stack) -> bool {
+    stack.status.starts_with("UPDATE_ROLLBACK_") && next_step(Some(&stack.status)) == Step::Follow
 }
 
 async fn roll_back_one(
@@ -58,13 +65,21 @@ async fn roll_back_one(
     } else {
         means.clients.continue_rollback(&stack.arn, skip, &token).await?;
     }
-    means.progress.report(Event::StackBegan {
-        stack: stack.name.clone(),
-        operation: StackOperation::RollBack,
-        resources: None,
-    });
-    let followed =
-        follow(means, part, &stack.name, &stack.arn, Operation::OurRollback { token: &token }).await?;
+    report_beginning(means, stack, StackOperation::RollBack);
+    follow_to_end(means, part, stack, Operation::OurRollback { token: &token }).await
+}
+
+fn report_beginning(means: &Means, stack: &Stack, operation: StackOperation) {
+    means.progress.report(Event::StackBegan { stack: stack.name.clone(), operation, resources: None });
+}
+
+async fn follow_to_end(
+    means: &Means,
+    part: &StackPart,
+    stack: &Stack,
+    operation: Operation<'_>,
+) -> Result<(), DeployError> {
+    let followed = follow(means, part, &stack.name, &stack.arn, operation).await?;
     let good = followed.end == End::RolledBack;
     means.progress.report(Event::StackEnded {
         stack: stack.name.clone(),
@@ -91,13 +106,83 @@ async fn roll_back_one(
 /// The resources that stand in the way of a rollback.
 async fn failed_resources(means: &Means, stack: &Stack) -> Result<Vec<String>, DeployError> {
     let events = means.clients.stack_events(&stack.arn, None).await?;
-    let operation = newest_operation(&events);
-    let start = operation.iter().position(|event| event.status == "UPDATE_ROLLBACK_IN_PROGRESS").unwrap_or(0);
-    let failed = operation[start..]
+    let failed = failed_rollback(newest_operation(&events))
         .iter()
         .filter(|event| event.status.ends_with("_FAILED") && event.physical_id != stack.arn);
     let mut names: Vec<String> = failed.map(|event| event.logical_id.clone()).collect();
     names.sort();
     names.dedup();
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::live::{LiveCluster, LiveStack};
+    use super::super::test_work::TestWork;
+    use super::roll_back;
+    use crate::aws::Stack;
+    use crate::aws::test_script::Script;
+    use crate::blueprint::StackPart;
+
+    const ARN: &str = "arn:aws:cloudformation:us-west-2:111122223333:stack/paddle-network/1";
+
+    fn event(number: usize, (id, status): (&str, &str)) -> String {
+        let (physical, kind) = if id == "paddle-network" {
+            (ARN, "AWS::CloudFormation::Stack")
+        } else {
+            ("vpc-1", "AWS::EC2::VPC")
+        };
+        format!(
+            "<member><EventId>{number}</EventId><LogicalResourceId>{id}</LogicalResourceId><PhysicalResourceId>{physical}\
+             </PhysicalResourceId><ResourceType>{kind}</ResourceType><ResourceStatus>{status}</ResourceStatus></member>"
+        )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_stopped_the_newest_attempt_can_be_skipped() -> Result<(), Box<dyn std::error::Error>> {
+        let script = Script::new(|_| {
+            let stack = "paddle-network";
+            let story = [
+                (stack, "UPDATE_IN_PROGRESS"),
+                ("Forth", "UPDATE_FAILED"),
+                (stack, "UPDATE_ROLLBACK_IN_PROGRESS"),
+                ("Mended", "UPDATE_FAILED"),
+                (stack, "UPDATE_ROLLBACK_FAILED"),
+                (stack, "UPDATE_ROLLBACK_IN_PROGRESS"),
+                ("Mended", "UPDATE_COMPLETE"),
+                ("Broken", "UPDATE_FAILED"),
+                (stack, "UPDATE_ROLLBACK_FAILED"),
+            ];
+            let events: String =
+                story.into_iter().enumerate().rev().map(|(number, told)| event(number, told)).collect();
+            let body = format!(
+                "<DescribeStackEventsResponse><DescribeStackEventsResult><StackEvents>{events}</StackEvents>\
+                 </DescribeStackEventsResult></DescribeStackEventsResponse>"
+            );
+            (200, body)
+        });
+        let test = TestWork::new(&script).await?;
+        let stack = Stack {
+            name: "paddle-network".to_owned(),
+            arn: ARN.to_owned(),
+            status: "UPDATE_ROLLBACK_FAILED".to_owned(),
+            reason: None,
+            parameters: BTreeMap::new(),
+            outputs: BTreeMap::new(),
+            tags: BTreeMap::new(),
+            protected: false,
+            created: None,
+            updated: None,
+        };
+        let live = LiveStack { stack, template: serde_json::Value::Null };
+        let live =
+            LiveCluster { stacks: BTreeMap::from([(StackPart::Network, live)]), ..LiveCluster::default() };
+        let refused = roll_back(&test.work.means, &live, &["Mended".to_owned()]).await.err();
+        let refused = refused.ok_or("it was skipped")?;
+        assert_eq!(refused.to_string(), "Mended is not a resource whose rollback failed");
+        assert_eq!(refused.help().as_deref(), Some("those that failed: Broken"));
+        Ok(())
+    }
 }

@@ -81,6 +81,33 @@ fn a_rollback_goes_on_without_what_cannot_be_mended() {
 }
 
 #[test]
+fn a_rollback_that_was_left_is_come_back_to() {
+    let world = stuck_world();
+    world.control(json!({"delay": 4}));
+    world
+        .run(["rollback", "--timeout", "2s"])
+        .expect_code(5)
+        .expect_stderr(&format!("{STACK} goes on in AWS"))
+        .expect_stderr("run the same command again");
+    assert_eq!(status(&world), "UPDATE_ROLLBACK_IN_PROGRESS");
+    world.run(["rollback"]).expect_code(0).expect_stderr(&format!("rolled back: {STACK}"));
+    assert_eq!(status(&world), "UPDATE_ROLLBACK_COMPLETE");
+}
+
+#[test]
+fn a_rollback_that_was_left_and_fails_is_said_to_have_failed() {
+    let world = stuck_world();
+    world.control(json!({"delay": 4, "fail_rollback": {RESOURCE: NO_WAY_BACK}}));
+    world.run(["rollback", "--timeout", "2s"]).expect_code(5);
+    world
+        .run(["rollback"])
+        .expect_code(1)
+        .expect_stderr(NO_WAY_BACK)
+        .expect_stderr(&format!("mend that, or go on without it: `infra rollback --skip {RESOURCE}`"));
+    assert_eq!(status(&world), "UPDATE_ROLLBACK_FAILED");
+}
+
+#[test]
 fn without_a_cluster_there_is_nothing_to_roll_back() {
     World::of_golden("minimal").run(["rollback"]).expect_code(1).expect_stderr("there is no cluster minimal");
 }
