@@ -21,13 +21,14 @@ use super::taken_away::{expect_all_there, refuse_what_goes};
 use super::upload::{boot_objects, upload_boot_objects};
 use super::work::Work;
 use super::zone_balance::keep_machines_in_their_zones;
-use crate::aws::{Alias, BucketFacts, Clients};
+use crate::aws::{Alias, BucketFacts, Cause, Clients};
 use crate::blueprint::{Blueprint, Role, StackPart};
 use crate::config::FileSystemSource;
 use crate::config::values::S3Uri;
 use crate::credentials::Credentials;
 use crate::kube::{Address, ApiServer};
 use crate::render::Asset;
+use crate::waiting::WaitEnd;
 
 /// What was rendered and what it was rendered from.
 #[derive(Clone, Copy, Debug)]
@@ -168,10 +169,7 @@ pub async fn apply(
     let upload_again = async |part: &StackPart| upload_what_went(work, &objects, part).await;
     let mut outcome = bring_up_all(work, desired, &live, &terms, upload_again).await;
     if let Some(failure) = outcome.failure.take() {
-        // The name needs the control plane alone; whoever looks for the failure may need it.
-        if outcome.settled.contains(&StackPart::ControlPlane) && matches!(failure, DeployError::Failed(_)) {
-            lead_public_name(work, &live, &outcome, options).await?;
-        }
+        lead_name_in_spite_of(&failure, work, &live, &outcome, options).await;
         return Err(failure);
     }
     if options.prune {
@@ -243,6 +241,30 @@ async fn finish(
         )),
     }
     Ok(())
+}
+
+/// The name needs the control plane alone, and whoever looks for the failure may need the name; that it cannot be led is less than the
+/// failure. Whoever left, and whoever's cluster is being taken away, wants no more changes.
+async fn lead_name_in_spite_of(
+    failure: &DeployError,
+    work: &Work,
+    live: &LiveCluster,
+    outcome: &Outcome,
+    options: &UpOptions,
+) {
+    let is_pointless = match failure {
+        DeployError::TakenAway { .. } => true,
+        DeployError::Aws(error) => error.cause == Cause::Credentials,
+        _ => false,
+    };
+    let has_left = work.means.waiting.end() == Some(WaitEnd::Interrupted);
+    if is_pointless || has_left || !outcome.settled.contains(&StackPart::ControlPlane) {
+        return;
+    }
+    if let Err(error) = lead_public_name(work, live, outcome, options).await {
+        let help = error.help().map(|help| format!("; {help}")).unwrap_or_default();
+        work.means.progress.warn(format!("the public name may not lead to the API yet: {error}{help}"));
+    }
 }
 
 /// Leads the public name to the load balancer, once there is one; gives that.

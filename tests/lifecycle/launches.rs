@@ -78,12 +78,15 @@ fn a_change_without_capacity_is_taken_back() {
 #[test]
 fn a_spot_pool_without_capacity_is_left_to_aws() {
     let world = World::of_golden("minimal");
+    world.make_zone("example.com", false);
     world.workspace.edit(|text| text.replace("m5.large", "m5.large, spot: true"));
     world.control(json!({"fail_launch": {"Nodes": NO_SPOT}, "signal_timeout": SIGNAL_TIMEOUT}));
     quickly(|| {
         world
             .up([])
             .expect_code(5)
+            // The control plane is done, and so is its name.
+            .expect_stderr("record minimal.example.com leads to")
             .expect_stderr("there is no spot capacity for pool cpu")
             .expect_stderr("minimal-pool-cpu goes on in AWS")
             .expect_stderr("run the same command again");

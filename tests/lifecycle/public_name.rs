@@ -307,3 +307,17 @@ fn a_private_api_has_its_name_in_a_private_zone() {
     let status = expect_status(&world, "ours");
     assert_eq!(status["api"]["loadBalancer"], alias(&world, &zone));
 }
+
+#[test]
+fn a_name_that_cannot_be_led_hides_no_failure() {
+    let world = World::of_golden("minimal");
+    world.make_zone("example.com", false);
+    world.control(json!({"fail_create": {"NodeRole": "no role today"}}));
+    world.proxy.fault(CHANGE, Fault::AccessDenied, Times::Always);
+    world
+        .up([])
+        .expect_code(6)
+        .expect_stderr("the public name may not lead to the API yet: ")
+        .expect_stderr("error: stack minimal-pool-cpu failed")
+        .expect_stderr("no role today");
+}
