@@ -106,7 +106,10 @@ pub(super) async fn wait_until_ready(
                 answered = true;
                 missing
             }
-            Err(error) if error.is_unreachable() => vec![format!("the API server: {error}")],
+            Err(error) if error.is_passing() => {
+                answered |= !error.is_unreachable();
+                vec![format!("the API server: {error}")]
+            }
             Err(error) => return Err(error.into()),
         };
         if missing.is_empty() {

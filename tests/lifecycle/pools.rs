@@ -183,6 +183,18 @@ fn a_manual_rollout_replaces_outdated_machines_one_by_one_after_their_jobs() {
 }
 
 #[test]
+fn one_refusal_of_a_busy_api_does_not_end_the_wait_for_nodes() {
+    let world = World::of_golden("minimal");
+    for status in [429, 503] {
+        world.api.refuse(Some(status));
+        let mut running = world.up_invocation([]).spawn();
+        running.wait_for_stderr(&format!("({status} "));
+        world.api.refuse(None);
+        running.wait().expect_code(0).expect_stderr("the cluster is ready");
+    }
+}
+
+#[test]
 fn not_ready_is_said_and_ready_means_gpus_and_the_claim_too() {
     let world = World::of_golden("ha-gpu-efs");
     world.api.gpus("gpu", 0);

@@ -27,7 +27,7 @@ struct State {
     nodes: Vec<Value>,
     machines: Option<Machines>,
     gpus: BTreeMap<String, u32>,
-    /// What was patched, by node: nodes of machines are made anew for every request.
+    /// What was patched, by node or its machine: nodes of machines are made anew for every request, and go with them.
     patches: BTreeMap<String, Vec<Value>>,
     pods: Vec<Value>,
     blocked_evictions: usize,
@@ -72,7 +72,7 @@ impl KubernetesApi {
         self.state().unreachable = unreachable;
     }
 
-    /// Everything is answered with 401 or 403.
+    /// Everything is answered with 401 or 403; or with 429 or 503, but for the question whether the server is ready.
     pub fn refuse(&self, status: Option<u16>) {
         self.state().refusal = status;
     }
@@ -126,7 +126,9 @@ impl KubernetesApi {
 
     /// Changes a node as a PATCH would, also one of a machine.
     pub fn change_node(&self, name: &str, patch: Value) {
-        self.state().patches.entry(name.to_owned()).or_default().push(patch);
+        let node = self.nodes().into_iter().find(|node| node["metadata"]["name"] == name);
+        let identity = node.map_or_else(|| name.to_owned(), |node| identity(&node));
+        self.state().patches.entry(identity).or_default().push(patch);
     }
 
     /// The nodes as they would be answered now.
@@ -145,7 +147,7 @@ fn answer(request: &Message, state: &Mutex<State>) -> Message {
     let path: Vec<&str> = request.path().split('/').filter(|part| !part.is_empty()).collect();
     let (status, body) = match (request.method(), path.as_slice()) {
         _ if refusal == Some(401) => failure(401, "Unauthorized", "Unauthorized"),
-        _ if refusal.is_some() => {
+        _ if refusal == Some(403) => {
             let message = format!("forbidden: User \"admin\" cannot {} {}", request.method(), request.path());
             failure(403, "Forbidden", &message)
         }
@@ -161,6 +163,8 @@ fn answer(request: &Message, state: &Mutex<State>) -> Message {
                 text.as_bytes(),
             );
         }
+        _ if refusal == Some(429) => failure(429, "TooManyRequests", "too many requests, try again later"),
+        _ if refusal == Some(503) => failure(503, "ServiceUnavailable", "the server is shutting down"),
         ("GET", ["version"]) => (200, json!({"major": "1", "minor": "36", "gitVersion": KUBELET_VERSION})),
         ("GET", ["api", "v1", "nodes"]) => listed(nodes(state), "Node", request),
         ("GET" | "PATCH", ["api", "v1", "nodes", name]) => node(name, request, state),
@@ -248,17 +252,17 @@ pub(super) fn selects(selector: &str, value_of: impl Fn(&str) -> Option<Value>) 
 
 fn node(name: &str, request: &Message, state: &Mutex<State>) -> (u16, Value) {
     let find = || nodes(state).map(|nodes| nodes.into_iter().find(|node| node["metadata"]["name"] == name));
-    match find() {
+    let identity = match find() {
         Err(error) => return failure(500, "InternalError", &error.to_string()),
         Ok(None) => return not_found("nodes", name),
         Ok(Some(node)) if request.method() == "GET" => return (200, node),
-        Ok(Some(_)) => {}
-    }
+        Ok(Some(node)) => identity(&node),
+    };
     if !request.has("content-type", "merge-patch+json") {
         return failure(415, "UnsupportedMediaType", "the body of the request was in an unknown format");
     }
     match serde_json::from_slice(&request.body) {
-        Ok(patch) => state.lock().unwrap().patches.entry(name.to_owned()).or_default().push(patch),
+        Ok(patch) => state.lock().unwrap().patches.entry(identity).or_default().push(patch),
         Err(error) => return failure(400, "BadRequest", &error.to_string()),
     }
     find().ok().flatten().map_or_else(|| not_found("nodes", name), |node| (200, node))
@@ -285,6 +289,12 @@ fn evict(namespace: &str, name: &str, state: &Mutex<State>) -> (u16, Value) {
     take(&mut state.pods, namespace, name).map_or_else(|| not_found("pods", name), |_| success(201))
 }
 
+/// The machine of a node, where it has one; the next machine of that name is another node.
+fn identity(node: &Value) -> String {
+    let metadata = &node["metadata"];
+    metadata["uid"].as_str().or(metadata["name"].as_str()).unwrap_or_default().to_owned()
+}
+
 fn nodes(state: &Mutex<State>) -> io::Result<Vec<Value>> {
     let (mut nodes, machines, gpus, patches) = {
         let state = state.lock().unwrap();
@@ -294,8 +304,7 @@ fn nodes(state: &Mutex<State>) -> io::Result<Vec<Value>> {
         nodes.extend(machines.nodes(&gpus)?);
     }
     for node in &mut nodes {
-        let name = node["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        patches.get(&name).into_iter().flatten().for_each(|patch| merge(node, patch));
+        patches.get(&identity(node)).into_iter().flatten().for_each(|patch| merge(node, patch));
     }
     Ok(nodes)
 }
