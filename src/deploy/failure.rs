@@ -60,13 +60,22 @@ pub struct Evidence {
 
 impl fmt::Display for FailureReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "stack {} failed ({})", self.stack, self.status)?;
+        write!(formatter, "stack {} failed ({}): {}", self.stack, self.status, self.cause())
+    }
+}
+
+impl FailureReport {
+    fn cause(&self) -> String {
         match &self.resource {
-            Some(resource) => {
-                write!(formatter, ": {} ({}): {}", resource.description, resource.path, self.reason)
-            }
-            None => write!(formatter, ": {}", self.reason),
+            Some(resource) => format!("{} ({}): {}", resource.description, resource.path, self.reason),
+            None => self.reason.clone(),
         }
+    }
+
+    /// The words for a stack that is there while its machines do not come.
+    fn without_machines(&self) -> String {
+        let Self { stack, status, .. } = self;
+        format!("stack {stack} stands ({status}), but its machines do not start: {}", self.cause())
     }
 }
 
@@ -85,6 +94,9 @@ pub enum DeployError {
     /// Stacks failed.
     #[error("{}", join(.0.iter()))]
     Failed(Vec<FailureReport>),
+    /// Stacks stand, but their groups cannot start the machines that are wanted.
+    #[error("{}", join(.0.iter().map(FailureReport::without_machines)))]
+    NoMachines(Vec<FailureReport>),
     /// A stack is in a state that needs a decision.
     #[error("stack {stack} is in {status}: {reason}")]
     Stuck {
@@ -137,13 +149,13 @@ impl DeployError {
                 Some("mend what is listed above; `--skip-preflight` goes on regardless".to_owned())
             }
             Self::Failed(reports) => {
-                let mut hints: Vec<&str> = Vec::new();
-                for hint in reports.iter().filter_map(|report| report.hint.as_ref()) {
-                    if !hints.contains(&hint.text.as_str()) {
-                        hints.push(&hint.text);
-                    }
-                }
+                let hints = hints_of(reports);
                 (!hints.is_empty()).then(|| hints.join("\n      "))
+            }
+            Self::NoMachines(reports) => {
+                let mut lines = hints_of(reports);
+                lines.push("AWS goes on trying, and the same command comes back to it");
+                Some(lines.join("\n      "))
             }
             Self::Stuck { help, .. } | Self::Unusable { help, .. } => Some(help.clone()),
             Self::TakenAway { .. } => Some(
@@ -158,6 +170,17 @@ impl DeployError {
             Self::Kube(_) => None,
         }
     }
+}
+
+/// The hints of some reports, each once.
+fn hints_of(reports: &[FailureReport]) -> Vec<&str> {
+    let mut hints: Vec<&str> = Vec::new();
+    for hint in reports.iter().filter_map(|report| report.hint.as_ref()) {
+        if !hints.contains(&hint.text.as_str()) {
+            hints.push(&hint.text);
+        }
+    }
+    hints
 }
 
 fn join(texts: impl Iterator<Item = impl fmt::Display>) -> String {

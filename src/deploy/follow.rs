@@ -282,7 +282,7 @@ fn is_about(event: &StackEvent, arn: &str) -> bool {
     event.kind == STACK_TYPE && event.physical_id == arn
 }
 
-fn is_since(started: Option<OffsetDateTime>, began: Option<OffsetDateTime>) -> bool {
+pub(super) fn is_since(started: Option<OffsetDateTime>, began: Option<OffsetDateTime>) -> bool {
     // The two services' clocks need not agree to the second.
     matches!((started, began), (Some(started), Some(began)) if started >= began - Duration::from_secs(2))
 }

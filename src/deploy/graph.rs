@@ -17,8 +17,8 @@ use crate::blueprint::StackPart;
 /// What became of all stacks.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// How many were changed.
-    pub(super) changed: usize,
+    /// The stacks that this run has changed.
+    pub(super) changed: BTreeSet<StackPart>,
     /// What they hand on, together.
     pub(super) outputs: BTreeMap<String, String>,
     /// The stacks that are as they should be.
@@ -79,7 +79,9 @@ pub(super) async fn bring_up_all(
         let Some(joined) = running.join_next().await else { break };
         match joined {
             Ok((stack, Ok(settled))) => {
-                outcome.changed += usize::from(settled.changed);
+                if settled.changed {
+                    outcome.changed.insert(stack.part.clone());
+                }
                 outcome.outputs.extend(settled.stack.outputs);
                 outcome.settled.insert(stack.part);
             }

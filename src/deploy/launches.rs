@@ -73,6 +73,11 @@ impl Launches {
         failures
     }
 
+    /// Takes activities for known, without a word about them.
+    pub(super) fn pass_over<'a>(&mut self, activities: impl Iterator<Item = &'a ScalingActivity>) {
+        self.seen.extend(activities.map(|activity| activity.id.clone()));
+    }
+
     /// What was tried before anybody watched says nothing about now: it is told, and is no reason to give up.
     pub(super) fn forgive(&mut self, resource: &str) {
         let past = self.failures.iter().filter(|((failed, _), _)| failed == resource);

@@ -29,6 +29,7 @@ mod node_logs;
 mod node_rollout;
 mod plan;
 mod policy;
+mod pool_launches;
 mod pool_size;
 pub mod preflight;
 mod progress;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::failure::DeployError;
-use super::means::Means;
+use super::live::LiveCluster;
+use super::pool_launches::PoolLaunches;
 use super::progress::Event;
 use super::taken_away::expect_all_there;
 use super::work::Work;
@@ -14,8 +15,9 @@ use crate::waiting::Pace;
 /// As long a load balancer needs to find its targets and its name to spread; after that nobody is coming.
 const UNREACHABLE: Duration = Duration::from_mins(5);
 
-/// At last one in half a minute: somebody may take the cluster away, and nodes that are gone never get Ready.
-const LOOKS_AT_STACKS: u32 = 3;
+/// At last one in half a minute: somebody may take the cluster away, and nodes that are gone never get Ready; machines may not start,
+/// and the autoscaler may want other numbers of them.
+const LOOKS_AT_AWS: u32 = 3;
 
 /// How many nodes there should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +55,15 @@ impl ExpectedNodes {
         self
     }
 
+    /// The same with as many machines as the pools' groups want by now.
+    fn follow_groups(&mut self, live: &LiveCluster) {
+        for (name, count, _) in &mut self.pools {
+            if let Some(group) = live.pool_group(name) {
+                *count = group.desired as usize;
+            }
+        }
+    }
+
     /// What is still missing among the nodes that are there.
     #[must_use]
     pub fn missing(&self, nodes: &[Node]) -> Vec<String> {
@@ -88,11 +99,12 @@ pub(super) enum Reached {
     NotFromHere,
 }
 
-/// Waits until nothing is missing, or one of the stacks that the nodes are in goes.
+/// Waits until nothing is missing, one of the stacks that the nodes are in goes, or their machines will not start.
 pub(super) async fn wait_until_ready(
     work: &Work,
     api: &ApiServer,
-    expected: &ExpectedNodes,
+    mut expected: ExpectedNodes,
+    mut launches: PoolLaunches<'_>,
     stacks: &[String],
 ) -> Result<Reached, DeployError> {
     let patience = work.means.waiting.at_most(UNREACHABLE);
@@ -101,7 +113,7 @@ pub(super) async fn wait_until_ready(
     let mut told = Vec::new();
     let mut looks = 0;
     loop {
-        let missing = match look(api, expected).await {
+        let missing = match look(api, &expected).await {
             Ok(missing) => {
                 answered = true;
                 missing
@@ -115,32 +127,49 @@ pub(super) async fn wait_until_ready(
         if missing.is_empty() {
             return Ok(Reached::Ready);
         }
-        looks += 1;
-        if looks % LOOKS_AT_STACKS == 0 {
-            expect_all_there(&work.means.clients, stacks).await?;
-        }
         if missing != told {
             work.means.progress.report(Event::Waiting { waiting_for: missing.clone() });
             told.clone_from(&missing);
         }
+        if looks % LOOKS_AT_AWS == 0 {
+            if looks > 0 {
+                expect_all_there(&work.means.clients, stacks).await?;
+            }
+            look_at_groups(work, &mut expected, &mut launches).await?;
+        }
+        looks += 1;
         let pause = pace.next_pause();
         let waited =
             if answered { work.means.waiting.pause(pause).await } else { patience.pause(pause).await };
         match waited {
             Ok(()) => {}
-            Err(crate::waiting::WaitEnd::TimedOut)
-                if !answered && work.means.waiting.pause(Duration::ZERO).await.is_ok() =>
-            {
-                return Ok(Reached::NotFromHere);
-            }
+            Err(_) if !answered && work.means.waiting.end().is_none() => return Ok(Reached::NotFromHere),
             Err(end) => {
-                let stacks = Means::still_running(end, "the cluster");
-                let DeployError::StillRunning { what, .. } = stacks else { return Err(stacks) };
-                let what = format!("{what} while waiting for {}", missing.join("; "));
+                let what = format!("{end} while waiting for {}", missing.join("; "));
                 return Err(DeployError::StillRunning { what, running: Vec::new() });
             }
         }
     }
+}
+
+/// A pool's stack can be complete before its machines are started, so CloudFormation does not tell of those that cannot be.
+async fn look_at_groups(
+    work: &Work,
+    expected: &mut ExpectedNodes,
+    launches: &mut PoolLaunches<'_>,
+) -> Result<(), DeployError> {
+    if expected.pools.is_empty() {
+        return Ok(());
+    }
+    let groups = work.means.clients.groups_of_cluster(work.blueprint.cluster.name.as_str()).await?;
+    let live = LiveCluster { groups, ..LiveCluster::default() };
+    expected.follow_groups(&live);
+    for (pool, ..) in &expected.pools {
+        if let Some(group) = live.pool_group(pool) {
+            launches.look(pool, group).await?;
+        }
+    }
+    launches.expect_hope().await
 }
 
 /// What is missing now.
@@ -164,7 +193,7 @@ mod tests {
     use std::net::{SocketAddr, TcpListener};
 
     use super::super::test_work::TestWork;
-    use super::{ExpectedNodes, Reached, wait_until_ready};
+    use super::{ExpectedNodes, PoolLaunches, Reached, wait_until_ready};
     use crate::aws::test_script::Script;
     use crate::kube::{Address, ApiServer, Node};
 
@@ -185,7 +214,8 @@ mod tests {
         let api = ApiServer::new(&credentials, "a.example.com", Address::Socket(nobody))?;
         let expected = ExpectedNodes { controllers: 1, pools: Vec::new(), claim: false };
         let start = tokio::time::Instant::now();
-        assert_eq!(wait_until_ready(&test.work, &api, &expected, &[]).await?, Reached::NotFromHere);
+        let launches = PoolLaunches::of_standing_pools(&test.work);
+        assert_eq!(wait_until_ready(&test.work, &api, expected, launches, &[]).await?, Reached::NotFromHere);
         let waited = start.elapsed().as_secs();
         assert!((300..=320).contains(&waited), "{waited} s");
         assert_eq!(test.events().len(), 1, "the same thing is told once: {:?}", test.events());

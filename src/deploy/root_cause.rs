@@ -26,16 +26,15 @@ pub struct RootCause {
 /// The events of the newest operation among all events, oldest first. A rollback belongs to what it undoes.
 #[must_use]
 pub fn newest_operation(events: &[StackEvent]) -> &[StackEvent] {
-    let begins = |event: &StackEvent| {
-        event.kind == STACK_TYPE
-            && is_about_itself(event)
-            && matches!(
-                event.status.as_str(),
-                "CREATE_IN_PROGRESS" | "UPDATE_IN_PROGRESS" | "DELETE_IN_PROGRESS"
-            )
-    };
-    let start = events.iter().rposition(begins).unwrap_or(0);
+    let start = events.iter().rposition(begins_operation).unwrap_or(0);
     &events[start..]
+}
+
+/// Whether an operation on a stack begins with this event.
+#[must_use]
+pub fn begins_operation(event: &StackEvent) -> bool {
+    is_about_itself(event)
+        && matches!(event.status.as_str(), "CREATE_IN_PROGRESS" | "UPDATE_IN_PROGRESS" | "DELETE_IN_PROGRESS")
 }
 
 /// The part of an operation that tells why it could not be taken back; all of it, if none does.

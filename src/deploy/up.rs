@@ -10,6 +10,7 @@ use super::failure::DeployError;
 use super::graph::{Outcome, bring_up_all};
 use super::live::LiveCluster;
 use super::plan::Plan;
+use super::pool_launches::PoolLaunches;
 use super::progress::Event;
 use super::public_record::lead_name;
 use super::readiness::{ExpectedNodes, Reached, wait_until_ready};
@@ -172,16 +173,17 @@ pub async fn apply(
         lead_name_in_spite_of(&failure, work, &live, &outcome, options).await;
         return Err(failure);
     }
+    let mut pruned = 0;
     if options.prune {
         for gone in plan.deletions().filter_map(|stack| live.stacks.get_key_value(&stack.part)) {
             if let Some(stuck) = delete_stack(&work.means, gone.0, &gone.1.stack).await? {
                 return Err(stuck.into_error());
             }
-            outcome.changed += 1;
+            pruned += 1;
         }
     }
     keep_machines_in_their_zones(work).await?;
-    if outcome.changed == 0 {
+    if outcome.changed.is_empty() && pruned == 0 {
         work.means.progress.note("no stack had to change");
     }
     finish(work, sources, &live, &outcome, options, &names).await?;
@@ -219,10 +221,22 @@ async fn finish(
     stacks: &[String],
 ) -> Result<(), DeployError> {
     let Some(target) = lead_public_name(work, live, outcome, options).await? else { return Ok(()) };
-    let cluster = &sources.blueprint.cluster;
     if options.wait != WaitFor::Nodes {
         return Ok(());
     }
+    let launches = PoolLaunches::after_changes(work, &outcome.changed);
+    wait_for_cluster(work, sources, &target, launches, options, stacks).await
+}
+
+async fn wait_for_cluster(
+    work: &Work,
+    sources: Sources<'_>,
+    target: &Alias,
+    launches: PoolLaunches<'_>,
+    options: &UpOptions,
+    stacks: &[String],
+) -> Result<(), DeployError> {
+    let cluster = &sources.blueprint.cluster;
     work.means.progress.stage("waiting for the API and the nodes");
     let address =
         options.api_address.clone().unwrap_or(Address::Host { name: target.name.clone(), port: 443 });
@@ -233,7 +247,7 @@ async fn finish(
     let part = options.pool.clone().map(StackPart::Pool);
     let expected =
         ExpectedNodes::new(sources.blueprint, |pool| now.pool_group(pool).map(|group| group.desired));
-    match wait_until_ready(work, &api, &expected.only(part.as_ref()), stacks).await? {
+    match wait_until_ready(work, &api, expected.only(part.as_ref()), launches, stacks).await? {
         Reached::Ready => work.means.progress.report(Event::Ready { endpoint: format!("https://{name}") }),
         Reached::NotFromHere => work.means.progress.warn(format!(
             "the API at {} cannot be reached from here; the nodes have told CloudFormation that they are Ready",

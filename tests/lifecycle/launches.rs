@@ -132,6 +132,77 @@ fn machines_that_cannot_open_their_disks_are_given_up() {
     });
 }
 
+/// CloudFormation waits for as many signals as there must be machines at least.
+fn world_without_signals(more: &str) -> World {
+    let world = World::of_golden("minimal");
+    let pool = format!("m5.large, minCount: 0, count: 2, maxCount: 4{more}");
+    world.workspace.edit(|text| text.replace("m5.large", &pool));
+    world
+}
+
+#[test]
+fn a_stack_that_is_complete_without_its_machines_is_no_end() {
+    let world = world_without_signals("");
+    world.control(json!({"fail_launch": {"Nodes": NO_CAPACITY}, "launch_interval": 1}));
+    quickly(|| {
+        world
+            .up([])
+            .expect_code(1)
+            .expect_stderr("minimal-pool-cpu: Nodes could not start a machine (")
+            .expect_stderr("pool cpu: 0 of 2 nodes are Ready")
+            .expect_stderr(&format!(
+                "error: stack minimal-pool-cpu stands (CREATE_COMPLETE), but its machines do not start: \
+                 pool cpu, 2 × m5.large in us-west-2a (Nodes): {NO_CAPACITY}"
+            ))
+            .expect_stderr("add instanceTypes or availabilityZones to the pool")
+            .expect_stderr("the same command comes back to it");
+    });
+    assert_eq!(world.aws().stack_status("minimal-pool-cpu").as_deref(), Some("CREATE_COMPLETE"));
+    // The next run tells of what failed, does not count it, and is there when capacity comes.
+    world.control(json!({"fail_launch": {"Nodes": NO_CAPACITY}, "launch_interval": 5}));
+    let mut running = world.up_invocation([]).spawn();
+    running.wait_for_stderr("Nodes could not start a machine");
+    world.control(json!({}));
+    running.wait().expect_code(0).expect_stderr("the cluster is ready");
+}
+
+#[test]
+fn a_raised_count_without_capacity_is_told_of_and_spot_machines_are_left_to_aws() {
+    let world = world_without_signals(", rollout: manual, spot: true");
+    world.up([]).expect_code(0);
+    world.workspace.edit(|text| text.replace("count: 2", "count: 3"));
+    world.control(json!({"fail_launch": {"Nodes": NO_SPOT}}));
+    quickly(|| {
+        world
+            .up(["--yes"])
+            .expect_code(5)
+            .expect_stderr("pool cpu: 2 of 3 nodes are Ready")
+            .expect_stderr("there is no spot capacity for pool cpu")
+            .expect_stderr("minimal-pool-cpu goes on in AWS");
+    });
+    assert_eq!(world.aws().stack_status("minimal-pool-cpu").as_deref(), Some("UPDATE_COMPLETE"));
+}
+
+#[test]
+fn nodes_that_the_autoscaler_no_longer_wants_are_not_waited_for() {
+    let world = world_without_signals("");
+    world.control(json!({"fail_launch": {"Nodes": PASSING}}));
+    let mut running = world.up_invocation([]).spawn();
+    running.wait_for_stderr("pool cpu: 0 of 2 nodes are Ready");
+    let post = |form: &[(&str, &str)]| world.aws().post("autoscaling", "us-west-2", form);
+    let groups = post(&[("Action", "DescribeAutoScalingGroups"), ("Version", "2011-01-01")]);
+    let named = groups.split("<AutoScalingGroupName>").skip(1);
+    let name =
+        named.filter_map(|rest| rest.split('<').next()).find(|name| name.contains("pool-cpu")).unwrap();
+    post(&[
+        ("Action", "SetDesiredCapacity"),
+        ("Version", "2011-01-01"),
+        ("AutoScalingGroupName", name),
+        ("DesiredCapacity", "0"),
+    ]);
+    running.wait().expect_code(0).expect_stderr("the cluster is ready");
+}
+
 #[test]
 fn launches_that_may_mend_themselves_are_waited_for() {
     let world = World::of_golden("minimal");
