@@ -73,6 +73,24 @@ fn up_goes_on_with_warnings_and_past_refusals_only_if_told_so() {
     assert_eq!(world.proxy.count("servicequotas:GetServiceQuota"), 0);
 }
 
+/// One key may serve accounts that have clusters of the same name.
+#[test]
+fn a_grant_for_another_accounts_role_is_not_ours() {
+    let world = World::of_golden("private");
+    let key = world.workspace.setting("kmsKeyArn");
+    let role = "role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling";
+    let theirs = json!({
+        "KeyId": key, "GranteePrincipal": format!("arn:aws:iam::444455556666:{role}"), "Operations": ["Decrypt"],
+        "Name": "infra-vault-disks",
+    });
+    world.json_call("kms", "TrentService", "CreateGrant", &theirs);
+    world.up([]).expect_code(0).expect_stderr("granted Auto Scaling the use of");
+    let grants = world.json_call("kms", "TrentService", "ListGrants", &json!({"KeyId": key}));
+    let ours = format!("arn:aws:iam::{}:{role}", world.workspace.account());
+    let grants = grants["Grants"].as_array().unwrap();
+    assert!(grants.iter().any(|grant| grant["GranteePrincipal"] == ours), "{grants:#?}");
+}
+
 #[test]
 fn quotas_hold_what_comes_later_too() {
     let world = World::alone("minimal");
