@@ -105,12 +105,10 @@ impl AssetDirectory {
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.', '_']))
             };
             let Some(prefix) = prefixes.iter().filter(begins).max_by_key(|prefix| prefix.len()) else {
-                let help = match nearest(stem, prefixes.iter().map(String::as_str)) {
+                let known: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+                let help = match nearest(stem, known.iter().copied()) {
                     Some(near) => format!("did you mean {near}.ign?"),
-                    None => format!(
-                        "its name must begin with one of {}",
-                        Vec::from_iter(prefixes.clone()).join(", ")
-                    ),
+                    None => format!("its name must begin with one of {}", known.join(", ")),
                 };
                 printer.warning(format_args!("snippets/{name} is for no machine of this cluster: {help}"));
                 continue;

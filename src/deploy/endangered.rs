@@ -62,8 +62,7 @@ fn sheds_machines(change: &ResourceChange) -> bool {
     let subnets = || below(change, "VPCZoneIdentifier");
     let stays = |left: &Value| subnets().any(|property| property.to.as_ref() == Some(left));
     let leaves = subnets().filter_map(|property| property.from.as_ref()).any(|subnet| !stays(subnet));
-    let policy: Vec<&PropertyChange> = below(change, "MixedInstancesPolicy").collect();
-    let pays_otherwise = policy.iter().any(|property| {
+    let pays_otherwise = below(change, "MixedInstancesPolicy").any(|property| {
         property.path == "MixedInstancesPolicy"
             || property.path.starts_with("MixedInstancesPolicy.InstancesDistribution")
     });

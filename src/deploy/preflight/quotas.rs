@@ -181,18 +181,19 @@ fn groups<'a>(cluster: &'a Cluster, live: &LiveCluster) -> Vec<Group<'a>> {
         wants.then_some(Group { who, types: &pool.instance_types, quota, count: missing, most })
     });
     let stands = live.stands(&StackPart::ControlPlane);
-    let there = |role: Role| live.group_of_role(&role.name()).map_or(0, |group| group.desired);
     let members = if stands { 0 } else { etcd.count };
-    let running = if stands { there(Role::Controller) } else { 0 };
-    let masters = [
+    let running = live.group_of_role(&Role::Controller.name()).filter(|_| stands);
+    let running = running.map_or(0, |group| group.desired);
+    let control_plane = [
         ("etcd members", &etcd.instance_type, members),
         ("controllers", &controllers.instance_type, controllers.count.saturating_sub(running)),
     ];
-    let masters = masters.into_iter().filter(|(_, _, count)| *count > 0).filter_map(|(who, kind, count)| {
-        let quota = quota_of(kind.as_str(), false)?;
-        Some(Group { who: who.to_owned(), types: from_ref(kind), quota, count, most: count })
-    });
-    masters.chain(pools).collect()
+    let control_plane =
+        control_plane.into_iter().filter(|(_, _, count)| *count > 0).filter_map(|(who, kind, count)| {
+            let quota = quota_of(kind.as_str(), false)?;
+            Some(Group { who: who.to_owned(), types: from_ref(kind), quota, count, most: count })
+        });
+    control_plane.chain(pools).collect()
 }
 
 /// How many machines a pool has that count against this quota already; none if it does not stand, or stands on another.
