@@ -135,16 +135,8 @@ fn whether_jobs_run_is_asked_about_when_nobody_can_tell() {
     assert_eq!(touched(&world), ["minimal-pool-cpu"]);
 }
 
-#[test]
-fn a_manual_rollout_replaces_outdated_machines_one_by_one_after_their_jobs() {
-    let world = World::of_golden("tensorflow-tutorial");
-    world.up([]).expect_code(0);
-    let machines = |world: &World| -> Vec<String> {
-        let nodes = world.api.nodes().into_iter();
-        let mine = nodes.filter(|node| node["metadata"]["labels"]["infra.internal/pool"] == "gpu");
-        mine.map(|node| node["spec"]["providerID"].as_str().unwrap().to_owned()).collect()
-    };
-    let before = machines(&world);
+/// Gives the pool of GPU machines another label, which its machines do not have until they are replaced.
+fn change_gpu_pool(world: &World) {
     world.workspace.edit(|text| {
         let (head, pools) = text.split_once("pools:").unwrap();
         let (first, gpu) = pools.split_once("name: gpu").unwrap();
@@ -153,6 +145,24 @@ fn a_manual_rollout_replaces_outdated_machines_one_by_one_after_their_jobs() {
             gpu.replacen("instanceType:", "labels: {rack: b}, instanceType:", 1)
         )
     });
+}
+
+fn gpu_nodes(world: &World) -> Vec<serde_json::Value> {
+    let nodes = world.api.nodes().into_iter();
+    nodes.filter(|node| node["metadata"]["labels"]["infra.internal/pool"] == "gpu").collect()
+}
+
+fn machines(world: &World) -> Vec<String> {
+    let nodes = gpu_nodes(world).into_iter();
+    nodes.map(|node| node["spec"]["providerID"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_manual_rollout_replaces_outdated_machines_one_by_one_after_their_jobs() {
+    let world = World::of_golden("tensorflow-tutorial");
+    world.up([]).expect_code(0);
+    let before = machines(&world);
+    change_gpu_pool(&world);
     // GPU nodes are not touched by the change itself.
     world.up([]).expect_code(0);
     assert_eq!(machines(&world), before);
@@ -180,6 +190,40 @@ fn a_manual_rollout_replaces_outdated_machines_one_by_one_after_their_jobs() {
     world.proxy.clear();
     world.up([]).expect_code(0);
     assert!(world.proxy.operations().iter().all(|name| is_reading(name)));
+}
+
+#[test]
+fn a_rollout_sits_out_an_api_that_is_away() {
+    let world = World::of_golden("tensorflow-tutorial");
+    world.up([]).expect_code(0);
+    change_gpu_pool(&world);
+    world.up([]).expect_code(0);
+    let node = run_job(&world, "gpu");
+    let mut running = world.up_invocation(["--pool", "gpu", "--replace-nodes", "--max", "1"]).spawn();
+    running.wait_for_stderr(&format!("job default/train on {node}"));
+    world.api.refuse(Some(503));
+    running.wait_for_stderr("(503 ServiceUnavailable); it is asked again");
+    world.api.set_pods(Vec::new());
+    world.api.refuse(None);
+    running.wait_for_stderr("the Kubernetes API answers again");
+    running.wait_for_stderr("waiting for its successor");
+    world.api.refuse(Some(429));
+    running.wait_for_stderr("(429 TooManyRequests); it is asked again");
+    world.api.refuse(None);
+    running.wait().expect_code(0);
+
+    // Whoever may no longer ask is told so, and not that the node could not be opened.
+    run_job(&world, "gpu");
+    let mut running = world.up_invocation(["--pool", "gpu", "--replace-nodes"]).spawn();
+    running.wait_for_stderr("job default/train on ");
+    world.api.refuse(Some(403));
+    let outcome = running
+        .wait()
+        .expect_code(1)
+        .expect_stderr(" takes no new pods: ")
+        .expect_stderr("`kubectl uncordon ");
+    let error = outcome.stderr.split("error: ").last().unwrap();
+    assert!(error.contains("refused GET /api/v1/pods"), "{error}");
 }
 
 #[test]
