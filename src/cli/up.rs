@@ -23,7 +23,7 @@ use crate::config::values::S3Uri;
 use crate::deploy::preflight::{Preflight, Severity};
 use crate::deploy::{
     DeployError, Event, LiveCluster, Means, Prepared, Progress, UpOptions, WaitFor, Work, apply,
-    endangered_jobs, load_balancer, pools_losing_nodes, prepare, replace_outdated,
+    endangered_jobs, load_balancer, pools_losing_nodes, prepare, replace_outdated, wait_for_nodes,
 };
 use crate::kube::{Address, ApiServer};
 use crate::waiting::Waiting;
@@ -99,6 +99,8 @@ pub(super) fn run(arguments: &UpArguments, session: &Session) -> anyhow::Result<
         create_bucket: arguments.create_bucket,
         adopt_record: arguments.adopt_record,
         wait: match arguments.wait {
+            // What is replaced may be what never gets Ready.
+            Wait::Nodes if arguments.replace_nodes => WaitFor::Stacks,
             Wait::Nodes => WaitFor::Nodes,
             Wait::Stacks => WaitFor::Stacks,
             Wait::None => WaitFor::None,
@@ -312,6 +314,8 @@ async fn replace_nodes(
     let left = replace_outdated(work, &api, pool, arguments.max).await?;
     if left > 0 {
         session.printer.note(format_args!("{left} outdated machines are left; run the same command again"));
+    } else if arguments.wait == Wait::Nodes {
+        wait_for_nodes(work, deployment.sources(), live, options).await?;
     }
     Ok(())
 }

@@ -84,7 +84,9 @@ pub use settings::ImageChoice;
 pub use stack_deletion::Stuck;
 pub use status_report::StatusSources;
 pub use status_shape::{AbsentCluster, CertificateState, StatusDocument, StatusReport};
-pub use up::{Prepared, Sources, UpOptions, WaitFor, apply, live_place, load_balancer, prepare};
+pub use up::{
+    Prepared, Sources, UpOptions, WaitFor, apply, live_place, load_balancer, prepare, wait_for_nodes,
+};
 pub use upload::boot_objects;
 pub use user_data_change::{FileChange, TextChange, explain_user_data};
 pub use work::Work;

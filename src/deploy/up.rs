@@ -228,6 +228,23 @@ async fn finish(
     wait_for_cluster(work, sources, &target, launches, options, stacks).await
 }
 
+/// Waits until every node is Ready, after what `apply` did not wait for.
+pub async fn wait_for_nodes(
+    work: &Work,
+    sources: Sources<'_>,
+    live: &LiveCluster,
+    options: &UpOptions,
+) -> Result<(), DeployError> {
+    let Some(target) = load_balancer(&live.outputs()) else { return Ok(()) };
+    let is_meant = |part: &StackPart| match (part, &options.pool) {
+        (StackPart::Pool(name), Some(pool)) => name == pool,
+        _ => true,
+    };
+    let stacks = live.stacks.iter().filter(|(part, _)| is_meant(part));
+    let stacks: Vec<String> = stacks.map(|(_, live)| live.stack.name.clone()).collect();
+    wait_for_cluster(work, sources, &target, PoolLaunches::of_standing_pools(work), options, &stacks).await
+}
+
 async fn wait_for_cluster(
     work: &Work,
     sources: Sources<'_>,

@@ -193,6 +193,25 @@ fn a_manual_rollout_replaces_outdated_machines_one_by_one_after_their_jobs() {
 }
 
 #[test]
+fn a_manual_rollout_replaces_machines_that_never_got_ready() {
+    let world = World::of_golden("tensorflow-tutorial");
+    world.up([]).expect_code(0);
+    let before = machines(&world);
+    for node in gpu_nodes(&world) {
+        let broken = json!([{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "no driver"}]);
+        let name = node["metadata"]["name"].as_str().unwrap();
+        world.api.change_node(name, json!({"status": {"conditions": broken}}));
+    }
+    change_gpu_pool(&world);
+    world
+        .up(["--pool", "gpu", "--replace-nodes", "--timeout", "100s"])
+        .expect_code(0)
+        .expect_stderr("3 are replaced now, one by one")
+        .expect_stderr("the cluster is ready");
+    assert!(machines(&world).iter().all(|machine| !before.contains(machine)));
+}
+
+#[test]
 fn a_rollout_sits_out_an_api_that_is_away() {
     let world = World::of_golden("tensorflow-tutorial");
     world.up([]).expect_code(0);
