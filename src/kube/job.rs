@@ -51,6 +51,8 @@ pub enum JobEnd {
     Failed {
         /// Why, in Kubernetes' words.
         reason: String,
+        /// When, as the API writes it: later is greater.
+        at: Option<String>,
     },
 }
 
@@ -87,6 +89,7 @@ impl From<JobDocument> for Job {
                     "Complete" => Some(JobEnd::Complete),
                     "Failed" => Some(JobEnd::Failed {
                         reason: format!("{}: {}", condition.reason, condition.message),
+                        at: condition.since.clone(),
                     }),
                     _ => None,
                 }

@@ -35,6 +35,9 @@ pub(super) struct Condition {
     pub(super) status: String,
     pub(super) reason: String,
     pub(super) message: String,
+    /// Later is greater.
+    #[serde(rename = "lastTransitionTime")]
+    pub(super) since: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -199,7 +199,7 @@ fn what_next(report: &JobReport, culprit: Option<&ReplicaReport>) -> String {
         None => format!("`infra job logs {name} --index N` shows what a replica said"),
     };
     if report.replicas.iter().any(|replica| replica.phase == "Running") {
-        format!("{logs}; some replicas still run and hold their machines until `infra job delete {name}`")
+        format!("{logs}; the others end by themselves; `infra job delete {name}` ends them at once")
     } else {
         format!("{logs}; `infra job submit --replace` starts it anew")
     }

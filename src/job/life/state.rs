@@ -52,17 +52,20 @@ pub(super) fn state_of(
     import: Option<(&Job, &ReplicaReport)>,
     replicas: &[ReplicaReport],
 ) -> (JobState, Option<String>) {
-    for job in training {
-        if let Some(JobEnd::Failed { reason }) = &job.end {
-            return (JobState::Failed, Some(reason.clone()));
-        }
+    // The other role fails with the first, and says nothing about why.
+    let failures = training.iter().filter_map(|job| match &job.end {
+        Some(JobEnd::Failed { reason, at }) => Some((at, reason)),
+        _ => None,
+    });
+    if let Some((_, reason)) = failures.min_by_key(|(at, _)| *at) {
+        return (JobState::Failed, Some(reason.clone()));
     }
     if !training.is_empty() && training.iter().all(|job| job.end == Some(JobEnd::Complete)) {
         return (JobState::Complete, None);
     }
     let is_held = training.is_empty() || training.iter().any(|job| job.suspended);
     match import.map(|(job, line)| (&job.end, line)) {
-        Some((Some(JobEnd::Failed { reason }), _)) => {
+        Some((Some(JobEnd::Failed { reason, .. }), _)) => {
             return (JobState::Failed, Some(format!("its data: {reason}")));
         }
         Some((None, line)) if is_held => {

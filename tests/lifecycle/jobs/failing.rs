@@ -207,3 +207,20 @@ fn pods_that_may_not_be_made_are_the_reason() {
     world.cluster.set_quota(None);
     running.wait().expect_code(0).expect_stdout("complete");
 }
+
+#[test]
+fn the_role_that_failed_first_is_the_reason() {
+    let servers = TRAIN.replace("pytorch", "tensorflow").replace("replicas: 2", "ps: 1\nworkers: 2");
+    let world = JobWorld::new(&servers);
+    world.cluster.decide(|role, _, _| Fate::Run(if role == "ps" { "worker-1" } else { "gpu-1" }));
+    let mut running = world.infra(["submit"]).spawn();
+    running.wait_for_stderr("train: running");
+    world.cluster.finish("worker", 1, 3);
+    let failed = running.wait().expect_code(1);
+    failed.expect_stderr("the others end by themselves; `infra job delete train` ends them at once");
+    // As its launcher does when it finds the mark of the workers.
+    world.cluster.finish("ps", 0, 64);
+    let status = world.run(["status"]).expect_code(3);
+    let status = status.expect_stdout("train: failed (BackoffLimitExceeded");
+    assert!(!status.stdout.contains("failed (PodFailurePolicy"), "{}", status.stdout);
+}

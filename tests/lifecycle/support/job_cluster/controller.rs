@@ -191,9 +191,10 @@ impl State {
     /// A Job that failed takes the pods with it that still run.
     pub fn end(&mut self, key: &Key, condition: &str, reason: &str, message: &str) {
         self.history.push(format!("job {} {condition}", key.2));
+        let now = self.store.now();
         let job = self.store.get_mut(key).unwrap();
-        job["status"]["conditions"] =
-            json!([{"type": condition, "status": "True", "reason": reason, "message": message}]);
+        job["status"]["conditions"] = json!([{"type": condition, "status": "True", "reason": reason,
+                                              "message": message, "lastTransitionTime": now}]);
         let job = job.clone();
         for (pod, _) in self.pods_of(&job).into_iter().filter(|(_, pod)| is_active(pod)) {
             self.take_pod(&pod);
