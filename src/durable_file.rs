@@ -12,6 +12,8 @@ use tempfile::NamedTempFile;
 
 const TEMPORARY_PREFIX: &str = ".infra-";
 const TEMPORARY_SUFFIX: &str = ".part";
+/// What a file's group and everybody else may do with it.
+const OTHERS: u32 = 0o077;
 
 /// Who may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +64,7 @@ pub fn replace(path: &Path, bytes: &[u8], access: Access) -> Result<(), WriteErr
 
 /// Writes a file unless it is there with the same bytes and, if it is private, closed to others; gives whether it was written.
 pub fn ensure(path: &Path, bytes: &[u8], access: Access) -> Result<bool, WriteError> {
-    let is_closed = || std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 == 0);
+    let is_closed = || std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & OTHERS == 0);
     let is_there = std::fs::read(path).is_ok_and(|found| found == bytes);
     if is_there && (access == Access::Public || is_closed()) {
         return Ok(false);

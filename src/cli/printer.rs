@@ -112,7 +112,7 @@ fn ignore_closed_pipe(result: io::Result<()>) -> anyhow::Result<()> {
 }
 
 /// `1 file`, `2 files`.
-pub(super) fn count_of<Number: Display + PartialEq + From<u8>>(count: Number, noun: &str) -> String {
+pub(super) fn count_of<Number: Copy + Display + PartialEq + From<u8>>(count: Number, noun: &str) -> String {
     let ending = if count == Number::from(1) { "" } else { "s" };
     format!("{count} {noun}{ending}")
 }

@@ -219,7 +219,9 @@ impl Watch<'_> {
             }
         }
         if std::mem::take(&mut self.has_a_past) {
-            groups.iter().for_each(|(resource, _)| self.launches.forgive(resource));
+            for (resource, _) in &groups {
+                self.launches.forgive(resource);
+            }
         }
         for (resource, _) in groups {
             if let Some(hopeless) = self.launches.hopeless(&resource) {

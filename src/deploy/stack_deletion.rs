@@ -161,11 +161,11 @@ fn protected_again(stack: &Stack) -> DeployError {
 }
 
 /// Whether the same things are stuck. Reasons do not count: AWS writes another request's id into each.
-fn are_the_same(these: &[StuckResource], those: &[StuckResource]) -> bool {
+fn are_the_same(before: &[StuckResource], now: &[StuckResource]) -> bool {
     fn names(list: &[StuckResource]) -> Vec<(&str, &str)> {
         list.iter().map(|stuck| (stuck.resource.as_str(), stuck.id.as_str())).collect()
     }
-    names(these) == names(those)
+    names(before) == names(now)
 }
 
 /// Each resource that would not go, once, with the last reason.

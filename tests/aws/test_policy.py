@@ -45,13 +45,14 @@ OF_A_WHOLE_CLUSTER = {
 }
 ROLLING_BACK = {"UPDATE_ROLLBACK_FAILED": "cloudformation:ContinueUpdateRollback", "UPDATE_FAILED": "cloudformation:RollbackStack"}
 ON_THE_WAY_DOWN = [
-    "cloudformation:DeleteStack", "kms:RevokeGrant", "ec2:DeleteSnapshot", "elasticfilesystem:DescribeMountTargets",
-    "elasticfilesystem:DeleteFileSystem", "tag:GetResources"]
+    "cloudformation:DeleteStack", "kms:RevokeGrant", "elasticfilesystem:DescribeMountTargets", "elasticfilesystem:DeleteFileSystem",
+    "ec2:DeleteSnapshot", "tag:GetResources"]
 # What no run here asks for, and where its words are tried instead.
 ELSEWHERE = {
     "the life of this cluster, but only while machines start or when somebody cancels: tests/lifecycle/launches, interruptions": [
         "autoscaling:DescribeScalingActivities", "cloudformation:CancelUpdateStack", "cloudformation:DeleteChangeSet"],
     "up --replace-nodes, which needs a Kubernetes API: tests/lifecycle/pools": ["autoscaling:TerminateInstanceInAutoScalingGroup"],
+    "pools in several zones, where it is missed in a warning: tests/lifecycle/zone_balance": ["autoscaling:SuspendProcesses"],
     "an adopted network or file system, a reservation, a zone by its id: tests/lifecycle/preflight_adopted": [
         "ec2:DescribeCapacityReservations", "ec2:DescribeDhcpOptions", "ec2:DescribeVpcAttribute",
         "elasticfilesystem:DescribeMountTargetSecurityGroups", "route53:GetHostedZone"],

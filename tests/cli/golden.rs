@@ -174,7 +174,7 @@ fn single_templates_can_be_overridden() {
 fn each_snippet_goes_to_the_one_role_that_it_names_and_a_stray_one_is_mentioned() {
     let workspace = golden("minimal");
     let text = workspace.read("cluster.yaml");
-    workspace.write("cluster.yaml", &format!("{text}- {{name: cpu-large, instanceType: m5.xlarge}}\n"));
+    workspace.write("cluster.yaml", format!("{text}- {{name: cpu-large, instanceType: m5.xlarge}}\n"));
     fs::create_dir_all(workspace.path("snippets")).unwrap();
     for name in ["etcd", "pool-cpu", "pool-cpu-large", "pool-cpu-large-disks", "pool-cqu"] {
         let text = format!(

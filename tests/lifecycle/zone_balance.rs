@@ -1,5 +1,6 @@
 //! Auto Scaling does not end machines of pools to even zones out: not after the first `up`, and not after one that switched it on again.
 
+use crate::support::fault_proxy::{Fault, Times};
 use crate::support::world::World;
 
 const SUSPEND: &str = "autoscaling:SuspendProcesses";
@@ -62,6 +63,14 @@ fn machines_of_pools_stay_in_their_zones() {
             ("ScalingProcesses.member.1", "AZRebalance"),
         ],
     );
+    world.proxy.fault(SUSPEND, Fault::AccessDenied, Times::First(1));
+    world
+        .up([])
+        .expect_code(0)
+        .expect_stderr(SUSPEND)
+        .expect_stderr("may end busy machines to even its zones out");
     world.up([]).expect_code(0);
-    assert_eq!(world.proxy.count(SUSPEND), 1);
+    assert_eq!(world.proxy.count(SUSPEND), 2);
+    let groups = suspended(&world);
+    assert!(groups.contains(&("pool-spread".to_owned(), true)), "{groups:?}");
 }

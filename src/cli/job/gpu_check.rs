@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &GpuCheckArguments, session: &Session) -> anyhow::R
     let check = GpuCheck::new(&api, &mark, &image);
     let checked = block_on(async {
         let run = async { Ok(check.run(expected, &waiting).await?) };
-        let checked = until_interrupted(run, &session.printer).await;
+        let checked = Box::pin(until_interrupted(run, &session.printer)).await;
         removed(check.remove().await, "the pods of the check", &session.printer);
         checked
     });
