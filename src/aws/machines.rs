@@ -32,8 +32,6 @@ pub struct Instance {
     pub instance_type: String,
     /// The Auto Scaling group that started it.
     pub group: Option<String>,
-    /// When it was started.
-    pub launched: Option<String>,
 }
 
 /// Machines of one type and one way of paying.
@@ -115,7 +113,6 @@ fn instance_of(instance: &aws_sdk_ec2::types::Instance) -> Instance {
         zone: instance.placement().and_then(Placement::availability_zone).unwrap_or_default().to_owned(),
         instance_type: text(instance.instance_type.as_ref()),
         group: tag("aws:autoscaling:groupName"),
-        launched: instance.launch_time.as_ref().map(ToString::to_string),
     }
 }
 

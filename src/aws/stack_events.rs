@@ -1,4 +1,4 @@
-//! What happened to a stack and its resources, newest first.
+//! What happened to a stack and its resources, oldest first.
 
 use aws_sdk_cloudformation::types::StackEvent as SdkStackEvent;
 use time::OffsetDateTime;

@@ -103,7 +103,7 @@ impl LiveCluster {
         !goes && matches!(next_step(Some(status)), Step::Compare | Step::Follow | Step::RollBack)
     }
 
-    /// What the network and storage stacks hand on.
+    /// What stacks hand on to others.
     #[must_use]
     pub fn outputs(&self) -> BTreeMap<String, String> {
         let stacks = self.stacks.values().flat_map(|live| live.stack.outputs.clone());

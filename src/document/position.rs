@@ -41,11 +41,6 @@ impl<T> At<T> {
         Self { value: value.into(), position: None }
     }
 
-    /// A value written at `position`.
-    pub fn written(value: T, position: Position) -> Self {
-        Self { value, position: Some(position) }
-    }
-
     /// Whether the value stands in the document.
     pub fn is_written(&self) -> bool {
         self.position.is_some()

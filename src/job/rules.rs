@@ -13,8 +13,8 @@ use crate::document::{At, Fault, Position, Problems};
 
 /// What a DNS label may have, and so a pod's host name.
 const LONGEST_HOST_NAME: usize = 63;
-/// As long as a Job's name may be whose pods are numbered.
-const LONGEST_TOTAL: u32 = 1000;
+/// As many pods as both roles may have together.
+const MOST_PODS: u32 = 1000;
 
 pub(super) fn build_job(file: &JobFile, problems: &mut Problems) -> Option<TrainingJob> {
     let framework = file.framework.value;
@@ -106,10 +106,9 @@ fn build_scale(file: &JobFile, problems: &mut Problems) -> Option<Scale> {
         }
         (None, Some(servers), Some(workers)) if framework.has_parameter_servers() => {
             let total = servers.value.saturating_add(workers.value);
-            if total > LONGEST_TOTAL {
-                let fault = Fault::new(format!(
-                    "ps and workers are {total} pods together, at most {LONGEST_TOTAL} are"
-                ));
+            if total > MOST_PODS {
+                let fault =
+                    Fault::new(format!("ps and workers are {total} pods together, at most {MOST_PODS} are"));
                 problems.add(workers.position, fault);
             }
             if file.deadline.is_none() {

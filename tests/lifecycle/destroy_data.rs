@@ -67,12 +67,18 @@ fn the_grant_for_disks_goes_and_those_of_others_stay() {
         "GranteePrincipal": "arn:aws:iam::111122223333:role/backup", "Operations": ["Decrypt"], "Name": "infra-vault2-disks",
     });
     kms("CreateGrant", theirs);
-    assert_eq!(names(), ["infra-vault2-disks"]);
-    world.up([]).expect_code(0).expect_stderr("granted Auto Scaling the use of");
+    // A cluster of the same name in another account that shares the key.
+    let namesake = json!({
+        "GranteePrincipal": "arn:aws:iam::444455556666:role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling",
+        "Operations": ["Decrypt"], "Name": "infra-vault-disks",
+    });
+    kms("CreateGrant", namesake);
     assert_eq!(names(), ["infra-vault-disks", "infra-vault2-disks"]);
+    world.up([]).expect_code(0).expect_stderr("granted Auto Scaling the use of");
+    assert_eq!(names(), ["infra-vault-disks", "infra-vault-disks", "infra-vault2-disks"]);
     world.run(["destroy", "--plan-only"]).expect_code(0).expect_stdout("grant of the KMS key");
     world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("ended the grant");
-    assert_eq!(names(), ["infra-vault2-disks"]);
+    assert_eq!(names(), ["infra-vault-disks", "infra-vault2-disks"]);
 }
 
 /// The line for cluster.yaml that a destroy has printed.

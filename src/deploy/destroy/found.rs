@@ -92,7 +92,12 @@ impl Found {
                 Err(error) if error.is_denied() && !is_expected => Vec::new(),
                 other => other?,
             };
-            found.grant = grants.into_iter().find(|grant| grant.name == name);
+            let mut of_name = grants.into_iter().filter(|grant| grant.name == name).peekable();
+            if of_name.peek().is_some() {
+                // Accounts may share a key, and clusters of both a name.
+                let account = clients.caller_identity().await?.account;
+                found.grant = of_name.find(|grant| grant.grantee.split(':').nth(4) == Some(&account));
+            }
         }
         Ok(found)
     }

@@ -16,7 +16,7 @@ use crate::waiting::Pace;
 /// AWS lets go of a load balancer's interfaces a while after the load balancer.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// Removes what is this cluster's. What cannot go yet is tried again until nothing changes for a while.
+/// Removes what is this cluster's. What cannot go yet is tried again for a while.
 pub(super) async fn sweep_network(
     means: &Means,
     target: &DestroyTarget,

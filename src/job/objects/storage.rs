@@ -7,7 +7,6 @@ use crate::job::workload::Workload;
 
 /// Kubernetes wants a size; the file system has none.
 const SIZE: &str = "1Pi";
-/// The claim outlives jobs, so it is no job's.
 const ACCESS: [&str; 1] = ["ReadWriteMany"];
 /// As the volume in `default` is mounted.
 const OPTIONS: [&str; 7] =
