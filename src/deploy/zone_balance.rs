@@ -11,17 +11,9 @@ pub(super) async fn keep_machines_in_their_zones(work: &Work) -> Result<(), Depl
     let clients = &work.means.clients;
     let groups = clients.groups_of_cluster(work.blueprint.cluster.name.as_str()).await?;
     let is_pool = |role: &String| role.starts_with("pool-");
-    for group in groups.iter().filter(|group| group.tags.get("infra:role").is_some_and(is_pool)) {
-        if !group.evens_zones_out {
-            continue;
-        }
-        match clients.keep_machines_in_their_zones(&group.name).await {
-            Err(error) if error.is_denied() => work.means.progress.warn(format!(
-                "{} may end busy machines to even its zones out: {error}; `infra policy` lists that right",
-                group.name
-            )),
-            other => other?,
-        }
+    let pools = groups.iter().filter(|group| group.tags.get("infra:role").is_some_and(is_pool));
+    for group in pools.filter(|group| group.evens_zones_out) {
+        clients.keep_machines_in_their_zones(&group.name).await?;
     }
     Ok(())
 }

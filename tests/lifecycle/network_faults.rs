@@ -26,10 +26,11 @@ const FAULTS: [(Fault, Times); 4] = [
     (Fault::CutAfterForwarding, Times::First(1)),
 ];
 
-/// A cluster with a file system and a public name. One that is not plain has its bucket made and its key granted, so that between the
-/// two every call is made that a run knows.
+/// A cluster in two zones with a file system and a public name. One that is not plain has its bucket made and its key granted, so that
+/// between the two every call is made that a run knows.
 fn world(is_plain: bool) -> World {
     let world = World::of_golden("paddle-tutorial");
+    world.workspace.edit(|text| text.replace("Zones: [us-west-2a]", "Zones: [us-west-2a, us-west-2b]"));
     world.make_zone("example.com", false);
     if !is_plain {
         let aws = world.aws();
