@@ -182,10 +182,13 @@ def main():
     parser = argparse.ArgumentParser(prog="scripts/rehearse", description=__doc__)
     parser.add_argument("-C", dest="own", metavar="DIR", type=pathlib.Path, help="rehearse the cluster.yaml of this directory")
     parser.add_argument("--keep", action="store_true", help="leave the files of the rehearsal where they are")
+    parser.add_argument("--only-arguments", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--binary", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.own and not (arguments.own / "cluster.yaml").is_file():
         parser.error(f"there is no cluster.yaml in {arguments.own}")
+    if arguments.only_arguments:
+        return
 
     # Also the first, which whoever starts this in the background may have it ignore: the program would still end at it.
     for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -122,6 +122,23 @@ class Rehearsal(unittest.TestCase):
         self.assertEqual(sorted(path.name for path in self.own.iterdir()), ["cluster.yaml", "manifests"])
         self.assertEqual(file.read_text(), OWN)
 
+    def test_help_and_wrong_arguments_build_nothing(self):
+        for arguments, code, words in [
+            (["--help"], 0, "rehearse the cluster.yaml of this directory"),
+            (["-C", str(self.own)], 2, f"there is no cluster.yaml in {self.own}"),
+            (["--nonsense"], 2, "unrecognized arguments: --nonsense"),
+        ]:
+            with self.subTest(arguments):
+                # A cargo that would end it.
+                (self.own / "cargo").write_text("#!/bin/sh\necho built >&2\nexit 97\n")
+                (self.own / "cargo").chmod(0o755)
+                environment = os.environ | {"PATH": f"{self.own}:{os.environ['PATH']}", "TMPDIR": str(self.scratch)}
+                environment.pop("INFRA_BINARY", None)
+                run = subprocess.run([ROOT / "scripts/rehearse", *arguments], env=environment, capture_output=True, text=True,
+                                     stdin=subprocess.DEVNULL, timeout=60)
+                self.assertEqual(run.returncode, code, run.stderr)
+                self.assertIn(words, run.stdout + run.stderr)
+
     def test_invalid_cluster_stops_it(self):
         (self.own / "cluster.yaml").write_text(OWN.replace("us-east-1f", "us-east-2f"))
         process = self.start("-C", str(self.own))
