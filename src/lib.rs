@@ -12,5 +12,6 @@ pub mod durable_file;
 pub mod hexadecimal;
 pub mod job;
 pub mod kube;
+pub mod operator;
 pub mod render;
 pub mod waiting;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Each layer and the layers it may use; the order is that of the data.
-const LAYERS: [(&str, &[&str]); 15] = [
+const LAYERS: [(&str, &[&str]); 16] = [
     ("document", &[]),
     ("durable_file", &[]),
     ("hexadecimal", &[]),
@@ -42,12 +42,13 @@ const LAYERS: [(&str, &[&str]); 15] = [
             "waiting",
         ],
     ),
+    ("operator", &["aws", "blueprint", "check", "deploy"]),
     ("job", &["blueprint", "config", "document", "hexadecimal", "kube", "waiting"]),
     ("cli", &ALL),
     ("lib", &ALL),
 ];
 
-const ALL: [&str; 14] = [
+const ALL: [&str; 15] = [
     "aws",
     "blueprint",
     "check",
@@ -60,6 +61,7 @@ const ALL: [&str; 14] = [
     "hexadecimal",
     "job",
     "kube",
+    "operator",
     "render",
     "waiting",
 ];

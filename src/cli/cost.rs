@@ -14,7 +14,8 @@ use super::printer::{Output, columns};
 use super::render::render_in_memory;
 use crate::blueprint::{BilledItem, Blueprint};
 use crate::credentials::Credentials;
-use crate::deploy::{CostEstimate, ImageChoice, LiveCluster, Sources, estimate_costs};
+use crate::deploy::{ImageChoice, LiveCluster, Sources};
+use crate::operator::{CostEstimate, estimate_costs};
 
 /// List what AWS will bill for, by stack; no network and no AWS account are needed
 ///

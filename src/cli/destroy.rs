@@ -20,7 +20,7 @@ use crate::config::{Cluster, FileSystemSource};
 use crate::credentials::Credentials;
 use crate::deploy::{
     BACKUP, DestroyItem, DestroyOptions, DestroyPlan, DestroyTarget, Event, FILE_SYSTEM, Found, LiveCluster,
-    Means, Remains, audit, destroy, load_balancer,
+    Remains, Run, audit, destroy, load_balancer,
 };
 use crate::kube::{Address, ApiServer};
 use crate::waiting::Waiting;
@@ -108,7 +108,7 @@ async fn take_away(
     }
     advise_place(&target, session);
     let (interrupter, waiting) = Waiting::new(Some(arguments.timeout));
-    let means = Means {
+    let run = Run {
         clients,
         cluster: target.cluster.clone(),
         progress: view.progress(),
@@ -123,7 +123,7 @@ async fn take_away(
         None
     });
     let working =
-        Box::pin(async { Ok(Box::pin(destroy(&means, &target, &found, options, api.as_ref())).await?) });
+        Box::pin(async { Ok(Box::pin(destroy(&run, &target, &found, options, api.as_ref())).await?) });
     let result = with_interruptions(working, &interrupter, &view, &session.printer).await;
     view.finish();
     match result? {

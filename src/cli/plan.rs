@@ -16,8 +16,8 @@ use crate::aws::Clients;
 use crate::blueprint::Blueprint;
 use crate::config::values::S3Uri;
 use crate::deploy::{
-    FileChange, LiveCluster, Means, Plan, Prepared, UpOptions, WaitFor, Work, boot_objects,
-    explain_user_data, prepare, refine_plan,
+    FileChange, LiveCluster, Plan, Prepared, Run, UpOptions, WaitFor, Work, boot_objects, explain_user_data,
+    prepare, refine_plan,
 };
 use crate::render::Asset;
 use crate::waiting::Waiting;
@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
             Err(exit) => return Ok(exit),
         };
         let blueprint = &deployment.blueprint;
-        let explaining = Box::pin(explain_all_user_data(&work.means.clients, blueprint, &plan, &deployment));
+        let explaining = Box::pin(explain_all_user_data(&work.run.clients, blueprint, &plan, &deployment));
         let user_data = match until_interrupted(explaining, &session.printer).await? {
             Ok(user_data) => user_data,
             Err(exit) => return Ok(exit),
@@ -112,7 +112,7 @@ async fn look(
         prepare(&clients, deployment.sources(), live, place.clone(), image.choice, &options).await?;
     let view = ProgressView::new(Output::Text, session.printer.clone(), false);
     let work = Work {
-        means: Means {
+        run: Run {
             clients,
             cluster: Some(blueprint.cluster.clone()),
             progress: view.progress(),

@@ -8,7 +8,7 @@ use super::exit::Exit;
 use super::failure::Refusal;
 use super::printer::{Output, columns};
 use crate::config::values::S3Uri;
-use crate::deploy::{Policy, operator_policies};
+use crate::operator::{Policy, operator_policies};
 
 /// Print the IAM policies that an operator of this cluster needs, and no more; no network and no AWS account are needed
 ///

@@ -12,7 +12,7 @@ use super::interruption::with_interruptions;
 use super::progress_view::ProgressView;
 use super::up::parse_duration;
 use crate::blueprint::Blueprint;
-use crate::deploy::{LiveCluster, Means, roll_back};
+use crate::deploy::{LiveCluster, Run, roll_back};
 use crate::waiting::Waiting;
 
 /// Go on with a rollback that failed, so that the stack can be used again
@@ -41,14 +41,14 @@ pub(super) fn run(arguments: &RollbackArguments, session: &Session) -> anyhow::R
         }
         let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
         let (interrupter, waiting) = Waiting::new(Some(arguments.timeout));
-        let means = Means {
+        let run = Run {
             clients,
             cluster: Some(blueprint.cluster),
             progress: view.progress(),
             waiting,
             cancel_on_interrupt: false,
         };
-        let rolling = async { Ok(roll_back(&means, &live, &arguments.skip).await?) };
+        let rolling = async { Ok(roll_back(&run, &live, &arguments.skip).await?) };
         let result = with_interruptions(rolling, &interrupter, &view, &session.printer).await;
         view.finish();
         match result? {

@@ -22,7 +22,7 @@ use crate::aws::Clients;
 use crate::config::values::S3Uri;
 use crate::deploy::preflight::{Preflight, Severity};
 use crate::deploy::{
-    DeployError, Event, LiveCluster, Means, Prepared, Progress, UpOptions, WaitFor, Work, apply,
+    DeployError, Event, LiveCluster, Prepared, Progress, Run, UpOptions, WaitFor, Work, apply,
     endangered_jobs, load_balancer, pools_losing_nodes, prepare, replace_outdated, wait_for_nodes,
 };
 use crate::kube::{Address, ApiServer};
@@ -133,7 +133,7 @@ async fn bring_up(
     }
     let (interrupter, waiting) = Waiting::new(Some(arguments.timeout));
     let work = Arc::new(Work {
-        means: Means {
+        run: Run {
             clients,
             cluster: Some(deployment.blueprint.cluster.clone()),
             progress,

@@ -1,6 +1,6 @@
 //! What brings a cluster up: the means of any run, the decided cluster, and where its assets are.
 
-use super::means::Means;
+use super::run::Run;
 use crate::blueprint::Blueprint;
 use crate::config::values::S3Uri;
 
@@ -8,7 +8,7 @@ use crate::config::values::S3Uri;
 #[derive(Clone, Debug)]
 pub struct Work {
     /// The means of the run.
-    pub means: Means,
+    pub run: Run,
     /// The cluster.
     pub blueprint: Blueprint,
     /// Where assets are.

@@ -45,7 +45,7 @@ const DELETION: [&str; 2] = ["DELETE_IN_PROGRESS", "DELETE_COMPLETE"];
 
 #[test]
 fn no_status_is_left_out() {
-    let table = include_str!("../../src/deploy/stack_status.rs");
+    let table = include_str!("../../src/deploy/stack/status.rs");
     let mut known: Vec<&str> =
         table.lines().filter_map(|line| line.strip_prefix("    (\"")?.split('"').next()).collect();
     let mut tried = [STANDING.as_slice(), &FAILED_CREATIONS, &DELETION].concat();

@@ -8,7 +8,7 @@ use super::found::Found;
 use super::removal::{is_backup, removal, snapshot_removal};
 use super::target::DestroyTarget;
 use crate::aws::{AwsError, Clients};
-use crate::deploy::live::LiveCluster;
+use crate::deploy::state::live::LiveCluster;
 
 /// Something that is left although it should not be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -21,7 +21,7 @@ pub struct Leftover {
 }
 
 /// What of a cluster is there now.
-pub(super) async fn look_again(clients: &Clients, target: &DestroyTarget) -> Result<Found, AwsError> {
+pub(crate) async fn look_again(clients: &Clients, target: &DestroyTarget) -> Result<Found, AwsError> {
     let live = LiveCluster::read(clients, &target.name, target.cluster.as_ref()).await?;
     Box::pin(Found::read(clients, target, live)).await
 }

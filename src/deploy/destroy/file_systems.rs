@@ -37,7 +37,7 @@ impl FileSystem {
     }
 
     /// Looks at the one in use, and at those that earlier clusters of the name left. `in_stacks` are those that a live stack made.
-    pub(super) async fn read_all(
+    pub(crate) async fn read_all(
         clients: &Clients,
         target: &DestroyTarget,
         found: &Found,
@@ -70,7 +70,7 @@ impl FileSystem {
 }
 
 /// Where a mount target stands, in words.
-pub(super) fn place_of(mount: &MountTarget) -> String {
+pub(crate) fn place_of(mount: &MountTarget) -> String {
     match &mount.vpc {
         Some(vpc) => format!("{} of {vpc}", mount.subnet),
         None => mount.subnet.clone(),
@@ -78,7 +78,7 @@ pub(super) fn place_of(mount: &MountTarget) -> String {
 }
 
 /// The mount targets of a file system that are there and not about to go.
-pub(super) async fn live_mounts(clients: &Clients, id: &str) -> Result<Vec<MountTarget>, AwsError> {
+pub(crate) async fn live_mounts(clients: &Clients, id: &str) -> Result<Vec<MountTarget>, AwsError> {
     let mut mounts = match clients.mount_targets(id).await {
         Err(error) if error.has_code("FileSystemNotFound") => Vec::new(),
         mounts => mounts?,

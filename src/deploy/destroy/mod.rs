@@ -26,10 +26,10 @@ pub use found::Found;
 pub use plan::{BACKUP, DestroyItem, DestroyPlan, FILE_SYSTEM};
 pub use target::DestroyTarget;
 
-use super::failure::DeployError;
-use super::live::is_of_cluster;
-use super::means::Means;
-use super::stack_deletion::{Stuck, delete_stack};
+use super::error::DeployError;
+use super::run::Run;
+use super::stack::delete::{Stuck, delete_stack};
+use super::state::live::is_of_cluster;
 use crate::aws::{AwsError, Stack};
 use crate::blueprint::StackPart;
 use crate::kube::ApiServer;
@@ -76,7 +76,7 @@ impl Remains {
 
 /// Takes a cluster away; gives what is left.
 pub async fn destroy(
-    means: &Means,
+    run: &Run,
     target: &DestroyTarget,
     found: &Found,
     options: DestroyOptions,
@@ -84,46 +84,46 @@ pub async fn destroy(
 ) -> Result<Remains, DeployError> {
     let mut remains = Remains::default();
     if let (Some(api), Some((vpc, _))) = (api, &found.vpc) {
-        means.progress.stage("removing load balancers of Services");
-        services::delete_services(means, target, api, vpc).await?;
+        run.progress.stage("removing load balancers of Services");
+        services::delete_services(run, target, api, vpc).await?;
     }
-    means.progress.stage("removing pools");
-    remains.stuck.extend(delete_pools(means, found).await?);
-    remains.newcomers = newcomers(means, target, found).await?;
+    run.progress.stage("removing pools");
+    remains.stuck.extend(delete_pools(run, found).await?);
+    remains.newcomers = newcomers(run, target, found).await?;
     let mut refused = Vec::new();
     if remains.is_free() {
-        refused.extend(remove_record(means, found).await?);
+        refused.extend(remove_record(run, found).await?);
     }
-    delete_part(means, target, found, &StackPart::ControlPlane, &mut remains).await?;
+    delete_part(run, target, found, &StackPart::ControlPlane, &mut remains).await?;
     let machines_are_gone = remains.is_free();
     // While the cloud controller manager lives it makes again what is swept.
     let controllers_are_gone = machines_are_gone || !found.live.stacks.contains_key(&StackPart::ControlPlane);
     if remains.newcomers.is_empty() && controllers_are_gone && found.vpc.is_some() {
-        means.progress.stage("removing what Kubernetes made in the network");
-        sweep::sweep_network(means, target, found, options).await?;
+        run.progress.stage("removing what Kubernetes made in the network");
+        sweep::sweep_network(run, target, found, options).await?;
     }
     if remains.is_free() {
-        remove_private_records(means, found).await?;
+        remove_private_records(run, found).await?;
     }
-    delete_part(means, target, found, &StackPart::Storage, &mut remains).await?;
+    delete_part(run, target, found, &StackPart::Storage, &mut remains).await?;
     if remains.newcomers.is_empty() {
-        remains.newcomers = newcomers(means, target, found).await?;
+        remains.newcomers = newcomers(run, target, found).await?;
     }
     if remains.newcomers.is_empty() && machines_are_gone {
-        refused.extend(data::delete_boot_objects(means, found).await?);
+        refused.extend(data::delete_boot_objects(run, found).await?);
         if let (Some(grant), Some(key)) = (&found.grant, &target.kms_key) {
-            means.clients.revoke_grant(key, &grant.id).await?;
-            means.progress.note("ended the grant that let Auto Scaling use the key for disks");
+            run.clients.revoke_grant(key, &grant.id).await?;
+            run.progress.note("ended the grant that let Auto Scaling use the key for disks");
         }
     }
-    delete_part(means, target, found, &StackPart::Network, &mut remains).await?;
+    delete_part(run, target, found, &StackPart::Network, &mut remains).await?;
     if options.delete_data && remains.is_free() {
-        means.progress.stage("deleting data");
-        refused.extend(data::delete_data(means, target, found).await?);
+        run.progress.stage("deleting data");
+        refused.extend(data::delete_data(run, target, found).await?);
     }
-    means.progress.stage("looking for what is left");
-    let now = Box::pin(look_again(&means.clients, target)).await?;
-    remains.leftovers = Box::pin(audit(&means.clients, target, found, &now, options)).await?;
+    run.progress.stage("looking for what is left");
+    let now = Box::pin(look_again(&run.clients, target)).await?;
+    remains.leftovers = Box::pin(audit(&run.clients, target, found, &now, options)).await?;
     // Of one that was there before the cluster nothing tells any more.
     let adopted = found.file_systems.iter().filter(|system| !system.is_made());
     remains.file_systems = adopted.chain(&now.file_systems).map(|system| system.id.clone()).collect();
@@ -131,17 +131,17 @@ pub async fn destroy(
     remains.leftovers.retain(|left| refused.iter().all(|refused| refused.remove != left.remove));
     remains.leftovers.extend(refused);
     if !remains.stuck.is_empty() {
-        remains.blockers = name_blockers(means, target, found).await?;
+        remains.blockers = name_blockers(run, target, found).await?;
     }
     Ok(remains)
 }
 
 /// Pools need nothing of each other.
-async fn delete_pools(means: &Means, found: &Found) -> Result<Vec<Stuck>, DeployError> {
+async fn delete_pools(run: &Run, found: &Found) -> Result<Vec<Stuck>, DeployError> {
     let mut running = JoinSet::new();
     for (part, live) in found.live.stacks.iter().filter(|(part, _)| matches!(part, StackPart::Pool(_))) {
-        let (means, part, stack) = (means.clone(), part.clone(), live.stack.clone());
-        running.spawn(async move { delete_stack(&means, &part, &stack).await });
+        let (run, part, stack) = (run.clone(), part.clone(), live.stack.clone());
+        running.spawn(async move { delete_stack(&run, &part, &stack).await });
     }
     let mut stuck = Vec::new();
     let mut failed = None;
@@ -157,7 +157,7 @@ async fn delete_pools(means: &Means, found: &Found) -> Result<Vec<Stuck>, Deploy
 
 /// Deletes one of the stacks that others stand on, unless one of those is there.
 async fn delete_part(
-    means: &Means,
+    run: &Run,
     target: &DestroyTarget,
     found: &Found,
     part: &StackPart,
@@ -166,17 +166,17 @@ async fn delete_part(
     if !remains.is_free() {
         return Ok(());
     }
-    remains.newcomers = newcomers(means, target, found).await?;
+    remains.newcomers = newcomers(run, target, found).await?;
     if let Some(live) = found.live.stacks.get(part).filter(|_| remains.is_free()) {
-        remains.stuck.extend(delete_stack(means, part, &live.stack).await?);
+        remains.stuck.extend(delete_stack(run, part, &live.stack).await?);
     }
     Ok(())
 }
 
 /// The cluster's stacks that were not there at first: somebody is bringing it up, and nobody agreed to their going.
-async fn newcomers(means: &Means, target: &DestroyTarget, found: &Found) -> Result<Vec<String>, DeployError> {
+async fn newcomers(run: &Run, target: &DestroyTarget, found: &Found) -> Result<Vec<String>, DeployError> {
     let is_known = |stack: &Stack| found.live.stacks.values().any(|live| live.stack.arn == stack.arn);
-    let stacks = means.clients.stacks().await?.into_iter();
+    let stacks = run.clients.stacks().await?.into_iter();
     let new = stacks.filter(|stack| {
         StackPart::from_stack_name(&target.name, &stack.name).is_some()
             && is_of_cluster(stack, &target.name, target.cluster.as_ref())
@@ -186,12 +186,12 @@ async fn newcomers(means: &Means, target: &DestroyTarget, found: &Found) -> Resu
 }
 
 /// The public name, if it still leads to this cluster; gives what somebody has changed since it was read.
-async fn remove_record(means: &Means, found: &Found) -> Result<Vec<Leftover>, DeployError> {
+async fn remove_record(run: &Run, found: &Found) -> Result<Vec<Leftover>, DeployError> {
     let Some(record) = &found.record else { return Ok(Vec::new()) };
     let mut changed = Vec::new();
     for own in &record.ours {
-        if means.clients.remove_address_record(&record.zone, own).await? {
-            means.progress.note(format!("removed the record of {}", record.name));
+        if run.clients.remove_address_record(&record.zone, own).await? {
+            run.progress.note(format!("removed the record of {}", record.name));
         } else {
             changed.push(Leftover {
                 what: format!("record {} of type {}: somebody changed it meanwhile", record.name, own.kind),
@@ -206,18 +206,18 @@ async fn remove_record(means: &Means, found: &Found) -> Result<Vec<Leftover>, De
 }
 
 /// Whatever else somebody wrote into the private zone, which cannot go while it holds records. The storage stack removes its own.
-async fn remove_private_records(means: &Means, found: &Found) -> Result<(), DeployError> {
+async fn remove_private_records(run: &Run, found: &Found) -> Result<(), DeployError> {
     let Some((zone, _)) = &found.private_zone else { return Ok(()) };
     let own: BTreeSet<&str> = found.in_stacks.iter().map(|id| id.trim_end_matches('.')).collect();
     for _ in 0..ROUNDS {
-        let records = means.clients.removable_records(zone).await?;
+        let records = run.clients.removable_records(zone).await?;
         let foreign: Vec<_> =
             records.into_iter().filter(|record| !own.contains(record.name.as_str())).collect();
         if foreign.is_empty() {
             break;
         }
-        if means.clients.remove_records(zone, &foreign).await? {
-            means.progress.note(format!("removed {} records of the private zone", foreign.len()));
+        if run.clients.remove_records(zone, &foreign).await? {
+            run.progress.note(format!("removed {} records of the private zone", foreign.len()));
             break;
         }
     }
@@ -225,12 +225,8 @@ async fn remove_private_records(means: &Means, found: &Found) -> Result<(), Depl
 }
 
 /// Who stands where a stack cannot go.
-async fn name_blockers(
-    means: &Means,
-    target: &DestroyTarget,
-    found: &Found,
-) -> Result<Vec<String>, DeployError> {
-    let now = network::NetworkFindings::read(&means.clients, target, found).await?;
+async fn name_blockers(run: &Run, target: &DestroyTarget, found: &Found) -> Result<Vec<String>, DeployError> {
+    let now = network::NetworkFindings::read(&run.clients, target, found).await?;
     let mut blockers = now.foreign.descriptions(found);
     blockers.extend(now.own.descriptions(found));
     Ok(blockers)

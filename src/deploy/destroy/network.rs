@@ -47,7 +47,7 @@ pub struct Mount {
 
 impl NetworkFindings {
     /// Looks at the cluster's VPC, if it has one.
-    pub(super) async fn read(
+    pub(crate) async fn read(
         clients: &Clients,
         target: &DestroyTarget,
         found: &Found,
@@ -110,7 +110,7 @@ impl NetworkFindings {
 
 impl Occupants {
     /// Each with its owner, in words.
-    pub(super) fn descriptions(&self, found: &Found) -> Vec<String> {
+    pub(crate) fn descriptions(&self, found: &Found) -> Vec<String> {
         let balancers = self.balancers.iter().map(|balancer| format!("load balancer {}", balancer.name));
         let mounts = self.mounts.iter().map(|mount| {
             let help = if mount.removable { "; `--remove-foreign-mount-targets` removes it" } else { "" };
@@ -130,7 +130,7 @@ impl Occupants {
 }
 
 /// What a group of somebody else has to do with the cluster.
-pub(super) fn why(group: &VpcGroup, found: &Found) -> String {
+pub(crate) fn why(group: &VpcGroup, found: &Found) -> String {
     let ours: Vec<&str> =
         group.named.iter().filter(|id| found.in_stacks.contains(*id)).map(String::as_str).collect();
     if ours.is_empty() {

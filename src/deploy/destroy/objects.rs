@@ -24,7 +24,7 @@ pub struct StoredObjects {
 
 impl StoredObjects {
     /// Looks at one place; a bucket that is gone holds nothing.
-    pub(super) async fn read(
+    pub(crate) async fn read(
         clients: &Clients,
         target: &DestroyTarget,
         place: &S3Uri,

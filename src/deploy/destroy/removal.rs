@@ -30,7 +30,7 @@ const KINDS_BY_ARN: [(&str, &str); 4] = [
 ];
 
 /// The command that removes what an ARN names.
-pub(super) fn removal(arn: &str, region: &str) -> String {
+pub(crate) fn removal(arn: &str, region: &str) -> String {
     let id = arn.rsplit(['/', ':']).next().unwrap_or(arn);
     if let Some((_, command)) = KINDS_BY_ARN.iter().find(|(part, _)| arn.contains(part)) {
         return format!("aws {command} {arn} --region {region}");
@@ -45,30 +45,30 @@ pub(super) fn removal(arn: &str, region: &str) -> String {
 }
 
 /// The command that removes a snapshot of a disk.
-pub(super) fn snapshot_removal(id: &str, region: &str) -> String {
+pub(crate) fn snapshot_removal(id: &str, region: &str) -> String {
     format!("aws ec2 delete-snapshot --snapshot-id {id} --region {region}")
 }
 
 /// The command that removes a file system.
-pub(super) fn file_system_removal(id: &str, region: &str) -> String {
+pub(crate) fn file_system_removal(id: &str, region: &str) -> String {
     format!("aws efs delete-file-system --file-system-id {id} --region {region}")
 }
 
 /// The command that removes one version of an object for good.
-pub(super) fn object_removal(bucket: &str, object: &ObjectVersion) -> String {
+pub(crate) fn object_removal(bucket: &str, object: &ObjectVersion) -> String {
     let version = object.version.as_deref().unwrap_or("null");
     format!("aws s3api delete-object --bucket {bucket} --key '{}' --version-id {version}", object.key)
 }
 
 /// The command that removes a backup of AWS Backup, which keeps those of file systems in a vault of this name unless told otherwise.
-pub(super) fn backup_removal(arn: &str, region: &str) -> String {
+pub(crate) fn backup_removal(arn: &str, region: &str) -> String {
     format!(
         "aws backup delete-recovery-point --backup-vault-name aws/efs/automatic-backup-vault --recovery-point-arn {arn} --region {region}"
     )
 }
 
 /// Whether an ARN names a backup of AWS Backup, which carries the tags of what it is a backup of.
-pub(super) fn is_backup(arn: &str) -> bool {
+pub(crate) fn is_backup(arn: &str) -> bool {
     arn.contains(":backup:") && arn.contains(":recovery-point:")
 }
 

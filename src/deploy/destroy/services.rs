@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::target::DestroyTarget;
-use crate::deploy::failure::DeployError;
-use crate::deploy::means::Means;
-use crate::deploy::progress::Event;
+use crate::deploy::error::DeployError;
+use crate::deploy::event::Event;
+use crate::deploy::run::Run;
 use crate::kube::ApiServer;
 use crate::waiting::Pace;
 
@@ -13,8 +13,8 @@ use crate::waiting::Pace;
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Deletes every Service of type LoadBalancer and waits until their load balancers are gone.
-pub(super) async fn delete_services(
-    means: &Means,
+pub(crate) async fn delete_services(
+    run: &Run,
     target: &DestroyTarget,
     api: &ApiServer,
     vpc: &str,
@@ -22,7 +22,7 @@ pub(super) async fn delete_services(
     let services = match api.load_balancer_services().await {
         Ok(services) => services,
         Err(error) => {
-            means.progress.warn(format!(
+            run.progress.warn(format!(
                 "Services are not asked for: {error}; their load balancers are removed by tag instead"
             ));
             return Ok(());
@@ -34,18 +34,18 @@ pub(super) async fn delete_services(
     for service in &services {
         if let Err(error) = api.delete_service(service).await {
             // Whoever takes the cluster away at the same time may have taken its API already.
-            means.progress.warn(format!(
+            run.progress.warn(format!(
                 "Service {}/{} was not deleted: {error}; its load balancer is removed by tag instead",
                 service.namespace, service.name
             ));
             return Ok(());
         }
-        means.progress.note(format!("deleted Service {}/{}", service.namespace, service.name));
+        run.progress.note(format!("deleted Service {}/{}", service.namespace, service.name));
     }
-    let patience = means.waiting.patience(PATIENCE);
+    let patience = run.waiting.patience(PATIENCE);
     let mut pace = Pace::of_stack();
     loop {
-        let balancers = means.clients.load_balancers_in(vpc).await?;
+        let balancers = run.clients.load_balancers_in(vpc).await?;
         let left: Vec<String> = balancers
             .into_iter()
             .filter(|balancer| target.is_of_cluster(&balancer.tags))
@@ -55,11 +55,10 @@ pub(super) async fn delete_services(
         if left.is_empty() {
             return Ok(());
         }
-        means.progress.report(Event::Waiting { waiting_for: left });
-        let ended = |end| Means::still_running(end, "the deletion of Services");
+        run.progress.report(Event::Waiting { waiting_for: left });
+        let ended = |end| Run::still_running(end, "the deletion of Services");
         if !patience.pause(pace.next_pause()).await.map_err(ended)? {
-            means
-                .progress
+            run.progress
                 .warn("Kubernetes did not remove all load balancers in time; they are removed by tag");
             return Ok(());
         }

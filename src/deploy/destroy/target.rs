@@ -4,8 +4,8 @@ use crate::aws::{AwsError, Clients, Stack};
 use crate::blueprint::StackPart;
 use crate::config::values::{ClusterName, S3Uri};
 use crate::config::{Cluster, FileSystemSource};
-use crate::deploy::desired::PLACE_TAG;
-use crate::deploy::live::{CLUSTER_TAG, LiveCluster};
+use crate::deploy::state::desired::PLACE_TAG;
+use crate::deploy::state::live::{CLUSTER_TAG, LiveCluster};
 
 /// A cluster that is to go.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl DestroyTarget {
     }
 
     /// The cluster's stacks of a part that were deleted in the last months, the newest first. Others may have had one of the same name.
-    pub(super) async fn deleted_stacks(
+    pub(crate) async fn deleted_stacks(
         &self,
         clients: &Clients,
         part: &StackPart,

@@ -14,7 +14,7 @@ struct ServiceRole {
     why_first: Option<&'static str>,
 }
 
-pub(super) fn check(
+pub(crate) fn check(
     preflight: &Preflight<'_>,
     caller: &CallerIdentity,
     region: Option<&str>,
@@ -54,7 +54,7 @@ pub(super) fn check(
     findings.into_list()
 }
 
-pub(super) async fn check_service_roles(
+pub(crate) async fn check_service_roles(
     preflight: &Preflight<'_>,
     clients: &Clients,
 ) -> Result<Vec<Finding>, AwsError> {
@@ -132,8 +132,8 @@ mod tests {
     use crate::aws::CallerIdentity;
     use crate::blueprint::Blueprint;
     use crate::config;
-    use crate::deploy::live::LiveCluster;
     use crate::deploy::preflight::{Preflight, Severity};
+    use crate::deploy::state::live::LiveCluster;
 
     const FILE: &str = "{clusterName: paddle, externalDNSName: k8s.example.com, region: us-west-2, \
         availabilityZones: [us-west-2a], kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1234abcd', \

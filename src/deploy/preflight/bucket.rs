@@ -4,7 +4,7 @@ use super::finding::Findings;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, BucketFacts, Clients};
 
-pub(super) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
     let mut findings = Findings::about("bucket");
     let Some(uri) = preflight.s3_uri else {
         findings.refuse(

@@ -6,7 +6,7 @@ use super::{CertificateExpiry, Finding};
 /// With fewer days left, machines that start today may outlive their certificate before anybody looks again.
 const DAYS_LEFT: i64 = 30;
 
-pub(super) fn check(certificates: &[CertificateExpiry]) -> Vec<Finding> {
+pub(crate) fn check(certificates: &[CertificateExpiry]) -> Vec<Finding> {
     let mut findings = Findings::about("certificates");
     for CertificateExpiry { name, days_left } in certificates {
         if *days_left < 0 {

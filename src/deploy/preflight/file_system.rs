@@ -22,7 +22,7 @@ struct Adopted<'a> {
     create_mount_targets: bool,
 }
 
-pub(super) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
     let mut findings = Findings::about("file system");
     let cluster = &preflight.blueprint.cluster;
     match cluster.file_system.as_ref().map(|file_system| &file_system.source) {

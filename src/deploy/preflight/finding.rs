@@ -41,17 +41,17 @@ impl fmt::Display for Finding {
 }
 
 /// The findings about one subject, in the order of the checks.
-pub(super) struct Findings {
+pub(crate) struct Findings {
     subject: &'static str,
     list: Vec<Finding>,
 }
 
 impl Findings {
-    pub(super) fn about(subject: &'static str) -> Self {
+    pub(crate) fn about(subject: &'static str) -> Self {
         Self { subject, list: Vec::new() }
     }
 
-    pub(super) fn refuse(
+    pub(crate) fn refuse(
         &mut self,
         what: impl Into<String>,
         why: impl Into<String>,
@@ -60,12 +60,12 @@ impl Findings {
         self.add(Severity::Refused, what.into(), why.into(), mend.into());
     }
 
-    pub(super) fn warn(&mut self, what: impl Into<String>, why: impl Into<String>, mend: impl Into<String>) {
+    pub(crate) fn warn(&mut self, what: impl Into<String>, why: impl Into<String>, mend: impl Into<String>) {
         self.add(Severity::Warning, what.into(), why.into(), mend.into());
     }
 
     /// The answer; none with a finding in its place if AWS did not give one. Without credentials there is nothing to go on with.
-    pub(super) fn take<T>(&mut self, answer: Result<T, AwsError>) -> Result<Option<T>, AwsError> {
+    pub(crate) fn take<T>(&mut self, answer: Result<T, AwsError>) -> Result<Option<T>, AwsError> {
         let error = match answer {
             Ok(answer) => return Ok(Some(answer)),
             Err(error) if error.cause == Cause::Credentials => return Err(error),
@@ -90,7 +90,7 @@ impl Findings {
         Ok(None)
     }
 
-    pub(super) fn into_list(self) -> Vec<Finding> {
+    pub(crate) fn into_list(self) -> Vec<Finding> {
         self.list
     }
 
@@ -104,7 +104,7 @@ impl Findings {
 }
 
 /// A list in a sentence.
-pub(super) fn listed<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
+pub(crate) fn listed<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
     let mut text = String::new();
     for item in items {
         if !text.is_empty() {

@@ -3,12 +3,12 @@
 use super::finding::Findings;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients, Image};
-use crate::deploy::image_source::image_source;
+use crate::deploy::inputs::image_source::image_source;
 
 /// The device that launch templates size as the root disk.
 const ROOT_DEVICE: &str = "/dev/xvda";
 
-pub(super) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
     let mut findings = Findings::about("image");
     let image = match preflight.image {
         Some(id) => locked(id, clients, &mut findings).await?,

@@ -7,7 +7,7 @@ use crate::aws::{AwsError, Clients, Key};
 /// What EBS uses until somebody chooses another key.
 const EBS_OWN_KEY: &str = "alias/aws/ebs";
 
-pub(super) async fn check(
+pub(crate) async fn check(
     preflight: &Preflight<'_>,
     clients: &Clients,
     account: &str,

@@ -7,7 +7,7 @@ use super::{Finding, Preflight, all};
 use crate::aws::{AwsError, CapacityReservation, Clients, Zone};
 use crate::config::values::{AvailabilityZone, InstanceType};
 use crate::config::{Cluster, Pool};
-use crate::deploy::pool_size::missing_machines;
+use crate::deploy::state::pool_size::missing_machines;
 
 /// Machines that may be of any of some types and stand in each of some zones.
 struct Wanted<'a> {
@@ -18,7 +18,7 @@ struct Wanted<'a> {
     setting: &'static str,
 }
 
-pub(super) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
     let cluster = &preflight.blueprint.cluster;
     let wanted = wanted(cluster);
     let types: BTreeSet<String> =

@@ -6,21 +6,21 @@
 mod account;
 mod bucket;
 mod certificates;
+mod existing_vpc;
 mod file_system;
 mod finding;
+mod hosted_zone;
 mod image;
 mod key;
 mod machines;
-mod network;
 mod quotas;
-mod zone;
 
 use std::future::poll_fn;
 use std::task::Poll;
 
 pub use finding::{Finding, Severity};
 
-use super::live::LiveCluster;
+use super::state::live::LiveCluster;
 use crate::aws::{AwsError, Clients};
 use crate::blueprint::Blueprint;
 use crate::config::values::S3Uri;
@@ -92,9 +92,9 @@ impl Preflight<'_> {
             Box::pin(machines::check(self, clients)),
             Box::pin(quotas::check(self, clients)),
             Box::pin(image::check(self, clients)),
-            Box::pin(network::check(self, clients)),
+            Box::pin(existing_vpc::check(self, clients)),
             Box::pin(file_system::check(self, clients)),
-            Box::pin(zone::check(self, clients)),
+            Box::pin(hosted_zone::check(self, clients)),
         );
         let mut findings = Vec::new();
         for answer in [roles, bucket, key, machines, quotas, image, network, file_system, zone] {

@@ -9,8 +9,8 @@ use crate::aws::{AwsError, Clients};
 use crate::blueprint::{Role, StackPart};
 use crate::config::values::InstanceType;
 use crate::config::{Cluster, Pool};
-use crate::deploy::live::LiveCluster;
-use crate::deploy::pool_size::missing_machines;
+use crate::deploy::state::live::LiveCluster;
+use crate::deploy::state::pool_size::missing_machines;
 
 /// A quota of vCPUs: one a series of types and a way of paying.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ struct Demand {
     most: u32,
 }
 
-pub(super) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
     let mut findings = Findings::about("quotas");
     let cluster = &preflight.blueprint.cluster;
     let groups = groups(cluster, preflight.live);
@@ -240,7 +240,7 @@ mod tests {
 
     use super::{Demand, QUOTAS, demand, groups, quota_of};
     use crate::config;
-    use crate::deploy::live::LiveCluster;
+    use crate::deploy::state::live::LiveCluster;
     use crate::document::Problems;
 
     #[test]

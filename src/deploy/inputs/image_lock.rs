@@ -1,0 +1,104 @@
+//! infra.lock: what was looked up once and is used from then on.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::image_source::image_source;
+use crate::aws::Clients;
+use crate::config::Cluster;
+use crate::deploy::error::DeployError;
+use crate::document::{Problems, parse};
+
+/// The file's content.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ImageLock {
+    /// The cluster that it belongs to.
+    pub cluster: String,
+    /// Images are different things in different regions.
+    pub region: String,
+    /// The image that every machine boots.
+    pub image: LockedImage,
+}
+
+/// An image and its name, which tells the version.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedImage {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl ImageLock {
+    /// Reads the file's text.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, Problems> {
+        parse(file, text)
+    }
+
+    /// The file's text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!(
+            "# Looked up once by `infra lock` or the first `infra up`. Commit it: machines that start later boot the same image.\n\
+             # `infra up --upgrade-os` moves it to the newest one.\n\
+             cluster: {}\nregion: {}\nimage:\n  id: {}\n  name: {}\n",
+            self.cluster, self.region, self.image.id, self.image.name
+        )
+    }
+
+    /// Refuses a lock that belongs to something else.
+    pub fn check(&self, cluster: &Cluster) -> Result<(), DeployError> {
+        let mismatch = |key: &str, found: &str, wanted: &str| DeployError::Unusable {
+            what: format!("infra.lock belongs to {key} '{found}', cluster.yaml says '{wanted}'"),
+            help: format!(
+                "{key} cannot change while the cluster lives: put '{found}' back; for a new cluster use a directory of its own"
+            ),
+        };
+        if self.cluster != cluster.name.as_str() {
+            return Err(mismatch("clusterName", &self.cluster, cluster.name.as_str()));
+        }
+        if self.region != cluster.region.as_str() {
+            return Err(mismatch("region", &self.region, cluster.region.as_str()));
+        }
+        Ok(())
+    }
+
+    /// Looks the newest image of the cluster's channel up.
+    pub async fn resolve(clients: &Clients, cluster: &Cluster) -> Result<Self, DeployError> {
+        let none = || DeployError::Unusable {
+            what: format!("there is no Flatcar image of this channel in {}", cluster.region),
+            help: "another os.channel may have one; or put an image's id and name into infra.lock by hand"
+                .to_owned(),
+        };
+        let source = image_source(cluster).ok_or_else(none)?;
+        let image = clients.newest_image(source.owner, &source.name_pattern).await?.ok_or_else(none)?;
+        Ok(Self {
+            cluster: cluster.name.to_string(),
+            region: cluster.region.to_string(),
+            image: LockedImage { id: image.id, name: image.name },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{ImageLock, LockedImage};
+    use crate::document::Problems;
+
+    #[test]
+    fn what_is_written_is_read_back() -> Result<(), Problems> {
+        let lock = ImageLock {
+            cluster: "paddle".to_owned(),
+            region: "us-west-2".to_owned(),
+            image: LockedImage { id: "ami-1".to_owned(), name: "Flatcar-stable-4459.2.1-hvm".to_owned() },
+        };
+        assert_eq!(ImageLock::parse(Path::new("infra.lock"), &lock.text())?, lock);
+        Ok(())
+    }
+}

@@ -1,0 +1,190 @@
+//! What a group's attempts to start machines tell, and when more of them are pointless.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::aws::ScalingActivity;
+use crate::blueprint::StackPart;
+use crate::config::Cluster;
+use crate::deploy::error::DeployError;
+use crate::deploy::explain::hint::{FailureKind, hint_for};
+
+/// As often as a failure that will not mend itself is watched.
+const PATIENCE: usize = 3;
+
+/// A failed launch and how often it was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LaunchFailure {
+    pub(crate) reason: String,
+    pub(crate) times: usize,
+}
+
+/// A failure for which waiting longer is pointless.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hopeless {
+    pub(crate) reason: String,
+    pub(crate) kind: FailureKind,
+}
+
+impl Hopeless {
+    /// What ends the wait for a pool of spot machines that AWS has none of now: they may come at any time, so AWS goes on asking.
+    pub(crate) fn spot_shortage(
+        &self,
+        cluster: Option<&Cluster>,
+        part: &StackPart,
+        stack: &str,
+    ) -> Option<DeployError> {
+        let StackPart::Pool(name) = part else { return None };
+        let pool = cluster?.pools.iter().find(|pool| pool.name.as_str() == name)?;
+        (pool.spot && self.kind == FailureKind::Capacity).then(|| DeployError::StillRunning {
+            what: format!("there is no spot capacity for {part}: {}", self.reason),
+            running: vec![stack.to_owned()],
+        })
+    }
+}
+
+/// The failed launches of an operation.
+#[derive(Debug, Default)]
+pub(crate) struct Launches {
+    seen: BTreeSet<String>,
+    failures: BTreeMap<(String, String), usize>,
+    forgiven: BTreeMap<(String, String), usize>,
+}
+
+impl Launches {
+    /// Counts what is new, the newest first in `activities`; gives each kind of failure that came again, or for the first time.
+    pub(crate) fn take_in(
+        &mut self,
+        resource: &str,
+        activities: impl Iterator<Item = ScalingActivity>,
+    ) -> Vec<LaunchFailure> {
+        let mut fresh: Vec<ScalingActivity> = activities
+            .filter(|activity| activity.failure().is_some() && self.seen.insert(activity.id.clone()))
+            .collect();
+        fresh.reverse();
+        let mut failures: Vec<LaunchFailure> = Vec::new();
+        for reason in fresh.iter().filter_map(ScalingActivity::failure).map(str::to_owned) {
+            let times = self.failures.entry((resource.to_owned(), reason.clone())).or_default();
+            *times += 1;
+            match failures.iter_mut().find(|failure| failure.reason == reason) {
+                Some(failure) => failure.times = *times,
+                None => failures.push(LaunchFailure { reason, times: *times }),
+            }
+        }
+        failures
+    }
+
+    /// Takes activities for known, without a word about them.
+    pub(crate) fn pass_over<'a>(&mut self, activities: impl Iterator<Item = &'a ScalingActivity>) {
+        self.seen.extend(activities.map(|activity| activity.id.clone()));
+    }
+
+    /// What was tried before anybody watched says nothing about now: it is told, and is no reason to give up.
+    pub(crate) fn forgive(&mut self, resource: &str) {
+        let past = self.failures.iter().filter(|((failed, _), _)| failed == resource);
+        self.forgiven.extend(past.map(|(failure, times)| (failure.clone(), *times)));
+    }
+
+    /// The failure for which waiting longer is pointless.
+    pub(crate) fn hopeless(&self, resource: &str) -> Option<Hopeless> {
+        let is_enough = |(failure, times): &(&(String, String), &usize)| {
+            let forgiven = self.forgiven.get(failure).copied().unwrap_or_default();
+            failure.0 == resource && **times - forgiven >= PATIENCE
+        };
+        let mut reasons = self.failures.iter().filter(is_enough).map(|((_, reason), _)| reason);
+        reasons.find_map(|reason| {
+            let kind = hint_for(reason)?.kind;
+            kind.ends_a_wait().then(|| Hopeless { reason: reason.clone(), kind })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Hopeless, Launches};
+    use crate::aws::ScalingActivity;
+    use crate::blueprint::StackPart;
+    use crate::deploy::FailureKind;
+
+    const CAPACITY: &str = "We currently do not have sufficient g5.xlarge capacity in the Availability Zone you requested \
+                            (us-west-2a). Launching EC2 instance failed.";
+
+    fn failed(id: &str, message: &str) -> ScalingActivity {
+        ScalingActivity {
+            id: id.to_owned(),
+            description: "Launching a new EC2 instance".to_owned(),
+            status: "Failed".to_owned(),
+            message: Some(message.to_owned()),
+            started: None,
+        }
+    }
+
+    fn reason(launches: &Launches) -> Option<String> {
+        launches.hopeless("Nodes").map(|hopeless| hopeless.reason)
+    }
+
+    #[test]
+    fn the_same_hopeless_failure_three_times_is_enough() {
+        let mut launches = Launches::default();
+        let first = launches.take_in("Nodes", [failed("1", CAPACITY)].into_iter());
+        assert_eq!((first.len(), first[0].times), (1, 1));
+        assert_eq!(launches.take_in("Nodes", [failed("1", CAPACITY)].into_iter()), []);
+        assert_eq!(launches.hopeless("Nodes"), None);
+        launches.take_in("Nodes", [failed("3", CAPACITY), failed("2", CAPACITY)].into_iter());
+        assert_eq!(reason(&launches).as_deref(), Some(CAPACITY));
+        assert_eq!(launches.hopeless("Others"), None);
+    }
+
+    #[test]
+    fn what_failed_before_anybody_watched_is_forgiven() {
+        let mut launches = Launches::default();
+        launches.take_in("Nodes", ["1", "2", "3", "4"].map(|id| failed(id, CAPACITY)).into_iter());
+        launches.forgive("Nodes");
+        assert_eq!(launches.hopeless("Nodes"), None);
+        let again = launches.take_in("Nodes", ["5", "6"].map(|id| failed(id, CAPACITY)).into_iter());
+        assert_eq!((again[0].times, launches.hopeless("Nodes")), (6, None));
+        launches.take_in("Nodes", [failed("7", CAPACITY)].into_iter());
+        assert_eq!(reason(&launches).as_deref(), Some(CAPACITY));
+    }
+
+    #[test]
+    fn what_may_mend_itself_is_watched_longer() {
+        let mut launches = Launches::default();
+        let list = ["1", "2", "3", "4"].map(|id| failed(id, "Rate exceeded"));
+        launches.take_in("Nodes", list.into_iter());
+        assert_eq!(launches.hopeless("Nodes"), None);
+    }
+
+    #[test]
+    fn a_machine_that_could_not_open_its_disks_is_a_failed_launch_although_it_is_called_cancelled() {
+        const KEY: &str = "Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: \
+                           Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state";
+        let cancelled = |id: &str| ScalingActivity { status: "Cancelled".to_owned(), ..failed(id, KEY) };
+        let mut launches = Launches::default();
+        let told = launches.take_in("Nodes", ["1", "2", "3"].map(cancelled).into_iter());
+        assert_eq!((told.len(), told[0].times, told[0].reason.as_str()), (1, 3, KEY));
+        assert_eq!(launches.hopeless("Nodes").map(|hopeless| hopeless.kind), Some(FailureKind::Key));
+        // A machine that was not ended, and one that nobody wanted any more.
+        let ending =
+            ScalingActivity { description: "Terminating EC2 instance: i-1".to_owned(), ..cancelled("4") };
+        let unwanted = ScalingActivity { message: None, ..cancelled("5") };
+        assert_eq!(launches.take_in("Nodes", [ending, unwanted].into_iter()), []);
+    }
+
+    #[test]
+    fn only_a_shortage_of_spot_machines_is_left_to_aws() -> Result<(), Box<dyn std::error::Error>> {
+        let text = "{clusterName: paddle, externalDNSName: a.example.com, region: us-west-2, availabilityZones: [us-west-2a], \
+                    kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1', \
+                    pools: [{name: spot, instanceType: m5.large, spot: true}, {name: cpu, instanceType: m5.large}]}";
+        let cluster = crate::config::validate(std::path::Path::new("cluster.yaml"), text)?.cluster;
+        let left = |pool: &str, kind| {
+            let hopeless = Hopeless { reason: "no".to_owned(), kind };
+            hopeless.spot_shortage(Some(&cluster), &StackPart::Pool(pool.to_owned()), "paddle-pool").is_some()
+        };
+        assert!(left("spot", FailureKind::Capacity));
+        assert!(!left("cpu", FailureKind::Capacity));
+        for kind in [FailureKind::Quota, FailureKind::Key, FailureKind::Image, FailureKind::Permission] {
+            assert!(!left("spot", kind), "{kind:?}");
+        }
+        Ok(())
+    }
+}

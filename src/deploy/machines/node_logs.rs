@@ -1,0 +1,62 @@
+//! `infra logs`: what a machine wrote to its console.
+
+use crate::aws::{Clients, Instance};
+use crate::config::Cluster;
+use crate::deploy::error::DeployError;
+
+/// A machine and its console.
+#[derive(Clone, Debug)]
+pub struct NodeLog {
+    /// The machine.
+    pub instance: Instance,
+    /// What it wrote; nothing yet, if EC2 has not collected it.
+    pub text: Option<String>,
+}
+
+/// Reads the console of the machine that a word means: an instance id, a node's name, or a role like `etcd-0` or `pool-gpu`.
+pub async fn read_log(clients: &Clients, cluster: &Cluster, word: &str) -> Result<NodeLog, DeployError> {
+    let instances = clients.instances_of_cluster(cluster.name.as_str()).await?;
+    let instance = choose(&instances, word)?.clone();
+    let text = clients.console_output(&instance.id).await?;
+    Ok(NodeLog { text: text.filter(|text| !text.trim().is_empty()), instance })
+}
+
+fn choose<'a>(instances: &'a [Instance], word: &str) -> Result<&'a Instance, DeployError> {
+    let is_named = |instance: &&Instance| {
+        let name = instance.name.as_deref().unwrap_or_default();
+        instance.id == word
+            || instance.private_address.as_deref() == Some(word)
+            || (!name.is_empty() && (name == word || name.split('.').next() == Some(word)))
+    };
+    if let Some(found) = instances.iter().find(is_named) {
+        return Ok(found);
+    }
+    let role = |instance: &&Instance| {
+        instance.role.as_deref().is_some_and(|role| role == word || role.strip_prefix("pool-") == Some(word))
+    };
+    let of_role: Vec<&Instance> = instances.iter().filter(role).collect();
+    let living: Vec<&&Instance> = of_role.iter().filter(|instance| instance.state != "terminated").collect();
+    match (of_role.as_slice(), living.as_slice()) {
+        ([one], _) => Ok(one),
+        (_, [one]) => Ok(one),
+        ([], _) => Err(DeployError::Unusable {
+            what: format!("no machine of this cluster is called '{word}'"),
+            help: if instances.is_empty() {
+                "it has none yet".to_owned()
+            } else {
+                format!("it has {}", list(instances.iter()))
+            },
+        }),
+        (many, _) => Err(DeployError::Unusable {
+            what: format!("'{word}' has {} machines", many.len()),
+            help: format!("name one: {}", list(many.iter().copied())),
+        }),
+    }
+}
+
+fn list<'a>(instances: impl Iterator<Item = &'a Instance>) -> String {
+    let one = |instance: &Instance| {
+        format!("{} ({}, {})", instance.id, instance.role.as_deref().unwrap_or("?"), instance.state)
+    };
+    instances.map(one).collect::<Vec<_>>().join(", ")
+}

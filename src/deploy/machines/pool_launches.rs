@@ -1,0 +1,129 @@
+//! What the groups of pools try while nodes are waited for: a stack can be complete before its machines are started.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use time::OffsetDateTime;
+
+use super::launches::Launches;
+use crate::aws::{ScalingActivity, ScalingGroup};
+use crate::blueprint::StackPart;
+use crate::deploy::error::DeployError;
+use crate::deploy::event::Event;
+use crate::deploy::explain::failure_report::report_failure;
+use crate::deploy::explain::root_cause::begins_operation;
+use crate::deploy::stack::status::End;
+use crate::deploy::stack::watch::{Followed, GaveUp, is_since};
+use crate::deploy::work::Work;
+
+/// The group of a pool, by its name in the template.
+const NODES: &str = "Nodes";
+
+/// The launches of pools.
+pub(crate) struct PoolLaunches<'a> {
+    work: &'a Work,
+    launches: Launches,
+    /// Pools that this run changed, with the beginning of that once it was looked up.
+    changed: BTreeMap<String, Option<OffsetDateTime>>,
+    looked_at: BTreeSet<String>,
+    /// Pools that had too few machines when they were last looked at.
+    short: BTreeSet<String>,
+}
+
+impl<'a> PoolLaunches<'a> {
+    /// For pools that nobody changes now: what failed before is told, and is no reason to give up.
+    pub(crate) fn of_standing_pools(work: &'a Work) -> Self {
+        Self {
+            work,
+            launches: Launches::default(),
+            changed: BTreeMap::new(),
+            looked_at: BTreeSet::new(),
+            short: BTreeSet::new(),
+        }
+    }
+
+    /// The same after this run has changed some stacks: what pools among them tried since counts.
+    pub(crate) fn after_changes(work: &'a Work, changed: &BTreeSet<StackPart>) -> Self {
+        let pools = changed.iter().filter_map(|part| match part {
+            StackPart::Pool(pool) => Some((pool.clone(), None)),
+            _ => None,
+        });
+        Self { changed: pools.collect(), ..Self::of_standing_pools(work) }
+    }
+
+    /// Tells of launches that have failed since the last look.
+    pub(crate) async fn look(&mut self, pool: &str, group: &ScalingGroup) -> Result<(), DeployError> {
+        let running = group.machines.iter().filter(|machine| machine.state == "InService").count();
+        if running >= group.desired as usize {
+            self.short.remove(pool);
+            return Ok(());
+        }
+        self.short.insert(pool.to_owned());
+        let mut activities = self.work.run.clients.scaling_activities(&group.name).await?;
+        let is_first_look = self.looked_at.insert(pool.to_owned());
+        let began = self.beginning(pool).await?;
+        if began.is_some() {
+            activities.retain(|activity| is_since(activity.started, began));
+        } else if is_first_look {
+            let is_success =
+                |activity: &ScalingActivity| activity.is_launch() && activity.status == "Successful";
+            let streak = activities.iter().position(is_success).unwrap_or(activities.len());
+            self.launches.pass_over(activities[streak..].iter());
+        }
+        for failure in self.launches.take_in(pool, activities.into_iter()) {
+            self.work.run.progress.report(Event::LaunchFailed {
+                stack: self.stack_name(pool),
+                resource: NODES.to_owned(),
+                reason: failure.reason,
+                times: failure.times,
+            });
+        }
+        if is_first_look && began.is_none() {
+            self.launches.forgive(pool);
+        }
+        Ok(())
+    }
+
+    /// When this run began to change a pool, if it did.
+    async fn beginning(&mut self, pool: &str) -> Result<Option<OffsetDateTime>, DeployError> {
+        let stack = self.stack_name(pool);
+        let Some(known) = self.changed.get_mut(pool) else { return Ok(None) };
+        if known.is_none() {
+            let events = self.work.run.clients.stack_events_since(&stack, begins_operation).await?;
+            *known = events.first().and_then(|event| event.at);
+        }
+        Ok(*known)
+    }
+
+    /// Ends the wait if machines that are wanted will not start until somebody acts.
+    pub(crate) async fn expect_hope(&self) -> Result<(), DeployError> {
+        let mut reports = Vec::new();
+        let mut shortage = None;
+        for pool in &self.short {
+            let Some(hopeless) = self.launches.hopeless(pool) else { continue };
+            let (part, name) = (StackPart::Pool(pool.clone()), self.stack_name(pool));
+            let run = &self.work.run;
+            if let Some(left_to_aws) = hopeless.spot_shortage(run.cluster.as_ref(), &part, &name) {
+                shortage.get_or_insert(left_to_aws);
+                continue;
+            }
+            let stack = run.clients.stack(&name).await?;
+            let status = stack.map_or_else(|| "DELETE_COMPLETE".to_owned(), |stack| stack.status);
+            let followed = Followed {
+                end: End::Good,
+                status,
+                events: Vec::new(),
+                evidence: Vec::new(),
+                gave_up: Some(GaveUp { resource: NODES.to_owned(), reason: hopeless.reason }),
+            };
+            reports.push(report_failure(run, &part, &name, followed).await?);
+        }
+        if !reports.is_empty() {
+            return Err(DeployError::NoMachines(reports));
+        }
+        shortage.map_or(Ok(()), Err)
+    }
+
+    fn stack_name(&self, pool: &str) -> String {
+        StackPart::Pool(pool.to_owned()).stack_name(&self.work.blueprint.cluster.name)
+    }
+}

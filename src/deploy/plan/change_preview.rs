@@ -1,0 +1,108 @@
+//! What CloudFormation itself says about a plan: asked by change sets that are removed again.
+
+use std::collections::BTreeMap;
+
+use super::comparison::ResourceAction;
+use super::{Plan, StackAction, StackPlan};
+use crate::aws::{ChangeSetRequest, PlannedChange};
+use crate::deploy::error::DeployError;
+use crate::deploy::run::new_token;
+use crate::deploy::stack::bring_up::wait_for_change_set;
+use crate::deploy::stack::status::{Step, next_step};
+use crate::deploy::stack::template_upload::template_source;
+use crate::deploy::state::desired::DesiredStack;
+use crate::deploy::state::live::LiveStack;
+use crate::deploy::up::Prepared;
+use crate::deploy::work::Work;
+
+/// Asks CloudFormation about every stack that would change, and takes over what it knows better. Nothing is left behind.
+pub async fn refine_plan(work: &Work, prepared: &Prepared) -> Result<Plan, DeployError> {
+    let outputs = prepared.live.outputs();
+    let mut plan = prepared.plan.clone();
+    for stack in plan.stacks.iter_mut().filter(|stack| stack.action == StackAction::Update) {
+        let desired = prepared.desired.iter().find(|desired| desired.part == stack.part);
+        let (Some(desired), Some(live)) = (desired, prepared.live.stacks.get(&stack.part)) else { continue };
+        // A stack that is being changed or is stuck takes no change set.
+        if next_step(Some(&live.stack.status)) != Step::Compare {
+            continue;
+        }
+        let Ok(parameters) = desired.parameters(&outputs) else { continue };
+        match ask(work, desired, live, &parameters).await? {
+            Some(changes) if changes.is_empty() => settle(stack),
+            Some(changes) => take_over(stack, &changes),
+            None => {}
+        }
+    }
+    Ok(plan)
+}
+
+/// What would change; none if the caller may not ask.
+async fn ask(
+    work: &Work,
+    desired: &DesiredStack,
+    live: &LiveStack,
+    parameters: &BTreeMap<String, String>,
+) -> Result<Option<Vec<PlannedChange>>, DeployError> {
+    let template = template_source(work, &desired.text()).await?;
+    let token = new_token()?;
+    let request = ChangeSetRequest {
+        stack: &live.stack.arn,
+        creates: false,
+        name: &format!("infra-plan-{token}"),
+        template: &template,
+        parameters,
+        tags: &desired.tags,
+        token: &token,
+    };
+    let arn = match work.run.clients.create_change_set(&request).await {
+        Ok((arn, _)) => arn,
+        Err(error) if error.is_denied() => {
+            work.run.progress.warn(format!("CloudFormation was not asked about {}: {error}", desired.name));
+            return Ok(None);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let waited = wait_for_change_set(work, &desired.name, &arn).await;
+    // However the wait ended, nobody is to find it.
+    let deleted = work.run.clients.delete_change_set(&desired.name, &arn).await;
+    let change_set = waited?;
+    deleted?;
+    if change_set.status == "FAILED" && !change_set.is_empty() {
+        let reason = change_set.reason.unwrap_or_default();
+        return Err(DeployError::Unusable {
+            what: format!("CloudFormation refuses the change of {}: {reason}", desired.name),
+            help: "nothing was changed".to_owned(),
+        });
+    }
+    Ok(Some(change_set.changes))
+}
+
+/// What differs in the text makes no difference to CloudFormation.
+fn settle(stack: &mut StackPlan) {
+    stack.action = StackAction::Unchanged;
+    stack.resources.clear();
+    stack.tags.clear();
+}
+
+fn take_over(stack: &mut StackPlan, changes: &[PlannedChange]) {
+    for change in changes {
+        let found = stack.resources.iter_mut().find(|resource| resource.logical_id == change.logical_id);
+        let action = match (change.action.as_str(), change.replacement.as_deref()) {
+            ("Add", _) => ResourceAction::Create,
+            ("Remove", _) => ResourceAction::Delete,
+            (_, Some("True")) => ResourceAction::Replace,
+            _ => ResourceAction::Change,
+        };
+        match found {
+            // We know some properties to be fixed that CloudFormation calls conditional.
+            Some(resource) if action == ResourceAction::Replace => resource.action = action,
+            Some(_) => {}
+            None => stack.resources.push(super::comparison::ResourceChange {
+                logical_id: change.logical_id.clone(),
+                kind: change.kind.clone(),
+                action,
+                properties: Vec::new(),
+            }),
+        }
+    }
+}

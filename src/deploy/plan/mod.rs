@@ -1,0 +1,182 @@
+//! What `up` would do, stack by stack, from what is in AWS and what cluster.yaml wants. Nothing is called here.
+
+pub(crate) mod change_preview;
+pub(crate) mod comparison;
+pub(crate) mod disruption;
+pub(crate) mod refusal;
+pub(crate) mod template_values;
+pub(crate) mod user_data_change;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::stack::status::{Step, next_step};
+use super::state::desired::DesiredStack;
+use super::state::live::{LiveCluster, LiveStack};
+use crate::blueprint::StackPart;
+use comparison::{PropertyChange, ResourceAction, ResourceChange, Version, compare};
+
+/// What happens to a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StackAction {
+    /// It is made.
+    Create,
+    /// What a failed creation left is removed, and it is made.
+    Recreate,
+    /// It is changed.
+    Update,
+    /// It is as it should be.
+    Unchanged,
+    /// It goes.
+    Delete,
+}
+
+/// What happens to a stack and everything in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StackPlan {
+    /// Which part of the cluster it is.
+    pub part: StackPart,
+    /// Its name in AWS.
+    pub stack: String,
+    /// What happens to it.
+    pub action: StackAction,
+    /// What happens in it.
+    pub resources: Vec<ResourceChange>,
+    /// Tags of the stack that change; they reach everything in it.
+    pub tags: Vec<PropertyChange>,
+    /// The stacks whose own changes may change more here.
+    pub after: Vec<String>,
+}
+
+impl StackPlan {
+    /// Whether the resources of one action are among it.
+    #[must_use]
+    pub fn has(&self, action: ResourceAction) -> bool {
+        self.resources.iter().any(|change| change.action == action)
+    }
+}
+
+/// What happens to a whole cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Its stacks, in the order they are touched; those that go come last.
+    pub stacks: Vec<StackPlan>,
+}
+
+impl Plan {
+    /// Compares everything.
+    #[must_use]
+    pub fn new(desired: &[DesiredStack], live: &LiveCluster) -> Self {
+        let outputs = live.outputs();
+        let mut stacks: Vec<StackPlan> = Vec::new();
+        for stack in desired {
+            let changing = |part: &StackPart| {
+                let plan = stacks.iter().find(|plan| plan.part == *part)?;
+                (plan.action != StackAction::Unchanged).then(|| plan.stack.clone())
+            };
+            let after = stack.part.needs().iter().filter_map(changing).collect();
+            stacks.push(plan_stack(stack, live.stacks.get(&stack.part), &outputs, after));
+        }
+        let gone = live.stacks.iter().filter(|(part, _)| desired.iter().all(|stack| stack.part != **part));
+        stacks.extend(gone.map(|(part, live)| plan_deletion(part, live)));
+        Self { stacks }
+    }
+
+    /// Whether there is anything to do.
+    #[must_use]
+    pub fn has_changes(&self) -> bool {
+        self.stacks.iter().any(|stack| stack.action != StackAction::Unchanged)
+    }
+
+    /// The stacks that would go.
+    pub fn deletions(&self) -> impl Iterator<Item = &StackPlan> {
+        self.stacks.iter().filter(|stack| stack.action == StackAction::Delete)
+    }
+
+    /// How many resources of stacks that stay would be replaced or removed.
+    #[must_use]
+    pub fn losses(&self) -> usize {
+        let kept = self.stacks.iter().filter(|stack| stack.action == StackAction::Update);
+        kept.flat_map(|stack| &stack.resources)
+            .filter(|change| matches!(change.action, ResourceAction::Replace | ResourceAction::Delete))
+            .count()
+    }
+
+    /// The plan with only some of the stacks.
+    #[must_use]
+    pub fn only(mut self, wanted: impl Fn(&StackPart) -> bool) -> Self {
+        self.stacks.retain(|stack| wanted(&stack.part));
+        self
+    }
+}
+
+fn plan_stack(
+    desired: &DesiredStack,
+    live: Option<&LiveStack>,
+    outputs: &BTreeMap<String, String>,
+    after: Vec<String>,
+) -> StackPlan {
+    let step = next_step(live.map(|live| live.stack.status.as_str()));
+    // What other stacks will hand on is not known before they do; what they handed on last is the best guess.
+    let unknown = BTreeMap::new();
+    let parameters = desired.parameters(outputs).unwrap_or(unknown);
+    let new = Version { template: &desired.template, parameters: &parameters };
+    let plan = |action, resources, tags| StackPlan {
+        part: desired.part.clone(),
+        stack: desired.name.clone(),
+        action,
+        resources,
+        tags,
+        after: if action == StackAction::Unchanged { Vec::new() } else { after },
+    };
+    match (live, step) {
+        (None, _) | (_, Step::Create) => plan(StackAction::Create, compare(None, new), Vec::new()),
+        (_, Step::RemoveAndCreate) => plan(StackAction::Recreate, compare(None, new), Vec::new()),
+        (Some(live), _) => {
+            let old = Version { template: &live.template, parameters: &live.stack.parameters };
+            let resources = compare(Some(old), new);
+            let tags = compare_tags(&live.stack.tags, &desired.tags);
+            let action = if resources.is_empty() && tags.is_empty() && same_outputs(live, desired) {
+                StackAction::Unchanged
+            } else {
+                StackAction::Update
+            };
+            plan(action, resources, tags)
+        }
+    }
+}
+
+/// A new output changes no resource, but others may wait for it.
+fn same_outputs(live: &LiveStack, desired: &DesiredStack) -> bool {
+    live.template["Outputs"] == desired.template["Outputs"]
+}
+
+fn plan_deletion(part: &StackPart, live: &LiveStack) -> StackPlan {
+    let nothing = serde_json::json!({});
+    let old = Version { template: &live.template, parameters: &live.stack.parameters };
+    let empty = BTreeMap::new();
+    StackPlan {
+        part: part.clone(),
+        stack: live.stack.name.clone(),
+        action: StackAction::Delete,
+        resources: compare(Some(old), Version { template: &nothing, parameters: &empty }),
+        tags: Vec::new(),
+        after: Vec::new(),
+    }
+}
+
+fn compare_tags(live: &BTreeMap<String, String>, wanted: &BTreeMap<String, String>) -> Vec<PropertyChange> {
+    let keys: std::collections::BTreeSet<&String> = live.keys().chain(wanted.keys()).collect();
+    let changed = keys.into_iter().filter(|key| live.get(*key) != wanted.get(*key));
+    changed
+        .map(|key| PropertyChange {
+            path: key.clone(),
+            from: live.get(key).map(|value| value.as_str().into()),
+            to: wanted.get(key).map(|value| value.as_str().into()),
+            replaces: false,
+        })
+        .collect()
+}

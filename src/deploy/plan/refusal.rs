@@ -1,0 +1,197 @@
+//! What may not change while a cluster lives, found by comparing with the live stacks before any call that changes something.
+
+use std::collections::BTreeSet;
+
+use super::comparison::ResourceAction;
+use super::{Plan, StackAction};
+use crate::aws::PlannedChange;
+use crate::blueprint::{Blueprint, StackPart, fixed_facts};
+use crate::config::FileSystemSource;
+use crate::config::values::KubernetesVersion;
+use crate::deploy::inputs::credential_digests::CredentialDigests;
+use crate::deploy::state::desired::{CREDENTIALS_TAG, DesiredStack};
+use crate::deploy::state::live::{ForeignStack, LiveCluster};
+
+/// Something that is refused, and what to do instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What is refused, and why.
+    pub what: String,
+    /// What to do instead.
+    pub instead: String,
+}
+
+impl Refusal {
+    fn new(what: impl Into<String>, instead: impl Into<String>) -> Self {
+        Self { what: what.into(), instead: instead.into() }
+    }
+}
+
+/// Types that hold data or addresses others rely on.
+const PRECIOUS: [(&str, &str); 6] = [
+    ("AWS::EC2::Volume", "volume"),
+    ("AWS::EFS::FileSystem", "file system"),
+    ("AWS::EFS::MountTarget", "mount target"),
+    ("AWS::EC2::Subnet", "subnet"),
+    ("AWS::EC2::SecurityGroup", "security group"),
+    ("AWS::ElasticLoadBalancingV2::LoadBalancer", "load balancer"),
+];
+
+/// Everything that is refused about a change, in a stable order.
+#[must_use]
+pub fn find_refusals(
+    blueprint: &Blueprint,
+    desired: &[DesiredStack],
+    live: &LiveCluster,
+    plan: &Plan,
+    allowed: &BTreeSet<String>,
+) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
+    let is_wanted = |name: &str| desired.iter().any(|stack| stack.name == name);
+    // Another cluster's stack is only in the way of one with the same name.
+    let in_the_way =
+        live.foreign.iter().filter(|foreign| foreign.cluster.is_none() || is_wanted(&foreign.name));
+    for ForeignStack { name, .. } in in_the_way {
+        refusals.push(Refusal::new(
+            format!("there is a stack '{name}' that this tool did not make"),
+            "give the cluster another clusterName, or remove that stack if nobody needs it",
+        ));
+    }
+    refuse_fixed_facts(blueprint, live, &mut refusals);
+    refuse_other_credentials(desired, live, &mut refusals);
+    refuse_version_jump(blueprint, live, &mut refusals);
+    refuse_other_file_system(blueprint, live, &mut refusals);
+    refuse_losses(plan, allowed, &mut refusals);
+    refusals
+}
+
+fn refuse_fixed_facts(blueprint: &Blueprint, live: &LiveCluster, refusals: &mut Vec<Refusal>) {
+    let Some(network) = live.stacks.get(&StackPart::Network) else { return };
+    for (key, wanted) in fixed_facts(&blueprint.cluster) {
+        let Some(found) = network.template["Metadata"]["Infra"][key].as_str() else { continue };
+        if found != wanted {
+            refusals.push(Refusal::new(
+                format!("{key} cannot change from '{found}' to '{wanted}' while the cluster lives"),
+                instead_of_changing(key, found),
+            ));
+        }
+    }
+}
+
+fn instead_of_changing(key: &str, found: &str) -> String {
+    let back = format!("put '{found}' back into cluster.yaml");
+    match key {
+        "etcd.count" | "availabilityZones" => {
+            format!(
+                "{back}; a cluster with another etcd is made beside this one and restored from a snapshot"
+            )
+        }
+        "kmsKeyArn" => format!("{back}; another key would replace the file system by an empty one"),
+        "externalDNSName" => format!("{back}; api.additionalNames gives the API server a second name"),
+        _ => format!("{back}, or make a second cluster beside this one and move"),
+    }
+}
+
+fn refuse_other_credentials(desired: &[DesiredStack], live: &LiveCluster, refusals: &mut Vec<Refusal>) {
+    let part = StackPart::ControlPlane;
+    let Some(found) = live.tag(&part, CREDENTIALS_TAG) else { return };
+    let Some(wanted) = desired.iter().find(|stack| stack.part == part) else { return };
+    let Some(wanted) = wanted.tags.get(CREDENTIALS_TAG) else { return };
+    let different = CredentialDigests::parse(wanted);
+    let different = different.differences(&CredentialDigests::parse(found));
+    if !different.is_empty() {
+        refusals.push(Refusal::new(
+            format!("credentials/ does not hold the keys this cluster runs on: {} differ", different.join(", ")),
+            "copy credentials/ from whoever made the cluster; new keys would lock every node and every secret out",
+        ));
+    }
+}
+
+fn refuse_version_jump(blueprint: &Blueprint, live: &LiveCluster, refusals: &mut Vec<Refusal>) {
+    let Some(stack) = live.stacks.get(&StackPart::ControlPlane) else { return };
+    let found = stack.template["Metadata"]["Infra"]["kubernetes.version"].as_str();
+    let Some(found) = found.and_then(|text| text.parse::<KubernetesVersion>().ok()) else { return };
+    let wanted = blueprint.cluster.kubernetes.version;
+    if wanted < found {
+        refusals.push(Refusal::new(
+            format!("Kubernetes cannot go back from {found} to {wanted}"),
+            format!("put {found} back into cluster.yaml; an older API server may not read what the newer one stored"),
+        ));
+    } else if wanted.minor > found.minor + 1 {
+        refusals.push(Refusal::new(
+            format!("Kubernetes cannot go from {found} to {wanted} at once"),
+            format!("go through every minor version: next is v1.{}", found.minor + 1),
+        ));
+    }
+}
+
+fn refuse_other_file_system(blueprint: &Blueprint, live: &LiveCluster, refusals: &mut Vec<Refusal>) {
+    let Some(stack) = live.stacks.get(&StackPart::Storage) else { return };
+    if stack.template.is_null() {
+        return;
+    }
+    let was_made = stack.template["Resources"].get("FileSystem").is_some();
+    let found = stack.stack.outputs.get("FileSystemId").map_or("", String::as_str);
+    let source = blueprint.cluster.file_system.as_ref().map(|file_system| &file_system.source);
+    let what = match source {
+        None => format!("the cluster's file system {found} is no longer in cluster.yaml"),
+        Some(FileSystemSource::Made { .. }) if !was_made => {
+            format!(
+                "the cluster uses {found}, which was there before; cluster.yaml asks for a new file system"
+            )
+        }
+        Some(FileSystemSource::Adopted { id, .. }) if was_made || id.to_string() != found => {
+            format!("the cluster uses {found}; cluster.yaml asks for {id}")
+        }
+        Some(_) => return,
+    };
+    let instead = if was_made {
+        "put `storage: {efs: {}}` back as it was; data moves by copying it to a second cluster's file system"
+            .to_owned()
+    } else {
+        format!("put `storage: {{efs: {{fileSystemId: {found}}}}}` back into cluster.yaml")
+    };
+    refusals.push(Refusal::new(what, instead));
+}
+
+fn refuse_losses(plan: &Plan, allowed: &BTreeSet<String>, refusals: &mut Vec<Refusal>) {
+    for stack in plan.stacks.iter().filter(|stack| stack.action == StackAction::Update) {
+        for change in &stack.resources {
+            let verb = match change.action {
+                ResourceAction::Replace => "replace",
+                ResourceAction::Delete => "remove",
+                ResourceAction::Create | ResourceAction::Change => continue,
+            };
+            refusals.extend(refuse_loss(&stack.stack, &change.logical_id, &change.kind, verb, allowed));
+        }
+    }
+}
+
+/// What CloudFormation itself says that a change set would take away.
+#[must_use]
+pub fn refuse_planned_losses(
+    stack: &str,
+    changes: &[PlannedChange],
+    allowed: &BTreeSet<String>,
+) -> Vec<Refusal> {
+    let lossy = changes.iter().filter_map(|change| {
+        let verb = match (change.action.as_str(), change.replacement.as_deref()) {
+            ("Remove", _) => "remove",
+            ("Modify", Some("True")) => "replace",
+            _ => return None,
+        };
+        refuse_loss(stack, &change.logical_id, &change.kind, verb, allowed)
+    });
+    lossy.collect()
+}
+
+fn refuse_loss(stack: &str, id: &str, kind: &str, verb: &str, allowed: &BTreeSet<String>) -> Option<Refusal> {
+    let (_, noun) = PRECIOUS.iter().find(|(precious, _)| *precious == kind)?;
+    if allowed.contains(id) {
+        return None;
+    }
+    Some(Refusal::new(
+        format!("this would {verb} the {noun} {id} of {stack}"),
+        format!("undo the change in cluster.yaml, or, if the {noun} may go, `--allow-replace {id}`"),
+    ))
+}

@@ -1,0 +1,78 @@
+//! The zone that the API server's public name is written to.
+
+use super::finding::Findings;
+use super::{Finding, Preflight};
+use crate::aws::{AwsError, Clients, HostedZone};
+use crate::config::Cluster;
+
+pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+    let cluster = &preflight.blueprint.cluster;
+    let mut findings = Findings::about("hosted zone");
+    if cluster.dns.manage {
+        match &cluster.dns.hosted_zone {
+            Some(id) => {
+                if let Some(zone) = findings.take(clients.hosted_zone(id.as_str()).await)? {
+                    check_given(cluster, id.as_str(), zone.as_ref(), &mut findings);
+                }
+            }
+            None => {
+                let zones = clients.hosted_zones_for(cluster.external_dns_name.as_str()).await;
+                if let Some(zones) = findings.take(zones)? {
+                    check_found(cluster, &zones, &mut findings);
+                }
+            }
+        }
+    }
+    Ok(findings.into_list())
+}
+
+fn check_given(cluster: &Cluster, id: &str, zone: Option<&HostedZone>, findings: &mut Findings) {
+    let name = cluster.external_dns_name.as_str();
+    let Some(zone) = zone else {
+        findings.refuse(
+            format!("there is no hosted zone {id}"),
+            format!("the record {name} could not be written"),
+            "correct dns.hostedZoneId, or leave it out and the zone is looked up; `aws route53 list-hosted-zones` lists yours",
+        );
+        return;
+    };
+    if zone.private && cluster.api.public {
+        findings.refuse(
+            format!("the hosted zone {id} ({}) is private, the API is public", zone.name),
+            format!("{name} would be known inside the VPCs of that zone only, and to nobody on the internet"),
+            "name a public zone, leave dns.hostedZoneId out, or set api.public to false",
+        );
+    }
+    if !zone.holds(name) {
+        findings.refuse(
+            format!("{name} does not lie below {}, the name of the hosted zone {id}", zone.name),
+            "a zone takes records below its own name only",
+            "name the zone of externalDNSName's domain in dns.hostedZoneId, or leave it out and the zone is looked up",
+        );
+    }
+}
+
+/// Zones come with the longest name first.
+fn check_found(cluster: &Cluster, zones: &[HostedZone], findings: &mut Findings) {
+    let name = cluster.external_dns_name.as_str();
+    // A private API is reached from inside VPCs, where a private zone will do.
+    if zones.iter().any(|zone| !zone.private || !cluster.api.public) {
+        return;
+    }
+    let Some(private) = zones.first() else {
+        findings.warn(
+            format!("no hosted zone of this account is for {name}"),
+            "the record cannot be written, and kubeconfig leads to that name",
+            "make the record by hand, `up` prints it; or set dns.manage to false and this is not looked at",
+        );
+        return;
+    };
+    findings.warn(
+        format!("the only hosted zone for {name} is private: {} ({})", private.id, private.name),
+        "the internet never asks a private zone: a record there is seen inside the zone's VPCs only, and hides any public one from them",
+        format!(
+            "make a public zone {} too, or make the record by hand where the domain is served; `up` prints it",
+            private.name
+        ),
+    );
+}

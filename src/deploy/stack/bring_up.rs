@@ -1,0 +1,395 @@
+//! Brings one stack to what it should be, from whatever state it is found in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::concurrent_deletion::is_taken_away;
+use super::protection::{keep_protected, lift_policy};
+use super::status::{End, Step, next_step};
+use super::template_upload::template_source;
+use super::watch::{Followed, Operation, follow};
+use crate::aws::{AwsError, Cause, ChangeSet, ChangeSetRequest, Stack};
+use crate::deploy::error::{DeployError, FailureReport};
+use crate::deploy::event::{Event, StackOperation};
+use crate::deploy::explain::failure_report::{is_stuck, report_failure};
+use crate::deploy::explain::hint::hint_for;
+use crate::deploy::explain::root_cause::{failed_rollback, newest_operation};
+use crate::deploy::plan::refusal::refuse_planned_losses;
+use crate::deploy::run::{Run, new_token};
+use crate::deploy::state::desired::DesiredStack;
+use crate::deploy::state::live::{CLUSTER_TAG, LiveStack};
+use crate::deploy::work::Work;
+use crate::waiting::Pace;
+
+/// More often a stack does not change its state under our eyes without somebody else at work on it.
+const ROUNDS: usize = 6;
+
+/// On which terms a stack is changed.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    /// Resources that may be replaced or removed.
+    pub(crate) allowed: BTreeSet<String>,
+    /// Whether the end is waited for.
+    pub(crate) waits: bool,
+}
+
+/// A stack that is as it should be, or on its way there if nobody waits.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    pub(crate) stack: Stack,
+    pub(crate) changed: bool,
+}
+
+/// Brings a stack to what it should be. `outputs` is what other stacks hand on.
+pub(crate) async fn bring_up(
+    work: &Work,
+    desired: &DesiredStack,
+    found: Option<LiveStack>,
+    outputs: &BTreeMap<String, String>,
+    terms: &Terms,
+) -> Result<Settled, DeployError> {
+    let run = StackRun { work, desired, terms };
+    let parameters = desired.parameters(outputs).map_err(|missing| DeployError::Unusable {
+        what: format!("{}: no stack hands on {}", desired.name, missing.join(", ")),
+        help: "a stack it needs is older than this version of infra: `infra up` without --pool brings all up"
+            .to_owned(),
+    })?;
+    match run.settle_stack(found, &parameters).await {
+        // Whatever is refused because the stack goes is told by what it is.
+        Err(DeployError::Aws(error)) if error.cause == Cause::Refused => {
+            Err(run.explain_refusal(error).await)
+        }
+        settled => settled,
+    }
+}
+
+struct StackRun<'a> {
+    work: &'a Work,
+    desired: &'a DesiredStack,
+    terms: &'a Terms,
+}
+
+impl StackRun<'_> {
+    async fn settle_stack(
+        &self,
+        found: Option<LiveStack>,
+        parameters: &BTreeMap<String, String>,
+    ) -> Result<Settled, DeployError> {
+        let mut live = found;
+        // Whether it was there, or on its way, under our eyes: then nobody but somebody else has deleted it.
+        let mut stood = false;
+        for _ in 0..ROUNDS {
+            match next_step(live.as_ref().map(|live| live.stack.status.as_str())) {
+                Step::Create if stood => return Err(self.taken_away()),
+                Step::Create => match self.create(parameters).await {
+                    Err(error) if is_overtaken(&error) => live = self.look_again(error).await?,
+                    created => return created.map(|stack| Settled { stack, changed: true }),
+                },
+                Step::Compare => {
+                    // Only an empty place is anything but Some here.
+                    let Some(found) = live else { break };
+                    stood = true;
+                    match self.compare(found, parameters).await {
+                        Err(error) if is_overtaken(&error) => live = self.look_again(error).await?,
+                        compared => return compared,
+                    }
+                }
+                Step::Follow => {
+                    let Some(found) = live else { break };
+                    if is_taken_away(&self.work.run.clients, &found.stack).await? {
+                        return Err(self.taken_away());
+                    }
+                    stood |= found.stack.status != "DELETE_IN_PROGRESS";
+                    live = self.attach(&found.stack).await?;
+                }
+                Step::RemoveAndCreate => {
+                    let Some(found) = live else { break };
+                    // From here on it goes because it failed, whoever removes it.
+                    stood = false;
+                    live = self.look().await?;
+                    // Another run may have gone on from there since, and its work is not removed.
+                    if live.as_ref().is_some_and(|now| now.stack.status == found.stack.status) {
+                        self.remove(&found.stack).await?;
+                        live = None;
+                    }
+                }
+                Step::RollBack | Step::FinishDeletion | Step::Inspect => {
+                    let Some(found) = live else { break };
+                    return Err(self.explain_stuck(&found.stack).await);
+                }
+            }
+        }
+        Err(DeployError::Unusable {
+            what: format!("{} keeps changing its state", self.desired.name),
+            help: "somebody else works on it: wait, then run `infra up` again".to_owned(),
+        })
+    }
+
+    fn taken_away(&self) -> DeployError {
+        DeployError::TakenAway { stack: self.desired.name.clone() }
+    }
+
+    async fn explain_refusal(&self, error: AwsError) -> DeployError {
+        match self.work.run.clients.stack(&self.desired.name).await {
+            Ok(Some(stack)) if is_taken_away(&self.work.run.clients, &stack).await.unwrap_or_default() => {
+                self.taken_away()
+            }
+            Ok(None) if error.says("does not exist") => self.taken_away(),
+            _ => error.into(),
+        }
+    }
+
+    async fn create(&self, parameters: &BTreeMap<String, String>) -> Result<Stack, DeployError> {
+        let change_set = self.make_change_set(&self.desired.name, true, parameters).await?;
+        if change_set.status != "CREATE_COMPLETE" {
+            self.work.run.clients.delete_stack(&change_set.stack_arn, &new_token()?).await?;
+            return Err(self.refused_change_set(&change_set));
+        }
+        self.execute(&change_set, StackOperation::Create).await
+    }
+
+    async fn compare(
+        &self,
+        found: LiveStack,
+        parameters: &BTreeMap<String, String>,
+    ) -> Result<Settled, DeployError> {
+        let LiveStack { stack, template } = found;
+        let same = template == self.desired.template
+            && stack.parameters == *parameters
+            && stack.tags == self.desired.tags;
+        if same {
+            return self.unchanged(stack).await;
+        }
+        let parameters = self.desired.renew_size(parameters, &self.work.run.clients).await?;
+        let change_set = self.make_change_set(&stack.arn, false, &parameters).await?;
+        if change_set.is_empty() {
+            self.work.run.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
+            return self.unchanged(stack).await;
+        }
+        if change_set.status != "CREATE_COMPLETE" {
+            self.work.run.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
+            return Err(self.refused_change_set(&change_set));
+        }
+        let losses = refuse_planned_losses(&self.desired.name, &change_set.changes, &self.terms.allowed);
+        if !losses.is_empty() {
+            self.work.run.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
+            return Err(DeployError::Refused(losses));
+        }
+        if self.desired.part.is_protected() && !self.terms.allowed.is_empty() {
+            lift_policy(self.work, &stack).await?;
+        }
+        let stack = self.execute(&change_set, StackOperation::Update).await?;
+        Ok(Settled { stack, changed: true })
+    }
+
+    async fn unchanged(&self, stack: Stack) -> Result<Settled, DeployError> {
+        keep_protected(self.work, &self.desired.part, &stack).await?;
+        self.work.run.progress.report(Event::StackUnchanged { stack: self.desired.name.clone() });
+        Ok(Settled { stack, changed: false })
+    }
+
+    /// Has CloudFormation work out what would change, and waits for that.
+    async fn make_change_set(
+        &self,
+        stack: &str,
+        creates: bool,
+        parameters: &BTreeMap<String, String>,
+    ) -> Result<ChangeSet, DeployError> {
+        let template = template_source(self.work, &self.desired.text()).await?;
+        let token = new_token()?;
+        let request = ChangeSetRequest {
+            stack,
+            creates,
+            name: &format!("infra-{token}"),
+            template: &template,
+            parameters,
+            tags: &self.desired.tags,
+            token: &token,
+        };
+        let (arn, _) = self.work.run.clients.create_change_set(&request).await?;
+        wait_for_change_set(self.work, &self.desired.name, &arn).await
+    }
+
+    async fn execute(&self, change_set: &ChangeSet, operation: StackOperation) -> Result<Stack, DeployError> {
+        let token = new_token()?;
+        self.work.run.clients.execute_change_set(&change_set.stack_arn, &change_set.arn, &token).await?;
+        self.work.run.progress.report(Event::StackBegan {
+            stack: self.desired.name.clone(),
+            operation,
+            resources: Some(change_set.changes.len()),
+        });
+        if !self.terms.waits {
+            self.work.run.progress.note(format!("{} goes on in AWS", self.desired.name));
+            return self.read(&change_set.stack_arn).await;
+        }
+        let followed =
+            self.follow(&change_set.stack_arn, Operation::Ours { token: &token }, End::Good).await?;
+        self.settle(&change_set.stack_arn, followed).await
+    }
+
+    async fn follow(
+        &self,
+        arn: &str,
+        operation: Operation<'_>,
+        wanted: End,
+    ) -> Result<Followed, DeployError> {
+        let followed = follow(&self.work.run, &self.desired.part, &self.desired.name, arn, operation).await?;
+        self.work.run.progress.report(Event::StackEnded {
+            stack: self.desired.name.clone(),
+            status: followed.status.clone(),
+            good: followed.end == wanted,
+        });
+        Ok(followed)
+    }
+
+    /// What a finished operation means for the run.
+    async fn settle(&self, arn: &str, followed: Followed) -> Result<Stack, DeployError> {
+        if followed.end == End::Deleted && followed.gave_up.is_none() {
+            return Err(self.taken_away());
+        }
+        if followed.end != End::Good {
+            let report = self.report(followed).await?;
+            self.work.run.progress.report(Event::StackFailed { report: report.clone() });
+            return Err(DeployError::Failed(vec![report]));
+        }
+        let stack = self.read(arn).await?;
+        keep_protected(self.work, &self.desired.part, &stack).await?;
+        Ok(stack)
+    }
+
+    async fn read(&self, arn: &str) -> Result<Stack, DeployError> {
+        let stack = self.work.run.clients.stack(arn).await?;
+        stack.filter(|stack| stack.status != "DELETE_COMPLETE").ok_or_else(|| self.taken_away())
+    }
+
+    /// Watches what somebody began; gives the stack as it is then.
+    async fn attach(&self, stack: &Stack) -> Result<Option<LiveStack>, DeployError> {
+        self.work.run.progress.report(Event::StackBegan {
+            stack: stack.name.clone(),
+            operation: StackOperation::Attach,
+            resources: None,
+        });
+        let followed = self.follow(&stack.arn, Operation::Found, End::Good).await?;
+        if matches!(followed.end, End::Failed | End::RolledBack) {
+            let report = self.report(followed).await?;
+            self.work.run.progress.warn(format!("what was under way has failed: {report}"));
+        }
+        self.look().await
+    }
+
+    /// The stack after another run was faster; what was refused because of somebody else's stack stays refused.
+    async fn look_again(&self, refused: DeployError) -> Result<Option<LiveStack>, DeployError> {
+        let live = self.look().await?;
+        let is_foreign =
+            |stack: &Stack| stack.status != "REVIEW_IN_PROGRESS" && !stack.tags.contains_key(CLUSTER_TAG);
+        if live.as_ref().is_some_and(|live| is_foreign(&live.stack)) { Err(refused) } else { Ok(live) }
+    }
+
+    /// The stack as it is now.
+    async fn look(&self) -> Result<Option<LiveStack>, DeployError> {
+        let Some(stack) = self.work.run.clients.stack(&self.desired.name).await? else { return Ok(None) };
+        let template = match next_step(Some(&stack.status)) {
+            Step::Compare => {
+                let text = self.work.run.clients.stack_template(&stack.arn).await?;
+                serde_json::from_str(&text).unwrap_or_default()
+            }
+            _ => serde_json::Value::Null,
+        };
+        Ok(Some(LiveStack { stack, template }))
+    }
+
+    /// Removes what a failed creation left, after saying why it failed.
+    async fn remove(&self, stack: &Stack) -> Result<(), DeployError> {
+        if stack.status != "REVIEW_IN_PROGRESS" {
+            let report = self.past_failure(stack).await?;
+            self.work.run.progress.warn(format!("an earlier attempt failed and is removed now: {report}"));
+        }
+        if stack.protected {
+            self.work.run.clients.protect_stack(&stack.arn, false).await?;
+        }
+        let token = new_token()?;
+        self.work.run.clients.delete_stack(&stack.arn, &token).await?;
+        self.work.run.progress.report(Event::StackBegan {
+            stack: stack.name.clone(),
+            operation: StackOperation::Delete,
+            resources: None,
+        });
+        let followed = self.follow(&stack.arn, Operation::Ours { token: &token }, End::Deleted).await?;
+        if followed.end == End::Deleted {
+            return Ok(());
+        }
+        Err(DeployError::Failed(vec![self.report(followed).await?]))
+    }
+
+    async fn past_failure(&self, stack: &Stack) -> Result<FailureReport, DeployError> {
+        let events = self.work.run.clients.stack_events(&stack.arn, None).await?;
+        let operation = newest_operation(&events);
+        let told = if is_stuck(&stack.status) { failed_rollback(operation) } else { operation };
+        let followed = Followed {
+            end: End::Failed,
+            status: stack.status.clone(),
+            events: told.to_vec(),
+            evidence: Vec::new(),
+            gave_up: None,
+        };
+        self.report(followed).await
+    }
+
+    async fn report(&self, followed: Followed) -> Result<FailureReport, DeployError> {
+        report_failure(&self.work.run, &self.desired.part, &self.desired.name, followed).await
+    }
+
+    async fn explain_stuck(&self, stack: &Stack) -> DeployError {
+        let reason = match self.past_failure(stack).await {
+            Ok(report) => report.resource.map_or(report.reason.clone(), |resource| {
+                format!("{} ({}): {}", resource.description, resource.path, report.reason)
+            }),
+            Err(error) => error.to_string(),
+        };
+        let help = match next_step(Some(&stack.status)) {
+            Step::RollBack => {
+                "mend the cause, then `infra rollback`; `infra rollback --skip ID` goes on without that resource".to_owned()
+            }
+            Step::FinishDeletion => "`infra destroy` goes on with the deletion; then run `infra up` again".to_owned(),
+            _ => "look at the stack in the CloudFormation console; this tool does not use that operation".to_owned(),
+        };
+        DeployError::Stuck { stack: stack.name.clone(), status: stack.status.clone(), reason, help }
+    }
+
+    fn refused_change_set(&self, change_set: &ChangeSet) -> DeployError {
+        let reason = change_set.reason.clone().unwrap_or_else(|| change_set.status.clone());
+        let help = hint_for(&reason).map_or_else(|| "nothing was changed".to_owned(), |hint| hint.text);
+        DeployError::Unusable {
+            what: format!("CloudFormation refuses the change of {}: {reason}", self.desired.name),
+            help,
+        }
+    }
+}
+
+/// Whether CloudFormation refused because another run, or another user, has changed the stack since it was looked at.
+fn is_overtaken(error: &DeployError) -> bool {
+    let DeployError::Aws(error) = error else { return false };
+    let codes = ["AlreadyExistsException", "ChangeSetNotFound", "InvalidChangeSetStatus"];
+    codes.iter().any(|code| error.has_code(code))
+        || error.says("already exists and cannot be created again")
+        || error.says("state and can not be updated")
+}
+
+/// Waits until CloudFormation has worked a change set out.
+pub(crate) async fn wait_for_change_set(
+    work: &Work,
+    name: &str,
+    arn: &str,
+) -> Result<ChangeSet, DeployError> {
+    let mut pace = Pace::of_moment();
+    loop {
+        let change_set = work.run.clients.change_set(name, arn).await?;
+        if matches!(change_set.status.as_str(), "CREATE_COMPLETE" | "FAILED") {
+            return Ok(change_set);
+        }
+        if let Err(end) = work.run.waiting.pause(pace.next_pause()).await {
+            // Nobody is to find it; that it could not be removed matters less than why the wait ended.
+            let _ = work.run.clients.delete_change_set(name, arn).await;
+            return Err(Run::still_running(end, name));
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Stacks that somebody else takes away while this run wants them: nothing is brought back behind their back.
+
+use crate::aws::{AwsError, Clients, STACK_TYPE, Stack};
+use crate::deploy::error::DeployError;
+use crate::deploy::run::new_token;
+use crate::deploy::state::desired::DesiredStack;
+use crate::deploy::state::live::LiveCluster;
+
+/// Before the tokens of deletions that are meant to last, so that whoever reads the stack's events can tell them from all others.
+const MARK: &str = "away-";
+
+/// A token for the deletion of a stack that shall not come back.
+pub(crate) fn deletion_token() -> Result<String, AwsError> {
+    Ok(format!("{MARK}{}", new_token()?))
+}
+
+/// Whether a stack is being deleted by an `infra destroy` or a `--prune`. One that is deleted by hand, or by a run that makes a failed
+/// creation anew, may be made again.
+pub(crate) async fn is_taken_away(clients: &Clients, stack: &Stack) -> Result<bool, AwsError> {
+    if stack.status != "DELETE_IN_PROGRESS" {
+        return Ok(false);
+    }
+    let begins = |event: &crate::aws::StackEvent| {
+        event.kind == STACK_TYPE && event.physical_id == stack.arn && event.status == "DELETE_IN_PROGRESS"
+    };
+    let events = clients.stack_events_since(&stack.arn, begins).await?;
+    let token = events.into_iter().find(begins).and_then(|event| event.token);
+    Ok(token.is_some_and(|token| token.starts_with(MARK)))
+}
+
+/// Refuses to begin while one of the stacks that shall be there is being taken away.
+pub(crate) async fn refuse_what_goes(
+    clients: &Clients,
+    desired: &[DesiredStack],
+    live: &LiveCluster,
+) -> Result<(), DeployError> {
+    for stack in desired {
+        let Some(found) = live.stacks.get(&stack.part) else { continue };
+        if is_taken_away(clients, &found.stack).await? {
+            return Err(DeployError::Unusable {
+                what: format!(
+                    "{} is being deleted: somebody's `infra destroy` is under way, and nothing was changed",
+                    found.stack.name
+                ),
+                help: "wait until `infra status` says that there is no such cluster, then run `infra up` again; \
+                       a destroy that was left is finished with `infra destroy`"
+                    .to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Sees that what was brought up is still there.
+pub(crate) async fn expect_all_there(clients: &Clients, names: &[String]) -> Result<(), DeployError> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let stacks = clients.stacks().await?;
+    let is_there = |name: &&String| {
+        stacks.iter().any(|stack| stack.name == **name && !stack.status.starts_with("DELETE_"))
+    };
+    match names.iter().find(|name| !is_there(name)) {
+        Some(name) => Err(DeployError::TakenAway { stack: name.clone() }),
+        None => Ok(()),
+    }
+}

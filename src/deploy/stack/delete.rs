@@ -1,0 +1,194 @@
+//! Deletes one stack from any state, again and again while that helps, and says what holds it when it does not.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::concurrent_deletion::deletion_token;
+use super::status::{End, Step, next_step};
+use super::watch::{Operation, follow};
+use crate::aws::{Stack, StackEvent};
+use crate::blueprint::StackPart;
+use crate::deploy::error::DeployError;
+use crate::deploy::event::{Event, StackOperation};
+use crate::deploy::run::Run;
+
+/// Resources that need each other may need several rounds.
+const ROUNDS: usize = 4;
+
+/// What is left of a stack that could not be deleted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Stuck {
+    /// The stack.
+    pub stack: String,
+    /// Each resource that would not go.
+    pub resources: Vec<StuckResource>,
+}
+
+/// A resource that would not go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StuckResource {
+    /// Its name in the template.
+    pub resource: String,
+    /// What AWS calls it.
+    pub id: String,
+    /// Why, in AWS's words.
+    pub reason: String,
+}
+
+impl Stuck {
+    /// As an error, for who cannot go on.
+    pub(crate) fn into_error(self) -> DeployError {
+        let reasons: Vec<String> = self
+            .resources
+            .iter()
+            .map(|stuck| format!("{} {}: {}", stuck.resource, stuck.id, stuck.reason))
+            .collect();
+        DeployError::Stuck {
+            stack: self.stack,
+            status: "DELETE_FAILED".to_owned(),
+            reason: reasons.join("; "),
+            help: "remove what holds it, then run the same command again".to_owned(),
+        }
+    }
+}
+
+/// Deletes a stack; gives what is stuck, if anything is.
+pub(crate) async fn delete_stack(
+    run: &Run,
+    part: &StackPart,
+    stack: &Stack,
+) -> Result<Option<Stuck>, DeployError> {
+    if next_step(Some(&stack.status)) == Step::Follow
+        && !matches!(stack.status.as_str(), "CREATE_IN_PROGRESS" | "DELETE_IN_PROGRESS")
+    {
+        // CloudFormation deletes nothing in the middle of an update.
+        attach(run, part, stack).await?;
+    }
+    let Some(mut current) = run.clients.stack(&stack.arn).await? else { return Ok(None) };
+    let mut before = Vec::new();
+    for _ in 0..ROUNDS {
+        if current.status == "DELETE_COMPLETE" {
+            return Ok(None);
+        }
+        if current.protected
+            && let Err(error) = run.clients.protect_stack(&current.arn, false).await
+        {
+            // Somebody else may have lifted it and gone on.
+            match run.clients.stack(&current.arn).await? {
+                None => return Ok(None),
+                Some(now) if now.status.starts_with("DELETE_") => current = now,
+                Some(_) => return Err(error.into()),
+            }
+            if current.status == "DELETE_COMPLETE" {
+                return Ok(None);
+            }
+        }
+        let Some(left) = delete_once(run, part, &current).await? else { return Ok(None) };
+        // The same things stuck as last time will be stuck next time.
+        if are_the_same(&left.resources, &before) {
+            return Ok(Some(left));
+        }
+        before = left.resources;
+        match run.clients.stack(&current.arn).await? {
+            Some(next) => current = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(Stuck { stack: stack.name.clone(), resources: before }))
+}
+
+async fn attach(run: &Run, part: &StackPart, stack: &Stack) -> Result<(), DeployError> {
+    run.progress.report(Event::StackBegan {
+        stack: stack.name.clone(),
+        operation: StackOperation::Attach,
+        resources: None,
+    });
+    let followed = follow(run, part, &stack.name, &stack.arn, Operation::Found).await?;
+    run.progress.report(Event::StackEnded { stack: stack.name.clone(), status: followed.status, good: true });
+    Ok(())
+}
+
+async fn delete_once(run: &Run, part: &StackPart, stack: &Stack) -> Result<Option<Stuck>, DeployError> {
+    let token = deletion_token()?;
+    let operation = if stack.status == "DELETE_IN_PROGRESS" {
+        Operation::Found
+    } else {
+        match run.clients.delete_stack(&stack.arn, &token).await {
+            Err(error) if error.says("TerminationProtection is enabled") => {
+                return Err(protected_again(stack));
+            }
+            begun => begun?,
+        }
+        if stack.status == "DELETE_FAILED" {
+            Operation::Ours { token: &token }
+        } else {
+            Operation::OurFirstDeletion
+        }
+    };
+    run.progress.report(Event::StackBegan {
+        stack: stack.name.clone(),
+        operation: StackOperation::Delete,
+        resources: None,
+    });
+    let followed = follow(run, part, &stack.name, &stack.arn, operation).await?;
+    let good = followed.end == End::Deleted;
+    run.progress.report(Event::StackEnded {
+        stack: stack.name.clone(),
+        status: followed.status.clone(),
+        good,
+    });
+    if good {
+        return Ok(None);
+    }
+    Ok(Some(Stuck { stack: stack.name.clone(), resources: failures(&followed.events, &stack.arn) }))
+}
+
+/// The protection was lifted just before.
+fn protected_again(stack: &Stack) -> DeployError {
+    DeployError::Unusable {
+        what: format!(
+            "{} was protected again before it could be deleted: somebody's `infra up` is under way",
+            stack.name
+        ),
+        help: "settle it with them, then run the same command again".to_owned(),
+    }
+}
+
+/// Whether the same things are stuck. Reasons do not count: AWS writes another request's id into each.
+fn are_the_same(before: &[StuckResource], now: &[StuckResource]) -> bool {
+    fn names(list: &[StuckResource]) -> Vec<(&str, &str)> {
+        list.iter().map(|stuck| (stuck.resource.as_str(), stuck.id.as_str())).collect()
+    }
+    names(before) == names(now)
+}
+
+/// Each resource that would not go, once, with the last reason.
+fn failures(events: &[StackEvent], arn: &str) -> Vec<StuckResource> {
+    let mut failed = std::collections::BTreeMap::new();
+    for event in events.iter().filter(|event| event.status == "DELETE_FAILED" && event.physical_id != arn) {
+        let reason = event.reason.clone().unwrap_or_default();
+        failed.insert(event.logical_id.clone(), (event.physical_id.clone(), reason));
+    }
+    failed.into_iter().map(|(resource, (id, reason))| StuckResource { resource, id, reason }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{StuckResource, are_the_same};
+
+    #[test]
+    fn a_request_id_makes_no_difference() {
+        let stuck = |id: &str, request: &str| StuckResource {
+            resource: "Subnet0".to_owned(),
+            id: id.to_owned(),
+            reason: format!(
+                "The subnet has dependencies (Request ID: {request}, HandlerErrorCode: InvalidRequest)"
+            ),
+        };
+        assert!(are_the_same(&[stuck("subnet-1", "a-1")], &[stuck("subnet-1", "b-2")]));
+        assert!(!are_the_same(&[stuck("subnet-1", "a-1")], &[stuck("subnet-2", "a-1")]));
+        assert!(!are_the_same(&[stuck("subnet-1", "a-1")], &[]));
+    }
+}

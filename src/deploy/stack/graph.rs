@@ -1,0 +1,165 @@
+//! Runs the stacks of a cluster side by side, each as soon as what it needs is there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use super::bring_up::{Settled, Terms, bring_up};
+use crate::aws::{AwsError, Cause};
+use crate::blueprint::StackPart;
+use crate::deploy::error::DeployError;
+use crate::deploy::event::Event;
+use crate::deploy::state::desired::DesiredStack;
+use crate::deploy::state::live::LiveCluster;
+use crate::deploy::work::Work;
+
+/// What became of all stacks.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// The stacks that this run has changed.
+    pub(crate) changed: BTreeSet<StackPart>,
+    /// What they hand on, together.
+    pub(crate) outputs: BTreeMap<String, String>,
+    /// The stacks that are as they should be.
+    pub(crate) settled: BTreeSet<StackPart>,
+    /// What failed meanwhile.
+    pub(crate) failure: Option<DeployError>,
+}
+
+type Joined = (DesiredStack, Result<Settled, DeployError>);
+
+/// Brings up every stack. One that fails stops those that need it; the others are finished. What must be there before a stack is
+/// created is seen to at the last moment.
+pub(crate) async fn bring_up_all(
+    work: &Arc<Work>,
+    desired: Vec<DesiredStack>,
+    live: &LiveCluster,
+    terms: &Terms,
+    before_creation: impl AsyncFn(&StackPart) -> Result<(), DeployError>,
+) -> Outcome {
+    let mut waiting: BTreeMap<StackPart, DesiredStack> =
+        desired.into_iter().map(|stack| (stack.part.clone(), stack)).collect();
+    let in_run: BTreeSet<StackPart> = waiting.keys().cloned().collect();
+    let mut outcome = Outcome { outputs: live.outputs(), ..Outcome::default() };
+    let mut failed: BTreeMap<StackPart, String> = BTreeMap::new();
+    let mut errors = Vec::new();
+    let mut running: JoinSet<Joined> = JoinSet::new();
+    loop {
+        // After the user has gone, or AWS no longer knows us, nothing new is begun, and what is not begun has not failed.
+        if !errors.iter().any(ends_everything) {
+            skip_hopeless(work, &mut waiting, &mut failed);
+            let ready: Vec<StackPart> = waiting
+                .keys()
+                .filter(|part| {
+                    part.needs().iter().all(|need| outcome.settled.contains(need) || !in_run.contains(need))
+                })
+                .cloned()
+                .collect();
+            for part in ready {
+                let Some(stack) = waiting.remove(&part) else { continue };
+                if !live.stacks.contains_key(&part)
+                    && let Err(error) = before_creation(&part).await
+                {
+                    failed.insert(part, stack.name);
+                    errors.push(error);
+                    continue;
+                }
+                // Whatever others need is waited for in any case.
+                let is_needed = in_run.iter().any(|other| other.needs().contains(&part));
+                let terms = Terms { waits: terms.waits || is_needed, ..terms.clone() };
+                let work = Arc::clone(work);
+                let (found, outputs) = (live.stacks.get(&part).cloned(), outcome.outputs.clone());
+                running.spawn(async move {
+                    let result = bring_up(&work, &stack, found, &outputs, &terms).await;
+                    (stack, result)
+                });
+            }
+        }
+        let Some(joined) = running.join_next().await else { break };
+        match joined {
+            Ok((stack, Ok(settled))) => {
+                if settled.changed {
+                    outcome.changed.insert(stack.part.clone());
+                }
+                outcome.outputs.extend(settled.stack.outputs);
+                outcome.settled.insert(stack.part);
+            }
+            Ok((stack, Err(error))) => {
+                failed.insert(stack.part, stack.name);
+                errors.push(error);
+            }
+            Err(error) => errors.push(AwsError::lost(error.to_string()).into()),
+        }
+    }
+    if !errors.is_empty() {
+        outcome.failure = Some(merge(errors));
+    }
+    outcome
+}
+
+/// Gives up on stacks that need one that failed.
+fn skip_hopeless(
+    work: &Work,
+    waiting: &mut BTreeMap<StackPart, DesiredStack>,
+    failed: &mut BTreeMap<StackPart, String>,
+) {
+    loop {
+        let next = waiting.keys().find_map(|part| {
+            let need = part.needs().iter().find(|need| failed.contains_key(need))?;
+            Some((part.clone(), failed[need].clone()))
+        });
+        let Some((part, because)) = next else { return };
+        if let Some(stack) = waiting.remove(&part) {
+            work.run.progress.report(Event::StackSkipped { stack: stack.name.clone(), because });
+            failed.insert(part, stack.name);
+        }
+    }
+}
+
+fn ends_everything(error: &DeployError) -> bool {
+    match error {
+        DeployError::StillRunning { .. } | DeployError::TakenAway { .. } => true,
+        DeployError::Aws(error) => error.cause == Cause::Credentials,
+        _ => false,
+    }
+}
+
+/// Several errors into the one that says most: who we are, then what failed, then what goes on.
+fn merge(errors: Vec<DeployError>) -> DeployError {
+    let mut reports = Vec::new();
+    let mut refusals = Vec::new();
+    let mut ended: Option<(String, Vec<String>)> = None;
+    let mut others = Vec::new();
+    for error in errors {
+        match error {
+            DeployError::Failed(list) => reports.extend(list),
+            DeployError::Refused(list) => refusals.extend(list),
+            DeployError::StillRunning { what, running } => {
+                let (_, all) = ended.get_or_insert((what, Vec::new()));
+                all.extend(running);
+            }
+            other => others.push(other),
+        }
+    }
+    let is_credentials =
+        |error: &DeployError| matches!(error, DeployError::Aws(error) if error.cause == Cause::Credentials);
+    if let Some(place) = others.iter().position(is_credentials) {
+        return others.swap_remove(place);
+    }
+    // What else failed did so because of that.
+    if let Some(place) = others.iter().position(|error| matches!(error, DeployError::TakenAway { .. })) {
+        return others.swap_remove(place);
+    }
+    if !reports.is_empty() {
+        return DeployError::Failed(reports);
+    }
+    if let Some(first) = others.into_iter().next() {
+        return first;
+    }
+    if !refusals.is_empty() {
+        return DeployError::Refused(refusals);
+    }
+    let (what, running) = ended.unwrap_or_default();
+    DeployError::StillRunning { what, running }
+}

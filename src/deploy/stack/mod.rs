@@ -1,0 +1,15 @@
+//! One stack, from any status to where it should be: create, update, delete, roll back, and all of them in the order of their needs.
+//!
+//! In: a desired stack or the name of a live one. Out: the stack as asked for, its outputs, or one cause of the failure.
+
+pub(crate) mod bring_up;
+pub(crate) mod concurrent_deletion;
+pub(crate) mod delete;
+pub(crate) mod graph;
+pub(crate) mod protection;
+pub(crate) mod roll_back;
+pub(crate) mod status;
+pub(crate) mod template_upload;
+pub(crate) mod watch;
+#[cfg(test)]
+mod watch_tests;

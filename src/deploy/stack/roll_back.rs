@@ -1,0 +1,184 @@
+//! `infra rollback`: brings stacks back to where they were before a change whose rollback failed too.
+
+use super::status::{End, Step, next_step};
+use super::watch::{Operation, follow};
+use crate::aws::Stack;
+use crate::blueprint::StackPart;
+use crate::deploy::error::DeployError;
+use crate::deploy::event::{Event, StackOperation};
+use crate::deploy::explain::failure_report::report_failure;
+use crate::deploy::explain::root_cause::{failed_rollback, newest_operation};
+use crate::deploy::run::{Run, new_token};
+use crate::deploy::state::live::LiveCluster;
+
+/// Rolls back whatever needs it, and follows rollbacks that are under way; gives the names of all these stacks.
+pub async fn roll_back(run: &Run, live: &LiveCluster, skip: &[String]) -> Result<Vec<String>, DeployError> {
+    let stacks = || live.stacks.iter().map(|(part, live)| (part, &live.stack));
+    let stuck: Vec<(&StackPart, &Stack)> =
+        stacks().filter(|(_, stack)| next_step(Some(&stack.status)) == Step::RollBack).collect();
+    let mut failed = Vec::new();
+    for (_, stack) in &stuck {
+        failed.push(failed_resources(run, stack).await?);
+    }
+    let known: Vec<&String> = failed.iter().flatten().collect();
+    if let Some(unknown) = skip.iter().find(|id| !known.contains(id)) {
+        let names: Vec<&str> = known.iter().map(|id| id.as_str()).collect();
+        return Err(DeployError::Unusable {
+            what: format!("{unknown} is not a resource whose rollback failed"),
+            help: if names.is_empty() {
+                "no stack of this cluster needs a rollback".to_owned()
+            } else {
+                format!("those that failed: {}", names.join(", "))
+            },
+        });
+    }
+    for ((part, stack), failed) in stuck.iter().zip(&failed) {
+        let skipped: Vec<String> = skip.iter().filter(|id| failed.contains(id)).cloned().collect();
+        roll_back_one(run, part, stack, &skipped).await?;
+    }
+    let going: Vec<(&StackPart, &Stack)> = stacks().filter(|(_, stack)| is_rolling_back(stack)).collect();
+    for (part, stack) in &going {
+        report_beginning(run, stack, StackOperation::Attach);
+        follow_to_end(run, part, stack, Operation::FoundRollback).await?;
+    }
+    Ok(stuck.into_iter().chain(going).map(|(_, stack)| stack.name.clone()).collect())
+}
+
+/// Whether an update is being taken back, by a run that was left or by CloudFormation itself.
+fn is_rolling_back(stack: &Stack) -> bool {
+    stack.status.starts_with("UPDATE_ROLLBACK_") && next_step(Some(&stack.status)) == Step::Follow
+}
+
+async fn roll_back_one(
+    run: &Run,
+    part: &StackPart,
+    stack: &Stack,
+    skip: &[String],
+) -> Result<(), DeployError> {
+    let token = new_token()?;
+    if stack.status == "UPDATE_FAILED" {
+        run.clients.roll_back(&stack.arn, &token).await?;
+    } else {
+        run.clients.continue_rollback(&stack.arn, skip, &token).await?;
+    }
+    report_beginning(run, stack, StackOperation::RollBack);
+    follow_to_end(run, part, stack, Operation::OurRollback { token: &token }).await
+}
+
+fn report_beginning(run: &Run, stack: &Stack, operation: StackOperation) {
+    run.progress.report(Event::StackBegan { stack: stack.name.clone(), operation, resources: None });
+}
+
+async fn follow_to_end(
+    run: &Run,
+    part: &StackPart,
+    stack: &Stack,
+    operation: Operation<'_>,
+) -> Result<(), DeployError> {
+    let followed = follow(run, part, &stack.name, &stack.arn, operation).await?;
+    let good = followed.end == End::RolledBack;
+    run.progress.report(Event::StackEnded {
+        stack: stack.name.clone(),
+        status: followed.status.clone(),
+        good,
+    });
+    if good {
+        return Ok(());
+    }
+    let report = report_failure(run, part, &stack.name, followed).await?;
+    Err(DeployError::Stuck {
+        stack: stack.name.clone(),
+        status: report.status.clone(),
+        reason: report.to_string(),
+        help: match &report.resource {
+            Some(resource) => {
+                format!("mend that, or go on without it: `infra rollback --skip {}`", resource.path)
+            }
+            None => "look at the stack's events in the CloudFormation console".to_owned(),
+        },
+    })
+}
+
+/// The resources that stand in the way of a rollback.
+async fn failed_resources(run: &Run, stack: &Stack) -> Result<Vec<String>, DeployError> {
+    let events = run.clients.stack_events(&stack.arn, None).await?;
+    let failed = failed_rollback(newest_operation(&events))
+        .iter()
+        .filter(|event| event.status.ends_with("_FAILED") && event.physical_id != stack.arn);
+    let mut names: Vec<String> = failed.map(|event| event.logical_id.clone()).collect();
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::roll_back;
+    use crate::aws::Stack;
+    use crate::aws::test_script::Script;
+    use crate::blueprint::StackPart;
+    use crate::deploy::state::live::{LiveCluster, LiveStack};
+    use crate::deploy::test_run::TestRun;
+
+    const ARN: &str = "arn:aws:cloudformation:us-west-2:111122223333:stack/paddle-network/1";
+
+    fn event(number: usize, (id, status): (&str, &str)) -> String {
+        let (physical, kind) = if id == "paddle-network" {
+            (ARN, "AWS::CloudFormation::Stack")
+        } else {
+            ("vpc-1", "AWS::EC2::VPC")
+        };
+        format!(
+            "<member><EventId>{number}</EventId><LogicalResourceId>{id}</LogicalResourceId><PhysicalResourceId>{physical}\
+             </PhysicalResourceId><ResourceType>{kind}</ResourceType><ResourceStatus>{status}</ResourceStatus></member>"
+        )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_stopped_the_newest_attempt_can_be_skipped() -> Result<(), Box<dyn std::error::Error>> {
+        let script = Script::new(|_| {
+            let stack = "paddle-network";
+            let story = [
+                (stack, "UPDATE_IN_PROGRESS"),
+                ("Forth", "UPDATE_FAILED"),
+                (stack, "UPDATE_ROLLBACK_IN_PROGRESS"),
+                ("Mended", "UPDATE_FAILED"),
+                (stack, "UPDATE_ROLLBACK_FAILED"),
+                (stack, "UPDATE_ROLLBACK_IN_PROGRESS"),
+                ("Mended", "UPDATE_COMPLETE"),
+                ("Broken", "UPDATE_FAILED"),
+                (stack, "UPDATE_ROLLBACK_FAILED"),
+            ];
+            let events: String =
+                story.into_iter().enumerate().rev().map(|(number, told)| event(number, told)).collect();
+            let body = format!(
+                "<DescribeStackEventsResponse><DescribeStackEventsResult><StackEvents>{events}</StackEvents>\
+                 </DescribeStackEventsResult></DescribeStackEventsResponse>"
+            );
+            (200, body)
+        });
+        let test = TestRun::new(&script).await?;
+        let stack = Stack {
+            name: "paddle-network".to_owned(),
+            arn: ARN.to_owned(),
+            status: "UPDATE_ROLLBACK_FAILED".to_owned(),
+            reason: None,
+            parameters: BTreeMap::new(),
+            outputs: BTreeMap::new(),
+            tags: BTreeMap::new(),
+            protected: false,
+            created: None,
+            updated: None,
+        };
+        let live = LiveStack { stack, template: serde_json::Value::Null };
+        let live =
+            LiveCluster { stacks: BTreeMap::from([(StackPart::Network, live)]), ..LiveCluster::default() };
+        let refused = roll_back(&test.work.run, &live, &["Mended".to_owned()]).await.err();
+        let refused = refused.ok_or("it was skipped")?;
+        assert_eq!(refused.to_string(), "Mended is not a resource whose rollback failed");
+        assert_eq!(refused.help().as_deref(), Some("those that failed: Broken"));
+        Ok(())
+    }
+}

@@ -1,0 +1,258 @@
+//! Operations that take an hour, in no time: what no stand-in shows, told by a script on a clock that runs ahead.
+
+use std::time::Duration;
+
+use super::status::End;
+use super::watch::{Followed, Operation, follow};
+use crate::aws::test_script::{Asked, Script};
+use crate::blueprint::StackPart;
+use crate::deploy::error::DeployError;
+use crate::deploy::event::Event;
+use crate::deploy::test_run::TestRun;
+
+type TestResult = Result<(), Box<dyn std::error::Error>>;
+
+const ARN: &str = "arn:aws:cloudformation:us-west-2:111122223333:stack/paddle-network/1";
+const NAME: &str = "paddle-network";
+
+/// An event, as CloudFormation writes it.
+struct Told {
+    /// Seconds after the beginning.
+    at: u64,
+    id: &'static str,
+    kind: &'static str,
+    status: &'static str,
+    token: &'static str,
+}
+
+fn of_stack(at: u64, status: &'static str, token: &'static str) -> Told {
+    Told { at, id: NAME, kind: "AWS::CloudFormation::Stack", status, token }
+}
+
+fn of_resource(at: u64, id: &'static str, status: &'static str) -> Told {
+    Told { at, id, kind: "AWS::EC2::VPC", status, token: "ours" }
+}
+
+fn xml(number: usize, told: &Told) -> String {
+    let physical = if told.id == NAME { ARN } else { "physical" };
+    format!(
+        "<member><EventId>event-{number}</EventId><StackId>{ARN}</StackId><StackName>{NAME}</StackName>\
+         <LogicalResourceId>{}</LogicalResourceId><PhysicalResourceId>{physical}</PhysicalResourceId><ResourceType>{}</ResourceType>\
+         <Timestamp>2026-11-16T10:00:00Z</Timestamp><ResourceStatus>{}</ResourceStatus>\
+         <ClientRequestToken>{}</ClientRequestToken></member>",
+        told.id, told.kind, told.status, told.token
+    )
+}
+
+/// Events in pages of `size`, newest first, as far as they have happened by then.
+fn describe_events(story: &[Told], asked: &Asked, size: usize) -> (u16, String) {
+    let happened = story.iter().enumerate().filter(|(_, told)| Duration::from_secs(told.at) <= asked.at);
+    let newest_first: Vec<String> = happened.map(|(number, told)| xml(number, told)).rev().collect();
+    let page: usize = asked
+        .form
+        .split("NextToken=")
+        .nth(1)
+        .and_then(|rest| rest.split('&').next()?.parse().ok())
+        .unwrap_or(0);
+    let items: String = newest_first.iter().skip(page * size).take(size).cloned().collect();
+    let next = if newest_first.len() > (page + 1) * size {
+        format!("<NextToken>{}</NextToken>", page + 1)
+    } else {
+        String::new()
+    };
+    let body = format!(
+        "<DescribeStackEventsResponse xmlns=\"http://cloudformation.amazonaws.com/doc/2010-05-15/\"><DescribeStackEventsResult>\
+         <StackEvents>{items}</StackEvents>{next}</DescribeStackEventsResult></DescribeStackEventsResponse>"
+    );
+    (200, body)
+}
+
+fn describe_stack(status: &str) -> String {
+    format!(
+        "<DescribeStacksResponse xmlns=\"http://cloudformation.amazonaws.com/doc/2010-05-15/\"><DescribeStacksResult><Stacks><member>\
+         <StackId>{ARN}</StackId><StackName>{NAME}</StackName><CreationTime>2026-11-16T10:00:00Z</CreationTime>\
+         <StackStatus>{status}</StackStatus></member></Stacks></DescribeStacksResult></DescribeStacksResponse>"
+    )
+}
+
+fn refuse(status: u16, code: &str) -> (u16, String) {
+    (
+        status,
+        format!(
+            "<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>no</Message></Error></ErrorResponse>"
+        ),
+    )
+}
+
+struct Run {
+    result: Result<Followed, DeployError>,
+    events: Vec<Event>,
+}
+
+/// Follows a scripted operation with two hours to spare.
+async fn run(script: &Script, operation: Operation<'_>) -> Result<Run, Box<dyn std::error::Error>> {
+    let test = TestRun::new(script).await?;
+    let result = follow(&test.work.run, &StackPart::Network, NAME, ARN, operation).await;
+    Ok(Run { result, events: test.events() })
+}
+
+const OURS: Operation<'_> = Operation::Ours { token: "ours" };
+
+#[tokio::test(start_paused = true)]
+async fn an_hour_is_watched_with_few_calls_that_keep_their_distance() -> TestResult {
+    let script = Script::new(|asked| {
+        let story = [
+            of_stack(0, "CREATE_IN_PROGRESS", "ours"),
+            of_resource(5, "Vpc", "CREATE_IN_PROGRESS"),
+            of_resource(3000, "Vpc", "CREATE_COMPLETE"),
+            of_stack(3600, "CREATE_COMPLETE", "ours"),
+        ];
+        describe_events(&story, asked, 100)
+    });
+    let run = run(&script, OURS).await?;
+    assert_eq!(run.result?.end, End::Good);
+    let times: Vec<Duration> = script.asked().iter().map(|asked| asked.at).collect();
+    assert!(times.len() <= 3600 / 10 + 8, "{} calls", times.len());
+    let gaps: Vec<u128> = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).as_millis()).collect();
+    assert!(gaps.iter().all(|gap| *gap >= 2000), "{gaps:?}");
+    assert!(gaps.windows(2).all(|pair| pair[0] <= pair[1]), "they grow: {gaps:?}");
+    assert!(gaps.last().is_some_and(|gap| *gap <= 10_000));
+    let told = run.events.iter().filter(|event| matches!(event, Event::Resource { .. })).count();
+    assert_eq!(told, 2, "each event is told once");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_that_cleans_up_has_not_ended() -> TestResult {
+    let script = Script::new(|asked| {
+        let story = [
+            of_stack(0, "UPDATE_IN_PROGRESS", "ours"),
+            of_stack(60, "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "ours"),
+            of_stack(600, "UPDATE_COMPLETE", "ours"),
+        ];
+        describe_events(&story, asked, 100)
+    });
+    let followed = run(&script, OURS).await?.result?;
+    assert_eq!((followed.end, followed.status.as_str()), (End::Good, "UPDATE_COMPLETE"));
+    assert!(script.asked().last().is_some_and(|asked| asked.at >= Duration::from_mins(10)));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_older_operation_left_is_not_taken_for_ours() -> TestResult {
+    // CloudFormation shows the new operation only after a while.
+    let script = Script::new(|asked| {
+        let story = [
+            of_stack(0, "UPDATE_IN_PROGRESS", "old"),
+            of_stack(0, "UPDATE_ROLLBACK_COMPLETE", "old"),
+            of_stack(30, "UPDATE_IN_PROGRESS", "ours"),
+            of_stack(90, "UPDATE_COMPLETE", "ours"),
+        ];
+        describe_events(&story, asked, 100)
+    });
+    let followed = run(&script, OURS).await?.result?;
+    assert_eq!(followed.end, End::Good);
+    assert_eq!(followed.events.len(), 2);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_without_tokens_are_ours_after_a_minute() -> TestResult {
+    let script = Script::new(|asked| {
+        let story = [of_stack(0, "UPDATE_IN_PROGRESS", ""), of_stack(90, "UPDATE_COMPLETE", "")];
+        describe_events(&story, asked, 100)
+    });
+    assert_eq!(run(&script, OURS).await?.result?.end, End::Good);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollback_belongs_to_the_change_it_undoes() -> TestResult {
+    let story = || {
+        [
+            of_stack(0, "CREATE_IN_PROGRESS", "ours"),
+            of_resource(20, "Vpc", "CREATE_FAILED"),
+            of_stack(21, "ROLLBACK_IN_PROGRESS", "ours"),
+            of_resource(30, "Vpc", "DELETE_COMPLETE"),
+            of_stack(40, "ROLLBACK_COMPLETE", "ours"),
+        ]
+    };
+    let script = Script::new(move |asked| describe_events(&story(), asked, 100));
+    let followed = run(&script, OURS).await?.result?;
+    assert_eq!((followed.end, followed.events.len()), (End::RolledBack, 5));
+    // Whoever comes later sees all of it too.
+    let later = run(&script, Operation::Found).await?.result?;
+    assert_eq!(later.events.len(), 5);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_are_read_to_the_beginning_of_the_operation_and_no_further() -> TestResult {
+    let script = Script::new(|asked| {
+        let mut story: Vec<Told> = (0..40).map(|_| of_resource(0, "Old", "CREATE_COMPLETE")).collect();
+        story.push(of_stack(0, "UPDATE_IN_PROGRESS", "ours"));
+        story.extend((0..25).map(|_| of_resource(0, "New", "UPDATE_COMPLETE")));
+        story.push(of_stack(0, "UPDATE_COMPLETE", "ours"));
+        describe_events(&story, asked, 10)
+    });
+    let followed = run(&script, OURS).await?.result?;
+    assert_eq!(followed.events.len(), 27);
+    assert_eq!(script.asked().len(), 3, "three pages hold the operation, four more its past");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn throttling_is_waited_out_and_an_expired_token_is_not() -> TestResult {
+    let story = || [of_stack(0, "CREATE_IN_PROGRESS", "ours"), of_stack(100, "CREATE_COMPLETE", "ours")];
+    let throttled = Script::new(move |asked| {
+        if asked.before < 5 { refuse(400, "Throttling") } else { describe_events(&story(), asked, 100) }
+    });
+    assert_eq!(run(&throttled, OURS).await?.result?.end, End::Good);
+
+    let expired = Script::new(move |asked| {
+        if asked.before < 2 { describe_events(&story(), asked, 100) } else { refuse(403, "ExpiredToken") }
+    });
+    let error = run(&expired, OURS).await?.result.err().ok_or("it went on")?;
+    assert!(
+        matches!(&error, DeployError::Aws(error) if error.cause == crate::aws::Cause::Credentials),
+        "{error}"
+    );
+    assert_eq!(expired.asked().len(), 3);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_limit_ends_the_watching_and_names_what_goes_on() -> TestResult {
+    let script =
+        Script::new(|asked| describe_events(&[of_stack(0, "CREATE_IN_PROGRESS", "ours")], asked, 100));
+    let error = run(&script, OURS).await?.result.err().ok_or("it ended")?;
+    assert_eq!(error.to_string(), "the time limit was reached; paddle-network goes on in AWS");
+    let calls = script.asked().len();
+    assert!((700..=740).contains(&calls), "{calls} calls in two hours");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_goes_leaves_aws_to_its_work_or_has_it_undone() -> TestResult {
+    let answer = |asked: &Asked| match asked.action.as_str() {
+        "DescribeStackEvents" => describe_events(&[of_stack(0, "UPDATE_IN_PROGRESS", "ours")], asked, 100),
+        "DescribeStacks" => (200, describe_stack("UPDATE_IN_PROGRESS")),
+        _ => (200, "<CancelUpdateStackResponse/>".to_owned()),
+    };
+    for cancels in [false, true] {
+        let script = Script::new(answer);
+        let mut test = TestRun::new(&script).await?;
+        test.work.run.cancel_on_interrupt = cancels;
+        let interrupter = test.interrupter.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            interrupter.interrupt();
+        });
+        let error =
+            follow(&test.work.run, &StackPart::Network, NAME, ARN, OURS).await.err().ok_or("it ended")?;
+        assert!(matches!(&error, DeployError::StillRunning { running, .. } if running == &[NAME]), "{error}");
+        let cancelled = script.asked().iter().filter(|asked| asked.action == "CancelUpdateStack").count();
+        assert_eq!(cancelled, usize::from(cancels));
+    }
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! The stacks as cluster.yaml wants them, with everything but what other stacks hand on.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::live::{CLUSTER_TAG, LiveCluster, LiveStack};
+use super::pool_size::{DESIRED_CAPACITY, IN_SERVICE, PoolSize};
+use crate::aws::{AwsError, Clients, ScalingGroup};
+use crate::blueprint::{Blueprint, StackPart};
+use crate::deploy::inputs::settings::Settings;
+use crate::render::Asset;
+
+/// The tag of the network stack that says where assets are.
+pub const PLACE_TAG: &str = "infra:s3-uri";
+/// The tag of the control plane's stack that says whose keys it runs on.
+pub const CREDENTIALS_TAG: &str = "infra:credentials";
+
+/// A stack as it shall be.
+#[derive(Clone, Debug)]
+pub struct DesiredStack {
+    /// Which part of the cluster it is.
+    pub part: StackPart,
+    /// Its name in AWS.
+    pub name: String,
+    /// Its template.
+    pub template: Value,
+    /// Its tags.
+    pub tags: BTreeMap<String, String>,
+    /// Values of parameters that no stack hands on.
+    pub given: BTreeMap<String, String>,
+    /// A pool's size.
+    size: Option<PoolSize>,
+    /// A pool's stack as it stands.
+    standing: Option<LiveStack>,
+}
+
+impl DesiredStack {
+    /// Every stack of a cluster, in the order they are made.
+    #[must_use]
+    pub fn of_cluster(
+        blueprint: &Blueprint,
+        assets: &[Asset],
+        settings: &Settings,
+        live: &LiveCluster,
+    ) -> Vec<Self> {
+        let parts = StackPart::of_cluster(&blueprint.cluster);
+        parts.into_iter().map(|part| Self::new(part, blueprint, assets, settings, live)).collect()
+    }
+
+    fn new(
+        part: StackPart,
+        blueprint: &Blueprint,
+        assets: &[Asset],
+        settings: &Settings,
+        live: &LiveCluster,
+    ) -> Self {
+        let cluster = &blueprint.cluster;
+        let path = format!("stacks/{}.json", part.file_name());
+        let template = assets.iter().find(|asset| asset.path == path);
+        let template =
+            template.and_then(|asset| serde_json::from_slice(&asset.bytes).ok()).unwrap_or_default();
+        let mut tags: BTreeMap<String, String> =
+            cluster.tags.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        tags.insert(CLUSTER_TAG.to_owned(), cluster.name.to_string());
+        match part {
+            StackPart::Network => {
+                tags.insert(PLACE_TAG.to_owned(), settings.place.to_string());
+            }
+            StackPart::ControlPlane => {
+                tags.insert(CREDENTIALS_TAG.to_owned(), settings.credentials.to_string());
+            }
+            StackPart::Storage | StackPart::Pool(_) => {}
+        }
+        let mut given = BTreeMap::from([
+            ("AssetBucket".to_owned(), settings.place.bucket().to_owned()),
+            ("AssetPrefix".to_owned(), settings.place.key_prefix()),
+            ("ImageId".to_owned(), settings.image_for(&part, live)),
+        ]);
+        for (index, missing) in &settings.missing_mount_targets {
+            given.insert(format!("MountTarget{index}Missing"), missing.to_string());
+        }
+        let standing = live.stacks.get(&part).filter(|_| matches!(part, StackPart::Pool(_))).cloned();
+        let pool = cluster.pools.iter().find(|pool| part == StackPart::Pool(pool.name.to_string()));
+        let size = pool.map(|pool| PoolSize::new(pool, standing.as_ref()));
+        if let Some(size) = &size {
+            given.extend(sizes(size, live.pool_group(size.pool())));
+        }
+        Self { name: part.stack_name(&cluster.name), part, template, tags, given, size, standing }
+    }
+
+    /// Its template as it is handed in: without the white space that is for readers.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.template.to_string()
+    }
+
+    /// A value for every parameter; the names of those that nobody hands on yet, if there are any.
+    pub fn parameters(
+        &self,
+        outputs: &BTreeMap<String, String>,
+    ) -> Result<BTreeMap<String, String>, Vec<String>> {
+        let mut values = BTreeMap::new();
+        let mut missing = Vec::new();
+        for name in self.template["Parameters"].as_object().into_iter().flat_map(|list| list.keys()) {
+            match self.given.get(name).or_else(|| outputs.get(name)) {
+                Some(value) => drop(values.insert(name.clone(), value.clone())),
+                None => missing.push(name.clone()),
+            }
+        }
+        if !missing.is_empty() {
+            return Err(missing);
+        }
+        self.leave_in_service(&mut values);
+        Ok(values)
+    }
+
+    /// The parameters with the size that a pool has at this moment: the autoscaler has gone on since everything was read.
+    pub(crate) async fn renew_size(
+        &self,
+        parameters: &BTreeMap<String, String>,
+        clients: &Clients,
+    ) -> Result<BTreeMap<String, String>, AwsError> {
+        let mut values = parameters.clone();
+        let (Some(size), Some(cluster)) = (&self.size, self.tags.get(CLUSTER_TAG)) else { return Ok(values) };
+        let groups = clients.groups_of_cluster(cluster).await?;
+        let now = LiveCluster { groups, ..LiveCluster::default() };
+        let sizes = sizes(size, now.pool_group(size.pool())).into_iter();
+        values.extend(sizes.filter(|(name, _)| parameters.contains_key(name)));
+        Ok(values)
+    }
+
+    /// How many stay in service follows the autoscaler, which alone is no reason to change a stack.
+    fn leave_in_service(&self, values: &mut BTreeMap<String, String>) {
+        let Some(standing) = &self.standing else { return };
+        let stored = standing.stack.parameters.get(IN_SERVICE);
+        let (Some(wanted), Some(stored)) = (values.get(IN_SERVICE).cloned(), stored) else { return };
+        values.insert(IN_SERVICE.to_owned(), stored.clone());
+        let same = standing.template == self.template
+            && standing.stack.tags == self.tags
+            && standing.stack.parameters == *values;
+        if !same {
+            values.insert(IN_SERVICE.to_owned(), wanted);
+        }
+    }
+}
+
+fn sizes(size: &PoolSize, group: Option<&ScalingGroup>) -> [(String, String); 2] {
+    [
+        (DESIRED_CAPACITY.to_owned(), size.desired_capacity(group).to_string()),
+        (IN_SERVICE.to_owned(), size.in_service(group).to_string()),
+    ]
+}

@@ -1,0 +1,135 @@
+//! How many machines a pool is given, and how many of them stay in service while it rolls.
+//!
+//! Group sizes that a template does not change are left alone by CloudFormation (`IgnoreUnmodifiedGroupSizeProperties`). So as long
+//! as cluster.yaml asks for nothing new, the live stack's own parameter is handed on, and the group keeps what the autoscaler made of it.
+
+use serde_json::Value;
+
+use super::live::{LiveCluster, LiveStack};
+use crate::aws::ScalingGroup;
+use crate::blueprint::StackPart;
+use crate::config::Pool;
+
+/// The tag of a pool's group that says how many machines cluster.yaml asked for.
+pub(crate) const COUNT_TAG: &str = "infra:count";
+/// The parameter with how many machines there are to be.
+pub(crate) const DESIRED_CAPACITY: &str = "DesiredCapacity";
+/// The parameter with how many machines stay in service while others are replaced.
+pub(crate) const IN_SERVICE: &str = "InService";
+
+/// What decides about a pool's size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PoolSize {
+    pool: String,
+    count: u32,
+    least: u32,
+    most: u32,
+    /// The live stack's own parameter, if the stack's limits are those of cluster.yaml.
+    stored: Option<u32>,
+}
+
+impl PoolSize {
+    pub(crate) fn new(pool: &Pool, live: Option<&LiveStack>) -> Self {
+        Self {
+            pool: pool.name.to_string(),
+            count: pool.count,
+            least: pool.min_count,
+            most: pool.max_count,
+            stored: live.and_then(|live| stored_size(pool, live)),
+        }
+    }
+
+    /// The pool's name.
+    pub(crate) fn pool(&self) -> &str {
+        &self.pool
+    }
+
+    /// What is handed on as the size.
+    pub(crate) fn desired_capacity(&self, group: Option<&ScalingGroup>) -> u32 {
+        match (group, self.stored) {
+            (Some(group), Some(stored)) if self.is_old_wish(group) => stored,
+            _ => self.machines(group),
+        }
+    }
+
+    /// What is handed on as the number that stays in service: AWS wants it below the most there may be.
+    pub(crate) fn in_service(&self, group: Option<&ScalingGroup>) -> u32 {
+        self.machines(group).min(self.most.saturating_sub(1))
+    }
+
+    /// How many machines the group will have: what cluster.yaml asks for if that is a new wish, else what the autoscaler made of it.
+    pub(crate) fn machines(&self, group: Option<&ScalingGroup>) -> u32 {
+        match group {
+            Some(group) if self.is_old_wish(group) => group.desired.clamp(self.least, self.most),
+            _ => self.count,
+        }
+    }
+
+    fn is_old_wish(&self, group: &ScalingGroup) -> bool {
+        group.tags.get(COUNT_TAG).and_then(|count| count.parse().ok()) == Some(self.count)
+    }
+}
+
+/// How many machines a pool still needs.
+pub(crate) fn missing_machines(pool: &Pool, live: &LiveCluster) -> u32 {
+    let part = StackPart::Pool(pool.name.to_string());
+    let group = live.pool_group(pool.name.as_str()).filter(|_| live.stands(&part));
+    let there = group.map_or(0, |group| group.desired);
+    PoolSize::new(pool, None).machines(group).saturating_sub(there)
+}
+
+/// The size that the live stack was given. Not if a limit changes: whether CloudFormation then leaves an unchanged size alone is not
+/// said anywhere.
+fn stored_size(pool: &Pool, live: &LiveStack) -> Option<u32> {
+    let group = &live.template["Resources"]["Nodes"]["Properties"];
+    let limit = |name: &str| match &group[name] {
+        Value::String(text) => text.parse().ok(),
+        other => other.as_u64().and_then(|number| u32::try_from(number).ok()),
+    };
+    let same_limits = limit("MinSize") == Some(pool.min_count) && limit("MaxSize") == Some(pool.max_count);
+    let stored = live.stack.parameters.get(DESIRED_CAPACITY)?.parse().ok()?;
+    (same_limits && (pool.min_count..=pool.max_count).contains(&stored)).then_some(stored)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COUNT_TAG, PoolSize};
+    use crate::aws::ScalingGroup;
+
+    fn group(asked: u32, desired: u32) -> ScalingGroup {
+        ScalingGroup {
+            name: "nodes".to_owned(),
+            desired,
+            template_version: None,
+            machines: Vec::new(),
+            tags: [(COUNT_TAG.to_owned(), asked.to_string())].into(),
+            evens_zones_out: false,
+        }
+    }
+
+    fn size(count: u32, stored: Option<u32>) -> PoolSize {
+        PoolSize { pool: "cpu".to_owned(), count, least: 0, most: 16, stored }
+    }
+
+    #[test]
+    fn what_the_autoscaler_moved_is_left_to_it_and_kept_in_service() {
+        let (size, moved) = (size(2, Some(2)), group(2, 12));
+        assert_eq!(size.desired_capacity(Some(&moved)), 2, "not a change, so the group keeps its 12");
+        assert_eq!(size.in_service(Some(&moved)), 12);
+        assert_eq!(size.in_service(Some(&group(2, 16))), 15);
+    }
+
+    #[test]
+    fn a_new_wish_and_a_new_pool_get_what_cluster_yaml_says() {
+        assert_eq!(size(3, Some(2)).desired_capacity(Some(&group(2, 12))), 3);
+        assert_eq!(size(3, Some(2)).in_service(Some(&group(2, 12))), 3);
+        assert_eq!(size(3, None).desired_capacity(None), 3);
+    }
+
+    #[test]
+    fn without_a_size_that_may_stay_the_group_s_own_is_handed_on_within_the_limits() {
+        assert_eq!(size(2, None).desired_capacity(Some(&group(2, 12))), 12);
+        assert_eq!(size(2, None).desired_capacity(Some(&group(2, 40))), 16);
+        assert_eq!(size(2, None).in_service(Some(&group(2, 40))), 15);
+    }
+}

@@ -1,0 +1,209 @@
+//! `infra status`: what of a cluster is there and whether it works.
+
+use super::shape::{
+    ApiAnswer, ApiState, CertificateState, DnsState, FileSystemState, NodesState, RecordOwner, StackState,
+    StatusReport,
+};
+use crate::aws::{AwsError, Clients};
+use crate::blueprint::Blueprint;
+use crate::credentials::Credentials;
+use crate::deploy::machines::node_rollout::outdated_machines;
+use crate::deploy::stack::status::{Step, next_step};
+use crate::deploy::state::live::LiveCluster;
+use crate::deploy::up::load_balancer;
+use crate::deploy::up::public_record::{ZoneChoice, all_lead_to, choose_zone};
+use crate::deploy::up::readiness::ExpectedNodes;
+use crate::kube::{Address, ApiServer, Node, Readiness};
+
+/// Days below which a certificate is a problem.
+const DUE_DAYS: i64 = 30;
+
+/// What `status` works from.
+#[derive(Debug)]
+pub struct StatusSources<'a> {
+    /// AWS.
+    pub clients: &'a Clients,
+    /// The cluster.
+    pub blueprint: &'a Blueprint,
+    /// Keys, if they are there: without them the API cannot be asked.
+    pub credentials: Option<&'a Credentials>,
+    /// Where the API is, instead of behind its load balancer.
+    pub api_address: Option<Address>,
+    /// The certificate that ends first.
+    pub certificates: Option<CertificateState>,
+}
+
+impl StatusReport {
+    /// Looks at everything; none if nothing of the cluster is there.
+    pub async fn read(sources: StatusSources<'_>) -> Result<Option<Self>, AwsError> {
+        let cluster = &sources.blueprint.cluster;
+        let live = LiveCluster::read(sources.clients, &cluster.name, Some(cluster)).await?;
+        if !live.exists() {
+            return Ok(None);
+        }
+        let expected =
+            ExpectedNodes::new(sources.blueprint, |pool| live.pool_group(pool).map(|group| group.desired));
+        let target = load_balancer(&live.outputs()).map(|target| target.name);
+        let (seen, dns, file_system) = tokio::join!(
+            ask_api(&sources, target.as_deref(), expected.claim),
+            read_dns(&sources, target.as_deref()),
+            read_file_system(sources.clients, &live),
+        );
+        let (dns, mut file_system) = (dns?, file_system?);
+        if let Some(file_system) = &mut file_system {
+            file_system.claim.clone_from(&seen.claim);
+        }
+        let mut report = Self {
+            cluster: cluster.name.to_string(),
+            healthy: true,
+            problems: Vec::new(),
+            stacks: stack_states(&live),
+            nodes: nodes_states(&expected, &seen.nodes, &live),
+            api: seen.api,
+            dns,
+            file_system,
+            certificates: sources.certificates,
+        };
+        report.judge(&expected, &seen.nodes);
+        Ok(Some(report))
+    }
+
+    fn judge(&mut self, expected: &ExpectedNodes, nodes: &[Node]) {
+        let mut problems = Vec::new();
+        let bad = self.stacks.iter().filter(|stack| !stack.good);
+        problems.extend(bad.map(|stack| format!("stack {} is in {}", stack.name, stack.status)));
+        if self.api.state == ApiAnswer::Ready {
+            problems.extend(expected.missing(nodes));
+            if expected.claim
+                && self.file_system.as_ref().and_then(|system| system.claim.as_deref()) != Some("Bound")
+            {
+                problems.push("the file system's claim is not bound".to_owned());
+            }
+        } else {
+            let reason = self.api.reason.clone().unwrap_or_default();
+            problems.push(format!("the API is {}: {reason}", self.api.state));
+        }
+        if matches!(self.dns.record, RecordOwner::Foreign | RecordOwner::Missing) {
+            problems.push(format!("the record of {} is {}", self.dns.name, self.dns.record));
+        }
+        if let Some(system) = self.file_system.as_ref().filter(|system| system.state != "available") {
+            problems.push(format!("the file system {} is {}", system.id, system.state));
+        }
+        if let Some(due) = self.certificates.as_ref().filter(|due| due.days_left < DUE_DAYS) {
+            problems.push(format!("certificate {} has {} days left", due.name, due.days_left));
+        }
+        self.healthy = problems.is_empty();
+        self.problems = problems;
+    }
+}
+
+fn stack_states(live: &LiveCluster) -> Vec<StackState> {
+    let state = |name: &str, status: &str| StackState {
+        name: name.to_owned(),
+        status: status.to_owned(),
+        good: next_step(Some(status)) == Step::Compare,
+    };
+    live.stacks.values().map(|live| state(&live.stack.name, &live.stack.status)).collect()
+}
+
+fn nodes_states(expected: &ExpectedNodes, nodes: &[Node], live: &LiveCluster) -> Vec<NodesState> {
+    let state = |pool: &str, wanted: usize, mine: Vec<&Node>, outdated: usize| NodesState {
+        pool: pool.to_owned(),
+        ready: mine.iter().filter(|node| node.ready).count(),
+        wanted,
+        gpus: mine.iter().filter(|node| node.ready).map(|node| node.gpus).sum(),
+        outdated,
+        not_ready: mine
+            .iter()
+            .filter(|node| !node.ready)
+            .map(|node| format!("{}: {}", node.name, node.why_not_ready.as_deref().unwrap_or("not Ready")))
+            .collect(),
+    };
+    let controllers = nodes.iter().filter(|node| node.is_controller).collect();
+    let mut states = vec![state("controllers", expected.controllers, controllers, 0)];
+    for (name, wanted, _) in &expected.pools {
+        let mine = nodes.iter().filter(|node| node.pool.as_deref() == Some(name)).collect();
+        let outdated = live.pool_group(name).map_or(0, |group| outdated_machines(group).count());
+        states.push(state(name, *wanted, mine, outdated));
+    }
+    states
+}
+
+struct Seen {
+    api: ApiState,
+    nodes: Vec<Node>,
+    claim: Option<String>,
+}
+
+async fn ask_api(sources: &StatusSources<'_>, target: Option<&str>, claim: bool) -> Seen {
+    let name = sources.blueprint.cluster.external_dns_name.to_string();
+    let state = |state, reason: Option<String>| ApiState {
+        endpoint: format!("https://{name}"),
+        load_balancer: target.map(str::to_owned),
+        state,
+        reason,
+    };
+    let nothing = |api| Seen { api, nodes: Vec::new(), claim: None };
+    let Some(target) = target else {
+        return nothing(state(
+            ApiAnswer::Absent,
+            Some("the control plane has no load balancer yet".to_owned()),
+        ));
+    };
+    let Some(credentials) = sources.credentials else {
+        return nothing(state(ApiAnswer::Unreachable, Some("credentials/ is not here".to_owned())));
+    };
+    let address = sources.api_address.clone().unwrap_or(Address::Host { name: target.to_owned(), port: 443 });
+    let api = match ApiServer::new(credentials, &name, address) {
+        Ok(api) => api,
+        Err(error) => return nothing(state(ApiAnswer::Unreachable, Some(error.to_string()))),
+    };
+    match api.check_ready().await {
+        Err(error) => nothing(state(ApiAnswer::Unreachable, Some(error.to_string()))),
+        Ok(Readiness::NotReady { failed }) => nothing(state(ApiAnswer::NotReady, Some(failed.join(", ")))),
+        Ok(Readiness::Ready) => {
+            let nodes = api.nodes().await;
+            let claim = if claim { api.claim_phase("default", "efs").await.ok().flatten() } else { None };
+            match nodes {
+                Ok(nodes) => Seen { api: state(ApiAnswer::Ready, None), nodes, claim },
+                Err(error) => nothing(state(ApiAnswer::NotReady, Some(error.to_string()))),
+            }
+        }
+    }
+}
+
+async fn read_dns(sources: &StatusSources<'_>, target: Option<&str>) -> Result<DnsState, AwsError> {
+    let cluster = &sources.blueprint.cluster;
+    let name = cluster.external_dns_name.to_string();
+    let record = match choose_zone(sources.clients, cluster).await? {
+        ZoneChoice::None(_) => RecordOwner::Unmanaged,
+        ZoneChoice::Zone(zone) => {
+            let records = sources.clients.address_records(&zone.id, &name).await?;
+            match records.as_slice() {
+                [] => RecordOwner::Missing,
+                list if target.is_some_and(|target| all_lead_to(list, target)) => RecordOwner::Ours,
+                _ => RecordOwner::Foreign,
+            }
+        }
+    };
+    let resolves_to = match &sources.api_address {
+        Some(address) => vec![address.to_string()],
+        None => crate::kube::resolve(&name).await,
+    };
+    Ok(DnsState { name, resolves_to, record })
+}
+
+async fn read_file_system(
+    clients: &Clients,
+    live: &LiveCluster,
+) -> Result<Option<FileSystemState>, AwsError> {
+    let outputs = live.outputs();
+    let Some(id) = outputs.get("FileSystemId") else { return Ok(None) };
+    let (found, targets) = tokio::try_join!(clients.file_system(id), clients.mount_targets(id))?;
+    Ok(Some(FileSystemState {
+        id: id.clone(),
+        state: found.map_or_else(|| "gone".to_owned(), |system| system.state),
+        mount_targets: targets.iter().filter(|target| target.state == "available").count(),
+        claim: None,
+    }))
+}

@@ -1,0 +1,150 @@
+//! The public name of the API server: an alias of its load balancer in the zone that holds the name.
+
+use std::time::Duration;
+
+use crate::aws::{AddressRecord, Alias, AwsError, Clients, HostedZone};
+use crate::config::Cluster;
+use crate::deploy::error::DeployError;
+use crate::deploy::event::{Event, RecordState};
+use crate::deploy::run::Run;
+use crate::deploy::work::Work;
+use crate::waiting::Pace;
+
+/// Name servers mostly agree within a minute.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// Where the name is led, if it can be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ZoneChoice {
+    /// In this zone.
+    Zone(HostedZone),
+    /// Nowhere, for this reason.
+    None(String),
+}
+
+/// The zone that holds the cluster's public name: the one given, else the nearest that the name's users can see.
+pub async fn choose_zone(clients: &Clients, cluster: &Cluster) -> Result<ZoneChoice, AwsError> {
+    if !cluster.dns.manage {
+        return Ok(ZoneChoice::None("dns.manage is false".to_owned()));
+    }
+    let name = cluster.external_dns_name.to_string();
+    if let Some(id) = &cluster.dns.hosted_zone {
+        return Ok(match clients.hosted_zone(&id.to_string()).await? {
+            Some(zone) => ZoneChoice::Zone(zone),
+            None => ZoneChoice::None(format!("there is no hosted zone {id}")),
+        });
+    }
+    let zones = clients.hosted_zones_for(&name).await?;
+    // A private zone answers inside its VPCs only; whoever is to reach a public API never sees it.
+    let visible = zones.iter().find(|zone| !zone.private || !cluster.api.public);
+    Ok(match (visible, zones.first()) {
+        (Some(zone), _) => ZoneChoice::Zone(zone.clone()),
+        (None, Some(private)) => {
+            ZoneChoice::None(format!("only the private zone {} could hold {name}", private.name))
+        }
+        (None, None) => ZoneChoice::None(format!("no hosted zone of this account could hold {name}")),
+    })
+}
+
+/// Leads the public name to the load balancer. Says whether it does now.
+pub(crate) async fn lead_name(
+    work: &Work,
+    target: &Alias,
+    previous: Option<&str>,
+    adopt: bool,
+) -> Result<bool, DeployError> {
+    let name = work.blueprint.cluster.external_dns_name.to_string();
+    let zone = match choose_zone(&work.run.clients, &work.blueprint.cluster).await? {
+        ZoneChoice::Zone(zone) => zone,
+        ZoneChoice::None(reason) => {
+            work.run.progress.warn(format!("{reason}: make this record yourself"));
+            work.run.progress.note(manual_record(&name, target));
+            return Ok(false);
+        }
+    };
+    let records = work.run.clients.address_records(&zone.id, &name).await?;
+    let report = |state| {
+        work.run.progress.report(Event::Record { name: name.clone(), state, target: target.name.clone() });
+    };
+    if all_lead_to(&records, &target.name) {
+        report(RecordState::Unchanged);
+        return Ok(true);
+    }
+    let ours = |record: &AddressRecord| {
+        leads_to(record, &target.name) || previous.is_some_and(|previous| leads_to(record, previous))
+    };
+    let foreign = records.iter().find(|record| !ours(record));
+    if let Some(foreign) = foreign {
+        let is_plain = records.len() == 1 && foreign.kind == "A" && !foreign.routed;
+        if !adopt || !is_plain {
+            return Err(refuse_foreign(&name, &zone, foreign, is_plain));
+        }
+    }
+    let change = work.run.clients.put_alias(&zone.id, &name, target).await?;
+    report(match (records.is_empty(), foreign) {
+        (true, _) => RecordState::Created,
+        (false, Some(_)) => RecordState::Adopted,
+        (false, None) => RecordState::Moved,
+    });
+    wait_until_in_sync(work, &change).await?;
+    report(RecordState::InSync);
+    Ok(true)
+}
+
+async fn wait_until_in_sync(work: &Work, change: &str) -> Result<(), DeployError> {
+    let waiting = work.run.waiting.at_most(PATIENCE);
+    let mut pace = Pace::of_moment();
+    while !work.run.clients.is_in_sync(change).await? {
+        if let Err(end) = waiting.pause(pace.next_pause()).await {
+            return Err(Run::still_running(end, "the change of the public record"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name leads to a load balancer, and nowhere else; the console makes a record for IPv6 beside the one that counts.
+#[must_use]
+pub fn all_lead_to(records: &[AddressRecord], load_balancer: &str) -> bool {
+    records.iter().any(|record| record.kind == "A")
+        && records.iter().all(|record| leads_to(record, load_balancer))
+}
+
+/// Whether a record is an alias of a load balancer.
+#[must_use]
+pub fn leads_to(record: &AddressRecord, load_balancer: &str) -> bool {
+    record.alias.as_ref().is_some_and(|alias| alias.name.eq_ignore_ascii_case(load_balancer))
+}
+
+fn refuse_foreign(name: &str, zone: &HostedZone, record: &AddressRecord, is_plain: bool) -> DeployError {
+    let leads = match &record.alias {
+        Some(alias) => alias.name.clone(),
+        None => record.values.join(", "),
+    };
+    let help = if is_plain {
+        "`--adopt-record` makes it this cluster's; or choose another externalDNSName for the next cluster"
+            .to_owned()
+    } else {
+        format!(
+            "this tool writes one plain A record: remove the {} record by hand, then run `infra up` again",
+            record.kind
+        )
+    };
+    DeployError::Unusable {
+        what: format!(
+            "zone {} has a record {name} of type {} already: it leads to {leads}, which is not this cluster",
+            zone.name, record.kind
+        ),
+        help,
+    }
+}
+
+/// The record that somebody has to make by hand, and a line for /etc/hosts until then.
+#[must_use]
+pub fn manual_record(name: &str, target: &Alias) -> String {
+    format!(
+        "  {name}.  300  IN  CNAME  {load_balancer}.\n  in Route 53 better an alias A record of {load_balancer}, zone {zone}\n  \
+         until then: echo \"$(dig +short {load_balancer} | head -1) {name}\" | sudo tee -a /etc/hosts",
+        load_balancer = target.name,
+        zone = target.zone,
+    )
+}

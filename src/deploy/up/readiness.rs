@@ -1,0 +1,259 @@
+//! Waits until the cluster works: its API answers, every node is Ready, GPUs can be used, the claim is bound.
+
+use std::time::Duration;
+
+use crate::blueprint::{Blueprint, StackPart};
+use crate::deploy::error::DeployError;
+use crate::deploy::event::Event;
+use crate::deploy::machines::pool_launches::PoolLaunches;
+use crate::deploy::stack::concurrent_deletion::expect_all_there;
+use crate::deploy::state::live::LiveCluster;
+use crate::deploy::work::Work;
+use crate::kube::{ApiServer, KubeError, Node, Readiness};
+use crate::waiting::Pace;
+
+/// As long a load balancer needs to find its targets and its name to spread; after that nobody is coming.
+const UNREACHABLE: Duration = Duration::from_mins(5);
+
+/// At last one in half a minute: somebody may take the cluster away, and nodes that are gone never get Ready; machines may not start,
+/// and the autoscaler may want other numbers of them.
+const LOOKS_AT_AWS: u32 = 3;
+
+/// How many nodes there should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpectedNodes {
+    /// Controllers.
+    pub controllers: usize,
+    /// Each pool's name, nodes, and GPUs a node.
+    pub pools: Vec<(String, usize, u32)>,
+    /// Whether there is a claim to be bound.
+    pub claim: bool,
+}
+
+impl ExpectedNodes {
+    /// What a cluster should have, with as many machines in its pools as their groups want now.
+    #[must_use]
+    pub fn new(blueprint: &Blueprint, wanted: impl Fn(&str) -> Option<u32>) -> Self {
+        let cluster = &blueprint.cluster;
+        let pools = cluster.pools.iter().map(|pool| {
+            let count = wanted(pool.name.as_str()).unwrap_or(pool.count);
+            (pool.name.to_string(), count as usize, pool.gpus.as_ref().map_or(0, |gpus| gpus.count))
+        });
+        Self {
+            controllers: cluster.controllers.count as usize,
+            pools: pools.collect(),
+            claim: cluster.file_system.is_some(),
+        }
+    }
+
+    /// The same for one pool alone.
+    #[must_use]
+    pub fn only(mut self, part: Option<&StackPart>) -> Self {
+        if let Some(StackPart::Pool(name)) = part {
+            self.pools.retain(|(pool, ..)| pool == name);
+        }
+        self
+    }
+
+    /// The same with as many machines as the pools' groups want by now.
+    fn follow_groups(&mut self, live: &LiveCluster) {
+        for (name, count, _) in &mut self.pools {
+            if let Some(group) = live.pool_group(name) {
+                *count = group.desired as usize;
+            }
+        }
+    }
+
+    /// What is still missing among the nodes that are there.
+    #[must_use]
+    pub fn missing(&self, nodes: &[Node]) -> Vec<String> {
+        let mut missing = Vec::new();
+        let controllers: Vec<&Node> = nodes.iter().filter(|node| node.is_controller).collect();
+        missing.extend(lacking("controllers", &controllers, self.controllers, 0));
+        for (name, count, gpus) in &self.pools {
+            let mine: Vec<&Node> = nodes.iter().filter(|node| node.pool.as_deref() == Some(name)).collect();
+            missing.extend(lacking(&format!("pool {name}"), &mine, *count, *gpus));
+        }
+        missing
+    }
+}
+
+fn lacking(what: &str, nodes: &[&Node], wanted: usize, gpus: u32) -> Option<String> {
+    let ready = nodes.iter().filter(|node| node.ready).count();
+    if ready < wanted {
+        let why = nodes
+            .iter()
+            .find_map(|node| node.why_not_ready.as_deref().map(|why| format!(" ({}: {why})", node.name)));
+        return Some(format!("{what}: {ready} of {wanted} nodes are Ready{}", why.unwrap_or_default()));
+    }
+    let with_gpus = nodes.iter().filter(|node| node.ready && node.gpus >= gpus).count();
+    (with_gpus < wanted).then(|| format!("{what}: {with_gpus} of {wanted} nodes have {gpus} GPUs to give"))
+}
+
+/// How a wait for readiness ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// Everything is there.
+    Ready,
+    /// The API cannot be reached from here; the nodes' own signals have to do.
+    NotFromHere,
+}
+
+/// Waits until nothing is missing, one of the stacks that the nodes are in goes, or their machines will not start.
+pub(crate) async fn wait_until_ready(
+    work: &Work,
+    api: &ApiServer,
+    mut expected: ExpectedNodes,
+    mut launches: PoolLaunches<'_>,
+    stacks: &[String],
+) -> Result<Reached, DeployError> {
+    let patience = work.run.waiting.at_most(UNREACHABLE);
+    let mut pace = Pace::of_stack();
+    let mut answered = false;
+    let mut told = Vec::new();
+    let mut looks = 0;
+    loop {
+        let missing = match look(api, &expected).await {
+            Ok(missing) => {
+                answered = true;
+                missing
+            }
+            Err(error) if error.is_passing() => {
+                answered |= !error.is_unreachable();
+                vec![format!("the API server: {error}")]
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if missing.is_empty() {
+            return Ok(Reached::Ready);
+        }
+        if missing != told {
+            work.run.progress.report(Event::Waiting { waiting_for: missing.clone() });
+            told.clone_from(&missing);
+        }
+        if looks % LOOKS_AT_AWS == 0 {
+            if looks > 0 {
+                expect_all_there(&work.run.clients, stacks).await?;
+            }
+            look_at_groups(work, &mut expected, &mut launches).await?;
+        }
+        looks += 1;
+        let pause = pace.next_pause();
+        let waited = if answered { work.run.waiting.pause(pause).await } else { patience.pause(pause).await };
+        match waited {
+            Ok(()) => {}
+            Err(_) if !answered && work.run.waiting.end().is_none() => return Ok(Reached::NotFromHere),
+            Err(end) => {
+                let what = format!("{end} while waiting for {}", missing.join("; "));
+                return Err(DeployError::StillRunning { what, running: Vec::new() });
+            }
+        }
+    }
+}
+
+/// A pool's stack can be complete before its machines are started, so CloudFormation does not tell of those that cannot be.
+async fn look_at_groups(
+    work: &Work,
+    expected: &mut ExpectedNodes,
+    launches: &mut PoolLaunches<'_>,
+) -> Result<(), DeployError> {
+    if expected.pools.is_empty() {
+        return Ok(());
+    }
+    let groups = work.run.clients.groups_of_cluster(work.blueprint.cluster.name.as_str()).await?;
+    let live = LiveCluster { groups, ..LiveCluster::default() };
+    expected.follow_groups(&live);
+    for (pool, ..) in &expected.pools {
+        if let Some(group) = live.pool_group(pool) {
+            launches.look(pool, group).await?;
+        }
+    }
+    launches.expect_hope().await
+}
+
+/// What is missing now.
+pub(crate) async fn look(api: &ApiServer, expected: &ExpectedNodes) -> Result<Vec<String>, KubeError> {
+    if let Readiness::NotReady { failed } = api.check_ready().await? {
+        return Ok(vec![format!("the API server is not ready: {}", failed.join(", "))]);
+    }
+    let mut missing = expected.missing(&api.nodes().await?);
+    if expected.claim {
+        match api.claim_phase("default", "efs").await? {
+            Some(phase) if phase == "Bound" => {}
+            Some(phase) => missing.push(format!("the file system's claim is {phase}")),
+            None => missing.push("the file system's claim is not there yet".to_owned()),
+        }
+    }
+    Ok(missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, TcpListener};
+
+    use super::{ExpectedNodes, PoolLaunches, Reached, wait_until_ready};
+    use crate::aws::test_script::Script;
+    use crate::deploy::test_run::TestRun;
+    use crate::kube::{Address, ApiServer, Node};
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_that_never_answers_is_given_five_minutes() -> Result<(), Box<dyn std::error::Error>> {
+        let script = Script::new(|_| (200, String::new()));
+        let test = TestRun::new(&script).await?;
+        let nobody: SocketAddr = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let store = tempfile::tempdir()?;
+        let golden =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clusters/minimal/credentials");
+        for entry in std::fs::read_dir(golden)? {
+            let entry = entry?;
+            std::fs::copy(entry.path(), store.path().join(entry.file_name()))?;
+        }
+        let store = crate::credentials::Store::open(store.path(), || ())?;
+        let credentials = crate::credentials::Credentials::read(&store, &test.work.blueprint.identities)?;
+        let api = ApiServer::new(&credentials, "a.example.com", Address::Socket(nobody))?;
+        let expected = ExpectedNodes { controllers: 1, pools: Vec::new(), claim: false };
+        let start = tokio::time::Instant::now();
+        let launches = PoolLaunches::of_standing_pools(&test.work);
+        assert_eq!(wait_until_ready(&test.work, &api, expected, launches, &[]).await?, Reached::NotFromHere);
+        let waited = start.elapsed().as_secs();
+        assert!((300..=320).contains(&waited), "{waited} s");
+        assert_eq!(test.events().len(), 1, "the same thing is told once: {:?}", test.events());
+        Ok(())
+    }
+
+    fn node(pool: Option<&str>, ready: bool, gpus: u32) -> Node {
+        Node {
+            processors: None,
+            memory: None,
+            name: "ip-10-0-0-1".to_owned(),
+            pool: pool.map(str::to_owned),
+            is_controller: pool.is_none(),
+            ready,
+            why_not_ready: (!ready).then(|| "KubeletNotReady: no network".to_owned()),
+            schedulable: true,
+            instance_id: None,
+            gpus,
+            taints: Vec::new(),
+            kubelet_version: "v1.36.3".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let expected = ExpectedNodes { controllers: 1, pools: vec![("gpu".to_owned(), 2, 4)], claim: false };
+        let missing = expected.missing(&[node(Some("gpu"), true, 4), node(Some("gpu"), false, 0)]);
+        assert_eq!(
+            missing,
+            [
+                "controllers: 0 of 1 nodes are Ready",
+                "pool gpu: 1 of 2 nodes are Ready (ip-10-0-0-1: KubeletNotReady: no network)"
+            ]
+        );
+        let missing =
+            expected.missing(&[node(None, true, 0), node(Some("gpu"), true, 4), node(Some("gpu"), true, 0)]);
+        assert_eq!(missing, ["pool gpu: 1 of 2 nodes have 4 GPUs to give"]);
+        let missing =
+            expected.missing(&[node(None, true, 0), node(Some("gpu"), true, 4), node(Some("gpu"), true, 8)]);
+        assert_eq!(missing, [""; 0]);
+    }
+}

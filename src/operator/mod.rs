@@ -1,0 +1,9 @@
+//! What an operator needs around a deployment: the IAM policies that commands require, and what AWS bills for.
+//!
+//! In: a blueprint. Out: policies and cost items. Nothing is deployed here.
+
+mod cost_estimate;
+mod policy;
+
+pub use cost_estimate::{CostEstimate, estimate_costs};
+pub use policy::{Policy, operator_policies};
