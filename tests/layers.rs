@@ -42,7 +42,7 @@ const LAYERS: [(&str, &[&str]); 16] = [
             "waiting",
         ],
     ),
-    ("operator", &["aws", "blueprint", "check", "deploy"]),
+    ("operator", &["aws", "blueprint", "check", "config", "deploy", "document"]),
     ("job", &["blueprint", "config", "document", "hexadecimal", "kube", "waiting"]),
     ("cli", &ALL),
     ("lib", &ALL),
