@@ -11,5 +11,5 @@ pub(super) fn cluster(more: &str) -> Result<Cluster, Problems> {
         "{{clusterName: paddle, externalDNSName: k8s.example.com, region: us-west-2, availabilityZones: [us-west-2a], \
          kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1234abcd'{more}}}"
     );
-    Ok(config::validate(Path::new("cluster.yaml"), &text)?.cluster)
+    Ok(config::validate(Path::new("cluster.yaml"), &text)?.value)
 }

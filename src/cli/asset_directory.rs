@@ -8,9 +8,9 @@ use anyhow::Context;
 use super::failure::Refusal;
 use super::printer::Printer;
 use crate::blueprint::Role;
-use crate::config::{self, Cluster, ConfigError, Loaded};
+use crate::config::{self, Cluster};
 use crate::credentials::Store;
-use crate::document::{nearest, parse_untyped, read_text};
+use crate::document::{LoadError, Loaded, nearest, parse_untyped, read_text};
 use crate::render::Asset;
 
 /// A directory with a cluster.yaml.
@@ -143,17 +143,17 @@ impl AssetDirectory {
     }
 
     /// The cluster, with its warnings still to be shown.
-    pub(super) fn load(&self) -> Result<Loaded, ConfigError> {
+    pub(super) fn load(&self) -> Result<Loaded<Cluster>, LoadError> {
         config::load(&self.cluster_file())
     }
 
     /// The cluster, after its warnings were shown.
-    pub(super) fn load_cluster(&self, printer: &Printer) -> Result<Cluster, ConfigError> {
+    pub(super) fn load_cluster(&self, printer: &Printer) -> Result<Cluster, LoadError> {
         let loaded = self.load()?;
         if !loaded.warnings.list().is_empty() {
             printer.note(&loaded.warnings);
         }
-        Ok(loaded.cluster)
+        Ok(loaded.value)
     }
 
     /// The credentials, which must be there already.

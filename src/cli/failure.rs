@@ -6,11 +6,9 @@ use super::exit::Exit;
 use super::printer::Printer;
 use crate::aws::{AwsError, Cause};
 use crate::check::Findings;
-use crate::config::ConfigError;
 use crate::credentials::CredentialsError;
 use crate::deploy::{DeployError, Evidence, hint_for};
-use crate::document::{Problems, ReadError};
-use crate::job::JobFileError;
+use crate::document::{LoadError, Problems, ReadError};
 use crate::job::life::JobError;
 use crate::render::RenderError;
 
@@ -107,12 +105,12 @@ fn help_for(error: &Error) -> Option<String> {
     if let Some(aws) = find::<AwsError>(error) {
         return hint_for(&aws.to_string()).map(|hint| hint.text);
     }
-    if let Some(JobFileError::Unreadable(ReadError::Missing { .. })) = find::<JobFileError>(error) {
-        return Some("`infra job init` writes one; `-f FILE` names another".to_owned());
-    }
-    match find::<ConfigError>(error) {
-        Some(ConfigError::Unreadable(ReadError::Missing { path })) if path.ends_with("cluster.yaml") => {
+    match find::<LoadError>(error) {
+        Some(LoadError::Unreadable(ReadError::Missing { path })) if path.ends_with("cluster.yaml") => {
             Some("`infra init` writes one; `-C DIR` names the directory it is in".to_owned())
+        }
+        Some(LoadError::Unreadable(ReadError::Missing { .. })) => {
+            Some("`infra job init` writes one; `-f FILE` names another".to_owned())
         }
         _ => None,
     }
@@ -198,10 +196,7 @@ fn exit_for(error: &Error) -> Exit {
     {
         return Exit::Invalid;
     }
-    if find::<ReadError>(error).is_some()
-        || find::<ConfigError>(error).is_some()
-        || find::<JobFileError>(error).is_some()
-    {
+    if find::<ReadError>(error).is_some() || find::<LoadError>(error).is_some() {
         Exit::Invalid
     } else {
         Exit::Failed
@@ -210,10 +205,8 @@ fn exit_for(error: &Error) -> Exit {
 
 /// What is wrong with a document, whether it is the error itself or stands in a cluster's.
 fn problems_of(error: &Error) -> Option<&Problems> {
-    match (find::<ConfigError>(error), find::<JobFileError>(error)) {
-        (Some(ConfigError::Invalid(problems)), _) | (_, Some(JobFileError::Invalid(problems))) => {
-            Some(problems)
-        }
+    match find::<LoadError>(error) {
+        Some(LoadError::Invalid(problems)) => Some(problems),
         _ => find::<Problems>(error),
     }
 }

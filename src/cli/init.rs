@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &InitArguments, session: &Session) -> anyhow::Resul
     let answers = gather(arguments, &session.printer)?;
     let text = render_cluster_file(&answers)?;
     // Flags were checked one by one; together they may still contradict each other.
-    let cluster = config::validate(&path, &text).map_err(|problems| refuse(&problems))?.cluster;
+    let cluster = config::validate(&path, &text).map_err(|problems| refuse(&problems))?.value;
     match durable_file::create(&path, text.as_bytes(), Access::Public) {
         Err(WriteError::Exists { path }) => return Err(exists(&path)),
         other => other?,

@@ -15,13 +15,13 @@ use super::printer::Output;
 use super::render::render_in_memory;
 use crate::blueprint::Blueprint;
 use crate::check::Findings;
+use crate::config::Cluster;
 use crate::config::kubernetes_release::release_of;
 use crate::config::values::S3Uri;
-use crate::config::{Cluster, ConfigError};
 use crate::credentials::Credentials;
 use crate::deploy::LiveCluster;
 use crate::deploy::preflight::{self, Finding, Preflight};
-use crate::document::Problems;
+use crate::document::{LoadError, Problems};
 
 /// How long before a version's end its user is told.
 const NOTICE_DAYS: i64 = 60;
@@ -62,13 +62,13 @@ pub(super) struct ValidateDocument<'a> {
 pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::Result<Exit> {
     let (problems, notice, checks, account) = match session.assets.load() {
         Ok(loaded) => {
-            let notice = version_notice(&loaded.cluster, OffsetDateTime::now_utc().date());
-            let blueprint = Blueprint::new(loaded.cluster)?;
+            let notice = version_notice(&loaded.value, OffsetDateTime::now_utc().date());
+            let blueprint = Blueprint::new(loaded.value)?;
             let account =
                 if arguments.online { Some(check_account(arguments, &blueprint, session)?) } else { None };
             (loaded.warnings, notice, check_rendered(&blueprint, session)?, account)
         }
-        Err(ConfigError::Invalid(problems)) => (problems, None, Findings::default(), None),
+        Err(LoadError::Invalid(problems)) => (problems, None, Findings::default(), None),
         Err(error) => return Err(error.into()),
     };
     let good_account = account.as_ref().is_none_or(|report| !report.refuses());
@@ -172,7 +172,7 @@ mod tests {
     fn a_version_near_its_end_is_named() -> Result<(), Problems> {
         let text = "{clusterName: a, externalDNSName: a.example.com, region: us-west-2, availabilityZones: [us-west-2a], \
                     kubernetes: {version: v1.35.7}, kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1'}";
-        let cluster = config::validate(Path::new("cluster.yaml"), text)?.cluster;
+        let cluster = config::validate(Path::new("cluster.yaml"), text)?.value;
         assert_eq!(version_notice(&cluster, date!(2026 - 11 - 16)), None);
         let near = version_notice(&cluster, date!(2027 - 02 - 01));
         assert!(near.is_some_and(|text| text.contains("until 2027-02-28, 27 more days")));

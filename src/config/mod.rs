@@ -25,41 +25,16 @@ pub use file::{
 };
 pub use kubernetes_release::Images;
 
-use crate::document::{Problems, ReadError, parse, read_text};
+use crate::document::{self, LoadError, Loaded, Problems};
 
-/// Why there is no cluster.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The file could not be read.
-    #[error(transparent)]
-    Unreadable(#[from] ReadError),
-    /// The file was read, and something in it is wrong.
-    #[error(transparent)]
-    Invalid(#[from] Problems),
-}
-
-/// A good cluster and what its author should know about it all the same.
-#[derive(Clone, Debug)]
-pub struct Loaded {
-    /// The cluster.
-    pub cluster: Cluster,
-    /// Warnings; never errors.
-    pub warnings: Problems,
-}
-
-/// Reads and validates the file at `path`.
-pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
-    Ok(validate(path, &read_text(path)?)?)
+/// Reads and validates the cluster.yaml at `path`.
+pub fn load(path: &Path) -> Result<Loaded<Cluster>, LoadError> {
+    document::load(path, rules::build_cluster)
 }
 
 /// Validates the text of a cluster.yaml; `path` is only used to name it.
-pub fn validate(path: &Path, text: &str) -> Result<Loaded, Problems> {
-    let file: file::ClusterFile = parse(path, text)?;
-    let mut problems = Problems::new(path);
-    match rules::build_cluster(&file, &mut problems) {
-        Some(cluster) if problems.allow_use() => Ok(Loaded { cluster, warnings: problems }),
-        _ => Err(problems),
-    }
+pub fn validate(path: &Path, text: &str) -> Result<Loaded<Cluster>, Problems> {
+    document::validate(path, text, rules::build_cluster)
 }
 
 /// The JSON Schema of cluster.yaml.

@@ -26,7 +26,7 @@ impl TestRun {
         let events = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&events);
         let (interrupter, waiting) = Waiting::new(Some(Duration::from_hours(2)));
-        let blueprint = Blueprint::new(config::validate(Path::new("cluster.yaml"), text)?.cluster)?;
+        let blueprint = Blueprint::new(config::validate(Path::new("cluster.yaml"), text)?.value)?;
         let run = Run {
             clients: script.clients().await,
             cluster: Some(blueprint.cluster.clone()),

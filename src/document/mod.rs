@@ -4,6 +4,7 @@
 //! help. It knows nothing about clusters or jobs, and it is the only code that names the YAML library.
 
 mod fault;
+mod load;
 mod node;
 mod position;
 mod problem;
@@ -13,6 +14,7 @@ mod suggestion;
 mod yaml;
 
 pub use fault::Fault;
+pub use load::{LoadError, Loaded, load, validate};
 pub use position::{At, Position};
 pub use problem::{Problem, Problems, Severity};
 pub use read::{ReadError, read_text};

@@ -29,45 +29,32 @@ pub use training::{Data, DataSource, Scale, Split, Storage, TrainingJob};
 pub use workload::{RunId, Workload};
 
 use crate::blueprint::Blueprint;
-use crate::document::{Problems, ReadError, parse, read_text};
-
-/// Why there is no job.
-#[derive(Debug, thiserror::Error)]
-pub enum JobFileError {
-    /// The file could not be read.
-    #[error(transparent)]
-    Unreadable(#[from] ReadError),
-    /// The file was read, and something in it is wrong.
-    #[error(transparent)]
-    Invalid(#[from] Problems),
-}
-
-/// A good job and what its author should know about it all the same.
-#[derive(Clone, Debug)]
-pub struct LoadedJob {
-    /// The job.
-    pub job: TrainingJob,
-    /// Warnings; never errors.
-    pub warnings: Problems,
-}
+use crate::document::{self, LoadError, Loaded, Problems};
 
 /// Reads and validates the job file at `path`; with a blueprint also whether that cluster can run it.
-pub fn load(path: &Path, blueprint: Option<&Blueprint>) -> Result<LoadedJob, JobFileError> {
-    Ok(validate(path, &read_text(path)?, blueprint)?)
+pub fn load(path: &Path, blueprint: Option<&Blueprint>) -> Result<Loaded<TrainingJob>, LoadError> {
+    document::load(path, |file, problems| build(file, blueprint, problems))
 }
 
 /// Validates the text of a job file; `path` is only used to name it.
-pub fn validate(path: &Path, text: &str, blueprint: Option<&Blueprint>) -> Result<LoadedJob, Problems> {
-    let file: file::JobFile = parse(path, text)?;
-    let mut problems = Problems::new(path);
-    let job = rules::build_job(&file, &mut problems);
-    if let (Some(job), Some(blueprint)) = (&job, blueprint) {
-        placement::check_placement(job, blueprint, &mut problems);
+pub fn validate(
+    path: &Path,
+    text: &str,
+    blueprint: Option<&Blueprint>,
+) -> Result<Loaded<TrainingJob>, Problems> {
+    document::validate(path, text, |file, problems| build(file, blueprint, problems))
+}
+
+fn build(
+    file: &file::JobFile,
+    blueprint: Option<&Blueprint>,
+    problems: &mut Problems,
+) -> Option<TrainingJob> {
+    let job = rules::build_job(file, problems)?;
+    if let Some(blueprint) = blueprint {
+        placement::check_placement(&job, blueprint, problems);
     }
-    match job {
-        Some(job) if problems.allow_use() => Ok(LoadedJob { job, warnings: problems }),
-        _ => Err(problems),
-    }
+    Some(job)
 }
 
 /// The JSON Schema of a job file.

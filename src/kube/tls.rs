@@ -134,7 +134,7 @@ pub(super) mod tests {
             fs::copy(golden.join("credentials").join(name), directory.path().join(name))?;
         }
         change(directory.path())?;
-        let cluster = config::load(&golden.join("cluster.yaml"))?.cluster;
+        let cluster = config::load(&golden.join("cluster.yaml"))?.value;
         let blueprint = Blueprint::new(cluster)?;
         let store = Store::open(directory.path(), || {})?;
         Ok(Credentials::read(&store, &blueprint.identities)?)

@@ -207,7 +207,7 @@ mod tests {
     fn policies_fit_and_hold_every_action_of_ours() -> Result<(), Box<dyn std::error::Error>> {
         let text = "{clusterName: paddle, externalDNSName: a.example.com, region: us-west-2, availabilityZones: [us-west-2a], \
                     kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1'}";
-        let cluster = config::validate(Path::new("cluster.yaml"), text)?.cluster;
+        let cluster = config::validate(Path::new("cluster.yaml"), text)?.value;
         let policies = operator_policies(&cluster, &"s3://bucket/prefix".parse()?);
         let mut allowed = BTreeSet::new();
         for policy in &policies {

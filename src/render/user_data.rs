@@ -120,7 +120,7 @@ mod tests {
     fn cluster() -> Result<crate::config::Cluster, crate::document::Problems> {
         let text = "{clusterName: paddle, externalDNSName: k8s.example.com, region: us-west-2, availabilityZones: [us-west-2a], \
                     kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1234abcd'}";
-        Ok(crate::config::validate(std::path::Path::new("cluster.yaml"), text)?.cluster)
+        Ok(crate::config::validate(std::path::Path::new("cluster.yaml"), text)?.value)
     }
 
     fn asset(text: &str) -> Asset {

@@ -292,7 +292,7 @@ const MISTAKES: [Mistake; 44] = [
 
 fn golden() -> (Workspace, Blueprint, Credentials) {
     let workspace = workspace(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clusters/ha-gpu-efs"));
-    let cluster = infra::config::load(&workspace.path("cluster.yaml")).unwrap().cluster;
+    let cluster = infra::config::load(&workspace.path("cluster.yaml")).unwrap().value;
     let blueprint = Blueprint::new(cluster).unwrap();
     let store = Store::open(&workspace.path("credentials"), || {}).unwrap();
     let credentials = Credentials::read(&store, &blueprint.identities).unwrap();

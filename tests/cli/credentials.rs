@@ -23,7 +23,7 @@ fn made_days_ago(days: i64) -> Workspace {
 }
 
 fn issue(workspace: &Workspace, authorities: AuthoritySource, days: i64, renew: bool) {
-    let cluster = infra::config::load(&workspace.path("cluster.yaml")).unwrap().cluster;
+    let cluster = infra::config::load(&workspace.path("cluster.yaml")).unwrap().value;
     let blueprint = Blueprint::new(cluster).unwrap();
     let store = Store::open(&workspace.path("credentials"), || {}).unwrap();
     let now = OffsetDateTime::now_utc() - Duration::days(days);

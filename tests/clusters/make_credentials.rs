@@ -18,8 +18,7 @@ fn main() {
         if !directory.is_dir() {
             continue;
         }
-        let cluster =
-            config::load(&directory.join("cluster.yaml")).expect("a golden cluster is valid").cluster;
+        let cluster = config::load(&directory.join("cluster.yaml")).expect("a golden cluster is valid").value;
         let mut identities = Blueprint::new(cluster).expect("a golden cluster can be planned").identities;
         identities.authorities.iter_mut().for_each(|authority| authority.days = DAYS);
         identities.certificates.iter_mut().for_each(|certificate| certificate.days = DAYS);

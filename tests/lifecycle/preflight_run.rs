@@ -150,7 +150,7 @@ fn look_ups_are_few_and_run_side_by_side() {
 fn certificates_last_for_a_month() {
     let world = ready(World::of_golden("minimal"));
     let reissue = |days: u16, now: OffsetDateTime| {
-        let cluster = config::load(&world.workspace.path("cluster.yaml")).unwrap().cluster;
+        let cluster = config::load(&world.workspace.path("cluster.yaml")).unwrap().value;
         let mut identities = Blueprint::new(cluster).unwrap().identities;
         let worker = identities.certificates.iter_mut().find(|certificate| certificate.name == "worker");
         worker.unwrap().days = days;

@@ -12,7 +12,7 @@ use crate::blueprint::Blueprint;
 use crate::cli::Session;
 use crate::cli::exit::Exit;
 use crate::cli::printer::Output;
-use crate::document::{Problem, Problems, Severity, read_text};
+use crate::document::{LoadError, Problem, Problems, Severity, read_text};
 use crate::job::lint::{LintFinding, lint_objects, parse_objects};
 use crate::job::{decide, objects_of, validate};
 
@@ -70,11 +70,11 @@ pub(super) fn run(arguments: &LintArguments, session: &Session) -> anyhow::Resul
 }
 
 fn judge_job(path: &Path, blueprint: Option<&Blueprint>, session: &Session) -> anyhow::Result<Judged> {
-    let text = read_text(path).map_err(crate::job::JobFileError::from)?;
+    let text = read_text(path).map_err(LoadError::from)?;
     let (problems, findings) = match validate(path, &text, blueprint) {
         Err(problems) => (problems, Vec::new()),
         Ok(loaded) => {
-            let workload = decide(&loaded.job, blueprint, None, &scripts_of(session)?);
+            let workload = decide(&loaded.value, blueprint, None, &scripts_of(session)?);
             (loaded.warnings, lint_objects(&objects_of(&workload)))
         }
     };

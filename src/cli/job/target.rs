@@ -11,9 +11,10 @@ use crate::cli::aws_access::api_address;
 use crate::cli::failure::Refusal;
 use crate::cli::printer::Printer;
 use crate::credentials::Credentials;
+use crate::document::Loaded;
 use crate::hexadecimal::hexadecimal;
 use crate::job::life::JobError;
-use crate::job::{self, LoadedJob, TrainingJob};
+use crate::job::{self, TrainingJob};
 use crate::kube::{Address, ApiServer};
 
 const DEFAULT_FILE: &str = "job.yaml";
@@ -38,7 +39,7 @@ impl JobFileOptions {
         session: &Session,
         blueprint: Option<&Blueprint>,
     ) -> anyhow::Result<TrainingJob> {
-        let LoadedJob { job, warnings } = job::load(&self.path(session), blueprint)?;
+        let Loaded { value: job, warnings } = job::load(&self.path(session), blueprint)?;
         if !warnings.list().is_empty() {
             session.printer.note(&warnings);
         }
@@ -77,11 +78,11 @@ impl JobNameOptions {
     /// The job that is meant. A file is only needed where no name is given.
     pub(super) fn resolve(&self, session: &Session) -> anyhow::Result<JobTarget> {
         let Some(name) = &self.name else {
-            let job = job::load(&place(&self.file, session), None)?.job;
+            let job = job::load(&place(&self.file, session), None)?.value;
             let namespace = self.namespace.clone().unwrap_or_else(|| job.namespace.value.to_string());
             return Ok(JobTarget { name: job.name.to_string(), namespace, job: Some(job) });
         };
-        let job = job::load(&place(&self.file, session), None).ok().map(|loaded| loaded.job);
+        let job = job::load(&place(&self.file, session), None).ok().map(|loaded| loaded.value);
         let job = job.filter(|job| job.name.as_str() == name);
         let from_file = job.as_ref().map(|job| job.namespace.value.to_string());
         let namespace = self.namespace.clone().or(from_file).unwrap_or_else(|| "default".to_owned());
@@ -91,7 +92,7 @@ impl JobNameOptions {
 
 /// The cluster of the asset directory and its API.
 pub(super) fn connect(session: &Session) -> anyhow::Result<(Blueprint, ApiServer)> {
-    let blueprint = Blueprint::new(session.assets.load()?.cluster)?;
+    let blueprint = Blueprint::new(session.assets.load()?.value)?;
     let store = session.assets.open_existing_credentials(&session.printer)?;
     let credentials = Credentials::read(&store, &blueprint.identities)?;
     let name = blueprint.cluster.external_dns_name.to_string();

@@ -20,7 +20,7 @@ type Files = BTreeMap<(String, String), Vec<FileChange>>;
 fn cluster() -> Result<Cluster, Problems> {
     let text = "{clusterName: paddle, externalDNSName: k8s.example.com, region: us-west-2, availabilityZones: [us-west-2a], \
                 kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1234abcd'}";
-    Ok(crate::config::validate(Path::new("cluster.yaml"), text)?.cluster)
+    Ok(crate::config::validate(Path::new("cluster.yaml"), text)?.value)
 }
 
 fn stack(part: StackPart, action: StackAction, resources: Vec<ResourceChange>) -> StackPlan {

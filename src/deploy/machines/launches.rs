@@ -175,7 +175,7 @@ mod tests {
         let text = "{clusterName: paddle, externalDNSName: a.example.com, region: us-west-2, availabilityZones: [us-west-2a], \
                     kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1', \
                     pools: [{name: spot, instanceType: m5.large, spot: true}, {name: cpu, instanceType: m5.large}]}";
-        let cluster = crate::config::validate(std::path::Path::new("cluster.yaml"), text)?.cluster;
+        let cluster = crate::config::validate(std::path::Path::new("cluster.yaml"), text)?.value;
         let left = |pool: &str, kind| {
             let hopeless = Hopeless { reason: "no".to_owned(), kind };
             hopeless.spot_shortage(Some(&cluster), &StackPart::Pool(pool.to_owned()), "paddle-pool").is_some()

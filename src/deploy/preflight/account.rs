@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn region_partition_and_account_must_fit() -> Result<(), Box<dyn std::error::Error>> {
-        let blueprint = Blueprint::new(config::validate(Path::new("cluster.yaml"), FILE)?.cluster)?;
+        let blueprint = Blueprint::new(config::validate(Path::new("cluster.yaml"), FILE)?.value)?;
         let preflight = Preflight {
             blueprint: &blueprint,
             s3_uri: None,

@@ -263,7 +263,7 @@ mod tests {
             availabilityZones: [us-west-2a], kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1234abcd', \
             etcd: {count: 3}, controllers: {count: 2}, pools: [{name: cpu, instanceType: m5.large}, \
             {name: gpu, instanceType: g5.xlarge, instanceTypes: [g5.2xlarge], count: 2, maxCount: 8, spot: true}]}";
-        let cluster = config::validate(Path::new("cluster.yaml"), text)?.cluster;
+        let cluster = config::validate(Path::new("cluster.yaml"), text)?.value;
         let sizes = [("t3.medium", 2), ("m5.large", 2), ("g5.xlarge", 4), ("g5.2xlarge", 8)];
         let processors: BTreeMap<String, u32> =
             sizes.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect();
