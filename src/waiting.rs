@@ -34,6 +34,12 @@ impl Interrupter {
     pub fn interrupt(&self) {
         self.0.send_replace(true);
     }
+
+    /// Whether they were ended.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        *self.0.borrow()
+    }
 }
 
 /// How long a run may wait.

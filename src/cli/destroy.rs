@@ -8,7 +8,7 @@ use super::Session;
 use super::aws_access::{AwsOptions, api_address, block_on};
 use super::exit::Exit;
 use super::failure::Refusal;
-use super::interruption::{until_interrupted, with_interruptions};
+use super::interruption::{until_detached, until_interrupted};
 use super::printer::{Output, columns};
 use super::progress_view::ProgressView;
 use super::question::{ask_on_thread, ask_word_on_thread};
@@ -76,10 +76,7 @@ async fn take_away(
         remove_foreign_mount_targets: arguments.remove_foreign_mount_targets,
     };
     let looking = Box::pin(look(arguments, &clients, cluster));
-    let (target, found) = match until_interrupted(looking, &session.printer).await? {
-        Ok(found) => found,
-        Err(exit) => return Ok(exit),
-    };
+    let (target, found) = until_interrupted(looking).await?;
     let plan = DestroyPlan::new(&target, &found, options);
     if arguments.plan_only || session.output == Output::Text {
         show(&plan, &target, session)?;
@@ -91,21 +88,14 @@ async fn take_away(
     if plan.goes.is_empty() {
         let looking =
             Box::pin(async { Ok(Box::pin(audit(&clients, &target, &found, &found, options)).await?) });
-        let leftovers = match until_interrupted(looking, &session.printer).await? {
-            Ok(leftovers) => leftovers,
-            Err(exit) => return Ok(exit),
-        };
+        let leftovers = until_interrupted(looking).await?;
         session.printer.note(format_args!("there is nothing of {} left to take away", target.name));
         advise_place(&target, session);
         let file_systems = found.file_systems.iter().map(|system| system.id.clone()).collect();
         let remains = Remains { file_systems, leftovers, ..Remains::default() };
         return Ok(report(&remains, &target, &plan, &view, session));
     }
-    if let Err(exit) =
-        until_interrupted(Box::pin(agree(arguments, session, &target)), &session.printer).await?
-    {
-        return Ok(exit);
-    }
+    until_interrupted(Box::pin(agree(arguments, session, &target))).await?;
     advise_place(&target, session);
     let (interrupter, waiting) = Waiting::new(Some(arguments.timeout));
     let run = Run {
@@ -124,12 +114,9 @@ async fn take_away(
     });
     let working =
         Box::pin(async { Ok(Box::pin(destroy(&run, &target, &found, options, api.as_ref())).await?) });
-    let result = with_interruptions(working, &interrupter, &view, &session.printer).await;
+    let result = until_detached(working, &interrupter, &view, &session.printer).await;
     view.finish();
-    match result? {
-        Ok(remains) => Ok(report(&remains, &target, &plan, &view, session)),
-        Err(exit) => Ok(exit),
-    }
+    Ok(report(&result?, &target, &plan, &view, session))
 }
 
 async fn look(

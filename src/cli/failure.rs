@@ -3,6 +3,7 @@
 use anyhow::Error;
 
 use super::exit::Exit;
+use super::interruption::Interrupted;
 use super::printer::Printer;
 use crate::aws::{AwsError, Cause};
 use crate::check::Findings;
@@ -48,6 +49,11 @@ pub(super) fn report(error: &Error, printer: &Printer) -> Exit {
         printer.note(problems);
         printer.error(summary(problems));
         return Exit::Invalid;
+    }
+    if let Some(interrupted) = find::<Interrupted>(error) {
+        // What the user asked for is no error to report.
+        printer.note(interrupted);
+        return Exit::Interrupted;
     }
     let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
     // A transparent error says the same as its cause.

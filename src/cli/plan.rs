@@ -8,7 +8,7 @@ use super::Session;
 use super::aws_access::{AwsOptions, block_on};
 use super::deployment::{Deployment, choose_image, choose_place};
 use super::exit::Exit;
-use super::interruption::{until_interrupted, until_tidied};
+use super::interruption::{until_cleaned_up, until_interrupted};
 use super::plan_view::PlanView;
 use super::printer::Output;
 use super::progress_view::ProgressView;
@@ -53,21 +53,12 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
     block_on(async {
         let (interrupter, waiting) = Waiting::new(None);
         let looking = Box::pin(look(arguments, session, &deployment, waiting));
-        let (work, prepared) = match until_interrupted(looking, &session.printer).await? {
-            Ok(found) => found,
-            Err(exit) => return Ok(exit),
-        };
+        let (work, prepared) = until_interrupted(looking).await?;
         let asking = Box::pin(async { Ok(refine_plan(&work, &prepared).await?) });
-        let plan = match until_tidied(asking, &interrupter, &session.printer).await? {
-            Ok(plan) => plan,
-            Err(exit) => return Ok(exit),
-        };
+        let plan = until_cleaned_up(asking, &interrupter, &session.printer).await?;
         let blueprint = &deployment.blueprint;
         let explaining = Box::pin(explain_all_user_data(&work.run.clients, blueprint, &plan, &deployment));
-        let user_data = match until_interrupted(explaining, &session.printer).await? {
-            Ok(user_data) => user_data,
-            Err(exit) => return Ok(exit),
-        };
+        let user_data = until_interrupted(explaining).await?;
         let view = PlanView {
             plan: &plan,
             cluster: &deployment.blueprint.cluster,

@@ -8,7 +8,7 @@ use super::Session;
 use super::aws_access::{AwsOptions, block_on};
 use super::exit::Exit;
 use super::failure::Refusal;
-use super::interruption::with_interruptions;
+use super::interruption::until_detached;
 use super::progress_view::ProgressView;
 use super::up::parse_duration;
 use crate::blueprint::Blueprint;
@@ -49,20 +49,16 @@ pub(super) fn run(arguments: &RollbackArguments, session: &Session) -> anyhow::R
             cancel_on_interrupt: false,
         };
         let rolling = async { Ok(roll_back(&run, &live, &arguments.skip).await?) };
-        let result = with_interruptions(rolling, &interrupter, &view, &session.printer).await;
+        let result = until_detached(rolling, &interrupter, &view, &session.printer).await;
         view.finish();
-        match result? {
-            Err(exit) => Ok(exit),
-            Ok(names) if names.is_empty() => {
-                session.printer.note("no stack of this cluster needs a rollback");
-                Ok(Exit::Done)
-            }
-            Ok(names) => {
-                session
-                    .printer
-                    .note(format_args!("rolled back: {}; `infra up` can change it again", names.join(", ")));
-                Ok(Exit::Done)
-            }
+        let names = result?;
+        if names.is_empty() {
+            session.printer.note("no stack of this cluster needs a rollback");
+        } else {
+            session
+                .printer
+                .note(format_args!("rolled back: {}; `infra up` can change it again", names.join(", ")));
         }
+        Ok(Exit::Done)
     })
 }

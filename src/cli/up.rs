@@ -13,7 +13,7 @@ use super::deployment::{
 };
 use super::exit::Exit;
 use super::failure::Refusal;
-use super::interruption::{until_interrupted, with_interruptions};
+use super::interruption::{until_detached, until_interrupted};
 use super::plan::{explain_all_user_data, show_plan};
 use super::preflight::print_caller;
 use super::progress_view::ProgressView;
@@ -120,14 +120,9 @@ async fn bring_up(
     let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
     let progress = view.progress();
     let looking = Box::pin(look(arguments, session, deployment, &clients, &options, &progress));
-    let (prepared, image, place) = match until_interrupted(looking, &session.printer).await? {
-        Ok(found) => found,
-        Err(exit) => return Ok(exit),
-    };
+    let (prepared, image, place) = until_interrupted(looking).await?;
     let agreeing = Box::pin(agree(session, deployment, &prepared, &clients, &mut options));
-    if let Err(exit) = until_interrupted(agreeing, &session.printer).await? {
-        return Ok(exit);
-    }
+    until_interrupted(agreeing).await?;
     if let Some(lock) = &image.lock {
         write_lock(session, lock)?;
     }
@@ -151,18 +146,12 @@ async fn bring_up(
         }
         Ok(())
     });
-    let result = with_interruptions(working, &interrupter, &view, &session.printer).await;
+    let result = until_detached(working, &interrupter, &view, &session.printer).await;
     view.finish();
-    match result? {
-        Ok(()) => {
-            let name = &deployment.blueprint.cluster.external_dns_name;
-            session
-                .printer
-                .note(format_args!("done: https://{name}; `infra kubeconfig --merge` lets kubectl in"));
-            Ok(Exit::Done)
-        }
-        Err(exit) => Ok(exit),
-    }
+    result?;
+    let name = &deployment.blueprint.cluster.external_dns_name;
+    session.printer.note(format_args!("done: https://{name}; `infra kubeconfig --merge` lets kubectl in"));
+    Ok(Exit::Done)
 }
 
 /// Everything that is read before anything is changed.

@@ -15,6 +15,7 @@ use crate::cli::Session;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
+use crate::cli::interruption::Interrupted;
 use crate::job::life::{FetchSource, FetchTarget, JobReport, Reader};
 use crate::job::{HELPER_IMAGE, tolerations_of_all_pools};
 use crate::kube::{ApiServer, Body};
@@ -68,8 +69,7 @@ pub(super) fn run(arguments: &FetchArguments, session: &Session) -> anyhow::Resu
         let fetched = tokio::select! {
             fetched = fetch(&reader, &directory, session) => fetched.map(|()| Exit::Done),
             _ = interruptions.recv() => {
-                session.printer.note(format_args!("interrupted; {}", what_is_left(&directory)));
-                Ok(Exit::Interrupted)
+                Err(Interrupted::WhileFetching { left: what_is_left(&directory) }.into())
             }
         };
         removed(reader.remove().await, "the reader", &session.printer);

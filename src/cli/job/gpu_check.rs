@@ -41,14 +41,11 @@ pub(super) fn run(arguments: &GpuCheckArguments, session: &Session) -> anyhow::R
     let check = GpuCheck::new(&api, &mark, &image);
     let checked = block_on(async {
         let run = async { Ok(check.run(expected, &waiting).await?) };
-        let checked = Box::pin(until_interrupted(run, &session.printer)).await;
+        let checked = Box::pin(until_interrupted(run)).await;
         removed(check.remove().await, "the pods of the check", &session.printer);
         checked
     });
-    let nodes = match checked? {
-        Ok(nodes) => nodes,
-        Err(exit) => return Ok(exit),
-    };
+    let nodes = checked?;
     let healthy = nodes.iter().all(|node| node.problem.is_none());
     match session.output {
         Output::Json => session.printer.json(&nodes)?,

@@ -10,6 +10,7 @@ use crate::cli::Session;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
+use crate::cli::interruption::Interrupted;
 use crate::cli::printer::Printer;
 use crate::job::life::{JobReport, ReplicaReport};
 use crate::kube::{ApiServer, Body, Contact, KubeError, LogPart, Outage};
@@ -42,7 +43,7 @@ pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Resul
     block_on(async {
         tokio::select! {
             result = print(&api, &target, arguments, &session.printer) => result,
-            _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
+            _ = tokio::signal::ctrl_c() => Err(Interrupted::WhilePrinting.into()),
         }
     })
 }

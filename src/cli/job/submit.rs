@@ -12,7 +12,7 @@ use crate::cli::Session;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
-use crate::cli::interruption::until_leaving;
+use crate::cli::interruption::{Interrupted, LEAVING, until_second_interruption};
 use crate::cli::printer::Output;
 use crate::cli::question::ask_on_thread;
 use crate::cli::up::parse_duration;
@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
     let decide_as = |run: &RunId| decide(&job, Some(&blueprint), Some(run), &scripts);
     let run = RunId::new(&arguments.run.clone().map_or_else(random_mark, Ok)?);
     let (interrupter, waiting) = Waiting::new(arguments.timeout);
-    block_on(until_leaving(
+    block_on(until_second_interruption(
         async {
             let mut workload = decide_as(&run);
             let is_there = match find_live(&api, &workload).await? {
@@ -98,7 +98,8 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
             watch(&api, &workload, &waiting, session).await
         },
         &interrupter,
-        &session.printer,
+        || session.printer.note(LEAVING),
+        Interrupted::WhileJobRuns,
     ))
 }
 
