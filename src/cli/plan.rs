@@ -1,6 +1,6 @@
 //! `infra plan`: what `infra up` would do.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use clap::Args;
 
@@ -16,8 +16,8 @@ use crate::aws::Clients;
 use crate::blueprint::Blueprint;
 use crate::config::values::S3Uri;
 use crate::deploy::{
-    FileChange, LiveCluster, Plan, Prepared, Run, UpOptions, WaitFor, Work, boot_objects, explain_user_data,
-    prepare, refine_plan,
+    FileChange, LiveCluster, Plan, PlanOptions, Prepared, Run, boot_objects, explain_user_data, prepare,
+    refine_plan,
 };
 use crate::render::Asset;
 use crate::waiting::Waiting;
@@ -53,11 +53,11 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
     block_on(async {
         let (interrupter, waiting) = Waiting::new(None);
         let looking = Box::pin(look(arguments, session, &deployment, waiting));
-        let (work, prepared) = until_interrupted(looking).await?;
-        let asking = Box::pin(async { Ok(refine_plan(&work, &prepared).await?) });
+        let (run, prepared) = until_interrupted(looking).await?;
+        let asking = Box::pin(async { Ok(refine_plan(&run, &prepared).await?) });
         let plan = until_cleaned_up(asking, &interrupter, &session.printer).await?;
         let blueprint = &deployment.blueprint;
-        let explaining = Box::pin(explain_all_user_data(&work.run.clients, blueprint, &plan, &deployment));
+        let explaining = Box::pin(explain_all_user_data(&run.clients, blueprint, &plan, &deployment));
         let user_data = until_interrupted(explaining).await?;
         let view = PlanView {
             plan: &plan,
@@ -84,36 +84,26 @@ async fn look(
     session: &Session,
     deployment: &Deployment,
     waiting: Waiting,
-) -> anyhow::Result<(Work, Prepared)> {
+) -> anyhow::Result<(Run, Prepared)> {
     let blueprint = &deployment.blueprint;
     let clients = arguments.aws.connect(&blueprint.cluster).await;
     let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
     let place = choose_place(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer)?;
     let image = choose_image(session, &clients, blueprint, &live, arguments.upgrade_os).await?;
-    let options = UpOptions {
+    let options = PlanOptions {
         pool: arguments.pool.clone(),
-        allow_replace: arguments.allow_replace.iter().cloned().collect::<BTreeSet<_>>(),
-        prune: false,
-        create_bucket: false,
-        adopt_record: false,
-        wait: WaitFor::None,
-        api_address: None,
+        allow_replace: arguments.allow_replace.iter().cloned().collect(),
     };
-    let prepared =
-        prepare(&clients, deployment.sources(), live, place.clone(), image.choice, &options).await?;
+    let prepared = prepare(&clients, deployment.sources(), live, place, image.choice, options).await?;
     let view = ProgressView::new(Output::Text, session.printer.clone(), false);
-    let work = Work {
-        run: Run {
-            clients,
-            cluster: Some(blueprint.cluster.clone()),
-            progress: view.progress(),
-            waiting,
-            cancel_on_interrupt: false,
-        },
-        blueprint: blueprint.clone(),
-        place,
+    let run = Run {
+        clients,
+        cluster: Some(blueprint.cluster.clone()),
+        progress: view.progress(),
+        waiting,
+        cancel_on_interrupt: false,
     };
-    Ok((work, prepared))
+    Ok((run, prepared))
 }
 
 /// Looks into the user data of every launch template that changes.

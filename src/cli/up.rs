@@ -1,7 +1,5 @@
 //! `infra up`: brings the cluster to what cluster.yaml says.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -22,8 +20,8 @@ use crate::aws::Clients;
 use crate::config::values::S3Uri;
 use crate::deploy::preflight::{Preflight, Severity};
 use crate::deploy::{
-    DeployError, Event, LiveCluster, Prepared, Progress, Run, UpOptions, WaitFor, Work, apply,
-    endangered_jobs, load_balancer, pools_losing_nodes, prepare, replace_outdated, wait_for_nodes,
+    Consent, DeployError, Event, LiveCluster, NodeRollout, PlanOptions, Prepared, Progress, Run, Up,
+    UpOptions, WaitFor, endangered_jobs, load_balancer, pools_losing_nodes, prepare,
 };
 use crate::kube::{Address, ApiServer};
 use crate::waiting::Waiting;
@@ -93,9 +91,6 @@ pub(super) fn run(arguments: &UpArguments, session: &Session) -> anyhow::Result<
     let deployment = Deployment::load(session)?;
     deployment.expect_pool(arguments.pool.as_deref())?;
     let options = UpOptions {
-        pool: arguments.pool.clone(),
-        allow_replace: arguments.allow_replace.iter().cloned().collect::<BTreeSet<_>>(),
-        prune: arguments.prune,
         create_bucket: arguments.create_bucket,
         adopt_record: arguments.adopt_record,
         wait: match arguments.wait {
@@ -107,42 +102,38 @@ pub(super) fn run(arguments: &UpArguments, session: &Session) -> anyhow::Result<
         },
         api_address: api_address()?,
     };
-    block_on(Box::pin(bring_up(arguments, session, &deployment, options)))
+    block_on(Box::pin(bring_up(arguments, session, &deployment, &options)))
 }
 
 async fn bring_up(
     arguments: &UpArguments,
     session: &Session,
     deployment: &Deployment,
-    mut options: UpOptions,
+    options: &UpOptions,
 ) -> anyhow::Result<Exit> {
     let clients = arguments.aws.connect(&deployment.blueprint.cluster).await;
     let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
     let progress = view.progress();
-    let looking = Box::pin(look(arguments, session, deployment, &clients, &options, &progress));
-    let (prepared, image, place) = until_interrupted(looking).await?;
-    let agreeing = Box::pin(agree(session, deployment, &prepared, &clients, &mut options));
-    until_interrupted(agreeing).await?;
+    let looking = Box::pin(look(arguments, session, deployment, &clients, &progress));
+    let (prepared, image) = until_interrupted(looking).await?;
+    let agreeing = Box::pin(agree(arguments, session, deployment, &prepared, &clients, options));
+    let consent = until_interrupted(agreeing).await?;
     if let Some(lock) = &image.lock {
         write_lock(session, lock)?;
     }
     let (interrupter, waiting) = Waiting::new(Some(arguments.timeout));
-    let work = Arc::new(Work {
-        run: Run {
-            clients,
-            cluster: Some(deployment.blueprint.cluster.clone()),
-            progress,
-            waiting,
-            cancel_on_interrupt: arguments.cancel_on_interrupt,
-        },
-        blueprint: deployment.blueprint.clone(),
-        place,
-    });
+    let run = Run {
+        clients,
+        cluster: Some(deployment.blueprint.cluster.clone()),
+        progress,
+        waiting,
+        cancel_on_interrupt: arguments.cancel_on_interrupt,
+    };
+    let up = Up { run: &run, sources: deployment.sources(), options };
     let working = Box::pin(async {
-        let live = prepared.live.clone();
-        apply(&work, deployment.sources(), prepared, &options).await?;
+        up.apply(&prepared, consent).await?;
         if arguments.replace_nodes {
-            replace_nodes(arguments, session, deployment, &work, &live, &options).await?;
+            replace_nodes(arguments, session, deployment, up, &prepared).await?;
         }
         Ok(())
     });
@@ -160,9 +151,8 @@ async fn look(
     session: &Session,
     deployment: &Deployment,
     clients: &Clients,
-    options: &UpOptions,
     progress: &Progress,
-) -> anyhow::Result<(Prepared, ChosenImage, S3Uri)> {
+) -> anyhow::Result<(Prepared, ChosenImage)> {
     let blueprint = &deployment.blueprint;
     let live = LiveCluster::read(clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
     let place = choose_place(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer)?;
@@ -182,8 +172,12 @@ async fn look(
         check_account(preflight, clients, session, progress).await?;
     }
     let choice = image.choice.clone();
-    let prepared = prepare(clients, deployment.sources(), live, place.clone(), choice, options).await?;
-    Ok((prepared, image, place))
+    let options = PlanOptions {
+        pool: arguments.pool.clone(),
+        allow_replace: arguments.allow_replace.iter().cloned().collect(),
+    };
+    let prepared = prepare(clients, deployment.sources(), live, place, choice, options).await?;
+    Ok((prepared, image))
 }
 
 async fn check_account(
@@ -206,23 +200,26 @@ async fn check_account(
 
 /// Shows what would change, and asks where something would be lost.
 async fn agree(
+    arguments: &UpArguments,
     session: &Session,
     deployment: &Deployment,
     prepared: &Prepared,
     clients: &Clients,
-    options: &mut UpOptions,
-) -> anyhow::Result<()> {
+    options: &UpOptions,
+) -> anyhow::Result<Consent> {
     let plan = &prepared.plan;
     let user_data = explain_all_user_data(clients, &deployment.blueprint, plan, deployment).await?;
     show_plan(session, deployment, prepared, &user_data);
     let cluster = &deployment.blueprint.cluster;
     let mut endangered = pools_losing_nodes(plan, cluster, &prepared.live);
     let deletions: Vec<String> = plan.deletions().map(|stack| stack.part.to_string()).collect();
-    if !deletions.is_empty() && !options.prune {
+    let mut consent = Consent { delete_dropped_pools: arguments.prune };
+    if !deletions.is_empty() && !arguments.prune {
         let question = format!("Delete {}, which cluster.yaml no longer names?", deletions.join(", "));
         // Without a yes they stay; everything else goes on.
-        options.prune = ask_on_thread(&question, "--prune", &session.printer).await.is_ok();
-        if !options.prune {
+        let agreed = ask_on_thread(&question, "--prune", &session.printer).await.is_ok();
+        consent.delete_dropped_pools = agreed;
+        if !agreed {
             session.printer.warning("pools that cluster.yaml no longer names stay; `--prune` deletes them");
             endangered.retain(|pool| cluster.pools.iter().any(|known| known.name.as_str() == pool));
         }
@@ -238,7 +235,7 @@ async fn agree(
             ask_on_thread(&question, "--yes", &session.printer).await?;
         }
     }
-    Ok(())
+    Ok(consent)
 }
 
 /// Names the job pods whose nodes would go; gives how many there are, none if that is not known.
@@ -293,18 +290,18 @@ async fn replace_nodes(
     arguments: &UpArguments,
     session: &Session,
     deployment: &Deployment,
-    work: &Work,
-    live: &LiveCluster,
-    options: &UpOptions,
+    up: Up<'_>,
+    prepared: &Prepared,
 ) -> anyhow::Result<()> {
     let Some(pool) = &arguments.pool else { return Ok(()) };
-    let api = connect_api(deployment, live, options.api_address.clone());
+    let api = connect_api(deployment, &prepared.live, up.options.api_address.clone());
     let api = api.ok_or_else(|| Refusal::new("the cluster has no API server yet"))??;
-    let left = replace_outdated(work, &api, pool, arguments.max).await?;
+    let rollout = NodeRollout { run: up.run, cluster: &deployment.blueprint.cluster, api: &api, pool };
+    let left = rollout.replace_outdated(arguments.max).await?;
     if left > 0 {
         session.printer.note(format_args!("{left} outdated machines are left; run the same command again"));
     } else if arguments.wait == Wait::Nodes {
-        wait_for_nodes(work, deployment.sources(), live, options).await?;
+        up.wait_for_nodes(prepared).await?;
     }
     Ok(())
 }

@@ -18,7 +18,6 @@ pub(crate) mod status;
 #[cfg(test)]
 mod test_run;
 pub(crate) mod up;
-pub(crate) mod work;
 
 pub use destroy::{
     BACKUP, DestroyItem, DestroyOptions, DestroyPlan, DestroyTarget, FILE_SYSTEM, Found, Leftover, Remains,
@@ -29,13 +28,15 @@ pub use event::{Event, Progress, RecordState, StackOperation};
 pub use explain::hint::{FailureKind, Hint, hint_for};
 pub use explain::root_cause::is_echo;
 pub use inputs::image_lock::{ImageLock, LockedImage};
+pub use inputs::rendered::Sources;
 pub use inputs::settings::ImageChoice;
 pub use machines::evidence::console_evidence;
 pub use machines::node_logs::{NodeLog, read_log};
-pub use machines::node_rollout::replace_outdated;
+pub use machines::node_rollout::NodeRollout;
 pub use plan::change_preview::refine_plan;
 pub use plan::comparison::{PropertyChange, ResourceAction, ResourceChange};
 pub use plan::disruption::{endangered_jobs, pools_losing_nodes};
+pub use plan::preparation::{PlanOptions, Prepared, prepare};
 pub use plan::refusal::Refusal;
 pub use plan::user_data_change::{FileChange, TextChange, explain_user_data};
 pub use plan::{Plan, StackAction, StackPlan};
@@ -43,11 +44,9 @@ pub use run::Run;
 pub use stack::delete::Stuck;
 pub use stack::roll_back::roll_back;
 pub use state::description::describe_resource;
+pub use state::desired::live_place;
 pub use state::live::{LiveCluster, LiveStack};
 pub use status::report::StatusSources;
 pub use status::shape::{AbsentCluster, CertificateState, StatusDocument, StatusReport};
 pub use up::upload::boot_objects;
-pub use up::{
-    Prepared, Sources, UpOptions, WaitFor, apply, live_place, load_balancer, prepare, wait_for_nodes,
-};
-pub use work::Work;
+pub use up::{Consent, Up, UpOptions, WaitFor, load_balancer};

@@ -1,4 +1,4 @@
-//! The means of a run for the unit tests of this layer: a small cluster, a scripted AWS, two hours, and ears for events.
+//! The context of a run for the unit tests of this layer: a small cluster, a scripted AWS, two hours, and ears for events.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::event::{Event, Progress};
 use super::run::Run;
-use super::work::Work;
 use crate::aws::test_script::Script;
 use crate::blueprint::Blueprint;
 use crate::config;
@@ -14,7 +13,8 @@ use crate::waiting::{Interrupter, Waiting};
 
 /// A run that is about to begin.
 pub(crate) struct TestRun {
-    pub(crate) work: Work,
+    pub(crate) run: Run,
+    pub(crate) blueprint: Blueprint,
     pub(crate) interrupter: Interrupter,
     events: Arc<Mutex<Vec<Event>>>,
 }
@@ -36,8 +36,7 @@ impl TestRun {
             waiting,
             cancel_on_interrupt: false,
         };
-        let work = Work { run, blueprint, place: "s3://bucket".parse()? };
-        Ok(Self { work, interrupter, events })
+        Ok(Self { run, blueprint, interrupter, events })
     }
 
     /// Everything that was reported so far.

@@ -2,12 +2,12 @@
 
 use crate::aws::{Clients, TemplateSource};
 use crate::deploy::error::DeployError;
+use crate::deploy::inputs::asset_store::LARGEST_INLINE;
 use crate::deploy::inputs::credential_digests::CredentialDigests;
+use crate::deploy::inputs::rendered::Sources;
 use crate::deploy::inputs::settings::{ImageChoice, Settings};
-use crate::deploy::stack::template_upload::LARGEST_INLINE;
-use crate::deploy::state::desired::DesiredStack;
+use crate::deploy::state::desired::{DesiredStack, live_place};
 use crate::deploy::state::live::LiveCluster;
-use crate::deploy::up::{Sources, live_place};
 
 /// A stack's link, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]

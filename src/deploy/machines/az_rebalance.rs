@@ -4,12 +4,12 @@
 //! that jobs run on. CloudFormation has no property for it, and a rolling update switches it on again.
 
 use crate::deploy::error::DeployError;
-use crate::deploy::work::Work;
+use crate::deploy::run::Run;
 
 /// Looks at every pool of the cluster; no call changes anything if all is as it should be.
-pub(crate) async fn keep_machines_in_their_zones(work: &Work) -> Result<(), DeployError> {
-    let clients = &work.run.clients;
-    let groups = clients.groups_of_cluster(work.blueprint.cluster.name.as_str()).await?;
+pub(crate) async fn keep_machines_in_their_zones(run: &Run, cluster: &str) -> Result<(), DeployError> {
+    let clients = &run.clients;
+    let groups = clients.groups_of_cluster(cluster).await?;
     let is_pool = |role: &String| role.starts_with("pool-");
     let pools = groups.iter().filter(|group| group.tags.get("infra:role").is_some_and(is_pool));
     for group in pools.filter(|group| group.evens_zones_out) {

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::pool_launches::PoolLaunches;
 use crate::aws::{GroupMachine, ScalingGroup};
+use crate::config::Cluster;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::Event;
-use crate::deploy::work::Work;
+use crate::deploy::run::Run;
 use crate::kube::{ApiServer, Contact, KubeError, Node, Outage};
 use crate::waiting::Pace;
 
@@ -16,112 +17,170 @@ const LONGEST_OUTAGE: Duration = Duration::from_mins(15);
 /// At last one in half a minute, for what a group tries.
 const LOOKS_AT_LAUNCHES: u32 = 3;
 
-/// Replaces at most `most` outdated machines of a pool; gives how many are still outdated.
-pub async fn replace_outdated(
-    work: &Work,
-    api: &ApiServer,
-    pool: &str,
-    most: Option<usize>,
-) -> Result<usize, DeployError> {
-    let outdated: Vec<GroupMachine> = outdated_machines(&read_group(work, pool).await?).cloned().collect();
-    if outdated.is_empty() {
-        work.run.progress.note(format!("every machine of pool {pool} is up to date"));
-        return Ok(0);
-    }
-    let count = most.unwrap_or(usize::MAX).min(outdated.len());
-    work.run.progress.note(format!(
-        "{} machines of pool {pool} are outdated; {count} are replaced now, one by one",
-        outdated.len()
-    ));
-    for machine in &outdated[..count] {
-        replace_one(work, api, pool, machine).await?;
-    }
-    Ok(outdated.len() - count)
+/// A pool whose outdated machines are replaced.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeRollout<'a> {
+    /// The context of the run.
+    pub run: &'a Run,
+    /// The cluster.
+    pub cluster: &'a Cluster,
+    /// The cluster's API server.
+    pub api: &'a ApiServer,
+    /// The name of the pool.
+    pub pool: &'a str,
 }
 
-async fn replace_one(
-    work: &Work,
-    api: &ApiServer,
-    pool: &str,
-    machine: &GroupMachine,
-) -> Result<(), DeployError> {
-    let node = find_node(work, api, &machine.id).await?;
-    if let Some(node) = &node {
-        ask(work, async || api.set_schedulable(&node.name, false).await).await?;
-        work.run.progress.note(format!("cordoned {}", node.name));
-        if let Err(error) = wait_for_jobs(work, api, &node.name).await {
-            return Err(reopen(work, api, &node.name, error).await);
+impl NodeRollout<'_> {
+    /// Replaces at most `most` outdated machines; gives how many are still outdated.
+    pub async fn replace_outdated(&self, most: Option<usize>) -> Result<usize, DeployError> {
+        let pool = self.pool;
+        let outdated: Vec<GroupMachine> = outdated_machines(&self.read_group().await?).cloned().collect();
+        if outdated.is_empty() {
+            self.run.progress.note(format!("every machine of pool {pool} is up to date"));
+            return Ok(0);
+        }
+        let count = most.unwrap_or(usize::MAX).min(outdated.len());
+        self.run.progress.note(format!(
+            "{} machines of pool {pool} are outdated; {count} are replaced now, one by one",
+            outdated.len()
+        ));
+        for machine in &outdated[..count] {
+            self.replace_one(machine).await?;
+        }
+        Ok(outdated.len() - count)
+    }
+
+    async fn replace_one(&self, machine: &GroupMachine) -> Result<(), DeployError> {
+        let api = self.api;
+        let node = self.find_node(&machine.id).await?;
+        if let Some(node) = &node {
+            self.ask(async || api.set_schedulable(&node.name, false).await).await?;
+            self.run.progress.note(format!("cordoned {}", node.name));
+            if let Err(error) = self.wait_for_jobs(&node.name).await {
+                return Err(self.reopen(&node.name, error).await);
+            }
+        }
+        self.run.clients.replace_machine(&machine.id).await?;
+        let name = node.map_or_else(|| machine.id.clone(), |node| node.name);
+        self.run.progress.note(format!("ended {name} ({}); waiting for its successor", machine.id));
+        self.wait_for_successor(&machine.id).await
+    }
+
+    /// The machine stays, so it may work again. Whatever comes of that, the error is the one that was there first.
+    async fn reopen(&self, node: &str, error: DeployError) -> DeployError {
+        match (self.api.set_schedulable(node, true).await, error) {
+            (Ok(()), DeployError::StillRunning { what, running }) => {
+                DeployError::StillRunning { what: format!("{what}; {node} takes new pods again"), running }
+            }
+            (Ok(()), error) => error,
+            (Err(refused), error) => {
+                self.run.progress.warn(format!(
+                    "{node} takes no new pods: {refused}; `kubectl uncordon {node}` lets it take them"
+                ));
+                error
+            }
         }
     }
-    work.run.clients.replace_machine(&machine.id).await?;
-    let name = node.map_or_else(|| machine.id.clone(), |node| node.name);
-    work.run.progress.note(format!("ended {name} ({}); waiting for its successor", machine.id));
-    wait_for_successor(work, api, pool, &machine.id).await
-}
 
-/// The machine stays, so it may work again. Whatever comes of that, the error is the one that was there first.
-async fn reopen(work: &Work, api: &ApiServer, node: &str, error: DeployError) -> DeployError {
-    match (api.set_schedulable(node, true).await, error) {
-        (Ok(()), DeployError::StillRunning { what, running }) => {
-            DeployError::StillRunning { what: format!("{what}; {node} takes new pods again"), running }
-        }
-        (Ok(()), error) => error,
-        (Err(refused), error) => {
-            work.run.progress.warn(format!(
-                "{node} takes no new pods: {refused}; `kubectl uncordon {node}` lets it take them"
-            ));
-            error
+    async fn wait_for_jobs(&self, node: &str) -> Result<(), DeployError> {
+        let mut pace = Pace::of_stack();
+        let mut told = Vec::new();
+        loop {
+            let pods = self.ask(async || self.api.job_pods().await).await?;
+            let pods = pods.into_iter().filter(|pod| pod.node == node);
+            let names: Vec<String> = pods
+                .map(|pod| format!("job {}/{} on {node} (pod {})", pod.namespace, pod.job, pod.name))
+                .collect();
+            if names.is_empty() {
+                return Ok(());
+            }
+            if names != told {
+                self.run.progress.report(Event::Waiting { waiting_for: names.clone() });
+                told.clone_from(&names);
+            }
+            if let Err(end) = self.run.waiting.pause(pace.next_pause()).await {
+                let what = format!("{end}: {} still runs", names.join(", "));
+                return Err(DeployError::StillRunning { what, running: Vec::new() });
+            }
         }
     }
-}
 
-async fn wait_for_jobs(work: &Work, api: &ApiServer, node: &str) -> Result<(), DeployError> {
-    let mut pace = Pace::of_stack();
-    let mut told = Vec::new();
-    loop {
-        let pods = ask(work, async || api.job_pods().await).await?;
-        let pods = pods.into_iter().filter(|pod| pod.node == node);
-        let names: Vec<String> = pods
-            .map(|pod| format!("job {}/{} on {node} (pod {})", pod.namespace, pod.job, pod.name))
-            .collect();
-        if names.is_empty() {
-            return Ok(());
-        }
-        if names != told {
-            work.run.progress.report(Event::Waiting { waiting_for: names.clone() });
-            told.clone_from(&names);
-        }
-        if let Err(end) = work.run.waiting.pause(pace.next_pause()).await {
-            let what = format!("{end}: {} still runs", names.join(", "));
-            return Err(DeployError::StillRunning { what, running: Vec::new() });
+    async fn wait_for_successor(&self, gone: &str) -> Result<(), DeployError> {
+        let Self { run, pool, .. } = *self;
+        let mut pace = Pace::of_stack();
+        let mut launches = PoolLaunches::of_standing_pools(run, &self.cluster.name);
+        let mut told = String::new();
+        let mut looks = 0;
+        loop {
+            let group = self.read_group().await?;
+            let nodes = self.ask(async || self.api.nodes().await).await?;
+            let (up, wanted) = count_up(&group, &nodes, gone, self.gpus());
+            if up >= wanted {
+                return Ok(());
+            }
+            let missing = format!("pool {pool}: {up} of {wanted} machines are up");
+            if missing != told {
+                self.run.progress.report(Event::Waiting { waiting_for: vec![missing.clone()] });
+                told.clone_from(&missing);
+            }
+            if looks % LOOKS_AT_LAUNCHES == 0 {
+                launches.look(pool, &group).await?;
+                launches.expect_hope().await?;
+            }
+            looks += 1;
+            if let Err(end) = self.run.waiting.pause(pace.next_pause()).await {
+                return Err(DeployError::StillRunning {
+                    what: format!("{end}: {missing}"),
+                    running: Vec::new(),
+                });
+            }
         }
     }
-}
 
-async fn wait_for_successor(work: &Work, api: &ApiServer, pool: &str, gone: &str) -> Result<(), DeployError> {
-    let mut pace = Pace::of_stack();
-    let mut launches = PoolLaunches::of_standing_pools(work);
-    let mut told = String::new();
-    let mut looks = 0;
-    loop {
-        let group = read_group(work, pool).await?;
-        let nodes = ask(work, async || api.nodes().await).await?;
-        let (up, wanted) = count_up(&group, &nodes, gone, gpus_of(work, pool));
-        if up >= wanted {
-            return Ok(());
-        }
-        let missing = format!("pool {pool}: {up} of {wanted} machines are up");
-        if missing != told {
-            work.run.progress.report(Event::Waiting { waiting_for: vec![missing.clone()] });
-            told.clone_from(&missing);
-        }
-        if looks % LOOKS_AT_LAUNCHES == 0 {
-            launches.look(pool, &group).await?;
-            launches.expect_hope().await?;
-        }
-        looks += 1;
-        if let Err(end) = work.run.waiting.pause(pace.next_pause()).await {
-            return Err(DeployError::StillRunning { what: format!("{end}: {missing}"), running: Vec::new() });
+    fn gpus(&self) -> u32 {
+        let pools = &self.cluster.pools;
+        let gpus =
+            pools.iter().find(|known| known.name.as_str() == self.pool).and_then(|pool| pool.gpus.as_ref());
+        gpus.map_or(0, |gpus| gpus.count)
+    }
+
+    async fn read_group(&self) -> Result<ScalingGroup, DeployError> {
+        let pool = self.pool;
+        let role = format!("pool-{pool}");
+        let groups = self.run.clients.groups_of_cluster(self.cluster.name.as_str()).await?;
+        let group =
+            groups.into_iter().find(|group| group.tags.get("infra:role").is_some_and(|found| *found == role));
+        group.ok_or_else(|| DeployError::Unusable {
+            what: format!("pool {pool} has no group of machines in AWS"),
+            help: "`infra up` makes it".to_owned(),
+        })
+    }
+
+    async fn find_node(&self, instance: &str) -> Result<Option<Node>, DeployError> {
+        let nodes = self.ask(async || self.api.nodes().await).await?;
+        Ok(nodes.into_iter().find(|node| node.instance_id.as_deref() == Some(instance)))
+    }
+
+    /// Asks the API, again and again while it is away: a rollout may take hours, and a control plane is replaced now and then.
+    async fn ask<T>(&self, question: impl AsyncFn() -> Result<T, KubeError>) -> Result<T, DeployError> {
+        let patience = self.run.waiting.at_most(LONGEST_OUTAGE);
+        let (mut pace, mut outage) = (Pace::of_stack(), Outage::default());
+        loop {
+            let answer = question().await;
+            let why = answer.as_ref().err().cloned();
+            let tell = |contact| match contact {
+                Contact::Lost(why) => self.run.progress.warn(format!("{why}; it is asked again")),
+                Contact::Found => self.run.progress.note("the Kubernetes API answers again"),
+            };
+            match (outage.survive(answer, tell)?, why) {
+                (Some(answer), _) => return Ok(answer),
+                (None, Some(why)) if patience.pause(pace.next_pause()).await.is_err() => {
+                    let Some(end) = self.run.waiting.end() else { return Err(why.into()) };
+                    let what = format!("{end}: {why}");
+                    return Err(DeployError::StillRunning { what, running: Vec::new() });
+                }
+                _ => {}
+            }
         }
     }
 }
@@ -140,12 +199,6 @@ fn count_up(group: &ScalingGroup, nodes: &[Node], gone: &str, gpus: u32) -> (usi
     (up, (group.desired as usize).saturating_sub(to_come.len()))
 }
 
-fn gpus_of(work: &Work, pool: &str) -> u32 {
-    let pools = &work.blueprint.cluster.pools;
-    let gpus = pools.iter().find(|known| known.name.as_str() == pool).and_then(|pool| pool.gpus.as_ref());
-    gpus.map_or(0, |gpus| gpus.count)
-}
-
 /// Machines that were started from another version of the launch template than new ones are.
 pub fn outdated_machines(group: &ScalingGroup) -> impl Iterator<Item = &GroupMachine> {
     group.machines.iter().filter(|machine| is_outdated(machine, group))
@@ -153,43 +206,4 @@ pub fn outdated_machines(group: &ScalingGroup) -> impl Iterator<Item = &GroupMac
 
 fn is_outdated(machine: &GroupMachine, group: &ScalingGroup) -> bool {
     machine.template_version != group.template_version
-}
-
-async fn read_group(work: &Work, pool: &str) -> Result<ScalingGroup, DeployError> {
-    let role = format!("pool-{pool}");
-    let groups = work.run.clients.groups_of_cluster(work.blueprint.cluster.name.as_str()).await?;
-    let group =
-        groups.into_iter().find(|group| group.tags.get("infra:role").is_some_and(|found| *found == role));
-    group.ok_or_else(|| DeployError::Unusable {
-        what: format!("pool {pool} has no group of machines in AWS"),
-        help: "`infra up` makes it".to_owned(),
-    })
-}
-
-async fn find_node(work: &Work, api: &ApiServer, instance: &str) -> Result<Option<Node>, DeployError> {
-    let nodes = ask(work, async || api.nodes().await).await?;
-    Ok(nodes.into_iter().find(|node| node.instance_id.as_deref() == Some(instance)))
-}
-
-/// Asks the API, again and again while it is away: a rollout may take hours, and a control plane is replaced now and then.
-async fn ask<T>(work: &Work, question: impl AsyncFn() -> Result<T, KubeError>) -> Result<T, DeployError> {
-    let patience = work.run.waiting.at_most(LONGEST_OUTAGE);
-    let (mut pace, mut outage) = (Pace::of_stack(), Outage::default());
-    loop {
-        let answer = question().await;
-        let why = answer.as_ref().err().cloned();
-        let tell = |contact| match contact {
-            Contact::Lost(why) => work.run.progress.warn(format!("{why}; it is asked again")),
-            Contact::Found => work.run.progress.note("the Kubernetes API answers again"),
-        };
-        match (outage.survive(answer, tell)?, why) {
-            (Some(answer), _) => return Ok(answer),
-            (None, Some(why)) if patience.pause(pace.next_pause()).await.is_err() => {
-                let Some(end) = work.run.waiting.end() else { return Err(why.into()) };
-                let what = format!("{end}: {why}");
-                return Err(DeployError::StillRunning { what, running: Vec::new() });
-            }
-            _ => {}
-        }
-    }
 }

@@ -7,20 +7,22 @@ use time::OffsetDateTime;
 use super::launches::Launches;
 use crate::aws::{ScalingActivity, ScalingGroup};
 use crate::blueprint::StackPart;
+use crate::config::values::ClusterName;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::Event;
 use crate::deploy::explain::failure_report::report_failure;
 use crate::deploy::explain::root_cause::begins_operation;
+use crate::deploy::run::Run;
 use crate::deploy::stack::status::End;
 use crate::deploy::stack::watch::{Followed, GaveUp, is_since};
-use crate::deploy::work::Work;
 
 /// The group of a pool, by its name in the template.
 const NODES: &str = "Nodes";
 
 /// The launches of pools.
 pub(crate) struct PoolLaunches<'a> {
-    work: &'a Work,
+    run: &'a Run,
+    cluster: &'a ClusterName,
     launches: Launches,
     /// Pools that this run changed, with the beginning of that once it was looked up.
     changed: BTreeMap<String, Option<OffsetDateTime>>,
@@ -31,9 +33,10 @@ pub(crate) struct PoolLaunches<'a> {
 
 impl<'a> PoolLaunches<'a> {
     /// For pools that nobody changes now: what failed before is told, and is no reason to give up.
-    pub(crate) fn of_standing_pools(work: &'a Work) -> Self {
+    pub(crate) fn of_standing_pools(run: &'a Run, cluster: &'a ClusterName) -> Self {
         Self {
-            work,
+            run,
+            cluster,
             launches: Launches::default(),
             changed: BTreeMap::new(),
             looked_at: BTreeSet::new(),
@@ -42,12 +45,16 @@ impl<'a> PoolLaunches<'a> {
     }
 
     /// The same after this run has changed some stacks: what pools among them tried since counts.
-    pub(crate) fn after_changes(work: &'a Work, changed: &BTreeSet<StackPart>) -> Self {
+    pub(crate) fn after_changes(
+        run: &'a Run,
+        cluster: &'a ClusterName,
+        changed: &BTreeSet<StackPart>,
+    ) -> Self {
         let pools = changed.iter().filter_map(|part| match part {
             StackPart::Pool(pool) => Some((pool.clone(), None)),
             _ => None,
         });
-        Self { changed: pools.collect(), ..Self::of_standing_pools(work) }
+        Self { changed: pools.collect(), ..Self::of_standing_pools(run, cluster) }
     }
 
     /// Tells of launches that have failed since the last look.
@@ -58,7 +65,7 @@ impl<'a> PoolLaunches<'a> {
             return Ok(());
         }
         self.short.insert(pool.to_owned());
-        let mut activities = self.work.run.clients.scaling_activities(&group.name).await?;
+        let mut activities = self.run.clients.scaling_activities(&group.name).await?;
         let is_first_look = self.looked_at.insert(pool.to_owned());
         let began = self.beginning(pool).await?;
         if began.is_some() {
@@ -70,7 +77,7 @@ impl<'a> PoolLaunches<'a> {
             self.launches.pass_over(activities[streak..].iter());
         }
         for failure in self.launches.take_in(pool, activities.into_iter()) {
-            self.work.run.progress.report(Event::LaunchFailed {
+            self.run.progress.report(Event::LaunchFailed {
                 stack: self.stack_name(pool),
                 resource: NODES.to_owned(),
                 reason: failure.reason,
@@ -88,7 +95,7 @@ impl<'a> PoolLaunches<'a> {
         let stack = self.stack_name(pool);
         let Some(known) = self.changed.get_mut(pool) else { return Ok(None) };
         if known.is_none() {
-            let events = self.work.run.clients.stack_events_since(&stack, begins_operation).await?;
+            let events = self.run.clients.stack_events_since(&stack, begins_operation).await?;
             *known = events.first().and_then(|event| event.at);
         }
         Ok(*known)
@@ -101,7 +108,7 @@ impl<'a> PoolLaunches<'a> {
         for pool in &self.short {
             let Some(hopeless) = self.launches.hopeless(pool) else { continue };
             let (part, name) = (StackPart::Pool(pool.clone()), self.stack_name(pool));
-            let run = &self.work.run;
+            let run = self.run;
             if let Some(left_to_aws) = hopeless.spot_shortage(run.cluster.as_ref(), &part, &name) {
                 shortage.get_or_insert(left_to_aws);
                 continue;
@@ -124,6 +131,6 @@ impl<'a> PoolLaunches<'a> {
     }
 
     fn stack_name(&self, pool: &str) -> String {
-        StackPart::Pool(pool.to_owned()).stack_name(&self.work.blueprint.cluster.name)
+        StackPart::Pool(pool.to_owned()).stack_name(self.cluster)
     }
 }

@@ -3,20 +3,19 @@
 use std::collections::BTreeMap;
 
 use super::comparison::ResourceAction;
+use super::preparation::Prepared;
 use super::{Plan, StackAction, StackPlan};
 use crate::aws::{ChangeSetRequest, PlannedChange};
 use crate::deploy::error::DeployError;
-use crate::deploy::run::new_token;
+use crate::deploy::inputs::asset_store::AssetStore;
+use crate::deploy::run::{Run, new_token};
 use crate::deploy::stack::bring_up::wait_for_change_set;
 use crate::deploy::stack::status::{Step, next_step};
-use crate::deploy::stack::template_upload::template_source;
 use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::LiveStack;
-use crate::deploy::up::Prepared;
-use crate::deploy::work::Work;
 
 /// Asks CloudFormation about every stack that would change, and takes over what it knows better. Nothing is left behind.
-pub async fn refine_plan(work: &Work, prepared: &Prepared) -> Result<Plan, DeployError> {
+pub async fn refine_plan(run: &Run, prepared: &Prepared) -> Result<Plan, DeployError> {
     let outputs = prepared.live.outputs();
     let mut plan = prepared.plan.clone();
     for stack in plan.stacks.iter_mut().filter(|stack| stack.action == StackAction::Update) {
@@ -27,7 +26,7 @@ pub async fn refine_plan(work: &Work, prepared: &Prepared) -> Result<Plan, Deplo
             continue;
         }
         let Ok(parameters) = desired.parameters(&outputs) else { continue };
-        match ask(work, desired, live, &parameters).await? {
+        match ask(run, &prepared.store, desired, live, &parameters).await? {
             Some(changes) if changes.is_empty() => settle(stack),
             Some(changes) => take_over(stack, &changes),
             None => {}
@@ -38,12 +37,13 @@ pub async fn refine_plan(work: &Work, prepared: &Prepared) -> Result<Plan, Deplo
 
 /// What would change; none if the caller may not ask.
 async fn ask(
-    work: &Work,
+    run: &Run,
+    store: &AssetStore,
     desired: &DesiredStack,
     live: &LiveStack,
     parameters: &BTreeMap<String, String>,
 ) -> Result<Option<Vec<PlannedChange>>, DeployError> {
-    let template = template_source(work, &desired.text()).await?;
+    let template = store.template_source(run, &desired.text()).await?;
     let token = new_token()?;
     let request = ChangeSetRequest {
         stack: &live.stack.arn,
@@ -54,17 +54,17 @@ async fn ask(
         tags: &desired.tags,
         token: &token,
     };
-    let arn = match work.run.clients.create_change_set(&request).await {
+    let arn = match run.clients.create_change_set(&request).await {
         Ok((arn, _)) => arn,
         Err(error) if error.is_denied() => {
-            work.run.progress.warn(format!("CloudFormation was not asked about {}: {error}", desired.name));
+            run.progress.warn(format!("CloudFormation was not asked about {}: {error}", desired.name));
             return Ok(None);
         }
         Err(error) => return Err(error.into()),
     };
-    let waited = wait_for_change_set(work, &desired.name, &arn).await;
+    let waited = wait_for_change_set(run, &desired.name, &arn).await;
     // However the wait ended, nobody is to find it.
-    let deleted = work.run.clients.delete_change_set(&desired.name, &arn).await;
+    let deleted = run.clients.delete_change_set(&desired.name, &arn).await;
     let change_set = waited?;
     deleted?;
     if change_set.status == "FAILED" && !change_set.is_empty() {

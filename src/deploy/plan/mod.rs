@@ -3,6 +3,7 @@
 pub(crate) mod change_preview;
 pub(crate) mod comparison;
 pub(crate) mod disruption;
+pub(crate) mod preparation;
 pub(crate) mod refusal;
 pub(crate) mod template_values;
 pub(crate) mod user_data_change;

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::concurrent_deletion::is_taken_away;
 use super::protection::{keep_protected, lift_policy};
 use super::status::{End, Step, next_step};
-use super::template_upload::template_source;
 use super::watch::{Followed, Operation, follow};
 use crate::aws::{AwsError, Cause, ChangeSet, ChangeSetRequest, Stack};
 use crate::deploy::error::{DeployError, FailureReport};
@@ -13,11 +12,11 @@ use crate::deploy::event::{Event, StackOperation};
 use crate::deploy::explain::failure_report::{is_stuck, report_failure};
 use crate::deploy::explain::hint::hint_for;
 use crate::deploy::explain::root_cause::{failed_rollback, newest_operation};
+use crate::deploy::inputs::asset_store::AssetStore;
 use crate::deploy::plan::refusal::refuse_planned_losses;
 use crate::deploy::run::{Run, new_token};
 use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::{CLUSTER_TAG, LiveStack};
-use crate::deploy::work::Work;
 use crate::waiting::Pace;
 
 /// More often a stack does not change its state under our eyes without somebody else at work on it.
@@ -41,29 +40,31 @@ pub(crate) struct Settled {
 
 /// Brings a stack to what it should be. `outputs` is what other stacks hand on.
 pub(crate) async fn bring_up(
-    work: &Work,
+    run: &Run,
+    store: &AssetStore,
     desired: &DesiredStack,
     found: Option<LiveStack>,
     outputs: &BTreeMap<String, String>,
     terms: &Terms,
 ) -> Result<Settled, DeployError> {
-    let run = StackRun { work, desired, terms };
+    let stack_run = StackRun { run, store, desired, terms };
     let parameters = desired.parameters(outputs).map_err(|missing| DeployError::Unusable {
         what: format!("{}: no stack hands on {}", desired.name, missing.join(", ")),
         help: "a stack it needs is older than this version of infra: `infra up` without --pool brings all up"
             .to_owned(),
     })?;
-    match run.settle_stack(found, &parameters).await {
+    match stack_run.settle_stack(found, &parameters).await {
         // Whatever is refused because the stack goes is told by what it is.
         Err(DeployError::Aws(error)) if error.cause == Cause::Refused => {
-            Err(run.explain_refusal(error).await)
+            Err(stack_run.explain_refusal(error).await)
         }
         settled => settled,
     }
 }
 
 struct StackRun<'a> {
-    work: &'a Work,
+    run: &'a Run,
+    store: &'a AssetStore,
     desired: &'a DesiredStack,
     terms: &'a Terms,
 }
@@ -95,7 +96,7 @@ impl StackRun<'_> {
                 }
                 Step::Follow => {
                     let Some(found) = live else { break };
-                    if is_taken_away(&self.work.run.clients, &found.stack).await? {
+                    if is_taken_away(&self.run.clients, &found.stack).await? {
                         return Err(self.taken_away());
                     }
                     stood |= found.stack.status != "DELETE_IN_PROGRESS";
@@ -129,8 +130,8 @@ impl StackRun<'_> {
     }
 
     async fn explain_refusal(&self, error: AwsError) -> DeployError {
-        match self.work.run.clients.stack(&self.desired.name).await {
-            Ok(Some(stack)) if is_taken_away(&self.work.run.clients, &stack).await.unwrap_or_default() => {
+        match self.run.clients.stack(&self.desired.name).await {
+            Ok(Some(stack)) if is_taken_away(&self.run.clients, &stack).await.unwrap_or_default() => {
                 self.taken_away()
             }
             Ok(None) if error.says("does not exist") => self.taken_away(),
@@ -141,7 +142,7 @@ impl StackRun<'_> {
     async fn create(&self, parameters: &BTreeMap<String, String>) -> Result<Stack, DeployError> {
         let change_set = self.make_change_set(&self.desired.name, true, parameters).await?;
         if change_set.status != "CREATE_COMPLETE" {
-            self.work.run.clients.delete_stack(&change_set.stack_arn, &new_token()?).await?;
+            self.run.clients.delete_stack(&change_set.stack_arn, &new_token()?).await?;
             return Err(self.refused_change_set(&change_set));
         }
         self.execute(&change_set, StackOperation::Create).await
@@ -159,31 +160,31 @@ impl StackRun<'_> {
         if same {
             return self.unchanged(stack).await;
         }
-        let parameters = self.desired.renew_size(parameters, &self.work.run.clients).await?;
+        let parameters = self.desired.renew_size(parameters, &self.run.clients).await?;
         let change_set = self.make_change_set(&stack.arn, false, &parameters).await?;
         if change_set.is_empty() {
-            self.work.run.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
+            self.run.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
             return self.unchanged(stack).await;
         }
         if change_set.status != "CREATE_COMPLETE" {
-            self.work.run.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
+            self.run.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
             return Err(self.refused_change_set(&change_set));
         }
         let losses = refuse_planned_losses(&self.desired.name, &change_set.changes, &self.terms.allowed);
         if !losses.is_empty() {
-            self.work.run.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
+            self.run.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
             return Err(DeployError::Refused(losses));
         }
         if self.desired.part.is_protected() && !self.terms.allowed.is_empty() {
-            lift_policy(self.work, &stack).await?;
+            lift_policy(self.run, &stack).await?;
         }
         let stack = self.execute(&change_set, StackOperation::Update).await?;
         Ok(Settled { stack, changed: true })
     }
 
     async fn unchanged(&self, stack: Stack) -> Result<Settled, DeployError> {
-        keep_protected(self.work, &self.desired.part, &stack).await?;
-        self.work.run.progress.report(Event::StackUnchanged { stack: self.desired.name.clone() });
+        keep_protected(self.run, &self.desired.part, &stack).await?;
+        self.run.progress.report(Event::StackUnchanged { stack: self.desired.name.clone() });
         Ok(Settled { stack, changed: false })
     }
 
@@ -194,7 +195,7 @@ impl StackRun<'_> {
         creates: bool,
         parameters: &BTreeMap<String, String>,
     ) -> Result<ChangeSet, DeployError> {
-        let template = template_source(self.work, &self.desired.text()).await?;
+        let template = self.store.template_source(self.run, &self.desired.text()).await?;
         let token = new_token()?;
         let request = ChangeSetRequest {
             stack,
@@ -205,20 +206,20 @@ impl StackRun<'_> {
             tags: &self.desired.tags,
             token: &token,
         };
-        let (arn, _) = self.work.run.clients.create_change_set(&request).await?;
-        wait_for_change_set(self.work, &self.desired.name, &arn).await
+        let (arn, _) = self.run.clients.create_change_set(&request).await?;
+        wait_for_change_set(self.run, &self.desired.name, &arn).await
     }
 
     async fn execute(&self, change_set: &ChangeSet, operation: StackOperation) -> Result<Stack, DeployError> {
         let token = new_token()?;
-        self.work.run.clients.execute_change_set(&change_set.stack_arn, &change_set.arn, &token).await?;
-        self.work.run.progress.report(Event::StackBegan {
+        self.run.clients.execute_change_set(&change_set.stack_arn, &change_set.arn, &token).await?;
+        self.run.progress.report(Event::StackBegan {
             stack: self.desired.name.clone(),
             operation,
             resources: Some(change_set.changes.len()),
         });
         if !self.terms.waits {
-            self.work.run.progress.note(format!("{} goes on in AWS", self.desired.name));
+            self.run.progress.note(format!("{} goes on in AWS", self.desired.name));
             return self.read(&change_set.stack_arn).await;
         }
         let followed =
@@ -232,8 +233,8 @@ impl StackRun<'_> {
         operation: Operation<'_>,
         wanted: End,
     ) -> Result<Followed, DeployError> {
-        let followed = follow(&self.work.run, &self.desired.part, &self.desired.name, arn, operation).await?;
-        self.work.run.progress.report(Event::StackEnded {
+        let followed = follow(self.run, &self.desired.part, &self.desired.name, arn, operation).await?;
+        self.run.progress.report(Event::StackEnded {
             stack: self.desired.name.clone(),
             status: followed.status.clone(),
             good: followed.end == wanted,
@@ -248,22 +249,22 @@ impl StackRun<'_> {
         }
         if followed.end != End::Good {
             let report = self.report(followed).await?;
-            self.work.run.progress.report(Event::StackFailed { report: report.clone() });
+            self.run.progress.report(Event::StackFailed { report: report.clone() });
             return Err(DeployError::Failed(vec![report]));
         }
         let stack = self.read(arn).await?;
-        keep_protected(self.work, &self.desired.part, &stack).await?;
+        keep_protected(self.run, &self.desired.part, &stack).await?;
         Ok(stack)
     }
 
     async fn read(&self, arn: &str) -> Result<Stack, DeployError> {
-        let stack = self.work.run.clients.stack(arn).await?;
+        let stack = self.run.clients.stack(arn).await?;
         stack.filter(|stack| stack.status != "DELETE_COMPLETE").ok_or_else(|| self.taken_away())
     }
 
     /// Watches what somebody began; gives the stack as it is then.
     async fn attach(&self, stack: &Stack) -> Result<Option<LiveStack>, DeployError> {
-        self.work.run.progress.report(Event::StackBegan {
+        self.run.progress.report(Event::StackBegan {
             stack: stack.name.clone(),
             operation: StackOperation::Attach,
             resources: None,
@@ -271,7 +272,7 @@ impl StackRun<'_> {
         let followed = self.follow(&stack.arn, Operation::Found, End::Good).await?;
         if matches!(followed.end, End::Failed | End::RolledBack) {
             let report = self.report(followed).await?;
-            self.work.run.progress.warn(format!("what was under way has failed: {report}"));
+            self.run.progress.warn(format!("what was under way has failed: {report}"));
         }
         self.look().await
     }
@@ -286,10 +287,10 @@ impl StackRun<'_> {
 
     /// The stack as it is now.
     async fn look(&self) -> Result<Option<LiveStack>, DeployError> {
-        let Some(stack) = self.work.run.clients.stack(&self.desired.name).await? else { return Ok(None) };
+        let Some(stack) = self.run.clients.stack(&self.desired.name).await? else { return Ok(None) };
         let template = match next_step(Some(&stack.status)) {
             Step::Compare => {
-                let text = self.work.run.clients.stack_template(&stack.arn).await?;
+                let text = self.run.clients.stack_template(&stack.arn).await?;
                 serde_json::from_str(&text).unwrap_or_default()
             }
             _ => serde_json::Value::Null,
@@ -301,14 +302,14 @@ impl StackRun<'_> {
     async fn remove(&self, stack: &Stack) -> Result<(), DeployError> {
         if stack.status != "REVIEW_IN_PROGRESS" {
             let report = self.past_failure(stack).await?;
-            self.work.run.progress.warn(format!("an earlier attempt failed and is removed now: {report}"));
+            self.run.progress.warn(format!("an earlier attempt failed and is removed now: {report}"));
         }
         if stack.protected {
-            self.work.run.clients.protect_stack(&stack.arn, false).await?;
+            self.run.clients.protect_stack(&stack.arn, false).await?;
         }
         let token = new_token()?;
-        self.work.run.clients.delete_stack(&stack.arn, &token).await?;
-        self.work.run.progress.report(Event::StackBegan {
+        self.run.clients.delete_stack(&stack.arn, &token).await?;
+        self.run.progress.report(Event::StackBegan {
             stack: stack.name.clone(),
             operation: StackOperation::Delete,
             resources: None,
@@ -321,7 +322,7 @@ impl StackRun<'_> {
     }
 
     async fn past_failure(&self, stack: &Stack) -> Result<FailureReport, DeployError> {
-        let events = self.work.run.clients.stack_events(&stack.arn, None).await?;
+        let events = self.run.clients.stack_events(&stack.arn, None).await?;
         let operation = newest_operation(&events);
         let told = if is_stuck(&stack.status) { failed_rollback(operation) } else { operation };
         let followed = Followed {
@@ -335,7 +336,7 @@ impl StackRun<'_> {
     }
 
     async fn report(&self, followed: Followed) -> Result<FailureReport, DeployError> {
-        report_failure(&self.work.run, &self.desired.part, &self.desired.name, followed).await
+        report_failure(self.run, &self.desired.part, &self.desired.name, followed).await
     }
 
     async fn explain_stuck(&self, stack: &Stack) -> DeployError {
@@ -375,20 +376,16 @@ fn is_overtaken(error: &DeployError) -> bool {
 }
 
 /// Waits until CloudFormation has worked a change set out.
-pub(crate) async fn wait_for_change_set(
-    work: &Work,
-    name: &str,
-    arn: &str,
-) -> Result<ChangeSet, DeployError> {
+pub(crate) async fn wait_for_change_set(run: &Run, name: &str, arn: &str) -> Result<ChangeSet, DeployError> {
     let mut pace = Pace::of_moment();
     loop {
-        let change_set = work.run.clients.change_set(name, arn).await?;
+        let change_set = run.clients.change_set(name, arn).await?;
         if matches!(change_set.status.as_str(), "CREATE_COMPLETE" | "FAILED") {
             return Ok(change_set);
         }
-        if let Err(end) = work.run.waiting.pause(pace.next_pause()).await {
+        if let Err(end) = run.waiting.pause(pace.next_pause()).await {
             // Nobody is to find it; that it could not be removed matters less than why the wait ended.
-            let _ = work.run.clients.delete_change_set(name, arn).await;
+            let _ = run.clients.delete_change_set(name, arn).await;
             return Err(Run::still_running(end, name));
         }
     }

@@ -1,7 +1,6 @@
 //! Runs the stacks of a cluster side by side, each as soon as what it needs is there.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
@@ -10,9 +9,10 @@ use crate::aws::{AwsError, Cause};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::Event;
+use crate::deploy::inputs::asset_store::AssetStore;
+use crate::deploy::run::Run;
 use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::LiveCluster;
-use crate::deploy::work::Work;
 
 /// What became of all stacks.
 #[derive(Debug, Default)]
@@ -32,7 +32,8 @@ type Joined = (DesiredStack, Result<Settled, DeployError>);
 /// Brings up every stack. One that fails stops those that need it; the others are finished. What must be there before a stack is
 /// created is seen to at the last moment.
 pub(crate) async fn bring_up_all(
-    work: &Arc<Work>,
+    run: &Run,
+    store: &AssetStore,
     desired: Vec<DesiredStack>,
     live: &LiveCluster,
     terms: &Terms,
@@ -48,7 +49,7 @@ pub(crate) async fn bring_up_all(
     loop {
         // After the user has gone, or AWS no longer knows us, nothing new is begun, and what is not begun has not failed.
         if !errors.iter().any(ends_everything) {
-            skip_hopeless(work, &mut waiting, &mut failed);
+            skip_hopeless(run, &mut waiting, &mut failed);
             let ready: Vec<StackPart> = waiting
                 .keys()
                 .filter(|part| {
@@ -68,10 +69,10 @@ pub(crate) async fn bring_up_all(
                 // Whatever others need is waited for in any case.
                 let is_needed = in_run.iter().any(|other| other.needs().contains(&part));
                 let terms = Terms { waits: terms.waits || is_needed, ..terms.clone() };
-                let work = Arc::clone(work);
+                let (run, store) = (run.clone(), store.clone());
                 let (found, outputs) = (live.stacks.get(&part).cloned(), outcome.outputs.clone());
                 running.spawn(async move {
-                    let result = bring_up(&work, &stack, found, &outputs, &terms).await;
+                    let result = bring_up(&run, &store, &stack, found, &outputs, &terms).await;
                     (stack, result)
                 });
             }
@@ -100,7 +101,7 @@ pub(crate) async fn bring_up_all(
 
 /// Gives up on stacks that need one that failed.
 fn skip_hopeless(
-    work: &Work,
+    run: &Run,
     waiting: &mut BTreeMap<StackPart, DesiredStack>,
     failed: &mut BTreeMap<StackPart, String>,
 ) {
@@ -111,7 +112,7 @@ fn skip_hopeless(
         });
         let Some((part, because)) = next else { return };
         if let Some(stack) = waiting.remove(&part) {
-            work.run.progress.report(Event::StackSkipped { stack: stack.name.clone(), because });
+            run.progress.report(Event::StackSkipped { stack: stack.name.clone(), because });
             failed.insert(part, stack.name);
         }
     }

@@ -9,7 +9,6 @@ pub(crate) mod graph;
 pub(crate) mod protection;
 pub(crate) mod roll_back;
 pub(crate) mod status;
-pub(crate) mod template_upload;
 pub(crate) mod watch;
 #[cfg(test)]
 mod watch_tests;

@@ -5,28 +5,28 @@ use serde_json::{Value, json};
 use crate::aws::Stack;
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
-use crate::deploy::work::Work;
+use crate::deploy::run::Run;
 
 /// Sets what is missing of a stack's protection; no call changes anything if all of it is there.
-pub(crate) async fn keep_protected(work: &Work, part: &StackPart, stack: &Stack) -> Result<(), DeployError> {
+pub(crate) async fn keep_protected(run: &Run, part: &StackPart, stack: &Stack) -> Result<(), DeployError> {
     if !part.is_protected() {
         return Ok(());
     }
     if !stack.protected {
-        work.run.clients.protect_stack(&stack.arn, true).await?;
+        run.clients.protect_stack(&stack.arn, true).await?;
     }
-    let found = work.run.clients.stack_policy(&stack.arn).await?;
+    let found = run.clients.stack_policy(&stack.arn).await?;
     let found = found.and_then(|text| serde_json::from_str::<Value>(&text).ok());
     if found.as_ref() != Some(&policy()) {
-        work.run.clients.set_stack_policy(&stack.arn, &policy().to_string()).await?;
+        run.clients.set_stack_policy(&stack.arn, &policy().to_string()).await?;
     }
     Ok(())
 }
 
 /// Lets one change through that the user asked for by name; `keep_protected` closes the door behind it.
-pub(crate) async fn lift_policy(work: &Work, stack: &Stack) -> Result<(), DeployError> {
+pub(crate) async fn lift_policy(run: &Run, stack: &Stack) -> Result<(), DeployError> {
     let open = json!({"Statement": [allow_all()]});
-    work.run.clients.set_stack_policy(&stack.arn, &open.to_string()).await?;
+    run.clients.set_stack_policy(&stack.arn, &open.to_string()).await?;
     Ok(())
 }
 

@@ -175,7 +175,7 @@ mod tests {
         let live = LiveStack { stack, template: serde_json::Value::Null };
         let live =
             LiveCluster { stacks: BTreeMap::from([(StackPart::Network, live)]), ..LiveCluster::default() };
-        let refused = roll_back(&test.work.run, &live, &["Mended".to_owned()]).await.err();
+        let refused = roll_back(&test.run, &live, &["Mended".to_owned()]).await.err();
         let refused = refused.ok_or("it was skipped")?;
         assert_eq!(refused.to_string(), "Mended is not a resource whose rollback failed");
         assert_eq!(refused.help().as_deref(), Some("those that failed: Broken"));

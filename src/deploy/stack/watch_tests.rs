@@ -92,7 +92,7 @@ struct Run {
 /// Follows a scripted operation with two hours to spare.
 async fn run(script: &Script, operation: Operation<'_>) -> Result<Run, Box<dyn std::error::Error>> {
     let test = TestRun::new(script).await?;
-    let result = follow(&test.work.run, &StackPart::Network, NAME, ARN, operation).await;
+    let result = follow(&test.run, &StackPart::Network, NAME, ARN, operation).await;
     Ok(Run { result, events: test.events() })
 }
 
@@ -242,14 +242,13 @@ async fn whoever_goes_leaves_aws_to_its_work_or_has_it_undone() -> TestResult {
     for cancels in [false, true] {
         let script = Script::new(answer);
         let mut test = TestRun::new(&script).await?;
-        test.work.run.cancel_on_interrupt = cancels;
+        test.run.cancel_on_interrupt = cancels;
         let interrupter = test.interrupter.clone();
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_secs(30)).await;
             interrupter.interrupt();
         });
-        let error =
-            follow(&test.work.run, &StackPart::Network, NAME, ARN, OURS).await.err().ok_or("it ended")?;
+        let error = follow(&test.run, &StackPart::Network, NAME, ARN, OURS).await.err().ok_or("it ended")?;
         assert!(matches!(&error, DeployError::StillRunning { running, .. } if running == &[NAME]), "{error}");
         let cancelled = script.asked().iter().filter(|asked| asked.action == "CancelUpdateStack").count();
         assert_eq!(cancelled, usize::from(cancels));

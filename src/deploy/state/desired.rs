@@ -8,6 +8,7 @@ use super::live::{CLUSTER_TAG, LiveCluster, LiveStack};
 use super::pool_size::{DESIRED_CAPACITY, IN_SERVICE, PoolSize};
 use crate::aws::{AwsError, Clients, ScalingGroup};
 use crate::blueprint::{Blueprint, StackPart};
+use crate::config::values::S3Uri;
 use crate::deploy::inputs::settings::Settings;
 use crate::render::Asset;
 
@@ -143,6 +144,12 @@ impl DesiredStack {
             values.insert(IN_SERVICE.to_owned(), wanted);
         }
     }
+}
+
+/// Where the assets of a cluster are that nobody said the place of: where the live cluster's are.
+#[must_use]
+pub fn live_place(live: &LiveCluster) -> Option<S3Uri> {
+    live.tag(&StackPart::Network, PLACE_TAG)?.parse().ok()
 }
 
 fn sizes(size: &PoolSize, group: Option<&ScalingGroup>) -> [(String, String); 2] {

@@ -1,25 +1,25 @@
 //! Lets Auto Scaling start machines whose disks are encrypted with the cluster's own key.
 
+use crate::config::Cluster;
 use crate::deploy::error::DeployError;
-use crate::deploy::work::Work;
+use crate::deploy::run::Run;
 
 /// Makes the grant unless it is there.
-pub(crate) async fn ensure_disk_grant(work: &Work) -> Result<(), DeployError> {
-    let cluster = &work.blueprint.cluster;
+pub(crate) async fn ensure_disk_grant(run: &Run, cluster: &Cluster) -> Result<(), DeployError> {
     if !cluster.encrypt_disks_with_kms_key {
         return Ok(());
     }
     let key = cluster.kms_key.as_str();
-    let account = work.run.clients.caller_identity().await?.account;
+    let account = run.clients.caller_identity().await?.account;
     let role = format!(
         "arn:{}:iam::{account}:role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling",
         cluster.region.partition()
     );
     let name = grant_name(cluster.name.as_str());
-    let grants = work.run.clients.grants(key).await?;
+    let grants = run.clients.grants(key).await?;
     if !grants.iter().any(|grant| grant.name == name && grant.grantee == role) {
-        work.run.clients.grant_disk_use(key, &role, &name).await?;
-        work.run.progress.note(format!("granted Auto Scaling the use of {key} for disks"));
+        run.clients.grant_disk_use(key, &role, &name).await?;
+        run.progress.note(format!("granted Auto Scaling the use of {key} for disks"));
     }
     Ok(())
 }

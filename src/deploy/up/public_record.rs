@@ -7,7 +7,6 @@ use crate::config::Cluster;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Event, RecordState};
 use crate::deploy::run::Run;
-use crate::deploy::work::Work;
 use crate::waiting::Pace;
 
 /// Name servers mostly agree within a minute.
@@ -48,23 +47,24 @@ pub async fn choose_zone(clients: &Clients, cluster: &Cluster) -> Result<ZoneCho
 
 /// Leads the public name to the load balancer. Says whether it does now.
 pub(crate) async fn lead_name(
-    work: &Work,
+    run: &Run,
+    cluster: &Cluster,
     target: &Alias,
     previous: Option<&str>,
     adopt: bool,
 ) -> Result<bool, DeployError> {
-    let name = work.blueprint.cluster.external_dns_name.to_string();
-    let zone = match choose_zone(&work.run.clients, &work.blueprint.cluster).await? {
+    let name = cluster.external_dns_name.to_string();
+    let zone = match choose_zone(&run.clients, cluster).await? {
         ZoneChoice::Zone(zone) => zone,
         ZoneChoice::None(reason) => {
-            work.run.progress.warn(format!("{reason}: make this record yourself"));
-            work.run.progress.note(manual_record(&name, target));
+            run.progress.warn(format!("{reason}: make this record yourself"));
+            run.progress.note(manual_record(&name, target));
             return Ok(false);
         }
     };
-    let records = work.run.clients.address_records(&zone.id, &name).await?;
+    let records = run.clients.address_records(&zone.id, &name).await?;
     let report = |state| {
-        work.run.progress.report(Event::Record { name: name.clone(), state, target: target.name.clone() });
+        run.progress.report(Event::Record { name: name.clone(), state, target: target.name.clone() });
     };
     if all_lead_to(&records, &target.name) {
         report(RecordState::Unchanged);
@@ -80,21 +80,21 @@ pub(crate) async fn lead_name(
             return Err(refuse_foreign(&name, &zone, foreign, is_plain));
         }
     }
-    let change = work.run.clients.put_alias(&zone.id, &name, target).await?;
+    let change = run.clients.put_alias(&zone.id, &name, target).await?;
     report(match (records.is_empty(), foreign) {
         (true, _) => RecordState::Created,
         (false, Some(_)) => RecordState::Adopted,
         (false, None) => RecordState::Moved,
     });
-    wait_until_in_sync(work, &change).await?;
+    wait_until_in_sync(run, &change).await?;
     report(RecordState::InSync);
     Ok(true)
 }
 
-async fn wait_until_in_sync(work: &Work, change: &str) -> Result<(), DeployError> {
-    let waiting = work.run.waiting.at_most(PATIENCE);
+async fn wait_until_in_sync(run: &Run, change: &str) -> Result<(), DeployError> {
+    let waiting = run.waiting.at_most(PATIENCE);
     let mut pace = Pace::of_moment();
-    while !work.run.clients.is_in_sync(change).await? {
+    while !run.clients.is_in_sync(change).await? {
         if let Err(end) = waiting.pause(pace.next_pause()).await {
             return Err(Run::still_running(end, "the change of the public record"));
         }

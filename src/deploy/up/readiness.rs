@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use crate::blueprint::{Blueprint, StackPart};
+use crate::config::values::ClusterName;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::Event;
 use crate::deploy::machines::pool_launches::PoolLaunches;
+use crate::deploy::run::Run;
 use crate::deploy::stack::concurrent_deletion::expect_all_there;
 use crate::deploy::state::live::LiveCluster;
-use crate::deploy::work::Work;
 use crate::kube::{ApiServer, KubeError, Node, Readiness};
 use crate::waiting::Pace;
 
@@ -99,76 +100,87 @@ pub(crate) enum Reached {
     NotFromHere,
 }
 
-/// Waits until nothing is missing, one of the stacks that the nodes are in goes, or their machines will not start.
-pub(crate) async fn wait_until_ready(
-    work: &Work,
-    api: &ApiServer,
-    mut expected: ExpectedNodes,
-    mut launches: PoolLaunches<'_>,
-    stacks: &[String],
-) -> Result<Reached, DeployError> {
-    let patience = work.run.waiting.at_most(UNREACHABLE);
-    let mut pace = Pace::of_stack();
-    let mut answered = false;
-    let mut told = Vec::new();
-    let mut looks = 0;
-    loop {
-        let missing = match look(api, &expected).await {
-            Ok(missing) => {
-                answered = true;
-                missing
-            }
-            Err(error) if error.is_passing() => {
-                answered |= !error.is_unreachable();
-                vec![format!("the API server: {error}")]
-            }
-            Err(error) => return Err(error.into()),
-        };
-        if missing.is_empty() {
-            return Ok(Reached::Ready);
-        }
-        if missing != told {
-            work.run.progress.report(Event::Waiting { waiting_for: missing.clone() });
-            told.clone_from(&missing);
-        }
-        if looks % LOOKS_AT_AWS == 0 {
-            if looks > 0 {
-                expect_all_there(&work.run.clients, stacks).await?;
-            }
-            look_at_groups(work, &mut expected, &mut launches).await?;
-        }
-        looks += 1;
-        let pause = pace.next_pause();
-        let waited = if answered { work.run.waiting.pause(pause).await } else { patience.pause(pause).await };
-        match waited {
-            Ok(()) => {}
-            Err(_) if !answered && work.run.waiting.end().is_none() => return Ok(Reached::NotFromHere),
-            Err(end) => {
-                let what = format!("{end} while waiting for {}", missing.join("; "));
-                return Err(DeployError::StillRunning { what, running: Vec::new() });
-            }
-        }
-    }
+/// A wait for the nodes of a cluster.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadinessWait<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) api: &'a ApiServer,
+    pub(crate) cluster: &'a ClusterName,
+    /// The stacks that the nodes are in.
+    pub(crate) stacks: &'a [String],
 }
 
-/// A pool's stack can be complete before its machines are started, so CloudFormation does not tell of those that cannot be.
-async fn look_at_groups(
-    work: &Work,
-    expected: &mut ExpectedNodes,
-    launches: &mut PoolLaunches<'_>,
-) -> Result<(), DeployError> {
-    if expected.pools.is_empty() {
-        return Ok(());
-    }
-    let groups = work.run.clients.groups_of_cluster(work.blueprint.cluster.name.as_str()).await?;
-    let live = LiveCluster { groups, ..LiveCluster::default() };
-    expected.follow_groups(&live);
-    for (pool, ..) in &expected.pools {
-        if let Some(group) = live.pool_group(pool) {
-            launches.look(pool, group).await?;
+impl ReadinessWait<'_> {
+    /// Waits until nothing is missing, one of the stacks that the nodes are in goes, or their machines will not start.
+    pub(crate) async fn until_ready(
+        &self,
+        mut expected: ExpectedNodes,
+        mut launches: PoolLaunches<'_>,
+    ) -> Result<Reached, DeployError> {
+        let Self { run, api, stacks, .. } = *self;
+        let patience = run.waiting.at_most(UNREACHABLE);
+        let mut pace = Pace::of_stack();
+        let mut answered = false;
+        let mut told = Vec::new();
+        let mut looks = 0;
+        loop {
+            let missing = match look(api, &expected).await {
+                Ok(missing) => {
+                    answered = true;
+                    missing
+                }
+                Err(error) if error.is_passing() => {
+                    answered |= !error.is_unreachable();
+                    vec![format!("the API server: {error}")]
+                }
+                Err(error) => return Err(error.into()),
+            };
+            if missing.is_empty() {
+                return Ok(Reached::Ready);
+            }
+            if missing != told {
+                run.progress.report(Event::Waiting { waiting_for: missing.clone() });
+                told.clone_from(&missing);
+            }
+            if looks % LOOKS_AT_AWS == 0 {
+                if looks > 0 {
+                    expect_all_there(&run.clients, stacks).await?;
+                }
+                self.look_at_groups(&mut expected, &mut launches).await?;
+            }
+            looks += 1;
+            let pause = pace.next_pause();
+            let waited = if answered { run.waiting.pause(pause).await } else { patience.pause(pause).await };
+            match waited {
+                Ok(()) => {}
+                Err(_) if !answered && run.waiting.end().is_none() => return Ok(Reached::NotFromHere),
+                Err(end) => {
+                    let what = format!("{end} while waiting for {}", missing.join("; "));
+                    return Err(DeployError::StillRunning { what, running: Vec::new() });
+                }
+            }
         }
     }
-    launches.expect_hope().await
+
+    /// A pool's stack can be complete before its machines are started, so CloudFormation does not tell of those that cannot be.
+    async fn look_at_groups(
+        &self,
+        expected: &mut ExpectedNodes,
+        launches: &mut PoolLaunches<'_>,
+    ) -> Result<(), DeployError> {
+        if expected.pools.is_empty() {
+            return Ok(());
+        }
+        let groups = self.run.clients.groups_of_cluster(self.cluster.as_str()).await?;
+        let live = LiveCluster { groups, ..LiveCluster::default() };
+        expected.follow_groups(&live);
+        for (pool, ..) in &expected.pools {
+            if let Some(group) = live.pool_group(pool) {
+                launches.look(pool, group).await?;
+            }
+        }
+        launches.expect_hope().await
+    }
 }
 
 /// What is missing now.
@@ -191,7 +203,7 @@ pub(crate) async fn look(api: &ApiServer, expected: &ExpectedNodes) -> Result<Ve
 mod tests {
     use std::net::{SocketAddr, TcpListener};
 
-    use super::{ExpectedNodes, PoolLaunches, Reached, wait_until_ready};
+    use super::{ExpectedNodes, PoolLaunches, Reached, ReadinessWait};
     use crate::aws::test_script::Script;
     use crate::deploy::test_run::TestRun;
     use crate::kube::{Address, ApiServer, Node};
@@ -209,12 +221,14 @@ mod tests {
             std::fs::copy(entry.path(), store.path().join(entry.file_name()))?;
         }
         let store = crate::credentials::Store::open(store.path(), || ())?;
-        let credentials = crate::credentials::Credentials::read(&store, &test.work.blueprint.identities)?;
+        let credentials = crate::credentials::Credentials::read(&store, &test.blueprint.identities)?;
         let api = ApiServer::new(&credentials, "a.example.com", Address::Socket(nobody))?;
         let expected = ExpectedNodes { controllers: 1, pools: Vec::new(), claim: false };
         let start = tokio::time::Instant::now();
-        let launches = PoolLaunches::of_standing_pools(&test.work);
-        assert_eq!(wait_until_ready(&test.work, &api, expected, launches, &[]).await?, Reached::NotFromHere);
+        let cluster = &test.blueprint.cluster.name;
+        let launches = PoolLaunches::of_standing_pools(&test.run, cluster);
+        let wait = ReadinessWait { run: &test.run, api: &api, cluster, stacks: &[] };
+        assert_eq!(wait.until_ready(expected, launches).await?, Reached::NotFromHere);
         let waited = start.elapsed().as_secs();
         assert!((300..=320).contains(&waited), "{waited} s");
         assert_eq!(test.events().len(), 1, "the same thing is told once: {:?}", test.events());

@@ -1,0 +1,97 @@
+//! What `plan` shows and `up` carries out: what is there, what should be there, and the difference, with what may not change refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Plan;
+use super::refusal::find_refusals;
+use crate::aws::Clients;
+use crate::blueprint::{Blueprint, StackPart};
+use crate::config::FileSystemSource;
+use crate::config::values::S3Uri;
+use crate::deploy::error::DeployError;
+use crate::deploy::inputs::asset_store::AssetStore;
+use crate::deploy::inputs::credential_digests::CredentialDigests;
+use crate::deploy::inputs::rendered::Sources;
+use crate::deploy::inputs::settings::{ImageChoice, Settings};
+use crate::deploy::state::desired::DesiredStack;
+use crate::deploy::state::live::LiveCluster;
+
+/// How much of a cluster is planned for, and what may be lost by it.
+#[derive(Clone, Debug, Default)]
+pub struct PlanOptions {
+    /// Only this pool.
+    pub pool: Option<String>,
+    /// Resources that may be replaced or removed.
+    pub allow_replace: BTreeSet<String>,
+}
+
+/// What would be done.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// What is there.
+    pub live: LiveCluster,
+    /// What shall be there.
+    pub desired: Vec<DesiredStack>,
+    /// The difference.
+    pub plan: Plan,
+    /// Where assets are.
+    pub store: AssetStore,
+    /// What was asked for.
+    pub options: PlanOptions,
+}
+
+/// Compares cluster.yaml with what is there, and refuses what may not change. Nothing is changed.
+pub async fn prepare(
+    clients: &Clients,
+    sources: Sources<'_>,
+    live: LiveCluster,
+    place: S3Uri,
+    image: ImageChoice,
+    options: PlanOptions,
+) -> Result<Prepared, DeployError> {
+    let store = AssetStore::new(&sources.blueprint.cluster, place.clone());
+    let settings = Settings {
+        place,
+        image,
+        credentials: CredentialDigests::of(sources.credentials),
+        missing_mount_targets: missing_mount_targets(clients, sources.blueprint, &live).await?,
+    };
+    let desired = DesiredStack::of_cluster(sources.blueprint, sources.assets, &settings, &live);
+    let whole = Plan::new(&desired, &live);
+    let refusals = find_refusals(sources.blueprint, &desired, &live, &whole, &options.allow_replace);
+    if !refusals.is_empty() {
+        return Err(DeployError::Refused(refusals));
+    }
+    let Some(pool) = &options.pool else {
+        return Ok(Prepared { live, desired, plan: whole, store, options });
+    };
+    let part = StackPart::Pool(pool.clone());
+    if !live.stacks.contains_key(&StackPart::ControlPlane) {
+        return Err(DeployError::Unusable {
+            what: format!("pool {pool} cannot come up before the cluster"),
+            help: "`infra up` without --pool brings all of it up".to_owned(),
+        });
+    }
+    let desired = desired.into_iter().filter(|stack| stack.part == part).collect();
+    Ok(Prepared { live, desired, plan: whole.only(|other| *other == part), store, options })
+}
+
+/// For mount targets at a file system that was there: whether each is ours to make. What the live stack says stays as it is, since
+/// its own mount targets are there by now.
+async fn missing_mount_targets(
+    clients: &Clients,
+    blueprint: &Blueprint,
+    live: &LiveCluster,
+) -> Result<BTreeMap<usize, bool>, DeployError> {
+    let source = blueprint.cluster.file_system.as_ref().map(|file_system| &file_system.source);
+    let Some(FileSystemSource::Adopted { id, create_mount_targets: true }) = source else {
+        return Ok(BTreeMap::new());
+    };
+    let targets = clients.mount_targets(&id.to_string()).await?;
+    let missing = blueprint.cluster.zones.iter().enumerate().map(|(index, zone)| {
+        let name = format!("MountTarget{index}Missing");
+        let kept = live.parameter(&StackPart::Storage, &name).map(|value| value == "true");
+        (index, kept.unwrap_or_else(|| targets.iter().all(|target| target.zone != zone.to_string())))
+    });
+    Ok(missing.collect())
+}

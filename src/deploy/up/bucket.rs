@@ -1,0 +1,29 @@
+//! The bucket for assets, made if the user asks for it.
+
+use crate::aws::BucketFacts;
+use crate::config::Cluster;
+use crate::deploy::error::DeployError;
+use crate::deploy::run::Run;
+
+/// Makes the bucket unless it is there.
+pub(crate) async fn ensure_bucket(run: &Run, cluster: &Cluster, bucket: &str) -> Result<(), DeployError> {
+    let is_ready = match run.clients.look_at_bucket(bucket).await {
+        Ok(BucketFacts::Missing) => false,
+        // An empty one may be what a run left that was killed while it made it.
+        Ok(BucketFacts::Found { .. }) => !run.clients.is_bucket_empty(bucket).await?,
+        Ok(BucketFacts::Elsewhere { .. }) => true,
+        Ok(BucketFacts::Forbidden) => {
+            run.progress.warn(format!("{bucket} is taken for ready: the caller may not s3:ListBucket"));
+            true
+        }
+        Err(error) if error.is_denied() => true,
+        Err(error) => return Err(error.into()),
+    };
+    if is_ready {
+        return Ok(());
+    }
+    let partition = cluster.region.partition().as_str();
+    run.clients.create_private_bucket(bucket, cluster.kms_key.as_str(), partition).await?;
+    run.progress.note(format!("made bucket {bucket}: encrypted, versioned, private, TLS only"));
+    Ok(())
+}
