@@ -5,9 +5,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use time::OffsetDateTime;
 
-use super::Session;
 use super::exit::Exit;
 use super::printer::{Output, columns};
+use super::session::Session;
 use crate::blueprint::Blueprint;
 use crate::credentials::{InventoryEntry, list_certificates};
 
@@ -70,7 +70,7 @@ pub(super) fn run(_: &CertificatesArguments, session: &Session) -> anyhow::Resul
     let healthy = rows.iter().all(|row| row.problem.is_none());
     match session.output {
         Output::Json => session.printer.json(&CertificatesDocument { healthy, certificates: rows })?,
-        Output::Text => {
+        Output::Text | Output::Markdown => {
             session.printer.data(table(&rows))?;
             if !healthy {
                 session.printer.error("some certificates are not healthy");

@@ -1,10 +1,10 @@
 //! `infra completions`: what a shell needs to complete commands and flags.
 
-use clap::Args;
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use super::Session;
 use super::exit::Exit;
+use super::session::Session;
 
 /// Print completions for a shell
 ///
@@ -16,9 +16,13 @@ pub(super) struct CompletionsArguments {
     shell: Shell,
 }
 
-pub(super) fn run(arguments: &CompletionsArguments, session: &Session) -> anyhow::Result<Exit> {
+pub(super) fn run(
+    arguments: &CompletionsArguments,
+    mut command_line: Command,
+    session: &Session,
+) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut super::command_line(), "infra", &mut script);
+    clap_complete::generate(arguments.shell, &mut command_line, "infra", &mut script);
     session.printer.raw(&String::from_utf8(script)?)?;
     Ok(Exit::Done)
 }

@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::Session;
 use super::aws_access::{AwsOptions, block_on};
 use super::exit::Exit;
 use super::printer::{Output, columns};
 use super::render::render_in_memory;
+use super::session::Session;
 use crate::blueprint::{BilledItem, Blueprint};
 use crate::credentials::Credentials;
 use crate::deploy::{ImageChoice, LiveCluster, Sources};

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use time::OffsetDateTime;
 
-use super::Session;
 use super::failure::Refusal;
 use super::printer::{Printer, count_of};
 use super::render::render_in_memory;
+use super::session::Session;
 use crate::aws::Clients;
 use crate::blueprint::{Blueprint, Role, StackPart};
 use crate::config::values::S3Uri;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::Session;
 use super::aws_access::{AwsOptions, api_address, block_on};
 use super::exit::Exit;
 use super::failure::Refusal;
@@ -12,6 +11,7 @@ use super::interruption::{until_detached, until_interrupted};
 use super::printer::{Output, columns};
 use super::progress_view::ProgressView;
 use super::question::{ask_on_thread, ask_word_on_thread};
+use super::session::Session;
 use super::up::parse_duration;
 use crate::aws::Clients;
 use crate::blueprint::Blueprint;
@@ -78,7 +78,7 @@ async fn take_away(
     let looking = Box::pin(look(arguments, &clients, cluster));
     let (target, found) = until_interrupted(looking).await?;
     let plan = DestroyPlan::new(&target, &found, options);
-    if arguments.plan_only || session.output == Output::Text {
+    if arguments.plan_only || session.output != Output::Json {
         show(&plan, &target, session)?;
     }
     if arguments.plan_only {

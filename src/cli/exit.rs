@@ -1,61 +1,49 @@
-//! How a run can end: the codes and what they mean, for the help text, the manual pages and the documents.
+//! How a command can end: the exit codes and what they mean, for the help text, the manual pages and the documents.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-/// The exit codes that runbooks rely on.
+/// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
-    Done = 0,
-    Failed = 1,
-    Invalid = 2,
-    Unhealthy = 3,
-    Credentials = 4,
-    StillRunning = 5,
-    RolledBack = 6,
-    LeftBehind = 7,
-    Interrupted = 130,
+    Done,
+    Failed,
+    Invalid,
+    Unhealthy,
+    /// `infra plan --detailed-exitcode` found changes.
+    HasChanges,
+    Credentials,
+    StillRunning,
+    RolledBack,
+    LeftBehind,
+    Interrupted,
 }
 
+/// The exit codes that runbooks rely on, and what each says in one line of a help text.
+pub(super) const CODES: [(u8, &str); 9] = [
+    (0, "done, or nothing to do"),
+    (1, "failed, refused by preflight or because something may not change, or declined at a question"),
+    (2, "wrong arguments, or an invalid cluster.yaml, job file or template"),
+    (3, "not healthy, no such cluster, or changes where `plan --detailed-exitcode` tells of them"),
+    (4, "AWS credentials are missing, expired or not accepted; what was begun goes on in AWS"),
+    (5, "still running when the wait ended or the user left; the same command comes back to it"),
+    (6, "a stack failed and was rolled back"),
+    (7, "`destroy` left something behind"),
+    (130, "interrupted"),
+];
+
 impl Exit {
-    /// All of them, in order.
-    pub(super) const ALL: [Self; 9] = [
-        Self::Done,
-        Self::Failed,
-        Self::Invalid,
-        Self::Unhealthy,
-        Self::Credentials,
-        Self::StillRunning,
-        Self::RolledBack,
-        Self::LeftBehind,
-        Self::Interrupted,
-    ];
-
-    /// The number that a shell sees.
-    pub(super) fn code(self) -> u8 {
-        self as u8
-    }
-
-    /// What it says to whoever reads it, in one line of a help text.
-    pub(super) fn meaning(self) -> &'static str {
+    fn code(self) -> u8 {
         match self {
-            Self::Done => "done, or nothing to do",
-            Self::Failed => {
-                "failed, refused by preflight or because something may not change, or declined at a question"
-            }
-            Self::Invalid => "wrong arguments, or an invalid cluster.yaml, job file or template",
-            Self::Unhealthy => {
-                "not healthy, no such cluster, or changes where `plan --detailed-exitcode` tells of them"
-            }
-            Self::Credentials => {
-                "AWS credentials are missing, expired or not accepted; what was begun goes on in AWS"
-            }
-            Self::StillRunning => {
-                "still running when the wait ended or the user left; the same command comes back to it"
-            }
-            Self::RolledBack => "a stack failed and was rolled back",
-            Self::LeftBehind => "`destroy` left something behind",
-            Self::Interrupted => "interrupted",
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Invalid => 2,
+            Self::Unhealthy | Self::HasChanges => 3,
+            Self::Credentials => 4,
+            Self::StillRunning => 5,
+            Self::RolledBack => 6,
+            Self::LeftBehind => 7,
+            Self::Interrupted => 130,
         }
     }
 }
@@ -63,8 +51,8 @@ impl Exit {
 /// The list that `--help` ends with.
 pub(super) fn list() -> String {
     let mut text = "Exit codes:".to_owned();
-    for exit in Exit::ALL {
-        let _ = write!(text, "\n  {:>3}  {}", exit.code(), exit.meaning());
+    for (code, meaning) in CODES {
+        let _ = write!(text, "\n  {code:>3}  {meaning}");
     }
     text
 }

@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use clap::Args;
 
-use super::Session;
 use super::exit::Exit;
 use super::failure::Refusal;
 use super::printer::Printer;
 use super::question::{ask, ask_list, ask_optional, can_ask};
+use super::session::Session;
 use crate::config::values::{
     AvailabilityZone, ClusterName, DnsName, InstanceType, KeyName, KmsKeyArn, Region, S3Uri,
 };

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 
-use super::Session;
 use super::exit::Exit;
 use super::failure::Refusal;
+use super::session::Session;
 use crate::blueprint::Blueprint;
 use crate::credentials::{SecretText, Store};
 use crate::document::{ReadError, parse_untyped, read_text, write_yaml};

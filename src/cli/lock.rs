@@ -2,11 +2,11 @@
 
 use clap::Args;
 
-use super::Session;
 use super::aws_access::{AwsOptions, block_on};
 use super::deployment::{read_lock, write_lock};
 use super::exit::Exit;
 use super::printer::Output;
+use super::session::Session;
 use crate::blueprint::Blueprint;
 use crate::deploy::{ImageLock, LiveCluster};
 
@@ -51,7 +51,9 @@ pub(super) fn run(arguments: &LockArguments, session: &Session) -> anyhow::Resul
         write_lock(session, &lock)?;
         match session.output {
             Output::Json => session.printer.json(&lock.image)?,
-            Output::Text => session.printer.data(format_args!("{}  {}", lock.image.id, lock.image.name))?,
+            Output::Text | Output::Markdown => {
+                session.printer.data(format_args!("{}  {}", lock.image.id, lock.image.name))?
+            }
         }
         Ok(Exit::Done)
     })

@@ -4,10 +4,10 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Session;
 use super::aws_access::{AwsOptions, block_on};
 use super::exit::Exit;
 use super::printer::Output;
+use super::session::Session;
 use crate::blueprint::Blueprint;
 use crate::deploy::{console_evidence, read_log};
 

@@ -7,10 +7,13 @@ use clap::builder::Resettable;
 use clap::{Args, Command};
 use clap_mangen::roff::{Roff, bold, roman};
 
-use super::Session;
-use super::exit::Exit;
+use super::exit::{CODES, Exit};
 use super::failure::Refusal;
+use super::session::Session;
 use crate::durable_file::{self, Access};
+
+/// What a newcomer runs first: the end of `infra --help`, and the example of its manual page.
+pub(super) const FIRST_STEPS: &str = "Start with `infra init`, then `infra validate`.";
 
 /// Print a manual page, or write all of them to a directory
 #[derive(Args, Debug)]
@@ -23,9 +26,13 @@ pub(super) struct ManArguments {
     write_to: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &ManArguments, session: &Session) -> anyhow::Result<Exit> {
+pub(super) fn run(
+    arguments: &ManArguments,
+    command_line: Command,
+    session: &Session,
+) -> anyhow::Result<Exit> {
     // It would be named on every page and has none.
-    let mut root = super::command_line().disable_help_subcommand(true);
+    let mut root = command_line.disable_help_subcommand(true);
     root.build();
     if let Some(directory) = &arguments.write_to {
         std::fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
@@ -49,7 +56,7 @@ fn page(command: &Command) -> anyhow::Result<String> {
     let is_root = command.get_display_name().is_none_or(|name| name == command.get_name());
     let examples = match command.get_after_help() {
         // What else stands there are the codes, which have a section of their own.
-        Some(_) if is_root => super::FIRST_STEPS.to_owned(),
+        Some(_) if is_root => FIRST_STEPS.to_owned(),
         text => text.map(ToString::to_string).unwrap_or_default(),
     };
     let mut bytes = Vec::new();
@@ -76,10 +83,10 @@ fn exit_status(is_root: bool) -> String {
     if !is_root {
         page.text([roman("The same for every command; few commands have all of them.")]);
     }
-    for exit in Exit::ALL {
+    for (code, meaning) in CODES {
         page.control("TP", []);
-        page.text([bold(exit.code().to_string())]);
-        page.text([roman(exit.meaning())]);
+        page.text([bold(code.to_string())]);
+        page.text([roman(meaning)]);
     }
     page.to_roff()
 }

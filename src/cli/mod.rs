@@ -10,6 +10,7 @@ mod completions;
 mod cost;
 mod deployment;
 mod destroy;
+mod document;
 mod exit;
 mod failure;
 mod init;
@@ -20,7 +21,6 @@ mod lock;
 mod logs;
 mod man;
 mod plan;
-
 mod plan_view;
 mod policy;
 mod preflight;
@@ -30,22 +30,20 @@ mod question;
 mod render;
 mod rollback;
 mod schema;
+mod session;
 mod status;
 mod up;
 mod validate;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use asset_directory::AssetDirectory;
 use exit::Exit;
 use failure::Refusal;
-use printer::{Format, Output, Printer};
-
-const FIRST_STEPS: &str = "Start with `infra init`, then `infra validate`.";
+use printer::Output;
+use session::{GlobalOptions, Session};
 
 /// Brings up a GPU Kubernetes cluster on AWS from one file, runs training jobs on it, and takes all of it away again.
 #[derive(Debug, Parser)]
@@ -55,34 +53,13 @@ const FIRST_STEPS: &str = "Start with `infra init`, then `infra validate`.";
     help_expected = true,
     subcommand_required = true,
     arg_required_else_help = true,
-    after_help = format!("{FIRST_STEPS}\n\n{}", exit::list())
+    after_help = format!("{}\n\n{}", man::FIRST_STEPS, exit::list())
 )]
 struct Cli {
     #[command(flatten)]
     global: GlobalOptions,
     #[command(subcommand)]
     command: Command,
-}
-
-/// What every command takes.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Global options")]
-struct GlobalOptions {
-    /// Work in this directory instead of the current one
-    #[arg(short = 'C', value_name = "DIR", default_value = ".", hide_default_value = true, global = true)]
-    asset_directory: PathBuf,
-    /// Take templates of your own from this directory instead of templates/
-    #[arg(long, value_name = "DIR", global = true)]
-    templates: Option<PathBuf>,
-    /// How results are printed; markdown is for `plan`
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text, global = true)]
-    output: Format,
-    /// Answer yes where a question would be asked
-    #[arg(long, global = true)]
-    yes: bool,
-    /// Say more about what is done; twice for details
-    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
-    verbose: u8,
 }
 
 #[derive(Debug, Subcommand)]
@@ -107,16 +84,6 @@ enum Command {
     Man(man::ManArguments),
 }
 
-/// What a command works with.
-struct Session {
-    assets: AssetDirectory,
-    printer: Printer,
-    output: Output,
-    markdown: bool,
-    verbose: u8,
-    yes: bool,
-}
-
 /// Parses the arguments, runs the command and says how it ended.
 #[must_use]
 pub fn run() -> ExitCode {
@@ -129,14 +96,7 @@ pub fn run() -> ExitCode {
         }
     };
     start_logging(cli.global.verbose);
-    let session = Session {
-        assets: AssetDirectory::new(&cli.global.asset_directory, cli.global.templates.as_deref()),
-        printer: Printer::new(),
-        output: if cli.global.output == Format::Json { Output::Json } else { Output::Text },
-        markdown: cli.global.output == Format::Markdown,
-        verbose: cli.global.verbose,
-        yes: cli.global.yes,
-    };
+    let session = Session::new(&cli.global);
     let result = run_command(cli.command, &session);
     match result {
         Ok(exit) => exit.into(),
@@ -145,7 +105,7 @@ pub fn run() -> ExitCode {
 }
 
 fn run_command(command: Command, session: &Session) -> anyhow::Result<Exit> {
-    if session.markdown && !matches!(command, Command::Plan(_)) {
+    if session.output == Output::Markdown && !matches!(command, Command::Plan(_)) {
         return Err(Refusal::invalid("only `infra plan` writes markdown")
             .help("use --output text or json")
             .into());
@@ -167,14 +127,9 @@ fn run_command(command: Command, session: &Session) -> anyhow::Result<Exit> {
         Command::Policy(arguments) => policy::run(&arguments, session),
         Command::Cost(arguments) => cost::run(&arguments, session),
         Command::Schema(arguments) => schema::run(&arguments, session),
-        Command::Completions(arguments) => completions::run(&arguments, session),
-        Command::Man(arguments) => man::run(&arguments, session),
+        Command::Completions(arguments) => completions::run(&arguments, Cli::command(), session),
+        Command::Man(arguments) => man::run(&arguments, Cli::command(), session),
     }
-}
-
-/// The whole command line as data, for completions and manual pages.
-fn command_line() -> clap::Command {
-    Cli::command()
 }
 
 fn start_logging(verbose: u8) {

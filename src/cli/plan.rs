@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 
-use super::Session;
 use super::aws_access::{AwsOptions, block_on};
 use super::deployment::{Deployment, choose_image, choose_place};
 use super::exit::Exit;
@@ -12,6 +11,7 @@ use super::interruption::{until_cleaned_up, until_interrupted};
 use super::plan_view::PlanView;
 use super::printer::Output;
 use super::progress_view::ProgressView;
+use super::session::Session;
 use crate::aws::Clients;
 use crate::blueprint::Blueprint;
 use crate::config::values::S3Uri;
@@ -67,11 +67,11 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
         };
         match session.output {
             Output::Json => session.printer.json(&view.document())?,
-            Output::Text if session.markdown => session.printer.raw(&view.markdown())?,
+            Output::Markdown => session.printer.raw(&view.markdown())?,
             Output::Text => session.printer.data(view.text())?,
         }
         let changed = arguments.detailed_exitcode && plan.has_changes();
-        Ok(if changed { Exit::Unhealthy } else { Exit::Done })
+        Ok(if changed { Exit::HasChanges } else { Exit::Done })
     })
 }
 

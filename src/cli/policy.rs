@@ -3,10 +3,10 @@
 use clap::Args;
 use serde_json::{Map, Value};
 
-use super::Session;
 use super::exit::Exit;
 use super::failure::Refusal;
 use super::printer::{Output, columns};
+use super::session::Session;
 use crate::config::values::S3Uri;
 use crate::operator::{Policy, operator_policies};
 

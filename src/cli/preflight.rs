@@ -1,8 +1,8 @@
 //! How preflight's findings look.
 
-use super::Session;
 use super::printer::Printer;
 use super::progress_view::finding_lines;
+use super::session::Session;
 use crate::deploy::preflight::Report;
 
 /// Prints every finding with why it matters and how to mend it.

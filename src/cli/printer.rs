@@ -7,28 +7,22 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
-use super::schema::Document;
+use super::document::Document;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HELP: Style = AnsiColor::Cyan.on_default().bold();
 
-/// What the user can ask for.
+/// How results are printed: the values of `--output`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Format {
+pub(super) enum Output {
     #[value(help = None)]
     Text,
     #[value(help = None)]
     Json,
+    /// Only `infra plan` prints it; every other command refuses it before it does anything.
     #[value(help = None)]
     Markdown,
-}
-
-/// How results are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Output {
-    Text,
-    Json,
 }
 
 /// Prints. `NO_COLOR`, `CLICOLOR` and a stream that is no terminal switch colour off.

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::Session;
 use super::aws_access::{AwsOptions, block_on};
 use super::exit::Exit;
 use super::failure::Refusal;
 use super::interruption::until_detached;
 use super::progress_view::ProgressView;
+use super::session::Session;
 use super::up::parse_duration;
 use crate::blueprint::Blueprint;
 use crate::deploy::{LiveCluster, Run, roll_back};

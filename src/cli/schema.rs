@@ -1,20 +1,20 @@
 //! `infra schema`: the JSON Schemas of cluster.yaml and of what `--output json` prints.
 
 use clap::{Args, ValueEnum};
+use schemars::Schema;
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema};
-use serde::Serialize;
 
-use super::Session;
 use super::certificates::CertificatesDocument;
 use super::closed_schema::close;
 use super::cost::CostDocument;
+use super::document::Document;
 use super::exit::Exit;
 use super::job::LintDocument;
 use super::logs::LogDocument;
 use super::plan_view::PlanDocument;
 use super::progress_view::TimedEvent;
 use super::render::RenderDocument;
+use super::session::Session;
 use super::validate::ValidateDocument;
 use crate::config;
 use crate::deploy::{DestroyPlan, LockedImage, StatusDocument};
@@ -68,9 +68,6 @@ enum Shape {
     /// `job gpu-check`
     GpuCheck,
 }
-
-/// What `--output json` prints in a format of ours. Whatever is printed so must be among the shapes.
-pub(super) trait Document: Serialize + JsonSchema {}
 
 impl Document for CertificatesDocument {}
 impl Document for CostDocument {}

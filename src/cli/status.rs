@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::Session;
 use super::aws_access::{AwsOptions, api_address, block_on};
 use super::deployment::certificate_expiries;
 use super::exit::Exit;
 use super::printer::{Output, columns, count_of};
+use super::session::Session;
 use crate::blueprint::Blueprint;
 use crate::credentials::Credentials;
 use crate::deploy::{AbsentCluster, CertificateState, StatusDocument, StatusReport, StatusSources};
@@ -77,8 +77,8 @@ fn print(report: Option<StatusReport>, blueprint: &Blueprint, session: &Session)
         (Output::Json, None) => {
             session.printer.json(&StatusDocument::Absent(AbsentCluster::new(name.as_str())))?;
         }
-        (Output::Text, Some(report)) => session.printer.data(screen(&report))?,
-        (Output::Text, None) => {
+        (Output::Text | Output::Markdown, Some(report)) => session.printer.data(screen(&report))?,
+        (Output::Text | Output::Markdown, None) => {
             session.printer.data(format_args!("{name}: there is no such cluster; `infra up` makes it"))?;
         }
     }

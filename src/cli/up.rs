@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::Session;
 use super::aws_access::{AwsOptions, api_address, block_on};
 use super::deployment::{
     ChosenImage, Deployment, certificate_expiries, choose_image, choose_place, write_lock,
@@ -16,6 +15,7 @@ use super::plan::{explain_all_user_data, show_plan};
 use super::preflight::print_caller;
 use super::progress_view::ProgressView;
 use super::question::ask_on_thread;
+use super::session::Session;
 use crate::aws::Clients;
 use crate::config::values::S3Uri;
 use crate::deploy::preflight::{Preflight, Severity};

@@ -5,7 +5,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use time::{Date, OffsetDateTime};
 
-use super::Session;
 use super::aws_access::{AwsOptions, block_on};
 use super::deployment::{certificate_expiries, choose_place, read_lock};
 use super::exit::Exit;
@@ -13,6 +12,7 @@ use super::failure::summary;
 use super::preflight::{print_caller, print_findings};
 use super::printer::Output;
 use super::render::render_in_memory;
+use super::session::Session;
 use crate::blueprint::Blueprint;
 use crate::check::Findings;
 use crate::config::Cluster;
@@ -84,7 +84,7 @@ pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::R
                 account,
             })?;
         }
-        Output::Text => {
+        Output::Text | Output::Markdown => {
             if !problems.list().is_empty() {
                 session.printer.data(&problems)?;
             }

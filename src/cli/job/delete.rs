@@ -5,10 +5,10 @@ use std::time::Duration;
 use clap::Args;
 
 use super::target::{JobNameOptions, connect};
-use crate::cli::Session;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::question::ask_on_thread;
+use crate::cli::session::Session;
 use crate::job::life::{JobError, JobReport, removal_of, remove_job};
 use crate::kube::ObjectName;
 use crate::waiting::Waiting;

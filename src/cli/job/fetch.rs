@@ -11,11 +11,11 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::scripts_of;
 use super::target::{JobNameOptions, JobTarget, connect, random_mark, removed};
-use crate::cli::Session;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::interruption::Interrupted;
+use crate::cli::session::Session;
 use crate::job::life::{FetchSource, FetchTarget, JobReport, Reader};
 use crate::job::{HELPER_IMAGE, tolerations_of_all_pools};
 use crate::kube::{ApiServer, Body};

@@ -5,11 +5,11 @@ use std::time::Duration;
 use clap::Args;
 
 use super::target::{connect, random_mark, removed};
-use crate::cli::Session;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::until_interrupted;
 use crate::cli::printer::{Output, columns};
+use crate::cli::session::Session;
 use crate::job::HELPER_IMAGE;
 use crate::job::life::{GpuCheck, NodeGpus};
 use crate::kube::Node;
@@ -49,10 +49,10 @@ pub(super) fn run(arguments: &GpuCheckArguments, session: &Session) -> anyhow::R
     let healthy = nodes.iter().all(|node| node.problem.is_none());
     match session.output {
         Output::Json => session.printer.json(&nodes)?,
-        Output::Text if nodes.is_empty() => {
+        Output::Text | Output::Markdown if nodes.is_empty() => {
             session.printer.data(format_args!("{}: there are no GPU nodes", blueprint.cluster.name))?;
         }
-        Output::Text => session.printer.data(table(&nodes))?,
+        Output::Text | Output::Markdown => session.printer.data(table(&nodes))?,
     }
     Ok(if healthy { Exit::Done } else { Exit::Unhealthy })
 }

@@ -3,9 +3,9 @@
 use clap::{Args, ValueEnum};
 
 use super::target::JobFileOptions;
-use crate::cli::Session;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
+use crate::cli::session::Session;
 use crate::durable_file::{self, Access, WriteError};
 use crate::job::Framework;
 use crate::render::Templates;

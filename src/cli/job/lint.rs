@@ -9,9 +9,9 @@ use serde::Serialize;
 use super::target::JobFileOptions;
 use super::{blueprint_of, scripts_of};
 use crate::blueprint::Blueprint;
-use crate::cli::Session;
 use crate::cli::exit::Exit;
 use crate::cli::printer::Output;
+use crate::cli::session::Session;
 use crate::document::{LoadError, Problem, Problems, Severity, read_text};
 use crate::job::lint::{LintFinding, lint_objects, parse_objects};
 use crate::job::{decide, objects_of, validate};
@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &LintArguments, session: &Session) -> anyhow::Resul
     }
     match session.output {
         Output::Json => session.printer.json(&judged.iter().map(document).collect::<Vec<_>>())?,
-        Output::Text => judged.iter().try_for_each(|file| print(file, session))?,
+        Output::Text | Output::Markdown => judged.iter().try_for_each(|file| print(file, session))?,
     }
     Ok(if judged.iter().all(Judged::is_good) { Exit::Done } else { Exit::Invalid })
 }

@@ -3,10 +3,10 @@
 use clap::Args;
 
 use super::target::connect;
-use crate::cli::Session;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::printer::{Output, columns};
+use crate::cli::session::Session;
 use crate::job::life::{JobReport, ReplicaReport};
 
 /// List the jobs on the cluster

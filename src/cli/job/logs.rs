@@ -6,12 +6,12 @@ use clap::Args;
 use tokio::time::sleep;
 
 use super::target::{JobNameOptions, JobTarget, connect};
-use crate::cli::Session;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::interruption::Interrupted;
 use crate::cli::printer::Printer;
+use crate::cli::session::Session;
 use crate::job::life::{JobReport, ReplicaReport};
 use crate::kube::{ApiServer, Body, Contact, KubeError, LogPart, Outage};
 

@@ -17,8 +17,8 @@ use clap::{Args, Subcommand};
 
 pub(super) use lint::LintDocument;
 
-use super::Session;
 use super::exit::Exit;
+use super::session::Session;
 use crate::blueprint::Blueprint;
 use crate::job::Scripts;
 use crate::render::Templates;

@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::target::JobFileOptions;
 use super::{blueprint_of, scripts_of};
-use crate::cli::Session;
 use crate::cli::exit::Exit;
 use crate::cli::printer::Output;
+use crate::cli::session::Session;
 use crate::document::write_yaml;
 use crate::job::{RunId, decide, objects_of};
 
@@ -33,7 +33,7 @@ pub(super) fn run(arguments: &RenderArguments, session: &Session) -> anyhow::Res
         Output::Json => {
             session.printer.foreign_json(&json!({"apiVersion": "v1", "kind": "List", "items": objects}))?;
         }
-        Output::Text => {
+        Output::Text | Output::Markdown => {
             let documents: Result<Vec<String>, _> = objects.iter().map(write_yaml).collect();
             session.printer.raw(&documents?.join("---\n"))?;
         }

@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use crate::cli::Session;
 use crate::cli::exit::Exit;
+use crate::cli::session::Session;
 use crate::job;
 
 /// Print the JSON Schema of a job file, for editors and other tools

@@ -3,10 +3,10 @@
 use clap::Args;
 
 use super::target::{JobNameOptions, connect};
-use crate::cli::Session;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::printer::{Output, columns};
+use crate::cli::session::Session;
 use crate::job::life::{JobReport, JobState, ReplicaReport};
 
 /// Show how a job is: one line a replica, with its node, phase, restarts and GPUs
@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Res
     let report = block_on(async { Ok(JobReport::read(&api, &target.namespace, &target.name).await?) })?;
     match session.output {
         Output::Json => session.printer.json(&report)?,
-        Output::Text => session.printer.data(table(&report))?,
+        Output::Text | Output::Markdown => session.printer.data(table(&report))?,
     }
     Ok(if report.state == JobState::Failed { Exit::Unhealthy } else { Exit::Done })
 }

@@ -8,13 +8,13 @@ use super::delete::{REMOVAL_PATIENCE, tell_left};
 use super::scripts_of;
 use super::status::{changes, table};
 use super::target::{JobFileOptions, connect, random_mark};
-use crate::cli::Session;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::interruption::{Interrupted, LEAVING, until_second_interruption};
 use crate::cli::printer::Output;
 use crate::cli::question::ask_on_thread;
+use crate::cli::session::Session;
 use crate::cli::up::parse_duration;
 use crate::job::life::{
     Followed, JobEvent, JobReport, JobState, Live, Precondition, ReplicaReport, already_there,
@@ -154,7 +154,7 @@ async fn watch(
     let tell = |event: JobEvent| {
         let JobEvent::Changed(report) = event else { return show(&event, session) };
         let mut before = before.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if session.output == Output::Text {
+        if session.output != Output::Json {
             for line in changes(before.as_ref(), &report) {
                 session.printer.note(line);
             }
@@ -165,7 +165,7 @@ async fn watch(
         follow(api, &workload.namespace, &workload.name, waiting, &tell).await?;
     match session.output {
         Output::Json => session.printer.json(&report)?,
-        Output::Text => session.printer.data(table(&report))?,
+        Output::Text | Output::Markdown => session.printer.data(table(&report))?,
     }
     if report.state == JobState::Complete {
         session.printer.note(format_args!("`infra job fetch {}` brings the results", report.name));

@@ -6,10 +6,10 @@ use aws_lc_rs::rand;
 use clap::Args;
 
 use crate::blueprint::Blueprint;
-use crate::cli::Session;
 use crate::cli::aws_access::api_address;
 use crate::cli::failure::Refusal;
 use crate::cli::printer::Printer;
+use crate::cli::session::Session;
 use crate::credentials::Credentials;
 use crate::document::Loaded;
 use crate::hexadecimal::hexadecimal;

@@ -59,8 +59,10 @@ impl ProgressView {
         };
         let look = match output {
             Output::Json => Look::Events,
-            Output::Text if quiet && surroundings.can_redraw() => Look::Live(Live::on_stderr()),
-            Output::Text => Look::Plain(Plain::default()),
+            Output::Text | Output::Markdown if quiet && surroundings.can_redraw() => {
+                Look::Live(Live::on_stderr())
+            }
+            Output::Text | Output::Markdown => Look::Plain(Plain::default()),
         };
         Self(Arc::new(Shared { printer, look: Mutex::new(look) }))
     }

@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use time::OffsetDateTime;
 
-use super::super::Session;
 use super::super::failure::Refusal;
 use super::super::kubeconfig::{admin_kubeconfig, default_server};
 use super::super::printer::Output;
 use super::super::question::confirm;
+use super::super::session::Session;
 use crate::blueprint::Blueprint;
 use crate::credentials::{Action, AuthoritySource, BroughtAuthority, Ensured, Request, Store, ensure};
 use crate::durable_file::{self, Access};
@@ -110,7 +110,7 @@ pub(super) fn run(arguments: &CredentialsArguments, session: &Session) -> anyhow
     };
     let ensured = ensure(&store, &request)?;
     let rows = rows(ensured);
-    if session.output == Output::Text {
+    if session.output != Output::Json {
         print(&rows, session);
     }
     write_kubeconfig(&blueprint, &store, session)?;

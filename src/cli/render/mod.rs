@@ -9,9 +9,9 @@ use serde::Serialize;
 
 pub(super) use stack::render_in_memory;
 
-use super::Session;
 use super::exit::Exit;
 use super::printer::Output;
+use super::session::Session;
 
 /// Write what the cluster is made of: keys, certificates, kubeconfig, machine configurations, manifests
 ///

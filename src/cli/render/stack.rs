@@ -6,9 +6,9 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::Session;
 use super::super::deployment::Deployment;
 use super::super::printer::Output;
+use super::super::session::Session;
 use crate::blueprint::{Blueprint, Role};
 use crate::check::{Findings, check_ignition, check_stack};
 use crate::credentials::Credentials;
@@ -37,7 +37,7 @@ pub(super) struct Report {
 pub(super) fn run(session: &Session) -> anyhow::Result<Report> {
     let rendered = Deployment::render(session)?;
     let report = write(&rendered.assets, session)?;
-    if session.output == Output::Text {
+    if session.output != Output::Json {
         print(&report, session);
     }
     Ok(report)
