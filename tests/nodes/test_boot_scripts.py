@@ -350,7 +350,7 @@ class ClaimVolume(Node):
         self.run_script("claim-volume")
         self.aws.script("ec2:DescribeVolumes", *["error"] * 50)
         words = self.run_script("claim-volume", INFRA_CALL_DEADLINE_SECONDS="1")
-        self.assertIn(f"{VOLUME} is here, and EC2 does not answer", words)
+        self.assertIn(f"{VOLUME} is attached, but EC2 does not answer", words)
         self.assert_claimed("data")
 
     def test_a_volume_that_is_being_made_is_waited_for(self):
@@ -776,7 +776,7 @@ class SnapshotEtcd(Etcd):
         (self.data / "member/snap").mkdir(parents=True)
         with (self.data / "member/snap/db").open("wb") as file:
             file.truncate(1 << 43)
-        self.assertIn("no room for a snapshot", self.run_script("snapshot-etcd", expect=1))
+        self.assertIn("no space for a snapshot", self.run_script("snapshot-etcd", expect=1))
         self.assertEqual(sorted(path.name for path in self.local.iterdir()), names)
         self.assertEqual(self.aws.uploads, [])
 

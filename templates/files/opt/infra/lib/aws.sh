@@ -4,7 +4,7 @@
 # For tests:
 #   INFRA_ENDPOINT_EC2, _CLOUDFORMATION, _S3, _IMDS  instead of the real hosts
 #   INFRA_CALL_SECONDS           longest time for one request (30)
-#   INFRA_CALL_DEADLINE_SECONDS  how long a request is tried again (180)
+#   INFRA_CALL_DEADLINE_SECONDS  how long a request is retried (180)
 
 # shellcheck source-path=SCRIPTDIR/../lib source=say.sh disable=SC1091
 . "$(dirname "${BASH_SOURCE[0]}")/say.sh"
@@ -15,10 +15,10 @@ empty_sha256=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# imds PATH: one question. 0 and the value, 1 when there is none, 2 when the service does not answer.
+# imds PATH: one request. 0 and the value, 1 if there is none, 2 if the service does not answer.
 imds() {
   local endpoint=${INFRA_ENDPOINT_IMDS:-http://169.254.169.254} status token='' expires=0
-  # In a file, because most questions are asked in subshells.
+  # In a file, because most calls run in subshells.
   if [[ -s $scratch/token ]]; then
     read -r expires token <"$scratch/token"
   fi
@@ -53,7 +53,7 @@ imds_try() {
   return 1
 }
 
-# The value, or after two minutes the reason.
+# Prints the value, or after two minutes the reason.
 imds_value() {
   retry_until 120 "instance metadata $1" imds_try "$1" || {
     printf '%s\n' "$reason"
@@ -90,7 +90,7 @@ url_encode() {
   done
 }
 
-# Asked before every call: they expire, and the metadata service is near.
+# Read before every call: credentials expire, and the metadata service is local.
 read_credentials() {
   local folder=meta-data/iam/security-credentials role document
   imds_try $folder/ || return 1
@@ -104,14 +104,14 @@ read_credentials() {
   fi
 }
 
-# signed_try FILE SERVICE ACTION CURL_ARGUMENTS...: one request; the answer's body goes to FILE.
-# 0 done, 1 worth another try, 2 refused, 4 not found.
+# signed_try FILE SERVICE ACTION CURL_ARGUMENTS...: one request; the response body is written to FILE.
+# 0 done, 1 retry, 2 refused, 4 not found.
 signed_try() {
   local file=$1 service=$2 action=$2:$3 status code message answer='' key secret session
   shift 3
   read_credentials || return 1
   rm -f "$file"
-  # On standard input, because any process on the machine may read another's arguments.
+  # On standard input, because any process on the machine can read another's arguments.
   status=$(printf 'user = "%s:%s"\nheader = "x-amz-security-token: %s"\n' "$key" "$secret" "$session" |
     curl --silent --show-error --config - --aws-sigv4 "aws:amz:$INFRA_REGION:$service" --connect-timeout 5 \
       --output "$file" --write-out '%{http_code}' "$@" 2>"$scratch/complaint") || {
@@ -139,7 +139,7 @@ signed_try() {
   return 2
 }
 
-# aws_post SERVICE ENDPOINT BODY: prints the answer and returns 0, or prints what went wrong and returns 1 (no answer in time) or 2 (refused).
+# aws_post SERVICE ENDPOINT BODY: prints the response and returns 0, or prints the error and returns 1 (timed out) or 2 (refused).
 # Form bodies, because older curls sign query strings unsorted.
 aws_post() {
   local service=$1 endpoint=$2 body=$3 action=unknown status=0
@@ -180,10 +180,10 @@ snapshot_key() {
   printf '%s' "${prefix:+$prefix/}$INFRA_CLUSTER/snapshots/$1"
 }
 
-# Objects may be large: what ends a transfer is that nothing moves.
+# Objects may be large: a transfer is aborted when it stalls, not after a fixed time.
 transfer_limits=(--speed-limit 1 --speed-time "$call_seconds")
 
-# s3_get KEY FILE: 0, 1 (no answer in time), 2 (refused), 4 (not there); $reason says why.
+# s3_get KEY FILE: 0, 1 (timed out), 2 (refused), 4 (not found); $reason explains it.
 s3_get() {
   local status=0
   retry_until "$call_deadline" "s3:GetObject $1" signed_try "$2.part" s3 "GetObject $1" "${transfer_limits[@]}" \
@@ -196,7 +196,7 @@ s3_get() {
   return "$status"
 }
 
-# s3_put FILE KEY: the same numbers.
+# s3_put FILE KEY: the same return codes.
 s3_put() {
   local sum
   sum=$(sha256sum <"$1")

@@ -16,7 +16,7 @@
 read_settings "$etcd_settings"
 read_settings "$root/etc/infra/etcd-image.env"
 
-# Without a verdict nobody has looked at the volume, and etcd may be about to work on the root disk.
+# Without this file the volume was not checked, and etcd might write to the root disk.
 read_etcd_state() {
   if [[ ! -s $etcd_state ]]; then
     say "$(basename "$0"): $etcd_state is missing"
@@ -34,7 +34,7 @@ image_there() {
   return 1
 }
 
-# Inside the member's own container; a command that hangs would hide the reason from those who wait.
+# Inside the member's own container, with a time limit: a command that hangs would hide the reason.
 in_etcd() {
   local seconds=$1
   shift

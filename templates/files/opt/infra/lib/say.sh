@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# Sourced by every script: one voice, patience with an end, settings files, state files.
+# Sourced by every script: console messages, retries with a deadline, settings files, state files.
 #
 # For tests:
-#   INFRA_ROOT                  goes before every path of the machine
+#   INFRA_ROOT                  prefix of every path of the machine
 #   INFRA_CONSOLE               instead of /dev/console
-#   INFRA_BACKOFF_MILLISECONDS  the first pause between tries (1000); the longest is 15 times that
+#   INFRA_BACKOFF_MILLISECONDS  the first pause between retries (1000); the longest is 15 times that
 #   INFRA_DEADLINE_SECONDS      instead of the script's own deadline
 
 # shellcheck disable=SC2034 # for the scripts that source this file
@@ -14,7 +14,7 @@ state=$root/run/infra
 console=${INFRA_CONSOLE:-/dev/console}
 reason=''
 
-# To standard error, because the standard output of functions is data. The console is what GetConsoleOutput shows when nobody can log in.
+# To standard error, because the standard output of functions is data; and to the console, which GetConsoleOutput shows when nobody can log in.
 say() {
   local line="infra: $*"
   line=${line//[[:cntrl:]]/ }
@@ -24,7 +24,7 @@ say() {
   fi
 }
 
-# The clock that does not jump when the time is set during boot.
+# A monotonic clock: it does not jump when the time is set during boot.
 read_clock() {
   local up
   read -r up _ </proc/uptime
@@ -32,8 +32,8 @@ read_clock() {
 }
 
 # retry_until DEADLINE_SECONDS WHAT COMMAND...
-# The command answers 0 (done), 1 (not yet) or more (hopeless), and leaves in $reason why.
-# Returns 0, 1 when the time is over, or the command's own number when it is hopeless; $reason then explains it.
+# The command returns 0 (done), 1 (not yet) or more (permanent failure), and sets $reason.
+# Returns 0, 1 after the deadline, or the command's own code for a permanent failure; $reason explains it.
 retry_until() {
   local deadline=$1 what=$2 pause=${INFRA_BACKOFF_MILLISECONDS:-1000} status said='' nap end longest
   shift 2
@@ -56,7 +56,7 @@ retry_until() {
       say "waiting for $what${reason:+: $reason}"
       said="waiting:$reason"
     fi
-    # Jitter, so that machines that started together do not ask together.
+    # Jitter, so that machines that started together do not call together.
     nap=$((pause / 2 + RANDOM % (pause / 2 + 1)))
     nap=$((nap < end - clock ? nap : end - clock))
     sleep "$((nap / 1000)).$(printf '%03d' $((nap % 1000)))"
@@ -64,7 +64,7 @@ retry_until() {
   done
 }
 
-# Reads KEY=value lines without running them. What the environment already says wins.
+# Reads KEY=value lines without evaluating them. Variables that are already set win.
 read_settings() {
   local line name
   [[ -e $1 ]] || return 0
@@ -94,7 +94,7 @@ write_file() {
   mv -f "$1.new" "$1"
 }
 
-# Ends the script: the reason on the console, and to CloudFormation that this machine will not come up.
+# Ends the script: prints the reason on the console and signals FAILURE to CloudFormation.
 give_up() {
   say "$(basename "$0") failed: $*"
   "$bin/signal-stack" FAILURE "$*" || true
