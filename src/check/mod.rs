@@ -1,6 +1,6 @@
 //! Rendered assets into findings: what Ignition, Kubernetes or AWS would refuse, before anything leaves the machine.
 //!
-//! In: an asset's bytes, ours or the team's. Out: what is wrong with it and where. No AWS, no disk.
+//! In: rendered assets, and the team's own configs among them. Out: what is wrong with it and where. No AWS, no disk.
 
 mod ignition;
 mod references;
@@ -8,13 +8,17 @@ mod schema;
 mod stack;
 
 pub use ignition::check_ignition;
-pub use schema::{create_only_properties, handler_permissions};
+pub use schema::{create_only_properties, handler_permissions, is_function};
 pub use stack::check_stack;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::blueprint::Rule;
+use crate::render::Assets;
 
 /// One thing that would be refused later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -43,6 +47,18 @@ impl fmt::Display for Findings {
     }
 }
 
+/// Checks everything that was rendered, and the team's own configs that are merged in.
+#[must_use]
+pub fn check_assets(assets: &Assets, rules: &[Rule]) -> Findings {
+    // A snippet goes to several roles and is wrong once.
+    let snippets = assets.boot_configs.iter().flat_map(|config| &config.snippets);
+    let snippets: BTreeMap<&str, _> = snippets.map(|snippet| (snippet.path.as_str(), snippet)).collect();
+    let configs = assets.boot_configs.iter().map(|config| &config.file).chain(snippets.into_values());
+    let of_configs = configs.flat_map(|config| check_ignition(&config.path, &config.bytes));
+    let of_stacks = assets.templates.iter().flat_map(|template| check_stack(template, rules));
+    Findings(of_configs.chain(of_stacks).collect())
+}
+
 /// A check of one asset that is under way; each kind of asset adds its own rules to it.
 struct Check<'a> {
     asset: &'a str,
@@ -56,5 +72,33 @@ impl<'a> Check<'a> {
 
     fn note(&mut self, place: &str, message: String) {
         self.findings.push(Finding { asset: self.asset.to_owned(), place: place.to_owned(), message });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zeroize::Zeroizing;
+
+    use super::check_assets;
+    use crate::blueprint::Role;
+    use crate::durable_file::Access;
+    use crate::render::{Asset, Assets, BootConfig};
+
+    #[test]
+    fn a_snippet_for_several_roles_is_named_once() {
+        let config = |member: u32| BootConfig {
+            role: Role::EtcdMember(member),
+            file: Asset {
+                path: format!("userdata/etcd-{member}.ign"),
+                bytes: Zeroizing::new(br#"{"ignition": {"version": "3.3.0"}}"#.to_vec()),
+                access: Access::Private,
+            },
+            snippets: vec![Asset::snippet("etcd.ign", "{".to_owned())],
+        };
+        let boot_configs = (0..3).map(config).collect();
+        let findings =
+            check_assets(&Assets { boot_configs, templates: Vec::new(), manifests: Vec::new() }, &[]);
+        let named: Vec<&str> = findings.0.iter().map(|finding| finding.asset.as_str()).collect();
+        assert_eq!(named, ["snippets/etcd.ign"]);
     }
 }

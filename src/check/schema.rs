@@ -152,7 +152,8 @@ impl<'a> Walk<'a> {
 }
 
 /// Whether CloudFormation computes the value: `Ref` or a function, alone in its object.
-fn is_function(value: &Value) -> bool {
+#[must_use]
+pub fn is_function(value: &Value) -> bool {
     let entries = value.as_object().filter(|entries| entries.len() == 1);
     entries
         .and_then(|entries| entries.keys().next())

@@ -8,12 +8,12 @@ use super::references::{References, references_in};
 use super::schema::{check_properties, has_attribute, is_known_type, nearest_type};
 use super::{Check, Finding};
 use crate::blueprint::{Rule, Source};
+use crate::render::{LARGEST_USER_DATA, StackTemplate};
 
 /// CloudFormation's limits.
 const LARGEST_TEMPLATE: usize = 1_000_000;
 const MOST_RESOURCES: usize = 500;
 const MOST_PARAMETERS: usize = 200;
-const LARGEST_USER_DATA: usize = 16 * 1024;
 
 const PSEUDO_PARAMETERS: [&str; 7] = [
     "AWS::AccountId",
@@ -31,15 +31,16 @@ const UNBOUNDED_STATEMENTS: [&str; 2] =
 
 /// Checks one rendered stack against CloudFormation's schemas and limits, and against the table of who may talk to whom.
 #[must_use]
-pub fn check_stack(asset: &str, bytes: &[u8], rules: &[Rule]) -> Vec<Finding> {
-    let mut check = Check::new(asset);
+pub fn check_stack(stack: &StackTemplate, rules: &[Rule]) -> Vec<Finding> {
+    let mut check = Check::new(&stack.file.path);
+    let bytes = &stack.file.bytes;
     if bytes.len() > LARGEST_TEMPLATE {
         check.note(
             "the template",
             format!("it has {} bytes, CloudFormation allows {LARGEST_TEMPLATE}", bytes.len()),
         );
     }
-    let document: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let document = stack.template.document();
     let section = |name: &str| document[name].as_object().cloned().unwrap_or_default();
     let (resources, parameters, outputs) = (section("Resources"), section("Parameters"), section("Outputs"));
     if resources.is_empty() {
@@ -58,7 +59,7 @@ pub fn check_stack(asset: &str, bytes: &[u8], rules: &[Rule]) -> Vec<Finding> {
     for (name, resource) in &resources {
         check.resource(name, resource);
     }
-    check.references(&document, &resources, &parameters);
+    check.references(document, &resources, &parameters);
     check.cycles(&resources);
     check.mount_targets(&resources);
     check.security_rules(&resources, rules);

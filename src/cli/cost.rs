@@ -77,12 +77,7 @@ fn ask_calculator(
     block_on(async {
         let clients = arguments.aws.connect(&blueprint.cluster).await;
         let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
-        let sources = Sources {
-            blueprint,
-            credentials: &credentials,
-            assets: &rendered.assets,
-            snippets: &rendered.snippets,
-        };
+        let sources = Sources { blueprint, credentials: &credentials, assets: &rendered.assets };
         Ok(estimate_costs(&clients, sources, &live, ImageChoice::Live).await?)
     })
 }

@@ -1,7 +1,5 @@
 //! What `up` and `plan` work from: everything rendered anew in memory, the lock, and what is in AWS.
 
-use std::collections::BTreeMap;
-
 use anyhow::Context;
 use time::OffsetDateTime;
 
@@ -10,14 +8,14 @@ use super::printer::{Printer, count_of};
 use super::render::render_in_memory;
 use super::session::Session;
 use crate::aws::Clients;
-use crate::blueprint::{Blueprint, Role, StackPart};
+use crate::blueprint::{Blueprint, StackPart};
 use crate::config::values::S3Uri;
 use crate::credentials::{Credentials, list_certificates};
 use crate::deploy::preflight::CertificateExpiry;
 use crate::deploy::{ImageChoice, ImageLock, LiveCluster, LockedImage, Sources, live_place};
 use crate::document::read_text;
 use crate::durable_file::{self, Access};
-use crate::render::Asset;
+use crate::render::{Asset, Assets};
 
 const LOCK_FILE: &str = "infra.lock";
 
@@ -25,8 +23,7 @@ const LOCK_FILE: &str = "infra.lock";
 pub(super) struct Deployment {
     pub(super) blueprint: Blueprint,
     pub(super) credentials: Credentials,
-    pub(super) assets: Vec<Asset>,
-    pub(super) snippets: BTreeMap<Role, Vec<Asset>>,
+    pub(super) assets: Assets,
 }
 
 impl Deployment {
@@ -46,7 +43,7 @@ impl Deployment {
         if !rendered.findings.0.is_empty() {
             return Err(rendered.findings.into());
         }
-        Ok(Self { blueprint, credentials, assets: rendered.assets, snippets: rendered.snippets })
+        Ok(Self { blueprint, credentials, assets: rendered.assets })
     }
 
     /// Refuses the name of a pool that cluster.yaml does not have.
@@ -61,12 +58,7 @@ impl Deployment {
     }
 
     pub(super) fn sources(&self) -> Sources<'_> {
-        Sources {
-            blueprint: &self.blueprint,
-            credentials: &self.credentials,
-            assets: &self.assets,
-            snippets: &self.snippets,
-        }
+        Sources { blueprint: &self.blueprint, credentials: &self.credentials, assets: &self.assets }
     }
 
     fn mention_stale_files(&self, session: &Session) -> anyhow::Result<()> {
@@ -77,9 +69,9 @@ impl Deployment {
         let differs = |asset: &&Asset| {
             std::fs::read(session.assets.file(&asset.path)).map_or(true, |bytes| bytes != *asset.bytes)
         };
-        let stale = self.assets.iter().filter(differs).count();
+        let stale = self.assets.files().filter(differs).count();
         let unknown =
-            on_disk.iter().filter(|path| self.assets.iter().all(|asset| asset.path != **path)).count();
+            on_disk.iter().filter(|path| self.assets.files().all(|asset| asset.path != **path)).count();
         if stale + unknown > 0 {
             session.printer.warning(format_args!(
                 "rendered files on disk are not what is used here; `infra render` brings {} up to date",

@@ -16,10 +16,9 @@ use crate::aws::Clients;
 use crate::blueprint::Blueprint;
 use crate::config::values::S3Uri;
 use crate::deploy::{
-    FileChange, LiveCluster, Plan, PlanOptions, Prepared, Run, boot_objects, explain_user_data, prepare,
-    refine_plan,
+    FileChange, LiveCluster, Plan, PlanOptions, Prepared, Run, explain_user_data, prepare, refine_plan,
 };
-use crate::render::Asset;
+use crate::render::boot_objects;
 use crate::waiting::Waiting;
 
 /// Show what `infra up` would create, change, replace and delete
@@ -114,8 +113,7 @@ pub(super) async fn explain_all_user_data(
     deployment: &Deployment,
 ) -> anyhow::Result<UserDataChanges> {
     let cluster = blueprint.cluster.name.as_str();
-    let objects: BTreeMap<String, &Asset> =
-        boot_objects(cluster, &blueprint.roles, &deployment.assets, &deployment.snippets);
+    let objects = boot_objects(cluster, &deployment.assets.boot_configs);
     let mut explained = UserDataChanges::new();
     for stack in &plan.stacks {
         for resource in &stack.resources {

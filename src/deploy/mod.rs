@@ -48,5 +48,4 @@ pub use state::desired::live_place;
 pub use state::live::{LiveCluster, LiveStack};
 pub use status::report::StatusSources;
 pub use status::shape::{AbsentCluster, CertificateState, StatusDocument, StatusReport};
-pub use up::upload::boot_objects;
 pub use up::{Consent, Up, UpOptions, WaitFor, load_balancer};

@@ -4,6 +4,7 @@
 //! and no clock, environment or network is looked at.
 
 mod asset;
+mod assets;
 mod cluster_file;
 mod engine;
 mod ignition;
@@ -11,13 +12,16 @@ mod kubeconfig;
 mod manifest;
 mod node;
 mod stack;
-mod stack_assets;
+mod template;
 mod user_data;
 mod values;
 
 pub use asset::Asset;
+pub use assets::{
+    AssetSources, Assets, BootConfig, BootObject, Manifest, StackTemplate, boot_objects, render_assets,
+};
 pub use cluster_file::{ClusterAnswers, GpuPool, render_cluster_file, render_gitignore};
 pub use engine::{RenderError, Templates};
 pub use kubeconfig::{KubeconfigSource, MergedKubeconfig, merge_kubeconfig, render_kubeconfig};
-pub use stack_assets::{StackSources, render_stack_assets};
-pub use user_data::{UserData, object_key};
+pub use template::Template;
+pub use user_data::{LARGEST_USER_DATA, UserData};

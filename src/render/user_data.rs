@@ -5,12 +5,13 @@
 use serde_json::{Value, json};
 
 use super::asset::Asset;
+use super::assets::BootConfig;
 use super::engine::RenderError;
 use crate::blueprint::Role;
 use crate::config::Cluster;
 
 /// What EC2 allows, before it is encoded.
-const LARGEST_USER_DATA: usize = 16 * 1024;
+pub const LARGEST_USER_DATA: usize = 16 * 1024;
 
 /// The longest text that each of CloudFormation's values can become.
 const LONGEST_VALUES: [(&str, usize); 7] = [
@@ -31,12 +32,8 @@ pub struct UserData {
 
 impl UserData {
     /// User data that merges a role's config and the team's snippets for it, each found in S3 by its own digest.
-    pub fn new(
-        cluster: &Cluster,
-        role: &Role,
-        config: &Asset,
-        snippets: &[Asset],
-    ) -> Result<Self, RenderError> {
+    pub fn new(cluster: &Cluster, config: &BootConfig) -> Result<Self, RenderError> {
+        let role = &config.role;
         let merge = |asset: &Asset| {
             let digest = asset.sha512();
             json!({
@@ -44,7 +41,7 @@ impl UserData {
                 "verification": {"hash": format!("sha512-{digest}")},
             })
         };
-        let merged: Vec<Value> = std::iter::once(config).chain(snippets).map(merge).collect();
+        let merged: Vec<Value> = std::iter::once(&config.file).chain(&config.snippets).map(merge).collect();
         let document = json!({
             "ignition": {"version": "3.3.0", "config": {"merge": merged}},
             "storage": {"files": [{
@@ -88,8 +85,7 @@ impl UserData {
 }
 
 /// Where a role's config is, behind the bucket and the prefix.
-#[must_use]
-pub fn object_key(cluster: &str, role: &Role, digest: &str) -> String {
+pub(super) fn object_key(cluster: &str, role: &Role, digest: &str) -> String {
     format!("{cluster}/{}/{digest}.ign", role.name())
 }
 
@@ -114,6 +110,7 @@ mod tests {
     use zeroize::Zeroizing;
 
     use super::super::asset::Asset;
+    use super::super::assets::BootConfig;
     use super::{LARGEST_USER_DATA, UserData};
     use crate::blueprint::Role;
 
@@ -130,8 +127,9 @@ mod tests {
     #[test]
     fn it_is_small_and_leads_to_the_digest_of_the_config() -> Result<(), Box<dyn std::error::Error>> {
         let (config, snippet) = (asset("config"), asset("snippet"));
-        let user_data =
-            UserData::new(&cluster()?, &Role::EtcdMember(1), &config, std::slice::from_ref(&snippet))?;
+        let boot_config =
+            BootConfig { role: Role::EtcdMember(1), file: config.clone(), snippets: vec![snippet.clone()] };
+        let user_data = UserData::new(&cluster()?, &boot_config)?;
         let text = user_data.value()["Fn::Base64"]["Fn::Sub"].as_str().unwrap_or_default().to_owned();
         for part in [
             format!("s3://${{AssetBucket}}/${{AssetPrefix}}paddle/etcd-1/{}.ign", config.sha512()),
@@ -152,7 +150,8 @@ mod tests {
     #[test]
     fn too_many_snippets_are_refused_with_the_number() -> Result<(), Box<dyn std::error::Error>> {
         let snippets: Vec<Asset> = (0..20).map(|n| asset(&n.to_string())).collect();
-        let refused = UserData::new(&cluster()?, &Role::Controller, &asset("config"), &snippets);
+        let boot_config = BootConfig { role: Role::Controller, file: asset("config"), snippets };
+        let refused = UserData::new(&cluster()?, &boot_config);
         let message = refused.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(message.contains(&LARGEST_USER_DATA.to_string()), "{message}");
         Ok(())

@@ -61,11 +61,10 @@ impl<'a> Values<'a> {
     pub(super) fn of_cluster(blueprint: &'a Blueprint) -> Self {
         let cluster = &blueprint.cluster;
         let AddonsFile { cluster_autoscaler, metrics_server } = cluster.addons;
-        let china = cluster.region.as_str().starts_with("cn-");
         Self {
             cluster_name: cluster.name.as_str(),
             region: cluster.region.as_str(),
-            region_partition_domain: if china { "amazonaws.com.cn" } else { "amazonaws.com" },
+            region_partition_domain: cluster.region.partition().dns_suffix(),
             external_dns_name: cluster.external_dns_name.as_str(),
             api_host: &blueprint.names.internal_api,
             kubernetes_version: cluster.kubernetes.version.to_string(),

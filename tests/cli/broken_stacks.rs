@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use infra::blueprint::Blueprint;
+use infra::blueprint::{Blueprint, StackPart};
 use infra::check::check_stack;
 use infra::credentials::{Credentials, Store};
-use infra::render::{StackSources, Templates, render_stack_assets};
+use infra::render::{AssetSources, Templates, render_assets};
 
 use crate::golden::workspace;
 use crate::support::{Run, Workspace, tool};
@@ -314,19 +314,23 @@ fn each_mistake_is_named_and_cfn_lint_is_compared() {
     for (number, (stack, old, new, message, _)) in MISTAKES.iter().enumerate() {
         let overrides =
             BTreeMap::from([(format!("stacks/{stack}.yaml.tera"), broken_template(stack, old, new))]);
-        let sources = StackSources {
+        let sources = AssetSources {
             blueprint: &blueprint,
             credentials: &credentials,
             templates: &Templates::new(&overrides).unwrap(),
             extra_manifests: &BTreeMap::new(),
             snippets: &BTreeMap::new(),
         };
-        let assets = render_stack_assets(&sources).unwrap_or_else(|error| panic!("{message}: {error}"));
-        let name =
-            if *stack == POOL { "stacks/pool-gpu.json".to_owned() } else { format!("stacks/{stack}.json") };
-        let asset = assets.iter().find(|asset| asset.path == name).unwrap();
-        output.write(&format!("{number}.json"), &*asset.bytes);
-        let findings = check_stack(&asset.path, &asset.bytes, &blueprint.rules);
+        let assets = render_assets(&sources).unwrap_or_else(|error| panic!("{message}: {error}"));
+        let part = match *stack {
+            NETWORK => StackPart::Network,
+            STORAGE => StackPart::Storage,
+            CONTROL_PLANE => StackPart::ControlPlane,
+            _ => StackPart::Pool("gpu".to_owned()),
+        };
+        let template = assets.templates.iter().find(|template| template.part == part).unwrap();
+        output.write(&format!("{number}.json"), &*template.file.bytes);
+        let findings = check_stack(template, &blueprint.rules);
         let text: Vec<String> =
             findings.iter().map(|finding| format!("{}: {}", finding.place, finding.message)).collect();
         if !text.iter().any(|line| line.contains(message)) {

@@ -11,7 +11,8 @@ fn read(path: &str) -> String {
 /// The cells of each row; the first row is the header.
 fn table() -> Vec<Vec<String>> {
     let text = read("README.md");
-    let section = text.split("\n## ").find(|section| section.starts_with("Compared with other tools\n")).unwrap();
+    let section =
+        text.split("\n## ").find(|section| section.starts_with("Compared with other tools\n")).unwrap();
     let rows = section.lines().filter(|line| line.starts_with('|') && !line.starts_with("|---"));
     rows.map(|row| row[1..row.len() - 1].split('|').map(|cell| cell.trim().to_owned()).collect()).collect()
 }

@@ -1,6 +1,6 @@
 //! `infra render stack`: machine configurations, manifests and stacks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use clap::Args;
 use schemars::JsonSchema;
@@ -9,11 +9,11 @@ use serde::Serialize;
 use super::super::deployment::Deployment;
 use super::super::printer::Output;
 use super::super::session::Session;
-use crate::blueprint::{Blueprint, Role};
-use crate::check::{Findings, check_ignition, check_stack};
+use crate::blueprint::Blueprint;
+use crate::check::{Findings, check_assets};
 use crate::credentials::Credentials;
 use crate::durable_file;
-use crate::render::{Asset, StackSources, Templates, render_stack_assets};
+use crate::render::{AssetSources, Assets, Templates, render_assets};
 
 /// Write CloudFormation stacks (stacks/), machine configurations (userdata/) and manifests (manifests/)
 ///
@@ -45,8 +45,7 @@ pub(super) fn run(session: &Session) -> anyhow::Result<Report> {
 
 /// What would be written, and what AWS or a machine would refuse of it.
 pub(in super::super) struct Rendered {
-    pub(in super::super) assets: Vec<Asset>,
-    pub(in super::super) snippets: BTreeMap<Role, Vec<Asset>>,
+    pub(in super::super) assets: Assets,
     pub(in super::super) findings: Findings,
 }
 
@@ -57,31 +56,21 @@ pub(in super::super) fn render_in_memory(
     session: &Session,
 ) -> anyhow::Result<Rendered> {
     let snippets = session.assets.read_snippets(&blueprint.roles, &session.printer)?;
-    let assets = render_stack_assets(&StackSources {
+    let assets = render_assets(&AssetSources {
         blueprint,
         credentials,
         templates: &Templates::new(&session.assets.read_overrides()?)?,
         extra_manifests: &session.assets.read_extra_manifests()?,
         snippets: &snippets,
     })?;
-    let findings = check(blueprint, &assets, &snippets);
-    Ok(Rendered { assets, snippets, findings })
+    let findings = check_assets(&assets, &blueprint.rules);
+    Ok(Rendered { assets, findings })
 }
 
-fn check(blueprint: &Blueprint, assets: &[Asset], snippets: &BTreeMap<Role, Vec<Asset>>) -> Findings {
-    let below =
-        |directory: &'static str| assets.iter().filter(move |asset| asset.path.starts_with(directory));
-    let configs = below("userdata/").chain(snippets.values().flatten());
-    let of_configs = configs.flat_map(|asset| check_ignition(&asset.path, &asset.bytes));
-    let of_stacks =
-        below("stacks/").flat_map(|asset| check_stack(&asset.path, &asset.bytes, &blueprint.rules));
-    Findings(of_configs.chain(of_stacks).collect())
-}
-
-fn write(assets: &[Asset], session: &Session) -> anyhow::Result<Report> {
+fn write(assets: &Assets, session: &Session) -> anyhow::Result<Report> {
     let mut report = Report { written: Vec::new(), unchanged: 0, removed: Vec::new() };
-    let wanted: BTreeSet<&str> = assets.iter().map(|asset| asset.path.as_str()).collect();
-    for asset in assets {
+    let wanted: BTreeSet<&str> = assets.files().map(|asset| asset.path.as_str()).collect();
+    for asset in assets.files() {
         let path = session.assets.prepare(&asset.path)?;
         if durable_file::ensure(&path, &asset.bytes, asset.access)? {
             report.written.push(asset.path.clone());

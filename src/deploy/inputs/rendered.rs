@@ -1,10 +1,8 @@
 //! What was rendered from cluster.yaml, and what it was rendered from.
 
-use std::collections::BTreeMap;
-
-use crate::blueprint::{Blueprint, Role};
+use crate::blueprint::Blueprint;
 use crate::credentials::Credentials;
-use crate::render::Asset;
+use crate::render::Assets;
 
 /// What was rendered and what it was rendered from.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +12,5 @@ pub struct Sources<'a> {
     /// Keys and certificates.
     pub credentials: &'a Credentials,
     /// Everything rendered.
-    pub assets: &'a [Asset],
-    /// The team's own configs for each role.
-    pub snippets: &'a BTreeMap<Role, Vec<Asset>>,
+    pub assets: &'a Assets,
 }

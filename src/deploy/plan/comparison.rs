@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::template_values::{mentioned, resources};
-use crate::check::create_only_properties;
+use crate::check::{create_only_properties, is_function};
 
 /// What happens to a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -165,6 +165,7 @@ fn compare_values(path: &str, before: &Value, after: &Value, found: &mut Vec<Pro
         return;
     }
     match (before, after) {
+        // A reference is one value, however it is written.
         (Value::Object(old), Value::Object(new)) if !is_function(before) && !is_function(after) => {
             let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
             for key in keys {
@@ -203,13 +204,6 @@ fn compare_lists(path: &str, old: &[Value], new: &[Value], found: &mut Vec<Prope
         let value = |list: &[Value]| list.get(index).cloned().unwrap_or_default();
         compare_values(&format!("{path}[{index}]"), &value(old), &value(new), found);
     }
-}
-
-/// A reference is one value, however it is written.
-fn is_function(value: &Value) -> bool {
-    value.as_object().is_some_and(|entries| {
-        entries.len() == 1 && entries.keys().all(|key| key == "Ref" || key.starts_with("Fn::"))
-    })
 }
 
 #[cfg(test)]

@@ -124,7 +124,7 @@ fn plan_stack(
     // What other stacks will hand on is not known before they do; what they handed on last is the best guess.
     let unknown = BTreeMap::new();
     let parameters = desired.parameters(outputs).unwrap_or(unknown);
-    let new = Version { template: &desired.template, parameters: &parameters };
+    let new = Version { template: desired.template.document(), parameters: &parameters };
     let plan = |action, resources, tags| StackPlan {
         part: desired.part.clone(),
         stack: desired.name.clone(),
@@ -152,7 +152,7 @@ fn plan_stack(
 
 /// A new output changes no resource, but others may wait for it.
 fn same_outputs(live: &LiveStack, desired: &DesiredStack) -> bool {
-    live.template["Outputs"] == desired.template["Outputs"]
+    live.template["Outputs"] == desired.template.document()["Outputs"]
 }
 
 fn plan_deletion(part: &StackPart, live: &LiveStack) -> StackPlan {

@@ -154,7 +154,7 @@ impl StackRun<'_> {
         parameters: &BTreeMap<String, String>,
     ) -> Result<Settled, DeployError> {
         let LiveStack { stack, template } = found;
-        let same = template == self.desired.template
+        let same = template == *self.desired.template.document()
             && stack.parameters == *parameters
             && stack.tags == self.desired.tags;
         if same {

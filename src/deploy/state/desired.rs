@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::live::{CLUSTER_TAG, LiveCluster, LiveStack};
 use super::pool_size::{DESIRED_CAPACITY, IN_SERVICE, PoolSize};
 use crate::aws::{AwsError, Clients, ScalingGroup};
 use crate::blueprint::{Blueprint, StackPart};
 use crate::config::values::S3Uri;
 use crate::deploy::inputs::settings::Settings;
-use crate::render::Asset;
+use crate::render::{Assets, StackTemplate, Template};
 
 /// The tag of the network stack that says where assets are.
 pub const PLACE_TAG: &str = "infra:s3-uri";
@@ -25,7 +23,7 @@ pub struct DesiredStack {
     /// Its name in AWS.
     pub name: String,
     /// Its template.
-    pub template: Value,
+    pub template: Template,
     /// Its tags.
     pub tags: BTreeMap<String, String>,
     /// Values of parameters that no stack hands on.
@@ -41,26 +39,20 @@ impl DesiredStack {
     #[must_use]
     pub fn of_cluster(
         blueprint: &Blueprint,
-        assets: &[Asset],
+        assets: &Assets,
         settings: &Settings,
         live: &LiveCluster,
     ) -> Vec<Self> {
-        let parts = StackPart::of_cluster(&blueprint.cluster);
-        parts.into_iter().map(|part| Self::new(part, blueprint, assets, settings, live)).collect()
+        assets.templates.iter().map(|stack| Self::new(stack, blueprint, settings, live)).collect()
     }
 
     fn new(
-        part: StackPart,
+        StackTemplate { part, template, .. }: &StackTemplate,
         blueprint: &Blueprint,
-        assets: &[Asset],
         settings: &Settings,
         live: &LiveCluster,
     ) -> Self {
         let cluster = &blueprint.cluster;
-        let path = format!("stacks/{}.json", part.file_name());
-        let template = assets.iter().find(|asset| asset.path == path);
-        let template =
-            template.and_then(|asset| serde_json::from_slice(&asset.bytes).ok()).unwrap_or_default();
         let mut tags: BTreeMap<String, String> =
             cluster.tags.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
         tags.insert(CLUSTER_TAG.to_owned(), cluster.name.to_string());
@@ -76,24 +68,32 @@ impl DesiredStack {
         let mut given = BTreeMap::from([
             ("AssetBucket".to_owned(), settings.place.bucket().to_owned()),
             ("AssetPrefix".to_owned(), settings.place.key_prefix()),
-            ("ImageId".to_owned(), settings.image_for(&part, live)),
+            ("ImageId".to_owned(), settings.image_for(part, live)),
         ]);
         for (index, missing) in &settings.missing_mount_targets {
             given.insert(format!("MountTarget{index}Missing"), missing.to_string());
         }
-        let standing = live.stacks.get(&part).filter(|_| matches!(part, StackPart::Pool(_))).cloned();
-        let pool = cluster.pools.iter().find(|pool| part == StackPart::Pool(pool.name.to_string()));
+        let standing = live.stacks.get(part).filter(|_| matches!(part, StackPart::Pool(_))).cloned();
+        let pool = cluster.pools.iter().find(|pool| *part == StackPart::Pool(pool.name.to_string()));
         let size = pool.map(|pool| PoolSize::new(pool, standing.as_ref()));
         if let Some(size) = &size {
             given.extend(sizes(size, live.pool_group(size.pool())));
         }
-        Self { name: part.stack_name(&cluster.name), part, template, tags, given, size, standing }
+        Self {
+            name: part.stack_name(&cluster.name),
+            part: part.clone(),
+            template: template.clone(),
+            tags,
+            given,
+            size,
+            standing,
+        }
     }
 
     /// Its template as it is handed in: without the white space that is for readers.
     #[must_use]
     pub fn text(&self) -> String {
-        self.template.to_string()
+        self.template.compact()
     }
 
     /// A value for every parameter; the names of those that nobody hands on yet, if there are any.
@@ -103,7 +103,7 @@ impl DesiredStack {
     ) -> Result<BTreeMap<String, String>, Vec<String>> {
         let mut values = BTreeMap::new();
         let mut missing = Vec::new();
-        for name in self.template["Parameters"].as_object().into_iter().flat_map(|list| list.keys()) {
+        for name in self.template.parameters() {
             match self.given.get(name).or_else(|| outputs.get(name)) {
                 Some(value) => drop(values.insert(name.clone(), value.clone())),
                 None => missing.push(name.clone()),
@@ -137,7 +137,7 @@ impl DesiredStack {
         let stored = standing.stack.parameters.get(IN_SERVICE);
         let (Some(wanted), Some(stored)) = (values.get(IN_SERVICE).cloned(), stored) else { return };
         values.insert(IN_SERVICE.to_owned(), stored.clone());
-        let same = standing.template == self.template
+        let same = standing.template == *self.template.document()
             && standing.stack.tags == self.tags
             && standing.stack.parameters == *values;
         if !same {

@@ -24,13 +24,13 @@ use super::state::live::LiveCluster;
 use crate::aws::{Alias, Cause};
 use crate::blueprint::{Role, StackPart};
 use crate::kube::{Address, ApiServer};
-use crate::render::Asset;
+use crate::render::{BootObject, boot_objects};
 use crate::waiting::WaitEnd;
 use bucket::ensure_bucket;
 use disk_grant::ensure_disk_grant;
 use public_record::lead_name;
 use readiness::{ExpectedNodes, Reached, ReadinessWait};
-use upload::{boot_objects, upload_boot_objects};
+use upload::upload_boot_objects;
 
 /// How a cluster is brought up.
 #[derive(Clone, Debug)]
@@ -85,9 +85,8 @@ impl Up<'_> {
             ensure_bucket(run, cluster, store.bucket()).await?;
         }
         run.progress.stage("uploading machine configurations");
-        let roles: Vec<Role> =
-            sources.blueprint.roles.iter().filter(|role| is_wanted(role, planned)).cloned().collect();
-        let objects = boot_objects(cluster.name.as_str(), &roles, sources.assets, sources.snippets);
+        let configs = sources.assets.boot_configs.iter().filter(|config| is_wanted(&config.role, planned));
+        let objects = boot_objects(cluster.name.as_str(), configs);
         let uploaded = upload_boot_objects(run, store, &objects).await?;
         run.progress.note(format!("{uploaded} of {} objects were new", objects.len()));
         ensure_disk_grant(run, cluster).await?;
@@ -221,15 +220,16 @@ impl Up<'_> {
 async fn upload_what_went(
     run: &Run,
     store: &AssetStore,
-    objects: &BTreeMap<String, &Asset>,
+    objects: &BTreeMap<String, BootObject<'_>>,
     part: &StackPart,
 ) -> Result<(), DeployError> {
-    let is_of_part = |key: &String| match part {
-        StackPart::Network | StackPart::Storage => false,
-        StackPart::ControlPlane => !key.contains("/pool-"),
-        StackPart::Pool(_) => key.contains(&format!("/{}/", part.file_name())),
+    let is_of_part = |object: &BootObject<'_>| match (part, object.role) {
+        (StackPart::Network | StackPart::Storage, _) => false,
+        (StackPart::ControlPlane, role) => !matches!(role, Role::Pool(_)),
+        (StackPart::Pool(pool), role) => *role == Role::Pool(pool.clone()),
     };
-    let wanted = objects.iter().filter(|(key, _)| is_of_part(key)).map(|(key, asset)| (key.clone(), *asset));
+    let wanted = objects.iter().filter(|(_, object)| is_of_part(object));
+    let wanted = wanted.map(|(key, object)| (key.clone(), *object));
     let uploaded = upload_boot_objects(run, store, &wanted.collect()).await?;
     if uploaded > 0 {
         run.progress.warn(format!(

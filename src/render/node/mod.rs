@@ -11,6 +11,7 @@ mod worker;
 use std::collections::BTreeMap;
 
 use super::asset::Asset;
+use super::assets::BootConfig;
 use super::engine::{RenderError, Templates};
 use crate::blueprint::{Blueprint, Role};
 use crate::credentials::Credentials;
@@ -25,8 +26,11 @@ pub(super) struct NodeSources<'a> {
 }
 
 /// Renders the config of every role.
-pub(super) fn render_nodes(sources: &NodeSources<'_>) -> Result<Vec<Asset>, RenderError> {
-    let mut assets = Vec::new();
+pub(super) fn render_nodes(
+    sources: &NodeSources<'_>,
+    snippets: &BTreeMap<Role, Vec<Asset>>,
+) -> Result<Vec<BootConfig>, RenderError> {
+    let mut configs = Vec::new();
     for role in &sources.blueprint.roles {
         let config = match role {
             Role::EtcdMember(member) => etcd_member::config(sources, *member)?,
@@ -40,7 +44,9 @@ pub(super) fn render_nodes(sources: &NodeSources<'_>) -> Result<Vec<Asset>, Rend
                 worker::config(sources, pool)?
             }
         };
-        assets.push(Asset::private(format!("userdata/{}.ign", role.name()), config.finish()?));
+        let file = Asset::private(format!("userdata/{}.ign", role.name()), config.finish()?);
+        let snippets = snippets.get(role).cloned().unwrap_or_default();
+        configs.push(BootConfig { role: role.clone(), file, snippets });
     }
-    Ok(assets)
+    Ok(configs)
 }

@@ -1,5 +1,6 @@
-//! CloudFormation templates: rendered from YAML, parsed back, and written as JSON in a stable order.
+//! CloudFormation templates: rendered from YAML, parsed once, and written as JSON in a stable order.
 
+mod json;
 mod network;
 mod pool;
 mod storage;
@@ -7,16 +8,16 @@ mod tags;
 mod values;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::asset::Asset;
+use super::assets::{BootConfig, StackTemplate};
 use super::engine::{RenderError, Templates};
+use super::template::Template;
 use super::user_data::UserData;
 use crate::blueprint::{Blueprint, Role, StackPart};
-use crate::document::parse_untyped;
+use json::Json;
 use pool::PoolStackValues;
 use values::ClusterStackValues;
 
@@ -24,59 +25,58 @@ use values::ClusterStackValues;
 pub(super) struct StackTemplateSources<'a> {
     pub(super) blueprint: &'a Blueprint,
     pub(super) templates: &'a Templates,
-    /// Each role's config, which user data leads to.
-    pub(super) configs: &'a [Asset],
-    /// The team's own configs for each role.
-    pub(super) snippets: &'a BTreeMap<Role, Vec<Asset>>,
+    /// What machines boot with, which user data leads to.
+    pub(super) boot_configs: &'a [BootConfig],
 }
 
 /// Renders every stack of a cluster.
-pub(super) fn render_stacks(sources: &StackTemplateSources<'_>) -> Result<Vec<Asset>, RenderError> {
-    let user_data = user_data(sources)?;
-    let values = ClusterStackValues::new(sources.blueprint, &user_data);
+pub(super) fn render_stacks(sources: &StackTemplateSources<'_>) -> Result<Vec<StackTemplate>, RenderError> {
+    let user_data = UserDataByRole::new(sources)?;
+    let values = ClusterStackValues::new(sources.blueprint, &user_data)?;
     let mut stacks = Vec::new();
     for part in StackPart::of_cluster(&sources.blueprint.cluster) {
         let name = part.file_name();
-        let StackPart::Pool(pool) = &part else {
-            stacks.push(render_stack(sources, &name, &name, &values)?);
-            continue;
+        let template = match &part {
+            StackPart::Pool(pool) => {
+                let values = PoolStackValues::new(sources.blueprint, pool, &user_data)?;
+                render_stack(sources, "pool", &values)?
+            }
+            StackPart::Network | StackPart::Storage | StackPart::ControlPlane => {
+                render_stack(sources, &name, &values)?
+            }
         };
-        let pools = &sources.blueprint.cluster.pools;
-        for pool in pools.iter().filter(|candidate| candidate.name.as_str() == pool) {
-            let values = PoolStackValues::new(sources.blueprint, pool, &user_data);
-            stacks.push(render_stack(sources, "pool", &name, &values)?);
-        }
+        let file = Asset::public(format!("stacks/{name}.json"), template.readable());
+        stacks.push(StackTemplate { part, template, file });
     }
     Ok(stacks)
 }
 
 /// Each role's user data as a launch template takes it.
-fn user_data(sources: &StackTemplateSources<'_>) -> Result<BTreeMap<Role, Value>, RenderError> {
-    let mut all = BTreeMap::new();
-    for role in &sources.blueprint.roles {
-        let path = format!("userdata/{}.ign", role.name());
-        let config = sources.configs.iter().find(|asset| asset.path == path);
-        let config = config
-            .ok_or_else(|| RenderError::Shape { document: path, reason: "it was not rendered".to_owned() })?;
-        let snippets = sources.snippets.get(role).map(Vec::as_slice).unwrap_or_default();
-        all.insert(role.clone(), UserData::new(&sources.blueprint.cluster, role, config, snippets)?.value());
+struct UserDataByRole(BTreeMap<Role, Json>);
+
+impl UserDataByRole {
+    fn new(sources: &StackTemplateSources<'_>) -> Result<Self, RenderError> {
+        let cluster = &sources.blueprint.cluster;
+        let of_role = |config: &BootConfig| {
+            let user_data = UserData::new(cluster, config)?;
+            Ok((config.role.clone(), user_data.value().into()))
+        };
+        Ok(Self(sources.boot_configs.iter().map(of_role).collect::<Result<_, _>>()?))
     }
-    Ok(all)
+
+    fn of(&self, role: &Role) -> Result<Json, RenderError> {
+        self.0.get(role).cloned().ok_or_else(|| RenderError::Shape {
+            document: format!("the user data of {}", role.name()),
+            reason: "it was not rendered".to_owned(),
+        })
+    }
 }
 
 fn render_stack(
     sources: &StackTemplateSources<'_>,
     template: &str,
-    name: &str,
     values: &impl Serialize,
-) -> Result<Asset, RenderError> {
-    let template = format!("stacks/{template}.yaml");
-    let text = sources.templates.render(&template, values)?;
-    let shape = |reason: String| RenderError::Shape { document: template.clone(), reason };
-    // A template that is no document never leaves this layer.
-    let document =
-        parse_untyped(Path::new(&template), &text).map_err(|problems| shape(problems.to_string()))?;
-    let mut json = serde_json::to_string_pretty(&document).map_err(|error| shape(error.to_string()))?;
-    json.push('\n');
-    Ok(Asset::public(format!("stacks/{name}.json"), json))
+) -> Result<Template, RenderError> {
+    let name = format!("stacks/{template}.yaml");
+    Template::parse(&name, &sources.templates.render(&name, values)?)
 }

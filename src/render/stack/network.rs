@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::json;
 
+use super::json::Json;
 use crate::blueprint::{Blueprint, Group, Rule, Source, Subnet, SubnetSource};
 use crate::config::values::AvailabilityZone;
 
@@ -10,7 +11,7 @@ use crate::config::values::AvailabilityZone;
 pub(super) struct NetworkValues {
     made: bool,
     vpc_cidr: String,
-    vpc_reference: String,
+    vpc_reference: Json,
     subnets: Vec<SubnetValues>,
     nat_gateways: Vec<NatValues>,
     private_route_tables: Vec<RouteTableValues>,
@@ -20,11 +21,11 @@ pub(super) struct NetworkValues {
 pub(super) struct SubnetValues {
     resource: String,
     zone: String,
-    zone_reference: String,
+    zone_reference: Json,
     kind: &'static str,
     public: bool,
     cidr: String,
-    reference: String,
+    reference: Json,
     route_table: String,
 }
 
@@ -92,7 +93,7 @@ pub(super) fn subnet_values(subnet: &Subnet, blueprint: &Blueprint) -> SubnetVal
         kind: if subnet.public { "public" } else { "private" },
         public: subnet.public,
         cidr,
-        reference: reference.to_string(),
+        reference: reference.into(),
         route_table: match subnet.public {
             true => "PublicRoutes".to_owned(),
             false if shared => "PrivateRoutes0".to_owned(),
@@ -108,8 +109,8 @@ pub(super) fn network_values(blueprint: &Blueprint) -> NetworkValues {
         made: network.adopted_vpc.is_none(),
         vpc_cidr: blueprint.cluster.network.vpc_range.to_string(),
         vpc_reference: match &network.adopted_vpc {
-            Some(id) => json!(id).to_string(),
-            None => json!({"Ref": "Vpc"}).to_string(),
+            Some(id) => json!(id).into(),
+            None => json!({"Ref": "Vpc"}).into(),
         },
         subnets: network.subnets.iter().map(|subnet| subnet_values(subnet, blueprint)).collect(),
         nat_gateways: network
@@ -134,7 +135,7 @@ pub(super) fn network_values(blueprint: &Blueprint) -> NetworkValues {
 }
 
 /// A zone as a letter behind whatever region the stack is in.
-pub(super) fn zone_reference(zone: &AvailabilityZone) -> String {
+pub(super) fn zone_reference(zone: &AvailabilityZone) -> Json {
     let letter = zone.as_str().chars().next_back().unwrap_or('a');
-    json!({"Fn::Sub": format!("${{AWS::Region}}{letter}")}).to_string()
+    json!({"Fn::Sub": format!("${{AWS::Region}}{letter}")}).into()
 }

@@ -1,15 +1,15 @@
 //! A pool's values.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
-use serde_json::Value;
 
+use super::super::engine::RenderError;
+use super::UserDataByRole;
+use super::json::Json;
 use super::network::{SubnetValues, subnet_values};
 use super::tags::{pool_group_tags, tag_specifications};
-use super::values::{SharedValues, root_disk, text_of};
+use super::values::{SharedValues, root_disk};
 use crate::blueprint::{Blueprint, Role};
-use crate::config::{Pool, Rollout};
+use crate::config::Rollout;
 
 /// What a pool's template sees.
 #[derive(Serialize)]
@@ -38,18 +38,28 @@ struct PoolValues {
     metadata_hop_limit: u32,
     placement_group: bool,
     capacity_reservation: Option<String>,
-    root_disk: String,
-    tag_specifications: String,
-    group_tags: String,
-    user_data: String,
+    root_disk: Json,
+    tag_specifications: Json,
+    group_tags: Json,
+    user_data: Json,
 }
 
 impl<'a> PoolStackValues<'a> {
-    pub(super) fn new(blueprint: &'a Blueprint, pool: &Pool, user_data: &BTreeMap<Role, Value>) -> Self {
-        let role = Role::Pool(pool.name.to_string());
-        let nodes = blueprint.pools.iter().find(|nodes| nodes.name == pool.name.as_str());
+    pub(super) fn new(
+        blueprint: &'a Blueprint,
+        name: &str,
+        user_data: &UserDataByRole,
+    ) -> Result<Self, RenderError> {
+        let missing = || RenderError::Shape {
+            document: format!("pool {name}"),
+            reason: "cluster.yaml does not have it".to_owned(),
+        };
+        let pool =
+            blueprint.cluster.pools.iter().find(|pool| pool.name.as_str() == name).ok_or_else(missing)?;
+        let nodes = blueprint.pools.iter().find(|nodes| nodes.name == name).ok_or_else(missing)?;
+        let role = Role::Pool(name.to_owned());
         let subnets = blueprint.network.machine_subnets().filter(|subnet| pool.zones.contains(&subnet.zone));
-        Self {
+        Ok(Self {
             shared: SharedValues::new(blueprint),
             pool: PoolValues {
                 name: pool.name.to_string(),
@@ -72,9 +82,9 @@ impl<'a> PoolStackValues<'a> {
                 capacity_reservation: pool.capacity_reservation.as_ref().map(ToString::to_string),
                 root_disk: root_disk(&blueprint.cluster, pool.root_volume_gib),
                 tag_specifications: tag_specifications(blueprint, &role.name(), false),
-                group_tags: nodes.map(|nodes| pool_group_tags(blueprint, nodes, pool)).unwrap_or_default(),
-                user_data: text_of(user_data, &role),
+                group_tags: pool_group_tags(blueprint, nodes, pool),
+                user_data: user_data.of(&role)?,
             },
-        }
+        })
     }
 }

@@ -3,13 +3,14 @@
 use serde::Serialize;
 use serde_json::json;
 
+use super::json::Json;
 use crate::blueprint::Blueprint;
 use crate::config::{FileSystemSource, Lifecycle, ThroughputMode};
 
 #[derive(Serialize)]
 pub(super) struct StorageValues {
     made: bool,
-    reference: String,
+    reference: Json,
     throughput_mode: &'static str,
     lifecycle: Option<&'static str>,
     backup: bool,
@@ -36,7 +37,7 @@ pub(super) fn storage_values(blueprint: &Blueprint) -> Option<StorageValues> {
     Some(match &file_system.source {
         FileSystemSource::Adopted { id, .. } => StorageValues {
             made: false,
-            reference: json!(id.as_str()).to_string(),
+            reference: json!(id.as_str()).into(),
             throughput_mode: "",
             lifecycle: None,
             backup: false,
@@ -44,7 +45,7 @@ pub(super) fn storage_values(blueprint: &Blueprint) -> Option<StorageValues> {
         },
         FileSystemSource::Made { throughput_mode, lifecycle, backup } => StorageValues {
             made: true,
-            reference: json!({"Ref": "FileSystem"}).to_string(),
+            reference: json!({"Ref": "FileSystem"}).into(),
             throughput_mode: match throughput_mode {
                 ThroughputMode::Elastic => "elastic",
                 ThroughputMode::Bursting => "bursting",

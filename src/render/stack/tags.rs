@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::json::Json;
 use crate::blueprint::{Blueprint, PoolNodes};
 use crate::config::{Cluster, Pool};
 
@@ -21,23 +22,23 @@ fn as_list(tags: &[(String, String)]) -> Value {
 }
 
 /// A launch template's tags for each thing that comes with a machine.
-pub(super) fn tag_specifications(blueprint: &Blueprint, role: &str, own_interface: bool) -> String {
+pub(super) fn tag_specifications(blueprint: &Blueprint, role: &str, own_interface: bool) -> Json {
     let tags = as_list(&machine_tags(&blueprint.cluster, role));
     // An interface that is there already cannot be tagged by a launch.
     let kinds: &[&str] =
         if own_interface { &["instance", "volume"] } else { &["instance", "volume", "network-interface"] };
     let specifications: Value =
         kinds.iter().map(|kind| json!({"ResourceType": kind, "Tags": tags})).collect();
-    specifications.to_string()
+    specifications.into()
 }
 
 /// The tags of an Auto Scaling group whose machines are Kubernetes nodes, or not.
-pub(super) fn group_tags(blueprint: &Blueprint, role: &str, is_node: bool) -> String {
-    Value::Array(base_group_tags(blueprint, role, is_node)).to_string()
+pub(super) fn group_tags(blueprint: &Blueprint, role: &str, is_node: bool) -> Json {
+    Value::Array(base_group_tags(blueprint, role, is_node)).into()
 }
 
 /// The tags of a pool's group: also what the autoscaler must know of a pool that has no node.
-pub(super) fn pool_group_tags(blueprint: &Blueprint, nodes: &PoolNodes, pool: &Pool) -> String {
+pub(super) fn pool_group_tags(blueprint: &Blueprint, nodes: &PoolNodes, pool: &Pool) -> Json {
     let cluster = &blueprint.cluster.name;
     let mut tags = base_group_tags(blueprint, &format!("pool-{}", nodes.name), true);
     let mut add =
@@ -59,7 +60,7 @@ pub(super) fn pool_group_tags(blueprint: &Blueprint, nodes: &PoolNodes, pool: &P
             &gpus.count.to_string(),
         );
     }
-    Value::Array(tags).to_string()
+    Value::Array(tags).into()
 }
 
 fn base_group_tags(blueprint: &Blueprint, role: &str, is_node: bool) -> Vec<Value> {

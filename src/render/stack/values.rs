@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::super::engine::RenderError;
 use super::super::values::Values;
+use super::UserDataByRole;
+use super::json::Json;
 use super::network::{
     GroupValues, NetworkValues, RuleValues, SubnetValues, group_values, network_values, rule_values,
     subnet_values, zone_reference,
@@ -21,7 +24,7 @@ use crate::config::values::KeyName;
 pub(super) struct ClusterStackValues<'a> {
     #[serde(flatten)]
     shared: SharedValues<'a>,
-    fixed_facts: String,
+    fixed_facts: Json,
     internal_domain: &'a str,
     efs_host: &'a str,
     network: NetworkValues,
@@ -36,7 +39,7 @@ pub(super) struct ClusterStackValues<'a> {
     etcd_volume_gib: u32,
     controllers: ControllersValues,
     controller_instance_type: &'a str,
-    root_disk: BTreeMap<&'static str, String>,
+    root_disk: BTreeMap<&'static str, Json>,
     load_balancers: Vec<LoadBalancerValues>,
     api_load_balancer: &'static str,
     api_public: bool,
@@ -55,23 +58,23 @@ pub(super) struct SharedValues<'a> {
 #[derive(Serialize)]
 struct EtcdValues {
     index: u32,
-    zone_reference: String,
+    zone_reference: Json,
     subnet: String,
     host: String,
-    after: String,
-    tag_specifications: String,
-    group_tags: String,
-    user_data: String,
+    after: Json,
+    tag_specifications: Json,
+    group_tags: Json,
+    user_data: Json,
 }
 
 #[derive(Serialize)]
 struct ControllersValues {
     count: u32,
     in_service: u32,
-    after: String,
-    tag_specifications: String,
-    group_tags: String,
-    user_data: String,
+    after: Json,
+    tag_specifications: Json,
+    group_tags: Json,
+    user_data: Json,
 }
 
 #[derive(Serialize)]
@@ -95,7 +98,7 @@ impl<'a> SharedValues<'a> {
 }
 
 impl<'a> ClusterStackValues<'a> {
-    pub(super) fn new(blueprint: &'a Blueprint, user_data: &BTreeMap<Role, Value>) -> Self {
+    pub(super) fn new(blueprint: &'a Blueprint, user_data: &UserDataByRole) -> Result<Self, RenderError> {
         let cluster = &blueprint.cluster;
         let network = &blueprint.network;
         let subnets =
@@ -110,9 +113,9 @@ impl<'a> ClusterStackValues<'a> {
             control_plane_subnets
                 .extend(network.public_subnets().filter(|subnet| subnet.public != network.public_machines));
         }
-        Self {
+        Ok(Self {
             shared: SharedValues::new(blueprint),
-            fixed_facts: json!(fixed_facts(cluster)).to_string(),
+            fixed_facts: json!(fixed_facts(cluster)).into(),
             internal_domain: &blueprint.names.internal_domain,
             efs_host: &blueprint.names.file_system,
             network: network_values(blueprint),
@@ -124,7 +127,7 @@ impl<'a> ClusterStackValues<'a> {
             storage: storage_values(blueprint),
             etcd_members: (0..cluster.etcd.count)
                 .map(|member| etcd_values(blueprint, member, user_data))
-                .collect(),
+                .collect::<Result<_, _>>()?,
             etcd_instance_type: cluster.etcd.instance_type.as_str(),
             etcd_volume_gib: cluster.etcd.volume_gib,
             controllers: ControllersValues {
@@ -133,35 +136,35 @@ impl<'a> ClusterStackValues<'a> {
                 after: controller_dependencies(blueprint),
                 tag_specifications: tag_specifications(blueprint, "controller", false),
                 group_tags: group_tags(blueprint, "controller", true),
-                user_data: text_of(user_data, &Role::Controller),
+                user_data: user_data.of(&Role::Controller)?,
             },
             controller_instance_type: cluster.controllers.instance_type.as_str(),
             root_disk: BTreeMap::from([("etcd", disk.clone()), ("controller", disk)]),
             load_balancers: load_balancers(blueprint),
             api_load_balancer: if cluster.api.public { "Public" } else { "Internal" },
             api_public: cluster.api.public,
-        }
+        })
     }
 }
 
-pub(super) fn text_of(user_data: &BTreeMap<Role, Value>, role: &Role) -> String {
-    user_data.get(role).map(ToString::to_string).unwrap_or_default()
-}
-
-pub(super) fn root_disk(cluster: &Cluster, gib: u32) -> String {
+pub(super) fn root_disk(cluster: &Cluster, gib: u32) -> Json {
     let mut disk =
         json!({"VolumeType": "gp3", "VolumeSize": gib, "Encrypted": true, "DeleteOnTermination": true});
     if cluster.encrypt_disks_with_kms_key {
         disk["KmsKeyId"] = cluster.kms_key.as_str().into();
     }
-    disk.to_string()
+    disk.into()
 }
 
-fn etcd_values(blueprint: &Blueprint, member: u32, user_data: &BTreeMap<Role, Value>) -> EtcdValues {
+fn etcd_values(
+    blueprint: &Blueprint,
+    member: u32,
+    user_data: &UserDataByRole,
+) -> Result<EtcdValues, RenderError> {
     let role = Role::EtcdMember(member);
     let zone = blueprint.cluster.etcd_zone(member);
     let subnet = blueprint.network.machine_subnets().find(|subnet| subnet.zone == *zone);
-    EtcdValues {
+    Ok(EtcdValues {
         index: member,
         zone_reference: zone_reference(zone),
         subnet: subnet.map(|subnet| subnet.resource.clone()).unwrap_or_default(),
@@ -169,26 +172,26 @@ fn etcd_values(blueprint: &Blueprint, member: u32, user_data: &BTreeMap<Role, Va
         after: etcd_dependencies(blueprint, member),
         tag_specifications: tag_specifications(blueprint, &role.name(), true),
         group_tags: group_tags(blueprint, &role.name(), false),
-        user_data: text_of(user_data, &role),
-    }
+        user_data: user_data.of(&role)?,
+    })
 }
 
 /// What an etcd member's machine must not be started before.
-fn etcd_dependencies(blueprint: &Blueprint, member: u32) -> String {
+fn etcd_dependencies(blueprint: &Blueprint, member: u32) -> Json {
     let before = match member.checked_sub(1) {
         Some(before) => vec![Role::EtcdMember(before).group_resource()],
         None => (0..blueprint.cluster.etcd.count).map(|member| format!("EtcdRecord{member}")).collect(),
     };
     let address = blueprint.network.public_machines.then(|| format!("EtcdAddressAssociation{member}"));
-    json!(before.into_iter().chain(address).collect::<Vec<_>>()).to_string()
+    json!(before.into_iter().chain(address).collect::<Vec<_>>()).into()
 }
 
 /// What controllers must not be started before.
-fn controller_dependencies(blueprint: &Blueprint) -> String {
+fn controller_dependencies(blueprint: &Blueprint) -> Json {
     let last = Role::EtcdMember(blueprint.cluster.etcd.count - 1).group_resource();
     let listeners =
         load_balancers(blueprint).into_iter().map(|balancer| format!("{}Listener", balancer.name));
-    json!([last, "ApiRecord".to_owned()].into_iter().chain(listeners).collect::<Vec<_>>()).to_string()
+    json!([last, "ApiRecord".to_owned()].into_iter().chain(listeners).collect::<Vec<_>>()).into()
 }
 
 fn load_balancers(blueprint: &Blueprint) -> Vec<LoadBalancerValues> {

@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use self::configs::compare_configs;
 use super::comparison::PropertyChange;
 use crate::aws::{AwsError, Clients};
-use crate::render::Asset;
+use crate::render::BootObject;
 
 /// A file or unit on a machine that changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -56,7 +56,7 @@ const NOT_OURS: &str = "it is no user data of ours";
 pub async fn explain_user_data(
     clients: &Clients,
     change: &PropertyChange,
-    rendered: &BTreeMap<String, &Asset>,
+    rendered: &BTreeMap<String, BootObject<'_>>,
 ) -> Result<Vec<FileChange>, AwsError> {
     let (Some(old_stub), Some(new_stub)) = (read_stub(change.from.as_ref()), read_stub(change.to.as_ref()))
     else {
@@ -73,7 +73,7 @@ pub async fn explain_user_data(
     let mut new = vec![new_stub.own];
     for source in &new_stub.sources {
         let key = key_behind_prefix(source);
-        match rendered.get(key).map_or(Err(NOT_RENDERED), |asset| parse(&asset.bytes)) {
+        match rendered.get(key).map_or(Err(NOT_RENDERED), |object| parse(&object.file.bytes)) {
             Ok(config) => new.push(config),
             Err(reason) => unknowns.push(unknown(key, reason)),
         }
@@ -108,11 +108,11 @@ fn read_stub(user_data: Option<&Value>) -> Option<Stub> {
 async fn read_old(
     clients: &Clients,
     source: &str,
-    rendered: &BTreeMap<String, &Asset>,
+    rendered: &BTreeMap<String, BootObject<'_>>,
 ) -> Result<Result<Value, String>, AwsError> {
     // The key is the digest of the content: what has the same key is the same.
-    if let Some(asset) = rendered.get(key_behind_prefix(source)) {
-        return Ok(parse(&asset.bytes).map_err(str::to_owned));
+    if let Some(object) = rendered.get(key_behind_prefix(source)) {
+        return Ok(parse(&object.file.bytes).map_err(str::to_owned));
     }
     let Some((bucket, key)) = source.strip_prefix("s3://").and_then(|place| place.split_once('/')) else {
         return Ok(Err(NOT_OURS.to_owned()));
