@@ -767,7 +767,7 @@ class SnapshotEtcd(Etcd):
     def test_a_damaged_snapshot_replaces_nothing(self):
         names = self.old(2)
         self.write("damaged", "")
-        self.assertIn("damaged", self.run_script("snapshot-etcd", expect=1))
+        self.assertIn("corrupt", self.run_script("snapshot-etcd", expect=1))
         self.assertEqual(sorted(path.name for path in self.local.iterdir()), names)
         self.assertEqual(self.aws.uploads, [])
 
