@@ -54,7 +54,7 @@ pub use load_balancers::{LoadBalancer, TargetGroup};
 pub use machines::{Instance, MachineKind};
 pub use networks::{ExistingSubnet, InboundRule, RouteTable, SecurityGroup, Vpc, VpcNames};
 pub use offers::{CapacityReservation, Zone};
-pub use scaling_groups::{GroupMachine, ScalingActivity, ScalingGroup};
+pub use scaling_groups::{GROUP_TYPE, GroupMachine, ScalingActivity, ScalingGroup};
 pub use stack_events::{STACK_TYPE, StackEvent};
 pub use stack_resources::StackResource;
 pub use stacks::{Stack, TemplateSource};

@@ -8,6 +8,8 @@ use time::OffsetDateTime;
 use super::actions;
 use super::{AwsError, Clients};
 
+/// The CloudFormation type of an Auto Scaling group.
+pub const GROUP_TYPE: &str = "AWS::AutoScaling::AutoScalingGroup";
 const EVENING_OUT: &str = "AZRebalance";
 
 /// An Auto Scaling group.

@@ -99,17 +99,14 @@ fn help_for(error: &Error) -> Option<String> {
     if let Some(render) = find::<RenderError>(error) {
         return render.help();
     }
-    if let Some(help) = aws_error(error).and_then(aws_help) {
-        return Some(help);
+    if let Some(error) = aws_error(error) {
+        return aws_help(error).or_else(|| hint_for(&error.to_string()).map(|hint| hint.text));
     }
     if let Some(deploy) = find::<DeployError>(error) {
         return deploy.help();
     }
     if let Some(job) = find::<JobError>(error) {
         return job.help();
-    }
-    if let Some(aws) = find::<AwsError>(error) {
-        return hint_for(&aws.to_string()).map(|hint| hint.text);
     }
     match find::<LoadError>(error) {
         Some(LoadError::Unreadable(ReadError::Missing { path })) if path.ends_with("cluster.yaml") => {

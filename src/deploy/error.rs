@@ -2,82 +2,9 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use super::explain::hint::Hint;
-use super::plan::refusal::Refusal;
-use super::preflight::Finding;
+use super::event::{FailureReport, Finding, Refusal};
 use crate::aws::AwsError;
 use crate::kube::KubeError;
-
-/// The one cause of a stack's failure, in the user's words.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FailureReport {
-    /// The stack.
-    pub stack: String,
-    /// The status it is in now, in CloudFormation's words.
-    pub status: String,
-    /// The resource that failed first, if one did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resource: Option<FailedResource>,
-    /// Why, in AWS's words.
-    pub reason: String,
-    /// What to do next, if that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<Hint>,
-    /// What machines and their group said, for a node that never signalled; left out if nobody said anything.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub evidence: Vec<Evidence>,
-}
-
-/// A resource that failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FailedResource {
-    /// Its name in the template, behind those of the stacks it is in.
-    pub path: String,
-    /// Its CloudFormation type.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// What it is in terms of cluster.yaml.
-    pub description: String,
-}
-
-/// What a machine or a group said.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Evidence {
-    /// Who said it.
-    pub source: String,
-    /// The last step of our boot scripts, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_step: Option<String>,
-    /// The lines.
-    pub lines: Vec<String>,
-}
-
-impl fmt::Display for FailureReport {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "stack {} failed ({}): {}", self.stack, self.status, self.cause())
-    }
-}
-
-impl FailureReport {
-    fn cause(&self) -> String {
-        match &self.resource {
-            Some(resource) => format!("{} ({}): {}", resource.description, resource.path, self.reason),
-            None => self.reason.clone(),
-        }
-    }
-
-    /// The words for a stack that is there while its machines do not come.
-    fn without_machines(&self) -> String {
-        let Self { stack, status, .. } = self;
-        format!("stack {stack} stands ({status}), but its machines do not start: {}", self.cause())
-    }
-}
 
 /// Why a command of this layer did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -141,7 +68,6 @@ impl DeployError {
     #[must_use]
     pub fn help(&self) -> Option<String> {
         match self {
-            Self::Aws(error) => super::explain::hint::hint_for(&error.to_string()).map(|hint| hint.text),
             Self::Refused(refusals) => Some(
                 refusals.iter().map(|refusal| refusal.instead.as_str()).collect::<Vec<_>>().join("\n      "),
             ),
@@ -167,7 +93,8 @@ impl DeployError {
                 "run the same command again to come back to it; `infra status` looks without waiting"
                     .to_owned(),
             ),
-            Self::Kube(_) => None,
+            // What AWS says is explained by `explain::hint`.
+            Self::Aws(_) | Self::Kube(_) => None,
         }
     }
 }

@@ -23,9 +23,12 @@ pub use destroy::{
     BACKUP, DestroyItem, DestroyOptions, DestroyPlan, DestroyTarget, FILE_SYSTEM, Found, Leftover, Remains,
     audit, destroy,
 };
-pub use error::{DeployError, Evidence, FailedResource, FailureReport};
-pub use event::{Event, Progress, RecordState, StackOperation};
-pub use explain::hint::{FailureKind, Hint, hint_for};
+pub use error::DeployError;
+pub use event::{
+    Event, Evidence, FailedResource, FailureKind, FailureReport, Hint, Progress, RecordState, Refusal,
+    StackOperation, Stuck,
+};
+pub use explain::hint::hint_for;
 pub use explain::root_cause::is_echo;
 pub use inputs::image_lock::{ImageLock, LockedImage};
 pub use inputs::rendered::Sources;
@@ -37,15 +40,14 @@ pub use plan::change_preview::refine_plan;
 pub use plan::comparison::{PropertyChange, ResourceAction, ResourceChange};
 pub use plan::disruption::{endangered_jobs, pools_losing_nodes};
 pub use plan::preparation::{PlanOptions, Prepared, prepare};
-pub use plan::refusal::Refusal;
 pub use plan::user_data_change::{FileChange, TextChange, explain_user_data};
 pub use plan::{Plan, StackAction, StackPlan};
 pub use run::Run;
-pub use stack::delete::Stuck;
 pub use stack::roll_back::roll_back;
 pub use state::description::describe_resource;
 pub use state::desired::live_place;
 pub use state::live::{LiveCluster, LiveStack};
+pub use state::public_name::load_balancer;
 pub use status::report::StatusSources;
 pub use status::shape::{AbsentCluster, CertificateState, StatusDocument, StatusReport};
-pub use up::{Consent, Up, UpOptions, WaitFor, load_balancer};
+pub use up::{Consent, Up, UpOptions, WaitFor};

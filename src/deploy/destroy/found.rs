@@ -9,9 +9,9 @@ use super::removal::is_backup;
 use super::target::DestroyTarget;
 use crate::aws::{AddressRecord, AwsError, Clients, Grant, Snapshot, ZoneRecord};
 use crate::blueprint::StackPart;
+use crate::deploy::state::disk_grant::grant_name;
 use crate::deploy::state::live::LiveCluster;
-use crate::deploy::up::disk_grant::grant_name;
-use crate::deploy::up::public_record::leads_to;
+use crate::deploy::state::public_name::leads_to;
 
 /// What was found.
 #[derive(Clone, Debug, Default)]

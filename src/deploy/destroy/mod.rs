@@ -27,8 +27,9 @@ pub use plan::{BACKUP, DestroyItem, DestroyPlan, FILE_SYSTEM};
 pub use target::DestroyTarget;
 
 use super::error::DeployError;
+use super::event::Stuck;
 use super::run::Run;
-use super::stack::delete::{Stuck, delete_stack};
+use super::stack::delete::delete_stack;
 use super::state::live::is_of_cluster;
 use crate::aws::{AwsError, Stack};
 use crate::blueprint::StackPart;

@@ -2,25 +2,48 @@
 
 use super::hint::hint_for;
 use super::root_cause::find_root_cause;
+use crate::aws::{GROUP_TYPE, StackEvent};
 use crate::blueprint::StackPart;
 use crate::config::Cluster;
-use crate::deploy::error::{DeployError, FailedResource, FailureReport};
+use crate::deploy::error::DeployError;
+use crate::deploy::event::{Evidence, FailedResource, FailureReport};
 use crate::deploy::run::Run;
 use crate::deploy::stack::status::{Step, next_step};
-use crate::deploy::stack::watch::{Followed, GROUP_TYPE, GaveUp};
 use crate::deploy::state::description::describe_resource;
+
+/// An operation on a stack that failed.
+#[derive(Debug)]
+pub(crate) struct FailedOperation {
+    /// The status of the stack now.
+    pub(crate) status: String,
+    /// Everything that happened in the operation, oldest first.
+    pub(crate) events: Vec<StackEvent>,
+    /// What machines said that never signalled.
+    pub(crate) evidence: Vec<Evidence>,
+    /// The launch failure for which the operation was ended.
+    pub(crate) gave_up: Option<FailedLaunch>,
+}
+
+/// An Auto Scaling group for which waiting longer was pointless.
+#[derive(Debug)]
+pub(crate) struct FailedLaunch {
+    /// The name of the group in the template.
+    pub(crate) resource: String,
+    /// Why its machines do not start, in AWS's words.
+    pub(crate) reason: String,
+}
 
 /// One cause for a failed operation.
 pub(crate) async fn report_failure(
     run: &Run,
     part: &StackPart,
     name: &str,
-    followed: Followed,
+    failed: FailedOperation,
 ) -> Result<FailureReport, DeployError> {
     let cluster = run.cluster.as_ref();
-    let cause = find_root_cause(&run.clients, cluster, part, &followed.events).await?;
-    let (resource, reason) = match (followed.gave_up, cause) {
-        (Some(GaveUp { resource, reason }), _) => {
+    let cause = find_root_cause(&run.clients, cluster, part, &failed.events).await?;
+    let (resource, reason) = match (failed.gave_up, cause) {
+        (Some(FailedLaunch { resource, reason }), _) => {
             let description = cluster
                 .map_or_else(|| resource.clone(), |cluster| describe_resource(cluster, part, &resource));
             let kind = GROUP_TYPE.to_owned();
@@ -30,18 +53,18 @@ pub(crate) async fn report_failure(
         (None, None) => (None, "CloudFormation gives no reason".to_owned()),
     };
     // Whatever the reason was, the way out comes first.
-    let hint = if is_stuck(&followed.status) {
+    let hint = if is_stuck(&failed.status) {
         hint_for("UPDATE_ROLLBACK_FAILED")
     } else {
         hint_for(&with_machine(cluster, part, resource.as_ref(), &reason))
     };
     Ok(FailureReport {
         stack: name.to_owned(),
-        status: followed.status,
+        status: failed.status,
         hint,
         resource,
         reason,
-        evidence: followed.evidence,
+        evidence: failed.evidence,
     })
 }
 

@@ -2,87 +2,15 @@
 
 use std::sync::LazyLock;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use crate::deploy::event::{FailureKind, Hint};
 use crate::document::embedded;
 
 static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| embedded(include_str!("hints.yaml")));
 
 const ACTION: &str = "{action}";
 const QUOTA: &str = "{quota}";
-
-/// What is known about a failure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Hint {
-    /// What kind of failure it is.
-    pub kind: FailureKind,
-    /// What to do next.
-    pub text: String,
-}
-
-/// What kind of failure it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FailureKind {
-    /// AWS has no such machine to give here.
-    Capacity,
-    /// The account may not run more machines or disks of this kind.
-    Quota,
-    /// Somebody may not do this.
-    Permission,
-    /// A name belongs to something else.
-    NameTaken,
-    /// The account or the network may not have more things of this kind.
-    Limit,
-    /// A KMS key or a key pair cannot be used.
-    Key,
-    /// A role that a service needs for itself is missing.
-    ServiceLinkedRole,
-    /// The shared file system or its mount targets.
-    FileSystem,
-    /// Addresses, subnets, zones and names.
-    Network,
-    /// The machine image is gone or does not fit the machine.
-    Image,
-    /// AWS does not know who is calling.
-    Credentials,
-    /// A machine started and did not get ready.
-    Signal,
-    /// Too many calls at a time.
-    Throttled,
-    /// CloudFormation or EC2 does not take what the template says.
-    Template,
-    /// Something else is in the way, or is not there yet.
-    Dependency,
-    /// Anything else.
-    Other,
-}
-
-impl FailureKind {
-    /// Whether a launch that failed like this fails again until somebody acts.
-    #[must_use]
-    pub fn ends_a_wait(self) -> bool {
-        match self {
-            Self::Capacity
-            | Self::Quota
-            | Self::Permission
-            | Self::NameTaken
-            | Self::Limit
-            | Self::Key
-            | Self::ServiceLinkedRole
-            | Self::Network
-            | Self::Image
-            | Self::Template => true,
-            Self::FileSystem
-            | Self::Credentials
-            | Self::Signal
-            | Self::Throttled
-            | Self::Dependency
-            | Self::Other => false,
-        }
-    }
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

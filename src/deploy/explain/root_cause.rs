@@ -5,7 +5,7 @@ use std::pin::Pin;
 use crate::aws::{AwsError, Clients, STACK_TYPE, StackEvent};
 use crate::blueprint::StackPart;
 use crate::config::Cluster;
-use crate::deploy::error::FailedResource;
+use crate::deploy::event::FailedResource;
 use crate::deploy::state::description::describe_resource;
 
 /// Words of events that only say that something else had failed before.

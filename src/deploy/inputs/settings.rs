@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::credential_digests::CredentialDigests;
-use crate::blueprint::StackPart;
 use crate::config::values::S3Uri;
-use crate::deploy::state::live::LiveCluster;
 
 /// What was looked up for this run.
 #[derive(Clone, Debug)]
@@ -27,18 +25,4 @@ pub enum ImageChoice {
     Locked(String),
     /// Each stack's own, since no lock says otherwise; new stacks take that of the control plane.
     Live,
-}
-
-impl Settings {
-    pub(crate) fn image_for(&self, part: &StackPart, live: &LiveCluster) -> String {
-        match &self.image {
-            ImageChoice::Locked(id) => id.clone(),
-            ImageChoice::Live => {
-                let own = live.parameter(part, "ImageId");
-                own.or_else(|| live.parameter(&StackPart::ControlPlane, "ImageId"))
-                    .unwrap_or_default()
-                    .to_owned()
-            }
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! What a group of machines and their consoles say when no signal came.
 
 use crate::aws::{Clients, ScalingActivity};
-use crate::deploy::error::Evidence;
+use crate::deploy::event::Evidence;
 
 /// The lines that a person reads.
 const LAST_LINES: usize = 15;

@@ -1,12 +1,16 @@
 //! What a group's attempts to start machines tell, and when more of them are pointless.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use time::OffsetDateTime;
 
 use crate::aws::ScalingActivity;
 use crate::blueprint::StackPart;
 use crate::config::Cluster;
 use crate::deploy::error::DeployError;
-use crate::deploy::explain::hint::{FailureKind, hint_for};
+use crate::deploy::event::FailureKind;
+use crate::deploy::explain::hint::hint_for;
 
 /// As often as a failure that will not mend itself is watched.
 const PATIENCE: usize = 3;
@@ -96,6 +100,12 @@ impl Launches {
             kind.ends_a_wait().then(|| Hopeless { reason: reason.clone(), kind })
         })
     }
+}
+
+/// Whether a launch began after an operation did.
+pub(crate) fn is_since(started: Option<OffsetDateTime>, began: Option<OffsetDateTime>) -> bool {
+    // The two services' clocks need not agree to the second.
+    matches!((started, began), (Some(started), Some(began)) if started >= began - Duration::from_secs(2))
 }
 
 #[cfg(test)]

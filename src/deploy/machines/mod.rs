@@ -4,6 +4,7 @@
 
 pub(crate) mod az_rebalance;
 pub(crate) mod evidence;
+pub(crate) mod expected_nodes;
 pub(crate) mod launches;
 pub(crate) mod node_logs;
 pub(crate) mod node_rollout;

@@ -4,17 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use time::OffsetDateTime;
 
-use super::launches::Launches;
+use super::launches::{Launches, is_since};
 use crate::aws::{ScalingActivity, ScalingGroup};
 use crate::blueprint::StackPart;
 use crate::config::values::ClusterName;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::Event;
-use crate::deploy::explain::failure_report::report_failure;
+use crate::deploy::explain::failure_report::{FailedLaunch, FailedOperation, report_failure};
 use crate::deploy::explain::root_cause::begins_operation;
 use crate::deploy::run::Run;
-use crate::deploy::stack::status::End;
-use crate::deploy::stack::watch::{Followed, GaveUp, is_since};
 
 /// The group of a pool, by its name in the template.
 const NODES: &str = "Nodes";
@@ -115,14 +113,13 @@ impl<'a> PoolLaunches<'a> {
             }
             let stack = run.clients.stack(&name).await?;
             let status = stack.map_or_else(|| "DELETE_COMPLETE".to_owned(), |stack| stack.status);
-            let followed = Followed {
-                end: End::Good,
+            let failed = FailedOperation {
                 status,
                 events: Vec::new(),
                 evidence: Vec::new(),
-                gave_up: Some(GaveUp { resource: NODES.to_owned(), reason: hopeless.reason }),
+                gave_up: Some(FailedLaunch { resource: NODES.to_owned(), reason: hopeless.reason }),
             };
-            reports.push(report_failure(run, &part, &name, followed).await?);
+            reports.push(report_failure(run, &part, &name, failed).await?);
         }
         if !reports.is_empty() {
             return Err(DeployError::NoMachines(reports));

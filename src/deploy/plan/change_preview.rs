@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::change_set::wait_for_change_set;
 use super::comparison::ResourceAction;
 use super::preparation::Prepared;
 use super::{Plan, StackAction, StackPlan};
@@ -9,7 +10,6 @@ use crate::aws::{ChangeSetRequest, PlannedChange};
 use crate::deploy::error::DeployError;
 use crate::deploy::inputs::asset_store::AssetStore;
 use crate::deploy::run::{Run, new_token};
-use crate::deploy::stack::bring_up::wait_for_change_set;
 use crate::deploy::stack::status::{Step, next_step};
 use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::LiveStack;

@@ -1,6 +1,7 @@
 //! What `up` would do, stack by stack, from what is in AWS and what cluster.yaml wants. Nothing is called here.
 
 pub(crate) mod change_preview;
+pub(crate) mod change_set;
 pub(crate) mod comparison;
 pub(crate) mod disruption;
 pub(crate) mod preparation;

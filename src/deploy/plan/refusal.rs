@@ -8,24 +8,10 @@ use crate::aws::PlannedChange;
 use crate::blueprint::{Blueprint, StackPart, fixed_facts};
 use crate::config::FileSystemSource;
 use crate::config::values::KubernetesVersion;
+use crate::deploy::event::Refusal;
 use crate::deploy::inputs::credential_digests::CredentialDigests;
 use crate::deploy::state::desired::{CREDENTIALS_TAG, DesiredStack};
 use crate::deploy::state::live::{ForeignStack, LiveCluster};
-
-/// Something that is refused, and what to do instead.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// What is refused, and why.
-    pub what: String,
-    /// What to do instead.
-    pub instead: String,
-}
-
-impl Refusal {
-    fn new(what: impl Into<String>, instead: impl Into<String>) -> Self {
-        Self { what: what.into(), instead: instead.into() }
-    }
-}
 
 /// Types that hold data or addresses others rely on.
 const PRECIOUS: [(&str, &str); 6] = [

@@ -18,7 +18,7 @@ mod quotas;
 use std::future::poll_fn;
 use std::task::Poll;
 
-pub use finding::{Finding, Severity};
+pub use super::event::{Finding, Severity};
 
 use super::state::live::LiveCluster;
 use crate::aws::{AwsError, Clients};

@@ -7,17 +7,17 @@ use super::protection::{keep_protected, lift_policy};
 use super::status::{End, Step, next_step};
 use super::watch::{Followed, Operation, follow};
 use crate::aws::{AwsError, Cause, ChangeSet, ChangeSetRequest, Stack};
-use crate::deploy::error::{DeployError, FailureReport};
-use crate::deploy::event::{Event, StackOperation};
-use crate::deploy::explain::failure_report::{is_stuck, report_failure};
+use crate::deploy::error::DeployError;
+use crate::deploy::event::{Event, FailureReport, StackOperation};
+use crate::deploy::explain::failure_report::{FailedOperation, is_stuck, report_failure};
 use crate::deploy::explain::hint::hint_for;
 use crate::deploy::explain::root_cause::{failed_rollback, newest_operation};
 use crate::deploy::inputs::asset_store::AssetStore;
+use crate::deploy::plan::change_set::wait_for_change_set;
 use crate::deploy::plan::refusal::refuse_planned_losses;
 use crate::deploy::run::{Run, new_token};
 use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::{CLUSTER_TAG, LiveStack};
-use crate::waiting::Pace;
 
 /// More often a stack does not change its state under our eyes without somebody else at work on it.
 const ROUNDS: usize = 6;
@@ -248,7 +248,7 @@ impl StackRun<'_> {
             return Err(self.taken_away());
         }
         if followed.end != End::Good {
-            let report = self.report(followed).await?;
+            let report = self.report(followed.into_failed()).await?;
             self.run.progress.report(Event::StackFailed { report: report.clone() });
             return Err(DeployError::Failed(vec![report]));
         }
@@ -271,7 +271,7 @@ impl StackRun<'_> {
         });
         let followed = self.follow(&stack.arn, Operation::Found, End::Good).await?;
         if matches!(followed.end, End::Failed | End::RolledBack) {
-            let report = self.report(followed).await?;
+            let report = self.report(followed.into_failed()).await?;
             self.run.progress.warn(format!("what was under way has failed: {report}"));
         }
         self.look().await
@@ -318,25 +318,24 @@ impl StackRun<'_> {
         if followed.end == End::Deleted {
             return Ok(());
         }
-        Err(DeployError::Failed(vec![self.report(followed).await?]))
+        Err(DeployError::Failed(vec![self.report(followed.into_failed()).await?]))
     }
 
     async fn past_failure(&self, stack: &Stack) -> Result<FailureReport, DeployError> {
         let events = self.run.clients.stack_events(&stack.arn, None).await?;
         let operation = newest_operation(&events);
         let told = if is_stuck(&stack.status) { failed_rollback(operation) } else { operation };
-        let followed = Followed {
-            end: End::Failed,
+        let failed = FailedOperation {
             status: stack.status.clone(),
             events: told.to_vec(),
             evidence: Vec::new(),
             gave_up: None,
         };
-        self.report(followed).await
+        self.report(failed).await
     }
 
-    async fn report(&self, followed: Followed) -> Result<FailureReport, DeployError> {
-        report_failure(self.run, &self.desired.part, &self.desired.name, followed).await
+    async fn report(&self, failed: FailedOperation) -> Result<FailureReport, DeployError> {
+        report_failure(self.run, &self.desired.part, &self.desired.name, failed).await
     }
 
     async fn explain_stuck(&self, stack: &Stack) -> DeployError {
@@ -373,20 +372,4 @@ fn is_overtaken(error: &DeployError) -> bool {
     codes.iter().any(|code| error.has_code(code))
         || error.says("already exists and cannot be created again")
         || error.says("state and can not be updated")
-}
-
-/// Waits until CloudFormation has worked a change set out.
-pub(crate) async fn wait_for_change_set(run: &Run, name: &str, arn: &str) -> Result<ChangeSet, DeployError> {
-    let mut pace = Pace::of_moment();
-    loop {
-        let change_set = run.clients.change_set(name, arn).await?;
-        if matches!(change_set.status.as_str(), "CREATE_COMPLETE" | "FAILED") {
-            return Ok(change_set);
-        }
-        if let Err(end) = run.waiting.pause(pace.next_pause()).await {
-            // Nobody is to find it; that it could not be removed matters less than why the wait ended.
-            let _ = run.clients.delete_change_set(name, arn).await;
-            return Err(Run::still_running(end, name));
-        }
-    }
 }

@@ -1,41 +1,16 @@
 //! Deletes one stack from any state, again and again while that helps, and says what holds it when it does not.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::concurrent_deletion::deletion_token;
 use super::status::{End, Step, next_step};
 use super::watch::{Operation, follow};
 use crate::aws::{Stack, StackEvent};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
-use crate::deploy::event::{Event, StackOperation};
+use crate::deploy::event::{Event, StackOperation, Stuck, StuckResource};
 use crate::deploy::run::Run;
 
 /// Resources that need each other may need several rounds.
 const ROUNDS: usize = 4;
-
-/// What is left of a stack that could not be deleted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Stuck {
-    /// The stack.
-    pub stack: String,
-    /// Each resource that would not go.
-    pub resources: Vec<StuckResource>,
-}
-
-/// A resource that would not go.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct StuckResource {
-    /// Its name in the template.
-    pub resource: String,
-    /// What AWS calls it.
-    pub id: String,
-    /// Why, in AWS's words.
-    pub reason: String,
-}
 
 impl Stuck {
     /// As an error, for who cannot go on.

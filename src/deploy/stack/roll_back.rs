@@ -85,7 +85,7 @@ async fn follow_to_end(
     if good {
         return Ok(());
     }
-    let report = report_failure(run, part, &stack.name, followed).await?;
+    let report = report_failure(run, part, &stack.name, followed.into_failed()).await?;
     Err(DeployError::Stuck {
         stack: stack.name.clone(),
         status: report.status.clone(),

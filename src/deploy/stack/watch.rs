@@ -3,19 +3,17 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use time::OffsetDateTime;
-
 use super::status::{End, end_of};
-use crate::aws::{AwsError, STACK_TYPE, StackEvent};
+use crate::aws::{AwsError, GROUP_TYPE, STACK_TYPE, StackEvent};
 use crate::blueprint::StackPart;
-use crate::deploy::error::{DeployError, Evidence};
-use crate::deploy::event::Event;
+use crate::deploy::error::DeployError;
+use crate::deploy::event::{Event, Evidence};
+use crate::deploy::explain::failure_report::{FailedLaunch, FailedOperation};
 use crate::deploy::machines::evidence::gather_evidence;
-use crate::deploy::machines::launches::Launches;
+use crate::deploy::machines::launches::{Launches, is_since};
 use crate::deploy::run::{Run, new_token};
 use crate::waiting::{Pace, WaitEnd};
 
-pub(crate) const GROUP_TYPE: &str = "AWS::AutoScaling::AutoScalingGroup";
 /// CloudFormation needs a moment before there is anything to see.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 /// About a minute. Whoever has not shown our token by then never will, and its newest operation must be ours.
@@ -52,16 +50,15 @@ pub(crate) struct Followed {
     /// What machines said that never signalled.
     pub(crate) evidence: Vec<Evidence>,
     /// The failure for which we ended it ourselves.
-    pub(crate) gave_up: Option<GaveUp>,
+    pub(crate) gave_up: Option<FailedLaunch>,
 }
 
-/// A group of machines for which waiting longer was pointless.
-#[derive(Debug)]
-pub(crate) struct GaveUp {
-    /// Its name in the template.
-    pub(crate) resource: String,
-    /// Why its machines do not start, in AWS's words.
-    pub(crate) reason: String,
+impl Followed {
+    /// What a report of the failure is made from.
+    pub(crate) fn into_failed(self) -> FailedOperation {
+        let Self { status, events, evidence, gave_up, .. } = self;
+        FailedOperation { status, events, evidence, gave_up }
+    }
 }
 
 /// Watches until the operation ends, the user goes or the time is up.
@@ -203,7 +200,7 @@ impl Watch<'_> {
     }
 
     /// Follows what groups in the making try. The same failure again and again ends the operation.
-    async fn look_at_launches(&mut self) -> Result<Option<GaveUp>, DeployError> {
+    async fn look_at_launches(&mut self) -> Result<Option<FailedLaunch>, DeployError> {
         let began = self.events.first().and_then(|event| event.at);
         let groups = self.groups_in_the_making();
         for (resource, group) in &groups {
@@ -230,7 +227,7 @@ impl Watch<'_> {
                     return Err(shortage);
                 }
                 self.end_operation().await?;
-                return Ok(Some(GaveUp { resource, reason: hopeless.reason }));
+                return Ok(Some(FailedLaunch { resource, reason: hopeless.reason }));
             }
         }
         Ok(None)
@@ -282,9 +279,4 @@ impl Watch<'_> {
 
 fn is_about(event: &StackEvent, arn: &str) -> bool {
     event.kind == STACK_TYPE && event.physical_id == arn
-}
-
-pub(crate) fn is_since(started: Option<OffsetDateTime>, began: Option<OffsetDateTime>) -> bool {
-    // The two services' clocks need not agree to the second.
-    matches!((started, began), (Some(started), Some(began)) if started >= began - Duration::from_secs(2))
 }

@@ -7,7 +7,7 @@ use super::pool_size::{DESIRED_CAPACITY, IN_SERVICE, PoolSize};
 use crate::aws::{AwsError, Clients, ScalingGroup};
 use crate::blueprint::{Blueprint, StackPart};
 use crate::config::values::S3Uri;
-use crate::deploy::inputs::settings::Settings;
+use crate::deploy::inputs::settings::{ImageChoice, Settings};
 use crate::render::{Assets, StackTemplate, Template};
 
 /// The tag of the network stack that says where assets are.
@@ -68,7 +68,7 @@ impl DesiredStack {
         let mut given = BTreeMap::from([
             ("AssetBucket".to_owned(), settings.place.bucket().to_owned()),
             ("AssetPrefix".to_owned(), settings.place.key_prefix()),
-            ("ImageId".to_owned(), settings.image_for(part, live)),
+            ("ImageId".to_owned(), image_of(part, &settings.image, live)),
         ]);
         for (index, missing) in &settings.missing_mount_targets {
             given.insert(format!("MountTarget{index}Missing"), missing.to_string());
@@ -150,6 +150,17 @@ impl DesiredStack {
 #[must_use]
 pub fn live_place(live: &LiveCluster) -> Option<S3Uri> {
     live.tag(&StackPart::Network, PLACE_TAG)?.parse().ok()
+}
+
+/// The image that the machines of a stack boot.
+fn image_of(part: &StackPart, choice: &ImageChoice, live: &LiveCluster) -> String {
+    match choice {
+        ImageChoice::Locked(id) => id.clone(),
+        ImageChoice::Live => {
+            let own = live.parameter(part, "ImageId");
+            own.or_else(|| live.parameter(&StackPart::ControlPlane, "ImageId")).unwrap_or_default().to_owned()
+        }
+    }
 }
 
 fn sizes(size: &PoolSize, group: Option<&ScalingGroup>) -> [(String, String); 2] {

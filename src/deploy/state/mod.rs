@@ -4,5 +4,7 @@
 
 pub(crate) mod description;
 pub(crate) mod desired;
+pub(crate) mod disk_grant;
 pub(crate) mod live;
 pub(crate) mod pool_size;
+pub(crate) mod public_name;

@@ -7,12 +7,11 @@ use super::shape::{
 use crate::aws::{AwsError, Clients};
 use crate::blueprint::Blueprint;
 use crate::credentials::Credentials;
+use crate::deploy::machines::expected_nodes::ExpectedNodes;
 use crate::deploy::machines::node_rollout::outdated_machines;
 use crate::deploy::stack::status::{Step, next_step};
 use crate::deploy::state::live::LiveCluster;
-use crate::deploy::up::load_balancer;
-use crate::deploy::up::public_record::{ZoneChoice, all_lead_to, choose_zone};
-use crate::deploy::up::readiness::ExpectedNodes;
+use crate::deploy::state::public_name::{ZoneChoice, all_lead_to, choose_zone, load_balancer};
 use crate::kube::{Address, ApiServer, Node, Readiness};
 
 /// Days below which a certificate is a problem.

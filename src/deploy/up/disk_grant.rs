@@ -3,6 +3,7 @@
 use crate::config::Cluster;
 use crate::deploy::error::DeployError;
 use crate::deploy::run::Run;
+use crate::deploy::state::disk_grant::grant_name;
 
 /// Makes the grant unless it is there.
 pub(crate) async fn ensure_disk_grant(run: &Run, cluster: &Cluster) -> Result<(), DeployError> {
@@ -22,10 +23,4 @@ pub(crate) async fn ensure_disk_grant(run: &Run, cluster: &Cluster) -> Result<()
         run.progress.note(format!("granted Auto Scaling the use of {key} for disks"));
     }
     Ok(())
-}
-
-/// The name by which a cluster's grant is found again.
-#[must_use]
-pub fn grant_name(cluster: &str) -> String {
-    format!("infra-{cluster}-disks")
 }

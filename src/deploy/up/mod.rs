@@ -10,9 +10,11 @@ use std::collections::BTreeMap;
 
 use super::error::DeployError;
 use super::event::Event;
+use super::explain::hint::hint_for;
 use super::inputs::asset_store::AssetStore;
 use super::inputs::rendered::Sources;
 use super::machines::az_rebalance::keep_machines_in_their_zones;
+use super::machines::expected_nodes::ExpectedNodes;
 use super::machines::pool_launches::PoolLaunches;
 use super::plan::preparation::{PlanOptions, Prepared};
 use super::run::Run;
@@ -21,6 +23,7 @@ use super::stack::concurrent_deletion::{expect_all_there, refuse_what_goes};
 use super::stack::delete::delete_stack;
 use super::stack::graph::{Outcome, bring_up_all};
 use super::state::live::LiveCluster;
+use super::state::public_name::load_balancer;
 use crate::aws::{Alias, Cause};
 use crate::blueprint::{Role, StackPart};
 use crate::kube::{Address, ApiServer};
@@ -29,7 +32,7 @@ use crate::waiting::WaitEnd;
 use bucket::ensure_bucket;
 use disk_grant::ensure_disk_grant;
 use public_record::lead_name;
-use readiness::{ExpectedNodes, Reached, ReadinessWait};
+use readiness::{Reached, ReadinessWait};
 use upload::upload_boot_objects;
 
 /// How a cluster is brought up.
@@ -189,7 +192,7 @@ impl Up<'_> {
             return;
         }
         if let Err(error) = self.lead_public_name(prepared, outcome).await {
-            let help = error.help().map(|help| format!("; {help}")).unwrap_or_default();
+            let help = help_for(&error).map(|help| format!("; {help}")).unwrap_or_default();
             self.run.progress.warn(format!("the public name may not lead to the API yet: {error}{help}"));
         }
     }
@@ -216,6 +219,13 @@ impl Up<'_> {
     }
 }
 
+fn help_for(error: &DeployError) -> Option<String> {
+    match error {
+        DeployError::Aws(error) => hint_for(&error.to_string()).map(|hint| hint.text),
+        other => other.help(),
+    }
+}
+
 /// A destroy that began before this run made its first stack has taken what was uploaded for something left behind.
 async fn upload_what_went(
     run: &Run,
@@ -237,13 +247,6 @@ async fn upload_what_went(
         ));
     }
     Ok(())
-}
-
-/// The load balancer of the API, once there is one.
-#[must_use]
-pub fn load_balancer(outputs: &BTreeMap<String, String>) -> Option<Alias> {
-    let name = outputs.get("ApiLoadBalancerName")?.to_ascii_lowercase();
-    Some(Alias { name, zone: outputs.get("ApiLoadBalancerZoneId")?.clone() })
 }
 
 fn is_wanted(role: &Role, planned: &PlanOptions) -> bool {

@@ -2,48 +2,16 @@
 
 use std::time::Duration;
 
-use crate::aws::{AddressRecord, Alias, AwsError, Clients, HostedZone};
+use crate::aws::{AddressRecord, Alias, HostedZone};
 use crate::config::Cluster;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Event, RecordState};
 use crate::deploy::run::Run;
+use crate::deploy::state::public_name::{ZoneChoice, all_lead_to, choose_zone, leads_to};
 use crate::waiting::Pace;
 
 /// Name servers mostly agree within a minute.
 const PATIENCE: Duration = Duration::from_mins(5);
-
-/// Where the name is led, if it can be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ZoneChoice {
-    /// In this zone.
-    Zone(HostedZone),
-    /// Nowhere, for this reason.
-    None(String),
-}
-
-/// The zone that holds the cluster's public name: the one given, else the nearest that the name's users can see.
-pub async fn choose_zone(clients: &Clients, cluster: &Cluster) -> Result<ZoneChoice, AwsError> {
-    if !cluster.dns.manage {
-        return Ok(ZoneChoice::None("dns.manage is false".to_owned()));
-    }
-    let name = cluster.external_dns_name.to_string();
-    if let Some(id) = &cluster.dns.hosted_zone {
-        return Ok(match clients.hosted_zone(&id.to_string()).await? {
-            Some(zone) => ZoneChoice::Zone(zone),
-            None => ZoneChoice::None(format!("there is no hosted zone {id}")),
-        });
-    }
-    let zones = clients.hosted_zones_for(&name).await?;
-    // A private zone answers inside its VPCs only; whoever is to reach a public API never sees it.
-    let visible = zones.iter().find(|zone| !zone.private || !cluster.api.public);
-    Ok(match (visible, zones.first()) {
-        (Some(zone), _) => ZoneChoice::Zone(zone.clone()),
-        (None, Some(private)) => {
-            ZoneChoice::None(format!("only the private zone {} could hold {name}", private.name))
-        }
-        (None, None) => ZoneChoice::None(format!("no hosted zone of this account could hold {name}")),
-    })
-}
 
 /// Leads the public name to the load balancer. Says whether it does now.
 pub(crate) async fn lead_name(
@@ -100,19 +68,6 @@ async fn wait_until_in_sync(run: &Run, change: &str) -> Result<(), DeployError> 
         }
     }
     Ok(())
-}
-
-/// Whether a name leads to a load balancer, and nowhere else; the console makes a record for IPv6 beside the one that counts.
-#[must_use]
-pub fn all_lead_to(records: &[AddressRecord], load_balancer: &str) -> bool {
-    records.iter().any(|record| record.kind == "A")
-        && records.iter().all(|record| leads_to(record, load_balancer))
-}
-
-/// Whether a record is an alias of a load balancer.
-#[must_use]
-pub fn leads_to(record: &AddressRecord, load_balancer: &str) -> bool {
-    record.alias.as_ref().is_some_and(|alias| alias.name.eq_ignore_ascii_case(load_balancer))
 }
 
 fn refuse_foreign(name: &str, zone: &HostedZone, record: &AddressRecord, is_plain: bool) -> DeployError {

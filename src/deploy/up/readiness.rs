@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use crate::blueprint::{Blueprint, StackPart};
 use crate::config::values::ClusterName;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::Event;
+use crate::deploy::machines::expected_nodes::ExpectedNodes;
 use crate::deploy::machines::pool_launches::PoolLaunches;
 use crate::deploy::run::Run;
 use crate::deploy::stack::concurrent_deletion::expect_all_there;
 use crate::deploy::state::live::LiveCluster;
-use crate::kube::{ApiServer, KubeError, Node, Readiness};
+use crate::kube::{ApiServer, KubeError, Readiness};
 use crate::waiting::Pace;
 
 /// As long a load balancer needs to find its targets and its name to spread; after that nobody is coming.
@@ -19,77 +19,6 @@ const UNREACHABLE: Duration = Duration::from_mins(5);
 /// At last one in half a minute: somebody may take the cluster away, and nodes that are gone never get Ready; machines may not start,
 /// and the autoscaler may want other numbers of them.
 const LOOKS_AT_AWS: u32 = 3;
-
-/// How many nodes there should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExpectedNodes {
-    /// Controllers.
-    pub controllers: usize,
-    /// Each pool's name, nodes, and GPUs a node.
-    pub pools: Vec<(String, usize, u32)>,
-    /// Whether there is a claim to be bound.
-    pub claim: bool,
-}
-
-impl ExpectedNodes {
-    /// What a cluster should have, with as many machines in its pools as their groups want now.
-    #[must_use]
-    pub fn new(blueprint: &Blueprint, wanted: impl Fn(&str) -> Option<u32>) -> Self {
-        let cluster = &blueprint.cluster;
-        let pools = cluster.pools.iter().map(|pool| {
-            let count = wanted(pool.name.as_str()).unwrap_or(pool.count);
-            (pool.name.to_string(), count as usize, pool.gpus.as_ref().map_or(0, |gpus| gpus.count))
-        });
-        Self {
-            controllers: cluster.controllers.count as usize,
-            pools: pools.collect(),
-            claim: cluster.file_system.is_some(),
-        }
-    }
-
-    /// The same for one pool alone.
-    #[must_use]
-    pub fn only(mut self, part: Option<&StackPart>) -> Self {
-        if let Some(StackPart::Pool(name)) = part {
-            self.pools.retain(|(pool, ..)| pool == name);
-        }
-        self
-    }
-
-    /// The same with as many machines as the pools' groups want by now.
-    fn follow_groups(&mut self, live: &LiveCluster) {
-        for (name, count, _) in &mut self.pools {
-            if let Some(group) = live.pool_group(name) {
-                *count = group.desired as usize;
-            }
-        }
-    }
-
-    /// What is still missing among the nodes that are there.
-    #[must_use]
-    pub fn missing(&self, nodes: &[Node]) -> Vec<String> {
-        let mut missing = Vec::new();
-        let controllers: Vec<&Node> = nodes.iter().filter(|node| node.is_controller).collect();
-        missing.extend(lacking("controllers", &controllers, self.controllers, 0));
-        for (name, count, gpus) in &self.pools {
-            let mine: Vec<&Node> = nodes.iter().filter(|node| node.pool.as_deref() == Some(name)).collect();
-            missing.extend(lacking(&format!("pool {name}"), &mine, *count, *gpus));
-        }
-        missing
-    }
-}
-
-fn lacking(what: &str, nodes: &[&Node], wanted: usize, gpus: u32) -> Option<String> {
-    let ready = nodes.iter().filter(|node| node.ready).count();
-    if ready < wanted {
-        let why = nodes
-            .iter()
-            .find_map(|node| node.why_not_ready.as_deref().map(|why| format!(" ({}: {why})", node.name)));
-        return Some(format!("{what}: {ready} of {wanted} nodes are Ready{}", why.unwrap_or_default()));
-    }
-    let with_gpus = nodes.iter().filter(|node| node.ready && node.gpus >= gpus).count();
-    (with_gpus < wanted).then(|| format!("{what}: {with_gpus} of {wanted} nodes have {gpus} GPUs to give"))
-}
 
 /// How a wait for readiness ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,7 +135,7 @@ mod tests {
     use super::{ExpectedNodes, PoolLaunches, Reached, ReadinessWait};
     use crate::aws::test_script::Script;
     use crate::deploy::test_run::TestRun;
-    use crate::kube::{Address, ApiServer, Node};
+    use crate::kube::{Address, ApiServer};
 
     #[tokio::test(start_paused = true)]
     async fn an_api_that_never_answers_is_given_five_minutes() -> Result<(), Box<dyn std::error::Error>> {
@@ -233,41 +162,5 @@ mod tests {
         assert!((300..=320).contains(&waited), "{waited} s");
         assert_eq!(test.events().len(), 1, "the same thing is told once: {:?}", test.events());
         Ok(())
-    }
-
-    fn node(pool: Option<&str>, ready: bool, gpus: u32) -> Node {
-        Node {
-            processors: None,
-            memory: None,
-            name: "ip-10-0-0-1".to_owned(),
-            pool: pool.map(str::to_owned),
-            is_controller: pool.is_none(),
-            ready,
-            why_not_ready: (!ready).then(|| "KubeletNotReady: no network".to_owned()),
-            schedulable: true,
-            instance_id: None,
-            gpus,
-            taints: Vec::new(),
-            kubelet_version: "v1.36.3".to_owned(),
-        }
-    }
-
-    #[test]
-    fn what_is_missing_is_named() {
-        let expected = ExpectedNodes { controllers: 1, pools: vec![("gpu".to_owned(), 2, 4)], claim: false };
-        let missing = expected.missing(&[node(Some("gpu"), true, 4), node(Some("gpu"), false, 0)]);
-        assert_eq!(
-            missing,
-            [
-                "controllers: 0 of 1 nodes are Ready",
-                "pool gpu: 1 of 2 nodes are Ready (ip-10-0-0-1: KubeletNotReady: no network)"
-            ]
-        );
-        let missing =
-            expected.missing(&[node(None, true, 0), node(Some("gpu"), true, 4), node(Some("gpu"), true, 0)]);
-        assert_eq!(missing, ["pool gpu: 1 of 2 nodes have 4 GPUs to give"]);
-        let missing =
-            expected.missing(&[node(None, true, 0), node(Some("gpu"), true, 4), node(Some("gpu"), true, 8)]);
-        assert_eq!(missing, [""; 0]);
     }
 }

@@ -1,5 +1,10 @@
 //! What is reported while a command works, as data; how it looks is somebody else's affair.
 
+mod failure;
+mod finding;
+mod refusal;
+mod stuck;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,9 +12,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::destroy::{DestroyItem, Leftover};
-use super::error::FailureReport;
-use super::preflight::Finding;
-use super::stack::delete::Stuck;
+pub use failure::{Evidence, FailedResource, FailureKind, FailureReport, Hint};
+pub use finding::{Finding, Severity};
+pub use refusal::Refusal;
+pub use stuck::{Stuck, StuckResource};
 
 /// What is done to a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]

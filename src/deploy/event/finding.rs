@@ -1,0 +1,39 @@
+//! A finding of preflight.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "PreflightSeverity")]
+pub enum Severity {
+    /// The cluster would not come up, or not stay up.
+    Refused,
+    /// The cluster can work; somebody should know all the same.
+    Warning,
+}
+
+/// One thing that preflight found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "PreflightFinding")]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it is about, in a word or two.
+    pub subject: &'static str,
+    /// What is the case.
+    pub what: String,
+    /// Why that matters.
+    pub why: String,
+    /// What to do about it.
+    pub mend: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.subject, self.what)
+    }
+}

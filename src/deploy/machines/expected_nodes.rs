@@ -1,0 +1,118 @@
+//! The nodes that a cluster should have, and what is missing among those that are there.
+
+use crate::blueprint::{Blueprint, StackPart};
+use crate::deploy::state::live::LiveCluster;
+use crate::kube::Node;
+
+/// How many nodes there should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpectedNodes {
+    /// Controllers.
+    pub controllers: usize,
+    /// Each pool's name, nodes, and GPUs a node.
+    pub pools: Vec<(String, usize, u32)>,
+    /// Whether there is a claim to be bound.
+    pub claim: bool,
+}
+
+impl ExpectedNodes {
+    /// What a cluster should have, with as many machines in its pools as their groups want now.
+    #[must_use]
+    pub fn new(blueprint: &Blueprint, wanted: impl Fn(&str) -> Option<u32>) -> Self {
+        let cluster = &blueprint.cluster;
+        let pools = cluster.pools.iter().map(|pool| {
+            let count = wanted(pool.name.as_str()).unwrap_or(pool.count);
+            (pool.name.to_string(), count as usize, pool.gpus.as_ref().map_or(0, |gpus| gpus.count))
+        });
+        Self {
+            controllers: cluster.controllers.count as usize,
+            pools: pools.collect(),
+            claim: cluster.file_system.is_some(),
+        }
+    }
+
+    /// The same for one pool alone.
+    #[must_use]
+    pub fn only(mut self, part: Option<&StackPart>) -> Self {
+        if let Some(StackPart::Pool(name)) = part {
+            self.pools.retain(|(pool, ..)| pool == name);
+        }
+        self
+    }
+
+    /// The same with as many machines as the pools' groups want by now.
+    pub(crate) fn follow_groups(&mut self, live: &LiveCluster) {
+        for (name, count, _) in &mut self.pools {
+            if let Some(group) = live.pool_group(name) {
+                *count = group.desired as usize;
+            }
+        }
+    }
+
+    /// What is still missing among the nodes that are there.
+    #[must_use]
+    pub fn missing(&self, nodes: &[Node]) -> Vec<String> {
+        let mut missing = Vec::new();
+        let controllers: Vec<&Node> = nodes.iter().filter(|node| node.is_controller).collect();
+        missing.extend(lacking("controllers", &controllers, self.controllers, 0));
+        for (name, count, gpus) in &self.pools {
+            let mine: Vec<&Node> = nodes.iter().filter(|node| node.pool.as_deref() == Some(name)).collect();
+            missing.extend(lacking(&format!("pool {name}"), &mine, *count, *gpus));
+        }
+        missing
+    }
+}
+
+fn lacking(what: &str, nodes: &[&Node], wanted: usize, gpus: u32) -> Option<String> {
+    let ready = nodes.iter().filter(|node| node.ready).count();
+    if ready < wanted {
+        let why = nodes
+            .iter()
+            .find_map(|node| node.why_not_ready.as_deref().map(|why| format!(" ({}: {why})", node.name)));
+        return Some(format!("{what}: {ready} of {wanted} nodes are Ready{}", why.unwrap_or_default()));
+    }
+    let with_gpus = nodes.iter().filter(|node| node.ready && node.gpus >= gpus).count();
+    (with_gpus < wanted).then(|| format!("{what}: {with_gpus} of {wanted} nodes have {gpus} GPUs to give"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ExpectedNodes;
+    use crate::kube::Node;
+
+    fn node(pool: Option<&str>, ready: bool, gpus: u32) -> Node {
+        Node {
+            processors: None,
+            memory: None,
+            name: "ip-10-0-0-1".to_owned(),
+            pool: pool.map(str::to_owned),
+            is_controller: pool.is_none(),
+            ready,
+            why_not_ready: (!ready).then(|| "KubeletNotReady: no network".to_owned()),
+            schedulable: true,
+            instance_id: None,
+            gpus,
+            taints: Vec::new(),
+            kubelet_version: "v1.36.3".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let expected = ExpectedNodes { controllers: 1, pools: vec![("gpu".to_owned(), 2, 4)], claim: false };
+        let missing = expected.missing(&[node(Some("gpu"), true, 4), node(Some("gpu"), false, 0)]);
+        assert_eq!(
+            missing,
+            [
+                "controllers: 0 of 1 nodes are Ready",
+                "pool gpu: 1 of 2 nodes are Ready (ip-10-0-0-1: KubeletNotReady: no network)"
+            ]
+        );
+        let missing =
+            expected.missing(&[node(None, true, 0), node(Some("gpu"), true, 4), node(Some("gpu"), true, 0)]);
+        assert_eq!(missing, ["pool gpu: 1 of 2 nodes have 4 GPUs to give"]);
+        let missing =
+            expected.missing(&[node(None, true, 0), node(Some("gpu"), true, 4), node(Some("gpu"), true, 8)]);
+        assert_eq!(missing, [""; 0]);
+    }
+}

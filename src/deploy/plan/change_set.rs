@@ -1,0 +1,22 @@
+//! The wait for a change set, which CloudFormation works out by itself.
+
+use crate::aws::ChangeSet;
+use crate::deploy::error::DeployError;
+use crate::deploy::run::Run;
+use crate::waiting::Pace;
+
+/// Waits until CloudFormation has worked a change set out.
+pub(crate) async fn wait_for_change_set(run: &Run, name: &str, arn: &str) -> Result<ChangeSet, DeployError> {
+    let mut pace = Pace::of_moment();
+    loop {
+        let change_set = run.clients.change_set(name, arn).await?;
+        if matches!(change_set.status.as_str(), "CREATE_COMPLETE" | "FAILED") {
+            return Ok(change_set);
+        }
+        if let Err(end) = run.waiting.pause(pace.next_pause()).await {
+            // Nobody is to find it; that it could not be removed matters less than why the wait ended.
+            let _ = run.clients.delete_change_set(name, arn).await;
+            return Err(Run::still_running(end, name));
+        }
+    }
+}

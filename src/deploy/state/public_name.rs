@@ -1,0 +1,59 @@
+//! The public name of the API server: the load balancer behind it, the hosted zone that holds it, and where its records lead.
+
+use std::collections::BTreeMap;
+
+use crate::aws::{AddressRecord, Alias, AwsError, Clients, HostedZone};
+use crate::config::Cluster;
+
+/// Where the name is led, if it can be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ZoneChoice {
+    /// In this zone.
+    Zone(HostedZone),
+    /// Nowhere, for this reason.
+    None(String),
+}
+
+/// The zone that holds the cluster's public name: the one given, else the nearest that the name's users can see.
+pub async fn choose_zone(clients: &Clients, cluster: &Cluster) -> Result<ZoneChoice, AwsError> {
+    if !cluster.dns.manage {
+        return Ok(ZoneChoice::None("dns.manage is false".to_owned()));
+    }
+    let name = cluster.external_dns_name.to_string();
+    if let Some(id) = &cluster.dns.hosted_zone {
+        return Ok(match clients.hosted_zone(&id.to_string()).await? {
+            Some(zone) => ZoneChoice::Zone(zone),
+            None => ZoneChoice::None(format!("there is no hosted zone {id}")),
+        });
+    }
+    let zones = clients.hosted_zones_for(&name).await?;
+    // A private zone answers inside its VPCs only; whoever is to reach a public API never sees it.
+    let visible = zones.iter().find(|zone| !zone.private || !cluster.api.public);
+    Ok(match (visible, zones.first()) {
+        (Some(zone), _) => ZoneChoice::Zone(zone.clone()),
+        (None, Some(private)) => {
+            ZoneChoice::None(format!("only the private zone {} could hold {name}", private.name))
+        }
+        (None, None) => ZoneChoice::None(format!("no hosted zone of this account could hold {name}")),
+    })
+}
+
+/// Whether a name leads to a load balancer, and nowhere else; the console makes a record for IPv6 beside the one that counts.
+#[must_use]
+pub fn all_lead_to(records: &[AddressRecord], load_balancer: &str) -> bool {
+    records.iter().any(|record| record.kind == "A")
+        && records.iter().all(|record| leads_to(record, load_balancer))
+}
+
+/// Whether a record is an alias of a load balancer.
+#[must_use]
+pub fn leads_to(record: &AddressRecord, load_balancer: &str) -> bool {
+    record.alias.as_ref().is_some_and(|alias| alias.name.eq_ignore_ascii_case(load_balancer))
+}
+
+/// The load balancer of the API, once there is one.
+#[must_use]
+pub fn load_balancer(outputs: &BTreeMap<String, String>) -> Option<Alias> {
+    let name = outputs.get("ApiLoadBalancerName")?.to_ascii_lowercase();
+    Some(Alias { name, zone: outputs.get("ApiLoadBalancerZoneId")?.clone() })
+}
