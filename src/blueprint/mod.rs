@@ -25,6 +25,7 @@ pub use nodes::{NodeTaint, PoolNodes, Role};
 pub use security::{Group, Rule, Source};
 pub use stacks::StackPart;
 
+use crate::config::values::PoolName;
 use crate::config::{Cluster, FileSystemSource};
 use crate::document::Fault;
 
@@ -81,6 +82,12 @@ impl Blueprint {
             names,
             cluster,
         })
+    }
+
+    /// What distinguishes a pool's nodes.
+    #[must_use]
+    pub fn pool_nodes(&self, pool: &PoolName) -> Option<&PoolNodes> {
+        self.pools.iter().find(|nodes| nodes.name == *pool)
     }
 
     /// An image from wherever nodes fetch it: the mirror of its registry, if there is one.

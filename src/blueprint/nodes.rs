@@ -15,7 +15,7 @@ pub enum Role {
     /// A controller.
     Controller,
     /// A node of a pool.
-    Pool(String),
+    Pool(PoolName),
 }
 
 impl Role {
@@ -72,7 +72,7 @@ impl Role {
 #[derive(Clone, Debug)]
 pub struct PoolNodes {
     /// The pool's name.
-    pub name: String,
+    pub name: PoolName,
     /// Labels that the kubelet registers with.
     pub labels: BTreeMap<String, String>,
     /// Taints that the kubelet registers with.
@@ -118,7 +118,7 @@ impl PoolNodes {
             },
         }));
         Self {
-            name: pool.name.to_string(),
+            name: pool.name.clone(),
             labels,
             taints,
             gpu_driver: pool.gpus.as_ref().map(|gpus| gpus.driver),
@@ -130,6 +130,6 @@ impl PoolNodes {
 /// Every role of a cluster, in the order their machines come up.
 pub(super) fn roles(cluster: &Cluster) -> Vec<Role> {
     let members = (0..cluster.etcd.count).map(Role::EtcdMember);
-    let pools = cluster.pools.iter().map(|pool| Role::Pool(pool.name.to_string()));
+    let pools = cluster.pools.iter().map(|pool| Role::Pool(pool.name.clone()));
     members.chain([Role::Controller]).chain(pools).collect()
 }

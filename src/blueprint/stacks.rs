@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::config::Cluster;
-use crate::config::values::ClusterName;
+use crate::config::values::{ClusterName, PoolName};
 
 /// One stack's part of a cluster, in the order they are made.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,7 +15,7 @@ pub enum StackPart {
     /// etcd, controllers, load balancers.
     ControlPlane,
     /// A pool of workers.
-    Pool(String),
+    Pool(PoolName),
 }
 
 impl StackPart {
@@ -23,7 +23,7 @@ impl StackPart {
     #[must_use]
     pub fn of_cluster(cluster: &Cluster) -> Vec<Self> {
         let storage = cluster.file_system.as_ref().map(|_| Self::Storage);
-        let pools = cluster.pools.iter().map(|pool| Self::Pool(pool.name.to_string()));
+        let pools = cluster.pools.iter().map(|pool| Self::Pool(pool.name.clone()));
         std::iter::once(Self::Network).chain(storage).chain([Self::ControlPlane]).chain(pools).collect()
     }
 
@@ -44,22 +44,23 @@ impl StackPart {
         format!("{cluster}-{}", self.file_name())
     }
 
-    /// The part that a stack's name stands for.
+    /// The part that a stack's name stands for; none if no cluster of this name could have such a stack.
     #[must_use]
     pub fn from_stack_name(cluster: &ClusterName, stack: &str) -> Option<Self> {
         match stack.strip_prefix(cluster.as_str())?.strip_prefix('-')? {
             "network" => Some(Self::Network),
             "storage" => Some(Self::Storage),
             "control-plane" => Some(Self::ControlPlane),
-            other => other.strip_prefix("pool-").map(|pool| Self::Pool(pool.to_owned())),
+            other => other.strip_prefix("pool-")?.parse().ok().map(Self::Pool),
         }
     }
 
     /// Whether its stack's name could also be that of a stack of a cluster with a longer name: the pool `network` of `x` and the network
     /// of `x-pool` are both `x-pool-network`.
     #[must_use]
-    pub fn may_be_of_another_cluster(&self) -> bool {
+    pub fn has_ambiguous_name(&self) -> bool {
         let Self::Pool(name) = self else { return false };
+        let name = name.as_str();
         let is_or_ends_with = |part: &str| {
             name.strip_suffix(part).is_some_and(|before| before.is_empty() || before.ends_with('-'))
         };
@@ -113,17 +114,23 @@ mod tests {
         }
         assert_eq!(StackPart::from_stack_name(&cluster.name, "paddle2-network"), None);
         assert_eq!(StackPart::from_stack_name(&cluster.name, "paddle-other"), None);
+        assert_eq!(
+            StackPart::from_stack_name(&cluster.name, "paddle-pool-GPU"),
+            None,
+            "no pool has this name"
+        );
         Ok(())
     }
 
     #[test]
-    fn a_pools_stack_may_have_the_name_of_another_clusters() {
+    fn a_pools_stack_may_have_the_name_of_another_clusters() -> Result<(), crate::document::Fault> {
         for name in ["network", "storage", "control-plane", "a-network", "pool-gpu", "a-pool-gpu"] {
-            assert!(StackPart::Pool(name.to_owned()).may_be_of_another_cluster(), "{name}");
+            assert!(StackPart::Pool(name.parse()?).has_ambiguous_name(), "{name}");
         }
         for name in ["gpu", "networks", "mynetwork", "plane", "pool", "carpool-a"] {
-            assert!(!StackPart::Pool(name.to_owned()).may_be_of_another_cluster(), "{name}");
+            assert!(!StackPart::Pool(name.parse()?).has_ambiguous_name(), "{name}");
         }
-        assert!(!StackPart::Network.may_be_of_another_cluster());
+        assert!(!StackPart::Network.has_ambiguous_name());
+        Ok(())
     }
 }

@@ -9,7 +9,7 @@ use super::render::render_in_memory;
 use super::session::Session;
 use crate::aws::Clients;
 use crate::blueprint::{Blueprint, StackPart};
-use crate::config::values::S3Uri;
+use crate::config::values::{PoolName, S3Uri};
 use crate::credentials::{Credentials, list_certificates};
 use crate::deploy::preflight::CertificateExpiry;
 use crate::deploy::{ImageChoice, ImageLock, LiveCluster, LockedImage, Sources, live_place};
@@ -47,12 +47,13 @@ impl Deployment {
     }
 
     /// Refuses the name of a pool that cluster.yaml does not have.
-    pub(super) fn expect_pool(&self, name: Option<&str>) -> Result<(), Refusal> {
+    pub(super) fn expect_pool(&self, name: Option<&PoolName>) -> Result<(), Refusal> {
         let Some(name) = name else { return Ok(()) };
-        let names: Vec<&str> = self.blueprint.cluster.pools.iter().map(|pool| pool.name.as_str()).collect();
-        if names.contains(&name) {
+        let cluster = &self.blueprint.cluster;
+        if cluster.pool(name).is_some() {
             return Ok(());
         }
+        let names: Vec<&str> = cluster.pools.iter().map(|pool| pool.name.as_str()).collect();
         let known = if names.is_empty() { "no pools".to_owned() } else { names.join(", ") };
         Err(Refusal::invalid(format!("cluster.yaml has no pool '{name}'")).help(format!("it has {known}")))
     }

@@ -14,7 +14,7 @@ use super::progress_view::ProgressView;
 use super::session::Session;
 use crate::aws::Clients;
 use crate::blueprint::Blueprint;
-use crate::config::values::S3Uri;
+use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::{
     FileChange, LiveCluster, Plan, PlanOptions, Prepared, Run, explain_user_data, prepare, refine_plan,
 };
@@ -32,7 +32,7 @@ pub(super) struct PlanArguments {
     s3_uri: Option<S3Uri>,
     /// Plan for one pool only
     #[arg(long, value_name = "NAME")]
-    pool: Option<String>,
+    pool: Option<PoolName>,
     /// Plan with the newest image of the operating system
     #[arg(long)]
     upgrade_os: bool,
@@ -48,7 +48,7 @@ pub(super) struct PlanArguments {
 
 pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Result<Exit> {
     let deployment = Deployment::load(session)?;
-    deployment.expect_pool(arguments.pool.as_deref())?;
+    deployment.expect_pool(arguments.pool.as_ref())?;
     block_on(async {
         let (interrupter, waiting) = Waiting::new(None);
         let looking = Box::pin(look(arguments, session, &deployment, waiting));

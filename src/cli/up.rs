@@ -17,7 +17,7 @@ use super::progress_view::ProgressView;
 use super::question::ask_on_thread;
 use super::session::Session;
 use crate::aws::Clients;
-use crate::config::values::S3Uri;
+use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::preflight::{Preflight, Severity};
 use crate::deploy::{
     Consent, DeployError, Event, LiveCluster, NodeRollout, PlanOptions, Prepared, Progress, Run, Up,
@@ -42,7 +42,7 @@ pub(super) struct UpArguments {
     create_bucket: bool,
     /// Touch this pool only
     #[arg(long, value_name = "NAME")]
-    pool: Option<String>,
+    pool: Option<PoolName>,
     /// Replace the pool's outdated machines, one by one, each after its jobs have ended
     #[arg(long, requires = "pool")]
     replace_nodes: bool,
@@ -89,7 +89,7 @@ enum Wait {
 
 pub(super) fn run(arguments: &UpArguments, session: &Session) -> anyhow::Result<Exit> {
     let deployment = Deployment::load(session)?;
-    deployment.expect_pool(arguments.pool.as_deref())?;
+    deployment.expect_pool(arguments.pool.as_ref())?;
     let options = UpOptions {
         create_bucket: arguments.create_bucket,
         adopt_record: arguments.adopt_record,
@@ -221,7 +221,7 @@ async fn agree(
         consent.delete_dropped_pools = agreed;
         if !agreed {
             session.printer.warning("pools that cluster.yaml no longer names stay; `--prune` deletes them");
-            endangered.retain(|pool| cluster.pools.iter().any(|known| known.name.as_str() == pool));
+            endangered.retain(|pool| cluster.pool(pool).is_some());
         }
     }
     let jobs = match name_jobs(session, deployment, prepared, &endangered, options).await {
@@ -243,7 +243,7 @@ async fn name_jobs(
     session: &Session,
     deployment: &Deployment,
     prepared: &Prepared,
-    pools: &[String],
+    pools: &[PoolName],
     options: &UpOptions,
 ) -> Option<usize> {
     if pools.is_empty() {
@@ -268,7 +268,7 @@ async fn name_jobs(
         Err(error) => {
             session.printer.warning(format_args!(
                 "nodes of {} go; whether jobs run there is not known: {error}",
-                pools.join(", ")
+                pools.iter().map(PoolName::as_str).collect::<Vec<_>>().join(", ")
             ));
             None
         }

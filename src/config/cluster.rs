@@ -61,6 +61,14 @@ pub struct Cluster {
     pub tags: BTreeMap<TagKey, TagValue>,
 }
 
+impl Cluster {
+    /// The pool of a name.
+    #[must_use]
+    pub fn pool(&self, name: &PoolName) -> Option<&Pool> {
+        self.pools.iter().find(|pool| pool.name == *name)
+    }
+}
+
 /// Kubernetes itself.
 #[derive(Clone, Debug)]
 pub struct Kubernetes {

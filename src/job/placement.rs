@@ -28,7 +28,7 @@ pub(super) fn tolerations(job: &TrainingJob, blueprint: Option<&Blueprint>, gpus
     if gpus > 0 {
         tolerations.push(gpu_toleration());
     }
-    let named = job.pool.as_ref().and_then(|name| pool_of(blueprint?, name.value.as_str()));
+    let named = job.pool.as_ref().and_then(|name| blueprint?.cluster.pool(&name.value));
     tolerations.extend(named.iter().flat_map(|pool| &pool.taints).map(toleration_of));
     if gpus == 0 && named.is_some_and(|pool| pool.gpus.is_some()) {
         tolerations.push(gpu_toleration());
@@ -62,10 +62,6 @@ pub fn tolerations_of_all_pools(blueprint: &Blueprint) -> Vec<Value> {
     tolerations
 }
 
-fn pool_of<'a>(blueprint: &'a Blueprint, name: &str) -> Option<&'a Pool> {
-    blueprint.cluster.pools.iter().find(|pool| pool.name.as_str() == name)
-}
-
 /// Notes what keeps a cluster from running a job.
 pub(super) fn check_placement(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems) {
     check_pools(job, blueprint, problems);
@@ -78,7 +74,7 @@ fn check_pools(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems
     let position = job.pool.as_ref().map_or(job.gpus.position, |pool| pool.position);
     let candidates: Vec<&Pool> = match &job.pool {
         None => pools.iter().filter(|pool| job.gpus.value > 0 || pool.gpus.is_none()).collect(),
-        Some(name) => match pool_of(blueprint, name.value.as_str()) {
+        Some(name) => match blueprint.cluster.pool(&name.value) {
             Some(pool) => vec![pool],
             None => {
                 let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();

@@ -326,7 +326,7 @@ fn each_mistake_is_named_and_cfn_lint_is_compared() {
             NETWORK => StackPart::Network,
             STORAGE => StackPart::Storage,
             CONTROL_PLANE => StackPart::ControlPlane,
-            _ => StackPart::Pool("gpu".to_owned()),
+            _ => StackPart::Pool("gpu".parse().unwrap()),
         };
         let template = assets.templates.iter().find(|template| template.part == part).unwrap();
         output.write(&format!("{number}.json"), &*template.file.bytes);

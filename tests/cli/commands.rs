@@ -21,6 +21,18 @@ fn completions_are_good_scripts() {
 }
 
 #[test]
+fn a_bad_name_of_a_pool_is_refused_with_what_is_wrong_with_it() {
+    let workspace = Workspace::new();
+    for command in ["up", "plan"] {
+        workspace
+            .infra([command, "--pool", "GPU"])
+            .expect_code(2)
+            .expect_stderr("the pool name 'GPU' has a 'G' in it")
+            .expect_stderr("--pool <NAME>");
+    }
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let workspace = Workspace::new();
     let infra = env!("CARGO_BIN_EXE_infra");

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::PlanView;
 use crate::blueprint::StackPart;
 use crate::config::Cluster;
+use crate::config::values::PoolName;
 use crate::deploy::{
     FileChange, Plan, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan, TextChange,
 };
@@ -56,8 +57,16 @@ fn plan() -> Plan {
         stacks: vec![
             stack(StackPart::Network, StackAction::Unchanged, Vec::new()),
             control_plane,
-            stack(StackPart::Pool("gpu".to_owned()), StackAction::Create, nodes(ResourceAction::Create)),
-            stack(StackPart::Pool("old".to_owned()), StackAction::Delete, nodes(ResourceAction::Delete)),
+            stack(
+                StackPart::Pool(PoolName::of_test("gpu")),
+                StackAction::Create,
+                nodes(ResourceAction::Create),
+            ),
+            stack(
+                StackPart::Pool(PoolName::of_test("old")),
+                StackAction::Delete,
+                nodes(ResourceAction::Delete),
+            ),
         ],
     }
 }

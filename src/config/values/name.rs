@@ -18,6 +18,14 @@ checked_text!(
     |text: &str| check_name("pool name", text)
 );
 
+#[cfg(test)]
+impl PoolName {
+    /// A name that a test knows to be good.
+    pub(crate) fn of_test(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+}
+
 checked_text!(
     /// The name of an EC2 key pair.
     KeyName,

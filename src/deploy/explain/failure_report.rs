@@ -82,11 +82,7 @@ fn with_machine(
 ) -> String {
     let Some(cluster) = cluster else { return reason.to_owned() };
     let machine = match part {
-        StackPart::Pool(name) => cluster
-            .pools
-            .iter()
-            .find(|pool| pool.name.as_str() == name)
-            .map(|pool| pool.instance_types[0].to_string()),
+        StackPart::Pool(name) => cluster.pool(name).map(|pool| pool.instance_types[0].to_string()),
         StackPart::ControlPlane if resource.is_some_and(|resource| resource.path.starts_with("Etcd")) => {
             Some(cluster.etcd.instance_type.to_string())
         }

@@ -1,6 +1,7 @@
 //! The nodes that a cluster should have, and what is missing among those that are there.
 
-use crate::blueprint::{Blueprint, StackPart};
+use crate::blueprint::Blueprint;
+use crate::config::values::PoolName;
 use crate::deploy::state::live::LiveCluster;
 use crate::kube::Node;
 
@@ -10,7 +11,7 @@ pub struct ExpectedNodes {
     /// Controllers.
     pub controllers: usize,
     /// Each pool's name, nodes, and GPUs a node.
-    pub pools: Vec<(String, usize, u32)>,
+    pub pools: Vec<(PoolName, usize, u32)>,
     /// Whether there is a claim to be bound.
     pub claim: bool,
 }
@@ -18,11 +19,11 @@ pub struct ExpectedNodes {
 impl ExpectedNodes {
     /// What a cluster should have, with as many machines in its pools as their groups want now.
     #[must_use]
-    pub fn new(blueprint: &Blueprint, wanted: impl Fn(&str) -> Option<u32>) -> Self {
+    pub fn new(blueprint: &Blueprint, wanted: impl Fn(&PoolName) -> Option<u32>) -> Self {
         let cluster = &blueprint.cluster;
         let pools = cluster.pools.iter().map(|pool| {
-            let count = wanted(pool.name.as_str()).unwrap_or(pool.count);
-            (pool.name.to_string(), count as usize, pool.gpus.as_ref().map_or(0, |gpus| gpus.count))
+            let count = wanted(&pool.name).unwrap_or(pool.count);
+            (pool.name.clone(), count as usize, pool.gpus.as_ref().map_or(0, |gpus| gpus.count))
         });
         Self {
             controllers: cluster.controllers.count as usize,
@@ -33,9 +34,9 @@ impl ExpectedNodes {
 
     /// The same for one pool alone.
     #[must_use]
-    pub fn only(mut self, part: Option<&StackPart>) -> Self {
-        if let Some(StackPart::Pool(name)) = part {
-            self.pools.retain(|(pool, ..)| pool == name);
+    pub fn only(mut self, pool: Option<&PoolName>) -> Self {
+        if let Some(pool) = pool {
+            self.pools.retain(|(name, ..)| name == pool);
         }
         self
     }
@@ -56,7 +57,8 @@ impl ExpectedNodes {
         let controllers: Vec<&Node> = nodes.iter().filter(|node| node.is_controller).collect();
         missing.extend(lacking("controllers", &controllers, self.controllers, 0));
         for (name, count, gpus) in &self.pools {
-            let mine: Vec<&Node> = nodes.iter().filter(|node| node.pool.as_deref() == Some(name)).collect();
+            let mine: Vec<&Node> =
+                nodes.iter().filter(|node| node.pool.as_deref() == Some(name.as_str())).collect();
             missing.extend(lacking(&format!("pool {name}"), &mine, *count, *gpus));
         }
         missing
@@ -98,8 +100,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
-        let expected = ExpectedNodes { controllers: 1, pools: vec![("gpu".to_owned(), 2, 4)], claim: false };
+    fn what_is_missing_is_named() -> Result<(), crate::document::Fault> {
+        let expected = ExpectedNodes { controllers: 1, pools: vec![("gpu".parse()?, 2, 4)], claim: false };
         let missing = expected.missing(&[node(Some("gpu"), true, 4), node(Some("gpu"), false, 0)]);
         assert_eq!(
             missing,
@@ -114,5 +116,6 @@ mod tests {
         let missing =
             expected.missing(&[node(None, true, 0), node(Some("gpu"), true, 4), node(Some("gpu"), true, 8)]);
         assert_eq!(missing, [""; 0]);
+        Ok(())
     }
 }

@@ -38,7 +38,7 @@ impl Hopeless {
         stack: &str,
     ) -> Option<DeployError> {
         let StackPart::Pool(name) = part else { return None };
-        let pool = cluster?.pools.iter().find(|pool| pool.name.as_str() == name)?;
+        let pool = cluster?.pool(name)?;
         (pool.spot && self.kind == FailureKind::Capacity).then(|| DeployError::StillRunning {
             what: format!("there is no spot capacity for {part}: {}", self.reason),
             running: vec![stack.to_owned()],
@@ -186,14 +186,15 @@ mod tests {
                     kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1', \
                     pools: [{name: spot, instanceType: m5.large, spot: true}, {name: cpu, instanceType: m5.large}]}";
         let cluster = crate::config::validate(std::path::Path::new("cluster.yaml"), text)?.value;
-        let left = |pool: &str, kind| {
+        let (spot, on_demand) = (StackPart::Pool("spot".parse()?), StackPart::Pool("cpu".parse()?));
+        let left = |part: &StackPart, kind| {
             let hopeless = Hopeless { reason: "no".to_owned(), kind };
-            hopeless.spot_shortage(Some(&cluster), &StackPart::Pool(pool.to_owned()), "paddle-pool").is_some()
+            hopeless.spot_shortage(Some(&cluster), part, "paddle-pool").is_some()
         };
-        assert!(left("spot", FailureKind::Capacity));
-        assert!(!left("cpu", FailureKind::Capacity));
+        assert!(left(&spot, FailureKind::Capacity));
+        assert!(!left(&on_demand, FailureKind::Capacity));
         for kind in [FailureKind::Quota, FailureKind::Key, FailureKind::Image, FailureKind::Permission] {
-            assert!(!left("spot", kind), "{kind:?}");
+            assert!(!left(&spot, kind), "{kind:?}");
         }
         Ok(())
     }

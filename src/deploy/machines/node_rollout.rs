@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::pool_launches::PoolLaunches;
 use crate::aws::{GroupMachine, ScalingGroup};
 use crate::config::Cluster;
+use crate::config::values::PoolName;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::Event;
 use crate::deploy::run::Run;
@@ -27,7 +28,7 @@ pub struct NodeRollout<'a> {
     /// The cluster's API server.
     pub api: &'a ApiServer,
     /// The name of the pool.
-    pub pool: &'a str,
+    pub pool: &'a PoolName,
 }
 
 impl NodeRollout<'_> {
@@ -138,9 +139,7 @@ impl NodeRollout<'_> {
     }
 
     fn gpus(&self) -> u32 {
-        let pools = &self.cluster.pools;
-        let gpus =
-            pools.iter().find(|known| known.name.as_str() == self.pool).and_then(|pool| pool.gpus.as_ref());
+        let gpus = self.cluster.pool(self.pool).and_then(|pool| pool.gpus.as_ref());
         gpus.map_or(0, |gpus| gpus.count)
     }
 

@@ -8,6 +8,7 @@ use super::launches::{Launches, is_since};
 use crate::aws::{ScalingActivity, ScalingGroup};
 use crate::blueprint::StackPart;
 use crate::config::values::ClusterName;
+use crate::config::values::PoolName;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::Event;
 use crate::deploy::explain::failure_report::{FailedLaunch, FailedOperation, report_failure};
@@ -23,10 +24,10 @@ pub(crate) struct PoolLaunches<'a> {
     cluster: &'a ClusterName,
     launches: Launches,
     /// Pools that this run changed, with the beginning of that once it was looked up.
-    changed: BTreeMap<String, Option<OffsetDateTime>>,
-    looked_at: BTreeSet<String>,
+    changed: BTreeMap<PoolName, Option<OffsetDateTime>>,
+    looked_at: BTreeSet<PoolName>,
     /// Pools that had too few machines when they were last looked at.
-    short: BTreeSet<String>,
+    short: BTreeSet<PoolName>,
 }
 
 impl<'a> PoolLaunches<'a> {
@@ -56,15 +57,15 @@ impl<'a> PoolLaunches<'a> {
     }
 
     /// Tells of launches that have failed since the last look.
-    pub(crate) async fn look(&mut self, pool: &str, group: &ScalingGroup) -> Result<(), DeployError> {
+    pub(crate) async fn look(&mut self, pool: &PoolName, group: &ScalingGroup) -> Result<(), DeployError> {
         let running = group.machines.iter().filter(|machine| machine.state == "InService").count();
         if running >= group.desired as usize {
             self.short.remove(pool);
             return Ok(());
         }
-        self.short.insert(pool.to_owned());
+        self.short.insert(pool.clone());
         let mut activities = self.run.clients.scaling_activities(&group.name).await?;
-        let is_first_look = self.looked_at.insert(pool.to_owned());
+        let is_first_look = self.looked_at.insert(pool.clone());
         let began = self.beginning(pool).await?;
         if began.is_some() {
             activities.retain(|activity| is_since(activity.started, began));
@@ -74,7 +75,7 @@ impl<'a> PoolLaunches<'a> {
             let streak = activities.iter().position(is_success).unwrap_or(activities.len());
             self.launches.pass_over(activities[streak..].iter());
         }
-        for failure in self.launches.take_in(pool, activities.into_iter()) {
+        for failure in self.launches.take_in(pool.as_str(), activities.into_iter()) {
             self.run.progress.report(Event::LaunchFailed {
                 stack: self.stack_name(pool),
                 resource: NODES.to_owned(),
@@ -83,13 +84,13 @@ impl<'a> PoolLaunches<'a> {
             });
         }
         if is_first_look && began.is_none() {
-            self.launches.forgive(pool);
+            self.launches.forgive(pool.as_str());
         }
         Ok(())
     }
 
     /// When this run began to change a pool, if it did.
-    async fn beginning(&mut self, pool: &str) -> Result<Option<OffsetDateTime>, DeployError> {
+    async fn beginning(&mut self, pool: &PoolName) -> Result<Option<OffsetDateTime>, DeployError> {
         let stack = self.stack_name(pool);
         let Some(known) = self.changed.get_mut(pool) else { return Ok(None) };
         if known.is_none() {
@@ -104,7 +105,7 @@ impl<'a> PoolLaunches<'a> {
         let mut reports = Vec::new();
         let mut shortage = None;
         for pool in &self.short {
-            let Some(hopeless) = self.launches.hopeless(pool) else { continue };
+            let Some(hopeless) = self.launches.hopeless(pool.as_str()) else { continue };
             let (part, name) = (StackPart::Pool(pool.clone()), self.stack_name(pool));
             let run = self.run;
             if let Some(left_to_aws) = hopeless.spot_shortage(run.cluster.as_ref(), &part, &name) {
@@ -127,7 +128,7 @@ impl<'a> PoolLaunches<'a> {
         shortage.map_or(Ok(()), Err)
     }
 
-    fn stack_name(&self, pool: &str) -> String {
-        StackPart::Pool(pool.to_owned()).stack_name(self.cluster)
+    fn stack_name(&self, pool: &PoolName) -> String {
+        StackPart::Pool(pool.clone()).stack_name(self.cluster)
     }
 }

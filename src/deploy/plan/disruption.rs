@@ -5,19 +5,20 @@ use serde_json::Value;
 use super::comparison::{PropertyChange, ResourceAction, ResourceChange};
 use super::{Plan, StackAction};
 use crate::blueprint::StackPart;
+use crate::config::values::PoolName;
 use crate::config::{Cluster, Rollout};
 use crate::deploy::state::live::LiveCluster;
 use crate::kube::{ApiServer, JobPod, KubeError};
 
 /// The pools whose nodes a plan replaces or removes.
 #[must_use]
-pub fn pools_losing_nodes(plan: &Plan, cluster: &Cluster, live: &LiveCluster) -> Vec<String> {
+pub fn pools_losing_nodes(plan: &Plan, cluster: &Cluster, live: &LiveCluster) -> Vec<PoolName> {
     let losing = plan.stacks.iter().filter_map(|stack| {
         let StackPart::Pool(name) = &stack.part else { return None };
         let loses = match stack.action {
             StackAction::Delete => true,
             StackAction::Update => {
-                let pool = cluster.pools.iter().find(|pool| pool.name.as_str() == name)?;
+                let pool = cluster.pool(name)?;
                 let rolls = pool.rollout == Rollout::Rolling;
                 let machines = live.pool_group(name).map(|group| group.desired);
                 stack.resources.iter().any(|change| match change.logical_id.as_str() {
@@ -78,11 +79,11 @@ fn below<'a>(change: &'a ResourceChange, property: &'a str) -> impl Iterator<Ite
 }
 
 /// The job pods on those pools' nodes.
-pub async fn endangered_jobs(api: &ApiServer, pools: &[String]) -> Result<Vec<JobPod>, KubeError> {
+pub async fn endangered_jobs(api: &ApiServer, pools: &[PoolName]) -> Result<Vec<JobPod>, KubeError> {
     let nodes = api.nodes().await?;
     let in_pools: Vec<&str> = nodes
         .iter()
-        .filter(|node| node.pool.as_ref().is_some_and(|pool| pools.contains(pool)))
+        .filter(|node| pools.iter().any(|pool| node.pool.as_deref() == Some(pool.as_str())))
         .map(|node| node.name.as_str())
         .collect();
     let pods = api.job_pods().await?;

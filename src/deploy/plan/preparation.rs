@@ -7,7 +7,7 @@ use super::refusal::find_refusals;
 use crate::aws::Clients;
 use crate::blueprint::{Blueprint, StackPart};
 use crate::config::FileSystemSource;
-use crate::config::values::S3Uri;
+use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::error::DeployError;
 use crate::deploy::inputs::asset_store::AssetStore;
 use crate::deploy::inputs::credential_digests::CredentialDigests;
@@ -20,7 +20,7 @@ use crate::deploy::state::live::LiveCluster;
 #[derive(Clone, Debug, Default)]
 pub struct PlanOptions {
     /// Only this pool.
-    pub pool: Option<String>,
+    pub pool: Option<PoolName>,
     /// Resources that may be replaced or removed.
     pub allow_replace: BTreeSet<String>,
 }

@@ -182,7 +182,7 @@ fn groups<'a>(cluster: &'a Cluster, live: &LiveCluster) -> Vec<Group<'a>> {
     });
     let stands = live.stands(&StackPart::ControlPlane);
     let members = if stands { 0 } else { etcd.count };
-    let running = live.group_of_role(&Role::Controller.name()).filter(|_| stands);
+    let running = live.group_of_role(&Role::Controller).filter(|_| stands);
     let running = running.map_or(0, |group| group.desired);
     let control_plane = [
         ("etcd members", &etcd.instance_type, members),
@@ -198,8 +198,8 @@ fn groups<'a>(cluster: &'a Cluster, live: &LiveCluster) -> Vec<Group<'a>> {
 
 /// How many machines a pool has that count against this quota already; none if it does not stand, or stands on another.
 fn machines_of_pool(pool: &Pool, quota: &Quota, live: &LiveCluster) -> Option<u32> {
-    let part = StackPart::Pool(pool.name.to_string());
-    let group = live.pool_group(pool.name.as_str()).filter(|_| live.stands(&part))?;
+    let part = StackPart::Pool(pool.name.clone());
+    let group = live.pool_group(&pool.name).filter(|_| live.stands(&part))?;
     let resources = &live.stacks.get(&part)?.template["Resources"];
     let kind = resources["NodeLaunchTemplate"]["Properties"]["LaunchTemplateData"]["InstanceType"].as_str();
     let distribution = &resources["Nodes"]["Properties"]["MixedInstancesPolicy"]["InstancesDistribution"];

@@ -2,6 +2,7 @@
 
 use crate::blueprint::{Group, StackPart};
 use crate::config::Cluster;
+use crate::config::values::PoolName;
 
 /// What a resource is, for somebody who knows cluster.yaml and not our templates.
 #[must_use]
@@ -13,8 +14,8 @@ pub fn describe_resource(cluster: &Cluster, part: &StackPart, logical_id: &str) 
     }
 }
 
-fn describe_pool_resource(cluster: &Cluster, name: &str, logical_id: &str) -> String {
-    let Some(pool) = cluster.pools.iter().find(|pool| pool.name.as_str() == name) else {
+fn describe_pool_resource(cluster: &Cluster, name: &PoolName, logical_id: &str) -> String {
+    let Some(pool) = cluster.pool(name) else {
         return format!("pool {name}");
     };
     let types: Vec<String> = pool.instance_types.iter().map(ToString::to_string).collect();

@@ -74,7 +74,7 @@ impl DesiredStack {
             given.insert(format!("MountTarget{index}Missing"), missing.to_string());
         }
         let standing = live.stacks.get(part).filter(|_| matches!(part, StackPart::Pool(_))).cloned();
-        let pool = cluster.pools.iter().find(|pool| *part == StackPart::Pool(pool.name.to_string()));
+        let pool = cluster.pools.iter().find(|pool| *part == StackPart::Pool(pool.name.clone()));
         let size = pool.map(|pool| PoolSize::new(pool, standing.as_ref()));
         if let Some(size) = &size {
             given.extend(sizes(size, live.pool_group(size.pool())));

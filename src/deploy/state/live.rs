@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::aws::{AwsError, Clients, ScalingGroup, Stack};
-use crate::blueprint::StackPart;
+use crate::blueprint::{Role, StackPart};
 use crate::config::Cluster;
-use crate::config::values::ClusterName;
+use crate::config::values::{ClusterName, PoolName};
 use crate::deploy::stack::status::{Step, next_step};
 
 /// The tag by which everything of a cluster is known.
@@ -124,14 +124,15 @@ impl LiveCluster {
 
     /// A pool's group of machines.
     #[must_use]
-    pub fn pool_group(&self, pool: &str) -> Option<&ScalingGroup> {
-        self.group_of_role(&StackPart::Pool(pool.to_owned()).file_name())
+    pub fn pool_group(&self, pool: &PoolName) -> Option<&ScalingGroup> {
+        self.group_of_role(&Role::Pool(pool.clone()))
     }
 
     /// The group of machines of a role.
     #[must_use]
-    pub fn group_of_role(&self, role: &str) -> Option<&ScalingGroup> {
-        self.groups.iter().find(|group| group.tags.get("infra:role").is_some_and(|found| found == role))
+    pub fn group_of_role(&self, role: &Role) -> Option<&ScalingGroup> {
+        let role = role.name();
+        self.groups.iter().find(|group| group.tags.get("infra:role").is_some_and(|found| *found == role))
     }
 }
 
@@ -143,7 +144,7 @@ pub(crate) fn is_of_cluster(stack: &Stack, cluster: &ClusterName, described: Opt
     }
     let Some(part) = StackPart::from_stack_name(cluster, &stack.name) else { return false };
     stack.status == PLANNED
-        && (!part.may_be_of_another_cluster()
+        && (!part.has_ambiguous_name()
             || described.is_some_and(|described| StackPart::of_cluster(described).contains(&part)))
 }
 

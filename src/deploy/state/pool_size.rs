@@ -9,6 +9,7 @@ use super::live::{LiveCluster, LiveStack};
 use crate::aws::ScalingGroup;
 use crate::blueprint::StackPart;
 use crate::config::Pool;
+use crate::config::values::PoolName;
 
 /// The tag of a pool's group that says how many machines cluster.yaml asked for.
 pub(crate) const COUNT_TAG: &str = "infra:count";
@@ -20,7 +21,7 @@ pub(crate) const IN_SERVICE: &str = "InService";
 /// What decides about a pool's size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PoolSize {
-    pool: String,
+    pool: PoolName,
     count: u32,
     least: u32,
     most: u32,
@@ -31,7 +32,7 @@ pub(crate) struct PoolSize {
 impl PoolSize {
     pub(crate) fn new(pool: &Pool, live: Option<&LiveStack>) -> Self {
         Self {
-            pool: pool.name.to_string(),
+            pool: pool.name.clone(),
             count: pool.count,
             least: pool.min_count,
             most: pool.max_count,
@@ -40,7 +41,7 @@ impl PoolSize {
     }
 
     /// The pool's name.
-    pub(crate) fn pool(&self) -> &str {
+    pub(crate) fn pool(&self) -> &PoolName {
         &self.pool
     }
 
@@ -72,8 +73,8 @@ impl PoolSize {
 
 /// How many machines a pool still needs.
 pub(crate) fn missing_machines(pool: &Pool, live: &LiveCluster) -> u32 {
-    let part = StackPart::Pool(pool.name.to_string());
-    let group = live.pool_group(pool.name.as_str()).filter(|_| live.stands(&part));
+    let part = StackPart::Pool(pool.name.clone());
+    let group = live.pool_group(&pool.name).filter(|_| live.stands(&part));
     let there = group.map_or(0, |group| group.desired);
     PoolSize::new(pool, None).machines(group).saturating_sub(there)
 }
@@ -95,6 +96,7 @@ fn stored_size(pool: &Pool, live: &LiveStack) -> Option<u32> {
 mod tests {
     use super::{COUNT_TAG, PoolSize};
     use crate::aws::ScalingGroup;
+    use crate::config::values::PoolName;
 
     fn group(asked: u32, desired: u32) -> ScalingGroup {
         ScalingGroup {
@@ -108,7 +110,7 @@ mod tests {
     }
 
     fn size(count: u32, stored: Option<u32>) -> PoolSize {
-        PoolSize { pool: "cpu".to_owned(), count, least: 0, most: 16, stored }
+        PoolSize { pool: PoolName::of_test("cpu"), count, least: 0, most: 16, stored }
     }
 
     #[test]

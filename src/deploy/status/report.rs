@@ -121,9 +121,9 @@ fn nodes_states(expected: &ExpectedNodes, nodes: &[Node], live: &LiveCluster) ->
     let controllers = nodes.iter().filter(|node| node.is_controller).collect();
     let mut states = vec![state("controllers", expected.controllers, controllers, 0)];
     for (name, wanted, _) in &expected.pools {
-        let mine = nodes.iter().filter(|node| node.pool.as_deref() == Some(name)).collect();
+        let mine = nodes.iter().filter(|node| node.pool.as_deref() == Some(name.as_str())).collect();
         let outdated = live.pool_group(name).map_or(0, |group| outdated_machines(group).count());
-        states.push(state(name, *wanted, mine, outdated));
+        states.push(state(name.as_str(), *wanted, mine, outdated));
     }
     states
 }

@@ -165,11 +165,10 @@ impl Up<'_> {
         let api = ApiServer::new(sources.credentials, &name, address)?;
         let groups = run.clients.groups_of_cluster(cluster.name.as_str()).await?;
         let now = LiveCluster { groups, ..LiveCluster::default() };
-        let part = planned.pool.clone().map(StackPart::Pool);
         let expected =
             ExpectedNodes::new(sources.blueprint, |pool| now.pool_group(pool).map(|group| group.desired));
         let wait = ReadinessWait { run, api: &api, cluster: &cluster.name, stacks };
-        match wait.until_ready(expected.only(part.as_ref()), launches).await? {
+        match wait.until_ready(expected.only(planned.pool.as_ref()), launches).await? {
             Reached::Ready => run.progress.report(Event::Ready { endpoint: format!("https://{name}") }),
             Reached::NotFromHere => run.progress.warn(format!(
                 "the API at {} cannot be reached from here; the nodes have told CloudFormation that they are Ready",

@@ -36,7 +36,7 @@ pub(super) fn render_nodes(
             Role::EtcdMember(member) => etcd_member::config(sources, *member)?,
             Role::Controller => controller::config(sources)?,
             Role::Pool(name) => {
-                let pool = sources.blueprint.pools.iter().find(|pool| pool.name == *name);
+                let pool = sources.blueprint.pool_nodes(name);
                 let pool = pool.ok_or_else(|| RenderError::Shape {
                     document: format!("pool {name}"),
                     reason: "it is a role without nodes".to_owned(),

@@ -10,6 +10,7 @@ use super::tags::{pool_group_tags, tag_specifications};
 use super::values::{SharedValues, root_disk};
 use crate::blueprint::{Blueprint, Role};
 use crate::config::Rollout;
+use crate::config::values::PoolName;
 
 /// What a pool's template sees.
 #[derive(Serialize)]
@@ -47,17 +48,16 @@ struct PoolValues {
 impl<'a> PoolStackValues<'a> {
     pub(super) fn new(
         blueprint: &'a Blueprint,
-        name: &str,
+        name: &PoolName,
         user_data: &UserDataByRole,
     ) -> Result<Self, RenderError> {
         let missing = || RenderError::Shape {
             document: format!("pool {name}"),
             reason: "cluster.yaml does not have it".to_owned(),
         };
-        let pool =
-            blueprint.cluster.pools.iter().find(|pool| pool.name.as_str() == name).ok_or_else(missing)?;
-        let nodes = blueprint.pools.iter().find(|nodes| nodes.name == name).ok_or_else(missing)?;
-        let role = Role::Pool(name.to_owned());
+        let pool = blueprint.cluster.pool(name).ok_or_else(missing)?;
+        let nodes = blueprint.pool_nodes(name).ok_or_else(missing)?;
+        let role = Role::Pool(name.clone());
         let subnets = blueprint.network.machine_subnets().filter(|subnet| pool.zones.contains(&subnet.zone));
         Ok(Self {
             shared: SharedValues::new(blueprint),
