@@ -1,6 +1,7 @@
 //! The one clock: every pause of a deployment, its time limit, and the user's wish to go.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +48,7 @@ impl Interrupter {
 pub struct Waiting {
     interrupted: watch::Receiver<bool>,
     deadline: Option<Instant>,
+    tempo: Tempo,
 }
 
 impl Waiting {
@@ -55,12 +57,18 @@ impl Waiting {
     pub fn new(limit: Option<Duration>) -> (Interrupter, Self) {
         let (sender, interrupted) = watch::channel(false);
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
-        (Interrupter(Arc::new(sender)), Self { interrupted, deadline })
+        (Interrupter(Arc::new(sender)), Self { interrupted, deadline, tempo: Tempo::default() })
+    }
+
+    /// Shortens every pause, and no limit.
+    #[must_use]
+    pub fn at_tempo(self, tempo: Tempo) -> Self {
+        Self { tempo, ..self }
     }
 
     /// Waits a while.
     pub async fn pause(&self, duration: Duration) -> Result<(), WaitEnd> {
-        let wake = Instant::now() + duration;
+        let wake = Instant::now() + self.tempo.shorten(duration);
         let (until, ends) = match self.deadline {
             Some(deadline) if deadline <= wake => (deadline, true),
             _ => (wake, false),
@@ -93,7 +101,7 @@ impl Waiting {
     pub fn at_most(&self, limit: Duration) -> Self {
         let own = Instant::now() + limit;
         let deadline = self.deadline.map_or(own, |deadline| deadline.min(own));
-        Self { interrupted: self.interrupted.clone(), deadline: Some(deadline) }
+        Self { deadline: Some(deadline), ..self.clone() }
     }
 }
 
@@ -110,6 +118,35 @@ impl Patience {
         match self.own.pause(duration).await {
             Err(WaitEnd::TimedOut) => self.run.pause(Duration::ZERO).await.map(|()| false),
             other => other.map(|()| true),
+        }
+    }
+}
+
+/// How long pauses are, as a part of what they are for users; less than one for tests alone, which would sleep most of their time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tempo(f64);
+
+impl Tempo {
+    /// A pause at this tempo.
+    #[must_use]
+    pub fn shorten(self, pause: Duration) -> Duration {
+        pause.mul_f64(self.0)
+    }
+}
+
+impl Default for Tempo {
+    fn default() -> Self {
+        Self(1.0)
+    }
+}
+
+impl FromStr for Tempo {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Ok(part) if part > 0.0 && part <= 1.0 => Ok(Self(part)),
+            _ => Err(format!("'{text}' is not a number above 0 and at most 1")),
         }
     }
 }
@@ -148,7 +185,7 @@ mod tests {
 
     use tokio::time::Instant;
 
-    use super::{Pace, WaitEnd, Waiting};
+    use super::{Pace, Tempo, WaitEnd, Waiting};
 
     #[test]
     fn a_stack_is_looked_at_every_two_to_ten_seconds() {
@@ -185,5 +222,27 @@ mod tests {
         again.interrupt();
         assert_eq!(patience.pause(Duration::from_secs(5)).await, Err(WaitEnd::Interrupted));
         drop(interrupter);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tempo_shortens_pauses_and_no_limit() {
+        let (_interrupter, waiting) = Waiting::new(Some(Duration::from_secs(10)));
+        let waiting = waiting.at_tempo(Tempo(0.1));
+        let start = Instant::now();
+        assert_eq!(waiting.pause(Duration::from_secs(40)).await, Ok(()));
+        assert_eq!(start.elapsed(), Duration::from_secs(4));
+        assert_eq!(waiting.at_most(Duration::from_secs(2)).pause(Duration::from_secs(10)).await, Ok(()));
+        assert_eq!(waiting.patience(Duration::from_secs(2)).pause(Duration::from_secs(30)).await, Ok(false));
+        assert_eq!(start.elapsed(), Duration::from_secs(7));
+        assert_eq!(waiting.pause(Duration::from_secs(30)).await, Err(WaitEnd::TimedOut));
+        assert_eq!(start.elapsed(), Duration::from_secs(10));
+    }
+
+    #[test]
+    fn a_tempo_is_a_part() {
+        for text in ["", "0", "-0.5", "1.01", "NaN", "inf", "fast"] {
+            assert!(text.parse::<Tempo>().is_err(), "{text}");
+        }
+        assert_eq!("1".parse(), Ok(Tempo::default()));
     }
 }

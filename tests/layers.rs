@@ -25,7 +25,7 @@ const LAYERS: [(&str, &[&str]); 16] = [
     ("credentials", &["blueprint", "config", "durable_file"]),
     ("render", &["blueprint", "config", "credentials", "document", "durable_file", "hexadecimal"]),
     ("check", &["blueprint", "document", "render"]),
-    ("aws", &[]),
+    ("aws", &["waiting"]),
     ("kube", &["credentials"]),
     (
         "deploy",

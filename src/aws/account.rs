@@ -81,6 +81,7 @@ mod tests {
             region: Some("us-west-2".to_owned()),
             endpoint_url: Some(endpoint_url),
             profile: None,
+            tempo: crate::waiting::Tempo::default(),
         };
         let loader = aws_config::defaults(behavior()).profile_files(files).profile_name("default");
         Clients::from_configuration(&connection.apply(loader).load().await)

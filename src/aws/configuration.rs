@@ -6,6 +6,8 @@ use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, ConfigLoader, Region, SdkConfig};
 
+use crate::waiting::Tempo;
+
 /// CloudFormation throttles readers early; three attempts, the SDK's default, are too few to watch a stack for an hour.
 const ATTEMPTS: u32 = 8;
 /// The SDK sets no limit of its own, and a connection that hangs would hang the whole run.
@@ -23,6 +25,8 @@ pub struct Connection {
     pub region: Option<String>,
     /// Where every service is reached instead of AWS.
     pub endpoint_url: Option<String>,
+    /// How long to pause before an attempt is repeated.
+    pub tempo: Tempo,
 }
 
 impl Connection {
@@ -37,9 +41,7 @@ impl Connection {
             .read_timeout(READ_TIMEOUT)
             .operation_attempt_timeout(ATTEMPT_TIMEOUT)
             .operation_timeout(PATIENCE);
-        let mut loader = loader
-            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
-            .timeout_config(timeouts.build());
+        let mut loader = loader.retry_config(self.retries()).timeout_config(timeouts.build());
         if let Some(profile) = &self.profile {
             loader = loader.profile_name(profile);
         }
@@ -50,6 +52,13 @@ impl Connection {
             loader = loader.endpoint_url(endpoint_url);
         }
         loader
+    }
+
+    fn retries(&self) -> RetryConfig {
+        let usual = RetryConfig::standard().with_max_attempts(ATTEMPTS);
+        let (first, longest) =
+            (self.tempo.shorten(usual.initial_backoff()), self.tempo.shorten(usual.max_backoff()));
+        usual.with_initial_backoff(first).with_max_backoff(longest)
     }
 }
 

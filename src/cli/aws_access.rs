@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use anyhow::Context;
 use clap::Args;
 
+use super::Session;
 use super::failure::Refusal;
 use crate::aws::{Clients, Connection};
 use crate::config::Cluster;
@@ -31,16 +32,17 @@ pub(super) struct AwsOptions {
 
 impl AwsOptions {
     /// Clients for the cluster's region, unless another was asked for.
-    pub(super) async fn connect(&self, cluster: &Cluster) -> Clients {
-        self.connect_to(Some(cluster.region.as_str())).await
+    pub(super) async fn connect(&self, cluster: &Cluster, session: &Session) -> Clients {
+        self.connect_to(Some(cluster.region.as_str()), session).await
     }
 
     /// Clients for a region, unless another was asked for.
-    pub(super) async fn connect_to(&self, region: Option<&str>) -> Clients {
+    pub(super) async fn connect_to(&self, region: Option<&str>, session: &Session) -> Clients {
         Clients::connect(&Connection {
             profile: self.profile.clone(),
             region: self.region.clone().or_else(|| region.map(str::to_owned)),
             endpoint_url: self.endpoint_url.clone(),
+            tempo: session.tempo,
         })
         .await
     }

@@ -75,7 +75,7 @@ fn ask_calculator(
     let credentials = Credentials::placeholders(&blueprint.identities);
     let rendered = render_in_memory(blueprint, &credentials, session)?;
     block_on(async {
-        let clients = arguments.aws.connect(&blueprint.cluster).await;
+        let clients = arguments.aws.connect(&blueprint.cluster, session).await;
         let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
         let sources = Sources { blueprint, credentials: &credentials, assets: &rendered.assets };
         Ok(estimate_costs(&clients, sources, &live, ImageChoice::Live).await?)

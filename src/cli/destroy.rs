@@ -23,7 +23,6 @@ use crate::deploy::{
     Remains, Run, audit, destroy, load_balancer,
 };
 use crate::kube::{Address, ApiServer};
-use crate::waiting::Waiting;
 
 /// Take the cluster away, and say what stays
 ///
@@ -70,7 +69,8 @@ async fn take_away(
     session: &Session,
     cluster: Option<Cluster>,
 ) -> anyhow::Result<Exit> {
-    let clients = arguments.aws.connect_to(cluster.as_ref().map(|cluster| cluster.region.as_str())).await;
+    let clients =
+        arguments.aws.connect_to(cluster.as_ref().map(|cluster| cluster.region.as_str()), session).await;
     let options = DestroyOptions {
         delete_data: arguments.delete_data,
         remove_foreign_mount_targets: arguments.remove_foreign_mount_targets,
@@ -97,7 +97,7 @@ async fn take_away(
     }
     until_interrupted(Box::pin(agree(arguments, session, &target))).await?;
     advise_place(&target, session);
-    let (interrupter, waiting) = Waiting::new(Some(arguments.timeout));
+    let (interrupter, waiting) = session.begin_waiting(Some(arguments.timeout));
     let run = Run {
         clients,
         cluster: target.cluster.clone(),

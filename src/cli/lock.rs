@@ -26,7 +26,7 @@ pub(super) fn run(arguments: &LockArguments, session: &Session) -> anyhow::Resul
     let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
     block_on(async {
         let found = read_lock(session, &blueprint)?;
-        let clients = arguments.aws.connect(&blueprint.cluster).await;
+        let clients = arguments.aws.connect(&blueprint.cluster, session).await;
         let newest = ImageLock::resolve(&clients, &blueprint.cluster).await?;
         let lock = match found {
             Some(found) if !arguments.upgrade_os => {

@@ -43,7 +43,7 @@ pub(super) struct LogDocument {
 pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Result<Exit> {
     let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
     block_on(async {
-        let clients = arguments.aws.connect(&blueprint.cluster).await;
+        let clients = arguments.aws.connect(&blueprint.cluster, session).await;
         let log = read_log(&clients, &blueprint.cluster, &arguments.node).await?;
         let machine = &log.instance;
         let evidence = log.text.as_deref().map(|text| console_evidence(&machine.id, text));

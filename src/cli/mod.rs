@@ -42,7 +42,7 @@ use tracing_subscriber::EnvFilter;
 
 use exit::Exit;
 use failure::Refusal;
-use printer::Output;
+use printer::{Output, Printer};
 use session::{GlobalOptions, Session};
 
 /// Brings up a GPU Kubernetes cluster on AWS from one file, runs training jobs on it, and takes all of it away again.
@@ -96,11 +96,11 @@ pub fn run() -> ExitCode {
         }
     };
     start_logging(cli.global.verbose);
-    let session = Session::new(&cli.global);
-    let result = run_command(cli.command, &session);
-    match result {
+    let printer = Printer::new();
+    let session = Session::new(&cli.global, printer.clone());
+    match session.and_then(|session| run_command(cli.command, &session)) {
         Ok(exit) => exit.into(),
-        Err(error) => failure::report(&error, &session.printer).into(),
+        Err(error) => failure::report(&error, &printer).into(),
     }
 }
 

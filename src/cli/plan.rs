@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
     let deployment = Deployment::load(session)?;
     deployment.expect_pool(arguments.pool.as_ref())?;
     block_on(async {
-        let (interrupter, waiting) = Waiting::new(None);
+        let (interrupter, waiting) = session.begin_waiting(None);
         let looking = Box::pin(look(arguments, session, &deployment, waiting));
         let (run, prepared) = until_interrupted(looking).await?;
         let asking = Box::pin(async { Ok(refine_plan(&run, &prepared).await?) });
@@ -85,7 +85,7 @@ async fn look(
     waiting: Waiting,
 ) -> anyhow::Result<(Run, Prepared)> {
     let blueprint = &deployment.blueprint;
-    let clients = arguments.aws.connect(&blueprint.cluster).await;
+    let clients = arguments.aws.connect(&blueprint.cluster, session).await;
     let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
     let place = choose_place(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer)?;
     let image = choose_image(session, &clients, blueprint, &live, arguments.upgrade_os).await?;

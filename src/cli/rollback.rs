@@ -13,7 +13,6 @@ use super::session::Session;
 use super::up::parse_duration;
 use crate::blueprint::Blueprint;
 use crate::deploy::{LiveCluster, Run, roll_back};
-use crate::waiting::Waiting;
 
 /// Go on with a rollback that failed, so that the stack can be used again
 ///
@@ -34,13 +33,13 @@ pub(super) struct RollbackArguments {
 pub(super) fn run(arguments: &RollbackArguments, session: &Session) -> anyhow::Result<Exit> {
     let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
     block_on(async {
-        let clients = arguments.aws.connect(&blueprint.cluster).await;
+        let clients = arguments.aws.connect(&blueprint.cluster, session).await;
         let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
         if !live.exists() {
             return Err(Refusal::new(format!("there is no cluster {}", blueprint.cluster.name)).into());
         }
         let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
-        let (interrupter, waiting) = Waiting::new(Some(arguments.timeout));
+        let (interrupter, waiting) = session.begin_waiting(Some(arguments.timeout));
         let run = Run {
             clients,
             cluster: Some(blueprint.cluster),
@@ -48,7 +47,7 @@ pub(super) fn run(arguments: &RollbackArguments, session: &Session) -> anyhow::R
             waiting,
             cancel_on_interrupt: false,
         };
-        let rolling = async { Ok(roll_back(&run, &live, &arguments.skip).await?) };
+        let rolling = Box::pin(async { Ok(roll_back(&run, &live, &arguments.skip).await?) });
         let result = until_detached(rolling, &interrupter, &view, &session.printer).await;
         view.finish();
         let names = result?;

@@ -1,11 +1,17 @@
 //! What every command works with, from the options that all of them take.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
 use super::asset_directory::AssetDirectory;
+use super::failure::Refusal;
 use super::printer::{Output, Printer};
+use crate::waiting::{Interrupter, Tempo, Waiting};
+
+/// Shortens pauses, so that tests do not sleep; never for users, whose calls AWS would throttle.
+const TEMPO_VARIABLE: &str = "INFRA_TEST_TEMPO";
 
 /// What every command takes.
 #[derive(Args, Debug)]
@@ -35,16 +41,29 @@ pub(super) struct Session {
     pub(super) output: Output,
     pub(super) verbose: u8,
     pub(super) yes: bool,
+    pub(super) tempo: Tempo,
 }
 
 impl Session {
-    pub(super) fn new(options: &GlobalOptions) -> Self {
-        Self {
+    pub(super) fn new(options: &GlobalOptions, printer: Printer) -> anyhow::Result<Self> {
+        Ok(Self {
             assets: AssetDirectory::new(&options.asset_directory, options.templates.as_deref()),
-            printer: Printer::new(),
+            printer,
             output: options.output,
             verbose: options.verbose,
             yes: options.yes,
-        }
+            tempo: read_tempo()?,
+        })
     }
+
+    /// Begins a wait that ends when the limit is reached or the user interrupts it.
+    pub(super) fn begin_waiting(&self, limit: Option<Duration>) -> (Interrupter, Waiting) {
+        let (interrupter, waiting) = Waiting::new(limit);
+        (interrupter, waiting.at_tempo(self.tempo))
+    }
+}
+
+fn read_tempo() -> anyhow::Result<Tempo> {
+    let Ok(text) = std::env::var(TEMPO_VARIABLE) else { return Ok(Tempo::default()) };
+    Ok(text.parse().map_err(|problem| Refusal::invalid(format!("{TEMPO_VARIABLE}: {problem}")))?)
 }

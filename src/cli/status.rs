@@ -33,7 +33,7 @@ pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Res
     let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
     let credentials = read_credentials(session, &blueprint)?;
     block_on(async {
-        let clients = arguments.aws.connect(&blueprint.cluster).await;
+        let clients = arguments.aws.connect(&blueprint.cluster, session).await;
         loop {
             let sources = StatusSources {
                 clients: &clients,
@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Res
                 return Ok(exit);
             }
             tokio::select! {
-                () = tokio::time::sleep(INTERVAL) => {}
+                () = tokio::time::sleep(session.tempo.shorten(INTERVAL)) => {}
                 _ = tokio::signal::ctrl_c() => return Ok(exit),
             }
         }

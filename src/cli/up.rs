@@ -24,7 +24,6 @@ use crate::deploy::{
     UpOptions, WaitFor, endangered_jobs, load_balancer, pools_losing_nodes, prepare,
 };
 use crate::kube::{Address, ApiServer};
-use crate::waiting::Waiting;
 
 /// Bring the cluster up, or bring it to what cluster.yaml says now
 ///
@@ -111,7 +110,7 @@ async fn bring_up(
     deployment: &Deployment,
     options: &UpOptions,
 ) -> anyhow::Result<Exit> {
-    let clients = arguments.aws.connect(&deployment.blueprint.cluster).await;
+    let clients = arguments.aws.connect(&deployment.blueprint.cluster, session).await;
     let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
     let progress = view.progress();
     let looking = Box::pin(look(arguments, session, deployment, &clients, &progress));
@@ -121,7 +120,7 @@ async fn bring_up(
     if let Some(lock) = &image.lock {
         write_lock(session, lock)?;
     }
-    let (interrupter, waiting) = Waiting::new(Some(arguments.timeout));
+    let (interrupter, waiting) = session.begin_waiting(Some(arguments.timeout));
     let run = Run {
         clients,
         cluster: Some(deployment.blueprint.cluster.clone()),

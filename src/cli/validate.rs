@@ -125,7 +125,7 @@ fn check_account(
     session: &Session,
 ) -> anyhow::Result<preflight::Report> {
     block_on(async {
-        let clients = arguments.aws.connect(&blueprint.cluster).await;
+        let clients = arguments.aws.connect(&blueprint.cluster, session).await;
         let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
         let place = choose_place(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer).ok();
         let lock = read_lock(session, blueprint)?;

@@ -20,7 +20,7 @@ unknown key is an error: it is printed, and every request is answered with 500. 
 several stacks have the same, as "stack/LogicalId".
 
     accounts         {"111122223333": {...}}: any of these for one account, instead of what stands here for all
-    delay            0.2: seconds that each resource takes
+    delay            0.2: seconds that each resource takes; a smaller number frees those that wait
     backwards        true: of resources that do not depend on each other the last comes first
     fail_create      {"MountTarget0": "reason"}: also by type of resource
     fail_update      the same; what an update does not touch cannot fail

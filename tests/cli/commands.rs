@@ -56,3 +56,14 @@ fn colour_is_for_terminals_only_and_can_be_switched_off() {
     assert!(!at_terminal("NO_COLOR=1").contains('\u{1b}'));
     assert!(!workspace.infra(["validate"]).stderr.contains('\u{1b}'));
 }
+
+#[test]
+fn a_tempo_of_tests_is_a_number() {
+    let workspace = Workspace::with_cluster();
+    let with_tempo = |tempo: &str| Run::of(workspace.command(["validate"]).env("INFRA_TEST_TEMPO", tempo));
+    with_tempo("0.05").expect_code(0);
+    for wrong in ["", "0", "2", "fast"] {
+        let message = format!("INFRA_TEST_TEMPO: '{wrong}' is not a number above 0 and at most 1");
+        with_tempo(wrong).expect_code(2).expect_stderr(&message);
+    }
+}

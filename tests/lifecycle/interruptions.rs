@@ -15,10 +15,10 @@ const POOL: &str = "minimal-pool-cpu";
 /// Longer than any test waits.
 const VERY_LONG: Duration = Duration::from_secs(100);
 
-/// A world in which a network takes several seconds.
+/// A world in which a network takes longer than any test waits, until the setting is taken back.
 fn slow_world() -> World {
     let world = World::alone("minimal");
-    world.control(json!({"delay": 0.3}));
+    world.control(json!({"delay": VERY_LONG.as_secs()}));
     world
 }
 
@@ -193,10 +193,8 @@ fn a_removal_cannot_be_cancelled_and_is_left_to_aws() {
 #[test]
 fn the_time_limit_ends_the_watching_only() {
     let world = slow_world();
-    let started = Instant::now();
     let outcome = world.up(["--timeout", "3s"]).expect_code(5);
     outcome.expect_stderr(&format!("the time limit was reached; {NETWORK} goes on in AWS"));
-    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
     assert_eq!(status(&world, NETWORK), "CREATE_IN_PROGRESS");
     comes_back(&world);
 }

@@ -34,7 +34,7 @@ fn processor_seconds(running: &Running) -> f64 {
 #[test]
 fn a_large_cluster_takes_few_calls_and_little_time() {
     let world = World::of_golden("ha-gpu-efs");
-    let running = world.up_invocation([]).spawn();
+    let running = world.up_invocation([]).at_real_tempo().spawn();
     let seconds = processor_seconds(&running);
     running.wait().expect_code(0);
 
@@ -58,7 +58,7 @@ fn a_slow_stack_is_looked_at_less_and_less_often() {
     // The launch template and the group, one after the other.
     world.control(json!({"delay": 6.0}));
     world.proxy.clear();
-    world.up(["--yes"]).expect_code(0);
+    world.up_invocation(["--yes"]).at_real_tempo().run().expect_code(0);
 
     let mut looks: BTreeMap<(String, String), Vec<Duration>> = BTreeMap::new();
     let calls = world.proxy.calls();
@@ -72,14 +72,14 @@ fn a_slow_stack_is_looked_at_less_and_less_often() {
         }
     }
     let longest = looks.values().map(Vec::len).max().unwrap();
-    assert!((4..=6).contains(&longest), "a stack of twelve seconds is looked at a few times: {looks:?}");
+    assert!((3..=6).contains(&longest), "a stack of twelve seconds is looked at a few times: {looks:?}");
     for ((operation, stack), moments) in looks {
         let gaps: Vec<Duration> = moments.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        // A gap begins with the answer to a look, and is longer on a busy machine, never shorter.
+        let mut least = Duration::from_secs(2);
         for gap in &gaps {
-            assert!(*gap >= Duration::from_secs(2), "{operation} of {stack} after {gap:?}");
-        }
-        for pair in gaps.windows(2) {
-            assert!(pair[1] > pair[0] * 5 / 4, "{operation} of {stack}: {gaps:?}");
+            assert!(*gap >= least, "{operation} of {stack}: {gaps:?}");
+            least = (least * 3 / 2).min(Duration::from_secs(10));
         }
     }
 }

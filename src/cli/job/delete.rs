@@ -11,7 +11,6 @@ use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
 use crate::job::life::{JobError, JobReport, removal_of, remove_job};
 use crate::kube::ObjectName;
-use crate::waiting::Waiting;
 
 /// Pods have half a minute to end, and a lost machine needs a few more.
 pub(super) const REMOVAL_PATIENCE: Duration = Duration::from_mins(5);
@@ -46,7 +45,7 @@ pub(super) fn run(arguments: &DeleteArguments, session: &Session) -> anyhow::Res
             ask_on_thread(&question, "--yes", &session.printer).await?;
         }
         session.printer.note(format_args!("removing job '{name}', and waiting until its pods have ended"));
-        let (_interrupter, waiting) = Waiting::new(Some(REMOVAL_PATIENCE));
+        let (_interrupter, waiting) = session.begin_waiting(Some(REMOVAL_PATIENCE));
         remove_job(&api, namespace, name, &waiting, &|left| tell_left(left, session)).await?;
         session.printer.note(format_args!("job '{name}' is gone"));
         if let Some(report) = report.filter(|report| !report.path.is_empty()) {

@@ -19,7 +19,6 @@ use crate::cli::session::Session;
 use crate::job::life::{FetchSource, FetchTarget, JobReport, Reader};
 use crate::job::{HELPER_IMAGE, tolerations_of_all_pools};
 use crate::kube::{ApiServer, Body};
-use crate::waiting::Waiting;
 
 /// A reader needs a machine, an image and a moment.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -121,7 +120,7 @@ async fn find_results(api: &ApiServer, target: &JobTarget, below: &str) -> anyho
 }
 
 async fn fetch(reader: &Reader<'_>, directory: &Path, session: &Session) -> anyhow::Result<()> {
-    let (_interrupter, waiting) = Waiting::new(Some(PATIENCE));
+    let (_interrupter, waiting) = session.begin_waiting(Some(PATIENCE));
     let tell = |detail: String| session.printer.note(format_args!("the reader waits: {detail}"));
     let bytes = reader.wait_until_ready(&waiting, &tell).await?;
     session.printer.note(format_args!(

@@ -13,7 +13,6 @@ use crate::cli::session::Session;
 use crate::job::HELPER_IMAGE;
 use crate::job::life::{GpuCheck, NodeGpus};
 use crate::kube::Node;
-use crate::waiting::Waiting;
 
 /// An image is pulled once a node; after that it takes a second.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -36,7 +35,7 @@ pub(super) fn run(arguments: &GpuCheckArguments, session: &Session) -> anyhow::R
         pool.and_then(|pool| pool.gpus.as_ref()).map_or(0, |gpus| gpus.count)
     };
     let mark = random_mark()?;
-    let (_interrupter, waiting) = Waiting::new(Some(PATIENCE));
+    let (_interrupter, waiting) = session.begin_waiting(Some(PATIENCE));
     let image = arguments.image.clone().unwrap_or_else(|| blueprint.mirrored_image(HELPER_IMAGE));
     let check = GpuCheck::new(&api, &mark, &image);
     let checked = block_on(async {

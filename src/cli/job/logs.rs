@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Resul
     let (_, api) = connect(session)?;
     block_on(async {
         tokio::select! {
-            result = print(&api, &target, arguments, &session.printer) => result,
+            result = print(&api, &target, arguments, session) => result,
             _ = tokio::signal::ctrl_c() => Err(Interrupted::WhilePrinting.into()),
         }
     })
@@ -59,8 +59,9 @@ async fn print(
     api: &ApiServer,
     target: &JobTarget,
     arguments: &LogsArguments,
-    printer: &Printer,
+    session: &Session,
 ) -> anyhow::Result<Exit> {
+    let printer = &session.printer;
     let (mut outage, mut awaited) = (Outage::default(), None);
     let mut reading: Option<Reading> = None;
     loop {
@@ -71,7 +72,7 @@ async fn print(
             Some(read?)
         };
         let Some(report) = read else {
-            sleep(PAUSE).await;
+            sleep(session.tempo.shorten(PAUSE)).await;
             continue;
         };
         let replica = find(&report, arguments)?;
@@ -102,7 +103,7 @@ async fn print(
             }
             _ => {}
         }
-        sleep(PAUSE).await;
+        sleep(session.tempo.shorten(PAUSE)).await;
     }
 }
 

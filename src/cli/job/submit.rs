@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
     let scripts = scripts_of(session)?;
     let decide_as = |run: &RunId| decide(&job, Some(&blueprint), Some(run), &scripts);
     let run = RunId::new(&arguments.run.clone().map_or_else(random_mark, Ok)?);
-    let (interrupter, waiting) = Waiting::new(arguments.timeout);
+    let (interrupter, waiting) = session.begin_waiting(arguments.timeout);
     block_on(until_second_interruption(
         async {
             let mut workload = decide_as(&run);

@@ -38,8 +38,8 @@ def with_faults(verb, function):
         if verb == "update" and given["old_props"] == given["new_props"] and not rolling_back.get():
             leave_unmentioned(stack, logical_id)
             return function(*arguments, **named)
+        take_time(verb, stack)
         settings = control()
-        time.sleep(settings.get("delay", 0))
         failures = settings.get("fail_rollback" if verb == "update" and rolling_back.get() else f"fail_{verb}", {})
         for key in (*names_of(stack_name, logical_id), given["resource_type"]):
             if key in failures:
@@ -47,6 +47,16 @@ def with_faults(verb, function):
         return function(*arguments, **named)
 
     return faulty
+
+
+CANCELLATIONS = {"create": "_deletion", "update": "_cancel_requested"}
+
+
+def take_time(verb, stack):
+    """As long as the file says, which may be written meanwhile. Whoever cancels does not wait for it."""
+    began = time.monotonic()
+    while time.monotonic() - began < control().get("delay", 0) and CANCELLATIONS.get(verb) not in stack:
+        time.sleep(0.02)
 
 
 def leave_unmentioned(stack, logical_id):

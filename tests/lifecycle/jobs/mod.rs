@@ -17,7 +17,7 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::support::job_cluster::JobCluster;
-use crate::support::workspace::{Invocation, Outcome, Workspace};
+use crate::support::workspace::{Invocation, Outcome, TEMPO, TEMPO_VARIABLE, Workspace};
 
 /// Two workers with a GPU each.
 const TRAIN: &str = "name: train\nframework: pytorch\nimage: registry.example.com/train:1\nreplicas: 2\ngpus: 1\n\
@@ -70,7 +70,11 @@ impl JobWorld {
         let mut command = Command::new("script");
         command.args(["-qefc", &line, "/dev/null"]).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("TERM", "dumb");
-        Invocation::of(command).env("INFRA_API_SERVER", &self.cluster.address()).input(typed).run()
+        Invocation::of(command)
+            .env(TEMPO_VARIABLE, TEMPO)
+            .env("INFRA_API_SERVER", &self.cluster.address())
+            .input(typed)
+            .run()
     }
 
     /// An archive on the claim with so many lines to train on, a word list and a directory.

@@ -19,6 +19,10 @@ use super::http::{Message, ask, percent_encode};
 use super::kubernetes::KubernetesApi;
 use super::{authorization, element};
 
+pub const TEMPO_VARIABLE: &str = "INFRA_TEST_TEMPO";
+/// Pauses are this part of those that users get, so that tests do not sleep; time limits are as they are.
+pub const TEMPO: &str = "0.05";
+
 /// A directory that is gone after the test.
 pub struct Workspace {
     directory: TempDir,
@@ -105,7 +109,7 @@ impl Workspace {
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.directory()).env("AWS_EC2_METADATA_DISABLED", "true");
         command.env("AWS_ACCESS_KEY_ID", &self.account).env("AWS_SECRET_ACCESS_KEY", "any");
-        Invocation::of(command)
+        Invocation::of(command).env(TEMPO_VARIABLE, TEMPO)
     }
 
     /// Looks at this workspace's account in the region of its cluster.
@@ -137,6 +141,12 @@ impl Invocation {
     /// Appends `--endpoint-url`.
     pub fn endpoint(mut self, url: &str) -> Self {
         self.command.args(["--endpoint-url", url]);
+        self
+    }
+
+    /// With the pauses that users get: for tests of the pauses themselves.
+    pub fn at_real_tempo(mut self) -> Self {
+        self.command.env_remove(TEMPO_VARIABLE);
         self
     }
 
@@ -264,7 +274,13 @@ impl Running {
     /// Returns as soon as standard output says so.
     #[track_caller]
     pub fn wait_for_stdout(&mut self, part: &str) {
-        while !self.stdout.text().contains(part) {
+        self.wait_for_stdout_times(part, 1);
+    }
+
+    /// Returns as soon as standard output says so that often.
+    #[track_caller]
+    pub fn wait_for_stdout_times(&mut self, part: &str, times: usize) {
+        while self.stdout.text().matches(part).count() < times {
             assert!(self.is_running(), "it ended without '{part}':\n{}", self.stdout.text());
             self.keep_to_deadline();
         }

@@ -8,7 +8,7 @@ use super::element;
 use super::fault_proxy::FaultProxy;
 use super::kubernetes::KubernetesApi;
 use super::ministack::MiniStack;
-use super::workspace::{Aws, Invocation, Outcome, Workspace};
+use super::workspace::{Aws, Invocation, Outcome, TEMPO, TEMPO_VARIABLE, Workspace};
 
 /// A cluster's world, before the cluster.
 pub struct World {
@@ -102,7 +102,7 @@ impl World {
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("TERM", terminal);
         command.env("HOME", &directory).env("AWS_EC2_METADATA_DISABLED", "true");
         command.env("AWS_ACCESS_KEY_ID", self.workspace.account()).env("AWS_SECRET_ACCESS_KEY", "any");
-        Invocation::of(command).kubernetes(&self.api).input(typed).run()
+        Invocation::of(command).env(TEMPO_VARIABLE, TEMPO).kubernetes(&self.api).input(typed).run()
     }
 
     /// `infra up` into this world's bucket.
