@@ -8,7 +8,7 @@ use aws_sdk_cloudformation::types::{
 
 use super::actions;
 use super::stacks::{CAPABILITY, sdk_parameters};
-use super::{AwsError, Clients, TemplateSource};
+use super::{AwsError, ChangeSetStatus, Clients, TemplateSource};
 
 /// What a change set is made of.
 #[derive(Clone, Debug)]
@@ -36,8 +36,8 @@ pub struct ChangeSet {
     pub arn: String,
     /// The stack's ARN.
     pub stack_arn: String,
-    /// Its status, in CloudFormation's words.
-    pub status: String,
+    /// Its status.
+    pub status: ChangeSetStatus,
     /// Why it has that status.
     pub reason: Option<String>,
     /// What it would do.
@@ -49,7 +49,7 @@ impl ChangeSet {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let reason = self.reason.as_deref().unwrap_or_default();
-        self.status == "FAILED"
+        self.status == ChangeSetStatus::Failed
             && (reason.contains("didn't contain changes")
                 || reason.contains("No updates are to be performed"))
     }
@@ -111,7 +111,9 @@ impl Clients {
                 return Ok(ChangeSet {
                     arn: answer.change_set_id.unwrap_or_default(),
                     stack_arn: answer.stack_id.unwrap_or_default(),
-                    status: answer.status.map(|status| status.as_str().to_owned()).unwrap_or_default(),
+                    status: ChangeSetStatus::from(
+                        answer.status.as_ref().map_or("", |status| status.as_str()),
+                    ),
                     reason: answer.status_reason,
                     changes,
                 });

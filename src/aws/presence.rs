@@ -1,7 +1,7 @@
 //! Whether a thing that an ARN names is really there: what the tagging service says may be an hour old.
 
 use super::actions::{self, Action};
-use super::{AwsError, Clients};
+use super::{AwsError, Clients, StackStatus};
 
 impl Clients {
     /// Asks the service that an ARN belongs to; what is being deleted or terminated is not there. An ARN of a kind that nobody here
@@ -30,7 +30,7 @@ impl Clients {
             ("cloudformation", "stack") => self
                 .stack(arn)
                 .await
-                .map(|found| found.is_some_and(|stack| stack.status != "DELETE_COMPLETE")),
+                .map(|found| found.is_some_and(|stack| stack.status != StackStatus::DeleteComplete)),
             ("route53", "hostedzone") => self.hosted_zone(id).await.map(|found| found.is_some()),
             _ => Ok(true),
         };

@@ -1,10 +1,12 @@
 //! What happened to a stack and its resources, oldest first.
 
+use std::fmt;
+
 use aws_sdk_cloudformation::types::StackEvent as SdkStackEvent;
 use time::OffsetDateTime;
 
 use super::actions;
-use super::{AwsError, Clients};
+use super::{AwsError, Clients, Phase, ResourceStatus, StackStatus};
 
 /// The type under which a stack reports about itself and about stacks in it.
 pub const STACK_TYPE: &str = "AWS::CloudFormation::Stack";
@@ -22,12 +24,47 @@ pub struct StackEvent {
     pub physical_id: String,
     /// The resource's type.
     pub kind: String,
-    /// The status it has now.
-    pub status: String,
+    /// The status that the event reports.
+    pub status: EventStatus,
     /// Why.
     pub reason: Option<String>,
     /// The token of the call that began the operation.
     pub token: Option<String>,
+}
+
+/// The status of the stack itself, or of a resource in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventStatus {
+    /// The event is about the stack itself.
+    Stack(StackStatus),
+    /// The event is about a resource of the stack, which may be a nested stack.
+    Resource(ResourceStatus),
+}
+
+impl StackEvent {
+    /// The status of the stack, if the event is about the stack itself.
+    #[must_use]
+    pub fn stack_status(&self) -> Option<&StackStatus> {
+        match &self.status {
+            EventStatus::Stack(status) => Some(status),
+            EventStatus::Resource(_) => None,
+        }
+    }
+
+    /// The status of the resource, if the event is about one.
+    #[must_use]
+    pub fn resource_status(&self) -> Option<&ResourceStatus> {
+        match &self.status {
+            EventStatus::Resource(status) => Some(status),
+            EventStatus::Stack(_) => None,
+        }
+    }
+
+    /// Whether a step of a resource has failed.
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        self.resource_status().is_some_and(|status| status.phase() == Phase::Failed)
+    }
 }
 
 impl Clients {
@@ -74,14 +111,38 @@ impl Clients {
 }
 
 fn event(found: SdkStackEvent) -> StackEvent {
+    let logical_id = found.logical_resource_id.unwrap_or_default();
+    let physical_id = found.physical_resource_id.unwrap_or_default();
+    let kind = found.resource_type.unwrap_or_default();
+    let status = found.resource_status.as_ref().map_or("", |status| status.as_str());
     StackEvent {
         id: found.event_id.unwrap_or_default(),
         at: found.timestamp.and_then(super::moment),
-        logical_id: found.logical_resource_id.unwrap_or_default(),
-        physical_id: found.physical_resource_id.unwrap_or_default(),
-        kind: found.resource_type.unwrap_or_default(),
-        status: found.resource_status.map(|status| status.as_str().to_owned()).unwrap_or_default(),
+        status: EventStatus::new(status, &kind, &logical_id, &physical_id),
+        logical_id,
+        physical_id,
+        kind,
         reason: found.resource_status_reason,
         token: found.client_request_token,
+    }
+}
+
+impl EventStatus {
+    /// A nested stack has the type of a stack too, but not the name of the stack in its ARN.
+    fn new(status: &str, kind: &str, logical_id: &str, physical_id: &str) -> Self {
+        if kind == STACK_TYPE && physical_id.split('/').nth(1) == Some(logical_id) {
+            Self::Stack(status.into())
+        } else {
+            Self::Resource(status.into())
+        }
+    }
+}
+
+impl fmt::Display for EventStatus {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stack(status) => status.fmt(formatter),
+            Self::Resource(status) => status.fmt(formatter),
+        }
     }
 }

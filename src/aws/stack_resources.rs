@@ -1,9 +1,9 @@
 //! What stands in a stack, also in one that is deleted.
 
-use aws_sdk_cloudformation::types::StackStatus;
+use aws_sdk_cloudformation::types::StackStatus as SdkStackStatus;
 
 use super::actions;
-use super::{AwsError, Clients};
+use super::{AwsError, Clients, ResourceStatus};
 
 /// A resource of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct StackResource {
     /// Its type.
     pub kind: String,
     /// Its status.
-    pub status: String,
+    pub status: ResourceStatus,
 }
 
 impl Clients {
@@ -30,7 +30,9 @@ impl Clients {
                 logical_id: resource.logical_resource_id.unwrap_or_default(),
                 physical_id: resource.physical_resource_id.unwrap_or_default(),
                 kind: resource.resource_type.unwrap_or_default(),
-                status: resource.resource_status.map(|status| status.as_str().to_owned()).unwrap_or_default(),
+                status: ResourceStatus::from(
+                    resource.resource_status.as_ref().map_or("", |status| status.as_str()),
+                ),
             });
         }
         Ok(found)
@@ -38,7 +40,7 @@ impl Clients {
 
     /// The ARNs of stacks of a name that were deleted in the last months, the newest first.
     pub async fn deleted_stacks(&self, name: &str) -> Result<Vec<String>, AwsError> {
-        let call = self.cloudformation.list_stacks().stack_status_filter(StackStatus::DeleteComplete);
+        let call = self.cloudformation.list_stacks().stack_status_filter(SdkStackStatus::DeleteComplete);
         let mut pages = call.into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {

@@ -6,7 +6,7 @@ use aws_sdk_cloudformation::types::{Capability, Stack as SdkStack, TemplateStage
 use time::OffsetDateTime;
 
 use super::actions;
-use super::{AwsError, Clients};
+use super::{AwsError, Clients, StackStatus};
 
 /// A stack as CloudFormation describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,8 +15,8 @@ pub struct Stack {
     pub name: String,
     /// Its ARN, which also leads to it once it is deleted.
     pub arn: String,
-    /// Its status, in CloudFormation's words.
-    pub status: String,
+    /// Its status.
+    pub status: StackStatus,
     /// Why it has that status.
     pub reason: Option<String>,
     /// The values of its parameters.
@@ -153,7 +153,7 @@ fn stack(found: SdkStack) -> Stack {
     Stack {
         name: found.stack_name.unwrap_or_default(),
         arn: found.stack_id.unwrap_or_default(),
-        status: found.stack_status.map(|status| status.as_str().to_owned()).unwrap_or_default(),
+        status: StackStatus::from(found.stack_status.as_ref().map_or("", |status| status.as_str())),
         reason: found.stack_status_reason,
         parameters: parameters
             .filter_map(|parameter| Some((parameter.parameter_key?, parameter.parameter_value?)))

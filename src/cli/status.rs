@@ -89,7 +89,7 @@ fn screen(report: &StatusReport) -> String {
     let line = |what: &str, state: String, detail: String| [what.to_owned(), state, detail];
     let mut lines = Vec::new();
     for stack in &report.stacks {
-        lines.push(line("stack", stack.status.clone(), stack.name.clone()));
+        lines.push(line("stack", stack.status.to_string(), stack.name.clone()));
     }
     let api = &report.api;
     let detail = match &api.reason {

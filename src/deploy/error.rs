@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::event::{FailureReport, Finding, Refusal};
-use crate::aws::AwsError;
+use crate::aws::{AwsError, StackStatus};
 use crate::kube::KubeError;
 
 /// Why a command of this layer did not do what was asked.
@@ -30,7 +30,7 @@ pub enum DeployError {
         /// The stack.
         stack: String,
         /// Its status.
-        status: String,
+        status: StackStatus,
         /// Why.
         reason: String,
         /// What to do next.

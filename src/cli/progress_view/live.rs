@@ -8,6 +8,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, P
 
 use super::stack_work::StackWork;
 use super::wording::{FAILURE, duration, failed_status, lines_for, one_line};
+use crate::aws::StackStatus;
 use crate::cli::printer::Printer;
 use crate::deploy::{Event, is_echo};
 
@@ -65,11 +66,18 @@ impl Live {
             }
             Event::Resource { stack, resource, status, reason, .. } => {
                 let Some((work, _)) = self.stacks.get_mut(stack) else { return Vec::new() };
-                let is_first_failure = work.take_in(resource, status);
+                let is_first_failure = work.apply(resource, status);
                 self.write_lines();
                 if is_first_failure && !reason.as_deref().is_some_and(is_echo) {
                     let failure = failed_status(resource, status, reason.as_deref());
                     return vec![format!("{FAILURE}✗{FAILURE:#} {stack}  {failure}")];
+                }
+                Vec::new()
+            }
+            Event::UndoBegan { stack, operation } => {
+                if let Some((work, _)) = self.stacks.get_mut(stack) {
+                    work.undo(*operation);
+                    self.write_lines();
                 }
                 Vec::new()
             }
@@ -147,7 +155,7 @@ fn style() -> ProgressStyle {
     })
 }
 
-fn ended_line(stack: &str, work: Option<&StackWork>, status: &str, good: bool) -> String {
+fn ended_line(stack: &str, work: Option<&StackWork>, status: &StackStatus, good: bool) -> String {
     let mark = if good { "✓".to_owned() } else { format!("{FAILURE}✗{FAILURE:#}") };
     let Some(work) = work else { return format!("{mark} {stack}  {status}") };
     let time = duration(work.elapsed());
@@ -174,13 +182,13 @@ mod tests {
             stack: stack.to_owned(),
             resource: resource.to_owned(),
             kind: "AWS::EC2::VPC".to_owned(),
-            status: status.to_owned(),
+            status: status.into(),
             reason: Some("limit".to_owned()),
         }
     }
 
     fn ended(stack: &str, status: &str, good: bool) -> Event {
-        Event::StackEnded { stack: stack.to_owned(), status: status.to_owned(), good }
+        Event::StackEnded { stack: stack.to_owned(), status: status.into(), good }
     }
 
     fn take_in(live: &mut Live, events: &[Event]) -> Vec<String> {

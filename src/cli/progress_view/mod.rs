@@ -174,7 +174,7 @@ mod tests {
         };
         let report = FailureReport {
             stack: "paddle-network".to_owned(),
-            status: "ROLLBACK_COMPLETE".to_owned(),
+            status: "ROLLBACK_COMPLETE".into(),
             resource: Some(resource),
             reason: "no".to_owned(),
             hint: None,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::wording::{FAILURE, duration, failed_status, lines_for, one_line};
+use crate::aws::{Phase, ResourceStatus};
 use crate::deploy::{Event, StackOperation, is_echo};
 
 /// What has been told so far.
@@ -32,7 +33,7 @@ impl Plain {
                     Some(began) => format!(" after {}", duration(began.elapsed())),
                     None => String::new(),
                 };
-                let status = if *good { status.clone() } else { format!("{FAILURE}{status}{FAILURE:#}") };
+                let status = if *good { status.to_string() } else { format!("{FAILURE}{status}{FAILURE:#}") };
                 vec![format!("{stack}: {status}{after}")]
             }
             Event::StackUnchanged { stack } => vec![format!("{stack}: unchanged")],
@@ -66,13 +67,12 @@ fn beginning(operation: StackOperation, resources: Option<usize>) -> String {
 }
 
 /// What is still in progress is no news in a log, and what was cancelled hides the failure that it was cancelled for.
-fn resource_text(resource: &str, status: &str, reason: Option<&str>) -> Option<String> {
-    if status.ends_with("_IN_PROGRESS") || reason.is_some_and(is_echo) {
-        None
-    } else if status.ends_with("_FAILED") {
-        Some(failed_status(resource, status, reason))
-    } else {
-        Some(format!("{resource} {status}"))
+fn resource_text(resource: &str, status: &ResourceStatus, reason: Option<&str>) -> Option<String> {
+    match status.phase() {
+        Phase::InProgress => None,
+        _ if reason.is_some_and(is_echo) => None,
+        Phase::Failed => Some(failed_status(resource, status, reason)),
+        Phase::Complete => Some(format!("{resource} {status}")),
     }
 }
 
@@ -94,7 +94,7 @@ mod tests {
             stack: "paddle-network".to_owned(),
             resource: "Vpc".to_owned(),
             kind: "AWS::EC2::VPC".to_owned(),
-            status: status.to_owned(),
+            status: status.into(),
             reason: reason.map(str::to_owned),
         }
     }
@@ -108,8 +108,8 @@ mod tests {
             resource("CREATE_COMPLETE", Some("not told")),
             resource("CREATE_FAILED", Some("limit")),
             resource("CREATE_FAILED", Some("Resource creation cancelled")),
-            Event::StackEnded { stack: stack(), status: "ROLLBACK_COMPLETE".to_owned(), good: false },
-            Event::StackEnded { stack: stack(), status: "CREATE_COMPLETE".to_owned(), good: true },
+            Event::StackEnded { stack: stack(), status: "ROLLBACK_COMPLETE".into(), good: false },
+            Event::StackEnded { stack: stack(), status: "CREATE_COMPLETE".into(), good: true },
         ]);
         assert_eq!(
             lines,

@@ -3,76 +3,75 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use crate::aws::{Phase, ResourceStatus};
 use crate::deploy::StackOperation;
 
 /// The work on one stack.
 #[derive(Debug)]
 pub(super) struct StackWork {
     operation: StackOperation,
+    /// What CloudFormation does instead, once it undoes the operation.
+    undoing: Option<StackOperation>,
     resources: Option<usize>,
     began: Instant,
     done: BTreeSet<String>,
-    /// What this work began to create: its deletion takes it back.
-    made: BTreeSet<String>,
     /// Resources with their status, the one longest in it first.
-    going: Vec<(String, String)>,
+    in_progress: Vec<(String, ResourceStatus)>,
     failed: bool,
-    undoing: bool,
 }
 
 impl StackWork {
     pub(super) fn new(operation: StackOperation, resources: Option<usize>) -> Self {
         Self {
             operation,
+            undoing: None,
             resources,
             began: Instant::now(),
             done: BTreeSet::new(),
-            made: BTreeSet::new(),
-            going: Vec::new(),
+            in_progress: Vec::new(),
             failed: false,
-            undoing: false,
         }
     }
 
-    /// Takes in a resource's status. Says whether it is the first failure.
-    pub(super) fn take_in(&mut self, resource: &str, status: &str) -> bool {
-        if status.ends_with("_IN_PROGRESS") {
-            self.begin(resource, status);
-            return false;
-        }
-        self.going.retain(|(name, _)| name != resource);
-        if status.ends_with("_FAILED") {
-            // What fails to be deleted, or to be rolled back, makes CloudFormation turn round no more.
-            self.undoing |= self.operation != StackOperation::RollBack && !status.starts_with("DELETE");
-            return !std::mem::replace(&mut self.failed, true);
-        }
-        let undone = match status {
-            "CREATE_COMPLETE" | "IMPORT_COMPLETE" => false,
-            "DELETE_COMPLETE" | "DELETE_SKIPPED" => self.undoing || self.made.contains(resource),
-            _ => self.undoing,
-        };
-        if undone {
-            self.done.remove(resource);
-        } else {
-            self.done.insert(resource.to_owned());
-        }
-        false
+    /// From now on CloudFormation undoes what was begun.
+    pub(super) fn undo(&mut self, operation: StackOperation) {
+        self.undoing = Some(operation);
     }
 
-    fn begin(&mut self, resource: &str, status: &str) {
-        if status.starts_with("CREATE") {
-            self.made.insert(resource.to_owned());
+    /// Applies the status of a resource. Says whether it is the first failure.
+    pub(super) fn apply(&mut self, resource: &str, status: &ResourceStatus) -> bool {
+        match status.phase() {
+            Phase::InProgress => {
+                self.begin(resource, status);
+                false
+            }
+            Phase::Failed => {
+                self.in_progress.retain(|(name, _)| name != resource);
+                !std::mem::replace(&mut self.failed, true)
+            }
+            Phase::Complete => {
+                self.in_progress.retain(|(name, _)| name != resource);
+                if self.undoing.is_some() {
+                    self.done.remove(resource);
+                } else {
+                    self.done.insert(resource.to_owned());
+                }
+                false
+            }
         }
+    }
+
+    fn begin(&mut self, resource: &str, status: &ResourceStatus) {
         // CloudFormation says the same twice: when it begins, and when the service has taken it on.
-        if !self.going.iter().any(|(name, since)| name == resource && since == status) {
-            self.going.retain(|(name, _)| name != resource);
-            self.going.push((resource.to_owned(), status.to_owned()));
+        if !self.in_progress.iter().any(|(name, since)| name == resource && since == status) {
+            self.in_progress.retain(|(name, _)| name != resource);
+            self.in_progress.push((resource.to_owned(), status.clone()));
         }
     }
 
-    /// What is done now; another thing than what was begun once that has failed.
+    /// What is done now.
     pub(super) fn operation(&self) -> StackOperation {
-        if self.undoing { StackOperation::RollBack } else { self.operation }
+        self.undoing.unwrap_or(self.operation)
     }
 
     /// What was begun, once it is done.
@@ -97,7 +96,7 @@ impl StackWork {
 
     /// The resource longest in progress.
     pub(super) fn waits_for(&self) -> Option<&str> {
-        self.going.first().map(|(name, _)| name.as_str())
+        self.in_progress.first().map(|(name, _)| name.as_str())
     }
 
     pub(super) fn elapsed(&self) -> Duration {
@@ -110,11 +109,15 @@ mod tests {
     use super::StackWork;
     use crate::deploy::StackOperation::{self, Create, Delete, RollBack, Update};
 
+    fn apply(work: &mut StackWork, events: &[(&str, &str)]) {
+        for (resource, status) in events {
+            work.apply(resource, &(*status).into());
+        }
+    }
+
     fn after(operation: StackOperation, resources: Option<usize>, events: &[(&str, &str)]) -> StackWork {
         let mut work = StackWork::new(operation, resources);
-        for (resource, status) in events {
-            work.take_in(resource, status);
-        }
+        apply(&mut work, events);
         work
     }
 
@@ -145,14 +148,15 @@ mod tests {
             &[("Vpc", "CREATE_COMPLETE"), ("Role", "CREATE_COMPLETE"), ("Group", "CREATE_IN_PROGRESS")],
         );
         assert_eq!(work.count(), "2/3");
-        assert!(work.take_in("Group", "CREATE_FAILED"));
-        assert!(!work.take_in("Subnet", "CREATE_FAILED"), "only the first one is the first");
-        work.take_in("Group", "DELETE_IN_PROGRESS");
+        assert!(work.apply("Group", &"CREATE_FAILED".into()));
+        assert!(!work.apply("Subnet", &"CREATE_FAILED".into()), "only the first one is the first");
+        assert_eq!(work.operation(), Create, "CloudFormation has not said so yet");
+        work.undo(RollBack);
+        apply(&mut work, &[("Group", "DELETE_IN_PROGRESS")]);
         assert_eq!((work.operation(), work.waits_for()), (RollBack, Some("Group")));
-        work.take_in("Group", "DELETE_COMPLETE");
+        apply(&mut work, &[("Group", "DELETE_COMPLETE")]);
         assert_eq!(work.count(), "2/3");
-        work.take_in("Role", "DELETE_COMPLETE");
-        work.take_in("Vpc", "DELETE_SKIPPED");
+        apply(&mut work, &[("Role", "DELETE_COMPLETE"), ("Vpc", "DELETE_SKIPPED")]);
         assert_eq!((work.count().as_str(), work.waits_for()), ("0/3", None));
     }
 
@@ -160,7 +164,7 @@ mod tests {
     fn an_update_counts_what_it_removes_until_it_is_undone() {
         let good = after(Update, Some(2), &[("New", "UPDATE_COMPLETE"), ("Old", "DELETE_COMPLETE")]);
         assert_eq!(good.count(), "2/2");
-        let undone = after(
+        let mut undone = after(
             Update,
             Some(3),
             &[
@@ -168,10 +172,11 @@ mod tests {
                 ("New", "CREATE_COMPLETE"),
                 ("Role", "UPDATE_COMPLETE"),
                 ("Group", "UPDATE_FAILED"),
-                ("Role", "UPDATE_COMPLETE"),
-                ("New", "DELETE_COMPLETE"),
             ],
         );
+        assert_eq!(undone.count(), "2/3");
+        undone.undo(RollBack);
+        apply(&mut undone, &[("Role", "UPDATE_COMPLETE"), ("New", "DELETE_COMPLETE")]);
         assert_eq!(undone.count(), "0/3");
     }
 
@@ -180,8 +185,10 @@ mod tests {
         let events = [("Vpc", "DELETE_IN_PROGRESS"), ("Group", "DELETE_FAILED"), ("Role", "DELETE_COMPLETE")];
         assert_eq!(after(Delete, None, &events).count(), "1");
         // A creation that is given up is deleted without having failed.
-        let given_up =
-            [("Vpc", "CREATE_IN_PROGRESS"), ("Vpc", "CREATE_COMPLETE"), ("Vpc", "DELETE_COMPLETE")];
-        assert_eq!(after(Create, Some(1), &given_up).count(), "0/1");
+        let mut given_up =
+            after(Create, Some(1), &[("Vpc", "CREATE_IN_PROGRESS"), ("Vpc", "CREATE_COMPLETE")]);
+        given_up.undo(Delete);
+        apply(&mut given_up, &[("Vpc", "DELETE_COMPLETE")]);
+        assert_eq!((given_up.count().as_str(), given_up.operation()), ("0/1", Delete));
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use time::OffsetDateTime;
 
+use crate::aws::ResourceStatus;
 use crate::deploy::Event;
 use crate::deploy::preflight::{Finding, Severity};
 
@@ -35,6 +36,7 @@ pub(super) fn lines_for(event: &Event) -> Vec<String> {
         Event::Ready { endpoint } => vec![format!("{STAGE}the cluster is ready:{STAGE:#} {endpoint}")],
         Event::StackBegan { .. }
         | Event::Resource { .. }
+        | Event::UndoBegan { .. }
         | Event::StackEnded { .. }
         | Event::StackUnchanged { .. }
         | Event::StackSkipped { .. }
@@ -58,7 +60,7 @@ pub(in super::super) fn finding_lines(finding: &Finding) -> Vec<String> {
 }
 
 /// A resource's failure, with its reason if there is one.
-pub(super) fn failed_status(resource: &str, status: &str, reason: Option<&str>) -> String {
+pub(super) fn failed_status(resource: &str, status: &ResourceStatus, reason: Option<&str>) -> String {
     let reason = reason.map(|reason| format!(": {}", one_line(reason))).unwrap_or_default();
     format!("{resource} {FAILURE}{status}{FAILURE:#}{reason}")
 }
@@ -188,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_failure_has_its_reason() {
-        let text = |reason| strip_str(&failed_status("Vpc", "CREATE_FAILED", reason)).to_string();
+        let text = |reason| strip_str(&failed_status("Vpc", &"CREATE_FAILED".into(), reason)).to_string();
         assert_eq!(text(Some("limit\nreached")), "Vpc CREATE_FAILED: limit reached");
         assert_eq!(text(None), "Vpc CREATE_FAILED");
     }

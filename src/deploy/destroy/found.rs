@@ -7,7 +7,7 @@ use super::network::NetworkFindings;
 use super::objects::StoredObjects;
 use super::removal::is_backup;
 use super::target::DestroyTarget;
-use crate::aws::{AddressRecord, AwsError, Clients, Grant, Snapshot, ZoneRecord};
+use crate::aws::{AddressRecord, AwsError, Clients, Grant, ResourceStatus, Snapshot, ZoneRecord};
 use crate::blueprint::StackPart;
 use crate::deploy::state::disk_grant::grant_name;
 use crate::deploy::state::live::LiveCluster;
@@ -111,7 +111,9 @@ impl Found {
         let mut file_systems = Vec::new();
         for live in self.live.stacks.values() {
             for resource in clients.stack_resources(&live.stack.arn).await? {
-                if resource.kind == "AWS::EFS::FileSystem" && resource.status != "DELETE_COMPLETE" {
+                if resource.kind == "AWS::EFS::FileSystem"
+                    && resource.status != ResourceStatus::DeleteComplete
+                {
                     file_systems.push(resource.physical_id.clone());
                 }
                 if resource.kind == "AWS::EC2::Volume" {

@@ -67,7 +67,7 @@ impl DestroyPlan {
     fn plan_stacks(&mut self, found: &Found, is_next: fn(&StackPart) -> bool) {
         for (part, live) in found.live.stacks.iter().filter(|(part, _)| is_next(part)) {
             let count = live.template["Resources"].as_object().map_or(0, serde_json::Map::len);
-            let why = if count > 0 { format!("{count} resources") } else { live.stack.status.clone() };
+            let why = if count > 0 { format!("{count} resources") } else { live.stack.status.to_string() };
             self.goes.push(item(format!("stack of {part}"), &live.stack.name, why));
         }
     }

@@ -5,6 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::aws::StackStatus;
+
 /// The one cause of a stack's failure, in the user's words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -12,7 +14,7 @@ pub struct FailureReport {
     /// The stack.
     pub stack: String,
     /// The status it is in now, in CloudFormation's words.
-    pub status: String,
+    pub status: StackStatus,
     /// The resource that failed first, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<FailedResource>,

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::destroy::{DestroyItem, Leftover};
+use crate::aws::{ResourceStatus, StackStatus};
 pub use failure::{Evidence, FailedResource, FailureKind, FailureReport, Hint};
 pub use finding::{Finding, Severity};
 pub use refusal::Refusal;
@@ -129,10 +130,17 @@ pub enum Event {
         /// Its CloudFormation type.
         kind: String,
         /// The status, in CloudFormation's words.
-        status: String,
+        status: ResourceStatus,
         /// Why, if AWS gives a reason.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+    },
+    /// CloudFormation began to undo what was begun on a stack.
+    UndoBegan {
+        /// The stack.
+        stack: String,
+        /// `roll-back`, or `delete` for a creation that was given up.
+        operation: StackOperation,
     },
     /// A group could not start a machine; told at once, long before CloudFormation gives up.
     LaunchFailed {
@@ -150,7 +158,7 @@ pub enum Event {
         /// The stack.
         stack: String,
         /// Its status now, in CloudFormation's words.
-        status: String,
+        status: StackStatus,
         /// Whether that is what was wanted.
         good: bool,
     },

@@ -2,20 +2,20 @@
 
 use super::hint::hint_for;
 use super::root_cause::find_root_cause;
-use crate::aws::{GROUP_TYPE, StackEvent};
+use crate::aws::{GROUP_TYPE, StackEvent, StackStatus};
 use crate::blueprint::StackPart;
 use crate::config::Cluster;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Evidence, FailedResource, FailureReport};
 use crate::deploy::run::Run;
-use crate::deploy::stack::status::{Step, next_step};
 use crate::deploy::state::description::describe_resource;
+use crate::deploy::state::step::{Step, next_step};
 
 /// An operation on a stack that failed.
 #[derive(Debug)]
 pub(crate) struct FailedOperation {
     /// The status of the stack now.
-    pub(crate) status: String,
+    pub(crate) status: StackStatus,
     /// Everything that happened in the operation, oldest first.
     pub(crate) events: Vec<StackEvent>,
     /// What machines said that never signalled.
@@ -54,7 +54,7 @@ pub(crate) async fn report_failure(
     };
     // Whatever the reason was, the way out comes first.
     let hint = if is_stuck(&failed.status) {
-        hint_for("UPDATE_ROLLBACK_FAILED")
+        hint_for(StackStatus::UpdateRollbackFailed.as_str())
     } else {
         hint_for(&with_machine(cluster, part, resource.as_ref(), &reason))
     };
@@ -69,7 +69,7 @@ pub(crate) async fn report_failure(
 }
 
 /// Whether only `infra rollback` leads on from a status.
-pub(crate) fn is_stuck(status: &str) -> bool {
+pub(crate) fn is_stuck(status: &StackStatus) -> bool {
     next_step(Some(status)) == Step::RollBack
 }
 

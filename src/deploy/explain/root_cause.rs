@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use crate::aws::{AwsError, Clients, STACK_TYPE, StackEvent};
+use crate::aws::{AwsError, Clients, STACK_TYPE, StackEvent, StackStatus};
 use crate::blueprint::StackPart;
 use crate::config::Cluster;
 use crate::deploy::event::FailedResource;
@@ -33,14 +33,13 @@ pub fn newest_operation(events: &[StackEvent]) -> &[StackEvent] {
 /// Whether an operation on a stack begins with this event.
 #[must_use]
 pub fn begins_operation(event: &StackEvent) -> bool {
-    is_about_itself(event)
-        && matches!(event.status.as_str(), "CREATE_IN_PROGRESS" | "UPDATE_IN_PROGRESS" | "DELETE_IN_PROGRESS")
+    event.stack_status().is_some_and(StackStatus::begins_operation)
 }
 
 /// The part of an operation that tells why it could not be taken back; all of it, if none does.
 #[must_use]
 pub fn failed_rollback(operation: &[StackEvent]) -> &[StackEvent] {
-    let begins = |event: &StackEvent| is_about_itself(event) && event.status == "UPDATE_ROLLBACK_IN_PROGRESS";
+    let begins = |event: &StackEvent| event.stack_status() == Some(&StackStatus::UpdateRollbackInProgress);
     let start = operation.iter().rposition(begins).unwrap_or(0);
     let rollback = &operation[start..];
     if first_failure(rollback).is_some() { rollback } else { operation }
@@ -57,7 +56,7 @@ pub fn is_echo(reason: &str) -> bool {
 pub fn first_failure(events: &[StackEvent]) -> Option<&StackEvent> {
     let own_failure = |event: &&StackEvent| {
         let reason = event.reason.as_deref().unwrap_or_default();
-        event.status.ends_with("_FAILED") && !is_about_itself(event) && !is_echo(reason)
+        event.is_failure() && !is_echo(reason)
     };
     events.iter().find(own_failure)
 }
@@ -71,7 +70,7 @@ pub async fn find_root_cause(
 ) -> Result<Option<RootCause>, AwsError> {
     let Some(event) = first_failure(events) else {
         // Nothing but the stack itself: a template that was refused, a time limit, a cancellation.
-        let last = events.iter().rev().find(|event| is_about_itself(event) && event.reason.is_some());
+        let last = events.iter().rev().find(|event| event.stack_status().is_some() && event.reason.is_some());
         return Ok(last.map(|event| RootCause {
             resource: None,
             physical_id: event.physical_id.clone(),
@@ -90,7 +89,7 @@ pub async fn find_root_cause(
     Ok(Some(RootCause {
         resource: Some(resource),
         physical_id: inner.physical_id,
-        reason: inner.reason.unwrap_or_else(|| inner.status.clone()),
+        reason: inner.reason.unwrap_or_else(|| inner.status.to_string()),
     }))
 }
 
@@ -110,15 +109,10 @@ fn descend<'a>(clients: &'a Clients, event: &'a StackEvent, path: String) -> Des
     })
 }
 
-/// A stack's report about itself, rather than about a stack in it: the physical id is the ARN that ends with its own name.
-fn is_about_itself(event: &StackEvent) -> bool {
-    event.kind == STACK_TYPE && event.physical_id.split('/').nth(1) == Some(event.logical_id.as_str())
-}
-
 #[cfg(test)]
 mod tests {
     use super::{failed_rollback, first_failure, newest_operation};
-    use crate::aws::{STACK_TYPE, StackEvent};
+    use crate::aws::{EventStatus, STACK_TYPE, StackEvent};
 
     fn event(logical_id: &str, kind: &str, status: &str, reason: &str) -> StackEvent {
         let arn = format!("arn:aws:cloudformation:us-west-2:111122223333:stack/{logical_id}/1");
@@ -128,7 +122,11 @@ mod tests {
             logical_id: logical_id.to_owned(),
             physical_id: if kind == STACK_TYPE { arn } else { String::new() },
             kind: kind.to_owned(),
-            status: status.to_owned(),
+            status: if kind == STACK_TYPE {
+                EventStatus::Stack(status.into())
+            } else {
+                EventStatus::Resource(status.into())
+            },
             reason: Some(reason.to_owned()),
             token: None,
         }

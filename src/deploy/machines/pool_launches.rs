@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use time::OffsetDateTime;
 
 use super::launches::{Launches, is_since};
-use crate::aws::{ScalingActivity, ScalingGroup};
+use crate::aws::{ScalingActivity, ScalingGroup, StackStatus};
 use crate::blueprint::StackPart;
 use crate::config::values::ClusterName;
 use crate::config::values::PoolName;
@@ -113,7 +113,7 @@ impl<'a> PoolLaunches<'a> {
                 continue;
             }
             let stack = run.clients.stack(&name).await?;
-            let status = stack.map_or_else(|| "DELETE_COMPLETE".to_owned(), |stack| stack.status);
+            let status = stack.map_or(StackStatus::DeleteComplete, |stack| stack.status);
             let failed = FailedOperation {
                 status,
                 events: Vec::new(),

@@ -6,13 +6,13 @@ use super::change_set::wait_for_change_set;
 use super::comparison::ResourceAction;
 use super::preparation::Prepared;
 use super::{Plan, StackAction, StackPlan};
-use crate::aws::{ChangeSetRequest, PlannedChange};
+use crate::aws::{ChangeSetRequest, ChangeSetStatus, PlannedChange};
 use crate::deploy::error::DeployError;
 use crate::deploy::inputs::asset_store::AssetStore;
 use crate::deploy::run::{Run, new_token};
-use crate::deploy::stack::status::{Step, next_step};
 use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::LiveStack;
+use crate::deploy::state::step::{Step, next_step};
 
 /// Asks CloudFormation about every stack that would change, and takes over what it knows better. Nothing is left behind.
 pub async fn refine_plan(run: &Run, prepared: &Prepared) -> Result<Plan, DeployError> {
@@ -67,7 +67,7 @@ async fn ask(
     let deleted = run.clients.delete_change_set(&desired.name, &arn).await;
     let change_set = waited?;
     deleted?;
-    if change_set.status == "FAILED" && !change_set.is_empty() {
+    if change_set.status == ChangeSetStatus::Failed && !change_set.is_empty() {
         let reason = change_set.reason.unwrap_or_default();
         return Err(DeployError::Unusable {
             what: format!("CloudFormation refuses the change of {}: {reason}", desired.name),

@@ -1,6 +1,6 @@
 //! The wait for a change set, which CloudFormation works out by itself.
 
-use crate::aws::ChangeSet;
+use crate::aws::{ChangeSet, ChangeSetStatus};
 use crate::deploy::error::DeployError;
 use crate::deploy::run::Run;
 use crate::waiting::Pace;
@@ -10,7 +10,7 @@ pub(crate) async fn wait_for_change_set(run: &Run, name: &str, arn: &str) -> Res
     let mut pace = Pace::of_moment();
     loop {
         let change_set = run.clients.change_set(name, arn).await?;
-        if matches!(change_set.status.as_str(), "CREATE_COMPLETE" | "FAILED") {
+        if matches!(change_set.status, ChangeSetStatus::CreateComplete | ChangeSetStatus::Failed) {
             return Ok(change_set);
         }
         if let Err(end) = run.waiting.pause(pace.next_pause()).await {

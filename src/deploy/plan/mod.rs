@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::stack::status::{Step, next_step};
 use super::state::desired::DesiredStack;
 use super::state::live::{LiveCluster, LiveStack};
+use super::state::step::{Step, next_step};
 use crate::blueprint::StackPart;
 use comparison::{PropertyChange, ResourceAction, ResourceChange, Version, compare};
 
@@ -121,7 +121,7 @@ fn plan_stack(
     outputs: &BTreeMap<String, String>,
     after: Vec<String>,
 ) -> StackPlan {
-    let step = next_step(live.map(|live| live.stack.status.as_str()));
+    let step = next_step(live.map(|live| &live.stack.status));
     // What other stacks will hand on is not known before they do; what they handed on last is the best guess.
     let unknown = BTreeMap::new();
     let parameters = desired.parameters(outputs).unwrap_or(unknown);
@@ -136,7 +136,7 @@ fn plan_stack(
     };
     match (live, step) {
         (None, _) | (_, Step::Create) => plan(StackAction::Create, compare(None, new), Vec::new()),
-        (_, Step::RemoveAndCreate) => plan(StackAction::Recreate, compare(None, new), Vec::new()),
+        (_, Step::DeleteAndCreate) => plan(StackAction::Recreate, compare(None, new), Vec::new()),
         (Some(live), _) => {
             let old = Version { template: &live.template, parameters: &live.stack.parameters };
             let resources = compare(Some(old), new);

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::concurrent_deletion::is_taken_away;
 use super::protection::{keep_protected, lift_policy};
-use super::status::{End, Step, next_step};
 use super::watch::{Followed, Operation, follow};
-use crate::aws::{AwsError, Cause, ChangeSet, ChangeSetRequest, Stack};
+use crate::aws::{AwsError, Cause, ChangeSet, ChangeSetRequest, ChangeSetStatus, End, Stack, StackStatus};
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Event, FailureReport, StackOperation};
 use crate::deploy::explain::failure_report::{FailedOperation, is_stuck, report_failure};
@@ -18,6 +17,7 @@ use crate::deploy::plan::refusal::refuse_planned_losses;
 use crate::deploy::run::{Run, new_token};
 use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::{CLUSTER_TAG, LiveStack};
+use crate::deploy::state::step::{Step, next_step};
 
 /// More often a stack does not change its state under our eyes without somebody else at work on it.
 const ROUNDS: usize = 6;
@@ -79,7 +79,7 @@ impl StackRun<'_> {
         // Whether it was there, or on its way, under our eyes: then nobody but somebody else has deleted it.
         let mut stood = false;
         for _ in 0..ROUNDS {
-            match next_step(live.as_ref().map(|live| live.stack.status.as_str())) {
+            match next_step(live.as_ref().map(|live| &live.stack.status)) {
                 Step::Create if stood => return Err(self.taken_away()),
                 Step::Create => match self.create(parameters).await {
                     Err(error) if is_overtaken(&error) => live = self.look_again(error).await?,
@@ -99,10 +99,10 @@ impl StackRun<'_> {
                     if is_taken_away(&self.run.clients, &found.stack).await? {
                         return Err(self.taken_away());
                     }
-                    stood |= found.stack.status != "DELETE_IN_PROGRESS";
+                    stood |= found.stack.status != StackStatus::DeleteInProgress;
                     live = self.attach(&found.stack).await?;
                 }
-                Step::RemoveAndCreate => {
+                Step::DeleteAndCreate => {
                     let Some(found) = live else { break };
                     // From here on it goes because it failed, whoever removes it.
                     stood = false;
@@ -141,7 +141,7 @@ impl StackRun<'_> {
 
     async fn create(&self, parameters: &BTreeMap<String, String>) -> Result<Stack, DeployError> {
         let change_set = self.make_change_set(&self.desired.name, true, parameters).await?;
-        if change_set.status != "CREATE_COMPLETE" {
+        if change_set.status != ChangeSetStatus::CreateComplete {
             self.run.clients.delete_stack(&change_set.stack_arn, &new_token()?).await?;
             return Err(self.refused_change_set(&change_set));
         }
@@ -166,7 +166,7 @@ impl StackRun<'_> {
             self.run.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
             return self.unchanged(stack).await;
         }
-        if change_set.status != "CREATE_COMPLETE" {
+        if change_set.status != ChangeSetStatus::CreateComplete {
             self.run.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
             return Err(self.refused_change_set(&change_set));
         }
@@ -259,7 +259,7 @@ impl StackRun<'_> {
 
     async fn read(&self, arn: &str) -> Result<Stack, DeployError> {
         let stack = self.run.clients.stack(arn).await?;
-        stack.filter(|stack| stack.status != "DELETE_COMPLETE").ok_or_else(|| self.taken_away())
+        stack.filter(|stack| stack.status != StackStatus::DeleteComplete).ok_or_else(|| self.taken_away())
     }
 
     /// Watches what somebody began; gives the stack as it is then.
@@ -280,8 +280,9 @@ impl StackRun<'_> {
     /// The stack after another run was faster; what was refused because of somebody else's stack stays refused.
     async fn look_again(&self, refused: DeployError) -> Result<Option<LiveStack>, DeployError> {
         let live = self.look().await?;
-        let is_foreign =
-            |stack: &Stack| stack.status != "REVIEW_IN_PROGRESS" && !stack.tags.contains_key(CLUSTER_TAG);
+        let is_foreign = |stack: &Stack| {
+            stack.status != StackStatus::ReviewInProgress && !stack.tags.contains_key(CLUSTER_TAG)
+        };
         if live.as_ref().is_some_and(|live| is_foreign(&live.stack)) { Err(refused) } else { Ok(live) }
     }
 
@@ -300,7 +301,7 @@ impl StackRun<'_> {
 
     /// Removes what a failed creation left, after saying why it failed.
     async fn remove(&self, stack: &Stack) -> Result<(), DeployError> {
-        if stack.status != "REVIEW_IN_PROGRESS" {
+        if stack.status != StackStatus::ReviewInProgress {
             let report = self.past_failure(stack).await?;
             self.run.progress.warn(format!("an earlier attempt failed and is removed now: {report}"));
         }
@@ -356,7 +357,7 @@ impl StackRun<'_> {
     }
 
     fn refused_change_set(&self, change_set: &ChangeSet) -> DeployError {
-        let reason = change_set.reason.clone().unwrap_or_else(|| change_set.status.clone());
+        let reason = change_set.reason.clone().unwrap_or_else(|| change_set.status.to_string());
         let help = hint_for(&reason).map_or_else(|| "nothing was changed".to_owned(), |hint| hint.text);
         DeployError::Unusable {
             what: format!("CloudFormation refuses the change of {}: {reason}", self.desired.name),

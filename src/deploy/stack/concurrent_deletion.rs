@@ -1,6 +1,6 @@
 //! Stacks that somebody else takes away while this run wants them: nothing is brought back behind their back.
 
-use crate::aws::{AwsError, Clients, STACK_TYPE, Stack};
+use crate::aws::{AwsError, Clients, Stack, StackEvent, StackStatus};
 use crate::deploy::error::DeployError;
 use crate::deploy::run::new_token;
 use crate::deploy::state::desired::DesiredStack;
@@ -17,12 +17,10 @@ pub(crate) fn deletion_token() -> Result<String, AwsError> {
 /// Whether a stack is being deleted by an `infra destroy` or a `--prune`. One that is deleted by hand, or by a run that makes a failed
 /// creation anew, may be made again.
 pub(crate) async fn is_taken_away(clients: &Clients, stack: &Stack) -> Result<bool, AwsError> {
-    if stack.status != "DELETE_IN_PROGRESS" {
+    if stack.status != StackStatus::DeleteInProgress {
         return Ok(false);
     }
-    let begins = |event: &crate::aws::StackEvent| {
-        event.kind == STACK_TYPE && event.physical_id == stack.arn && event.status == "DELETE_IN_PROGRESS"
-    };
+    let begins = |event: &StackEvent| event.stack_status() == Some(&StackStatus::DeleteInProgress);
     let events = clients.stack_events_since(&stack.arn, begins).await?;
     let token = events.into_iter().find(begins).and_then(|event| event.token);
     Ok(token.is_some_and(|token| token.starts_with(MARK)))
@@ -57,9 +55,8 @@ pub(crate) async fn expect_all_there(clients: &Clients, names: &[String]) -> Res
         return Ok(());
     }
     let stacks = clients.stacks().await?;
-    let is_there = |name: &&String| {
-        stacks.iter().any(|stack| stack.name == **name && !stack.status.starts_with("DELETE_"))
-    };
+    let is_there =
+        |name: &&String| stacks.iter().any(|stack| stack.name == **name && !stack.status.is_deletion());
     match names.iter().find(|name| !is_there(name)) {
         Some(name) => Err(DeployError::TakenAway { stack: name.clone() }),
         None => Ok(()),

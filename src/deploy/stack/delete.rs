@@ -1,13 +1,13 @@
 //! Deletes one stack from any state, again and again while that helps, and says what holds it when it does not.
 
 use super::concurrent_deletion::deletion_token;
-use super::status::{End, Step, next_step};
 use super::watch::{Operation, follow};
-use crate::aws::{Stack, StackEvent};
+use crate::aws::{End, ResourceStatus, Stack, StackEvent, StackStatus};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Event, StackOperation, Stuck, StuckResource};
 use crate::deploy::run::Run;
+use crate::deploy::state::step::{Step, next_step};
 
 /// Resources that need each other may need several rounds.
 const ROUNDS: usize = 4;
@@ -22,7 +22,7 @@ impl Stuck {
             .collect();
         DeployError::Stuck {
             stack: self.stack,
-            status: "DELETE_FAILED".to_owned(),
+            status: StackStatus::DeleteFailed,
             reason: reasons.join("; "),
             help: "remove what holds it, then run the same command again".to_owned(),
         }
@@ -36,7 +36,7 @@ pub(crate) async fn delete_stack(
     stack: &Stack,
 ) -> Result<Option<Stuck>, DeployError> {
     if next_step(Some(&stack.status)) == Step::Follow
-        && !matches!(stack.status.as_str(), "CREATE_IN_PROGRESS" | "DELETE_IN_PROGRESS")
+        && !matches!(stack.status, StackStatus::CreateInProgress | StackStatus::DeleteInProgress)
     {
         // CloudFormation deletes nothing in the middle of an update.
         attach(run, part, stack).await?;
@@ -44,7 +44,7 @@ pub(crate) async fn delete_stack(
     let Some(mut current) = run.clients.stack(&stack.arn).await? else { return Ok(None) };
     let mut before = Vec::new();
     for _ in 0..ROUNDS {
-        if current.status == "DELETE_COMPLETE" {
+        if current.status == StackStatus::DeleteComplete {
             return Ok(None);
         }
         if current.protected
@@ -53,10 +53,10 @@ pub(crate) async fn delete_stack(
             // Somebody else may have lifted it and gone on.
             match run.clients.stack(&current.arn).await? {
                 None => return Ok(None),
-                Some(now) if now.status.starts_with("DELETE_") => current = now,
+                Some(now) if now.status.is_deletion() => current = now,
                 Some(_) => return Err(error.into()),
             }
-            if current.status == "DELETE_COMPLETE" {
+            if current.status == StackStatus::DeleteComplete {
                 return Ok(None);
             }
         }
@@ -87,7 +87,7 @@ async fn attach(run: &Run, part: &StackPart, stack: &Stack) -> Result<(), Deploy
 
 async fn delete_once(run: &Run, part: &StackPart, stack: &Stack) -> Result<Option<Stuck>, DeployError> {
     let token = deletion_token()?;
-    let operation = if stack.status == "DELETE_IN_PROGRESS" {
+    let operation = if stack.status == StackStatus::DeleteInProgress {
         Operation::Found
     } else {
         match run.clients.delete_stack(&stack.arn, &token).await {
@@ -96,7 +96,7 @@ async fn delete_once(run: &Run, part: &StackPart, stack: &Stack) -> Result<Optio
             }
             begun => begun?,
         }
-        if stack.status == "DELETE_FAILED" {
+        if stack.status == StackStatus::DeleteFailed {
             Operation::Ours { token: &token }
         } else {
             Operation::OurFirstDeletion
@@ -117,7 +117,7 @@ async fn delete_once(run: &Run, part: &StackPart, stack: &Stack) -> Result<Optio
     if good {
         return Ok(None);
     }
-    Ok(Some(Stuck { stack: stack.name.clone(), resources: failures(&followed.events, &stack.arn) }))
+    Ok(Some(Stuck { stack: stack.name.clone(), resources: failures(&followed.events) }))
 }
 
 /// The protection was lifted just before.
@@ -140,9 +140,10 @@ fn are_the_same(before: &[StuckResource], now: &[StuckResource]) -> bool {
 }
 
 /// Each resource that would not go, once, with the last reason.
-fn failures(events: &[StackEvent], arn: &str) -> Vec<StuckResource> {
+fn failures(events: &[StackEvent]) -> Vec<StuckResource> {
     let mut failed = std::collections::BTreeMap::new();
-    for event in events.iter().filter(|event| event.status == "DELETE_FAILED" && event.physical_id != arn) {
+    let is_failure = |event: &&StackEvent| event.resource_status() == Some(&ResourceStatus::DeleteFailed);
+    for event in events.iter().filter(is_failure) {
         let reason = event.reason.clone().unwrap_or_default();
         failed.insert(event.logical_id.clone(), (event.physical_id.clone(), reason));
     }

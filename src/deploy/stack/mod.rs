@@ -8,7 +8,6 @@ pub(crate) mod delete;
 pub(crate) mod graph;
 pub(crate) mod protection;
 pub(crate) mod roll_back;
-pub(crate) mod status;
 pub(crate) mod watch;
 #[cfg(test)]
 mod watch_tests;

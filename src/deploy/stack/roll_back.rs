@@ -1,8 +1,7 @@
 //! `infra rollback`: brings stacks back to where they were before a change whose rollback failed too.
 
-use super::status::{End, Step, next_step};
 use super::watch::{Operation, follow};
-use crate::aws::Stack;
+use crate::aws::{Accepts, End, Stack};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Event, StackOperation};
@@ -10,6 +9,7 @@ use crate::deploy::explain::failure_report::report_failure;
 use crate::deploy::explain::root_cause::{failed_rollback, newest_operation};
 use crate::deploy::run::{Run, new_token};
 use crate::deploy::state::live::LiveCluster;
+use crate::deploy::state::step::{Step, next_step};
 
 /// Rolls back whatever needs it, and follows rollbacks that are under way; gives the names of all these stacks.
 pub async fn roll_back(run: &Run, live: &LiveCluster, skip: &[String]) -> Result<Vec<String>, DeployError> {
@@ -36,17 +36,13 @@ pub async fn roll_back(run: &Run, live: &LiveCluster, skip: &[String]) -> Result
         let skipped: Vec<String> = skip.iter().filter(|id| failed.contains(id)).cloned().collect();
         roll_back_one(run, part, stack, &skipped).await?;
     }
-    let going: Vec<(&StackPart, &Stack)> = stacks().filter(|(_, stack)| is_rolling_back(stack)).collect();
+    let going: Vec<(&StackPart, &Stack)> =
+        stacks().filter(|(_, stack)| stack.status.is_rolling_back_update()).collect();
     for (part, stack) in &going {
         report_beginning(run, stack, StackOperation::Attach);
         follow_to_end(run, part, stack, Operation::FoundRollback).await?;
     }
     Ok(stuck.into_iter().chain(going).map(|(_, stack)| stack.name.clone()).collect())
-}
-
-/// Whether an update is being taken back, by a run that was left or by CloudFormation itself.
-fn is_rolling_back(stack: &Stack) -> bool {
-    stack.status.starts_with("UPDATE_ROLLBACK_") && next_step(Some(&stack.status)) == Step::Follow
 }
 
 async fn roll_back_one(
@@ -56,7 +52,7 @@ async fn roll_back_one(
     skip: &[String],
 ) -> Result<(), DeployError> {
     let token = new_token()?;
-    if stack.status == "UPDATE_FAILED" {
+    if stack.status.accepts() == Accepts::RollBack {
         run.clients.roll_back(&stack.arn, &token).await?;
     } else {
         run.clients.continue_rollback(&stack.arn, skip, &token).await?;
@@ -102,9 +98,7 @@ async fn follow_to_end(
 /// The resources that stand in the way of a rollback.
 async fn failed_resources(run: &Run, stack: &Stack) -> Result<Vec<String>, DeployError> {
     let events = run.clients.stack_events(&stack.arn, None).await?;
-    let failed = failed_rollback(newest_operation(&events))
-        .iter()
-        .filter(|event| event.status.ends_with("_FAILED") && event.physical_id != stack.arn);
+    let failed = failed_rollback(newest_operation(&events)).iter().filter(|event| event.is_failure());
     let mut names: Vec<String> = failed.map(|event| event.logical_id.clone()).collect();
     names.sort();
     names.dedup();
@@ -116,8 +110,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::roll_back;
-    use crate::aws::Stack;
     use crate::aws::test_script::Script;
+    use crate::aws::{Stack, StackStatus};
     use crate::blueprint::StackPart;
     use crate::deploy::state::live::{LiveCluster, LiveStack};
     use crate::deploy::test_run::TestRun;
@@ -163,7 +157,7 @@ mod tests {
         let stack = Stack {
             name: "paddle-network".to_owned(),
             arn: ARN.to_owned(),
-            status: "UPDATE_ROLLBACK_FAILED".to_owned(),
+            status: StackStatus::UpdateRollbackFailed,
             reason: None,
             parameters: BTreeMap::new(),
             outputs: BTreeMap::new(),

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::status::{End, end_of};
-use crate::aws::{AwsError, GROUP_TYPE, STACK_TYPE, StackEvent};
+use crate::aws::{AwsError, End, GROUP_TYPE, ResourceStatus, StackEvent, StackStatus};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
-use crate::deploy::event::{Event, Evidence};
+use crate::deploy::event::{Event, Evidence, StackOperation};
 use crate::deploy::explain::failure_report::{FailedLaunch, FailedOperation};
 use crate::deploy::machines::evidence::gather_evidence;
 use crate::deploy::machines::launches::{Launches, is_since};
@@ -44,7 +43,7 @@ pub(crate) enum Operation<'a> {
 #[derive(Debug)]
 pub(crate) struct Followed {
     pub(crate) end: End,
-    pub(crate) status: String,
+    pub(crate) status: StackStatus,
     /// Everything that happened in it, oldest first.
     pub(crate) events: Vec<StackEvent>,
     /// What machines said that never signalled.
@@ -145,54 +144,64 @@ impl Watch<'_> {
             None => self.first_events().await?,
         };
         for event in fresh {
-            if !is_about(&event, self.arn) {
+            if let Some(status) = event.resource_status() {
                 self.run.progress.report(Event::Resource {
                     stack: self.name.to_owned(),
                     resource: event.logical_id.clone(),
                     kind: event.kind.clone(),
-                    status: event.status.clone(),
+                    status: status.clone(),
                     reason: event.reason.clone(),
                 });
                 self.look_into(&event).await;
+            }
+            if let Some(operation) = self.undoing(&event) {
+                self.run.progress.report(Event::UndoBegan { stack: self.name.to_owned(), operation });
             }
             self.events.push(event);
         }
         Ok(())
     }
 
+    /// What CloudFormation does to undo the operation, if it begins that with this event.
+    fn undoing(&self, event: &StackEvent) -> Option<StackOperation> {
+        let status = event.stack_status().filter(|_| !self.events.is_empty())?;
+        match status {
+            StackStatus::DeleteInProgress => Some(StackOperation::Delete),
+            status => status.begins_rollback().then_some(StackOperation::RollBack),
+        }
+    }
+
     /// The operation's first events; none while CloudFormation still shows an older operation.
     async fn first_events(&self) -> Result<Vec<StackEvent>, AwsError> {
-        let begins = |event: &StackEvent| is_about(event, self.arn) && self.begins(event);
+        let begins = |event: &StackEvent| self.begins(event);
         let events = self.run.clients.stack_events_since(self.arn, begins).await?;
         Ok(if events.first().is_some_and(begins) { events } else { Vec::new() })
     }
 
     fn begins(&self, event: &StackEvent) -> bool {
+        let Some(status) = event.stack_status() else { return false };
         // A change that fails is rolled back under the same token, so only the status tells the two apart.
-        let is_change = matches!(
-            event.status.as_str(),
-            "CREATE_IN_PROGRESS" | "UPDATE_IN_PROGRESS" | "DELETE_IN_PROGRESS"
-        );
-        let is_rollback = event.status.ends_with("ROLLBACK_IN_PROGRESS");
+        let is_change = status.begins_operation();
+        let is_rollback = status.begins_rollback();
         let is_ours = |token: &str| event.token.as_deref() == Some(token);
         match self.operation {
             Operation::Ours { token } => is_change && is_ours(token),
-            Operation::OurFirstDeletion => event.status == "DELETE_IN_PROGRESS",
+            Operation::OurFirstDeletion => *status == StackStatus::DeleteInProgress,
             Operation::OurRollback { token } => is_rollback && is_ours(token),
             Operation::Found => is_change,
             Operation::FoundRollback => is_rollback,
         }
     }
 
-    fn end(&self) -> Option<(End, String)> {
-        let last = self.events.iter().rev().find(|event| is_about(event, self.arn))?;
-        Some((end_of(&last.status)?, last.status.clone()))
+    fn end(&self) -> Option<(End, StackStatus)> {
+        let last = self.events.iter().rev().find_map(StackEvent::stack_status)?;
+        Some((last.end()?, last.clone()))
     }
 
     /// What the machines of a group said that never signalled; asked at once, because a rollback takes them away.
     async fn look_into(&mut self, event: &StackEvent) {
         let silent = event.kind == GROUP_TYPE
-            && event.status.ends_with("_FAILED")
+            && event.is_failure()
             && event.reason.as_deref().is_some_and(|reason| reason.contains("signal"));
         if silent && !event.physical_id.is_empty() && self.looked_into.insert(event.physical_id.clone()) {
             self.evidence.extend(gather_evidence(&self.run.clients, &event.physical_id).await);
@@ -239,8 +248,10 @@ impl Watch<'_> {
             newest.insert(&event.logical_id, event);
         }
         let going = newest.into_values().filter(|event| {
-            matches!(event.status.as_str(), "CREATE_IN_PROGRESS" | "UPDATE_IN_PROGRESS")
-                && !event.physical_id.is_empty()
+            matches!(
+                event.resource_status(),
+                Some(ResourceStatus::CreateInProgress | ResourceStatus::UpdateInProgress)
+            ) && !event.physical_id.is_empty()
         });
         going.map(|event| (event.logical_id.clone(), event.physical_id.clone())).collect()
     }
@@ -249,11 +260,11 @@ impl Watch<'_> {
     async fn end_operation(&self) -> Result<bool, DeployError> {
         let stack = self.run.clients.stack(self.arn).await?;
         let token = new_token()?;
-        match stack.as_ref().map(|stack| stack.status.as_str()) {
-            Some("REVIEW_IN_PROGRESS" | "CREATE_IN_PROGRESS") => {
+        match stack.map(|stack| stack.status) {
+            Some(StackStatus::ReviewInProgress | StackStatus::CreateInProgress) => {
                 self.run.clients.delete_stack(self.arn, &token).await?;
             }
-            Some("UPDATE_IN_PROGRESS") => self.run.clients.cancel_update(self.arn, &token).await?,
+            Some(StackStatus::UpdateInProgress) => self.run.clients.cancel_update(self.arn, &token).await?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -275,8 +286,4 @@ impl Watch<'_> {
         }
         Run::still_running(end, self.name)
     }
-}
-
-fn is_about(event: &StackEvent, arn: &str) -> bool {
-    event.kind == STACK_TYPE && event.physical_id == arn
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::status::End;
 use super::watch::{Followed, Operation, follow};
+use crate::aws::End;
 use crate::aws::test_script::{Asked, Script};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
-use crate::deploy::event::Event;
+use crate::deploy::event::{Event, StackOperation};
 use crate::deploy::test_run::TestRun;
 
 type TestResult = Result<(), Box<dyn std::error::Error>>;
@@ -178,7 +178,11 @@ async fn a_rollback_belongs_to_the_change_it_undoes() -> TestResult {
         ]
     };
     let script = Script::new(move |asked| describe_events(&story(), asked, 100));
-    let followed = run(&script, OURS).await?.result?;
+    let run_of_ours = run(&script, OURS).await?;
+    let undone =
+        |event: &Event| matches!(event, Event::UndoBegan { operation: StackOperation::RollBack, .. });
+    assert_eq!(run_of_ours.events.iter().filter(|event| undone(event)).count(), 1);
+    let followed = run_of_ours.result?;
     assert_eq!((followed.end, followed.events.len()), (End::RolledBack, 5));
     // Whoever comes later sees all of it too.
     let later = run(&script, Operation::Found).await?.result?;

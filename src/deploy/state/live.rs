@@ -4,17 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::aws::{AwsError, Clients, ScalingGroup, Stack};
+use super::step::{Step, next_step};
+use crate::aws::{AwsError, Clients, ScalingGroup, Stack, StackStatus};
 use crate::blueprint::{Role, StackPart};
 use crate::config::Cluster;
 use crate::config::values::{ClusterName, PoolName};
-use crate::deploy::stack::status::{Step, next_step};
 
 /// The tag by which everything of a cluster is known.
 pub const CLUSTER_TAG: &str = "infra:cluster";
-
-/// The status of a stack that has a change set and nothing else.
-const PLANNED: &str = "REVIEW_IN_PROGRESS";
 
 /// A stack with its template.
 #[derive(Clone, Debug)]
@@ -62,7 +59,7 @@ impl LiveCluster {
             if !is_of_cluster(&stack, cluster, described) {
                 let cluster = stack.tags.get(CLUSTER_TAG).cloned();
                 // One that somebody only plans, under a name that cluster.yaml does not need, is in nobody's way.
-                if cluster.is_some() || stack.status != PLANNED {
+                if cluster.is_some() || stack.status != StackStatus::ReviewInProgress {
                     live.foreign.push(ForeignStack { name: stack.name, cluster });
                 }
                 continue;
@@ -70,7 +67,7 @@ impl LiveCluster {
             let clients = clients.clone();
             pending.spawn(async move {
                 let template = match step {
-                    Step::RemoveAndCreate | Step::Create => Value::Null,
+                    Step::DeleteAndCreate | Step::Create => Value::Null,
                     _ => parse(&clients.stack_template(&stack.arn).await?),
                 };
                 Ok::<_, AwsError>((part, LiveStack { stack, template }))
@@ -98,8 +95,8 @@ impl LiveCluster {
     #[must_use]
     pub fn stands(&self, part: &StackPart) -> bool {
         let Some(live) = self.stacks.get(part) else { return false };
-        let status = live.stack.status.as_str();
-        let goes = matches!(status, "ROLLBACK_IN_PROGRESS" | "DELETE_IN_PROGRESS");
+        let status = &live.stack.status;
+        let goes = matches!(status, StackStatus::RollbackInProgress | StackStatus::DeleteInProgress);
         !goes && matches!(next_step(Some(status)), Step::Compare | Step::Follow | Step::RollBack)
     }
 
@@ -143,7 +140,7 @@ pub(crate) fn is_of_cluster(stack: &Stack, cluster: &ClusterName, described: Opt
         return tagged == cluster.as_str();
     }
     let Some(part) = StackPart::from_stack_name(cluster, &stack.name) else { return false };
-    stack.status == PLANNED
+    stack.status == StackStatus::ReviewInProgress
         && (!part.has_ambiguous_name()
             || described.is_some_and(|described| StackPart::of_cluster(described).contains(&part)))
 }

@@ -4,14 +4,14 @@ use super::shape::{
     ApiAnswer, ApiState, CertificateState, DnsState, FileSystemState, NodesState, RecordOwner, StackState,
     StatusReport,
 };
-use crate::aws::{AwsError, Clients};
+use crate::aws::{AwsError, Clients, StackStatus};
 use crate::blueprint::Blueprint;
 use crate::credentials::Credentials;
 use crate::deploy::machines::expected_nodes::ExpectedNodes;
 use crate::deploy::machines::node_rollout::outdated_machines;
-use crate::deploy::stack::status::{Step, next_step};
 use crate::deploy::state::live::LiveCluster;
 use crate::deploy::state::public_name::{ZoneChoice, all_lead_to, choose_zone, load_balancer};
+use crate::deploy::state::step::{Step, next_step};
 use crate::kube::{Address, ApiServer, Node, Readiness};
 
 /// Days below which a certificate is a problem.
@@ -97,9 +97,9 @@ impl StatusReport {
 }
 
 fn stack_states(live: &LiveCluster) -> Vec<StackState> {
-    let state = |name: &str, status: &str| StackState {
+    let state = |name: &str, status: &StackStatus| StackState {
         name: name.to_owned(),
-        status: status.to_owned(),
+        status: status.clone(),
         good: next_step(Some(status)) == Step::Compare,
     };
     live.stacks.values().map(|live| state(&live.stack.name, &live.stack.status)).collect()

@@ -5,6 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::aws::StackStatus;
+
 /// What `status` prints for programs: a report, or that there is no such cluster.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
@@ -73,7 +75,7 @@ pub struct StackState {
     /// Its name.
     pub name: String,
     /// CloudFormation's status.
-    pub status: String,
+    pub status: StackStatus,
     /// Whether it can be used and changed in this status.
     pub good: bool,
 }
