@@ -14,7 +14,8 @@ use super::render::render_in_memory;
 use super::session::Session;
 use crate::blueprint::{BilledItem, Blueprint};
 use crate::credentials::Credentials;
-use crate::deploy::{ImageChoice, LiveCluster, Sources};
+use crate::deploy::{ImageChoice, Inputs, LiveCluster, s3_uri_in_use};
+use crate::document::Fault;
 use crate::operator::{CostEstimate, estimate_costs};
 
 /// List what AWS will bill for, by stack; no network and no AWS account are needed
@@ -77,7 +78,15 @@ fn ask_calculator(
     block_on(async {
         let clients = arguments.aws.connect(&blueprint.cluster, session).await;
         let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
-        let sources = Sources { blueprint, credentials: &credentials, assets: &rendered.assets };
-        Ok(estimate_costs(&clients, sources, &live, ImageChoice::Live).await?)
+        let s3_uri = s3_uri_in_use(&live).or_else(|| blueprint.cluster.s3_uri.clone());
+        let unknown = || "s3://unknown".parse().map_err(|fault: Fault| anyhow::anyhow!("{fault}"));
+        let inputs = Inputs {
+            blueprint,
+            credentials: &credentials,
+            assets: &rendered.assets,
+            s3_uri: s3_uri.map_or_else(unknown, Ok)?,
+            image: ImageChoice::Live,
+        };
+        Ok(estimate_costs(&clients, &inputs, &live).await)
     })
 }

@@ -12,7 +12,9 @@ use crate::blueprint::{Blueprint, StackPart};
 use crate::config::values::{PoolName, S3Uri};
 use crate::credentials::{Credentials, list_certificates};
 use crate::deploy::preflight::CertificateExpiry;
-use crate::deploy::{ImageChoice, ImageLock, LiveCluster, LockedImage, Sources, live_place};
+use crate::deploy::{
+    ChosenImage, ChosenS3Uri, ImageChoice, ImageLock, ImageNotice, Inputs, LiveCluster, s3_uri_in_use,
+};
 use crate::document::read_text;
 use crate::durable_file::{self, Access};
 use crate::render::{Asset, Assets};
@@ -58,8 +60,9 @@ impl Deployment {
         Err(Refusal::invalid(format!("cluster.yaml has no pool '{name}'")).help(format!("it has {known}")))
     }
 
-    pub(super) fn sources(&self) -> Sources<'_> {
-        Sources { blueprint: &self.blueprint, credentials: &self.credentials, assets: &self.assets }
+    pub(super) fn inputs(&self, s3_uri: S3Uri, image: ImageChoice) -> Inputs<'_> {
+        let Self { blueprint, credentials, assets } = self;
+        Inputs { blueprint, credentials, assets, s3_uri, image }
     }
 
     fn mention_stale_files(&self, session: &Session) -> anyhow::Result<()> {
@@ -83,26 +86,18 @@ impl Deployment {
     }
 }
 
-/// Where assets go: what the flag says, then cluster.yaml, then what the live cluster uses.
-pub(super) fn choose_place(
+/// Where assets go; a move of them is warned of.
+pub(super) fn choose_s3_uri(
     flag: Option<&S3Uri>,
     blueprint: &Blueprint,
     live: &LiveCluster,
     printer: &Printer,
 ) -> anyhow::Result<S3Uri> {
-    let now = live_place(live);
-    let place = flag.or(blueprint.cluster.s3_uri.as_ref()).or(now.as_ref()).cloned();
-    if let (Some(place), Some(now)) = (&place, &now)
-        && place != now
-    {
-        printer.warning(format_args!(
-            "assets move from {now} to {place}: every machine gets a new configuration, and the old place must stay until all have it"
-        ));
+    let chosen = ChosenS3Uri::choose(flag, &blueprint.cluster, s3_uri_in_use(live))?;
+    if let Some(warning) = chosen.warning() {
+        printer.warning(warning);
     }
-    Ok(place.ok_or_else(|| {
-        Refusal::new("there is no place to upload to")
-            .help("`--s3-uri s3://bucket/prefix`, or s3URI in cluster.yaml; `--create-bucket` makes a missing bucket")
-    })?)
+    Ok(chosen.uri)
 }
 
 /// The lock, if there is one; refused if it belongs to another cluster.
@@ -125,23 +120,7 @@ pub(super) fn write_lock(session: &Session, lock: &ImageLock) -> anyhow::Result<
     Ok(())
 }
 
-/// Which image machines boot, and the lock to write for it.
-pub(super) struct ChosenImage {
-    pub(super) choice: ImageChoice,
-    pub(super) lock: Option<ImageLock>,
-}
-
-impl ChosenImage {
-    /// The image of the control plane.
-    pub(super) fn id(&self) -> Option<&str> {
-        match &self.choice {
-            ImageChoice::Locked(id) => Some(id),
-            ImageChoice::Live => self.lock.as_ref().map(|lock| lock.image.id.as_str()),
-        }
-    }
-}
-
-/// The lock's image; without a lock that of the live cluster; without that the newest.
+/// Which image machines boot; what the user should know about the choice is printed.
 pub(super) async fn choose_image(
     session: &Session,
     clients: &Clients,
@@ -150,34 +129,14 @@ pub(super) async fn choose_image(
     upgrade: bool,
 ) -> anyhow::Result<ChosenImage> {
     let lock = read_lock(session, blueprint)?;
-    let in_use = live.parameter(&StackPart::ControlPlane, "ImageId").map(str::to_owned);
-    if upgrade {
-        let newest = ImageLock::resolve(clients, &blueprint.cluster).await?;
-        let before = lock.map(|lock| lock.image.id).or(in_use);
-        if before.as_deref() == Some(&newest.image.id) {
-            session.printer.note(format_args!("{} is the newest image already", newest.image.name));
-        }
-        let choice = ImageChoice::Locked(newest.image.id.clone());
-        return Ok(ChosenImage { choice, lock: Some(newest) });
+    let in_use = live.parameter(&StackPart::ControlPlane, "ImageId");
+    let chosen = ChosenImage::choose(clients, &blueprint.cluster, lock, in_use, upgrade).await?;
+    match &chosen.notice {
+        Some(notice @ ImageNotice::AlreadyNewest(_)) => session.printer.note(notice),
+        Some(notice @ ImageNotice::LockMissing(_)) => session.printer.warning(notice),
+        None => {}
     }
-    if let Some(lock) = lock {
-        return Ok(ChosenImage { choice: ImageChoice::Locked(lock.image.id.clone()), lock: Some(lock) });
-    }
-    let Some(id) = in_use else {
-        let lock = ImageLock::resolve(clients, &blueprint.cluster).await?;
-        return Ok(ChosenImage { choice: ImageChoice::Locked(lock.image.id.clone()), lock: Some(lock) });
-    };
-    let name = clients.image(&id).await?.map_or_else(|| "unknown".to_owned(), |image| image.name);
-    session
-        .printer
-        .warning(format_args!("infra.lock is missing; machines keep the image of the live stacks, {id}"));
-    let cluster = &blueprint.cluster;
-    let lock = ImageLock {
-        cluster: cluster.name.to_string(),
-        region: cluster.region.to_string(),
-        image: LockedImage { id, name },
-    };
-    Ok(ChosenImage { choice: ImageChoice::Live, lock: Some(lock) })
+    Ok(chosen)
 }
 
 /// When each certificate on disk ends.

@@ -22,7 +22,7 @@ use crate::deploy::{
     BACKUP, DestroyItem, DestroyOptions, DestroyPlan, DestroyTarget, Event, FILE_SYSTEM, Found, LiveCluster,
     Remains, Run, audit, destroy, load_balancer,
 };
-use crate::kube::{Address, ApiServer};
+use crate::kube::ApiServer;
 
 /// Take the cluster away, and say what stays
 ///
@@ -200,8 +200,8 @@ fn connect_api(
     let blueprint = Blueprint::new(cluster.clone())?;
     let store = session.assets.open_existing_credentials(&session.printer)?;
     let credentials = Credentials::read(&store, &blueprint.identities)?;
-    let address = api_address()?.unwrap_or(Address::Host { name: balancer.name, port: 443 });
-    Ok(Some(ApiServer::new(&credentials, &cluster.external_dns_name.to_string(), address)?))
+    let (name, address) = (cluster.external_dns_name.to_string(), api_address()?);
+    Ok(Some(ApiServer::of_cluster(&credentials, &name, &balancer.name, address.as_ref())?))
 }
 
 /// Objects can only be looked for where somebody says they are.

@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &LockArguments, session: &Session) -> anyhow::Resul
                     LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
                 let chosen =
                     super::deployment::choose_image(session, &clients, &blueprint, &live, false).await?;
-                chosen.lock.unwrap_or(newest)
+                chosen.lock
             }
             _ => newest,
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 
 use super::aws_access::{AwsOptions, block_on};
-use super::deployment::{Deployment, choose_image, choose_place};
+use super::deployment::{Deployment, choose_image, choose_s3_uri};
 use super::exit::Exit;
 use super::interruption::{until_cleaned_up, until_interrupted};
 use super::plan_view::PlanView;
@@ -87,13 +87,14 @@ async fn look(
     let blueprint = &deployment.blueprint;
     let clients = arguments.aws.connect(&blueprint.cluster, session).await;
     let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
-    let place = choose_place(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer)?;
+    let s3_uri = choose_s3_uri(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer)?;
     let image = choose_image(session, &clients, blueprint, &live, arguments.upgrade_os).await?;
     let options = PlanOptions {
         pool: arguments.pool.clone(),
         allow_replace: arguments.allow_replace.iter().cloned().collect(),
     };
-    let prepared = prepare(&clients, deployment.sources(), live, place, image.choice, options).await?;
+    let inputs = deployment.inputs(s3_uri, image.choice);
+    let prepared = prepare(&clients, &inputs, live, options).await?;
     let view = ProgressView::new(Output::Text, session.printer.clone(), false);
     let run = Run {
         clients,

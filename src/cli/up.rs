@@ -5,9 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::aws_access::{AwsOptions, api_address, block_on};
-use super::deployment::{
-    ChosenImage, Deployment, certificate_expiries, choose_image, choose_place, write_lock,
-};
+use super::deployment::{Deployment, certificate_expiries, choose_image, choose_s3_uri, write_lock};
 use super::exit::Exit;
 use super::failure::Refusal;
 use super::interruption::{until_detached, until_interrupted};
@@ -20,8 +18,8 @@ use crate::aws::Clients;
 use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::preflight::{Preflight, Severity};
 use crate::deploy::{
-    Consent, DeployError, Event, LiveCluster, NodeRollout, PlanOptions, Prepared, Progress, Run, Up,
-    UpOptions, WaitFor, endangered_jobs, load_balancer, pools_losing_nodes, prepare,
+    Consent, DeployError, Event, ImageLock, Inputs, LiveCluster, NodeRollout, PlanOptions, Prepared,
+    Progress, Run, Up, UpOptions, WaitFor, endangered_jobs, load_balancer, pools_losing_nodes, prepare,
 };
 use crate::kube::{Address, ApiServer};
 
@@ -114,12 +112,10 @@ async fn bring_up(
     let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
     let progress = view.progress();
     let looking = Box::pin(look(arguments, session, deployment, &clients, &progress));
-    let (prepared, image) = until_interrupted(looking).await?;
+    let (prepared, inputs, lock) = until_interrupted(looking).await?;
     let agreeing = Box::pin(agree(arguments, session, deployment, &prepared, &clients, options));
     let consent = until_interrupted(agreeing).await?;
-    if let Some(lock) = &image.lock {
-        write_lock(session, lock)?;
-    }
+    write_lock(session, &lock)?;
     let (interrupter, waiting) = session.begin_waiting(Some(arguments.timeout));
     let run = Run {
         clients,
@@ -128,7 +124,7 @@ async fn bring_up(
         waiting,
         cancel_on_interrupt: arguments.cancel_on_interrupt,
     };
-    let up = Up { run: &run, sources: deployment.sources(), options };
+    let up = Up { run: &run, inputs: &inputs, options };
     let working = Box::pin(async {
         up.apply(&prepared, consent).await?;
         if arguments.replace_nodes {
@@ -145,16 +141,16 @@ async fn bring_up(
 }
 
 /// Everything that is read before anything is changed.
-async fn look(
+async fn look<'a>(
     arguments: &UpArguments,
     session: &Session,
-    deployment: &Deployment,
+    deployment: &'a Deployment,
     clients: &Clients,
     progress: &Progress,
-) -> anyhow::Result<(Prepared, ChosenImage)> {
+) -> anyhow::Result<(Prepared, Inputs<'a>, ImageLock)> {
     let blueprint = &deployment.blueprint;
     let live = LiveCluster::read(clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
-    let place = choose_place(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer)?;
+    let s3_uri = choose_s3_uri(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer)?;
     let image = choose_image(session, clients, blueprint, &live, arguments.upgrade_os).await?;
     if arguments.skip_preflight {
         session.printer.warning("preflight is skipped: what it would have found now fails later, and slowly");
@@ -162,21 +158,21 @@ async fn look(
         let certificates = certificate_expiries(session)?;
         let preflight = Preflight {
             blueprint,
-            s3_uri: Some(&place),
+            s3_uri: Some(&s3_uri),
             create_bucket: arguments.create_bucket,
-            image: image.id(),
+            image: Some(&image.lock.image.id),
             certificates: &certificates,
             live: &live,
         };
         check_account(preflight, clients, session, progress).await?;
     }
-    let choice = image.choice.clone();
     let options = PlanOptions {
         pool: arguments.pool.clone(),
         allow_replace: arguments.allow_replace.iter().cloned().collect(),
     };
-    let prepared = prepare(clients, deployment.sources(), live, place, choice, options).await?;
-    Ok((prepared, image))
+    let inputs = deployment.inputs(s3_uri, image.choice);
+    let prepared = prepare(clients, &inputs, live, options).await?;
+    Ok((prepared, inputs, image.lock))
 }
 
 async fn check_account(
@@ -248,7 +244,7 @@ async fn name_jobs(
     if pools.is_empty() {
         return Some(0);
     }
-    let found = match connect_api(deployment, &prepared.live, options.api_address.clone()) {
+    let found = match connect_api(deployment, &prepared.live, options.api_address.as_ref()) {
         Some(Ok(api)) => endangered_jobs(&api, pools).await.map_err(anyhow::Error::from),
         Some(Err(error)) => Err(error),
         // Without an API there are no jobs.
@@ -277,12 +273,12 @@ async fn name_jobs(
 fn connect_api(
     deployment: &Deployment,
     live: &LiveCluster,
-    address: Option<Address>,
+    address: Option<&Address>,
 ) -> Option<anyhow::Result<ApiServer>> {
     let target = load_balancer(&live.outputs())?;
-    let address = address.unwrap_or(Address::Host { name: target.name, port: 443 });
     let name = deployment.blueprint.cluster.external_dns_name.to_string();
-    Some(ApiServer::new(&deployment.credentials, &name, address).map_err(Into::into))
+    let api = ApiServer::of_cluster(&deployment.credentials, &name, &target.name, address);
+    Some(api.map_err(Into::into))
 }
 
 async fn replace_nodes(
@@ -293,7 +289,7 @@ async fn replace_nodes(
     prepared: &Prepared,
 ) -> anyhow::Result<()> {
     let Some(pool) = &arguments.pool else { return Ok(()) };
-    let api = connect_api(deployment, &prepared.live, up.options.api_address.clone());
+    let api = connect_api(deployment, &prepared.live, up.options.api_address.as_ref());
     let api = api.ok_or_else(|| Refusal::new("the cluster has no API server yet"))??;
     let rollout = NodeRollout { run: up.run, cluster: &deployment.blueprint.cluster, api: &api, pool };
     let left = rollout.replace_outdated(arguments.max).await?;

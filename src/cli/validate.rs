@@ -6,7 +6,7 @@ use serde::Serialize;
 use time::{Date, OffsetDateTime};
 
 use super::aws_access::{AwsOptions, block_on};
-use super::deployment::{certificate_expiries, choose_place, read_lock};
+use super::deployment::{certificate_expiries, choose_s3_uri, read_lock};
 use super::exit::Exit;
 use super::failure::summary;
 use super::preflight::{print_caller, print_findings};
@@ -127,7 +127,7 @@ fn check_account(
     block_on(async {
         let clients = arguments.aws.connect(&blueprint.cluster, session).await;
         let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
-        let place = choose_place(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer).ok();
+        let place = choose_s3_uri(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer).ok();
         let lock = read_lock(session, blueprint)?;
         let certificates = certificate_expiries(session)?;
         let preflight = Preflight {

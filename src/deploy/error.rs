@@ -12,6 +12,9 @@ pub enum DeployError {
     /// A call to AWS failed.
     #[error(transparent)]
     Aws(#[from] AwsError),
+    /// Nobody says where assets are to be uploaded.
+    #[error("there is no place to upload to")]
+    NoS3Uri,
     /// Something may not change.
     #[error("{}", join(.0.iter().map(|refusal| &refusal.what)))]
     Refused(Vec<Refusal>),
@@ -68,6 +71,9 @@ impl DeployError {
     #[must_use]
     pub fn help(&self) -> Option<String> {
         match self {
+            Self::NoS3Uri => Some(
+                "`--s3-uri s3://bucket/prefix`, or s3URI in cluster.yaml; `--create-bucket` makes a missing bucket".to_owned(),
+            ),
             Self::Refused(refusals) => Some(
                 refusals.iter().map(|refusal| refusal.instead.as_str()).collect::<Vec<_>>().join("\n      "),
             ),

@@ -14,6 +14,7 @@ use crate::credentials::Credentials;
 
 const JSON: &str = "application/json";
 const NOT_FOUND: u16 = 404;
+const HTTPS: u16 = 443;
 
 /// A cluster's API server, seen by its administrator. Nothing is connected until something is asked, and clones are cheap.
 #[derive(Clone, Debug)]
@@ -46,6 +47,18 @@ impl ApiServer {
     /// The API server whose certificate is for `tls_name`, at `address`.
     pub fn new(credentials: &Credentials, tls_name: &str, address: Address) -> Result<Self, KubeError> {
         Ok(Self { connection: Arc::new(Connection::new(credentials, tls_name, address)?) })
+    }
+
+    /// The API server of the cluster with this public name: at `address`, or behind `host`, as a load balancer, if none is given.
+    pub fn of_cluster(
+        credentials: &Credentials,
+        public_name: &str,
+        host: &str,
+        address: Option<&Address>,
+    ) -> Result<Self, KubeError> {
+        let address =
+            address.cloned().unwrap_or_else(|| Address::Host { name: host.to_owned(), port: HTTPS });
+        Self::new(credentials, public_name, address)
     }
 
     /// The document at `path`, or nothing if there is none.

@@ -15,10 +15,9 @@ use crate::document::Loaded;
 use crate::hexadecimal::hexadecimal;
 use crate::job::life::JobError;
 use crate::job::{self, TrainingJob};
-use crate::kube::{Address, ApiServer};
+use crate::kube::ApiServer;
 
 const DEFAULT_FILE: &str = "job.yaml";
-const HTTPS: u16 = 443;
 
 /// Which job file.
 #[derive(Args, Debug)]
@@ -96,8 +95,7 @@ pub(super) fn connect(session: &Session) -> anyhow::Result<(Blueprint, ApiServer
     let store = session.assets.open_existing_credentials(&session.printer)?;
     let credentials = Credentials::read(&store, &blueprint.identities)?;
     let name = blueprint.cluster.external_dns_name.to_string();
-    let address = api_address()?.unwrap_or(Address::Host { name: name.clone(), port: HTTPS });
-    let api = ApiServer::new(&credentials, &name, address)?;
+    let api = ApiServer::of_cluster(&credentials, &name, &name, api_address()?.as_ref())?;
     Ok((blueprint, api))
 }
 

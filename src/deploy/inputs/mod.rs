@@ -1,10 +1,31 @@
-//! What a run is given besides cluster.yaml: which image machines boot, where assets are, whose credentials the cluster runs on.
+//! What a cluster is deployed from: what was rendered, which image machines boot, where assets are, whose credentials it runs on.
 //!
-//! In: infra.lock, credentials, flags. Out: values that the later steps compare and render. Nothing is read from live stacks here.
+//! In: assets, infra.lock, credentials, flags. Out: `Inputs`, which the later steps compare with what is live. Live stacks are not read here.
 
 pub(crate) mod asset_store;
 pub(crate) mod credential_digests;
+pub(crate) mod image_choice;
 pub(crate) mod image_lock;
 pub(crate) mod image_source;
-pub(crate) mod rendered;
-pub(crate) mod settings;
+pub(crate) mod s3_uri_choice;
+
+use crate::blueprint::Blueprint;
+use crate::config::values::S3Uri;
+use crate::credentials::Credentials;
+use crate::render::Assets;
+use image_choice::ImageChoice;
+
+/// What a cluster is deployed from.
+#[derive(Clone, Debug)]
+pub struct Inputs<'a> {
+    /// The decided cluster.
+    pub blueprint: &'a Blueprint,
+    /// Keys and certificates.
+    pub credentials: &'a Credentials,
+    /// Everything rendered.
+    pub assets: &'a Assets,
+    /// Where assets are uploaded.
+    pub s3_uri: S3Uri,
+    /// The image that machines boot.
+    pub image: ImageChoice,
+}

@@ -7,12 +7,10 @@ use super::refusal::find_refusals;
 use crate::aws::Clients;
 use crate::blueprint::{Blueprint, StackPart};
 use crate::config::FileSystemSource;
-use crate::config::values::{PoolName, S3Uri};
+use crate::config::values::PoolName;
 use crate::deploy::error::DeployError;
+use crate::deploy::inputs::Inputs;
 use crate::deploy::inputs::asset_store::AssetStore;
-use crate::deploy::inputs::credential_digests::CredentialDigests;
-use crate::deploy::inputs::rendered::Sources;
-use crate::deploy::inputs::settings::{ImageChoice, Settings};
 use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::LiveCluster;
 
@@ -43,22 +41,15 @@ pub struct Prepared {
 /// Compares cluster.yaml with what is there, and refuses what may not change. Nothing is changed.
 pub async fn prepare(
     clients: &Clients,
-    sources: Sources<'_>,
+    inputs: &Inputs<'_>,
     live: LiveCluster,
-    place: S3Uri,
-    image: ImageChoice,
     options: PlanOptions,
 ) -> Result<Prepared, DeployError> {
-    let store = AssetStore::new(&sources.blueprint.cluster, place.clone());
-    let settings = Settings {
-        place,
-        image,
-        credentials: CredentialDigests::of(sources.credentials),
-        missing_mount_targets: missing_mount_targets(clients, sources.blueprint, &live).await?,
-    };
-    let desired = DesiredStack::of_cluster(sources.blueprint, sources.assets, &settings, &live);
+    let store = AssetStore::new(&inputs.blueprint.cluster, inputs.s3_uri.clone());
+    let mount_targets = missing_mount_targets(clients, inputs.blueprint, &live).await?;
+    let desired = DesiredStack::of_cluster(inputs, &mount_targets, &live);
     let whole = Plan::new(&desired, &live);
-    let refusals = find_refusals(sources.blueprint, &desired, &live, &whole, &options.allow_replace);
+    let refusals = find_refusals(inputs.blueprint, &desired, &live, &whole, &options.allow_replace);
     if !refusals.is_empty() {
         return Err(DeployError::Refused(refusals));
     }

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use super::live::{CLUSTER_TAG, LiveCluster, LiveStack};
 use super::pool_size::{DESIRED_CAPACITY, IN_SERVICE, PoolSize};
 use crate::aws::{AwsError, Clients, ScalingGroup};
-use crate::blueprint::{Blueprint, StackPart};
+use crate::blueprint::StackPart;
 use crate::config::values::S3Uri;
-use crate::deploy::inputs::settings::{ImageChoice, Settings};
-use crate::render::{Assets, StackTemplate, Template};
+use crate::deploy::inputs::Inputs;
+use crate::deploy::inputs::credential_digests::CredentialDigests;
+use crate::deploy::inputs::image_choice::ImageChoice;
+use crate::render::{StackTemplate, Template};
 
 /// The tag of the network stack that says where assets are.
 pub const PLACE_TAG: &str = "infra:s3-uri";
@@ -35,42 +37,44 @@ pub struct DesiredStack {
 }
 
 impl DesiredStack {
-    /// Every stack of a cluster, in the order they are made.
+    /// Every stack of a cluster, in the order they are made. `missing_mount_targets` says for each mount target at a file system that
+    /// was there before whether the cluster has to create it.
     #[must_use]
     pub fn of_cluster(
-        blueprint: &Blueprint,
-        assets: &Assets,
-        settings: &Settings,
+        inputs: &Inputs<'_>,
+        missing_mount_targets: &BTreeMap<usize, bool>,
         live: &LiveCluster,
     ) -> Vec<Self> {
-        assets.templates.iter().map(|stack| Self::new(stack, blueprint, settings, live)).collect()
+        let templates = inputs.assets.templates.iter();
+        templates.map(|stack| Self::new(stack, inputs, missing_mount_targets, live)).collect()
     }
 
     fn new(
         StackTemplate { part, template, .. }: &StackTemplate,
-        blueprint: &Blueprint,
-        settings: &Settings,
+        inputs: &Inputs<'_>,
+        missing_mount_targets: &BTreeMap<usize, bool>,
         live: &LiveCluster,
     ) -> Self {
-        let cluster = &blueprint.cluster;
+        let cluster = &inputs.blueprint.cluster;
         let mut tags: BTreeMap<String, String> =
             cluster.tags.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
         tags.insert(CLUSTER_TAG.to_owned(), cluster.name.to_string());
         match part {
             StackPart::Network => {
-                tags.insert(PLACE_TAG.to_owned(), settings.place.to_string());
+                tags.insert(PLACE_TAG.to_owned(), inputs.s3_uri.to_string());
             }
             StackPart::ControlPlane => {
-                tags.insert(CREDENTIALS_TAG.to_owned(), settings.credentials.to_string());
+                let digests = CredentialDigests::of(inputs.credentials);
+                tags.insert(CREDENTIALS_TAG.to_owned(), digests.to_string());
             }
             StackPart::Storage | StackPart::Pool(_) => {}
         }
         let mut given = BTreeMap::from([
-            ("AssetBucket".to_owned(), settings.place.bucket().to_owned()),
-            ("AssetPrefix".to_owned(), settings.place.key_prefix()),
-            ("ImageId".to_owned(), image_of(part, &settings.image, live)),
+            ("AssetBucket".to_owned(), inputs.s3_uri.bucket().to_owned()),
+            ("AssetPrefix".to_owned(), inputs.s3_uri.key_prefix()),
+            ("ImageId".to_owned(), image_of(part, &inputs.image, live)),
         ]);
-        for (index, missing) in &settings.missing_mount_targets {
+        for (index, missing) in missing_mount_targets {
             given.insert(format!("MountTarget{index}Missing"), missing.to_string());
         }
         let standing = live.stacks.get(part).filter(|_| matches!(part, StackPart::Pool(_))).cloned();
@@ -146,9 +150,9 @@ impl DesiredStack {
     }
 }
 
-/// Where the assets of a cluster are that nobody said the place of: where the live cluster's are.
+/// The S3 URI that the live cluster uses.
 #[must_use]
-pub fn live_place(live: &LiveCluster) -> Option<S3Uri> {
+pub fn s3_uri_in_use(live: &LiveCluster) -> Option<S3Uri> {
     live.tag(&StackPart::Network, PLACE_TAG)?.parse().ok()
 }
 

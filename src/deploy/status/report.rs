@@ -152,8 +152,7 @@ async fn ask_api(sources: &StatusSources<'_>, target: Option<&str>, claim: bool)
     let Some(credentials) = sources.credentials else {
         return nothing(state(ApiAnswer::Unreachable, Some("credentials/ is not here".to_owned())));
     };
-    let address = sources.api_address.clone().unwrap_or(Address::Host { name: target.to_owned(), port: 443 });
-    let api = match ApiServer::new(credentials, &name, address) {
+    let api = match ApiServer::of_cluster(credentials, &name, target, sources.api_address.as_ref()) {
         Ok(api) => api,
         Err(error) => return nothing(state(ApiAnswer::Unreachable, Some(error.to_string()))),
     };

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use super::error::DeployError;
 use super::event::Event;
 use super::explain::hint::hint_for;
+use super::inputs::Inputs;
 use super::inputs::asset_store::AssetStore;
-use super::inputs::rendered::Sources;
 use super::machines::az_rebalance::keep_machines_in_their_zones;
 use super::machines::expected_nodes::ExpectedNodes;
 use super::machines::pool_launches::PoolLaunches;
@@ -71,8 +71,8 @@ pub struct Consent {
 pub struct Up<'a> {
     /// The context of the run.
     pub run: &'a Run,
-    /// What the cluster is made from.
-    pub sources: Sources<'a>,
+    /// What the cluster is deployed from.
+    pub inputs: &'a Inputs<'a>,
     /// How it is brought up.
     pub options: &'a UpOptions,
 }
@@ -80,15 +80,15 @@ pub struct Up<'a> {
 impl Up<'_> {
     /// Does what was prepared.
     pub async fn apply(&self, prepared: &Prepared, consent: Consent) -> Result<(), DeployError> {
-        let Self { run, sources, options } = *self;
+        let Self { run, inputs, options } = *self;
         let Prepared { live, desired, plan, store, options: planned } = prepared;
-        let cluster = &sources.blueprint.cluster;
+        let cluster = &inputs.blueprint.cluster;
         refuse_what_goes(&run.clients, desired, live).await?;
         if options.create_bucket {
             ensure_bucket(run, cluster, store.bucket()).await?;
         }
         run.progress.stage("uploading machine configurations");
-        let configs = sources.assets.boot_configs.iter().filter(|config| is_wanted(&config.role, planned));
+        let configs = inputs.assets.boot_configs.iter().filter(|config| is_wanted(&config.role, planned));
         let objects = boot_objects(cluster.name.as_str(), configs);
         let uploaded = upload_boot_objects(run, store, &objects).await?;
         run.progress.note(format!("{uploaded} of {} objects were new", objects.len()));
@@ -130,7 +130,7 @@ impl Up<'_> {
         if self.options.wait != WaitFor::Nodes {
             return Ok(());
         }
-        let cluster = &self.sources.blueprint.cluster.name;
+        let cluster = &self.inputs.blueprint.cluster.name;
         let launches = PoolLaunches::after_changes(self.run, cluster, &outcome.changed);
         self.wait_for_cluster(&prepared.options, &target, launches, stacks).await
     }
@@ -145,7 +145,7 @@ impl Up<'_> {
         };
         let stacks = live.stacks.iter().filter(|(part, _)| is_meant(part));
         let stacks: Vec<String> = stacks.map(|(_, live)| live.stack.name.clone()).collect();
-        let launches = PoolLaunches::of_standing_pools(self.run, &self.sources.blueprint.cluster.name);
+        let launches = PoolLaunches::of_standing_pools(self.run, &self.inputs.blueprint.cluster.name);
         self.wait_for_cluster(planned, &target, launches, &stacks).await
     }
 
@@ -156,17 +156,16 @@ impl Up<'_> {
         launches: PoolLaunches<'_>,
         stacks: &[String],
     ) -> Result<(), DeployError> {
-        let Self { run, sources, options } = *self;
-        let cluster = &sources.blueprint.cluster;
+        let Self { run, inputs, options } = *self;
+        let cluster = &inputs.blueprint.cluster;
         run.progress.stage("waiting for the API and the nodes");
-        let address =
-            options.api_address.clone().unwrap_or(Address::Host { name: target.name.clone(), port: 443 });
         let name = cluster.external_dns_name.to_string();
-        let api = ApiServer::new(sources.credentials, &name, address)?;
+        let address = options.api_address.as_ref();
+        let api = ApiServer::of_cluster(inputs.credentials, &name, &target.name, address)?;
         let groups = run.clients.groups_of_cluster(cluster.name.as_str()).await?;
         let now = LiveCluster { groups, ..LiveCluster::default() };
         let expected =
-            ExpectedNodes::new(sources.blueprint, |pool| now.pool_group(pool).map(|group| group.desired));
+            ExpectedNodes::new(inputs.blueprint, |pool| now.pool_group(pool).map(|group| group.desired));
         let wait = ReadinessWait { run, api: &api, cluster: &cluster.name, stacks };
         match wait.until_ready(expected.only(planned.pool.as_ref()), launches).await? {
             Reached::Ready => run.progress.report(Event::Ready { endpoint: format!("https://{name}") }),
@@ -202,7 +201,7 @@ impl Up<'_> {
         prepared: &Prepared,
         outcome: &Outcome,
     ) -> Result<Option<Alias>, DeployError> {
-        let Self { run, sources, options } = *self;
+        let Self { run, inputs, options } = *self;
         let Some(target) = load_balancer(&outcome.outputs) else {
             let text = "the control plane is still in the making; run `infra up` again for the public name";
             run.progress.note(text);
@@ -211,7 +210,7 @@ impl Up<'_> {
         if prepared.options.pool.is_none() {
             run.progress.stage("leading the public name to the API");
             let previous = prepared.live.outputs().get("ApiLoadBalancerName").cloned();
-            let cluster = &sources.blueprint.cluster;
+            let cluster = &inputs.blueprint.cluster;
             lead_name(run, cluster, &target, previous.as_deref(), options.adopt_record).await?;
         }
         Ok(Some(target))
