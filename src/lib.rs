@@ -13,5 +13,6 @@ pub mod hexadecimal;
 pub mod job;
 pub mod kube;
 pub mod operator;
+pub(crate) mod project;
 pub mod render;
 pub mod waiting;

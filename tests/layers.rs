@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Each layer and the layers it may use; the order is that of the data.
-const LAYERS: [(&str, &[&str]); 16] = [
+const LAYERS: [(&str, &[&str]); 17] = [
     ("document", &[]),
     ("durable_file", &[]),
     ("hexadecimal", &[]),
@@ -25,6 +25,10 @@ const LAYERS: [(&str, &[&str]); 16] = [
     ("credentials", &["blueprint", "config", "durable_file"]),
     ("render", &["blueprint", "config", "credentials", "document", "durable_file", "hexadecimal"]),
     ("check", &["blueprint", "document", "render"]),
+    (
+        "project",
+        &["blueprint", "check", "config", "credentials", "document", "durable_file", "hexadecimal", "render"],
+    ),
     ("aws", &["waiting"]),
     ("kube", &["credentials"]),
     (
@@ -48,7 +52,7 @@ const LAYERS: [(&str, &[&str]); 16] = [
     ("lib", &ALL),
 ];
 
-const ALL: [&str; 15] = [
+const ALL: [&str; 16] = [
     "aws",
     "blueprint",
     "check",
@@ -62,6 +66,7 @@ const ALL: [&str; 15] = [
     "job",
     "kube",
     "operator",
+    "project",
     "render",
     "waiting",
 ];

@@ -108,7 +108,7 @@ fn row(entry: InventoryEntry) -> Row {
 
 /// What cluster.yaml asks for and the directory does not have. Without a good cluster.yaml nobody can tell.
 fn missing_files(session: &Session, rows: &[Row]) -> Vec<String> {
-    let cluster = match session.assets.load() {
+    let cluster = match session.assets.load_cluster() {
         Ok(loaded) => loaded.value,
         Err(error) => {
             session.printer.warning(format_args!("cannot tell whether any is missing: {error}"));

@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 use super::aws_access::{AwsOptions, block_on};
 use super::exit::Exit;
 use super::printer::{Output, columns};
-use super::render::render_in_memory;
 use super::session::Session;
-use crate::blueprint::{BilledItem, Blueprint};
+use crate::blueprint::BilledItem;
 use crate::credentials::Credentials;
 use crate::deploy::{ImageChoice, Inputs, LiveCluster, s3_uri_in_use};
 use crate::document::Fault;
 use crate::operator::{CostEstimate, estimate_costs};
+use crate::project::Project;
 
 /// List what AWS will bill for, by stack; no network and no AWS account are needed
 ///
@@ -43,10 +43,10 @@ pub(super) struct CostDocument {
 }
 
 pub(super) fn run(arguments: &CostArguments, session: &Session) -> anyhow::Result<Exit> {
-    let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
+    let project = session.load_project()?;
+    let blueprint = &project.blueprint;
     let items = blueprint.billed_items();
-    let estimates =
-        if arguments.online { ask_calculator(arguments, &blueprint, session)? } else { Vec::new() };
+    let estimates = if arguments.online { ask_calculator(arguments, &project, session)? } else { Vec::new() };
     if session.output == Output::Json {
         let link = |estimate: CostEstimate| Some((estimate.stack, Value::String(estimate.link.ok()?)));
         let calculator = estimates.into_iter().filter_map(link).collect();
@@ -70,11 +70,13 @@ pub(super) fn run(arguments: &CostArguments, session: &Session) -> anyhow::Resul
 
 fn ask_calculator(
     arguments: &CostArguments,
-    blueprint: &Blueprint,
+    project: &Project,
     session: &Session,
 ) -> anyhow::Result<Vec<CostEstimate>> {
+    let blueprint = &project.blueprint;
     let credentials = Credentials::placeholders(&blueprint.identities);
-    let rendered = render_in_memory(blueprint, &credentials, session)?;
+    let rendered = project.render(&credentials)?;
+    session.print_unused_snippets(&rendered);
     block_on(async {
         let clients = arguments.aws.connect(&blueprint.cluster, session).await;
         let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;

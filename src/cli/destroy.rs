@@ -59,7 +59,7 @@ pub(super) struct DestroyArguments {
 pub(super) fn run(arguments: &DestroyArguments, session: &Session) -> anyhow::Result<Exit> {
     let cluster = match &arguments.cluster_name {
         Some(_) => None,
-        None => Some(session.assets.load_cluster(&session.printer)?),
+        None => Some(session.load_project()?.blueprint.cluster),
     };
     block_on(Box::pin(take_away(arguments, session, cluster)))
 }
@@ -198,7 +198,7 @@ fn connect_api(
         return Ok(None);
     }
     let blueprint = Blueprint::new(cluster.clone())?;
-    let store = session.assets.open_existing_credentials(&session.printer)?;
+    let store = session.open_existing_credentials()?;
     let credentials = Credentials::read(&store, &blueprint.identities)?;
     let (name, address) = (cluster.external_dns_name.to_string(), api_address()?);
     Ok(Some(ApiServer::of_cluster(&credentials, &name, &balancer.name, address.as_ref())?))

@@ -11,6 +11,7 @@ use crate::credentials::CredentialsError;
 use crate::deploy::{DeployError, Evidence, hint_for};
 use crate::document::{LoadError, Problems, ReadError};
 use crate::job::life::JobError;
+use crate::project::ProjectError;
 use crate::render::RenderError;
 
 /// An error made at the command line, with help.
@@ -92,6 +93,9 @@ fn print_evidence(evidence: &Evidence, printer: &Printer) {
 fn help_for(error: &Error) -> Option<String> {
     if let Some(refusal) = find::<Refusal>(error) {
         return refusal.help.clone();
+    }
+    if let Some(help) = find::<ProjectError>(error).and_then(ProjectError::help) {
+        return Some(help);
     }
     if let Some(credentials) = find::<CredentialsError>(error) {
         return credentials.help();
@@ -194,7 +198,8 @@ fn exit_for(error: &Error) -> Exit {
     if find::<JobError>(error).is_some_and(JobError::goes_on) {
         return Exit::StillRunning;
     }
-    if find::<Findings>(error).is_some()
+    if find::<ProjectError>(error).is_some_and(ProjectError::is_invalid_input)
+        || find::<Findings>(error).is_some()
         || find::<RenderError>(error).is_some_and(|error| !matches!(error, RenderError::NoCredential { .. }))
     {
         return Exit::Invalid;

@@ -16,7 +16,8 @@ use crate::config::values::{
 use crate::config::{self, Cluster};
 use crate::document::{Fault, Problems};
 use crate::durable_file::{self, Access, WriteError};
-use crate::render::{ClusterAnswers, GpuPool, render_cluster_file, render_gitignore};
+use crate::project::Gitignore;
+use crate::render::{ClusterAnswers, GpuPool, render_cluster_file};
 
 const EXAMPLE: &str = "\
 Example:
@@ -172,23 +173,16 @@ fn zone_loss(cluster: &Cluster) -> String {
 }
 
 fn write_gitignore(session: &Session) -> anyhow::Result<()> {
-    let path = session.assets.gitignore();
-    match durable_file::create(&path, render_gitignore().as_bytes(), Access::Public) {
-        Ok(()) => session.printer.note(format_args!("{}: written", path.display())),
-        Err(WriteError::Exists { .. }) => {
-            let lines = std::fs::read_to_string(&path).unwrap_or_default();
-            let wanted = render_gitignore().lines().filter(|line| line.starts_with('/'));
-            let missing: Vec<&str> =
-                wanted.filter(|line| !lines.lines().any(|there| there.trim() == *line)).collect();
-            if !missing.is_empty() {
-                session.printer.warning(format_args!(
-                    "{} is there and was left alone; add {} to it, they will hold private keys",
-                    path.display(),
-                    missing.join(" ")
-                ));
-            }
+    match session.assets.write_gitignore()? {
+        Gitignore::Written(path) => session.printer.note(format_args!("{}: written", path.display())),
+        Gitignore::Kept { path, missing } if !missing.is_empty() => {
+            session.printer.warning(format_args!(
+                "{} is there and was left alone; add {} to it, they will hold private keys",
+                path.display(),
+                missing.join(" ")
+            ));
         }
-        Err(error) => return Err(error.into()),
+        Gitignore::Kept { .. } => {}
     }
     Ok(())
 }

@@ -7,7 +7,6 @@ use super::deployment::{read_lock, write_lock};
 use super::exit::Exit;
 use super::printer::Output;
 use super::session::Session;
-use crate::blueprint::Blueprint;
 use crate::deploy::{ImageLock, LiveCluster};
 
 /// Look up the operating system's image and write it to infra.lock
@@ -23,9 +22,10 @@ pub(super) struct LockArguments {
 }
 
 pub(super) fn run(arguments: &LockArguments, session: &Session) -> anyhow::Result<Exit> {
-    let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
+    let project = session.load_project()?;
+    let blueprint = &project.blueprint;
     block_on(async {
-        let found = read_lock(session, &blueprint)?;
+        let found = read_lock(&project)?;
         let clients = arguments.aws.connect(&blueprint.cluster, session).await;
         let newest = ImageLock::resolve(&clients, &blueprint.cluster).await?;
         let lock = match found {
@@ -43,12 +43,12 @@ pub(super) fn run(arguments: &LockArguments, session: &Session) -> anyhow::Resul
                 let live =
                     LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
                 let chosen =
-                    super::deployment::choose_image(session, &clients, &blueprint, &live, false).await?;
+                    super::deployment::choose_image(session, &clients, &project, &live, false).await?;
                 chosen.lock
             }
             _ => newest,
         };
-        write_lock(session, &lock)?;
+        write_lock(&project, &lock, &session.printer)?;
         match session.output {
             Output::Json => session.printer.json(&lock.image)?,
             Output::Text | Output::Markdown => {

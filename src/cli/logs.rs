@@ -8,7 +8,6 @@ use super::aws_access::{AwsOptions, block_on};
 use super::exit::Exit;
 use super::printer::Output;
 use super::session::Session;
-use crate::blueprint::Blueprint;
 use crate::deploy::{console_evidence, read_log};
 
 /// Print what a machine wrote to its console
@@ -41,7 +40,7 @@ pub(super) struct LogDocument {
 }
 
 pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Result<Exit> {
-    let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
+    let blueprint = session.load_project()?.blueprint;
     block_on(async {
         let clients = arguments.aws.connect(&blueprint.cluster, session).await;
         let log = read_log(&clients, &blueprint.cluster, &arguments.node).await?;

@@ -2,7 +2,6 @@
 //!
 //! No rule about clusters lives here; what does is the clock, the terminal and the exit code.
 
-mod asset_directory;
 mod aws_access;
 mod certificates;
 mod closed_schema;

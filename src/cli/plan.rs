@@ -55,12 +55,12 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
         let (run, prepared) = until_interrupted(looking).await?;
         let asking = Box::pin(async { Ok(refine_plan(&run, &prepared).await?) });
         let plan = until_cleaned_up(asking, &interrupter, &session.printer).await?;
-        let blueprint = &deployment.blueprint;
+        let blueprint = &deployment.project.blueprint;
         let explaining = Box::pin(explain_all_user_data(&run.clients, blueprint, &plan, &deployment));
         let user_data = until_interrupted(explaining).await?;
         let view = PlanView {
             plan: &plan,
-            cluster: &deployment.blueprint.cluster,
+            cluster: &deployment.project.blueprint.cluster,
             user_data: &user_data,
             verbose: session.verbose > 0,
         };
@@ -84,11 +84,11 @@ async fn look(
     deployment: &Deployment,
     waiting: Waiting,
 ) -> anyhow::Result<(Run, Prepared)> {
-    let blueprint = &deployment.blueprint;
+    let blueprint = &deployment.project.blueprint;
     let clients = arguments.aws.connect(&blueprint.cluster, session).await;
     let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
     let s3_uri = choose_s3_uri(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer)?;
-    let image = choose_image(session, &clients, blueprint, &live, arguments.upgrade_os).await?;
+    let image = choose_image(session, &clients, &deployment.project, &live, arguments.upgrade_os).await?;
     let options = PlanOptions {
         pool: arguments.pool.clone(),
         allow_replace: arguments.allow_replace.iter().cloned().collect(),
@@ -137,7 +137,7 @@ pub(super) fn show_plan(
 ) {
     let view = PlanView {
         plan: &prepared.plan,
-        cluster: &deployment.blueprint.cluster,
+        cluster: &deployment.project.blueprint.cluster,
         user_data,
         verbose: session.verbose > 0,
     };

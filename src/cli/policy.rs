@@ -25,7 +25,7 @@ pub(super) struct PolicyArguments {
 }
 
 pub(super) fn run(arguments: &PolicyArguments, session: &Session) -> anyhow::Result<Exit> {
-    let cluster = session.assets.load_cluster(&session.printer)?;
+    let cluster = session.load_project()?.blueprint.cluster;
     let place = arguments.s3_uri.as_ref().or(cluster.s3_uri.as_ref());
     let place = place.ok_or_else(|| {
         Refusal::new("policies name the bucket, and nobody said which it is")

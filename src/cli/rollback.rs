@@ -11,7 +11,6 @@ use super::interruption::until_detached;
 use super::progress_view::ProgressView;
 use super::session::Session;
 use super::up::parse_duration;
-use crate::blueprint::Blueprint;
 use crate::deploy::{LiveCluster, Run, roll_back};
 
 /// Go on with a rollback that failed, so that the stack can be used again
@@ -31,7 +30,7 @@ pub(super) struct RollbackArguments {
 }
 
 pub(super) fn run(arguments: &RollbackArguments, session: &Session) -> anyhow::Result<Exit> {
-    let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
+    let blueprint = session.load_project()?.blueprint;
     block_on(async {
         let clients = arguments.aws.connect(&blueprint.cluster, session).await;
         let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;

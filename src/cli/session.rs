@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::asset_directory::AssetDirectory;
 use super::failure::Refusal;
 use super::printer::{Output, Printer};
+use crate::credentials::Store;
+use crate::project::{AssetDirectory, Project, ProjectError, RenderedProject};
 use crate::waiting::{Interrupter, Tempo, Waiting};
 
 /// Shortens pauses, so that tests do not sleep; never for users, whose calls AWS would throttle.
@@ -60,6 +61,35 @@ impl Session {
     pub(super) fn begin_waiting(&self, limit: Option<Duration>) -> (Interrupter, Waiting) {
         let (interrupter, waiting) = Waiting::new(limit);
         (interrupter, waiting.at_tempo(self.tempo))
+    }
+
+    /// Reads and validates cluster.yaml, and prints its warnings: once in a command.
+    pub(super) fn load_project(&self) -> Result<Project, ProjectError> {
+        let (project, warnings) = Project::load(&self.assets)?;
+        if !warnings.list().is_empty() {
+            self.printer.note(&warnings);
+        }
+        Ok(project)
+    }
+
+    /// The credentials, which must be there already, locked.
+    pub(super) fn open_existing_credentials(&self) -> Result<Store, ProjectError> {
+        self.assets.open_existing_credentials(|| self.print_waiting())
+    }
+
+    /// The credentials, locked.
+    pub(super) fn open_credentials(&self) -> Result<Store, ProjectError> {
+        self.assets.open_credentials(|| self.print_waiting())
+    }
+
+    fn print_waiting(&self) {
+        let directory = self.assets.credentials();
+        self.printer.note(format_args!("waiting for another infra that uses {} …", directory.display()));
+    }
+
+    /// Prints which snippets nothing uses.
+    pub(super) fn print_unused_snippets(&self, rendered: &RenderedProject) {
+        rendered.unused_snippets.iter().for_each(|snippet| self.printer.warning(snippet));
     }
 }
 

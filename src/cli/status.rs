@@ -30,7 +30,7 @@ pub(super) struct StatusArguments {
 }
 
 pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Result<Exit> {
-    let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
+    let blueprint = session.load_project()?.blueprint;
     let credentials = read_credentials(session, &blueprint)?;
     block_on(async {
         let clients = arguments.aws.connect(&blueprint.cluster, session).await;
@@ -60,7 +60,7 @@ fn read_credentials(session: &Session, blueprint: &Blueprint) -> anyhow::Result<
     if !session.assets.credentials().is_dir() {
         return Ok(None);
     }
-    let store = session.assets.open_existing_credentials(&session.printer)?;
+    let store = session.open_existing_credentials()?;
     Ok(Some(Credentials::read(&store, &blueprint.identities)?))
 }
 

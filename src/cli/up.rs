@@ -108,18 +108,18 @@ async fn bring_up(
     deployment: &Deployment,
     options: &UpOptions,
 ) -> anyhow::Result<Exit> {
-    let clients = arguments.aws.connect(&deployment.blueprint.cluster, session).await;
+    let clients = arguments.aws.connect(&deployment.project.blueprint.cluster, session).await;
     let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
     let progress = view.progress();
     let looking = Box::pin(look(arguments, session, deployment, &clients, &progress));
     let (prepared, inputs, lock) = until_interrupted(looking).await?;
     let agreeing = Box::pin(agree(arguments, session, deployment, &prepared, &clients, options));
     let consent = until_interrupted(agreeing).await?;
-    write_lock(session, &lock)?;
+    write_lock(&deployment.project, &lock, &session.printer)?;
     let (interrupter, waiting) = session.begin_waiting(Some(arguments.timeout));
     let run = Run {
         clients,
-        cluster: Some(deployment.blueprint.cluster.clone()),
+        cluster: Some(deployment.project.blueprint.cluster.clone()),
         progress,
         waiting,
         cancel_on_interrupt: arguments.cancel_on_interrupt,
@@ -135,7 +135,7 @@ async fn bring_up(
     let result = until_detached(working, &interrupter, &view, &session.printer).await;
     view.finish();
     result?;
-    let name = &deployment.blueprint.cluster.external_dns_name;
+    let name = &deployment.project.blueprint.cluster.external_dns_name;
     session.printer.note(format_args!("done: https://{name}; `infra kubeconfig --merge` lets kubectl in"));
     Ok(Exit::Done)
 }
@@ -148,10 +148,10 @@ async fn look<'a>(
     clients: &Clients,
     progress: &Progress,
 ) -> anyhow::Result<(Prepared, Inputs<'a>, ImageLock)> {
-    let blueprint = &deployment.blueprint;
+    let blueprint = &deployment.project.blueprint;
     let live = LiveCluster::read(clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
     let s3_uri = choose_s3_uri(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer)?;
-    let image = choose_image(session, clients, blueprint, &live, arguments.upgrade_os).await?;
+    let image = choose_image(session, clients, &deployment.project, &live, arguments.upgrade_os).await?;
     if arguments.skip_preflight {
         session.printer.warning("preflight is skipped: what it would have found now fails later, and slowly");
     } else {
@@ -203,9 +203,9 @@ async fn agree(
     options: &UpOptions,
 ) -> anyhow::Result<Consent> {
     let plan = &prepared.plan;
-    let user_data = explain_all_user_data(clients, &deployment.blueprint, plan, deployment).await?;
+    let user_data = explain_all_user_data(clients, &deployment.project.blueprint, plan, deployment).await?;
     show_plan(session, deployment, prepared, &user_data);
-    let cluster = &deployment.blueprint.cluster;
+    let cluster = &deployment.project.blueprint.cluster;
     let mut endangered = pools_losing_nodes(plan, cluster, &prepared.live);
     let deletions: Vec<String> = plan.deletions().map(|stack| stack.part.to_string()).collect();
     let mut consent = Consent { delete_dropped_pools: arguments.prune };
@@ -276,7 +276,7 @@ fn connect_api(
     address: Option<&Address>,
 ) -> Option<anyhow::Result<ApiServer>> {
     let target = load_balancer(&live.outputs())?;
-    let name = deployment.blueprint.cluster.external_dns_name.to_string();
+    let name = deployment.project.blueprint.cluster.external_dns_name.to_string();
     let api = ApiServer::of_cluster(&deployment.credentials, &name, &target.name, address);
     Some(api.map_err(Into::into))
 }
@@ -291,7 +291,8 @@ async fn replace_nodes(
     let Some(pool) = &arguments.pool else { return Ok(()) };
     let api = connect_api(deployment, &prepared.live, up.options.api_address.as_ref());
     let api = api.ok_or_else(|| Refusal::new("the cluster has no API server yet"))??;
-    let rollout = NodeRollout { run: up.run, cluster: &deployment.blueprint.cluster, api: &api, pool };
+    let rollout =
+        NodeRollout { run: up.run, cluster: &deployment.project.blueprint.cluster, api: &api, pool };
     let left = rollout.replace_outdated(arguments.max).await?;
     if left > 0 {
         session.printer.note(format_args!("{left} outdated machines are left; run the same command again"));

@@ -11,9 +11,7 @@ use super::exit::Exit;
 use super::failure::summary;
 use super::preflight::{print_caller, print_findings};
 use super::printer::Output;
-use super::render::render_in_memory;
 use super::session::Session;
-use crate::blueprint::Blueprint;
 use crate::check::Findings;
 use crate::config::Cluster;
 use crate::config::kubernetes_release::release_of;
@@ -22,6 +20,7 @@ use crate::credentials::Credentials;
 use crate::deploy::LiveCluster;
 use crate::deploy::preflight::{self, Finding, Preflight};
 use crate::document::{LoadError, Problems};
+use crate::project::{Project, ProjectError};
 
 /// How long before a version's end its user is told.
 const NOTICE_DAYS: i64 = 60;
@@ -60,15 +59,16 @@ pub(super) struct ValidateDocument<'a> {
 }
 
 pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::Result<Exit> {
-    let (problems, notice, checks, account) = match session.assets.load() {
-        Ok(loaded) => {
-            let notice = version_notice(&loaded.value, OffsetDateTime::now_utc().date());
-            let blueprint = Blueprint::new(loaded.value)?;
+    let (problems, notice, checks, account) = match Project::load(&session.assets) {
+        Ok((project, warnings)) => {
+            let notice = version_notice(&project.blueprint.cluster, OffsetDateTime::now_utc().date());
             let account =
-                if arguments.online { Some(check_account(arguments, &blueprint, session)?) } else { None };
-            (loaded.warnings, notice, check_rendered(&blueprint, session)?, account)
+                if arguments.online { Some(check_account(arguments, &project, session)?) } else { None };
+            (warnings, notice, check_rendered(&project, session)?, account)
         }
-        Err(LoadError::Invalid(problems)) => (problems, None, Findings::default(), None),
+        Err(ProjectError::Cluster(LoadError::Invalid(problems))) => {
+            (problems, None, Findings::default(), None)
+        }
         Err(error) => return Err(error.into()),
     };
     let good_account = account.as_ref().is_none_or(|report| !report.refuses());
@@ -113,22 +113,24 @@ pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::R
 }
 
 /// What AWS or a machine would refuse of what would be rendered; keys are stand-ins, since only their owners care.
-fn check_rendered(blueprint: &Blueprint, session: &Session) -> anyhow::Result<Findings> {
-    let credentials = Credentials::placeholders(&blueprint.identities);
-    Ok(render_in_memory(blueprint, &credentials, session)?.findings)
+fn check_rendered(project: &Project, session: &Session) -> anyhow::Result<Findings> {
+    let rendered = project.render(&Credentials::placeholders(&project.blueprint.identities))?;
+    session.print_unused_snippets(&rendered);
+    Ok(rendered.findings)
 }
 
 /// What of the account would stand in the way.
 fn check_account(
     arguments: &ValidateArguments,
-    blueprint: &Blueprint,
+    project: &Project,
     session: &Session,
 ) -> anyhow::Result<preflight::Report> {
+    let blueprint = &project.blueprint;
     block_on(async {
         let clients = arguments.aws.connect(&blueprint.cluster, session).await;
         let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
         let place = choose_s3_uri(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer).ok();
-        let lock = read_lock(session, blueprint)?;
+        let lock = read_lock(project)?;
         let certificates = certificate_expiries(session)?;
         let preflight = Preflight {
             blueprint,

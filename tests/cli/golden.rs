@@ -192,6 +192,20 @@ fn each_snippet_goes_to_the_one_role_that_it_names_and_a_stray_one_is_mentioned(
 }
 
 #[test]
+fn a_command_prints_each_warning_of_cluster_yaml_once() {
+    let workspace = golden("minimal");
+    let text = workspace.read("cluster.yaml");
+    workspace.write("cluster.yaml", format!("{text}sshAllowedCIDRs: [0.0.0.0/0]\nkeyName: team\n"));
+    let warning = "SSH is open to the whole internet";
+    for arguments in [["render", "credentials"], ["render", "stack"]] {
+        let run = workspace.infra(arguments).expect_code(0);
+        assert_eq!(run.stderr.matches(warning).count(), 1, "{}", run.stderr);
+    }
+    let run = workspace.infra(["render"]).expect_code(0);
+    assert_eq!(run.stderr.matches(warning).count(), 1, "{}", run.stderr);
+}
+
+#[test]
 fn files_with_keys_are_closed_again_even_if_nothing_else_changes() {
     use std::os::unix::fs::PermissionsExt;
     let workspace = golden("minimal");

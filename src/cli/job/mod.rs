@@ -75,7 +75,7 @@ fn blueprint_of(session: &Session) -> anyhow::Result<Option<Blueprint>> {
     if !session.assets.cluster_file().exists() {
         return Ok(None);
     }
-    Ok(Some(Blueprint::new(session.assets.load()?.value)?))
+    Ok(Some(Blueprint::new(session.assets.load_cluster()?.value)?))
 }
 
 /// The scripts that pods run, some of them possibly the team's own.

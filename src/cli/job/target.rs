@@ -91,8 +91,8 @@ impl JobNameOptions {
 
 /// The cluster of the asset directory and its API.
 pub(super) fn connect(session: &Session) -> anyhow::Result<(Blueprint, ApiServer)> {
-    let blueprint = Blueprint::new(session.assets.load()?.value)?;
-    let store = session.assets.open_existing_credentials(&session.printer)?;
+    let blueprint = Blueprint::new(session.assets.load_cluster()?.value)?;
+    let store = session.open_existing_credentials()?;
     let credentials = Credentials::read(&store, &blueprint.identities)?;
     let name = blueprint.cluster.external_dns_name.to_string();
     let api = ApiServer::of_cluster(&credentials, &name, &name, api_address()?.as_ref())?;

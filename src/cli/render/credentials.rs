@@ -8,13 +8,12 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use super::super::failure::Refusal;
-use super::super::kubeconfig::{admin_kubeconfig, default_server};
 use super::super::printer::Output;
 use super::super::question::confirm;
 use super::super::session::Session;
 use crate::blueprint::Blueprint;
 use crate::credentials::{Action, AuthoritySource, BroughtAuthority, Ensured, Request, Store, ensure};
-use crate::durable_file::{self, Access};
+use crate::project::Project;
 
 /// Make keys, certificates and kubeconfig
 ///
@@ -85,8 +84,13 @@ impl Done {
     }
 }
 
-pub(super) fn run(arguments: &CredentialsArguments, session: &Session) -> anyhow::Result<Vec<Row>> {
-    let blueprint = Blueprint::new(session.assets.load_cluster(&session.printer)?)?;
+/// What was done to each identity, and the credentials, which stay locked.
+pub(super) fn run(
+    arguments: &CredentialsArguments,
+    project: &Project,
+    session: &Session,
+) -> anyhow::Result<(Vec<Row>, Store)> {
+    let blueprint = &project.blueprint;
     let authorities = match (&arguments.ca_cert_path, &arguments.ca_key_path) {
         (Some(certificate), Some(key)) => AuthoritySource::Brought(BroughtAuthority::read(certificate, key)?),
         _ if arguments.generate_ca => AuthoritySource::Generated,
@@ -97,9 +101,9 @@ pub(super) fn run(arguments: &CredentialsArguments, session: &Session) -> anyhow
             .help("add --generate-ca, or --ca-cert-path FILE --ca-key-path FILE")
             .into());
     }
-    let store = session.assets.open_credentials(&session.printer)?;
+    let store = session.open_credentials()?;
     if arguments.replace_ca {
-        confirm_replacement(&blueprint, &store, arguments.yes, session)?;
+        confirm_replacement(blueprint, &store, arguments.yes, session)?;
     }
     let request = Request {
         identities: &blueprint.identities,
@@ -113,8 +117,11 @@ pub(super) fn run(arguments: &CredentialsArguments, session: &Session) -> anyhow
     if session.output != Output::Json {
         print(&rows, session);
     }
-    write_kubeconfig(&blueprint, &store, session)?;
-    Ok(rows)
+    // The kubeconfig follows from the credentials.
+    if project.write_kubeconfig(&store)? {
+        session.printer.note(format_args!("{}: written", session.assets.kubeconfig().display()));
+    }
+    Ok((rows, store))
 }
 
 fn confirm_replacement(
@@ -155,14 +162,4 @@ fn print(rows: &[Row], session: &Session) {
     let kept = rows.iter().filter(|row| row.action == Done::Kept).count();
     let directory = session.assets.credentials();
     session.printer.note(format_args!("{}: {} made, {kept} kept", directory.display(), rows.len() - kept));
-}
-
-/// The kubeconfig follows from the credentials; it is written only if it would change.
-fn write_kubeconfig(blueprint: &Blueprint, store: &Store, session: &Session) -> anyhow::Result<()> {
-    let path = session.assets.kubeconfig();
-    let text = admin_kubeconfig(blueprint, store, &default_server(blueprint))?;
-    if durable_file::ensure(&path, text.expose().as_bytes(), Access::Private)? {
-        session.printer.note(format_args!("{}: written", path.display()));
-    }
-    Ok(())
 }

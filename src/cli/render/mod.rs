@@ -7,8 +7,6 @@ use clap::{Args, Subcommand};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub(super) use stack::render_in_memory;
-
 use super::exit::Exit;
 use super::printer::Output;
 use super::session::Session;
@@ -43,15 +41,21 @@ pub(super) struct RenderDocument {
 }
 
 pub(super) fn run(arguments: &RenderArguments, session: &Session) -> anyhow::Result<Exit> {
+    let project = session.load_project()?;
     let report = match &arguments.part {
         Some(Part::Credentials(arguments)) => {
-            RenderDocument { credentials: Some(credentials::run(arguments, session)?), assets: None }
+            let (rows, _) = credentials::run(arguments, &project, session)?;
+            RenderDocument { credentials: Some(rows), assets: None }
         }
-        Some(Part::Stack(_)) => RenderDocument { credentials: None, assets: Some(stack::run(session)?) },
-        None => RenderDocument {
-            credentials: Some(credentials::run(&arguments.credentials, session)?),
-            assets: Some(stack::run(session)?),
-        },
+        Some(Part::Stack(_)) => {
+            let store = session.open_existing_credentials()?;
+            RenderDocument { credentials: None, assets: Some(stack::run(&project, &store, session)?) }
+        }
+        None => {
+            let (rows, store) = credentials::run(&arguments.credentials, &project, session)?;
+            let assets = stack::run(&project, &store, session)?;
+            RenderDocument { credentials: Some(rows), assets: Some(assets) }
+        }
     };
     if session.output == Output::Json {
         session.printer.json(&report)?;

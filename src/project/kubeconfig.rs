@@ -1,0 +1,73 @@
+//! The administrator's kubeconfig: alone, as a file of the asset directory, or merged into another one.
+
+use std::path::Path;
+
+use super::Project;
+use super::error::ProjectError;
+use crate::credentials::{SecretText, Store};
+use crate::document::{ReadError, parse_untyped, read_text, write_yaml};
+use crate::durable_file::{self, Access};
+use crate::render::{KubeconfigSource, RenderError, merge_kubeconfig, render_kubeconfig};
+
+impl Project {
+    /// The URL at which the API server is reached from outside.
+    pub(crate) fn default_server(&self) -> String {
+        format!("https://{}", self.blueprint.cluster.external_dns_name)
+    }
+
+    /// The administrator's kubeconfig.
+    pub(crate) fn admin_kubeconfig(&self, store: &Store, server: &str) -> Result<SecretText, ProjectError> {
+        self.with_kubeconfig_source(store, server, |source| Ok(render_kubeconfig(source)))
+    }
+
+    /// Writes the kubeconfig of the asset directory unless it is there already; gives whether it was written.
+    pub(crate) fn write_kubeconfig(&self, store: &Store) -> Result<bool, ProjectError> {
+        let text = self.admin_kubeconfig(store, &self.default_server())?;
+        Ok(durable_file::ensure(&self.directory.kubeconfig(), text.expose().as_bytes(), Access::Private)?)
+    }
+
+    /// Merges the administrator's kubeconfig into the file at `path`; gives the context that kubectl uses then.
+    pub(crate) fn merge_kubeconfig(
+        &self,
+        path: &Path,
+        store: &Store,
+        server: &str,
+    ) -> Result<String, ProjectError> {
+        let failed = |reason: RenderError| ProjectError::Kubeconfig { path: path.to_owned(), reason };
+        let existing = match read_text(path) {
+            Ok(text) => parse_untyped(path, &text)?,
+            Err(ReadError::Missing { .. }) => serde_json::Value::Null,
+            Err(error) => return Err(error.into()),
+        };
+        let merged = self.with_kubeconfig_source(store, server, |source| {
+            merge_kubeconfig(existing, source).map_err(failed)
+        })?;
+        let text = SecretText::new(write_yaml(merged.content())?);
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            std::fs::create_dir_all(parent).map_err(ProjectError::disk("create", parent))?;
+        }
+        durable_file::replace(path, text.expose().as_bytes(), Access::Private)?;
+        Ok(merged.current_context().to_owned())
+    }
+
+    fn with_kubeconfig_source<T>(
+        &self,
+        store: &Store,
+        server: &str,
+        use_source: impl FnOnce(&KubeconfigSource<'_>) -> Result<T, ProjectError>,
+    ) -> Result<T, ProjectError> {
+        let missing = |file: &'static str| ProjectError::MissingCredential { file };
+        let certificate_authority = store.read_certificate("ca")?.ok_or_else(|| missing("ca.pem"))?;
+        let client_certificate = store.read_certificate("admin")?.ok_or_else(|| missing("admin.pem"))?;
+        let client_key = store.read_key("admin")?.ok_or_else(|| missing("admin-key.pem"))?;
+        let cluster = self.blueprint.cluster.name.as_str();
+        use_source(&KubeconfigSource {
+            cluster,
+            user: &format!("{cluster}-admin"),
+            server,
+            certificate_authority: &certificate_authority,
+            client_certificate: &client_certificate,
+            client_key: &client_key,
+        })
+    }
+}
