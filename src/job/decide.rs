@@ -2,20 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use super::command::{is_python, without_interpreter};
 use super::environment::{ports_of, root_of, variables_of};
 use super::framework::Framework;
-use super::names::role_jobs;
-use super::objects::objects_of;
-use super::placement::{helper_tolerations, node_selector, tolerations};
-use super::rules::is_python;
+use super::names::{SCRIPT_DIRECTORY, role_jobs};
 use super::scripts::{self, Scripts};
+use super::tolerations::{helper_tolerations, tolerations};
 use super::training::{Data, DataSource, Scale, Split, TrainingJob};
-use super::workload::{DataPlan, RolePlan, RunId, Variable, VariableSource, VolumePair, Workload};
+use super::workload::{DataPlan, RolePlan, Variable, VolumePair, Workload, failures_allowed};
 use crate::blueprint::Blueprint;
 use crate::hexadecimal::hexadecimal;
 
-/// Where pods find our scripts.
-pub(super) const SCRIPT_DIRECTORY: &str = "/opt/infra";
 /// Imports data and hands out results: Python, and the tools of a small Debian.
 pub const HELPER_IMAGE: &str = "public.ecr.aws/docker/library/python:3.13-slim-bookworm";
 /// For frameworks whose own images lack it.
@@ -24,23 +21,16 @@ const TENSORBOARD_IMAGE: &str = "docker.io/tensorflow/tensorflow:2.16.1";
 const CLUSTER_CLAIM: &str = "efs";
 const CLUSTER_NAMESPACE: &str = "default";
 
-/// Decides everything about a job's objects. The run tells its marks from those of other runs; without one it follows from the job.
+/// Decides everything about a job's objects that no run changes.
 #[must_use]
-pub fn decide(
-    job: &TrainingJob,
-    blueprint: Option<&Blueprint>,
-    run: Option<&RunId>,
-    scripts: &Scripts,
-) -> Workload {
+pub fn decide(job: &TrainingJob, blueprint: Option<&Blueprint>, scripts: &Scripts) -> Workload {
     let mirrored =
         |image: &str| blueprint.map_or_else(|| image.to_owned(), |known| known.mirrored_image(image));
-    let mut workload = Workload {
+    Workload {
         name: job.name.to_string(),
         namespace: job.namespace.value.to_string(),
         framework: job.framework,
-        run: RunId::new(""),
-        digest: String::new(),
-        roles: Vec::new(),
+        roles: roles_of(job, blueprint),
         scripts: scripts_of(job, scripts),
         claim: job.storage.claim.to_string(),
         mount_path: job.framework.mount_path(),
@@ -48,7 +38,7 @@ pub fn decide(
         data: job.data.as_ref().map(|data| plan_data(data, job, &mirrored)),
         volume: volume_of(job, blueprint),
         tensorboard: job.tensorboard.then(|| tensorboard_image(job)),
-        node_selector: node_selector(job),
+        pool: job.pool.as_ref().map(|pool| pool.value.clone()),
         helper_tolerations: helper_tolerations(job, blueprint),
         processors: job.processors.clone(),
         requested_memory: job.requested_memory(),
@@ -58,25 +48,12 @@ pub fn decide(
         deadline_seconds: job.deadline_seconds,
         queue: job.queue.as_ref().map(ToString::to_string),
         asks_for_peers: job.seed_image,
-    };
-    workload.roles = roles_of(job, blueprint, &workload.run);
-    workload.digest = digest_of(&workload);
-    workload.run = run.cloned().unwrap_or_else(|| RunId::new(&workload.digest));
-    workload.roles = roles_of(job, blueprint, &workload.run);
-    workload
+    }
 }
 
-/// The same for the same job, whatever run it is.
-fn digest_of(workload: &Workload) -> String {
-    let text = serde_json::Value::Array(objects_of(workload)).to_string();
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text.as_bytes());
-    hexadecimal(&digest.as_ref()[..6])
-}
-
-fn roles_of(job: &TrainingJob, blueprint: Option<&Blueprint>, run: &RunId) -> Vec<RolePlan> {
+fn roles_of(job: &TrainingJob, blueprint: Option<&Blueprint>) -> Vec<RolePlan> {
     let jobs = role_jobs(job);
     let has_servers = jobs.len() > 1;
-    let root = root_of(job);
     let plan = |(role, name, replicas): (&'static str, String, u32)| {
         let is_server = role == "ps";
         let image = match &job.scale {
@@ -85,8 +62,9 @@ fn roles_of(job: &TrainingJob, blueprint: Option<&Blueprint>, run: &RunId) -> Ve
         };
         let gpus = if is_server { 0 } else { job.gpus.value };
         let mut variables = variables_of(job, role, gpus);
-        let ours = our_variables(&format!("{root}/.infra/{}", run.as_str()), job, replicas, has_servers);
-        variables.splice(1..1, ours);
+        if has_servers {
+            variables.splice(1..1, variables_beside_servers(job, replicas));
+        }
         RolePlan {
             role,
             job: name,
@@ -102,25 +80,14 @@ fn roles_of(job: &TrainingJob, blueprint: Option<&Blueprint>, run: &RunId) -> Ve
     jobs.into_iter().map(plan).collect()
 }
 
-/// What our launchers read.
-fn our_variables(marks: &str, job: &TrainingJob, replicas: u32, has_servers: bool) -> Vec<Variable> {
-    let mut variables = vec![Variable::text("INFRA_RUN_DIR", marks)];
-    if has_servers {
-        variables.push(Variable::text("INFRA_WORKERS", job.scale.trainers().to_string()));
-        variables.push(Variable::text(
-            "INFRA_FAILURES_ALLOWED",
-            failures_allowed(job.retries, replicas).to_string(),
-        ));
+/// What the launchers of parameter servers and their workers read.
+fn variables_beside_servers(job: &TrainingJob, replicas: u32) -> [Variable; 3] {
+    [
+        Variable::text("INFRA_WORKERS", job.scale.trainers().to_string()),
+        Variable::text("INFRA_FAILURES_ALLOWED", failures_allowed(job.retries, replicas).to_string()),
         // Tells this Job from one that had the same name, and the same run, before.
-        variables
-            .push(Variable::field("INFRA_JOB_UID", "metadata.labels['batch.kubernetes.io/controller-uid']"));
-    }
-    variables
-}
-
-/// When one replica dies, the others fail with it, and each failure counts.
-pub(super) fn failures_allowed(retries: u32, replicas: u32) -> u32 {
-    retries.saturating_mul(replicas)
+        Variable::field("INFRA_JOB_UID", "metadata.labels['batch.kubernetes.io/controller-uid']"),
+    ]
 }
 
 /// The file a script is mounted as.
@@ -159,11 +126,6 @@ fn command_of(job: &TrainingJob, is_server: bool, has_servers: bool) -> Vec<Stri
     }
 }
 
-/// What a launcher is told to run: it brings its own Python, unbuffered.
-fn without_interpreter(command: &[String]) -> Vec<String> {
-    command.iter().skip(1).skip_while(|word| word.as_str() == "-u").cloned().collect()
-}
-
 fn scripts_of(job: &TrainingJob, scripts: &Scripts) -> BTreeMap<&'static str, String> {
     let launchers: &[&'static str] = match (job.framework, &job.scale) {
         (Framework::PaddleV0, _) if job.seed_image => &[],
@@ -198,18 +160,14 @@ fn plan_data(data: &Data, job: &TrainingJob, mirrored: &dyn Fn(&str) -> String) 
     let what = format!("{source}\n{split}\n{count}");
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, what.as_bytes());
     let stamp = format!("{root}/.infra/data-{}.ready", hexadecimal(&digest.as_ref()[..6]));
-    let variable = |name: &str, value: &str| Variable {
-        name: name.to_owned(),
-        source: VariableSource::Text(value.to_owned()),
-    };
     DataPlan {
         image: data.image.as_ref().map_or_else(|| mirrored(HELPER_IMAGE), ToString::to_string),
         variables: vec![
-            variable("OUT_DIR", &root),
-            variable("SPLIT_COUNT", &count.to_string()),
-            variable("DATA_SPLIT", split),
-            variable("DATA_SOURCE", &source),
-            variable("DATA_STAMP", &stamp),
+            Variable::text("OUT_DIR", root),
+            Variable::text("SPLIT_COUNT", count.to_string()),
+            Variable::text("DATA_SPLIT", split),
+            Variable::text("DATA_SOURCE", source),
+            Variable::text("DATA_STAMP", stamp.clone()),
         ],
         stamp,
     }

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
+use super::command::is_python;
 use super::file::JobFile;
 use super::framework::Framework;
 use super::names::role_jobs;
-use super::rules::is_python;
 use super::training::{Scale, Split, TrainingJob};
-use super::workload::{Variable, VariableSource};
+use super::workload::Variable;
 use crate::document::{Fault, Problems};
 
 /// The Job controller appends its own variable last, where earlier ones could not refer to it.
@@ -274,14 +274,4 @@ fn pytorch(job: &TrainingJob) -> Vec<Variable> {
         ]);
     }
     variables
-}
-
-impl Variable {
-    pub(super) fn text(name: &str, value: impl Into<String>) -> Self {
-        Self { name: name.to_owned(), source: VariableSource::Text(value.into()) }
-    }
-
-    pub(super) fn field(name: &str, path: &'static str) -> Self {
-        Self { name: name.to_owned(), source: VariableSource::Field(path) }
-    }
 }

@@ -3,17 +3,21 @@
 //! In: job.yaml and, where it is there, the cluster's blueprint. Out: objects that are the same for the same input, or every problem
 //! at once. What talks to the API is in `life/`; nothing here knows AWS.
 
+mod command;
 mod decide;
 mod environment;
 mod file;
 mod framework;
 pub mod life;
 pub mod lint;
+mod machine;
 mod names;
 mod objects;
 mod placement;
 mod rules;
+mod run;
 mod scripts;
+mod tolerations;
 mod training;
 pub mod values;
 mod workload;
@@ -23,10 +27,11 @@ use std::path::Path;
 pub use decide::{HELPER_IMAGE, decide};
 pub use framework::Framework;
 pub use objects::objects_of;
-pub use placement::tolerations_of_all_pools;
+pub use run::{Run, RunId};
 pub use scripts::Scripts;
+pub use tolerations::tolerations_of_all_pools;
 pub use training::{Data, DataSource, Scale, Split, Storage, TrainingJob};
-pub use workload::{RunId, Workload};
+pub use workload::Workload;
 
 use crate::blueprint::Blueprint;
 use crate::document::{self, LoadError, Loaded, Problems};

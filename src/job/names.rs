@@ -2,7 +2,6 @@
 
 use super::framework::Framework;
 use super::training::{Scale, TrainingJob};
-use super::workload::Workload;
 
 /// Which job an object belongs to.
 pub(super) const JOB_LABEL: &str = "infra.internal/job";
@@ -20,12 +19,17 @@ pub(super) const DIGEST_ANNOTATION: &str = "infra.internal/digest";
 pub(super) const CLAIM_ANNOTATION: &str = "infra.internal/claim";
 /// Its directory there.
 pub(super) const PATH_ANNOTATION: &str = "infra.internal/path";
+/// The pool a node belongs to.
+pub(super) const POOL_LABEL: &str = "infra.internal/pool";
 /// The Kueue queue a Job waits in.
 pub(super) const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 /// Who makes and removes an object.
 pub(super) const MANAGER_LABEL: &str = "app.kubernetes.io/managed-by";
 /// Us, as such a manager.
 pub(super) const MANAGER: &str = "infra";
+
+/// Where pods find our scripts.
+pub(super) const SCRIPT_DIRECTORY: &str = "/opt/infra";
 
 /// The ConfigMap with a job's scripts.
 pub(super) fn scripts_name(job: &str) -> String {
@@ -60,8 +64,6 @@ pub(super) fn role_jobs_of(
     }
 }
 
-/// What keeps other pods away from machines with GPUs.
-const GPU_TAINT: &str = "nvidia.com/gpu";
 /// What machines with GPUs are labelled with.
 const GPU_LABEL: &str = "infra.internal/gpu-count";
 
@@ -71,14 +73,4 @@ pub(super) fn helper_affinity() -> serde_json::Value {
         "weight": 100,
         "preference": {"matchExpressions": [{"key": GPU_LABEL, "operator": "DoesNotExist"}]},
     }]}})
-}
-
-/// Lets a pod onto GPU machines.
-pub(super) fn gpu_toleration() -> serde_json::Value {
-    serde_json::json!({"key": GPU_TAINT, "operator": "Exists", "effect": "NoSchedule"})
-}
-
-/// The names of a decided job's Kubernetes Jobs that train.
-pub(super) fn role_jobs_of_workload(workload: &Workload) -> impl Iterator<Item = &str> {
-    workload.roles.iter().map(|role| role.job.as_str())
 }

@@ -1,66 +1,13 @@
-//! Where a job's pods may run: what its pools have, and what they keep away.
+//! Whether a cluster can run a job: its pools, its registries, its file system.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Value, json};
-
-use super::names::gpu_toleration;
+use super::machine::{Machine, Needs, Shortage, size_of_machines};
+use super::tolerations::tolerations;
 use super::training::{Scale, TrainingJob};
 use crate::blueprint::Blueprint;
-use crate::config::gpu::size_of;
+use crate::config::Pool;
 use crate::config::values::Partition;
-use crate::config::{Pool, Taint};
 use crate::document::{Fault, Problems, nearest};
-
-const POOL_LABEL: &str = "infra.internal/pool";
-const GIBIBYTE: u64 = 1 << 30;
-/// What the system, the kubelet and the daemons of a node keep of its memory, at least.
-const RESERVED_GIBIBYTES: u64 = 1;
-
-/// The labels a job's nodes must have.
-pub(super) fn node_selector(job: &TrainingJob) -> BTreeMap<String, String> {
-    job.pool.iter().map(|pool| (POOL_LABEL.to_owned(), pool.value.to_string())).collect()
-}
-
-/// The taints that pods of a job with so many GPUs stand: those of GPUs if they have some, and all of the pool the job names.
-pub(super) fn tolerations(job: &TrainingJob, blueprint: Option<&Blueprint>, gpus: u32) -> Vec<Value> {
-    let mut tolerations = Vec::new();
-    if gpus > 0 {
-        tolerations.push(gpu_toleration());
-    }
-    let named = job.pool.as_ref().and_then(|name| blueprint?.cluster.pool(&name.value));
-    tolerations.extend(named.iter().flat_map(|pool| &pool.taints).map(toleration_of));
-    if gpus == 0 && named.is_some_and(|pool| pool.gpus.is_some()) {
-        tolerations.push(gpu_toleration());
-    }
-    tolerations
-}
-
-fn toleration_of(taint: &Taint) -> Value {
-    let effect = format!("{:?}", taint.effect);
-    json!({"key": taint.key.as_str(), "operator": "Equal", "value": taint.value.as_str(), "effect": effect})
-}
-
-/// The taints that pods stand which help a job.
-pub(super) fn helper_tolerations(job: &TrainingJob, blueprint: Option<&Blueprint>) -> Vec<Value> {
-    let mut tolerations = tolerations(job, blueprint, job.gpus.value);
-    if !tolerations.contains(&gpu_toleration()) {
-        tolerations.push(gpu_toleration());
-    }
-    tolerations
-}
-
-/// The taints that a pod stands which may run on any machine of a cluster but its controllers, which have no way to the file system.
-#[must_use]
-pub fn tolerations_of_all_pools(blueprint: &Blueprint) -> Vec<Value> {
-    let mut tolerations = vec![gpu_toleration()];
-    for toleration in blueprint.cluster.pools.iter().flat_map(|pool| &pool.taints).map(toleration_of) {
-        if !tolerations.contains(&toleration) {
-            tolerations.push(toleration);
-        }
-    }
-    tolerations
-}
+use crate::kube::Toleration;
 
 /// Notes what keeps a cluster from running a job.
 pub(super) fn check_placement(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems) {
@@ -90,7 +37,7 @@ fn check_pools(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems
             }
         },
     };
-    let (fitting, reasons) = fitting(job, candidates, job.gpus.value);
+    let (fitting, reasons) = fitting(job, blueprint, candidates, job.gpus.value);
     if fitting.is_empty() {
         let help =
             if reasons.is_empty() { "the cluster has no pool for it".to_owned() } else { reasons.join("; ") };
@@ -103,16 +50,16 @@ fn check_pools(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems
     } else {
         check_total(job, &fitting, problems);
     }
-    check_servers(job, pools, problems);
+    check_servers(job, blueprint, problems);
 }
 
 /// Parameter servers have no GPU, so that machines with GPUs keep them away unless the job names their pool.
-fn check_servers(job: &TrainingJob, pools: &[Pool], problems: &mut Problems) {
+fn check_servers(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems) {
     if job.pool.is_some() || job.gpus.value == 0 || !matches!(job.scale, Scale::Servers { .. }) {
         return;
     }
-    let candidates = pools.iter().filter(|pool| pool.gpus.is_none()).collect();
-    let (fitting, mut reasons) = fitting(job, candidates, 0);
+    let candidates = blueprint.cluster.pools.iter().filter(|pool| pool.gpus.is_none()).collect();
+    let (fitting, mut reasons) = fitting(job, blueprint, candidates, 0);
     if fitting.is_empty() {
         reasons.push("give the cluster a pool without GPUs, or name a pool for all with pool:".to_owned());
         let fault = Fault::new("no pool can hold a parameter server, which has no GPU");
@@ -120,12 +67,19 @@ fn check_servers(job: &TrainingJob, pools: &[Pool], problems: &mut Problems) {
     }
 }
 
-/// The pools whose machines can hold a pod with so many GPUs, and why the others cannot.
-fn fitting<'a>(job: &TrainingJob, candidates: Vec<&'a Pool>, gpus: u32) -> (Vec<&'a Pool>, Vec<String>) {
+/// The pools whose machines can hold a pod with this many GPUs, and why the others cannot.
+fn fitting<'a>(
+    job: &TrainingJob,
+    blueprint: &Blueprint,
+    candidates: Vec<&'a Pool>,
+    gpus: u32,
+) -> (Vec<&'a Pool>, Vec<String>) {
+    let tolerations = tolerations(job, Some(blueprint), gpus);
+    let needs = needs_of(job, gpus, &tolerations);
     let mut reasons = Vec::new();
     let fitting = candidates
         .into_iter()
-        .filter(|pool| match why_not(job, pool, gpus) {
+        .filter(|pool| match why_not(pool, &needs, job) {
             Some(reason) => {
                 reasons.push(format!("pool {} {reason}", pool.name));
                 false
@@ -136,32 +90,44 @@ fn fitting<'a>(job: &TrainingJob, candidates: Vec<&'a Pool>, gpus: u32) -> (Vec<
     (fitting, reasons)
 }
 
-/// Why a pool's machines cannot hold a pod with so many GPUs.
-fn why_not(job: &TrainingJob, pool: &Pool, wanted_gpus: u32) -> Option<String> {
-    let gpus = pool.gpus.as_ref().map_or(0, |gpus| gpus.count);
-    if wanted_gpus > gpus {
-        return Some(match gpus {
+fn needs_of<'a>(job: &TrainingJob, gpus: u32, tolerations: &'a [Toleration]) -> Needs<'a> {
+    Needs {
+        gpus,
+        processors: job.processors.thousandths(),
+        memory: job.requested_memory().bytes(),
+        tolerations,
+    }
+}
+
+/// Why a pool's machines cannot hold a pod.
+fn why_not(pool: &Pool, needs: &Needs<'_>, job: &TrainingJob) -> Option<String> {
+    let machine = Machine::of_pool(pool);
+    let shortage = machine.shortage(needs);
+    if shortage == Some(Shortage::Gpus) {
+        return Some(match machine.gpus {
             0 => "has no GPUs".to_owned(),
-            _ => format!("has {gpus} a machine"),
+            gpus => format!("has {gpus} a machine"),
         });
     }
     if pool.max_count == 0 {
         return Some("has no machines: its maxCount is 0".to_owned());
     }
-    let tainted = |taint: &&Taint| format!("{:?}", taint.effect) != "PreferNoSchedule";
-    if let (None, Some(taint)) = (&job.pool, pool.taints.iter().find(tainted)) {
+    if let Some(taint) = machine.keeps_away(needs.tolerations) {
         return Some(format!("keeps others away with the taint {}; name it with pool:", taint.key));
     }
-    // Sizes are known of GPU machines only.
-    let (processors, memory) = size_of(pool.instance_types.first()?)?;
-    let wanted = job.requested_memory();
-    if wanted.bytes() > u64::from(memory).saturating_sub(RESERVED_GIBIBYTES) * GIBIBYTE {
-        return Some(format!("has {memory} GiB of memory a machine, a replica asks for {wanted}"));
+    let (processors, memory) = size_of_machines(pool)?;
+    match shortage? {
+        Shortage::Memory => {
+            let wanted = job.requested_memory();
+            Some(format!("has {memory} GiB of memory a machine, a replica asks for {wanted}"))
+        }
+        Shortage::Gpus | Shortage::Processors => {
+            let wanted = &job.processors;
+            Some(format!(
+                "has {processors} processors a machine, a replica asks for {wanted} and the system for some"
+            ))
+        }
     }
-    let wanted = &job.processors;
-    (wanted.thousandths() >= u64::from(processors) * 1000).then(|| {
-        format!("has {processors} processors a machine, a replica asks for {wanted} and the system for some")
-    })
 }
 
 /// Whether all replicas fit at once, which training needs.
@@ -171,13 +137,8 @@ fn check_total(job: &TrainingJob, fitting: &[&Pool], problems: &mut Problems) {
     }
     let wanted = job.scale.trainers();
     let names: Vec<&str> = fitting.iter().map(|pool| pool.name.as_str()).collect();
-    let room: u32 = fitting
-        .iter()
-        .map(|pool| {
-            let by_gpus = pool.gpus.as_ref().map_or(0, |gpus| gpus.count) / job.gpus.value;
-            by_gpus.min(pods_a_machine(job, pool).unwrap_or(by_gpus)).saturating_mul(pool.max_count)
-        })
-        .sum();
+    let needs = needs_of(job, job.gpus.value, &[]);
+    let room: u32 = fitting.iter().filter_map(|pool| room_in(pool, &needs)).sum();
     if room < wanted {
         let fault = Fault::new(format!(
             "{wanted} replicas with {} GPUs each do not fit: pool {} has room for {room} at its largest",
@@ -189,7 +150,7 @@ fn check_total(job: &TrainingJob, fitting: &[&Pool], problems: &mut Problems) {
             fault.help("raise the pool's maxCount in cluster.yaml, or ask for fewer"),
         );
     } else if let (Some(_), Scale::Servers { servers, .. }) = (&job.pool, &job.scale)
-        && let Some(room) = fitting.first().and_then(|pool| pods_in_pool(job, pool))
+        && let Some(room) = fitting.first().and_then(|pool| room_in(pool, &needs_of(job, 0, &[])))
         && room < servers.saturating_add(wanted)
     {
         let fault = Fault::new(format!(
@@ -201,19 +162,9 @@ fn check_total(job: &TrainingJob, fitting: &[&Pool], problems: &mut Problems) {
     }
 }
 
-/// How many pods of a job a machine has memory and processors for, where that is known.
-fn pods_a_machine(job: &TrainingJob, pool: &Pool) -> Option<u32> {
-    let (processors, memory) = size_of(pool.instance_types.first()?)?;
-    let memory = u64::from(memory).saturating_sub(RESERVED_GIBIBYTES) * GIBIBYTE;
-    let by_memory = memory / job.requested_memory().bytes().max(1);
-    // The system needs some of the processors.
-    let by_processors =
-        (u64::from(processors) * 1000).saturating_sub(1) / job.processors.thousandths().max(1);
-    u32::try_from(by_memory.min(by_processors)).ok()
-}
-
-fn pods_in_pool(job: &TrainingJob, pool: &Pool) -> Option<u32> {
-    pods_a_machine(job, pool).map(|pods| pods.saturating_mul(pool.max_count))
+/// How many pods a pool has room for at its largest, where that is known.
+fn room_in(pool: &Pool, needs: &Needs<'_>) -> Option<u32> {
+    Machine::of_pool(pool).room_for(needs).map(|pods| pods.saturating_mul(pool.max_count))
 }
 
 fn check_image(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems) {

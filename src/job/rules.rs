@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::command::is_python;
 use super::environment::{check_name_is_free, check_paddle_ports};
 use super::file::{DataFile, JobFile};
 use super::framework::Framework;
@@ -217,12 +218,6 @@ fn build_command(file: &JobFile, problems: &mut Problems) -> Option<Vec<String>>
         Some(_) => return Some(words),
     }
     None
-}
-
-/// Whether a program is a Python interpreter.
-pub(super) fn is_python(program: &str) -> bool {
-    let name = program.rsplit('/').next().unwrap_or(program);
-    name.strip_prefix("python").is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
 fn build_environment(file: &JobFile, problems: &mut Problems) -> Option<BTreeMap<EnvironmentName, String>> {

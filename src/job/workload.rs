@@ -2,39 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde::Serialize;
 
 use super::framework::Framework;
 use super::values::{Processors, Size};
-
-/// Which run of a job something belongs to: two runs never take each other's marks for their own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunId(String);
-
-impl RunId {
-    /// The run with this name, which only letters, digits and `-` make it into.
-    #[must_use]
-    pub fn new(name: &str) -> Self {
-        let clean: String =
-            name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(40).collect();
-        Self(format!("r-{}", clean.trim_matches('-').to_ascii_lowercase()))
-    }
-
-    /// The run of a job that is there, as its label says it.
-    #[must_use]
-    pub fn of_label(label: &str) -> Self {
-        Self(label.to_owned())
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+use crate::config::values::PoolName;
+use crate::kube::Toleration;
 
 /// An environment variable.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Variable {
     /// Its name.
     pub name: String,
@@ -42,8 +18,18 @@ pub struct Variable {
     pub source: VariableSource,
 }
 
+impl Variable {
+    pub(super) fn text(name: &str, value: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), source: VariableSource::Text(value.into()) }
+    }
+
+    pub(super) fn field(name: &str, path: &'static str) -> Self {
+        Self { name: name.to_owned(), source: VariableSource::Field(path) }
+    }
+}
+
 /// Where a variable's value comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum VariableSource {
     /// The file; `$(NAME)` in it is put in by the kubelet.
     Text(String),
@@ -52,7 +38,7 @@ pub enum VariableSource {
 }
 
 /// One kind of process of a job: a Kubernetes Job of numbered pods.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct RolePlan {
     /// What it is called in labels.
     pub role: &'static str,
@@ -71,11 +57,11 @@ pub struct RolePlan {
     /// GPUs of each.
     pub gpus: u32,
     /// Taints they stand.
-    pub tolerations: Vec<Value>,
+    pub tolerations: Vec<Toleration>,
 }
 
 /// The import of data.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct DataPlan {
     /// The image that imports.
     pub image: String,
@@ -86,7 +72,7 @@ pub struct DataPlan {
 }
 
 /// A volume and claim of the cluster's file system for one more namespace.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct VolumePair {
     /// The volume.
     pub volume: String,
@@ -94,8 +80,8 @@ pub struct VolumePair {
     pub server: String,
 }
 
-/// A job, decided.
-#[derive(Clone, Debug)]
+/// A job, decided: the same for every run of it.
+#[derive(Clone, Debug, Serialize)]
 pub struct Workload {
     /// Its name.
     pub name: String,
@@ -103,10 +89,6 @@ pub struct Workload {
     pub namespace: String,
     /// Its framework.
     pub framework: Framework,
-    /// Which run it is.
-    pub run: RunId,
-    /// What it was rendered from.
-    pub digest: String,
     /// Its processes.
     pub roles: Vec<RolePlan>,
     /// The scripts its pods run, by file name.
@@ -123,11 +105,11 @@ pub struct Workload {
     pub volume: Option<VolumePair>,
     /// The image of its TensorBoard.
     pub tensorboard: Option<String>,
-    /// Labels its nodes must have.
-    pub node_selector: BTreeMap<String, String>,
+    /// The pool it runs on, if it names one.
+    pub pool: Option<PoolName>,
     /// Taints that pods stand which help it and need no GPU: a cluster may have nothing but GPU machines, or only the pool that
     /// the job names.
-    pub helper_tolerations: Vec<Value>,
+    pub helper_tolerations: Vec<Toleration>,
     /// Processors of each pod.
     pub processors: Processors,
     /// Memory each pod asks for.
@@ -147,9 +129,19 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// The job's directory as its pods see it.
+    pub(super) fn root(&self) -> String {
+        format!("{}/{}", self.mount_path, self.path)
+    }
+
     /// Whether its pods talk to each other.
     #[must_use]
     pub fn has_peers(&self) -> bool {
         !self.asks_for_peers && self.roles.iter().map(|role| role.replicas).sum::<u32>() > 1
     }
+}
+
+/// When one replica dies, the others fail with it, and each failure counts.
+pub(super) fn failures_allowed(retries: u32, replicas: u32) -> u32 {
+    retries.saturating_mul(replicas)
 }

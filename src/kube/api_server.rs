@@ -22,27 +22,6 @@ pub struct ApiServer {
     connection: Arc<Connection>,
 }
 
-/// What becomes of the objects that belong to one that is deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Propagation {
-    /// They are deleted later.
-    Background,
-    /// They are deleted first.
-    Foreground,
-    /// They stay.
-    Orphan,
-}
-
-impl Propagation {
-    fn policy(self) -> &'static str {
-        match self {
-            Self::Background => "Background",
-            Self::Foreground => "Foreground",
-            Self::Orphan => "Orphan",
-        }
-    }
-}
-
 impl ApiServer {
     /// The API server whose certificate is for `tls_name`, at `address`.
     pub fn new(credentials: &Credentials, tls_name: &str, address: Address) -> Result<Self, KubeError> {
@@ -76,12 +55,12 @@ impl ApiServer {
         self.ask_json(&Question { method: Method::PATCH, path, content: Some((content_type, change)) }).await
     }
 
-    /// Deletes the object at `path`; false if there was none.
-    pub async fn delete(&self, path: &str, propagation: Propagation) -> Result<bool, KubeError> {
+    /// Deletes the object at `path`, and later what belongs to it; false if there was none.
+    pub async fn delete(&self, path: &str) -> Result<bool, KubeError> {
         let options = json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
-            "propagationPolicy": propagation.policy(),
+            "propagationPolicy": "Background",
         });
         let question = Question { method: Method::DELETE, path, content: Some((JSON, &options)) };
         let deleted = self.ask_json::<IgnoredAny>(&question).await;
@@ -138,8 +117,8 @@ mod tests {
 
     use serde_json::json;
 
+    use super::super::KubeError;
     use super::super::test_server::{json_answer, serve};
-    use super::super::{KubeError, Propagation};
 
     #[tokio::test]
     async fn a_document_comes_whole_or_in_chunks_or_not_at_all() -> Result<(), Box<dyn Error>> {
@@ -180,9 +159,9 @@ mod tests {
             json_answer(status, r#"{"kind":"Status"}"#)
         })?;
         let client = server.client()?;
-        assert!(client.delete("/there", Propagation::Foreground).await?);
-        assert!(server.requests.recv()?.contains(r#""propagationPolicy":"Foreground""#));
-        assert!(!client.delete("/gone", Propagation::Background).await?);
+        assert!(client.delete("/there").await?);
+        assert!(server.requests.recv()?.contains(r#""propagationPolicy":"Background""#));
+        assert!(!client.delete("/gone").await?);
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::list::{Condition, Metadata};
+use super::list::{Condition, ConditionStatus, Metadata};
 use super::path::encode;
 use super::{ApiServer, KubeError};
 
@@ -84,16 +84,16 @@ impl From<JobDocument> for Job {
     fn from(document: JobDocument) -> Self {
         let JobDocument { metadata, spec, status } = document;
         let end =
-            status.conditions.iter().filter(|condition| condition.status == "True").find_map(|condition| {
-                match condition.kind.as_str() {
+            status.conditions.iter().filter(|condition| condition.status == ConditionStatus::True).find_map(
+                |condition| match condition.kind.as_str() {
                     "Complete" => Some(JobEnd::Complete),
                     "Failed" => Some(JobEnd::Failed {
                         reason: format!("{}: {}", condition.reason, condition.message),
                         at: condition.since.clone(),
                     }),
                     _ => None,
-                }
-            });
+                },
+            );
         Self {
             namespace: metadata.namespace,
             name: metadata.name,

@@ -1,6 +1,6 @@
 //! Pods that work for a Job and are not done.
 
-use super::{ApiServer, KubeError, Pod};
+use super::{ApiServer, KubeError, Pod, PodPhase};
 
 const PODS: &str = "/api/v1/pods";
 const JOB_LABEL: &str = "batch.kubernetes.io/job-name";
@@ -24,7 +24,7 @@ pub struct JobPod {
 impl JobPod {
     /// The pod, if it works for a Job, is not done, and has a node.
     fn of(mut pod: Pod) -> Option<Self> {
-        if !matches!(pod.phase.as_str(), "Running" | "Pending") {
+        if !matches!(pod.phase, PodPhase::Running | PodPhase::Pending) {
             return None;
         }
         Some(Self {

@@ -1,6 +1,7 @@
 //! Lists, which the API gives out page by page.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -32,12 +33,32 @@ pub(super) struct Metadata {
 pub(super) struct Condition {
     #[serde(rename = "type")]
     pub(super) kind: String,
-    pub(super) status: String,
+    pub(super) status: ConditionStatus,
     pub(super) reason: String,
     pub(super) message: String,
     /// Later is greater.
     #[serde(rename = "lastTransitionTime")]
     pub(super) since: Option<String>,
+}
+
+/// Whether a condition is true.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+pub(super) enum ConditionStatus {
+    True,
+    False,
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+impl fmt::Display for ConditionStatus {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        })
+    }
 }
 
 #[derive(Deserialize)]

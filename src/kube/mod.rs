@@ -21,22 +21,24 @@ mod pod;
 mod readiness;
 mod refusal;
 mod service;
+mod taint;
 mod tls;
 mod volume_claim;
 
 pub use address::{Address, resolve};
-pub use api_server::{ApiServer, Propagation};
+pub use api_server::ApiServer;
 pub use body::Body;
 pub use error::KubeError;
 pub use event::Warning;
 pub use job::{Job, JobEnd};
 pub use job_pod::JobPod;
-pub use node::{Node, Taint};
+pub use node::Node;
 pub use object::ObjectName;
 pub use outage::{Contact, MayPass, Outage};
-pub use pod::{LogPart, Pod};
+pub use pod::{LogPart, Pod, PodPhase};
 pub use readiness::Readiness;
 pub use service::ServiceName;
+pub use taint::{Taint, TaintEffect, Toleration};
 
 #[cfg(test)]
 mod connection_tests;

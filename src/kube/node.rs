@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::list::{Condition, Metadata};
+use super::list::{Condition, ConditionStatus, Metadata};
 use super::path::encode;
-use super::{ApiServer, KubeError};
+use super::{ApiServer, KubeError, Taint};
 
 const NODES: &str = "/api/v1/nodes";
 const POOL_LABEL: &str = "infra.internal/pool";
@@ -42,18 +42,6 @@ pub struct Node {
     pub taints: Vec<Taint>,
     /// The version of its kubelet, as `v1.34.1`.
     pub kubelet_version: String,
-}
-
-/// Keeps pods away from a node.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(default)]
-pub struct Taint {
-    /// Its key.
-    pub key: String,
-    /// Its value.
-    pub value: String,
-    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
-    pub effect: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -107,7 +95,7 @@ impl From<NodeDocument> for Node {
     fn from(document: NodeDocument) -> Self {
         let NodeDocument { mut metadata, spec, status } = document;
         let condition = status.conditions.iter().find(|condition| condition.kind == "Ready");
-        let ready = condition.is_some_and(|condition| condition.status == "True");
+        let ready = condition.is_some_and(|condition| condition.status == ConditionStatus::True);
         let why_not_ready = match condition {
             _ if ready => None,
             Some(condition) => Some(condition.in_words()),
@@ -166,7 +154,8 @@ mod tests {
     use std::error::Error;
 
     use super::super::test_server::{json_answer, serve};
-    use super::{Node, NodeDocument, Taint};
+    use super::super::{Taint, TaintEffect};
+    use super::{Node, NodeDocument};
 
     const WORKER: &str = r#"{
         "metadata": {"name": "ip-10-0-1-5.us-west-2.compute.internal", "uid": "u",
@@ -197,7 +186,7 @@ mod tests {
             gpus: 8,
             taints: vec![Taint {
                 key: "nvidia.com/gpu".to_owned(),
-                effect: "NoSchedule".to_owned(),
+                effect: TaintEffect::NoSchedule,
                 ..Taint::default()
             }],
             kubelet_version: "v1.34.1".to_owned(),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::path::encode;
-use super::{ApiServer, KubeError, Propagation};
+use super::{ApiServer, KubeError};
 
 /// What changes are marked with, so that two tools do not undo each other's.
 const OUR_NAME: &str = "infra";
@@ -89,9 +89,9 @@ impl ApiServer {
         self.get_json(&name.path()?).await
     }
 
-    /// Removes an object; false if there was none.
-    pub async fn remove(&self, name: &ObjectName, propagation: Propagation) -> Result<bool, KubeError> {
-        self.delete(&name.path()?, propagation).await
+    /// Deletes an object, and later what belongs to it; false if there was none.
+    pub async fn delete_object(&self, name: &ObjectName) -> Result<bool, KubeError> {
+        self.delete(&name.path()?).await
     }
 
     /// Every object of a kind that a label selector chooses, in one namespace or in all.

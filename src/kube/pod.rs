@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::list::{Condition, Metadata};
+use super::list::{Condition, ConditionStatus, Metadata};
 use super::path::encode;
 use super::{ApiServer, Body, KubeError};
 
@@ -26,8 +26,8 @@ pub struct Pod {
     pub index: Option<u32>,
     /// The node it is on.
     pub node: Option<String>,
-    /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
-    pub phase: String,
+    /// The phase of the pod's life.
+    pub phase: PodPhase,
     /// GPUs it asked for.
     pub gpus: u32,
     /// Whether it is being removed.
@@ -38,6 +38,31 @@ pub struct Pod {
     pub exit_code: Option<i64>,
     /// When its container ended, as the API writes it: later is greater.
     pub ended: Option<String>,
+}
+
+/// The phase of a pod's life.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+pub enum PodPhase {
+    /// It waits for a node, an image or a volume.
+    Pending,
+    /// It runs.
+    Running,
+    /// All its containers ended well.
+    Succeeded,
+    /// A container failed.
+    Failed,
+    /// Its node does not say.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+impl PodPhase {
+    /// Whether the pod has ended, and holds nothing any more.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed)
+    }
 }
 
 /// Which part of a pod's log is wanted.
@@ -81,7 +106,7 @@ struct Resources {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Status {
-    phase: String,
+    phase: PodPhase,
     reason: Option<String>,
     message: Option<String>,
     conditions: Vec<Condition>,
@@ -179,7 +204,7 @@ impl Status {
         let unplaced = self
             .conditions
             .iter()
-            .find(|condition| condition.kind == "PodScheduled" && condition.status == "False");
+            .find(|condition| condition.kind == "PodScheduled" && condition.status == ConditionStatus::False);
         unplaced.map(|condition| condition.message.clone()).filter(|message| !message.is_empty())
     }
 }

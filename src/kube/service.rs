@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::list::Metadata;
 use super::path::encode;
-use super::{ApiServer, KubeError, Propagation};
+use super::{ApiServer, KubeError};
 
 const SERVICES: &str = "/api/v1/services";
 
@@ -48,7 +48,7 @@ impl ApiServer {
     pub async fn delete_service(&self, service: &ServiceName) -> Result<bool, KubeError> {
         let ServiceName { namespace, name } = service;
         let path = format!("/api/v1/namespaces/{}/services/{}", encode(namespace), encode(name));
-        self.delete(&path, Propagation::Background).await
+        self.delete(&path).await
     }
 }
 

@@ -1,7 +1,5 @@
 //! `infra job delete`: removes a job; its files stay.
 
-use std::time::Duration;
-
 use clap::Args;
 
 use super::target::{JobNameOptions, connect};
@@ -9,11 +7,8 @@ use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
-use crate::job::life::{JobError, JobReport, removal_of, remove_job};
+use crate::job::life::{JobError, JobReport, REMOVAL_LIMIT, removal_of, remove_job};
 use crate::kube::ObjectName;
-
-/// Pods have half a minute to end, and a lost machine needs a few more.
-pub(super) const REMOVAL_PATIENCE: Duration = Duration::from_mins(5);
 
 /// Remove a job and everything that belongs to it but its files
 #[derive(Args, Debug)]
@@ -45,7 +40,7 @@ pub(super) fn run(arguments: &DeleteArguments, session: &Session) -> anyhow::Res
             ask_on_thread(&question, "--yes", &session.printer).await?;
         }
         session.printer.note(format_args!("removing job '{name}', and waiting until its pods have ended"));
-        let (_interrupter, waiting) = session.begin_waiting(Some(REMOVAL_PATIENCE));
+        let (_interrupter, waiting) = session.begin_waiting(Some(REMOVAL_LIMIT));
         remove_job(&api, namespace, name, &waiting, &|left| tell_left(left, session)).await?;
         session.printer.note(format_args!("job '{name}' is gone"));
         if let Some(report) = report.filter(|report| !report.path.is_empty()) {

@@ -9,8 +9,7 @@ use anyhow::Context;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::scripts_of;
-use super::target::{JobNameOptions, JobTarget, connect, random_mark, removed};
+use super::target::{JobNameOptions, JobTarget, connect, random_mark, removed, scripts_of};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;

@@ -6,15 +6,14 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::target::JobFileOptions;
-use super::{blueprint_of, scripts_of};
+use super::target::{JobFileOptions, blueprint_of, scripts_of};
 use crate::blueprint::Blueprint;
 use crate::cli::exit::Exit;
 use crate::cli::printer::Output;
 use crate::cli::session::Session;
 use crate::document::{LoadError, Problem, Problems, Severity, read_text};
 use crate::job::lint::{LintFinding, lint_objects, parse_objects};
-use crate::job::{decide, objects_of, validate};
+use crate::job::{Run, decide, objects_of, validate};
 
 /// Check a job file, or Kubernetes objects of your own
 ///
@@ -74,8 +73,8 @@ fn judge_job(path: &Path, blueprint: Option<&Blueprint>, session: &Session) -> a
     let (problems, findings) = match validate(path, &text, blueprint) {
         Err(problems) => (problems, Vec::new()),
         Ok(loaded) => {
-            let workload = decide(&loaded.value, blueprint, None, &scripts_of(session)?);
-            (loaded.warnings, lint_objects(&objects_of(&workload)))
+            let workload = decide(&loaded.value, blueprint, &scripts_of(session)?);
+            (loaded.warnings, lint_objects(&objects_of(&Run::new(workload, None))))
         }
     };
     Ok(Judged { path: path.to_owned(), problems: Some(problems), findings })

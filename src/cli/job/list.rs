@@ -7,7 +7,7 @@ use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
-use crate::job::life::{JobReport, ReplicaReport};
+use crate::job::life::{JobReport, ReplicaPhase, ReplicaReport};
 
 /// List the jobs on the cluster
 #[derive(Args, Debug)]
@@ -46,6 +46,7 @@ pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Resul
 
 /// GPUs that nobody else can have now.
 fn held_gpus(report: &JobReport) -> u32 {
-    let holds = |replica: &&ReplicaReport| !matches!(replica.phase.as_str(), "Succeeded" | "Failed");
+    let holds =
+        |replica: &&ReplicaReport| !matches!(replica.phase, ReplicaPhase::Succeeded | ReplicaPhase::Failed);
     report.replicas.iter().filter(holds).map(|replica| replica.gpus).sum()
 }

@@ -12,7 +12,7 @@ use crate::cli::failure::Refusal;
 use crate::cli::interruption::Interrupted;
 use crate::cli::printer::Printer;
 use crate::cli::session::Session;
-use crate::job::life::{JobReport, ReplicaReport};
+use crate::job::life::{JobReport, ReplicaPhase, ReplicaReport};
 use crate::kube::{ApiServer, Body, Contact, KubeError, LogPart, Outage};
 
 /// How long a replica that is started again is waited for between two looks.
@@ -78,7 +78,7 @@ async fn print(
         let replica = find(&report, arguments)?;
         let is_new = reading.as_ref().is_none_or(|reading| replica.pod.as_ref() != Some(&reading.pod));
         match &replica.pod {
-            Some(pod) if has_started(replica) && (is_new || replica.phase == "Running") => {
+            Some(pod) if has_started(replica) && (is_new || replica.phase == ReplicaPhase::Running) => {
                 if is_new && reading.is_some() {
                     printer.note(format_args!("-- started again as {pod} --"));
                 }
@@ -117,12 +117,12 @@ fn find<'a>(report: &'a JobReport, arguments: &LogsArguments) -> Result<&'a Repl
 }
 
 fn has_started(replica: &ReplicaReport) -> bool {
-    !matches!(replica.phase.as_str(), "Pending" | "Held")
+    !matches!(replica.phase, ReplicaPhase::Pending | ReplicaPhase::Held)
 }
 
 /// Whether nothing more will be printed.
 fn is_over(report: &JobReport, replica: &ReplicaReport) -> bool {
-    report.state.is_over() || replica.phase == "Succeeded"
+    report.state.is_over() || replica.phase == ReplicaPhase::Succeeded
 }
 
 /// Why there is nothing to print.
@@ -135,7 +135,8 @@ fn silence(report: &JobReport, replica: &ReplicaReport) -> Refusal {
         ))
         .help(format!("`infra job fetch {}` brings what it wrote", report.name));
     }
-    let detail = replica.detail.as_ref().or(report.reason.as_ref()).unwrap_or(&replica.phase);
+    let detail = replica.detail.clone().or_else(|| report.reason.clone());
+    let detail = detail.unwrap_or_else(|| replica.phase.to_string());
     Refusal::new(format!("{role} {index} has not started: {detail}")).help("`--follow` waits for it")
 }
 

@@ -19,9 +19,6 @@ pub(super) use lint::LintDocument;
 
 use super::exit::Exit;
 use super::session::Session;
-use crate::blueprint::Blueprint;
-use crate::job::Scripts;
-use crate::render::Templates;
 
 const ORDER: &str = "\
 Usual order:
@@ -68,18 +65,4 @@ pub(super) fn run(arguments: &JobArguments, session: &Session) -> anyhow::Result
         JobCommand::GpuCheck(arguments) => gpu_check::run(arguments, session),
         JobCommand::Schema(arguments) => schema::run(arguments, session),
     }
-}
-
-/// The cluster, if the directory describes one.
-fn blueprint_of(session: &Session) -> anyhow::Result<Option<Blueprint>> {
-    if !session.assets.cluster_file().exists() {
-        return Ok(None);
-    }
-    Ok(Some(Blueprint::new(session.assets.load_cluster()?.value)?))
-}
-
-/// The scripts that pods run, some of them possibly the team's own.
-fn scripts_of(session: &Session) -> anyhow::Result<Scripts> {
-    let templates = Templates::new(&session.assets.read_overrides()?)?;
-    Ok(Scripts::new(|name| templates.plain(name).map(str::to_owned)))
 }

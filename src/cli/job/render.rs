@@ -3,13 +3,12 @@
 use clap::Args;
 use serde_json::json;
 
-use super::target::JobFileOptions;
-use super::{blueprint_of, scripts_of};
+use super::target::{JobFileOptions, blueprint_of, scripts_of};
 use crate::cli::exit::Exit;
 use crate::cli::printer::Output;
 use crate::cli::session::Session;
 use crate::document::write_yaml;
-use crate::job::{RunId, decide, objects_of};
+use crate::job::{Run, RunId, decide, objects_of};
 
 /// Print the Kubernetes objects of a job
 ///
@@ -26,9 +25,8 @@ pub(super) struct RenderArguments {
 pub(super) fn run(arguments: &RenderArguments, session: &Session) -> anyhow::Result<Exit> {
     let blueprint = blueprint_of(session)?;
     let job = arguments.job.load(session, blueprint.as_ref())?;
-    let run = arguments.run.as_deref().map(RunId::new);
-    let workload = decide(&job, blueprint.as_ref(), run.as_ref(), &scripts_of(session)?);
-    let objects = objects_of(&workload);
+    let workload = decide(&job, blueprint.as_ref(), &scripts_of(session)?);
+    let objects = objects_of(&Run::new(workload, arguments.run.as_deref().map(RunId::new)));
     match session.output {
         Output::Json => {
             session.printer.foreign_json(&json!({"apiVersion": "v1", "kind": "List", "items": objects}))?;

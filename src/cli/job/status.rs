@@ -7,7 +7,7 @@ use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
-use crate::job::life::{JobReport, JobState, ReplicaReport};
+use crate::job::life::{JobReport, JobState, ReplicaPhase, ReplicaReport};
 
 /// Show how a job is: one line a replica, with its node, phase, restarts and GPUs
 ///
@@ -36,7 +36,7 @@ pub(super) fn table(report: &JobReport) -> String {
         [
             replica.role.clone(),
             replica.index.to_string(),
-            replica.phase.clone(),
+            replica.phase.to_string(),
             replica.node.clone().unwrap_or_else(|| "-".to_owned()),
             replica.restarts.to_string(),
             replica.gpus.to_string(),
@@ -44,7 +44,7 @@ pub(super) fn table(report: &JobReport) -> String {
         ]
     };
     // An import that is done has nothing more to say.
-    let import = report.data.iter().filter(|line| line.phase != "Succeeded");
+    let import = report.data.iter().filter(|line| line.phase != ReplicaPhase::Succeeded);
     let lines: Vec<[String; 7]> =
         std::iter::once(heading).chain(import.chain(&report.replicas).map(line)).collect();
     let reason = report.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();

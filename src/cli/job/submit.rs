@@ -4,24 +4,22 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::delete::{REMOVAL_PATIENCE, tell_left};
-use super::scripts_of;
+use super::delete::tell_left;
 use super::status::{changes, table};
-use super::target::{JobFileOptions, connect, random_mark};
+use super::target::{JobFileOptions, connect, random_mark, scripts_of};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
-use crate::cli::failure::Refusal;
 use crate::cli::interruption::{Interrupted, LEAVING, until_second_interruption};
 use crate::cli::printer::Output;
 use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
 use crate::cli::up::parse_duration;
 use crate::job::life::{
-    Followed, JobEvent, JobReport, JobState, Live, Precondition, ReplicaReport, already_there,
-    check_preconditions, expect_no_pods, find_live, follow, remove_job, remove_leftovers, submit,
+    Followed, JobEvent, JobReport, JobState, Precondition, ReplicaPhase, ReplicaReport, Submission,
+    SubmitRequest, follow,
 };
 use crate::job::{RunId, Workload, decide};
-use crate::kube::{ApiServer, Contact, ObjectName};
+use crate::kube::{ApiServer, Contact};
 use crate::waiting::Waiting;
 
 /// Send a job to the cluster and follow it to its end
@@ -49,99 +47,49 @@ pub(super) struct SubmitArguments {
 pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Result<Exit> {
     let (blueprint, api) = connect(session)?;
     let job = arguments.job.load(session, Some(&blueprint))?;
-    let scripts = scripts_of(session)?;
-    let decide_as = |run: &RunId| decide(&job, Some(&blueprint), Some(run), &scripts);
-    let run = RunId::new(&arguments.run.clone().map_or_else(random_mark, Ok)?);
+    let request = SubmitRequest {
+        workload: decide(&job, Some(&blueprint), &scripts_of(session)?),
+        run: RunId::new(&arguments.run.clone().map_or_else(random_mark, Ok)?),
+        is_run_named: arguments.run.is_some(),
+        replace: arguments.replace,
+    };
     let (interrupter, waiting) = session.begin_waiting(arguments.timeout);
-    block_on(until_second_interruption(
-        async {
-            let mut workload = decide_as(&run);
-            let is_there = match find_live(&api, &workload).await? {
-                Live::Same(live) if !arguments.replace => {
-                    if arguments.run.is_some() && live.run != run.as_str() {
-                        return Err(already_there(&live, &workload).into());
-                    }
-                    // Its marks on the claim are those of the run that is there.
-                    if !live.run.is_empty() {
-                        workload = decide_as(&RunId::of_label(&live.run));
-                    }
-                    session.printer.note(format_args!(
-                        "job '{}' is there already, {}; coming back to it",
-                        workload.name,
-                        live.state.name()
-                    ));
-                    true
-                }
-                Live::Other(live) if !arguments.replace => return Err(already_there(&live, &workload).into()),
-                live => {
-                    judge(&check_preconditions(&api, &workload, Some(&blueprint)).await?, session)?;
-                    let (namespace, name) = (&workload.namespace, &workload.name);
-                    if arguments.replace {
-                        replace(&api, &workload, &live, &waiting, session).await?;
-                    } else {
-                        expect_no_pods(&api, namespace, name).await?;
-                        remove_leftovers(&api, &workload).await?;
-                    }
-                    false
-                }
-            };
-            let tell = |event: JobEvent| show(&event, session);
-            submit(&api, &workload, is_there, &waiting, &tell).await?;
-            mention_tensorboard(&workload, session);
-            if arguments.detach {
-                session.printer.note(format_args!(
-                    "`infra job logs -f {0}` and `infra job status {0}` show how it goes",
-                    workload.name
-                ));
-                return Ok(Exit::Done);
-            }
-            watch(&api, &workload, &waiting, session).await
-        },
-        &interrupter,
-        || session.printer.note(LEAVING),
-        Interrupted::WhileJobRuns,
-    ))
-}
-
-/// Removes the job that is there, after a yes if it still does something.
-async fn replace(
-    api: &ApiServer,
-    workload: &Workload,
-    live: &Live,
-    waiting: &Waiting,
-    session: &Session,
-) -> anyhow::Result<()> {
-    let (namespace, name) = (&workload.namespace, &workload.name);
-    if let Live::Same(live) | Live::Other(live) = live {
-        let state = live.state.name();
-        if !live.state.is_over() && !session.yes {
-            let question = format!("Job '{name}' is {state}. Remove it and start anew?");
+    let work = async {
+        let submission = Submission::plan(&api, request, Some(&blueprint)).await?;
+        show_preconditions(submission.preconditions(), session);
+        submission.check()?;
+        let workload = submission.workload();
+        if let Some(state) = submission.interrupts().filter(|_| !session.yes) {
+            let question = format!("Job '{}' is {}. Remove it and start anew?", workload.name, state.name());
             ask_on_thread(&question, "--yes", &session.printer).await?;
         }
-        session.printer.note(format_args!("removing the job that is there, {state}; its files stay"));
-    }
-    let tell = |left: &[ObjectName]| tell_left(left, session);
-    Ok(remove_job(api, namespace, name, &waiting.at_most(REMOVAL_PATIENCE), &tell).await?)
+        submission.start(&api, &waiting, &|event| show(&event, workload, session)).await?;
+        mention_tensorboard(workload, session);
+        if arguments.detach {
+            session.printer.note(format_args!(
+                "`infra job logs -f {0}` and `infra job status {0}` show how it goes",
+                workload.name
+            ));
+            return Ok(Exit::Done);
+        }
+        watch(&api, workload, &waiting, session).await
+    };
+    let leave = || session.printer.note(LEAVING);
+    block_on(until_second_interruption(work, &interrupter, leave, Interrupted::WhileJobRuns))
 }
 
-/// What keeps the job from running is shown all at once.
-fn judge(preconditions: &[Precondition], session: &Session) -> anyhow::Result<()> {
-    let mut unmet = Vec::new();
+/// What keeps the job from running is shown all at once, after what its author should know.
+fn show_preconditions(preconditions: &[Precondition], session: &Session) {
     for precondition in preconditions {
-        match precondition {
-            Precondition::Unmet(reason) => unmet.push(reason.clone()),
-            Precondition::Remark(remark) => session.printer.warning(remark),
+        if let Precondition::Remark(remark) = precondition {
+            session.printer.warning(remark);
         }
     }
-    if unmet.is_empty() {
-        return Ok(());
+    for precondition in preconditions {
+        if let Precondition::Unmet(reason) = precondition {
+            session.printer.note(format_args!("- {reason}"));
+        }
     }
-    for reason in &unmet {
-        session.printer.note(format_args!("- {reason}"));
-    }
-    Err(Refusal::new("the cluster cannot run this job now")
-        .help("nothing was changed; mend this and submit again")
-        .into())
 }
 
 async fn watch(
@@ -152,7 +100,7 @@ async fn watch(
 ) -> anyhow::Result<Exit> {
     let before = std::sync::Mutex::new(None::<JobReport>);
     let tell = |event: JobEvent| {
-        let JobEvent::Changed(report) = event else { return show(&event, session) };
+        let JobEvent::Changed(report) = event else { return show(&event, workload, session) };
         let mut before = before.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if session.output != Output::Json {
             for line in changes(before.as_ref(), &report) {
@@ -199,15 +147,24 @@ fn what_next(report: &JobReport, culprit: Option<&ReplicaReport>) -> String {
         }
         None => format!("`infra job logs {name} --index N` shows what a replica said"),
     };
-    if report.replicas.iter().any(|replica| replica.phase == "Running") {
+    if report.replicas.iter().any(|replica| replica.phase == ReplicaPhase::Running) {
         format!("{logs}; the others end by themselves; `infra job delete {name}` ends them at once")
     } else {
         format!("{logs}; `infra job submit --replace` starts it anew")
     }
 }
 
-fn show(event: &JobEvent, session: &Session) {
+fn show(event: &JobEvent, workload: &Workload, session: &Session) {
     match event {
+        JobEvent::Attached(state) => session.printer.note(format_args!(
+            "job '{}' is there already, {}; coming back to it",
+            workload.name,
+            state.name()
+        )),
+        JobEvent::Deleting(state) => session
+            .printer
+            .note(format_args!("removing the job that is there, {}; its files stay", state.name())),
+        JobEvent::Terminating(left) => tell_left(left, session),
         JobEvent::Applied(name) => session.printer.note(format_args!("{name}: applied")),
         JobEvent::Importing => {
             session.printer.note("importing the data; training is held back until it is there");

@@ -14,8 +14,9 @@ use crate::credentials::Credentials;
 use crate::document::Loaded;
 use crate::hexadecimal::hexadecimal;
 use crate::job::life::JobError;
-use crate::job::{self, TrainingJob};
+use crate::job::{self, Scripts, TrainingJob};
 use crate::kube::ApiServer;
+use crate::render::Templates;
 
 const DEFAULT_FILE: &str = "job.yaml";
 
@@ -97,6 +98,20 @@ pub(super) fn connect(session: &Session) -> anyhow::Result<(Blueprint, ApiServer
     let name = blueprint.cluster.external_dns_name.to_string();
     let api = ApiServer::of_cluster(&credentials, &name, &name, api_address()?.as_ref())?;
     Ok((blueprint, api))
+}
+
+/// The cluster, if the directory describes one.
+pub(super) fn blueprint_of(session: &Session) -> anyhow::Result<Option<Blueprint>> {
+    if !session.assets.cluster_file().exists() {
+        return Ok(None);
+    }
+    Ok(Some(Blueprint::new(session.assets.load_cluster()?.value)?))
+}
+
+/// The scripts that pods run, some of them possibly the team's own.
+pub(super) fn scripts_of(session: &Session) -> anyhow::Result<Scripts> {
+    let templates = Templates::new(&session.assets.read_overrides()?)?;
+    Ok(Scripts::new(|name| templates.plain(name).map(str::to_owned)))
 }
 
 /// What cannot be removed at the end is no failure of what was done before, and goes by itself later.

@@ -33,6 +33,9 @@ pub enum JobError {
         /// How it is.
         state: &'static str,
     },
+    /// The cluster does not have what the job needs.
+    #[error("the cluster cannot run this job now")]
+    NotReady,
     /// Somebody else changed the same thing at the same time.
     #[error("{object} was made by somebody else at the same time: {reason}")]
     Overtaken {
@@ -102,6 +105,7 @@ impl JobError {
             Self::AlreadyThere { name, .. } => Some(format!(
                 "`infra job submit --replace` removes it first, `infra job delete {name}` removes it alone; files stay"
             )),
+            Self::NotReady => Some("nothing was changed; mend this and submit again".to_owned()),
             Self::Overtaken { .. } => {
                 Some("`infra job submit` again: it comes back to the job that is there".to_owned())
             }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::error::JobError;
 use super::stall::explain_pods;
 use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL, ROLE_LABEL, helper_affinity};
-use crate::kube::{ApiServer, Body, KubeError, ObjectName, Propagation};
+use crate::kube::{ApiServer, Body, KubeError, ObjectName, PodPhase, Toleration};
 use crate::waiting::{Pace, WaitEnd, Waiting};
 
 const PORT: u16 = 8080;
@@ -38,7 +38,7 @@ pub struct FetchTarget {
     /// Tells this reader from another one at the same time.
     pub mark: String,
     /// Taints it stands.
-    pub tolerations: Vec<Value>,
+    pub tolerations: Vec<Toleration>,
 }
 
 /// A pod that serves results. It must be removed.
@@ -76,13 +76,13 @@ impl<'a> Reader<'a> {
             pods.retain(|pod| pod.name == self.pod.name);
             explain_pods(self.api, &mut pods).await;
             let pod = pods.first();
-            match pod.map(|pod| pod.phase.as_str()) {
-                Some("Running") => {
+            match pod.map(|pod| pod.phase) {
+                Some(PodPhase::Running) => {
                     if let Some(bytes) = self.ask_size().await? {
                         return Ok(bytes);
                     }
                 }
-                Some("Failed" | "Succeeded") => {
+                Some(PodPhase::Failed | PodPhase::Succeeded) => {
                     let detail = pod.and_then(|pod| pod.detail.clone());
                     let detail = detail.unwrap_or_else(|| "it did not say why".to_owned());
                     return Err(self.unreadable(format!("its reader ended: {detail}"), None));
@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
 
     /// Removes the reader.
     pub async fn remove(self) -> Result<(), JobError> {
-        self.api.remove(&self.pod, Propagation::Background).await?;
+        self.api.delete_object(&self.pod).await?;
         Ok(())
     }
 

@@ -3,15 +3,13 @@
 use std::cmp::Reverse;
 
 use super::error::JobError;
-use super::replica::ReplicaReport;
+use super::event::JobEvent;
+use super::log_tail::last_lines;
+use super::replica::{ReplicaPhase, ReplicaReport};
 use super::report::JobReport;
 use super::state::JobState;
-use super::submit::JobEvent;
-use crate::kube::{ApiServer, LogPart, Outage};
+use crate::kube::{ApiServer, Outage};
 use crate::waiting::{Pace, Waiting};
-
-/// Lines of a pod's log that explain a failure.
-const LAST_LINES: u32 = 15;
 
 /// How a followed job ended.
 #[derive(Clone, Debug)]
@@ -33,17 +31,16 @@ pub async fn follow(
     tell: &(dyn Fn(JobEvent) + Sync),
 ) -> Result<Followed, JobError> {
     let (mut pace, mut outage) = (Pace::of_stack(), Outage::default());
-    let mut seen: Option<String> = None;
+    let mut seen: Option<JobReport> = None;
     loop {
         let read = match JobReport::read(api, namespace, name).await {
             Err(JobError::Missing { name, .. }) if seen.is_some() => Err(JobError::Removed { name }),
             read => read,
         };
         if let Some(report) = outage.survive(read, |contact| tell(JobEvent::Contact(contact)))? {
-            let looks = format!("{:?} {:?} {:?}", report.state, report.reason, report.replicas);
-            if seen.as_ref() != Some(&looks) {
+            if seen.as_ref().is_none_or(|before| has_changed(before, &report)) {
                 tell(JobEvent::Changed(Box::new(report.clone())));
-                seen = Some(looks);
+                seen = Some(report.clone());
                 pace = Pace::of_stack();
             }
             if report.state.is_over() {
@@ -55,10 +52,15 @@ pub async fn follow(
     }
 }
 
+/// Whether a user would see a difference.
+fn has_changed(before: &JobReport, now: &JobReport) -> bool {
+    before.state != now.state || before.reason != now.reason || before.replicas != now.replicas
+}
+
 /// When one replica dies the others fail with it, so the first tells more than the last. What failed before it was started again
 /// has been answered by that: only those count that were started as often as any.
 async fn explain(api: &ApiServer, report: JobReport) -> Followed {
-    let failed = report.replicas.iter().filter(|replica| replica.phase == "Failed");
+    let failed = report.replicas.iter().filter(|replica| replica.phase == ReplicaPhase::Failed);
     let first = failed.min_by_key(|replica| {
         (Reverse(replica.restarts), replica.ended.is_none(), replica.ended.clone(), replica.index)
     });
@@ -68,15 +70,4 @@ async fn explain(api: &ApiServer, report: JobReport) -> Followed {
         None => Vec::new(),
     };
     Followed { report, culprit, last_lines }
-}
-
-/// What explains a failure must not become one: a pod that is gone has nothing to say.
-pub(super) async fn last_lines(api: &ApiServer, namespace: &str, pod: &str) -> Vec<String> {
-    let part = LogPart { tail: Some(LAST_LINES), ..LogPart::default() };
-    let Ok(mut body) = api.pod_log(namespace, pod, part).await else { return Vec::new() };
-    let mut text = Vec::new();
-    while let Ok(Some(chunk)) = body.chunk().await {
-        text.extend_from_slice(&chunk);
-    }
-    String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::error::JobError;
 use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL, ROLE_LABEL};
-use crate::kube::{ApiServer, LogPart, Node, ObjectName, Propagation};
+use crate::kube::{ApiServer, LogPart, Node, ObjectName, PodPhase};
 use crate::waiting::{Pace, Waiting};
 
 const NAME: &str = "infra-gpu-check";
@@ -96,9 +96,9 @@ impl<'a> GpuCheck<'a> {
                     continue;
                 };
                 waits_for[number].clone_from(&pod.detail);
-                match pod.phase.as_str() {
-                    "Succeeded" => check.gpus = self.lines(&name).await?,
-                    "Failed" => {
+                match pod.phase {
+                    PodPhase::Succeeded => check.gpus = self.lines(&name).await?,
+                    PodPhase::Failed => {
                         let detail = pod.detail.clone().unwrap_or_default();
                         let said = self.lines(&name).await.unwrap_or_default().join("; ");
                         check.problem =
@@ -137,7 +137,7 @@ impl<'a> GpuCheck<'a> {
     /// Removes its pods.
     pub async fn remove(&self) -> Result<(), JobError> {
         for pod in self.api.pods(Some(NAMESPACE), &self.selector()).await? {
-            self.api.remove(&ObjectName::new("Pod", NAMESPACE, &pod.name), Propagation::Background).await?;
+            self.api.delete_object(&ObjectName::new("Pod", NAMESPACE, &pod.name)).await?;
         }
         Ok(())
     }

@@ -3,9 +3,12 @@
 //! Nothing is kept here: what the API holds is the only state, and every step can be taken again.
 
 mod error;
+mod event;
 mod fetch;
 mod follow;
 mod gpu_check;
+mod log_tail;
+mod precondition;
 mod preconditions;
 mod removal;
 mod replica;
@@ -13,15 +16,17 @@ mod report;
 mod room;
 mod stall;
 mod state;
+mod submission;
 mod submit;
 
 pub use error::JobError;
+pub use event::JobEvent;
 pub use fetch::{FetchSource, FetchTarget, Reader};
 pub use follow::{Followed, follow};
 pub use gpu_check::{GpuCheck, NodeGpus};
-pub use preconditions::{Precondition, check_preconditions};
-pub use removal::{expect_no_pods, removal_of, remove_job, remove_leftovers};
-pub use replica::ReplicaReport;
+pub use precondition::Precondition;
+pub use removal::{removal_of, remove_job};
+pub use replica::{ReplicaPhase, ReplicaReport};
 pub use report::JobReport;
 pub use state::JobState;
-pub use submit::{JobEvent, Live, already_there, find_live, submit};
+pub use submission::{REMOVAL_LIMIT, Submission, SubmitRequest};

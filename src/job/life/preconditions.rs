@@ -1,32 +1,26 @@
 //! What must be true of a live cluster before a job is sent to it.
 
 use super::error::JobError;
+use super::precondition::Precondition;
 use super::room::machines;
 use crate::blueprint::Blueprint;
 use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL};
 use crate::job::objects::objects_of;
+use crate::job::run::Run;
 use crate::job::workload::Workload;
 use crate::kube::{ApiServer, ObjectName};
 
-/// What was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Precondition {
-    /// The job cannot run.
-    Unmet(String),
-    /// The job can run, and its author should know this.
-    Remark(String),
-}
-
 /// Looks at everything a job needs; all that is wrong is found at once.
-pub async fn check_preconditions(
+pub(super) async fn check_preconditions(
     api: &ApiServer,
-    workload: &Workload,
+    run: &Run,
     blueprint: Option<&Blueprint>,
 ) -> Result<Vec<Precondition>, JobError> {
+    let workload = &run.workload;
     let mut found = Vec::new();
     if api.has_namespace(&workload.namespace).await? {
         found.extend(claim(api, workload).await?);
-        found.extend(strangers(api, workload).await?);
+        found.extend(foreign_objects(api, run).await?);
     } else {
         let (namespace, create) = (&workload.namespace, "kubectl create namespace");
         found.push(Precondition::Unmet(format!(
@@ -63,9 +57,10 @@ async fn claim(api: &ApiServer, workload: &Workload) -> Result<Option<Preconditi
 }
 
 /// Objects of the same names that somebody else made, or another job.
-async fn strangers(api: &ApiServer, workload: &Workload) -> Result<Vec<Precondition>, JobError> {
+async fn foreign_objects(api: &ApiServer, run: &Run) -> Result<Vec<Precondition>, JobError> {
+    let workload = &run.workload;
     let mut found = Vec::new();
-    for object in objects_of(workload) {
+    for object in objects_of(run) {
         let name = ObjectName::of(&object);
         // Volumes and claims belong to no job.
         if object["metadata"]["labels"][JOB_LABEL].is_null() {

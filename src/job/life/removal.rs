@@ -4,8 +4,8 @@ use super::error::JobError;
 use super::fetch::READER_ROLE;
 use crate::job::names::{JOB_LABEL, ROLE_LABEL, TENSORBOARD_ROLE};
 use crate::job::objects::objects_of;
-use crate::job::workload::Workload;
-use crate::kube::{ApiServer, ObjectName, Pod, Propagation};
+use crate::job::run::Run;
+use crate::kube::{ApiServer, ObjectName, Pod};
 use crate::waiting::{Pace, Waiting};
 
 /// What a job consists of, in the order it goes: what makes pods first.
@@ -27,22 +27,22 @@ pub async fn removal_of(api: &ApiServer, namespace: &str, name: &str) -> Result<
 }
 
 /// Refuses to start beside pods of an earlier job that have not ended: two processes with one number do not get along.
-pub async fn expect_no_pods(api: &ApiServer, namespace: &str, name: &str) -> Result<(), JobError> {
+pub(super) async fn expect_no_pods(api: &ApiServer, namespace: &str, name: &str) -> Result<(), JobError> {
     // Whoever reads or shows results disturbs nobody.
     let selector = format!("{JOB_LABEL}={name},{ROLE_LABEL}!={READER_ROLE},{ROLE_LABEL}!={TENSORBOARD_ROLE}");
     let pods = api.pods(Some(namespace), &selector).await?;
-    let runs = |pod: &&Pod| !matches!(pod.phase.as_str(), "Succeeded" | "Failed");
+    let runs = |pod: &&Pod| !pod.phase.is_over();
     let left: Vec<String> = pods.iter().filter(runs).map(|pod| format!("Pod {}", pod.name)).collect();
     if left.is_empty() { Ok(()) } else { Err(JobError::NotGone { name: name.to_owned(), left }) }
 }
 
 /// Removes what is left of an earlier job and is no part of the one that comes in its place; nobody waits for it.
-pub async fn remove_leftovers(api: &ApiServer, workload: &Workload) -> Result<(), JobError> {
-    let wanted: Vec<ObjectName> = objects_of(workload).iter().map(ObjectName::of).collect();
-    for object in removal_of(api, &workload.namespace, &workload.name).await? {
+pub(super) async fn remove_leftovers(api: &ApiServer, run: &Run) -> Result<(), JobError> {
+    let wanted: Vec<ObjectName> = objects_of(run).iter().map(ObjectName::of).collect();
+    for object in removal_of(api, &run.workload.namespace, &run.workload.name).await? {
         // Pods go with what made them, and readers by themselves.
         if object.kind != "Pod" && !wanted.contains(&object) {
-            api.remove(&object, Propagation::Background).await?;
+            api.delete_object(&object).await?;
         }
     }
     Ok(())
@@ -71,12 +71,12 @@ pub async fn remove_job(
         for object in &left {
             // Pods go with what made them.
             if object.kind != "Pod" {
-                api.remove(object, Propagation::Background).await?;
+                api.delete_object(object).await?;
             }
         }
         if pods {
             for pod in &left {
-                api.remove(pod, Propagation::Background).await?;
+                api.delete_object(pod).await?;
             }
         }
         let go_on = waiting.pause(pace.next_pause()).await;

@@ -1,10 +1,12 @@
 //! One replica of a job: the newest of the pods that had its number.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::job::names::{ROLE_LABEL, RUN_LABEL};
-use crate::kube::{Job, JobEnd, Pod};
+use crate::kube::{Job, JobEnd, Pod, PodPhase};
 
 /// One process of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -18,8 +20,8 @@ pub struct ReplicaReport {
     pub pod: Option<String>,
     /// The node that it is on; null before it has one.
     pub node: Option<String>,
-    /// Kubernetes' word for how that is, or `Terminating`, `Held`, `Removed`.
-    pub phase: String,
+    /// The phase of that pod, or why there is none.
+    pub phase: ReplicaPhase,
     /// How often it was started again.
     pub restarts: u32,
     /// GPUs it holds.
@@ -29,6 +31,42 @@ pub struct ReplicaReport {
     /// When it ended, as the API writes it.
     #[serde(skip)]
     pub ended: Option<String>,
+}
+
+/// The phase of a replica: that of its newest pod, in Kubernetes' words, or why it has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub enum ReplicaPhase {
+    /// It waits for a node, an image or a volume.
+    Pending,
+    /// It runs.
+    Running,
+    /// It ended well.
+    Succeeded,
+    /// It failed.
+    Failed,
+    /// Its node does not say.
+    Unknown,
+    /// It was told to end and has not ended.
+    Terminating,
+    /// Its Job is held back, and has no pods.
+    Held,
+    /// Its Job failed, and its pod was deleted.
+    Removed,
+}
+
+impl fmt::Display for ReplicaPhase {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Pending => "Pending",
+            Self::Running => "Running",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+            Self::Unknown => "Unknown",
+            Self::Terminating => "Terminating",
+            Self::Held => "Held",
+            Self::Removed => "Removed",
+        })
+    }
 }
 
 /// A line for each of a Job's numbers.
@@ -45,13 +83,13 @@ pub(super) fn replicas_of(role: &str, job: &Job, pods: &[Pod]) -> Vec<ReplicaRep
 /// The line of an import, which has no number. It has ended when its Job has: a pod that failed is tried again.
 pub(super) fn import_of(role: &str, job: &Job, pods: &[Pod]) -> ReplicaReport {
     let own = pods.iter().filter(|pod| is_of(pod, role, job)).collect();
-    let mut line = line(role, 0, own, job, || "Pending".to_owned());
-    match job.end {
-        Some(JobEnd::Complete) => "Succeeded".clone_into(&mut line.phase),
-        Some(JobEnd::Failed { .. }) => "Failed".clone_into(&mut line.phase),
-        None if line.phase != "Running" => "Pending".clone_into(&mut line.phase),
-        None => {}
-    }
+    let mut line = line(role, 0, own, job, || ReplicaPhase::Pending);
+    line.phase = match job.end {
+        Some(JobEnd::Complete) => ReplicaPhase::Succeeded,
+        Some(JobEnd::Failed { .. }) => ReplicaPhase::Failed,
+        None if line.phase == ReplicaPhase::Running => ReplicaPhase::Running,
+        None => ReplicaPhase::Pending,
+    };
     line
 }
 
@@ -66,7 +104,7 @@ fn line(
     index: u32,
     mut own: Vec<&Pod>,
     job: &Job,
-    phase_without: impl Fn() -> String,
+    phase_without: impl Fn() -> ReplicaPhase,
 ) -> ReplicaReport {
     own.sort_by(|one, other| (&one.made, &one.name).cmp(&(&other.made, &other.name)));
     let newest = own.last();
@@ -83,19 +121,25 @@ fn line(
     }
 }
 
-fn phase(pod: &Pod) -> String {
-    // A pod on a lost machine stays like this until somebody removes it.
-    if pod.leaving && pod.phase == "Running" { "Terminating".to_owned() } else { pod.phase.clone() }
+fn phase(pod: &Pod) -> ReplicaPhase {
+    match pod.phase {
+        PodPhase::Pending => ReplicaPhase::Pending,
+        // A pod on a lost machine stays like this until it is deleted by hand.
+        PodPhase::Running if pod.leaving => ReplicaPhase::Terminating,
+        PodPhase::Running => ReplicaPhase::Running,
+        PodPhase::Succeeded => ReplicaPhase::Succeeded,
+        PodPhase::Failed => ReplicaPhase::Failed,
+        PodPhase::Unknown => ReplicaPhase::Unknown,
+    }
 }
 
 /// Pods of a Job that failed are removed with it, and those of a lost machine some time after.
-fn phase_without_pod(job: &Job, index: u32) -> String {
-    let phase = match &job.end {
-        _ if job.has_completed(index) => "Succeeded",
-        Some(JobEnd::Complete) => "Succeeded",
-        Some(JobEnd::Failed { .. }) => "Removed",
-        None if job.suspended => "Held",
-        None => "Pending",
-    };
-    phase.to_owned()
+fn phase_without_pod(job: &Job, index: u32) -> ReplicaPhase {
+    match &job.end {
+        _ if job.has_completed(index) => ReplicaPhase::Succeeded,
+        Some(JobEnd::Complete) => ReplicaPhase::Succeeded,
+        Some(JobEnd::Failed { .. }) => ReplicaPhase::Removed,
+        None if job.suspended => ReplicaPhase::Held,
+        None => ReplicaPhase::Pending,
+    }
 }

@@ -1,6 +1,6 @@
 //! What keeps pods from being made or started and stands in no status: Kubernetes says it in events.
 
-use crate::kube::{ApiServer, Job, Pod};
+use crate::kube::{ApiServer, Job, Pod, PodPhase};
 
 /// Pods that are asked about at a time: what stops one stops the others too.
 const ASKED: usize = 4;
@@ -23,8 +23,9 @@ pub(super) async fn explain_stalls(api: &ApiServer, jobs: &mut [Job], pods: &mut
 
 /// Notes at each pod that has a node and does not start why.
 pub(super) async fn explain_pods(api: &ApiServer, pods: &mut [Pod]) {
-    let stalls =
-        |pod: &&mut Pod| pod.phase == "Pending" && pod.node.is_some() && pod.detail.is_none() && !pod.leaving;
+    let stalls = |pod: &&mut Pod| {
+        pod.phase == PodPhase::Pending && pod.node.is_some() && pod.detail.is_none() && !pod.leaving
+    };
     for pod in pods.iter_mut().filter(stalls).take(ASKED) {
         let newest = newest_warning(api, &pod.namespace, &pod.uid, |reason| reason != NOT_PLACED).await;
         let node = pod.node.as_deref().unwrap_or_default();

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::replica::ReplicaReport;
+use super::replica::{ReplicaPhase, ReplicaReport};
 use crate::job::names::{JOB_LABEL, QUEUE_LABEL};
 use crate::kube::{Job, JobEnd};
 
@@ -76,10 +76,12 @@ pub(super) fn state_of(
     if is_held {
         return (JobState::Held, Some(why_held(training, import.is_some())));
     }
-    let waiting = replicas.iter().find(|replica| !matches!(replica.phase.as_str(), "Running" | "Succeeded"));
+    let waiting = replicas
+        .iter()
+        .find(|replica| !matches!(replica.phase, ReplicaPhase::Running | ReplicaPhase::Succeeded));
     match waiting {
         Some(replica) => {
-            let detail = replica.detail.clone().unwrap_or_else(|| replica.phase.clone());
+            let detail = replica.detail.clone().unwrap_or_else(|| replica.phase.to_string());
             (JobState::Starting, Some(format!("{} {}: {detail}", replica.role, replica.index)))
         }
         None => (JobState::Running, None),

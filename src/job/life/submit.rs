@@ -3,61 +3,16 @@
 use serde_json::{Value, json};
 
 use super::error::JobError;
-use super::follow::last_lines;
+use super::event::JobEvent;
+use super::log_tail::last_lines;
+use super::replica::ReplicaPhase;
 use super::report::JobReport;
-use crate::job::names::{data_job_name, role_jobs_of_workload};
+use crate::job::names::data_job_name;
 use crate::job::objects::objects_of;
+use crate::job::run::Run;
 use crate::job::workload::Workload;
-use crate::kube::{ApiServer, Contact, KubeError, ObjectName, Outage};
+use crate::kube::{ApiServer, KubeError, ObjectName, Outage};
 use crate::waiting::{Pace, WaitEnd, Waiting};
-
-/// What happens while a job runs.
-#[derive(Clone, Debug)]
-pub enum JobEvent {
-    /// An object was applied.
-    Applied(ObjectName),
-    /// The data is being imported.
-    Importing,
-    /// The import waits for something.
-    ImportWaits(String),
-    /// Training may begin.
-    Released,
-    /// The API went away or came back.
-    Contact(Contact),
-    /// The job is otherwise than before.
-    Changed(Box<JobReport>),
-}
-
-/// What is there under a job's name.
-#[derive(Clone, Debug)]
-pub enum Live {
-    /// Nothing.
-    Nothing,
-    /// The same job, not yet over.
-    Same(Box<JobReport>),
-    /// Another job, or one that is over.
-    Other(Box<JobReport>),
-}
-
-/// Looks for a job of the same name.
-pub async fn find_live(api: &ApiServer, workload: &Workload) -> Result<Live, JobError> {
-    match JobReport::read(api, &workload.namespace, &workload.name).await {
-        Ok(report) if report.digest == workload.digest && !report.state.is_over() => {
-            Ok(Live::Same(Box::new(report)))
-        }
-        Ok(report) => Ok(Live::Other(Box::new(report))),
-        Err(JobError::Missing { .. }) => Ok(Live::Nothing),
-        Err(error) => Err(error),
-    }
-}
-
-/// The refusal to take the place of a job that is there.
-#[must_use]
-pub fn already_there(report: &JobReport, workload: &Workload) -> JobError {
-    let is_same = report.digest == workload.digest;
-    let what = if is_same { "this very job" } else { "another job of this name" };
-    JobError::AlreadyThere { what, name: report.name.clone(), state: report.state.name() }
-}
 
 /// An object of a job and what is there in its place.
 struct Step {
@@ -68,14 +23,15 @@ struct Step {
 }
 
 /// Sends a job, or what is missing of one that is there: whoever left comes back to this. Training begins when its data is there.
-pub async fn submit(
+pub(super) async fn submit(
     api: &ApiServer,
-    workload: &Workload,
+    run: &Run,
     is_there: bool,
     waiting: &Waiting,
     tell: &(dyn Fn(JobEvent) + Sync),
 ) -> Result<(), JobError> {
-    let steps = look_at(api, workload, is_there).await?;
+    let workload = &run.workload;
+    let steps = read_steps(api, run, is_there).await?;
     // Somebody removed it since it was looked for: to make it again is not to come back to it.
     if is_there && !steps.iter().any(|step| step.name.kind == "Job" && step.live.is_some()) {
         return Err(JobError::Removed { name: workload.name.clone() });
@@ -117,9 +73,9 @@ pub async fn submit(
     Ok(())
 }
 
-async fn look_at(api: &ApiServer, workload: &Workload, is_there: bool) -> Result<Vec<Step>, JobError> {
+async fn read_steps(api: &ApiServer, run: &Run, is_there: bool) -> Result<Vec<Step>, JobError> {
     let mut steps = Vec::new();
-    for object in objects_of(workload) {
+    for object in objects_of(run) {
         let name = ObjectName::of(&object);
         let is_storage = name.kind.starts_with("PersistentVolume");
         // Storage is kept as it is; what else is left of an earlier job is made anew.
@@ -127,7 +83,7 @@ async fn look_at(api: &ApiServer, workload: &Workload, is_there: bool) -> Result
         if let Some(volume) = live.as_ref().filter(|_| name.kind == "PersistentVolume") {
             release_volume(api, &name, volume).await?;
         }
-        let trains = name.kind == "Job" && role_jobs_of_workload(workload).any(|job| job == name.name);
+        let trains = name.kind == "Job" && run.workload.roles.iter().any(|role| role.job == name.name);
         steps.push(Step { name, object, live, trains });
     }
     Ok(steps)
@@ -179,9 +135,9 @@ async fn wait_for_data(
             let Some(line) = &report.data else {
                 return Err(JobError::Removed { name: workload.name.clone() });
             };
-            match line.phase.as_str() {
-                "Succeeded" => return Ok(()),
-                "Failed" => return Err(data_failure(api, &report).await),
+            match line.phase {
+                ReplicaPhase::Succeeded => return Ok(()),
+                ReplicaPhase::Failed => return Err(data_failure(api, &report).await),
                 _ => {}
             }
             if !told {

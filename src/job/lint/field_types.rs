@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::Findings;
+use super::finding::Findings;
 use crate::document::nearest;
 
 static TABLE: LazyLock<Table> =

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Findings;
+use super::finding::Findings;
 
 const LONGEST_NAME: usize = 63;
 

@@ -3,47 +3,20 @@
 //! It reads objects of anybody's making. Those of ours pass by construction; a test says so.
 
 mod field_types;
+mod finding;
 mod job_rules;
 mod pod_rules;
 mod training_rules;
 
 use std::path::Path;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value;
 
+pub use finding::LintFinding;
+
+use finding::Findings;
+
 use crate::document::{Problems, parse_untyped};
-
-/// One thing that is wrong with an object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct LintFinding {
-    /// The object, as `Job train`.
-    pub object: String,
-    /// The field, as `spec.completions`.
-    pub field: String,
-    /// What is wrong.
-    pub message: String,
-    /// What to do about it.
-    pub help: Option<String>,
-}
-
-/// Collects what is wrong with one object.
-struct Findings {
-    object: String,
-    list: Vec<LintFinding>,
-}
-
-impl Findings {
-    fn add(&mut self, field: &str, message: impl Into<String>, help: Option<&str>) {
-        self.list.push(LintFinding {
-            object: self.object.clone(),
-            field: field.to_owned(),
-            message: message.into(),
-            help: help.map(str::to_owned),
-        });
-    }
-}
 
 /// The objects of a file that holds any number of documents.
 pub fn parse_objects(path: &Path, text: &str) -> Result<Vec<Value>, Problems> {
@@ -96,7 +69,7 @@ fn lint_object(number: usize, object: &Value) -> Vec<LintFinding> {
         "" => format!("document {}", number + 1),
         name => format!("{kind} {name}"),
     };
-    let mut findings = Findings { object: name, list: Vec::new() };
+    let mut findings = Findings::new(name);
     if kind.is_empty() {
         let help = "a job file is checked with `-f FILE`";
         findings.add("kind", "it is missing: this is no Kubernetes object", Some(help));

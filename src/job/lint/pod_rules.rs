@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::Findings;
+use super::finding::Findings;
 
 const GPU_RESOURCE: &str = "nvidia.com/gpu";
 const ALPHA_GPU_RESOURCE: &str = "alpha.kubernetes.io/nvidia-gpu";

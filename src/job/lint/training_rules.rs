@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Findings;
+use super::finding::Findings;
 
 /// What the start script of the first generation reads, under `set -u`.
 const PADDLE_VARIABLES: [&str; 10] = [

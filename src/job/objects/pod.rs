@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::job::decide::SCRIPT_DIRECTORY;
-use crate::job::names::scripts_name;
+use crate::job::names::{SCRIPT_DIRECTORY, scripts_name};
 use crate::job::workload::{Variable, VariableSource, Workload};
 
 const CLAIM_VOLUME: &str = "storage";

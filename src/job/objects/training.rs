@@ -2,46 +2,43 @@
 
 use serde_json::{Value, json};
 
-use super::data::failure_policy;
+use super::job::job;
 use super::metadata::{metadata, pod_metadata};
 use super::pod::{
     claim_mount, claim_volume, container_security, environment, pod_security, script_mount, script_volume,
     shared_memory_mount, shared_memory_volume,
 };
-use crate::job::decide::{SCRIPT_DIRECTORY, failures_allowed};
 use crate::job::framework::Framework;
 use crate::job::names::{
-    CLAIM_ANNOTATION, DIGEST_ANNOTATION, JOB_LABEL, PATH_ANNOTATION, QUEUE_LABEL, RUN_LABEL, helper_affinity,
+    CLAIM_ANNOTATION, DIGEST_ANNOTATION, JOB_LABEL, PATH_ANNOTATION, POOL_LABEL, QUEUE_LABEL, RUN_LABEL,
+    SCRIPT_DIRECTORY, helper_affinity,
 };
-use crate::job::workload::{RolePlan, Variable, VariableSource, Workload};
+use crate::job::run::Run;
+use crate::job::workload::{RolePlan, Variable, Workload, failures_allowed};
 
 /// A week after it is done its logs have been read.
 const SECONDS_KEPT: u32 = 604_800;
 const GPU_RESOURCE: &str = "nvidia.com/gpu";
 
 /// The Kubernetes Job of a role.
-pub(super) fn training_job(workload: &Workload, role: &RolePlan) -> Value {
+pub(super) fn training_job(run: &Run, role: &RolePlan) -> Value {
+    let workload = &run.workload;
     let mut metadata = metadata(workload, &role.job, Some(role.role));
     let mut pod_metadata = pod_metadata(workload, role.role);
-    if !workload.digest.is_empty() {
-        metadata["labels"][RUN_LABEL] = json!(workload.run.as_str());
-        pod_metadata["labels"][RUN_LABEL] = json!(workload.run.as_str());
-        metadata["annotations"] = json!({
-            DIGEST_ANNOTATION: workload.digest,
-            CLAIM_ANNOTATION: workload.claim,
-            PATH_ANNOTATION: workload.path,
-        });
-    }
+    metadata["labels"][RUN_LABEL] = json!(run.id.as_str());
+    pod_metadata["labels"][RUN_LABEL] = json!(run.id.as_str());
+    metadata["annotations"] = json!({
+        DIGEST_ANNOTATION: run.digest,
+        CLAIM_ANNOTATION: workload.claim,
+        PATH_ANNOTATION: workload.path,
+    });
     let mut spec = json!({
         "completionMode": "Indexed",
         "parallelism": role.replicas,
         "completions": role.replicas,
         "backoffLimit": failures_allowed(workload.retries, role.replicas),
-        // Frameworks refuse a second process with the same number while the first is still there.
-        "podReplacementPolicy": "Failed",
-        "podFailurePolicy": failure_policy(role.role),
         "ttlSecondsAfterFinished": SECONDS_KEPT,
-        "template": {"metadata": pod_metadata, "spec": pod_spec(workload, role)},
+        "template": {"metadata": pod_metadata, "spec": pod_spec(run, role)},
     });
     if let Some(seconds) = workload.deadline_seconds {
         spec["activeDeadlineSeconds"] = json!(seconds);
@@ -51,10 +48,11 @@ pub(super) fn training_job(workload: &Workload, role: &RolePlan) -> Value {
         metadata["labels"][QUEUE_LABEL] = json!(queue);
         spec["suspend"] = json!(true);
     }
-    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
+    job(&metadata, role.role, spec)
 }
 
-fn pod_spec(workload: &Workload, role: &RolePlan) -> Value {
+fn pod_spec(run: &Run, role: &RolePlan) -> Value {
+    let workload = &run.workload;
     let mut volumes = vec![claim_volume(&workload.claim), shared_memory_volume(workload)];
     let mut mounts = vec![claim_mount(workload), shared_memory_mount()];
     if !workload.scripts.is_empty() {
@@ -72,7 +70,7 @@ fn pod_spec(workload: &Workload, role: &RolePlan) -> Value {
             "name": role.role,
             "image": role.image,
             "command": role.command,
-            "env": environment(&role.variables),
+            "env": environment(&run.variables_of(role)),
             "ports": ports,
             "resources": resources(workload, role),
             "securityContext": container_security(),
@@ -89,8 +87,8 @@ fn pod_spec(workload: &Workload, role: &RolePlan) -> Value {
     if let Some(data) = &workload.data {
         spec["initContainers"] = json!([await_data(workload, role, &data.stamp)]);
     }
-    if !workload.node_selector.is_empty() {
-        spec["nodeSelector"] = json!(workload.node_selector);
+    if let Some(pool) = &workload.pool {
+        spec["nodeSelector"] = json!({POOL_LABEL: pool});
     }
     if !role.tolerations.is_empty() {
         spec["tolerations"] = json!(role.tolerations);
@@ -132,8 +130,7 @@ fn resources(workload: &Workload, role: &RolePlan) -> Value {
 
 /// Holds a pod back until its data is there. `infra job submit` imports first, so it is seldom waited for.
 fn await_data(workload: &Workload, role: &RolePlan, stamp: &str) -> Value {
-    let variables =
-        [Variable { name: "DATA_STAMP".to_owned(), source: VariableSource::Text(stamp.to_owned()) }];
+    let variables = [Variable::text("DATA_STAMP", stamp)];
     json!({
         "name": "await-data",
         // The image that is pulled anyway.

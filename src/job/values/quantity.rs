@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::Serialize;
+
 use crate::document::Fault;
 
 const GIBIBYTE: u64 = 1 << 30;
@@ -23,9 +25,11 @@ const UNITS: [(&str, u64); 9] = [
 ];
 
 /// An amount of memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
 pub struct Size {
     text: String,
+    #[serde(skip)]
     bytes: u64,
 }
 
@@ -78,9 +82,11 @@ impl fmt::Display for Size {
 }
 
 /// A number of processors.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
 pub struct Processors {
     text: String,
+    #[serde(skip)]
     thousandths: u64,
 }
 

@@ -1,0 +1,28 @@
+//! What happens while a job is submitted and runs, for whoever shows it.
+
+use super::report::JobReport;
+use super::state::JobState;
+use crate::kube::{Contact, ObjectName};
+
+/// What happens while a job is submitted and runs.
+#[derive(Clone, Debug)]
+pub enum JobEvent {
+    /// The same job exists and is not over; it is followed instead of created.
+    Attached(JobState),
+    /// The job that exists is being deleted.
+    Deleting(JobState),
+    /// Pods of the deleted job have not terminated yet.
+    Terminating(Vec<ObjectName>),
+    /// An object was applied.
+    Applied(ObjectName),
+    /// The data is being imported.
+    Importing,
+    /// The import waits for something.
+    ImportWaits(String),
+    /// Training may begin.
+    Released,
+    /// The API stopped answering, or answers again.
+    Contact(Contact),
+    /// The state of the job or of a replica changed.
+    Changed(Box<JobReport>),
+}

@@ -1,0 +1,10 @@
+//! One thing that must be true of a live cluster before a job is sent to it.
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Precondition {
+    /// The job cannot run.
+    Unmet(String),
+    /// The job can run, and its author should know this.
+    Remark(String),
+}

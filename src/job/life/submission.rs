@@ -1,0 +1,143 @@
+//! A submission from the question what exists to training that may begin: planned, agreed to, started.
+
+use std::time::Duration;
+
+use super::error::JobError;
+use super::event::JobEvent;
+use super::precondition::Precondition;
+use super::preconditions::check_preconditions;
+use super::removal::{expect_no_pods, remove_job, remove_leftovers};
+use super::report::JobReport;
+use super::state::JobState;
+use super::submit::submit;
+use crate::blueprint::Blueprint;
+use crate::job::run::{Run, RunId};
+use crate::job::workload::Workload;
+use crate::kube::ApiServer;
+use crate::waiting::Waiting;
+
+/// Pods have half a minute to terminate, and a lost machine needs a few minutes more.
+pub const REMOVAL_LIMIT: Duration = Duration::from_mins(5);
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub struct SubmitRequest {
+    /// The job.
+    pub workload: Workload,
+    /// The id of a new run.
+    pub run: RunId,
+    /// Whether the user named the run, so that no other run of the same job will do.
+    pub is_run_named: bool,
+    /// Whether a job of the same name is deleted first.
+    pub replace: bool,
+}
+
+/// What a request comes to on the cluster as it is.
+#[derive(Debug)]
+pub struct Submission {
+    run: Run,
+    way: Way,
+    preconditions: Vec<Precondition>,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// The same job exists and is not over.
+    Attach(JobState),
+    /// No job of this name exists.
+    Create,
+    /// Whatever exists under this name is deleted first.
+    Replace(Option<JobState>),
+}
+
+impl Submission {
+    /// Reads what exists under the job's name, and what the job needs; changes nothing.
+    pub async fn plan(
+        api: &ApiServer,
+        request: SubmitRequest,
+        blueprint: Option<&Blueprint>,
+    ) -> Result<Self, JobError> {
+        let SubmitRequest { workload, run, is_run_named, replace } = request;
+        let run = Run::new(workload, Some(run));
+        let live = match JobReport::read(api, &run.workload.namespace, &run.workload.name).await {
+            Ok(report) => Some(report),
+            Err(JobError::Missing { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let way = match live {
+            live if replace => Way::Replace(live.map(|live| live.state)),
+            None => Way::Create,
+            Some(live) => {
+                let is_same = live.digest == run.digest && !live.state.is_over();
+                if !is_same || (is_run_named && live.run != run.id.as_str()) {
+                    return Err(already_there(&live, &run));
+                }
+                // The marks on the claim are those of the run that exists.
+                let id = if live.run.is_empty() { run.id.clone() } else { RunId::of_label(&live.run) };
+                let way = Way::Attach(live.state);
+                return Ok(Self { run: Run { id, ..run }, way, preconditions: Vec::new() });
+            }
+        };
+        let preconditions = check_preconditions(api, &run, blueprint).await?;
+        Ok(Self { run, way, preconditions })
+    }
+
+    /// The job.
+    #[must_use]
+    pub fn workload(&self) -> &Workload {
+        &self.run.workload
+    }
+
+    /// What the job needs and the cluster does not have, and what else its author should know.
+    #[must_use]
+    pub fn preconditions(&self) -> &[Precondition] {
+        &self.preconditions
+    }
+
+    /// Refuses what the cluster cannot run.
+    pub fn check(&self) -> Result<(), JobError> {
+        let is_unmet = |precondition: &Precondition| matches!(precondition, Precondition::Unmet(_));
+        if self.preconditions.iter().any(is_unmet) { Err(JobError::NotReady) } else { Ok(()) }
+    }
+
+    /// The state of a job that is deleted although it is not over: that needs the user's consent.
+    #[must_use]
+    pub fn interrupts(&self) -> Option<JobState> {
+        match self.way {
+            Way::Replace(state) => state.filter(|state| !state.is_over()),
+            Way::Attach(_) | Way::Create => None,
+        }
+    }
+
+    /// Makes room for the job and sends it; ends when training may begin.
+    pub async fn start(
+        &self,
+        api: &ApiServer,
+        waiting: &Waiting,
+        tell: &(dyn Fn(JobEvent) + Sync),
+    ) -> Result<(), JobError> {
+        let (namespace, name) = (&self.run.workload.namespace, &self.run.workload.name);
+        match self.way {
+            Way::Attach(state) => tell(JobEvent::Attached(state)),
+            Way::Create => {
+                expect_no_pods(api, namespace, name).await?;
+                remove_leftovers(api, &self.run).await?;
+            }
+            Way::Replace(state) => {
+                if let Some(state) = state {
+                    tell(JobEvent::Deleting(state));
+                }
+                let waiting = waiting.at_most(REMOVAL_LIMIT);
+                let left = |left: &[_]| tell(JobEvent::Terminating(left.to_vec()));
+                remove_job(api, namespace, name, &waiting, &left).await?;
+            }
+        }
+        submit(api, &self.run, matches!(self.way, Way::Attach(_)), waiting, tell).await
+    }
+}
+
+fn already_there(report: &JobReport, run: &Run) -> JobError {
+    let is_same = report.digest == run.digest;
+    let what = if is_same { "this very job" } else { "another job of this name" };
+    JobError::AlreadyThere { what, name: report.name.clone(), state: report.state.name() }
+}

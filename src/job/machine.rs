@@ -1,0 +1,183 @@
+//! What a machine offers to pods, and whether pods fit: one rule for the machines of a pool and for the nodes that exist.
+
+use crate::config::gpu::size_of;
+use crate::config::{self, Pool};
+use crate::kube::{Node, Taint, TaintEffect, Toleration};
+
+const GIBIBYTE: u64 = 1 << 30;
+/// What the system, the kubelet and the daemons of a node keep of its memory, at least.
+const RESERVED_GIBIBYTES: u64 = 1;
+/// The key of the taint of machines with GPUs.
+pub(super) const GPU_TAINT: &str = "nvidia.com/gpu";
+
+/// What a machine offers to pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Machine {
+    /// GPUs of the machine.
+    pub(super) gpus: u32,
+    /// Thousandths of processors for pods, where that is known.
+    processors: Option<u64>,
+    /// Bytes of memory for pods, where that is known.
+    memory: Option<u64>,
+    taints: Vec<Taint>,
+}
+
+/// What a pod needs of its machine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Needs<'a> {
+    /// GPUs of the pod.
+    pub(super) gpus: u32,
+    /// Thousandths of processors.
+    pub(super) processors: u64,
+    /// Bytes of memory.
+    pub(super) memory: u64,
+    /// Taints that do not keep the pod away.
+    pub(super) tolerations: &'a [Toleration],
+}
+
+/// What a machine has too little of for a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shortage {
+    Gpus,
+    Memory,
+    Processors,
+}
+
+/// Processors and gibibytes of memory of a pool's machines; known of GPU machines only.
+pub(super) fn size_of_machines(pool: &Pool) -> Option<(u32, u32)> {
+    size_of(pool.instance_types.first()?)
+}
+
+/// A taint of cluster.yaml, as the nodes get it.
+pub(super) fn taint_of(taint: &config::Taint) -> Taint {
+    let effect = match taint.effect {
+        config::TaintEffect::NoSchedule => TaintEffect::NoSchedule,
+        config::TaintEffect::PreferNoSchedule => TaintEffect::PreferNoSchedule,
+        config::TaintEffect::NoExecute => TaintEffect::NoExecute,
+    };
+    Taint { key: taint.key.to_string(), value: taint.value.to_string(), effect }
+}
+
+impl Machine {
+    /// A machine of a pool, less what its system needs.
+    pub(super) fn of_pool(pool: &Pool) -> Self {
+        let size = size_of_machines(pool);
+        let memory =
+            |gibibytes: u32| u64::from(gibibytes).saturating_sub(RESERVED_GIBIBYTES).saturating_mul(GIBIBYTE);
+        let gpu_taint = pool.gpus.as_ref().map(|_| Taint {
+            key: GPU_TAINT.to_owned(),
+            value: "present".to_owned(),
+            effect: TaintEffect::NoSchedule,
+        });
+        Self {
+            gpus: pool.gpus.as_ref().map_or(0, |gpus| gpus.count),
+            // The system needs some of the processors, however little that is.
+            processors: size.map(|(processors, _)| (u64::from(processors) * 1000).saturating_sub(1)),
+            memory: size.map(|(_, gibibytes)| memory(gibibytes)),
+            taints: gpu_taint.into_iter().chain(pool.taints.iter().map(taint_of)).collect(),
+        }
+    }
+
+    /// A node, with what it says that pods can have.
+    pub(super) fn of_node(node: &Node) -> Self {
+        Self {
+            gpus: node.gpus,
+            processors: node.processors,
+            memory: node.memory,
+            taints: node.taints.clone(),
+        }
+    }
+
+    /// The taint that keeps pods with these tolerations away.
+    pub(super) fn keeps_away(&self, tolerations: &[Toleration]) -> Option<&Taint> {
+        let is_tolerated = |taint: &Taint| tolerations.iter().any(|toleration| toleration.tolerates(taint));
+        self.taints.iter().find(|taint| taint.is_binding() && !is_tolerated(taint))
+    }
+
+    /// What the machine has too little of for one such pod.
+    pub(super) fn shortage(&self, needs: &Needs<'_>) -> Option<Shortage> {
+        let lacks = |has: Option<u64>, wanted: u64| has.is_some_and(|has| has < wanted);
+        if self.gpus < needs.gpus {
+            Some(Shortage::Gpus)
+        } else if lacks(self.memory, needs.memory) {
+            Some(Shortage::Memory)
+        } else {
+            lacks(self.processors, needs.processors).then_some(Shortage::Processors)
+        }
+    }
+
+    /// How many such pods the machine has room for while it is empty; nothing if that is not known.
+    pub(super) fn room_for(&self, needs: &Needs<'_>) -> Option<u32> {
+        let by_memory = self.memory.map(|memory| memory / needs.memory.max(1));
+        let by_processors = self.processors.map(|processors| processors / needs.processors.max(1));
+        let by_size = by_memory.zip(by_processors).map(|(one, other)| one.min(other));
+        let by_size = by_size.map(|pods| u32::try_from(pods).unwrap_or(u32::MAX));
+        match self.gpus.checked_div(needs.gpus) {
+            Some(by_gpus) => Some(by_size.map_or(by_gpus, |pods| pods.min(by_gpus))),
+            None => by_size,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Machine, Needs, Shortage};
+    use crate::kube::{Taint, TaintEffect, Toleration};
+
+    fn machine() -> Machine {
+        let taint = |key: &str, effect| Taint { key: key.to_owned(), value: "a".to_owned(), effect };
+        Machine {
+            gpus: 4,
+            processors: Some(7910),
+            memory: Some(30 << 30),
+            taints: vec![
+                taint("spare", TaintEffect::PreferNoSchedule),
+                taint("team", TaintEffect::NoSchedule),
+            ],
+        }
+    }
+
+    fn needs(gpus: u32, processors: u64, gibibytes: u64) -> Needs<'static> {
+        Needs { gpus, processors, memory: gibibytes << 30, tolerations: &[] }
+    }
+
+    #[test]
+    fn what_is_scarcest_decides() {
+        let machine = machine();
+        assert_eq!(machine.room_for(&needs(1, 1000, 4)), Some(4));
+        assert_eq!(machine.room_for(&needs(1, 1000, 20)), Some(1));
+        assert_eq!(machine.room_for(&needs(1, 7000, 4)), Some(1));
+        assert_eq!(machine.room_for(&needs(0, 1000, 4)), Some(7));
+        assert_eq!(machine.room_for(&needs(8, 1000, 4)), Some(0));
+    }
+
+    #[test]
+    fn a_shortage_is_no_room() {
+        let machine = machine();
+        for (needs, shortage) in [
+            (needs(8, 1000, 4), Shortage::Gpus),
+            (needs(1, 1000, 31), Shortage::Memory),
+            (needs(1, 8000, 4), Shortage::Processors),
+        ] {
+            assert_eq!(machine.shortage(&needs), Some(shortage));
+            assert_eq!(machine.room_for(&needs), Some(0));
+        }
+        assert_eq!(machine.shortage(&needs(4, 7910, 30)), None);
+    }
+
+    #[test]
+    fn what_is_not_known_does_not_decide() {
+        let machine = Machine { processors: None, memory: None, ..machine() };
+        assert_eq!(machine.room_for(&needs(1, 100_000, 1000)), Some(4));
+        assert_eq!(machine.room_for(&needs(0, 100_000, 1000)), None);
+        assert_eq!(machine.shortage(&needs(1, 100_000, 1000)), None);
+    }
+
+    #[test]
+    fn only_a_binding_taint_that_is_not_tolerated_keeps_pods_away() {
+        let machine = machine();
+        assert_eq!(machine.keeps_away(&[]).map(|taint| taint.key.as_str()), Some("team"));
+        let tolerations = [Toleration::of_any_value("team", TaintEffect::NoSchedule)];
+        assert_eq!(machine.keeps_away(&tolerations), None);
+    }
+}
