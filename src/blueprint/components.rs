@@ -1,18 +1,24 @@
 //! Every image and file that nodes fetch, where mirrors have been put in place of the hosts they come from.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
+use crate::config::Cluster;
 use crate::config::gpu::runtime_extension;
 use crate::config::kubernetes_release::{Download, downloads_of, release_of};
 use crate::config::values::KubernetesVersion;
-use crate::config::{Cluster, Images};
 use crate::document::Fault;
+
+/// Kubernetes' own images, which have its version.
+const KUBERNETES_IMAGES: [&str; 4] =
+    ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"];
 
 /// What nodes fetch.
 #[derive(Clone, Debug)]
 pub struct Components {
-    /// Container images.
-    pub images: ImageReferences,
+    /// Container images, by the name that templates call them.
+    pub images: BTreeMap<String, String>,
     /// The kubelet.
     pub kubelet: Download,
     /// kubectl.
@@ -36,25 +42,6 @@ pub struct NvidiaRuntime {
     pub sums_url: String,
 }
 
-/// Image references as templates name them.
-#[derive(Clone, Debug, Serialize)]
-#[expect(missing_docs, reason = "each is the image of the component it is called after")]
-pub struct ImageReferences {
-    pub etcd: String,
-    pub pause: String,
-    pub kube_apiserver: String,
-    pub kube_controller_manager: String,
-    pub kube_scheduler: String,
-    pub kube_proxy: String,
-    pub coredns: String,
-    pub cloud_controller_manager: String,
-    pub flannel: String,
-    pub flannel_cni_plugin: String,
-    pub nvidia_device_plugin: String,
-    pub metrics_server: String,
-    pub cluster_autoscaler: String,
-}
-
 impl Components {
     pub(super) fn new(cluster: &Cluster) -> Result<Self, Fault> {
         let version = cluster.kubernetes.version;
@@ -69,7 +56,7 @@ impl Components {
         };
         let extension = runtime_extension();
         Ok(Self {
-            images: ImageReferences::new(&release.images, version, cluster),
+            images: image_references(&release.images, version, cluster),
             kubelet: binary("kubelet", &downloads.kubelet),
             kubectl: binary("kubectl", &downloads.kubectl),
             cni_plugins: mirrored(&release.cni_plugins),
@@ -83,26 +70,18 @@ impl Components {
     }
 }
 
-impl ImageReferences {
-    fn new(images: &Images, version: KubernetesVersion, cluster: &Cluster) -> Self {
-        let image = |reference: &str| mirror_image(reference, cluster);
-        let own = |name: &str| mirror_image(&format!("registry.k8s.io/{name}:{version}"), cluster);
-        Self {
-            etcd: image(&images.etcd),
-            pause: image(&images.pause),
-            kube_apiserver: own("kube-apiserver"),
-            kube_controller_manager: own("kube-controller-manager"),
-            kube_scheduler: own("kube-scheduler"),
-            kube_proxy: own("kube-proxy"),
-            coredns: image(&images.coredns),
-            cloud_controller_manager: image(&images.cloud_controller_manager),
-            flannel: image(&images.flannel),
-            flannel_cni_plugin: image(&images.flannel_cni_plugin),
-            nvidia_device_plugin: image(&images.nvidia_device_plugin),
-            metrics_server: image(&images.metrics_server),
-            cluster_autoscaler: image(&images.cluster_autoscaler),
-        }
-    }
+/// Every container image by the name that templates call it.
+fn image_references(
+    images: &BTreeMap<String, String>,
+    version: KubernetesVersion,
+    cluster: &Cluster,
+) -> BTreeMap<String, String> {
+    let own = KUBERNETES_IMAGES.into_iter().map(|name| {
+        let reference = format!("registry.k8s.io/{name}:{version}");
+        (name.replace('-', "_"), mirror_image(&reference, cluster))
+    });
+    let others = images.iter().map(|(name, reference)| (name.clone(), mirror_image(reference, cluster)));
+    own.chain(others).collect()
 }
 
 /// A URL at the mirror of its host, if there is one.
@@ -126,12 +105,12 @@ mod tests {
     #[test]
     fn mirrors_stand_in_for_hosts_and_hashes_stay() -> Result<(), Box<dyn std::error::Error>> {
         let plain = Components::new(&cluster("")?)?;
-        assert_eq!(plain.images.kube_proxy, "registry.k8s.io/kube-proxy:v1.36.3");
+        assert_eq!(plain.images["kube_proxy"], "registry.k8s.io/kube-proxy:v1.36.3");
         assert_eq!(plain.kubelet.url, "https://dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet");
         let mirrors = ", mirrors: {registry.k8s.io: 'https://m.example.com:8443/k8s/', dl.k8s.io: 'https://m.example.com'}";
         let mirrored = Components::new(&cluster(mirrors)?)?;
-        assert_eq!(mirrored.images.etcd, "m.example.com:8443/k8s/etcd:3.6.8-0");
-        assert_eq!(mirrored.images.flannel, plain.images.flannel);
+        assert_eq!(mirrored.images["etcd"], "m.example.com:8443/k8s/etcd:3.6.8-0");
+        assert_eq!(mirrored.images["flannel"], plain.images["flannel"]);
         assert_eq!(mirrored.kubelet.url, "https://m.example.com/release/v1.36.3/bin/linux/amd64/kubelet");
         assert_eq!(mirrored.kubelet.sha256, plain.kubelet.sha256);
         Ok(())

@@ -16,7 +16,7 @@ mod stacks;
 mod test_cluster;
 
 pub use billing::BilledItem;
-pub use components::{Components, ImageReferences, NvidiaRuntime};
+pub use components::{Components, NvidiaRuntime};
 pub use fixed_facts::fixed_facts;
 pub use identities::{Authority, Identities, LeafCertificate, Secret, SigningKey, Usage};
 pub use names::Names;

@@ -1,5 +1,6 @@
 //! The Kubernetes versions that can be installed: those whose downloads have known hashes.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -30,36 +31,12 @@ pub struct Release {
     pub end_of_life: Date,
     /// The versions that can be installed.
     pub versions: Vec<Downloads>,
-    /// Images that go with it.
-    pub images: Images,
+    /// The container images that go with it, besides Kubernetes' own, by the name that templates call them.
+    pub images: BTreeMap<String, String>,
     /// The archive of CNI plugins.
     pub cni_plugins: Download,
     /// The kubelet's helper for ECR.
     pub ecr_credential_provider: Download,
-}
-
-/// Images that go with a minor version, besides Kubernetes' own.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Images {
-    /// etcd.
-    pub etcd: String,
-    /// The container that holds a pod's namespaces.
-    pub pause: String,
-    /// CoreDNS.
-    pub coredns: String,
-    /// AWS's cloud controller manager.
-    pub cloud_controller_manager: String,
-    /// flannel.
-    pub flannel: String,
-    /// flannel's CNI plugin.
-    pub flannel_cni_plugin: String,
-    /// NVIDIA's device plugin.
-    pub nvidia_device_plugin: String,
-    /// metrics-server.
-    pub metrics_server: String,
-    /// The cluster autoscaler.
-    pub cluster_autoscaler: String,
 }
 
 /// A file that nodes download, and what it must be.
@@ -117,6 +94,13 @@ mod tests {
             for file in [&release.cni_plugins, &release.ecr_credential_provider] {
                 assert!(file.url.starts_with("https://") && file.sha256.len() == 64, "{file:?}");
             }
+            // A template that names an image finds it in every version.
+            assert_eq!(
+                release.images.keys().collect::<Vec<_>>(),
+                RELEASES[0].images.keys().collect::<Vec<_>>(),
+                "{}",
+                release.minor
+            );
             for downloads in &release.versions {
                 for hash in [&downloads.kubelet, &downloads.kubectl] {
                     assert!(

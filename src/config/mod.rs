@@ -23,7 +23,6 @@ pub use cluster::{
 pub use file::{
     AddonsFile, Channel, Lifecycle, Nat, Rollout, ServiceAccountKey, TaintEffect, ThroughputMode,
 };
-pub use kubernetes_release::Images;
 
 use crate::document::{self, LoadError, Loaded, Problems};
 

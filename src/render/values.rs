@@ -1,8 +1,10 @@
 //! The values that templates may use; the same set for every template, so that any of them can be overridden.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-use crate::blueprint::{Blueprint, ImageReferences, NodeTaint, NvidiaRuntime, PoolNodes};
+use crate::blueprint::{Blueprint, NodeTaint, NvidiaRuntime, PoolNodes};
 use crate::config::AddonsFile;
 
 /// Stands where the key that encrypts Secrets goes.
@@ -23,7 +25,7 @@ pub(super) struct Values<'a> {
     etcd_endpoints: Vec<String>,
     /// A place that the key is put into after the template engine is done, so that it never sees it.
     secrets_encryption_key: &'static str,
-    images: &'a ImageReferences,
+    images: &'a BTreeMap<String, String>,
     addons: Addons,
     efs: Option<Efs<'a>>,
     nvidia_runtime: &'a NvidiaRuntime,
