@@ -8,11 +8,8 @@ use time::OffsetDateTime;
 use super::exit::Exit;
 use super::printer::{Output, columns};
 use super::session::Session;
-use crate::blueprint::Blueprint;
-use crate::credentials::{InventoryEntry, list_certificates};
-
-/// Below this many days a certificate is not healthy: renewing and rolling a cluster takes a while.
-const FEWEST_DAYS: i64 = 30;
+use crate::credentials::{FEWEST_DAYS_LEFT, InventoryEntry, list_certificates};
+use crate::project::Project;
 
 /// List the certificates on disk: subject, issuer, names, days left
 ///
@@ -64,8 +61,8 @@ pub(super) fn run(_: &CertificatesArguments, session: &Session) -> anyhow::Resul
         session.printer.help("`infra render credentials --generate-ca` makes them");
         return Ok(Exit::Unhealthy);
     };
+    let missing = find_missing(session, &listed).into_iter();
     let mut rows: Vec<Row> = listed.into_iter().map(row).collect();
-    let missing = missing_files(session, &rows).into_iter();
     rows.extend(missing.map(|file| Row { file, problem: Some("missing".to_owned()), ..Row::default() }));
     let healthy = rows.iter().all(|row| row.problem.is_none());
     match session.output {
@@ -90,7 +87,7 @@ fn row(entry: InventoryEntry) -> Row {
         Ok(facts) => {
             let problem = match facts.days_left {
                 ..0 => Some("expired".to_owned()),
-                days if days < FEWEST_DAYS => Some("expires soon".to_owned()),
+                days if days < FEWEST_DAYS_LEFT => Some("expires soon".to_owned()),
                 _ => None,
             };
             Row {
@@ -106,21 +103,15 @@ fn row(entry: InventoryEntry) -> Row {
     }
 }
 
-/// What cluster.yaml asks for and the directory does not have. Without a good cluster.yaml nobody can tell.
-fn missing_files(session: &Session, rows: &[Row]) -> Vec<String> {
-    let cluster = match session.assets.load_cluster() {
-        Ok(loaded) => loaded.value,
+/// What cluster.yaml asks for and the directory does not have; nothing is known of it without a valid cluster.yaml.
+fn find_missing(session: &Session, on_disk: &[InventoryEntry]) -> Vec<String> {
+    match Project::load(&session.assets) {
+        Ok((project, _)) => project.missing_certificates(on_disk),
         Err(error) => {
             session.printer.warning(format_args!("cannot tell whether any is missing: {error}"));
-            return Vec::new();
+            Vec::new()
         }
-    };
-    let Ok(blueprint) = Blueprint::new(cluster) else { return Vec::new() };
-    let identities = blueprint.identities;
-    let authorities = identities.authorities.into_iter().map(|authority| authority.name);
-    let leaves = identities.certificates.into_iter().map(|leaf| leaf.name);
-    let wanted = authorities.chain(leaves).map(|name| format!("{name}.pem"));
-    wanted.filter(|file| rows.iter().all(|row| row.file != *file)).collect()
+    }
 }
 
 fn table(rows: &[Row]) -> String {

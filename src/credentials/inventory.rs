@@ -8,6 +8,9 @@ use super::CredentialsError;
 use super::certificate::Certificate;
 use crate::config::values::CertificateName;
 
+/// With fewer days left a certificate is not healthy: renewing it and replacing the machines that hold it takes a while.
+pub const FEWEST_DAYS_LEFT: i64 = 30;
+
 /// One certificate file.
 #[derive(Clone, Debug)]
 pub struct InventoryEntry {

@@ -18,7 +18,7 @@ mod store;
 pub use bring::BroughtAuthority;
 pub use ensure::{Action, AuthoritySource, Ensured, Request, ensure};
 pub use error::CredentialsError;
-pub use inventory::{CertificateFacts, InventoryEntry, list_certificates};
+pub use inventory::{CertificateFacts, FEWEST_DAYS_LEFT, InventoryEntry, list_certificates};
 pub use loaded::Credentials;
 pub use secret_text::SecretText;
 pub use store::Store;

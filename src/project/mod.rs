@@ -5,6 +5,7 @@
 //! are values that the caller shows.
 
 mod asset_directory;
+mod certificates;
 mod error;
 mod gitignore;
 mod kubeconfig;

@@ -2,9 +2,7 @@
 
 use super::finding::Findings;
 use super::{CertificateExpiry, Finding};
-
-/// With fewer days left, machines that start today may outlive their certificate before anybody looks again.
-const DAYS_LEFT: i64 = 30;
+use crate::credentials::FEWEST_DAYS_LEFT;
 
 pub(crate) fn check(certificates: &[CertificateExpiry]) -> Vec<Finding> {
     let mut findings = Findings::about("certificates");
@@ -15,7 +13,7 @@ pub(crate) fn check(certificates: &[CertificateExpiry]) -> Vec<Finding> {
                 "nothing that meets it will talk to it",
                 "run `infra render credentials`, which makes expired ones again",
             );
-        } else if *days_left < DAYS_LEFT {
+        } else if *days_left < FEWEST_DAYS_LEFT {
             let days = if *days_left == 1 { "day" } else { "days" };
             findings.warn(
                 format!("the certificate {name} expires in {days_left} {days}"),
