@@ -1,5 +1,8 @@
 //! Whether a thing that an ARN names is really there: what the tagging service says may be an hour old.
 
+use aws_sdk_sts::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_sts::operation::RequestId;
+
 use super::actions::{self, Action};
 use super::{AwsError, Clients, StackStatus};
 
@@ -20,9 +23,8 @@ impl Clients {
                 self.is_balancer_there(balancer, id).await
             }
             ("elasticloadbalancing", "targetgroup") => {
-                let call = self.balancers.describe_target_groups().target_group_arns(arn).send().await;
-                call.map(|answer| !answer.target_groups.unwrap_or_default().is_empty())
-                    .map_err(AwsError::of(actions::ELB_DESCRIBE_TARGET_GROUPS))
+                let call = self.balancers.describe_target_groups().target_group_arns(arn).send();
+                lists_any(actions::ELB_DESCRIBE_TARGET_GROUPS, call, |answer| answer.target_groups).await
             }
             ("elasticfilesystem", "file-system") => self.file_system(id).await.map(|found| {
                 found.is_some_and(|system| !matches!(system.state.as_str(), "deleting" | "deleted"))
@@ -43,133 +45,118 @@ impl Clients {
     async fn is_balancer_there(&self, arn: &str, id: &str) -> Result<bool, AwsError> {
         const OPERATION: Action = actions::ELB_DESCRIBE_LOAD_BALANCERS;
         if id.contains('/') {
-            let answer = self.balancers.describe_load_balancers().load_balancer_arns(arn).send().await;
-            let answer = answer.map_err(AwsError::of(OPERATION))?;
-            return Ok(!answer.load_balancers.unwrap_or_default().is_empty());
+            let call = self.balancers.describe_load_balancers().load_balancer_arns(arn).send();
+            return lists_any(OPERATION, call, |answer| answer.load_balancers).await;
         }
-        let answer = self.classic_balancers.describe_load_balancers().load_balancer_names(id).send().await;
-        let answer = answer.map_err(AwsError::of(OPERATION))?;
-        Ok(!answer.load_balancer_descriptions.unwrap_or_default().is_empty())
+        let call = self.classic_balancers.describe_load_balancers().load_balancer_names(id).send();
+        lists_any(OPERATION, call, |answer| answer.load_balancer_descriptions).await
     }
 
     async fn is_in_ec2(&self, kind: &str, id: &str) -> Result<bool, AwsError> {
         let ec2 = &self.ec2;
-        Ok(match kind {
-            "instance" | "natgateway" | "vpc-endpoint" => self.is_alive_in_ec2(kind, id).await?,
-            "volume" => self.is_volume_kept(id).await?,
-            "placement-group" => {
-                let answer = ec2.describe_placement_groups().group_names(id).send().await;
-                let groups = answer
-                    .map_err(AwsError::of(actions::EC2_DESCRIBE_PLACEMENT_GROUPS))?
-                    .placement_groups
-                    .unwrap_or_default();
-                let states = groups.into_iter().filter_map(|group| group.state);
-                states.into_iter().any(|state| !matches!(state.as_str(), "deleted" | "deleting"))
-            }
-            "snapshot" => {
-                let answer = ec2.describe_snapshots().snapshot_ids(id).send().await;
-                !answer
-                    .map_err(AwsError::of(actions::EC2_DESCRIBE_SNAPSHOTS))?
-                    .snapshots
-                    .unwrap_or_default()
-                    .is_empty()
-            }
-            "network-interface" => {
-                let answer = ec2.describe_network_interfaces().network_interface_ids(id).send().await;
-                !answer
-                    .map_err(AwsError::of(actions::EC2_DESCRIBE_NETWORK_INTERFACES))?
-                    .network_interfaces
-                    .unwrap_or_default()
-                    .is_empty()
-            }
-            "security-group" => {
-                let answer = ec2.describe_security_groups().group_ids(id).send().await;
-                !answer
-                    .map_err(AwsError::of(actions::EC2_DESCRIBE_SECURITY_GROUPS))?
-                    .security_groups
-                    .unwrap_or_default()
-                    .is_empty()
-            }
-            "subnet" => {
-                let answer = ec2.describe_subnets().subnet_ids(id).send().await;
-                !answer
-                    .map_err(AwsError::of(actions::EC2_DESCRIBE_SUBNETS))?
-                    .subnets
-                    .unwrap_or_default()
-                    .is_empty()
-            }
-            "vpc" => self.vpc(id).await?.is_some(),
-            "internet-gateway" => {
-                let answer = ec2.describe_internet_gateways().internet_gateway_ids(id).send().await;
-                !answer
-                    .map_err(AwsError::of(actions::EC2_DESCRIBE_INTERNET_GATEWAYS))?
-                    .internet_gateways
-                    .unwrap_or_default()
-                    .is_empty()
-            }
-            "route-table" => {
-                let answer = ec2.describe_route_tables().route_table_ids(id).send().await;
-                !answer
-                    .map_err(AwsError::of(actions::EC2_DESCRIBE_ROUTE_TABLES))?
-                    .route_tables
-                    .unwrap_or_default()
-                    .is_empty()
-            }
-            "elastic-ip" => {
-                let answer = ec2.describe_addresses().allocation_ids(id).send().await;
-                !answer
-                    .map_err(AwsError::of(actions::EC2_DESCRIBE_ADDRESSES))?
-                    .addresses
-                    .unwrap_or_default()
-                    .is_empty()
-            }
-            "launch-template" => {
-                let answer = ec2.describe_launch_templates().launch_template_ids(id).send().await;
-                !answer
-                    .map_err(AwsError::of(actions::EC2_DESCRIBE_LAUNCH_TEMPLATES))?
-                    .launch_templates
-                    .unwrap_or_default()
-                    .is_empty()
-            }
-            _ => true,
-        })
-    }
-
-    /// Things that EC2 shows for an hour after they are gone.
-    async fn is_alive_in_ec2(&self, kind: &str, id: &str) -> Result<bool, AwsError> {
-        let ec2 = &self.ec2;
-        Ok(match kind {
+        match kind {
+            "vpc" => Ok(self.vpc(id).await?.is_some()),
+            "volume" => self.is_volume_kept(id).await,
             "instance" => {
-                let answer = ec2.describe_instances().instance_ids(id).send().await;
-                let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_INSTANCES))?;
-                let machines = answer
-                    .reservations
-                    .unwrap_or_default()
-                    .into_iter()
-                    .flat_map(|group| group.instances.unwrap_or_default());
-                let states = machines.filter_map(|machine| machine.state?.name);
-                states.into_iter().any(|state| !matches!(state.as_str(), "terminated" | "shutting-down"))
+                let call = ec2.describe_instances().instance_ids(id).send();
+                lists_any(actions::EC2_DESCRIBE_INSTANCES, call, |answer| {
+                    let groups = answer.reservations.unwrap_or_default().into_iter();
+                    let machines = groups.flat_map(|group| group.instances.unwrap_or_default()).collect();
+                    alive(Some(machines), |machine| machine.state.as_ref()?.name.as_ref())
+                })
+                .await
             }
             "natgateway" => {
-                let answer = ec2.describe_nat_gateways().nat_gateway_ids(id).send().await;
-                let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_NAT_GATEWAYS))?;
-                let states =
-                    answer.nat_gateways.unwrap_or_default().into_iter().filter_map(|gateway| gateway.state);
-                states.into_iter().any(|state| !matches!(state.as_str(), "deleted" | "deleting"))
+                let call = ec2.describe_nat_gateways().nat_gateway_ids(id).send();
+                lists_any(actions::EC2_DESCRIBE_NAT_GATEWAYS, call, |answer| {
+                    alive(answer.nat_gateways, |gateway| gateway.state.as_ref())
+                })
+                .await
             }
-            _ => {
-                let answer = ec2.describe_vpc_endpoints().vpc_endpoint_ids(id).send().await;
-                let endpoints = answer
-                    .map_err(AwsError::of(actions::EC2_DESCRIBE_VPC_ENDPOINTS))?
-                    .vpc_endpoints
-                    .unwrap_or_default();
-                let states = endpoints.into_iter().filter_map(|endpoint| endpoint.state);
-                states
-                    .into_iter()
-                    .any(|state| !matches!(state.as_str(), "Deleted" | "deleted" | "Deleting" | "deleting"))
+            "vpc-endpoint" => {
+                let call = ec2.describe_vpc_endpoints().vpc_endpoint_ids(id).send();
+                lists_any(actions::EC2_DESCRIBE_VPC_ENDPOINTS, call, |answer| {
+                    alive(answer.vpc_endpoints, |endpoint| endpoint.state.as_ref())
+                })
+                .await
             }
-        })
+            "placement-group" => {
+                let call = ec2.describe_placement_groups().group_names(id).send();
+                lists_any(actions::EC2_DESCRIBE_PLACEMENT_GROUPS, call, |answer| {
+                    alive(answer.placement_groups, |group| group.state.as_ref())
+                })
+                .await
+            }
+            _ => self.is_listed_in_ec2(kind, id).await,
+        }
     }
+
+    /// Whether EC2 lists a resource of a kind that it no longer shows once it is deleted.
+    async fn is_listed_in_ec2(&self, kind: &str, id: &str) -> Result<bool, AwsError> {
+        let ec2 = &self.ec2;
+        match kind {
+            "snapshot" => {
+                let call = ec2.describe_snapshots().snapshot_ids(id).send();
+                lists_any(actions::EC2_DESCRIBE_SNAPSHOTS, call, |answer| answer.snapshots).await
+            }
+            "network-interface" => {
+                let call = ec2.describe_network_interfaces().network_interface_ids(id).send();
+                let action = actions::EC2_DESCRIBE_NETWORK_INTERFACES;
+                lists_any(action, call, |answer| answer.network_interfaces).await
+            }
+            "security-group" => {
+                let call = ec2.describe_security_groups().group_ids(id).send();
+                lists_any(actions::EC2_DESCRIBE_SECURITY_GROUPS, call, |answer| answer.security_groups).await
+            }
+            "subnet" => {
+                let call = ec2.describe_subnets().subnet_ids(id).send();
+                lists_any(actions::EC2_DESCRIBE_SUBNETS, call, |answer| answer.subnets).await
+            }
+            "internet-gateway" => {
+                let call = ec2.describe_internet_gateways().internet_gateway_ids(id).send();
+                let action = actions::EC2_DESCRIBE_INTERNET_GATEWAYS;
+                lists_any(action, call, |answer| answer.internet_gateways).await
+            }
+            "route-table" => {
+                let call = ec2.describe_route_tables().route_table_ids(id).send();
+                lists_any(actions::EC2_DESCRIBE_ROUTE_TABLES, call, |answer| answer.route_tables).await
+            }
+            "elastic-ip" => {
+                let call = ec2.describe_addresses().allocation_ids(id).send();
+                lists_any(actions::EC2_DESCRIBE_ADDRESSES, call, |answer| answer.addresses).await
+            }
+            "launch-template" => {
+                let call = ec2.describe_launch_templates().launch_template_ids(id).send();
+                lists_any(actions::EC2_DESCRIBE_LAUNCH_TEMPLATES, call, |answer| answer.launch_templates)
+                    .await
+            }
+            _ => Ok(true),
+        }
+    }
+}
+
+/// Whether the answer to a call lists anything.
+async fn lists_any<A, E, T>(
+    action: Action,
+    call: impl Future<Output = Result<A, SdkError<E>>>,
+    list: impl FnOnce(A) -> Option<Vec<T>>,
+) -> Result<bool, AwsError>
+where
+    E: ProvideErrorMetadata + RequestId + std::error::Error + 'static,
+{
+    let answer = call.await.map_err(AwsError::of(action))?;
+    Ok(list(answer).is_some_and(|list| !list.is_empty()))
+}
+
+/// States of resources that EC2 shows for an hour after they are deleted.
+const DELETED: [&str; 4] = ["deleting", "deleted", "shutting-down", "terminated"];
+
+/// The listed resources whose state is not one of a deleted resource.
+fn alive<T, S: AsRef<str>>(list: Option<Vec<T>>, state: impl Fn(&T) -> Option<&S>) -> Option<Vec<T>> {
+    let is_deleted = |state: &S| DELETED.iter().any(|deleted| state.as_ref().eq_ignore_ascii_case(deleted));
+    let mut list = list?;
+    list.retain(|found| state(found).is_some_and(|state| !is_deleted(state)));
+    Some(list)
 }
 
 /// Services say "there is no such thing" each in its own way.
