@@ -15,12 +15,12 @@ use super::session::Session;
 use super::up::parse_duration;
 use crate::aws::Clients;
 use crate::blueprint::Blueprint;
+use crate::config::Cluster;
 use crate::config::values::{ClusterName, S3Uri};
-use crate::config::{Cluster, FileSystemSource};
 use crate::credentials::Credentials;
 use crate::deploy::{
-    BACKUP, DestroyItem, DestroyOptions, DestroyPlan, DestroyTarget, Event, FILE_SYSTEM, Found, LiveCluster,
-    Remains, Run, audit, destroy, load_balancer,
+    DestroyItem, DestroyOptions, DestroyOutcome, DestroyPlan, DestroyScope, DestroyTarget, Event,
+    ResourceKind, Run, audit, destroy, load_balancer, plan_destroy,
 };
 use crate::kube::ApiServer;
 
@@ -71,32 +71,26 @@ async fn take_away(
 ) -> anyhow::Result<Exit> {
     let clients =
         arguments.aws.connect_to(cluster.as_ref().map(|cluster| cluster.region.as_str()), session).await;
-    let options = DestroyOptions {
-        delete_data: arguments.delete_data,
-        remove_foreign_mount_targets: arguments.remove_foreign_mount_targets,
-    };
-    let looking = Box::pin(look(arguments, &clients, cluster));
-    let (target, found) = until_interrupted(looking).await?;
-    let plan = DestroyPlan::new(&target, &found, options);
+    let reading = Box::pin(read(arguments, &clients, cluster));
+    let scope = until_interrupted(reading).await?;
+    let target = &scope.target;
+    let plan = plan_destroy(&scope);
     if arguments.plan_only || session.output != Output::Json {
-        show(&plan, &target, session)?;
+        show(&plan, target, session)?;
     }
     if arguments.plan_only {
         return Ok(Exit::Done);
     }
     let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
-    if plan.goes.is_empty() {
-        let looking =
-            Box::pin(async { Ok(Box::pin(audit(&clients, &target, &found, &found, options)).await?) });
-        let leftovers = until_interrupted(looking).await?;
+    if plan.delete.is_empty() {
+        let auditing = Box::pin(async { Ok(audit(&clients, &scope).await?) });
+        let outcome = until_interrupted(auditing).await?;
         session.printer.note(format_args!("there is nothing of {} left to take away", target.name));
-        advise_place(&target, session);
-        let file_systems = found.file_systems.iter().map(|system| system.id.clone()).collect();
-        let remains = Remains { file_systems, leftovers, ..Remains::default() };
-        return Ok(report(&remains, &target, &plan, &view, session));
+        advise_place(target, session);
+        return Ok(report(&outcome, target, &plan, &view, session));
     }
-    until_interrupted(Box::pin(agree(arguments, session, &target))).await?;
-    advise_place(&target, session);
+    until_interrupted(Box::pin(agree(arguments, session, target))).await?;
+    advise_place(target, session);
     let (interrupter, waiting) = session.begin_waiting(Some(arguments.timeout));
     let run = Run {
         clients,
@@ -105,33 +99,34 @@ async fn take_away(
         waiting,
         cancel_on_interrupt: false,
     };
-    let api = connect_api(session, &target, &found).unwrap_or_else(|error| {
+    let api = connect_api(session, &scope).unwrap_or_else(|error| {
         // Keys that cannot be read or do not fit are no reason to keep a cluster.
         session.printer.warning(format_args!(
             "the cluster's API is not asked: {error:#}; load balancers of Services are removed by tag instead"
         ));
         None
     });
-    let working =
-        Box::pin(async { Ok(Box::pin(destroy(&run, &target, &found, options, api.as_ref())).await?) });
+    let working = Box::pin(async { Ok(Box::pin(destroy(&run, &scope, api.as_ref())).await?) });
     let result = until_detached(working, &interrupter, &view, &session.printer).await;
     view.finish();
-    Ok(report(&result?, &target, &plan, &view, session))
+    Ok(report(&result?, target, &plan, &view, session))
 }
 
-async fn look(
+async fn read(
     arguments: &DestroyArguments,
     clients: &Clients,
     cluster: Option<Cluster>,
-) -> anyhow::Result<(DestroyTarget, Found)> {
+) -> anyhow::Result<DestroyScope> {
     let named =
         arguments.cluster_name.clone().or_else(|| cluster.as_ref().map(|cluster| cluster.name.clone()));
     let name = named
         .ok_or_else(|| Refusal::invalid("which cluster? `--cluster-name NAME --region REGION` names it"))?;
-    let live = LiveCluster::read(clients, &name, cluster.as_ref()).await?;
-    let target = DestroyTarget::read(clients, name, cluster, arguments.s3_uri.clone(), &live).await?;
-    let found = Box::pin(Found::read(clients, &target, live)).await?;
-    Ok((target, found))
+    let options = DestroyOptions {
+        delete_data: arguments.delete_data,
+        remove_foreign_mount_targets: arguments.remove_foreign_mount_targets,
+    };
+    let s3_uri = arguments.s3_uri.clone();
+    Ok(Box::pin(DestroyScope::read(clients, name, cluster, s3_uri, options)).await?)
 }
 
 fn show(plan: &DestroyPlan, target: &DestroyTarget, session: &Session) -> anyhow::Result<()> {
@@ -141,15 +136,18 @@ fn show(plan: &DestroyPlan, target: &DestroyTarget, session: &Session) -> anyhow
     let lines = |items: &[DestroyItem]| {
         let rows: Vec<[String; 3]> = items
             .iter()
-            .map(|item| [format!("  {}", item.what), item.id.clone(), item.why.clone()])
+            .map(|item| {
+                let resource = &item.resource;
+                [format!("  {}", resource.kind.name()), resource.id.clone(), item.why.clone()]
+            })
             .collect();
         columns(&rows)
     };
-    if !plan.goes.is_empty() {
-        session.printer.data(format_args!("This goes, in this order:\n{}", lines(&plan.goes)))?;
+    if !plan.delete.is_empty() {
+        session.printer.data(format_args!("This goes, in this order:\n{}", lines(&plan.delete)))?;
     }
-    if !plan.stays.is_empty() {
-        session.printer.data(format_args!("This stays:\n{}", lines(&plan.stays)))?;
+    if !plan.keep.is_empty() {
+        session.printer.data(format_args!("This stays:\n{}", lines(&plan.keep)))?;
     }
     if !plan.foreign.is_empty() {
         session.printer.data(format_args!(
@@ -187,13 +185,9 @@ async fn agree(
 }
 
 /// The API, if there may be one and its keys are here.
-fn connect_api(
-    session: &Session,
-    target: &DestroyTarget,
-    found: &Found,
-) -> anyhow::Result<Option<ApiServer>> {
-    let Some(cluster) = &target.cluster else { return Ok(None) };
-    let Some(balancer) = load_balancer(&found.live.outputs()) else { return Ok(None) };
+fn connect_api(session: &Session, scope: &DestroyScope) -> anyhow::Result<Option<ApiServer>> {
+    let Some(cluster) = &scope.target.cluster else { return Ok(None) };
+    let Some(balancer) = load_balancer(&scope.found.live.outputs()) else { return Ok(None) };
     if !session.assets.credentials().is_dir() {
         return Ok(None);
     }
@@ -215,75 +209,58 @@ fn advise_place(target: &DestroyTarget, session: &Session) {
 }
 
 fn report(
-    remains: &Remains,
+    outcome: &DestroyOutcome,
     target: &DestroyTarget,
     plan: &DestroyPlan,
     view: &ProgressView,
     session: &Session,
 ) -> Exit {
     let printer = &session.printer;
-    for stuck in &remains.stuck {
+    for stuck in &outcome.stuck {
         printer.error(format_args!("stack {} would not go", stuck.stack));
         for left in &stuck.resources {
             printer.note(format_args!("  {} {}: {}", left.resource, left.id, left.reason));
         }
     }
-    for name in &remains.newcomers {
+    for name in &outcome.created_meanwhile {
         printer.error(format_args!(
             "stack {name} came while {} was being taken away: somebody is bringing the cluster up",
             target.name
         ));
     }
-    for blocker in &remains.blockers {
+    for blocker in &outcome.blockers {
         printer.note(format_args!("  in the way: {blocker}"));
     }
-    for left in &remains.leftovers {
-        printer.error(format_args!("left: {}", left.what));
-        printer.note(format_args!("  {}", left.remove));
+    for left in &outcome.leftovers {
+        printer.error(format_args!("left: {left}"));
+        printer.note(format_args!("  {}", left.fix));
     }
-    for kept in plan.stays.iter().filter(|item| item.what == FILE_SYSTEM) {
-        // Somebody else may have deleted it meanwhile.
-        if !remains.file_systems.contains(&kept.id) {
-            continue;
-        }
-        let line = adoption_line(target, &kept.id);
-        printer.note(format_args!("the files stay in {}; `{line}` in cluster.yaml uses them again", kept.id));
+    for id in &outcome.kept_file_systems {
+        let line = target.adoption_line(id);
+        printer.note(format_args!("the files stay in {id}; `{line}` in cluster.yaml uses them again"));
     }
-    for kept in plan.stays.iter().filter(|item| item.what == BACKUP) {
-        printer.note(format_args!("{} stays in AWS Backup's vault: {}", kept.id, kept.why));
+    for kept in plan.keep.iter().filter(|item| item.resource.kind == ResourceKind::Backup) {
+        printer.note(format_args!("{} stays in AWS Backup's vault: {}", kept.resource.id, kept.why));
     }
-    let gone = remains.is_empty();
     view.progress().report(Event::Destroyed {
         cluster: target.name.to_string(),
-        gone,
-        stuck: remains.stuck.clone(),
-        blockers: remains.blockers.clone(),
-        leftovers: remains.leftovers.clone(),
-        stays: plan.stays.clone(),
+        complete: outcome.is_complete(),
+        stuck: outcome.stuck.clone(),
+        created_meanwhile: outcome.created_meanwhile.clone(),
+        blockers: outcome.blockers.clone(),
+        leftovers: outcome.leftovers.clone(),
+        kept: plan.keep.clone(),
     });
-    if !gone {
-        printer.help(if remains.newcomers.is_empty() {
+    if !outcome.is_complete() {
+        printer.help(if outcome.created_meanwhile.is_empty() {
             "remove what is in the way, then run `infra destroy` again"
         } else {
             "settle it with whoever runs `infra up`, then run `infra destroy` again"
         });
         return Exit::LeftBehind;
     }
-    if !plan.goes.is_empty() {
+    if !plan.delete.is_empty() {
         printer.note(format_args!("{} is gone", target.name));
     }
     Exit::Done
-}
-
-/// What cluster.yaml says to use a file system that is there. Its mount targets went with the cluster, or go with the next one.
-fn adoption_line(target: &DestroyTarget, id: &str) -> String {
-    let system = target.cluster.as_ref().and_then(|cluster| cluster.file_system.as_ref());
-    let path = system.map(|system| format!(", mountPath: {}", system.mount_path)).unwrap_or_default();
-    let adopted = system.map(|system| &system.source);
-    let create = match adopted {
-        Some(FileSystemSource::Adopted { create_mount_targets, .. }) => *create_mount_targets,
-        _ => true,
-    };
-    let create = if create { ", createMountTargets: true" } else { "" };
-    format!("storage: {{efs: {{fileSystemId: {id}{path}{create}}}}}")
 }

@@ -20,13 +20,12 @@ mod test_run;
 pub(crate) mod up;
 
 pub use destroy::{
-    BACKUP, DestroyItem, DestroyOptions, DestroyPlan, DestroyTarget, FILE_SYSTEM, Found, Leftover, Remains,
-    audit, destroy,
+    DestroyOptions, DestroyOutcome, DestroyPlan, DestroyScope, DestroyTarget, audit, destroy, plan_destroy,
 };
 pub use error::DeployError;
 pub use event::{
-    Event, Evidence, FailedResource, FailureKind, FailureReport, Hint, Progress, RecordState, Refusal,
-    StackOperation, Stuck,
+    DestroyItem, Event, Evidence, FailedResource, FailureKind, FailureReport, Hint, Leftover, Progress,
+    RecordState, Refusal, Resource, ResourceKind, StackOperation, Stuck,
 };
 pub use explain::hint::hint_for;
 pub use explain::root_cause::is_echo;

@@ -70,11 +70,11 @@ fn data_goes_only_by_name() {
         .expect_stderr("the cluster is");
     let plan = world.run(["destroy", "--plan-only", "--output", "json"]).expect_code(0);
     let plan: Value = serde_json::from_str(&plan.stdout).unwrap();
-    let kinds = |list: &Value| -> Vec<String> {
-        list.as_array().unwrap().iter().map(|item| item["what"].as_str().unwrap().to_owned()).collect()
+    let has = |list: &str, key: &str, value: &str| {
+        plan[list].as_array().unwrap().iter().any(|item| item[key] == value)
     };
-    assert!(kinds(&plan["stays"]).contains(&"file system".to_owned()), "{plan:#}");
-    assert!(kinds(&plan["goes"]).contains(&"stack of network".to_owned()), "{plan:#}");
+    assert!(has("keep", "kind", "file-system"), "{plan:#}");
+    assert!(has("delete", "id", &format!("{name}-network")), "{plan:#}");
     assert!(world.proxy.operations().iter().all(|operation| is_reading(operation)), "nothing was changed");
     assert_eq!(world.census(), before);
 
@@ -93,17 +93,21 @@ fn the_plan_is_in_the_order_of_the_work() {
     world.up([]).expect_code(0);
     let plan = world.run(["destroy", "--plan-only", "--output", "json"]).expect_code(0);
     let plan: Value = serde_json::from_str(&plan.stdout).unwrap();
-    let goes = plan["goes"].as_array().unwrap().iter().map(|item| item["what"].as_str().unwrap());
+    let name = world.cluster();
+    let deleted = plan["delete"].as_array().unwrap().iter().map(|item| {
+        let (kind, id) = (item["kind"].as_str().unwrap(), item["id"].as_str().unwrap());
+        if kind == "stack" { id.strip_prefix(&format!("{name}-")).unwrap() } else { kind }
+    });
     assert_eq!(
-        goes.collect::<Vec<_>>(),
+        deleted.collect::<Vec<_>>(),
         [
-            "stack of pool workers",
-            "public record",
-            "stack of control plane",
-            "records of the private zone",
-            "stack of storage",
-            "machine configurations",
-            "stack of network"
+            "pool-workers",
+            "public-record",
+            "control-plane",
+            "private-records",
+            "storage",
+            "uploaded-assets",
+            "network"
         ]
     );
 }

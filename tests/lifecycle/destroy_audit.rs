@@ -9,13 +9,14 @@ use crate::support::world::World;
 /// removes it, and the call that does.
 struct Planted {
     what: String,
+    arn_end: String,
     remove: String,
     call: Vec<(String, String)>,
 }
 
-fn planted(what: &str, remove: &str, call: &[(&str, &str)]) -> Planted {
+fn planted(what: &str, arn_end: &str, remove: &str, call: &[(&str, &str)]) -> Planted {
     let call = call.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Planted { what: what.to_owned(), remove: format!("aws {remove}"), call }
+    Planted { what: what.to_owned(), arn_end: arn_end.to_owned(), remove: format!("aws {remove}"), call }
 }
 
 /// Of EC2, in a VPC of their own; in an order in which they can be removed again.
@@ -55,7 +56,16 @@ fn plant_in_ec2(world: &World) -> Vec<Planted> {
     world.tag(&placement);
     let of = |kind: &str, id: &str, remove: &str, action: &str, parameter: &str| {
         let call = [("Action", action), (parameter, id)];
-        planted(&format!("{kind}/{id}"), &format!("ec2 {remove} {id} --region us-west-2"), &call)
+        let name = match kind {
+            "instance" => "machine".to_owned(),
+            "natgateway" => "NAT gateway".to_owned(),
+            "elastic-ip" => "Elastic IP address".to_owned(),
+            "vpc" => "VPC".to_owned(),
+            "vpc-endpoint" => "VPC endpoint".to_owned(),
+            other => other.replace('-', " "),
+        };
+        let remove = format!("ec2 {remove} {id} --region us-west-2");
+        planted(&format!("{name} {id}"), &format!("{kind}/{id}"), &remove, &call)
     };
     vec![
         of("instance", &machine, "terminate-instances --instance-ids", "TerminateInstances", "InstanceId.1"),
@@ -127,14 +137,14 @@ fn plant_balancers(world: &World, subnet: &str) -> Vec<Planted> {
     ];
     let listener = make("CreateListener", &listener, "ListenerArn");
     world.make_classic_balancer("older", subnet, &[("kubernetes.io/cluster/minimal", "owned")]);
-    let of = |arn: &str, command: &str, version: &str, action: &str, parameter: &str, value: &str| {
+    let of = |what: &str, command: &str, version: &str, action: &str, parameter: &str, value: &str| {
         let remove = format!("{command} {value} --region us-west-2");
-        planted(arn, &remove, &[("Action", action), ("Version", version), (parameter, value)])
+        planted(what, value, &remove, &[("Action", action), ("Version", version), (parameter, value)])
     };
     let delete = "delete-load-balancer --load-balancer";
     vec![
         of(
-            &listener,
+            &format!("listener {listener}"),
             "elbv2 delete-listener --listener-arn",
             BALANCERS,
             "DeleteListener",
@@ -142,7 +152,7 @@ fn plant_balancers(world: &World, subnet: &str) -> Vec<Planted> {
             &listener,
         ),
         of(
-            &balancer,
+            "load balancer left",
             &format!("elbv2 {delete}-arn"),
             BALANCERS,
             "DeleteLoadBalancer",
@@ -150,7 +160,7 @@ fn plant_balancers(world: &World, subnet: &str) -> Vec<Planted> {
             &balancer,
         ),
         of(
-            &targets,
+            "target group left",
             "elbv2 delete-target-group --target-group-arn",
             BALANCERS,
             "DeleteTargetGroup",
@@ -158,7 +168,7 @@ fn plant_balancers(world: &World, subnet: &str) -> Vec<Planted> {
             &targets,
         ),
         of(
-            "loadbalancer/older",
+            "load balancer older",
             &format!("elb {delete}-name"),
             "2012-06-01",
             "DeleteLoadBalancer",
@@ -194,7 +204,7 @@ fn plant_by_name(world: &World) -> (Planted, String) {
         ("ForceDelete", "true"),
     ];
     let remove = "autoscaling delete-auto-scaling-group --force-delete --auto-scaling-group-name left --region us-west-2";
-    (planted("Auto Scaling group left", remove, &call), zone)
+    (planted("Auto Scaling group left", "", remove, &call), zone)
 }
 
 #[test]
@@ -211,8 +221,7 @@ fn everything_that_is_left_is_listed_with_the_command_that_removes_it() {
     let all = in_ec2.iter().chain(&balancers).chain([&group]);
     for left in all {
         let lines: Vec<&str> = outcome.stderr.lines().collect();
-        let at =
-            lines.iter().position(|line| line.starts_with("error: left: ") && line.ends_with(&left.what));
+        let at = lines.iter().position(|line| line.strip_prefix("error: left: ") == Some(left.what.as_str()));
         let at = at.unwrap_or_else(|| panic!("{} is not in:\n{}", left.what, outcome.stderr));
         assert_eq!(lines[at + 1].trim(), left.remove);
     }
@@ -239,7 +248,7 @@ fn everything_that_is_left_is_listed_with_the_command_that_removes_it() {
     assert_eq!(aws.send("route53", &aws.region, "DELETE", &path, "").status(), 200);
     let listed = world.listed_by_tag();
     for left in in_ec2.iter().chain(&balancers[..3]) {
-        assert!(listed.iter().any(|arn| arn.ends_with(&left.what)), "{} in {listed:#?}", left.what);
+        assert!(listed.iter().any(|arn| arn.ends_with(&left.arn_end)), "{} in {listed:#?}", left.what);
     }
     world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("there is nothing of minimal left");
 }

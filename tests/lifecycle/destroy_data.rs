@@ -32,7 +32,11 @@ fn snapshots_of_etcds_disks_go_by_name_and_nobody_elses() {
     let earlier = world.made("CreateSnapshot", &[("VolumeId", &disk)], "snapshotId");
     let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
     let stays = plan.stdout.split_once("This stays:").unwrap().1;
-    assert!(stays.contains(&earlier) && stays.contains("1 to be made"), "{}", plan.stdout);
+    assert!(
+        stays.contains(&earlier) && stays.contains("kept as a snapshot") && stays.contains(&disk),
+        "{}",
+        plan.stdout
+    );
     world.run(["destroy", "--yes"]).expect_code(0);
     let kept = snapshots(&world);
     assert_eq!(kept.len(), 3);
@@ -155,7 +159,7 @@ fn snapshots_that_are_left_are_named() {
     assert_eq!(world.aws().send("s3", "us-west-2", "PUT", &key, "x").status(), 200);
     world.control(json!({"fail_delete": {"PrivateZone": "it is busy"}}));
     let outcome = world.run(["destroy", "--delete-data", "--confirm", "minimal"]).expect_code(7);
-    let left = format!("left: 1 etcd snapshots below s3://{}/clusters/minimal/snapshots/", world.bucket());
+    let left = format!("left: etcd snapshots s3://{}/clusters/minimal/snapshots/: 1 object", world.bucket());
     outcome.expect_stderr(&left).expect_stderr("run `infra destroy --delete-data` again");
     world.control(json!({}));
     world.run(["destroy", "--delete-data", "--confirm", "minimal"]).expect_code(0);

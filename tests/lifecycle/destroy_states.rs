@@ -156,12 +156,12 @@ fn programs_read_one_event_a_line_and_the_last_tells_the_end() {
     world.up([]).expect_code(0);
     let plan = world.run(["destroy", "--plan-only", "--output", "json"]).expect_code(0);
     let plan: Value = serde_json::from_str(&plan.stdout).unwrap();
-    for list in ["goes", "stays", "foreign"] {
+    for list in ["delete", "keep", "foreign"] {
         let items = plan[list].as_array().unwrap();
         assert!(
             items
                 .iter()
-                .all(|item| item["what"].is_string() && item["id"].is_string() && item["why"].is_string())
+                .all(|item| item["kind"].is_string() && item["id"].is_string() && item["why"].is_string())
         );
     }
     assert_eq!(plan["foreign"], Value::Array(Vec::new()), "{plan:#}");
@@ -177,7 +177,7 @@ fn programs_read_one_event_a_line_and_the_last_tells_the_end() {
     }
     assert!(kinds["stage"] >= 4 && kinds["stack-began"] >= 3 && kinds["resource"] > 20, "{kinds:?}");
     let last = held.last().unwrap();
-    assert_eq!((&last["type"], &last["gone"]), (&"destroyed".into(), &false.into()), "{last:#}");
+    assert_eq!((&last["type"], &last["complete"]), (&"destroyed".into(), &false.into()), "{last:#}");
     assert_eq!(last["cluster"], "minimal");
     assert_eq!(last["stuck"][0]["stack"], "minimal-network");
     let reasons = last["stuck"][0]["resources"].as_array().unwrap();
@@ -191,11 +191,11 @@ fn programs_read_one_event_a_line_and_the_last_tells_the_end() {
     world.ec2("DeleteNetworkInterface", &[("NetworkInterfaceId", &theirs)]);
     let outcome = world.run(["destroy", "--yes", "--output", "json"]).expect_code(0);
     let last = events(&outcome.stdout).pop().unwrap();
-    assert_eq!((&last["type"], &last["gone"]), (&"destroyed".into(), &true.into()), "{last:#}");
-    assert!(last["stays"].as_array().unwrap().iter().any(|item| item["what"] == "disk snapshot"), "{last:#}");
+    assert_eq!((&last["type"], &last["complete"]), (&"destroyed".into(), &true.into()), "{last:#}");
+    assert!(last["kept"].as_array().unwrap().iter().any(|item| item["kind"] == "disk-snapshot"), "{last:#}");
 
     // Nothing to do is an end like any other.
     let outcome = world.run(["destroy", "--yes", "--output", "json"]).expect_code(0);
     let only = events(&outcome.stdout);
-    assert_eq!((only.len(), &only[0]["gone"]), (1, &true.into()), "{only:#?}");
+    assert_eq!((only.len(), &only[0]["complete"]), (1, &true.into()), "{only:#?}");
 }

@@ -287,7 +287,7 @@ fn a_name_that_changes_during_a_destroy_is_left_and_named() {
     remove_records(&world, &zone);
     world.put_record(&zone, "minimal.example.com", "A", "192.0.2.7");
     let outcome = running.wait().expect_code(7);
-    outcome.expect_stderr("left: record minimal.example.com of type A: somebody changed it meanwhile");
+    outcome.expect_stderr("left: public record minimal.example.com of type A: somebody changed it meanwhile");
     assert_eq!(world.stacks().len(), 0);
     assert!(world.records(&zone).contains("192.0.2.7"));
 }

@@ -1,158 +1,150 @@
-//! Looks for anything of the cluster that is left, by tag and by name, and confirms each hit where it lives.
+//! Finds what is left of a cluster, by tag and by name, and confirms each resource with the service it belongs to.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use super::DestroyOptions;
+use super::deletion_command::{is_backup, leftover_of_arn, snapshot_deletion};
 use super::found::Found;
-use super::removal::{is_backup, removal, snapshot_removal};
-use super::target::DestroyTarget;
+use super::scope::DestroyScope;
 use crate::aws::{AwsError, Clients};
-use crate::deploy::state::live::LiveCluster;
+use crate::deploy::event::{Leftover, Resource, ResourceKind};
 
-/// Something that is left although it should not be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Leftover {
-    /// What it is, with what AWS calls it.
-    pub what: String,
-    /// The command that removes it.
-    pub remove: String,
+/// A comparison of what there is now with what a destroy meant to keep.
+pub(crate) struct Audit<'a> {
+    /// AWS.
+    pub(crate) clients: &'a Clients,
+    /// What the destroy was about.
+    pub(crate) scope: &'a DestroyScope,
+    /// What there is now.
+    pub(crate) now: &'a Found,
 }
 
-/// What of a cluster is there now.
-pub(crate) async fn look_again(clients: &Clients, target: &DestroyTarget) -> Result<Found, AwsError> {
-    let live = LiveCluster::read(clients, &target.name, target.cluster.as_ref()).await?;
-    Box::pin(Found::read(clients, target, live)).await
-}
+impl Audit<'_> {
+    /// What is left of the cluster that the plan did not mean to keep.
+    pub(crate) async fn find_leftovers(&self) -> Result<Vec<Leftover>, AwsError> {
+        let mut left = self.find_stacks();
+        left.extend(self.find_tagged().await?);
+        left.extend(self.find_named().await?);
+        // Machines that are left need their boot configs and the grant.
+        if !self.now.live.has_machines() {
+            left.extend(self.find_uploads());
+        }
+        if self.scope.options.delete_data {
+            left.extend(self.find_data().await?);
+        }
+        left.sort_by(|one, other| one.resource.cmp(&other.resource));
+        left.dedup_by(|one, other| one.resource == other.resource);
+        Ok(left)
+    }
 
-/// What is left of a cluster that the plan did not mean to leave.
-pub async fn audit(
-    clients: &Clients,
-    target: &DestroyTarget,
-    before: &Found,
-    now: &Found,
-    options: DestroyOptions,
-) -> Result<Vec<Leftover>, AwsError> {
-    let region = clients.region().unwrap_or_default();
-    let mut left = Vec::new();
-    for live in now.live.stacks.values() {
-        let name = &live.stack.name;
-        left.push(leftover(
-            format!("stack {name} ({})", live.stack.status),
-            format!("aws cloudformation delete-stack --stack-name {name} --region {region}"),
-        ));
+    fn find_stacks(&self) -> Vec<Leftover> {
+        let region = &self.scope.target.region;
+        let stacks = self.now.live.stacks.values().map(|live| &live.stack);
+        let left = stacks.map(|stack| Leftover {
+            resource: Resource::new(ResourceKind::Stack, &stack.name),
+            why: Some(stack.status.to_string()),
+            fix: format!("aws cloudformation delete-stack --stack-name {} --region {region}", stack.name),
+        });
+        left.collect()
     }
-    left.extend(tagged(clients, target, before, now, options).await?);
-    left.extend(named(clients, target, now, region).await?);
-    // Machines that are left need both.
-    if !now.live.has_machines() {
-        left.extend(now.stored.iter().filter(|stored| !stored.boot.is_empty()).map(|stored| {
-            leftover(
-                format!("{} objects below {}", stored.boot.len(), stored.address()),
-                "run `infra destroy` again".to_owned(),
-            )
-        }));
-        if let (Some(grant), Some(key)) = (&now.grant, &target.kms_key) {
-            left.push(leftover(
-                format!("grant {}", grant.id),
-                format!("aws kms revoke-grant --key-id {key} --grant-id {} --region {region}", grant.id),
-            ));
-        }
-    }
-    if options.delete_data {
-        left.extend(now.stored.iter().filter(|stored| !stored.backups.is_empty()).map(|stored| {
-            leftover(
-                format!("{} etcd snapshots below {}snapshots/", stored.backups.len(), stored.address()),
-                "run `infra destroy --delete-data` again".to_owned(),
-            )
-        }));
-        for snapshot in clients.snapshots_of(&before.volumes, target.tag()).await? {
-            left.push(leftover(
-                format!("disk snapshot {}", snapshot.id),
-                snapshot_removal(&snapshot.id, region),
-            ));
-        }
-    }
-    left.sort_by(|one, other| one.what.cmp(&other.what));
-    left.dedup();
-    Ok(left)
-}
 
-/// What carries a tag of the cluster. The search tells of things for a while after they are gone, so each is looked at.
-async fn tagged(
-    clients: &Clients,
-    target: &DestroyTarget,
-    before: &Found,
-    now: &Found,
-    options: DestroyOptions,
-) -> Result<Vec<Leftover>, AwsError> {
-    let (key, value) = target.tag();
-    let mut arns = clients.tagged(key, value).await?;
-    arns.extend(clients.tagged(&target.kubernetes_tag(), "owned").await?);
-    arns.sort();
-    arns.dedup();
-    let kept = kept_ids(before, now, options);
-    let mut left = Vec::new();
-    for arn in arns {
-        let id = arn.rsplit(['/', ':']).next().unwrap_or(&arn).to_owned();
-        // What stands in a stack that is left is left with it.
-        let in_live_stacks = now.in_stacks.contains(&id) || now.in_stacks.contains(&arn);
-        if kept.contains(&id) || in_live_stacks || arn.contains(":cloudformation:") || is_backup(&arn) {
-            continue;
+    /// What carries a tag of the cluster. The search lists resources for a while after they are deleted, so each is confirmed.
+    async fn find_tagged(&self) -> Result<Vec<Leftover>, AwsError> {
+        let target = &self.scope.target;
+        let (key, value) = target.tag();
+        let mut arns = self.clients.tagged(key, value).await?;
+        arns.extend(self.clients.tagged(&target.kubernetes_tag(), "owned").await?);
+        arns.sort();
+        arns.dedup();
+        let kept = self.kept_ids();
+        let mut left = Vec::new();
+        for arn in arns {
+            let id = arn.rsplit(['/', ':']).next().unwrap_or(&arn).to_owned();
+            // What a stack holds that is left is left with the stack.
+            let in_live_stacks = self.now.stacks.contains(&id) || self.now.stacks.contains(&arn);
+            if kept.contains(&id) || in_live_stacks || arn.contains(":cloudformation:") || is_backup(&arn) {
+                continue;
+            }
+            if self.clients.is_there(&arn).await? {
+                left.push(leftover_of_arn(&arn, &target.region));
+            }
         }
-        if clients.is_there(&arn).await? {
-            left.push(leftover(arn.clone(), removal(&arn, clients.region().unwrap_or_default())));
-        }
+        Ok(left)
     }
-    Ok(left)
-}
 
-/// What the search by tag does not list: groups of machines, and zones, which have no region.
-async fn named(
-    clients: &Clients,
-    target: &DestroyTarget,
-    now: &Found,
-    region: &str,
-) -> Result<Vec<Leftover>, AwsError> {
-    let mut left = Vec::new();
-    for group in now.live.groups.iter().filter(|group| !now.in_stacks.contains(&group.name)) {
-        left.push(leftover(
-            format!("Auto Scaling group {}", group.name),
-            format!(
+    /// What the search by tag does not list: Auto Scaling groups, and hosted zones, which have no region.
+    async fn find_named(&self) -> Result<Vec<Leftover>, AwsError> {
+        let (target, now) = (&self.scope.target, self.now);
+        let region = target.region.as_str();
+        let groups = now.live.groups.iter().filter(|group| !now.stacks.contains(&group.name));
+        let groups = groups.map(|group| Leftover {
+            resource: Resource::new(ResourceKind::AutoScalingGroup, &group.name),
+            why: None,
+            fix: format!(
                 "aws autoscaling delete-auto-scaling-group --force-delete --auto-scaling-group-name {} --region {region}",
                 group.name
             ),
-        ));
+        });
+        let mut left: Vec<Leftover> = groups.collect();
+        let name = format!("{}.infra.internal", target.name);
+        let mut zones = self.clients.private_zones(&name, region).await?;
+        zones.retain(|zone| !now.stacks.contains(&zone.id));
+        left.extend(zones.into_iter().map(|zone| Leftover {
+            fix: format!("aws route53 delete-hosted-zone --id {}", zone.id),
+            why: Some(zone.name),
+            resource: Resource::new(ResourceKind::PrivateZone, zone.id),
+        }));
+        Ok(left)
     }
-    let name = format!("{}.infra.internal", target.name);
-    for zone in clients.private_zones(&name, region).await? {
-        if !now.in_stacks.contains(&zone.id) {
-            left.push(leftover(
-                format!("private zone {} ({})", zone.id, zone.name),
-                format!("aws route53 delete-hosted-zone --id {}", zone.id),
-            ));
+
+    fn find_uploads(&self) -> Vec<Leftover> {
+        let stored = self.now.stored.iter().filter(|stored| !stored.boot.is_empty());
+        let objects = stored.map(|stored| Leftover {
+            resource: Resource::new(ResourceKind::UploadedAssets, stored.address()),
+            why: Some(format!("{} objects", stored.boot.len())),
+            fix: "run `infra destroy` again".to_owned(),
+        });
+        let target = &self.scope.target;
+        let grant = self.now.grant.as_ref().zip(target.kms_key.as_ref()).map(|(grant, key)| Leftover {
+            resource: Resource::new(ResourceKind::KmsGrant, &grant.id),
+            why: None,
+            fix: format!(
+                "aws kms revoke-grant --key-id {key} --grant-id {} --region {}",
+                grant.id, target.region
+            ),
+        });
+        objects.chain(grant).collect()
+    }
+
+    async fn find_data(&self) -> Result<Vec<Leftover>, AwsError> {
+        let target = &self.scope.target;
+        let stored = self.now.stored.iter().filter(|stored| !stored.backups.is_empty());
+        let objects = stored.map(|stored| Leftover {
+            resource: Resource::new(ResourceKind::EtcdSnapshots, stored.snapshot_address()),
+            why: Some(format!("{} objects", stored.backups.len())),
+            fix: "run `infra destroy --delete-data` again".to_owned(),
+        });
+        let volumes = &self.scope.found.stacks.volumes;
+        let snapshots = self.clients.snapshots_of(volumes, target.tag()).await?.into_iter();
+        let snapshots = snapshots.map(|snapshot| Leftover {
+            fix: snapshot_deletion(&snapshot.id, &target.region),
+            why: None,
+            resource: Resource::new(ResourceKind::DiskSnapshot, snapshot.id),
+        });
+        Ok(objects.chain(snapshots).collect())
+    }
+
+    /// The ids that the plan said would be kept.
+    fn kept_ids(&self) -> Vec<String> {
+        let (before, now, options) = (&self.scope.found, self.now, self.scope.options);
+        let mut kept: Vec<String> = Vec::new();
+        let file_systems = before.data.file_systems.iter().chain(&now.data.file_systems);
+        let staying = file_systems.filter(|system| !system.is_made() || !options.delete_data);
+        kept.extend(staying.map(|system| system.id.clone()));
+        // A VPC that was there before the cluster may carry any tag.
+        kept.extend(before.vpc.iter().filter(|vpc| vpc.is_adopted).map(|vpc| vpc.id.clone()));
+        let outputs = before.live.outputs().into_values().filter(|id| id.starts_with("subnet-"));
+        kept.extend(outputs.filter(|id| !before.stacks.contains(id)));
+        if !options.delete_data {
+            kept.extend(now.data.snapshots.iter().map(|snapshot| snapshot.id.clone()));
         }
+        kept
     }
-    Ok(left)
-}
-
-/// What the plan said would stay.
-fn kept_ids(before: &Found, now: &Found, options: DestroyOptions) -> Vec<String> {
-    let mut kept: Vec<String> = Vec::new();
-    let file_systems = before.file_systems.iter().chain(&now.file_systems);
-    let staying = file_systems.filter(|system| !system.is_made() || !options.delete_data);
-    kept.extend(staying.map(|system| system.id.clone()));
-    // A VPC that was there before may carry any tag that people like.
-    kept.extend(before.vpc.iter().filter(|(_, goes)| !goes).map(|(id, _)| id.clone()));
-    let outputs = before.live.outputs().into_values().filter(|id| id.starts_with("subnet-"));
-    kept.extend(outputs.filter(|id| !before.in_stacks.contains(id)));
-    if !options.delete_data {
-        kept.extend(now.snapshots.iter().map(|snapshot| snapshot.id.clone()));
-    }
-    kept
-}
-
-fn leftover(what: String, remove: String) -> Leftover {
-    Leftover { what, remove }
 }

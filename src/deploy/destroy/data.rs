@@ -1,64 +1,116 @@
-//! Objects, and, only if that was asked for and confirmed, data. What AWS will not remove is noted, and the rest goes all the same.
+//! Data: files, snapshots and backups, kept unless the user asked for their deletion and confirmed it. What AWS refuses to delete is
+//! returned, and the rest is deleted all the same.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::audit::Leftover;
-use super::file_systems::{live_mounts, place_of};
-use super::found::Found;
-use super::objects::StoredObjects;
-use super::removal::{file_system_removal, object_removal, snapshot_removal};
-use super::target::DestroyTarget;
-use crate::aws::{AwsError, Cause, ObjectVersion};
+use super::deletion_command::{backup_deletion, file_system_deletion, snapshot_deletion};
+use super::file_systems::{FileSystem, Standing, live_mounts, place_of};
+use super::plan::DestroyPlan;
+use super::scope::DestroyScope;
+use super::stored_objects::StoredObjects;
+use crate::aws::{AwsError, Cause};
+use crate::config::values::S3Uri;
 use crate::deploy::error::DeployError;
+use crate::deploy::event::{Leftover, Resource, ResourceKind};
 use crate::deploy::run::Run;
 use crate::waiting::Pace;
 
-/// A file system can go once its last mount target has.
+/// A file system can be deleted once its last mount target is.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// Removes what machines booted from; gives what S3 keeps.
-pub(crate) async fn delete_boot_objects(run: &Run, found: &Found) -> Result<Vec<Leftover>, DeployError> {
-    let mut refused = Vec::new();
-    for stored in &found.stored {
-        refused.extend(delete_objects(run, stored, &stored.boot, "machine configurations").await?);
-    }
-    Ok(refused)
-}
-
-/// Removes files, snapshots of etcd in the bucket, and snapshots of its disks; gives what AWS keeps.
-pub(crate) async fn delete_data(
-    run: &Run,
-    target: &DestroyTarget,
-    found: &Found,
-) -> Result<Vec<Leftover>, DeployError> {
-    let region = run.clients.region().unwrap_or_default();
-    let mut refused = Vec::new();
-    for place in &target.places {
-        // Members uploaded snapshots until the last of them was gone.
-        let stored = StoredObjects::read(&run.clients, target, place).await?;
-        refused.extend(delete_objects(run, &stored, &stored.backups, "etcd snapshots").await?);
-    }
-    let mut denied = None;
-    for snapshot in run.clients.snapshots_of(&found.volumes, target.tag()).await? {
-        match run.clients.delete_snapshot(&snapshot.id).await {
-            Ok(()) => run.progress.note(format!("deleted disk snapshot {}", snapshot.id)),
-            Err(error) if error.is_denied() => denied = Some(error),
-            Err(error) => {
-                let what = format!("disk snapshot {}: {}", snapshot.id, reason(error)?);
-                refused.push(Leftover { what, remove: snapshot_removal(&snapshot.id, region) });
+/// Lists the data, and what was there before the cluster.
+pub(crate) fn list_data(scope: &DestroyScope, plan: &mut DestroyPlan) {
+    let found = &scope.found;
+    let mut data = DestroyPlan::default();
+    for FileSystem { id, standing } in &found.data.file_systems {
+        match standing {
+            Standing::Made => data.delete(ResourceKind::FileSystem, id, "holds your files"),
+            Standing::Adopted => plan.keep(ResourceKind::FileSystem, id, "was there before the cluster"),
+            Standing::InUse(place) => {
+                let why = format!("a cluster of this name made it, and somebody mounts it in {place}");
+                plan.keep(ResourceKind::FileSystem, id, why);
             }
         }
     }
-    for system in found.file_systems.iter().filter(|system| system.is_made()) {
+    for stored in &found.stored {
+        if !stored.backups.is_empty() {
+            let count = format!("{} objects", stored.backups.len());
+            data.delete(ResourceKind::EtcdSnapshots, stored.snapshot_address(), count);
+        }
+        if let Some((count, example)) = stored.strangers() {
+            let why = format!("{count}, for example {example}: this tool did not write them");
+            plan.keep(ResourceKind::ForeignObjects, stored.address(), why);
+        }
+    }
+    for snapshot in &found.data.snapshots {
+        let why = format!("of etcd's volume {}", snapshot.volume);
+        data.delete(ResourceKind::DiskSnapshot, &snapshot.id, why);
+    }
+    if scope.options.delete_data {
+        plan.delete.extend(data.delete);
+    } else {
+        for volume in found.stacks.volumes.iter().filter(|volume| found.stacks.contains(volume)) {
+            plan.keep(ResourceKind::Volume, volume, "etcd's disk, kept as a snapshot");
+        }
+        plan.keep.extend(data.delete);
+    }
+    list_surroundings(scope, plan);
+}
+
+/// Lists what is used by more than this cluster.
+fn list_surroundings(scope: &DestroyScope, plan: &mut DestroyPlan) {
+    let target = &scope.target;
+    for arn in &scope.found.data.backups {
+        let why = format!("a backup of your files; `{}` deletes it", backup_deletion(arn, &target.region));
+        plan.keep(ResourceKind::Backup, arn, why);
+    }
+    let buckets: BTreeSet<&str> = target.places.iter().map(S3Uri::bucket).collect();
+    for bucket in buckets {
+        plan.keep(ResourceKind::Bucket, bucket, "may hold more than this cluster");
+    }
+    if let Some(key) = &target.kms_key {
+        plan.keep(ResourceKind::KmsKey, key, "was there before the cluster");
+    }
+    if let Some(vpc) = scope.found.vpc.as_ref().filter(|vpc| vpc.is_adopted) {
+        plan.keep(ResourceKind::Vpc, &vpc.id, "was there before the cluster");
+    }
+}
+
+/// Deletes files, snapshots of etcd in the bucket, and snapshots of its volumes; returns what AWS refused to delete.
+pub(crate) async fn delete_data(run: &Run, scope: &DestroyScope) -> Result<Vec<Leftover>, DeployError> {
+    let DestroyScope { target, found, .. } = scope;
+    let mut refused = Vec::new();
+    for place in &target.places {
+        // etcd members uploaded snapshots until the last of them was terminated.
+        let stored = StoredObjects::read(&run.clients, target, place).await?;
+        refused.extend(stored.delete(run, &stored.backups, "etcd snapshots").await?);
+    }
+    let mut denied = None;
+    for snapshot in run.clients.snapshots_of(&found.stacks.volumes, target.tag()).await? {
+        match run.clients.delete_snapshot(&snapshot.id).await {
+            Ok(()) => run.progress.note(format!("deleted disk snapshot {}", snapshot.id)),
+            Err(error) if error.is_denied() => denied = Some(error),
+            Err(error) => refused.push(Leftover {
+                why: Some(reason(error)?),
+                fix: snapshot_deletion(&snapshot.id, &target.region),
+                resource: Resource::new(ResourceKind::DiskSnapshot, snapshot.id),
+            }),
+        }
+    }
+    for system in found.data.file_systems.iter().filter(|system| system.is_made()) {
         if let Some(why) = delete_file_system(run, &system.id).await? {
-            let what = format!("file system {}: {why}", system.id);
-            refused.push(Leftover { what, remove: file_system_removal(&system.id, region) });
+            refused.push(Leftover {
+                resource: Resource::new(ResourceKind::FileSystem, &system.id),
+                why: Some(why),
+                fix: file_system_deletion(&system.id, &target.region),
+            });
         }
     }
     denied.map_or(Ok(refused), |error| Err(error.into()))
 }
 
-/// Why AWS will not do something; a call that failed otherwise is an error.
+/// Why AWS refused; a call that failed otherwise is an error.
 fn reason(error: AwsError) -> Result<String, AwsError> {
     if error.cause == Cause::Refused { Ok(error.message) } else { Err(error) }
 }
@@ -88,22 +140,4 @@ async fn delete_file_system(run: &Run, id: &str) -> Result<Option<String>, Deplo
     }
     run.progress.note(format!("deleted file system {id} and everything in it"));
     Ok(None)
-}
-
-async fn delete_objects(
-    run: &Run,
-    stored: &StoredObjects,
-    objects: &[ObjectVersion],
-    what: &str,
-) -> Result<Vec<Leftover>, DeployError> {
-    if objects.is_empty() {
-        return Ok(Vec::new());
-    }
-    let refused = run.clients.delete_objects(&stored.bucket, objects).await?;
-    run.progress.note(format!("deleted {} {what} from {}", objects.len() - refused.len(), stored.address()));
-    let kept = refused.into_iter().map(|refused| Leftover {
-        what: format!("s3://{}/{}: {}", stored.bucket, refused.object.key, refused.reason),
-        remove: object_removal(&stored.bucket, &refused.object),
-    });
-    Ok(kept.collect())
 }

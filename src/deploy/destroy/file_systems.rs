@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::found::Found;
+use super::stack_contents::{ClusterVpc, StackContents};
 use super::target::DestroyTarget;
 use crate::aws::{AwsError, Clients, MountTarget};
 use crate::blueprint::StackPart;
+use crate::deploy::state::live::LiveCluster;
 
 /// A file system, and how it stands to the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,21 +37,22 @@ impl FileSystem {
         self.standing == Standing::Made
     }
 
-    /// Looks at the one in use, and at those that earlier clusters of the name left. `in_stacks` are those that a live stack made.
+    /// Reads the file system in use, and those that earlier clusters of the name left.
     pub(crate) async fn read_all(
         clients: &Clients,
         target: &DestroyTarget,
-        found: &Found,
-        in_stacks: Vec<String>,
+        live: &LiveCluster,
+        stacks: &StackContents,
+        vpc: Option<&ClusterVpc>,
     ) -> Result<Vec<Self>, AwsError> {
-        let mut made = in_stacks;
-        let output = found.live.outputs().remove("FileSystemId");
+        let mut made = stacks.file_systems.clone();
+        let output = live.outputs().remove("FileSystemId");
         let mut adopted: BTreeSet<String> = output.into_iter().filter(|id| !made.contains(id)).collect();
         let tagged = clients.file_systems_of_cluster(target.name.as_str()).await?.into_iter();
         let mut tagged: Vec<String> =
             tagged.map(|system| system.id).filter(|id| !made.contains(id) && !adopted.contains(id)).collect();
         if !tagged.is_empty() {
-            let mut remembered = adopted_earlier(clients, target, found).await?;
+            let mut remembered = adopted_earlier(clients, target, live).await?;
             remembered.extend(target.adopted_file_system().map(str::to_owned));
             adopted.extend(tagged.extract_if(.., |id| remembered.contains(id)));
         }
@@ -58,7 +60,7 @@ impl FileSystem {
         let mut all: Vec<Self> =
             adopted.into_iter().map(|id| Self { id, standing: Standing::Adopted }).collect();
         for id in made {
-            let others = mounts_of_others(clients, found, &id).await?;
+            let others = mounts_of_others(clients, stacks, vpc, &id).await?;
             let standing = match others.first() {
                 Some(mount) => Standing::InUse(place_of(mount)),
                 None => Standing::Made,
@@ -88,13 +90,18 @@ pub(crate) async fn live_mounts(clients: &Clients, id: &str) -> Result<Vec<Mount
 }
 
 /// The mount targets that neither a stack of the cluster made nor stand in a VPC that goes with it.
-async fn mounts_of_others(clients: &Clients, found: &Found, id: &str) -> Result<Vec<MountTarget>, AwsError> {
-    let goes = |vpc: &str| found.vpc.as_ref().is_some_and(|(own, goes)| *goes && own == vpc);
+async fn mounts_of_others(
+    clients: &Clients,
+    stacks: &StackContents,
+    vpc: Option<&ClusterVpc>,
+    id: &str,
+) -> Result<Vec<MountTarget>, AwsError> {
+    let is_deleted = |id: &str| vpc.is_some_and(|vpc| !vpc.is_adopted && vpc.id == id);
     let mut mounts = live_mounts(clients, id).await?;
     mounts.retain(|mount| {
-        !found.in_stacks.contains(&mount.id)
-            && !found.in_stacks.contains(&mount.subnet)
-            && !mount.vpc.as_deref().is_some_and(goes)
+        !stacks.contains(&mount.id)
+            && !stacks.contains(&mount.subnet)
+            && !mount.vpc.as_deref().is_some_and(is_deleted)
     });
     Ok(mounts)
 }
@@ -104,10 +111,10 @@ async fn mounts_of_others(clients: &Clients, found: &Found, id: &str) -> Result<
 async fn adopted_earlier(
     clients: &Clients,
     target: &DestroyTarget,
-    found: &Found,
+    live: &LiveCluster,
 ) -> Result<BTreeSet<String>, AwsError> {
     let mut stacks = target.deleted_stacks(clients, &StackPart::Storage).await?;
-    stacks.extend(found.live.stacks.get(&StackPart::Storage).map(|live| live.stack.clone()));
+    stacks.extend(live.stacks.get(&StackPart::Storage).map(|live| live.stack.clone()));
     let mut adopted = BTreeSet::new();
     for stack in stacks {
         let text = match clients.stack_template(&stack.arn).await {

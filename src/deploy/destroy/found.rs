@@ -1,183 +1,110 @@
-//! Everything of a cluster that is in AWS now, and what else stands in its network.
+//! Everything of a cluster that is in AWS now, and what else is in its network.
 
-use std::collections::BTreeSet;
-
+use super::deletion_command::is_backup;
 use super::file_systems::FileSystem;
-use super::network::NetworkFindings;
-use super::objects::StoredObjects;
-use super::removal::is_backup;
+use super::network::{NetworkFindings, OwnNetwork};
+use super::private_zone::PrivateZone;
+use super::public_record::PublicRecord;
+use super::stack_contents::{ClusterVpc, StackContents};
+use super::stored_objects::StoredObjects;
 use super::target::DestroyTarget;
-use crate::aws::{AddressRecord, AwsError, Clients, Grant, ResourceStatus, Snapshot, ZoneRecord};
-use crate::blueprint::StackPart;
+use crate::aws::{AwsError, Clients, Grant, Snapshot};
 use crate::deploy::state::disk_grant::grant_name;
 use crate::deploy::state::live::LiveCluster;
-use crate::deploy::state::public_name::leads_to;
 
-/// What was found.
-#[derive(Clone, Debug, Default)]
+/// What was found of a cluster.
+#[derive(Clone, Debug)]
 pub struct Found {
-    /// Its stacks.
+    /// The stacks.
     pub live: LiveCluster,
-    /// Every resource of those stacks, by what AWS calls it.
-    pub in_stacks: BTreeSet<String>,
-    /// The VPC, and whether it goes with the cluster.
-    pub vpc: Option<(String, bool)>,
-    /// What stands in the VPC and is in no stack.
-    pub network: NetworkFindings,
-    /// The private zone's records that no stack will remove.
-    pub private_zone: Option<(String, Vec<ZoneRecord>)>,
-    /// The public record: its zone and where it leads.
-    pub record: Option<PublicRecord>,
-    /// What stands in its places in S3.
-    pub stored: Vec<StoredObjects>,
-    /// Its file systems: the one in use, and those that earlier clusters of the name left.
-    pub file_systems: Vec<FileSystem>,
-    /// ARNs of backups that AWS Backup made of them; its vault keeps them.
-    pub backups: Vec<String>,
-    /// The region.
-    pub region: String,
-    /// Disks of etcd members.
-    pub volumes: Vec<String>,
-    /// Snapshots of those disks.
-    pub snapshots: Vec<Snapshot>,
-    /// The grant for disks.
-    pub grant: Option<Grant>,
+    /// What the stacks hold.
+    pub(crate) stacks: StackContents,
+    /// The VPC.
+    pub(crate) vpc: Option<ClusterVpc>,
+    /// What is in the VPC and in no stack.
+    pub(crate) network: NetworkFindings,
+    /// The private hosted zone.
+    pub(crate) private_zone: Option<PrivateZone>,
+    /// The record of the public name.
+    pub(crate) public_record: Option<PublicRecord>,
+    /// The objects below each S3 URI.
+    pub(crate) stored: Vec<StoredObjects>,
+    /// What outlives the stacks.
+    pub(crate) data: DataFindings,
+    /// The grant that lets Auto Scaling use the key for disks.
+    pub(crate) grant: Option<Grant>,
 }
 
-/// A record of the cluster's public name.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PublicRecord {
-    /// Its zone.
-    pub zone: String,
-    /// Its name.
-    pub name: String,
-    /// What of it leads to this cluster, as it was read; nothing if somebody led the name elsewhere.
-    pub ours: Vec<AddressRecord>,
-    /// Where it leads.
-    pub leads: String,
+/// The data of a cluster besides its objects.
+#[derive(Clone, Debug)]
+pub struct DataFindings {
+    /// The file system in use, and those that earlier clusters of the name left.
+    pub(crate) file_systems: Vec<FileSystem>,
+    /// ARNs of recovery points that AWS Backup made of file systems; its vault keeps them.
+    pub(crate) backups: Vec<String>,
+    /// Snapshots of etcd's volumes.
+    pub(crate) snapshots: Vec<Snapshot>,
 }
 
 impl Found {
-    /// Looks at everything; changes nothing.
-    pub async fn read(
+    /// Reads everything; changes nothing.
+    pub(crate) async fn read(
         clients: &Clients,
         target: &DestroyTarget,
         live: LiveCluster,
     ) -> Result<Self, AwsError> {
-        let region = clients.region().unwrap_or_default().to_owned();
-        let mut found = Self { live, region, ..Self::default() };
-        let in_stacks = found.read_stacks(clients, target).await?;
-        found.vpc = found.find_vpc();
-        found.file_systems = FileSystem::read_all(clients, target, &found, in_stacks).await?;
-        found.network = NetworkFindings::read(clients, target, &found).await?;
-        if let Some(zone) = found.output("PrivateZoneId") {
-            let records = clients.removable_records(&zone).await?;
-            found.private_zone = Some((zone, records));
-        }
-        found.record = found.read_record(clients, target).await?;
+        let stacks = StackContents::read(clients, target, &live).await?;
+        let vpc = ClusterVpc::find(&live, &stacks);
+        let file_systems = FileSystem::read_all(clients, target, &live, &stacks, vpc.as_ref()).await?;
+        let network = match &vpc {
+            Some(vpc) => {
+                let own = OwnNetwork { vpc, stacks: &stacks, file_systems: &file_systems };
+                NetworkFindings::read(clients, target, own).await?
+            }
+            None => NetworkFindings::default(),
+        };
+        let mut stored = Vec::new();
         for place in &target.places {
-            found.stored.push(StoredObjects::read(clients, target, place).await?);
+            stored.push(StoredObjects::read(clients, target, place).await?);
         }
         let (key, value) = target.tag();
-        found.backups = clients.tagged(key, value).await?;
-        found.backups.retain(|arn| is_backup(arn));
-        found.snapshots = clients.snapshots_of(&found.volumes, target.tag()).await?;
-        if let Some(key) = &target.kms_key {
-            let name = grant_name(target.name.as_str());
-            let is_expected =
-                target.cluster.as_ref().is_some_and(|cluster| cluster.encrypt_disks_with_kms_key);
-            let grants = match clients.grants(key).await {
-                // A key that is gone holds no grant, and one that is not ours to look at hardly.
-                Err(error) if error.has_code("NotFoundException") => Vec::new(),
-                Err(error) if error.is_denied() && !is_expected => Vec::new(),
-                other => other?,
-            };
-            let mut of_name = grants.into_iter().filter(|grant| grant.name == name).peekable();
-            if of_name.peek().is_some() {
-                // Accounts may share a key, and clusters of both a name.
-                let account = clients.caller_identity().await?.account;
-                found.grant = of_name.find(|grant| grant.grantee.split(':').nth(4) == Some(&account));
-            }
-        }
-        Ok(found)
+        let backups = clients.tagged(key, value).await?.into_iter().filter(|arn| is_backup(arn)).collect();
+        let snapshots = clients.snapshots_of(&stacks.volumes, target.tag()).await?;
+        Ok(Self {
+            private_zone: PrivateZone::read(clients, &live).await?,
+            public_record: PublicRecord::read(clients, target, &live).await?,
+            grant: find_grant(clients, target).await?,
+            data: DataFindings { file_systems, backups, snapshots },
+            live,
+            stacks,
+            vpc,
+            network,
+            stored,
+        })
     }
 
-    /// Looks at what stands in stacks; gives the file systems that they made.
-    async fn read_stacks(
-        &mut self,
-        clients: &Clients,
-        target: &DestroyTarget,
-    ) -> Result<Vec<String>, AwsError> {
-        let mut file_systems = Vec::new();
-        for live in self.live.stacks.values() {
-            for resource in clients.stack_resources(&live.stack.arn).await? {
-                if resource.kind == "AWS::EFS::FileSystem"
-                    && resource.status != ResourceStatus::DeleteComplete
-                {
-                    file_systems.push(resource.physical_id.clone());
-                }
-                if resource.kind == "AWS::EC2::Volume" {
-                    self.volumes.push(resource.physical_id.clone());
-                }
-                self.in_stacks.insert(resource.physical_id);
-            }
-        }
-        // The events of stacks that are gone still tell which disks they had.
-        for stack in target.deleted_stacks(clients, &StackPart::ControlPlane).await? {
-            let events = clients.stack_events(&stack.arn, None).await?.into_iter();
-            self.volumes.extend(
-                events.filter(|event| event.kind == "AWS::EC2::Volume").map(|event| event.physical_id),
-            );
-        }
-        self.volumes.sort();
-        self.volumes.dedup();
-        self.volumes.retain(|volume| volume.starts_with("vol-"));
-        Ok(file_systems)
-    }
-
-    fn output(&self, name: &str) -> Option<String> {
-        self.live.outputs().get(name).cloned()
-    }
-
-    fn find_vpc(&self) -> Option<(String, bool)> {
-        let id = self
-            .output("VpcId")
-            .or_else(|| self.in_stacks.iter().find(|id| id.starts_with("vpc-")).cloned())?;
-        let ours = self.in_stacks.contains(&id);
-        Some((id, ours))
-    }
-
-    async fn read_record(
-        &self,
-        clients: &Clients,
-        target: &DestroyTarget,
-    ) -> Result<Option<PublicRecord>, AwsError> {
-        let Some(name) = target.external_dns_name.clone().filter(|_| target.manages_record) else {
-            return Ok(None);
-        };
-        let zones = match &target.hosted_zone {
-            Some(id) => clients.hosted_zone(id).await?.into_iter().collect(),
-            None => clients.hosted_zones_for(&name).await?,
-        };
-        let balancer = self.output("ApiLoadBalancerName").map(|name| name.to_ascii_lowercase());
-        let mut foreign = None;
-        for zone in zones {
-            let mut records = clients.address_records(&zone.id, &name).await?;
-            let Some(leads) = records.first().map(destination) else { continue };
-            records.retain(|record| balancer.as_deref().is_some_and(|balancer| leads_to(record, balancer)));
-            let leads = records.first().map_or(leads, destination);
-            let is_ours = !records.is_empty();
-            let record = PublicRecord { zone: zone.id, name: name.clone(), ours: records, leads };
-            if is_ours {
-                return Ok(Some(record));
-            }
-            // A nearer zone may hold the name for others: it is private, or came later.
-            foreign = foreign.or(Some(record));
-        }
-        Ok(foreign)
+    /// The network of the cluster, if there is one.
+    pub(crate) fn own_network(&self) -> Option<OwnNetwork<'_>> {
+        let vpc = self.vpc.as_ref()?;
+        Some(OwnNetwork { vpc, stacks: &self.stacks, file_systems: &self.data.file_systems })
     }
 }
 
-fn destination(record: &AddressRecord) -> String {
-    record.alias.as_ref().map_or_else(|| record.values.join(", "), |alias| alias.name.clone())
+async fn find_grant(clients: &Clients, target: &DestroyTarget) -> Result<Option<Grant>, AwsError> {
+    let Some(key) = &target.kms_key else { return Ok(None) };
+    let name = grant_name(target.name.as_str());
+    let is_expected = target.cluster.as_ref().is_some_and(|cluster| cluster.encrypt_disks_with_kms_key);
+    let grants = match clients.grants(key).await {
+        // A key that does not exist holds no grant, and one that may not be read hardly.
+        Err(error) if error.has_code("NotFoundException") => Vec::new(),
+        Err(error) if error.is_denied() && !is_expected => Vec::new(),
+        other => other?,
+    };
+    let mut of_name = grants.into_iter().filter(|grant| grant.name == name).peekable();
+    if of_name.peek().is_none() {
+        return Ok(None);
+    }
+    // Two accounts may share a key, and have clusters of the same name.
+    let account = clients.caller_identity().await?.account;
+    Ok(of_name.find(|grant| grant.grantee.split(':').nth(4) == Some(&account)))
 }

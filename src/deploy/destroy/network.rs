@@ -3,10 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::file_systems::FileSystem;
-use super::found::Found;
 use super::owner::owner_of;
+use super::stack_contents::{ClusterVpc, StackContents};
 use super::target::DestroyTarget;
 use crate::aws::{AwsError, Clients, Interface, LoadBalancer, TargetGroup, VpcGroup};
+
+/// What of a network is the cluster's; everything else in the VPC is judged by it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnNetwork<'a> {
+    /// The VPC.
+    pub(crate) vpc: &'a ClusterVpc,
+    /// What the stacks hold.
+    pub(crate) stacks: &'a StackContents,
+    /// The file systems.
+    pub(crate) file_systems: &'a [FileSystem],
+}
 
 /// What was found in the VPC.
 #[derive(Clone, Debug, Default)]
@@ -46,14 +57,14 @@ pub struct Mount {
 }
 
 impl NetworkFindings {
-    /// Looks at the cluster's VPC, if it has one.
+    /// Reads what is in the cluster's VPC.
     pub(crate) async fn read(
         clients: &Clients,
         target: &DestroyTarget,
-        found: &Found,
+        own_network: OwnNetwork<'_>,
     ) -> Result<Self, AwsError> {
-        let Some((vpc, vpc_goes)) = &found.vpc else { return Ok(Self::default()) };
-        let in_stacks = &found.in_stacks;
+        let OwnNetwork { vpc, stacks, file_systems } = own_network;
+        let (vpc, is_vpc_deleted) = (&vpc.id, !vpc.is_adopted);
         let (balancers, target_groups, groups, interfaces) = tokio::try_join!(
             clients.load_balancers_in(vpc),
             clients.target_groups_in(vpc),
@@ -61,11 +72,11 @@ impl NetworkFindings {
             clients.interfaces_in(vpc),
         )?;
         // Of a VPC that stays only the groups go.
-        let holds = |groups: &[String]| *vpc_goes || groups.iter().any(|group| in_stacks.contains(group));
+        let holds = |groups: &[String]| is_vpc_deleted || groups.iter().any(|group| stacks.contains(group));
         let mut findings = Self::default();
         let known: BTreeSet<String> = balancers.iter().map(|balancer| balancer.name.clone()).collect();
         let of_stacks =
-            |id: &str, tags: &BTreeMap<String, String>| in_stacks.contains(id) || target.is_of_stack(tags);
+            |id: &str, tags: &BTreeMap<String, String>| stacks.contains(id) || target.is_of_stack(tags);
         for balancer in balancers.into_iter().filter(|balancer| !of_stacks(&balancer.id, &balancer.tags)) {
             if target.is_of_cluster(&balancer.tags) {
                 findings.own.balancers.push(balancer);
@@ -84,14 +95,13 @@ impl NetworkFindings {
                 findings.foreign.groups.push(group);
             }
         }
-        let strange = |interface: &Interface| {
-            !is_of_stack(interface, in_stacks) && !target.is_of_stack(&interface.tags)
-        };
+        let strange =
+            |interface: &Interface| !is_of_stack(interface, stacks) && !target.is_of_stack(&interface.tags);
         for interface in interfaces.into_iter().filter(strange) {
             if let Some(mut mount) = mount_of(&interface) {
-                let own = found.file_systems.iter().find(|system| system.id == mount.file_system);
-                mount.removable = *vpc_goes && own.is_none_or(FileSystem::is_made);
-                if *vpc_goes && own.is_some_and(FileSystem::is_made) {
+                let own = file_systems.iter().find(|system| system.id == mount.file_system);
+                mount.removable = is_vpc_deleted && own.is_none_or(FileSystem::is_made);
+                if is_vpc_deleted && own.is_some_and(FileSystem::is_made) {
                     findings.own.mounts.push(mount);
                 } else if holds(&interface.security_groups) {
                     findings.foreign.mounts.push(mount);
@@ -109,15 +119,15 @@ impl NetworkFindings {
 }
 
 impl Occupants {
-    /// Each with its owner, in words.
-    pub(crate) fn descriptions(&self, found: &Found) -> Vec<String> {
+    /// Each resource with its owner, in words.
+    pub(crate) fn descriptions(&self, stacks: &StackContents) -> Vec<String> {
         let balancers = self.balancers.iter().map(|balancer| format!("load balancer {}", balancer.name));
         let mounts = self.mounts.iter().map(|mount| {
             let help = if mount.removable { "; `--remove-foreign-mount-targets` removes it" } else { "" };
             format!("mount target {} of {} in {}{help}", mount.id, mount.file_system, mount.subnet)
         });
         let groups =
-            self.groups.iter().map(|group| format!("security group {}: {}", group.id, why(group, found)));
+            self.groups.iter().map(|group| format!("security group {}: {}", group.id, why(group, stacks)));
         let interfaces = self
             .interfaces
             .iter()
@@ -130,9 +140,8 @@ impl Occupants {
 }
 
 /// What a group of somebody else has to do with the cluster.
-pub(crate) fn why(group: &VpcGroup, found: &Found) -> String {
-    let ours: Vec<&str> =
-        group.named.iter().filter(|id| found.in_stacks.contains(*id)).map(String::as_str).collect();
+pub(crate) fn why(group: &VpcGroup, stacks: &StackContents) -> String {
+    let ours: Vec<&str> = group.named.iter().filter(|id| stacks.contains(id)).map(String::as_str).collect();
     if ours.is_empty() {
         return format!("{}, stands in the VPC", group.name);
     }
@@ -143,14 +152,14 @@ pub(crate) fn why(group: &VpcGroup, found: &Found) -> String {
 const NAMED_ON_INTERFACES: [&str; 3] = ["fsmt-", "nat-", "vpce-"];
 
 /// Whether a resource of a stack holds an interface, or is it.
-fn is_of_stack(interface: &Interface, in_stacks: &BTreeSet<String>) -> bool {
+fn is_of_stack(interface: &Interface, stacks: &StackContents) -> bool {
     let words = interface.description.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
     let balancer = interface.description.strip_prefix("ELB ").map(|name| format!(":loadbalancer/{name}"));
-    in_stacks.contains(&interface.id)
+    stacks.contains(&interface.id)
         || words
             .filter(|word| NAMED_ON_INTERFACES.iter().any(|prefix| word.starts_with(prefix)))
-            .any(|word| in_stacks.contains(word))
-        || balancer.is_some_and(|end| in_stacks.iter().any(|id| id.ends_with(&end)))
+            .any(|word| stacks.contains(word))
+        || balancer.is_some_and(|end| stacks.resources.iter().any(|id| id.ends_with(&end)))
 }
 
 /// The load balancer behind an interface.

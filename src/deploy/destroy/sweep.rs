@@ -1,33 +1,86 @@
 //! Removes what Kubernetes made in the network and no stack knows of: load balancers, target groups, groups and their rules, interfaces.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::DestroyOptions;
-use super::found::Found;
-use super::network::NetworkFindings;
-use super::target::DestroyTarget;
+use super::network::{Mount, NetworkFindings, OwnNetwork, why};
+use super::owner::owner_of;
+use super::plan::DestroyPlan;
+use super::scope::{DestroyOptions, DestroyScope};
+use super::stack_contents::StackContents;
 use crate::aws::AwsError;
 use crate::deploy::error::DeployError;
-use crate::deploy::event::Event;
+use crate::deploy::event::{Event, ResourceKind};
 use crate::deploy::run::Run;
 use crate::waiting::Pace;
 
 /// AWS lets go of a load balancer's interfaces a while after the load balancer.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// Removes what is this cluster's. What cannot go yet is tried again for a while.
+/// Lists what was found in the network: what is the cluster's is deleted, everything else is foreign.
+pub(crate) fn list_network(scope: &DestroyScope, plan: &mut DestroyPlan) {
+    let found = &scope.found.network;
+    for balancer in &found.own.balancers {
+        let service = balancer
+            .tags
+            .get("kubernetes.io/service-name")
+            .or_else(|| balancer.tags.get("service.k8s.aws/stack"));
+        let owner =
+            service.map_or_else(|| "made by Kubernetes".to_owned(), |name| format!("of Service {name}"));
+        plan.delete(ResourceKind::LoadBalancer, &balancer.name, owner);
+    }
+    for group in &found.target_groups {
+        plan.delete(ResourceKind::TargetGroup, &group.name, "made by Kubernetes");
+    }
+    let mounts = found.foreign.mounts.iter().filter(|mount| is_to_delete(mount, scope.options));
+    for mount in found.own.mounts.iter().chain(mounts) {
+        plan.delete(
+            ResourceKind::MountTarget,
+            &mount.id,
+            format!("of {} in {}", mount.file_system, mount.subnet),
+        );
+    }
+    for group in &found.own.groups {
+        let why = format!("{}, made by Kubernetes", group.name);
+        plan.delete(ResourceKind::SecurityGroup, &group.id, why);
+    }
+    for interface in found.own.interfaces.iter().filter(|interface| interface.free) {
+        plan.delete(ResourceKind::NetworkInterface, &interface.id, "nothing uses it any more");
+    }
+    list_foreign(scope, plan);
+}
+
+fn list_foreign(scope: &DestroyScope, plan: &mut DestroyPlan) {
+    let foreign = &scope.found.network.foreign;
+    for balancer in &foreign.balancers {
+        plan.leave(ResourceKind::LoadBalancer, &balancer.name, "carries no tag of this cluster");
+    }
+    for mount in foreign.mounts.iter().filter(|mount| !is_to_delete(mount, scope.options)) {
+        plan.leave(
+            ResourceKind::MountTarget,
+            &mount.id,
+            format!("of {} in {}", mount.file_system, mount.subnet),
+        );
+    }
+    for group in &foreign.groups {
+        plan.leave(ResourceKind::SecurityGroup, &group.id, why(group, &scope.found.stacks));
+    }
+    for interface in &foreign.interfaces {
+        let owner = format!("of {}", owner_of(interface));
+        plan.leave(ResourceKind::NetworkInterface, &interface.id, owner);
+    }
+}
+
+/// Deletes what is the cluster's. What cannot be deleted yet is retried for a while.
 pub(crate) async fn sweep_network(
     run: &Run,
-    target: &DestroyTarget,
-    found: &Found,
-    options: DestroyOptions,
+    scope: &DestroyScope,
+    network: OwnNetwork<'_>,
 ) -> Result<(), DeployError> {
     let patience = run.waiting.patience(PATIENCE);
     let mut pace = Pace::of_stack();
     loop {
-        let findings = Box::pin(NetworkFindings::read(&run.clients, target, found)).await?;
-        let left = sweep_once(run, &findings, &found.in_stacks, options).await?;
+        let findings = Box::pin(NetworkFindings::read(&run.clients, &scope.target, network)).await?;
+        let left = sweep_once(run, &findings, network.stacks, scope.options).await?;
         if left.is_empty() {
             return Ok(());
         }
@@ -45,7 +98,7 @@ pub(crate) async fn sweep_network(
 async fn sweep_once(
     run: &Run,
     findings: &NetworkFindings,
-    in_stacks: &BTreeSet<String>,
+    stacks: &StackContents,
     options: DestroyOptions,
 ) -> Result<Vec<String>, DeployError> {
     let mut left = Vec::new();
@@ -57,14 +110,13 @@ async fn sweep_once(
         let gone = run.clients.delete_target_group(&group.arn).await;
         note(run, gone, &format!("target group {}", group.name), &mut left)?;
     }
-    let asked_for = findings.foreign.mounts.iter();
-    let asked_for = asked_for.filter(|mount| options.remove_foreign_mount_targets && mount.removable);
-    for mount in findings.own.mounts.iter().chain(asked_for) {
+    let to_delete = findings.foreign.mounts.iter().filter(|mount| is_to_delete(mount, options));
+    for mount in findings.own.mounts.iter().chain(to_delete) {
         let gone = run.clients.delete_mount_target(&mount.id).await;
         note(run, gone, &format!("mount target {} of {}", mount.id, mount.file_system), &mut left)?;
     }
     for group in &findings.own.groups {
-        for ours in in_stacks.iter().filter(|id| id.starts_with("sg-")) {
+        for ours in stacks.resources.iter().filter(|id| id.starts_with("sg-")) {
             if let Err(error) = run.clients.revoke_rules_naming(ours, &group.id).await
                 && !error.has_code("InvalidGroup.NotFound")
                 && !error.has_code("InvalidPermission.NotFound")
@@ -80,6 +132,11 @@ async fn sweep_once(
         note(run, gone, &format!("network interface {}", interface.id), &mut left)?;
     }
     Ok(left)
+}
+
+/// Whether a foreign mount target is deleted: the user said so, and nothing else keeps it.
+fn is_to_delete(mount: &Mount, options: DestroyOptions) -> bool {
+    options.remove_foreign_mount_targets && mount.removable
 }
 
 /// Codes with which AWS says "not yet".

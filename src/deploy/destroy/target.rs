@@ -10,8 +10,10 @@ use crate::deploy::state::live::{CLUSTER_TAG, LiveCluster};
 /// A cluster that is to go.
 #[derive(Clone, Debug)]
 pub struct DestroyTarget {
-    /// Its name.
+    /// The name of the cluster.
     pub name: ClusterName,
+    /// The region of the cluster.
+    pub region: String,
     /// Its description, unless that is lost.
     pub cluster: Option<Cluster>,
     /// Where its assets are: what the user says and what the network stack says may be two places.
@@ -36,7 +38,8 @@ impl DestroyTarget {
         place: Option<S3Uri>,
         live: &LiveCluster,
     ) -> Result<Self, AwsError> {
-        let mut target = Self::new(name, cluster, place, live);
+        let region = clients.region().unwrap_or_default().to_owned();
+        let mut target = Self::new(name, region, cluster, place, live);
         if target.places.is_empty() && !live.stacks.contains_key(&StackPart::Network) {
             let deleted = target.deleted_stacks(clients, &StackPart::Network).await?;
             let newest = deleted.first().and_then(|stack| stack.tags.get(PLACE_TAG)?.parse().ok());
@@ -61,7 +64,13 @@ impl DestroyTarget {
         Ok(found)
     }
 
-    fn new(name: ClusterName, cluster: Option<Cluster>, place: Option<S3Uri>, live: &LiveCluster) -> Self {
+    fn new(
+        name: ClusterName,
+        region: String,
+        cluster: Option<Cluster>,
+        place: Option<S3Uri>,
+        live: &LiveCluster,
+    ) -> Self {
         let fact = |key: &str| {
             let network = live.stacks.get(&StackPart::Network)?;
             network.template["Metadata"]["Infra"][key].as_str().map(str::to_owned)
@@ -83,6 +92,7 @@ impl DestroyTarget {
             manages_record: of_file.is_none_or(|cluster| cluster.dns.manage),
             kms_key: of_file.map(|cluster| cluster.kms_key.to_string()).or_else(|| fact("kmsKeyArn")),
             name,
+            region,
             cluster,
         }
     }
@@ -106,6 +116,20 @@ impl DestroyTarget {
             FileSystemSource::Adopted { id, .. } => Some(id.as_str()),
             FileSystemSource::Made { .. } => None,
         }
+    }
+
+    /// The line of cluster.yaml that adopts a file system which this cluster leaves. Its mount targets were deleted with the cluster, or
+    /// will be with the next one.
+    #[must_use]
+    pub fn adoption_line(&self, id: &str) -> String {
+        let system = self.cluster.as_ref().and_then(|cluster| cluster.file_system.as_ref());
+        let path = system.map(|system| format!(", mountPath: {}", system.mount_path)).unwrap_or_default();
+        let creates_mount_targets = match system.map(|system| &system.source) {
+            Some(FileSystemSource::Adopted { create_mount_targets, .. }) => *create_mount_targets,
+            _ => true,
+        };
+        let create = if creates_mount_targets { ", createMountTargets: true" } else { "" };
+        format!("storage: {{efs: {{fileSystemId: {id}{path}{create}}}}}")
     }
 
     /// Whether tags say that a stack of this cluster made something, and takes it away: also one that came since stacks were listed.

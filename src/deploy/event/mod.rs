@@ -1,5 +1,6 @@
 //! What is reported while a command works, as data; how it looks is somebody else's affair.
 
+mod deletion;
 mod failure;
 mod finding;
 mod refusal;
@@ -11,8 +12,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::destroy::{DestroyItem, Leftover};
 use crate::aws::{ResourceStatus, StackStatus};
+pub use deletion::{DestroyItem, Leftover, Resource, ResourceKind};
 pub use failure::{Evidence, FailedResource, FailureKind, FailureReport, Hint};
 pub use finding::{Finding, Severity};
 pub use refusal::Refusal;
@@ -198,16 +199,18 @@ pub enum Event {
     Destroyed {
         /// The cluster.
         cluster: String,
-        /// Whether nothing is left but what stays on purpose; if not, the exit code is 7.
-        gone: bool,
-        /// Stacks that would not go.
+        /// Whether nothing is left but what was kept on purpose; if not, the exit code is 7.
+        complete: bool,
+        /// Stacks that could not be deleted.
         stuck: Vec<Stuck>,
-        /// Who stands in their way.
+        /// Stacks that were created meanwhile; what they need is kept.
+        created_meanwhile: Vec<String>,
+        /// What is in the network of stacks that could not be deleted, with its owners.
         blockers: Vec<String>,
-        /// What is left besides.
+        /// What else is left.
         leftovers: Vec<Leftover>,
-        /// What stays on purpose.
-        stays: Vec<DestroyItem>,
+        /// What was kept on purpose.
+        kept: Vec<DestroyItem>,
     },
     /// The API answers, and every node is ready.
     Ready {

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use super::deletion_command::object_deletion;
 use super::target::DestroyTarget;
 use crate::aws::{AwsError, Clients, ObjectVersion};
 use crate::blueprint::Role;
 use crate::config::values::S3Uri;
+use crate::deploy::error::DeployError;
+use crate::deploy::event::{Leftover, Resource, ResourceKind};
+use crate::deploy::run::Run;
 
 /// The objects below a cluster's prefix in one place, with all their versions.
 #[derive(Clone, Debug)]
@@ -58,12 +62,46 @@ impl StoredObjects {
         format!("s3://{}/{}", self.bucket, self.prefix)
     }
 
+    /// Where snapshots of etcd are.
+    pub(crate) fn snapshot_address(&self) -> String {
+        format!("{}snapshots/", self.address())
+    }
+
     /// How many objects are not the cluster's, and the name of one; none if there are none.
     #[must_use]
     pub fn strangers(&self) -> Option<(usize, &str)> {
         let keys: BTreeSet<&str> = self.others.iter().map(|object| object.key.as_str()).collect();
         let first = keys.first()?;
         Some((keys.len(), first.strip_prefix(&self.prefix).unwrap_or(first)))
+    }
+}
+
+impl StoredObjects {
+    /// Deletes some of the objects; returns those that S3 refused to delete.
+    pub(crate) async fn delete(
+        &self,
+        run: &Run,
+        objects: &[ObjectVersion],
+        what: &str,
+    ) -> Result<Vec<Leftover>, DeployError> {
+        if objects.is_empty() {
+            return Ok(Vec::new());
+        }
+        let refused = run.clients.delete_objects(&self.bucket, objects).await?;
+        run.progress.note(format!(
+            "deleted {} {what} from {}",
+            objects.len() - refused.len(),
+            self.address()
+        ));
+        let kept = refused.into_iter().map(|refused| Leftover {
+            resource: Resource::new(
+                ResourceKind::Object,
+                format!("s3://{}/{}", self.bucket, refused.object.key),
+            ),
+            why: Some(refused.reason),
+            fix: object_deletion(&self.bucket, &refused.object),
+        });
+        Ok(kept.collect())
     }
 }
 

@@ -1,0 +1,93 @@
+//! The record of the cluster's public DNS name: deleted only where it still points at this cluster.
+
+use super::plan::DestroyPlan;
+use super::target::DestroyTarget;
+use crate::aws::{AddressRecord, AwsError, Clients};
+use crate::deploy::error::DeployError;
+use crate::deploy::event::{Leftover, Resource, ResourceKind};
+use crate::deploy::run::Run;
+use crate::deploy::state::live::LiveCluster;
+use crate::deploy::state::public_name::leads_to;
+
+/// A record of the cluster's public name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PublicRecord {
+    /// The id of the hosted zone.
+    zone: String,
+    /// The DNS name.
+    name: String,
+    /// The records that point at this cluster, as they were read; none if the name points elsewhere.
+    ours: Vec<AddressRecord>,
+    /// Where the name points.
+    destination: String,
+}
+
+impl PublicRecord {
+    /// Reads the record, if the cluster has one and manages it.
+    pub(crate) async fn read(
+        clients: &Clients,
+        target: &DestroyTarget,
+        live: &LiveCluster,
+    ) -> Result<Option<Self>, AwsError> {
+        let Some(name) = target.external_dns_name.clone().filter(|_| target.manages_record) else {
+            return Ok(None);
+        };
+        let zones = match &target.hosted_zone {
+            Some(id) => clients.hosted_zone(id).await?.into_iter().collect(),
+            None => clients.hosted_zones_for(&name).await?,
+        };
+        let balancer = live.outputs().remove("ApiLoadBalancerName").map(|name| name.to_ascii_lowercase());
+        let mut foreign = None;
+        for zone in zones {
+            let mut records = clients.address_records(&zone.id, &name).await?;
+            let Some(destination) = records.first().map(destination_of) else { continue };
+            records.retain(|record| balancer.as_deref().is_some_and(|balancer| leads_to(record, balancer)));
+            let destination = records.first().map_or(destination, destination_of);
+            let is_ours = !records.is_empty();
+            let record = Self { zone: zone.id, name: name.clone(), ours: records, destination };
+            if is_ours {
+                return Ok(Some(record));
+            }
+            // A hosted zone with a longer name may hold the record for someone else: it is private, or was created later.
+            foreign = foreign.or(Some(record));
+        }
+        Ok(foreign)
+    }
+
+    /// Lists the record as deleted, or as kept if it points elsewhere.
+    pub(crate) fn list(&self, plan: &mut DestroyPlan) {
+        let leads = format!("leads to {}", self.destination);
+        if self.ours.is_empty() {
+            plan.keep(ResourceKind::PublicRecord, &self.name, format!("{leads}, which is not this cluster"));
+        } else {
+            plan.delete(ResourceKind::PublicRecord, &self.name, leads);
+        }
+    }
+
+    /// Deletes what still points at this cluster; returns the records that were changed since they were read.
+    pub(crate) async fn delete(&self, run: &Run) -> Result<Vec<Leftover>, DeployError> {
+        let mut changed = Vec::new();
+        for own in &self.ours {
+            if run.clients.remove_address_record(&self.zone, own).await? {
+                run.progress.note(format!("removed the record of {}", self.name));
+            } else {
+                changed.push(Leftover {
+                    resource: Resource::new(
+                        ResourceKind::PublicRecord,
+                        format!("{} of type {}", self.name, own.kind),
+                    ),
+                    why: Some("somebody changed it meanwhile".to_owned()),
+                    fix: format!(
+                        "look at it: aws route53 list-resource-record-sets --hosted-zone-id {} --start-record-name {} --max-items 2",
+                        self.zone, self.name
+                    ),
+                });
+            }
+        }
+        Ok(changed)
+    }
+}
+
+fn destination_of(record: &AddressRecord) -> String {
+    record.alias.as_ref().map_or_else(|| record.values.join(", "), |alias| alias.name.clone())
+}
