@@ -13,6 +13,7 @@ pub mod hexadecimal;
 pub mod job;
 pub mod kube;
 pub mod operator;
+pub(crate) mod plural;
 pub(crate) mod project;
 pub mod render;
 pub mod waiting;

@@ -3,7 +3,7 @@
 use time::OffsetDateTime;
 
 use super::failure::Refusal;
-use super::printer::{Printer, count_of};
+use super::printer::Printer;
 use super::session::Session;
 use crate::aws::Clients;
 use crate::blueprint::{Blueprint, StackPart};
@@ -13,6 +13,7 @@ use crate::deploy::preflight::CertificateExpiry;
 use crate::deploy::{
     ChosenImage, ChosenS3Uri, ImageChoice, ImageLock, ImageNotice, Inputs, LiveCluster, s3_uri_in_use,
 };
+use crate::plural::count_of;
 use crate::project::Project;
 use crate::render::Assets;
 

@@ -105,12 +105,6 @@ fn ignore_closed_pipe(result: io::Result<()>) -> anyhow::Result<()> {
     }
 }
 
-/// `1 file`, `2 files`.
-pub(super) fn count_of<Number: Copy + Display + PartialEq + From<u8>>(count: Number, noun: &str) -> String {
-    let ending = if count == Number::from(1) { "" } else { "s" };
-    format!("{count} {noun}{ending}")
-}
-
 /// Lines of cells as left-aligned columns.
 pub(super) fn columns<const N: usize>(lines: &[[String; N]]) -> String {
     let mut widths = [0; N];

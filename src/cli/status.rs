@@ -8,11 +8,12 @@ use clap::Args;
 use super::aws_access::{AwsOptions, api_address, block_on};
 use super::deployment::certificate_expiries;
 use super::exit::Exit;
-use super::printer::{Output, columns, count_of};
+use super::printer::{Output, columns};
 use super::session::Session;
 use crate::blueprint::Blueprint;
 use crate::credentials::Credentials;
 use crate::deploy::{AbsentCluster, CertificateState, StatusDocument, StatusReport, StatusSources};
+use crate::plural::count_of;
 
 /// How often `--watch` looks again.
 const INTERVAL: Duration = Duration::from_secs(10);

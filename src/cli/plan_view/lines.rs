@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::super::printer::count_of;
 use super::{PlanView, is_user_data, shown_value};
 use crate::blueprint::StackPart;
 use crate::deploy::{
     FileChange, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan, TextChange,
 };
+use crate::plural::count_of;
 
 /// The longest value that is shown whole.
 const LONGEST_VALUE: usize = 60;

@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::printer::count_of;
 use crate::config::Cluster;
 use crate::deploy::{
     FileChange, Plan, ResourceAction, ResourceChange, StackAction, StackPlan, describe_resource,
 };
+use crate::plural::count_of;
 pub(super) use document::PlanDocument;
 
 /// What stands in the place of user data.

@@ -1,0 +1,20 @@
+//! Counts with their nouns, for every text that a user reads.
+
+use std::fmt::Display;
+
+/// A count and its noun: `1 file`, `2 files`.
+#[must_use]
+pub fn count_of<Number: Copy + Display + PartialEq + From<u8>>(count: Number, noun: &str) -> String {
+    let ending = if count == Number::from(1) { "" } else { "s" };
+    format!("{count} {noun}{ending}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count_of;
+
+    #[test]
+    fn only_one_is_singular() {
+        assert_eq!([0_usize, 1, 2].map(|count| count_of(count, "file")), ["0 files", "1 file", "2 files"]);
+    }
+}
