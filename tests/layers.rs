@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Each layer and the layers it may use; the order is that of the data.
-const LAYERS: [(&str, &[&str]); 17] = [
+const LAYERS: [(&str, &[&str]); 18] = [
     ("document", &[]),
     ("durable_file", &[]),
     ("hexadecimal", &[]),
@@ -54,7 +54,7 @@ const LAYERS: [(&str, &[&str]); 17] = [
     ("lib", &ALL),
 ];
 
-const ALL: [&str; 16] = [
+const ALL: [&str; 17] = [
     "aws",
     "blueprint",
     "check",

@@ -5,6 +5,7 @@ use super::found::Found;
 use super::scope::DestroyScope;
 use crate::aws::{AwsError, Clients};
 use crate::deploy::event::{Leftover, Resource, ResourceKind};
+use crate::plural::count_of;
 
 /// A comparison of what there is now with what a destroy meant to keep.
 pub(crate) struct Audit<'a> {
@@ -98,7 +99,7 @@ impl Audit<'_> {
         let stored = self.now.stored.iter().filter(|stored| !stored.boot.is_empty());
         let objects = stored.map(|stored| Leftover {
             resource: Resource::new(ResourceKind::UploadedAssets, stored.address()),
-            why: Some(format!("{} objects", stored.boot.len())),
+            why: Some(count_of(stored.boot.len(), "object")),
             fix: "run `infra destroy` again".to_owned(),
         });
         let target = &self.scope.target;
@@ -118,7 +119,7 @@ impl Audit<'_> {
         let stored = self.now.stored.iter().filter(|stored| !stored.backups.is_empty());
         let objects = stored.map(|stored| Leftover {
             resource: Resource::new(ResourceKind::EtcdSnapshots, stored.snapshot_address()),
-            why: Some(format!("{} objects", stored.backups.len())),
+            why: Some(count_of(stored.backups.len(), "object")),
             fix: "run `infra destroy --delete-data` again".to_owned(),
         });
         let volumes = &self.scope.found.stacks.volumes;

@@ -14,6 +14,7 @@ use crate::config::values::S3Uri;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Leftover, Resource, ResourceKind};
 use crate::deploy::run::Run;
+use crate::plural::count_of;
 use crate::waiting::Pace;
 
 /// A file system can be deleted once its last mount target is.
@@ -35,7 +36,7 @@ pub(crate) fn list_data(scope: &DestroyScope, plan: &mut DestroyPlan) {
     }
     for stored in &found.stored {
         if !stored.backups.is_empty() {
-            let count = format!("{} objects", stored.backups.len());
+            let count = count_of(stored.backups.len(), "object");
             data.delete(ResourceKind::EtcdSnapshots, stored.snapshot_address(), count);
         }
         if let Some((count, example)) = stored.strangers() {

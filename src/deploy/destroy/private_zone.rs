@@ -7,6 +7,7 @@ use crate::deploy::error::DeployError;
 use crate::deploy::event::ResourceKind;
 use crate::deploy::run::Run;
 use crate::deploy::state::live::LiveCluster;
+use crate::plural::count_of;
 
 /// Another process may delete records of the zone at the same time, but hardly this often.
 const ROUNDS: usize = 5;
@@ -31,7 +32,7 @@ impl PrivateZone {
     /// Lists the records as deleted.
     pub(crate) fn list(&self, plan: &mut DestroyPlan) {
         if !self.records.is_empty() {
-            plan.delete(ResourceKind::PrivateRecords, &self.id, format!("{} of them", self.records.len()));
+            plan.delete(ResourceKind::PrivateRecords, &self.id, count_of(self.records.len(), "record"));
         }
     }
 
@@ -45,7 +46,8 @@ impl PrivateZone {
                 break;
             }
             if run.clients.remove_records(&self.id, &foreign).await? {
-                run.progress.note(format!("removed {} records of the private zone", foreign.len()));
+                run.progress
+                    .note(format!("removed {} of the private zone", count_of(foreign.len(), "record")));
                 break;
             }
         }

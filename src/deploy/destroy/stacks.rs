@@ -12,6 +12,7 @@ use crate::deploy::event::{ResourceKind, Stuck};
 use crate::deploy::run::Run;
 use crate::deploy::stack::delete::delete_stack;
 use crate::deploy::state::live::{LiveStack, is_of_cluster};
+use crate::plural::count_of;
 
 /// Stacks that need nothing of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +52,7 @@ impl StackGroup {
     pub(crate) fn list(self, found: &Found, plan: &mut DestroyPlan) {
         for (_, live) in self.stacks(found) {
             let count = live.template["Resources"].as_object().map_or(0, serde_json::Map::len);
-            let why = if count > 0 { format!("{count} resources") } else { live.stack.status.to_string() };
+            let why = if count > 0 { count_of(count, "resource") } else { live.stack.status.to_string() };
             plan.delete(ResourceKind::Stack, &live.stack.name, why);
         }
     }

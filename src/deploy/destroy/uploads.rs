@@ -5,11 +5,12 @@ use super::scope::DestroyScope;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Leftover, ResourceKind};
 use crate::deploy::run::Run;
+use crate::plural::count_of;
 
 /// Lists the uploaded assets and the grant as deleted.
 pub(crate) fn list_uploads(scope: &DestroyScope, plan: &mut DestroyPlan) {
     for stored in scope.found.stored.iter().filter(|stored| !stored.boot.is_empty()) {
-        let count = format!("{} objects with all versions", stored.boot.len());
+        let count = count_of(stored.boot.len(), "object version");
         plan.delete(ResourceKind::UploadedAssets, stored.address(), count);
     }
     if let Some(grant) = &scope.found.grant {
