@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The kind of a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResourceKind {
     /// A CloudFormation stack.
@@ -123,7 +123,9 @@ impl ResourceKind {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Resource {
-    /// The kind of the resource.
+    /// The kind of the resource: `stack`, `file-system`, `security-group` and so on.
+    // Not an enum in the schema: kinds may be added.
+    #[schemars(with = "String")]
     pub kind: ResourceKind,
     /// The id or name that AWS gives the resource.
     pub id: String,
