@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ignition_config::Config;
 use serde_json::Value;
 
-use super::{Check, Finding};
+use super::finding::{Check, Finding};
 
 /// Where Ignition may not write, or where Flatcar has nothing writable.
 const CLOSED: [&str; 6] = ["/dev", "/proc", "/run", "/sys", "/tmp", "/usr"];

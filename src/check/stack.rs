@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use super::finding::{Check, Finding};
 use super::references::{References, references_in};
 use super::schema::{check_properties, has_attribute, is_known_type, nearest_type};
-use super::{Check, Finding};
 use crate::blueprint::{Rule, Source};
 use crate::render::{LARGEST_USER_DATA, StackTemplate};
 

@@ -5,6 +5,8 @@
 
 mod asset;
 mod assets;
+mod boot_object;
+mod cluster_assets;
 mod cluster_file;
 mod engine;
 mod ignition;
@@ -17,9 +19,9 @@ mod user_data;
 mod values;
 
 pub use asset::Asset;
-pub use assets::{
-    AssetSources, Assets, BootConfig, BootObject, Manifest, StackTemplate, boot_objects, render_assets,
-};
+pub use assets::{Assets, BootConfig, Manifest, StackTemplate};
+pub use boot_object::{BootObject, boot_objects};
+pub use cluster_assets::{AssetSources, render_assets};
 pub use cluster_file::{ClusterAnswers, GpuPool, render_cluster_file, render_gitignore};
 pub use engine::{RenderError, Templates};
 pub use kubeconfig::{KubeconfigSource, MergedKubeconfig, merge_kubeconfig, render_kubeconfig};

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::asset::Asset;
 use super::assets::BootConfig;
+use super::boot_object::object_key;
 use super::engine::RenderError;
 use crate::blueprint::Role;
 use crate::config::Cluster;
@@ -82,11 +83,6 @@ impl UserData {
         }
         size
     }
-}
-
-/// Where a role's config is, behind the bucket and the prefix.
-pub(super) fn object_key(cluster: &str, role: &Role, digest: &str) -> String {
-    format!("{cluster}/{}/{digest}.ign", role.name())
 }
 
 /// What a machine can only learn from CloudFormation.

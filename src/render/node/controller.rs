@@ -7,8 +7,8 @@ use zeroize::Zeroizing;
 use super::super::engine::RenderError;
 use super::super::ignition::{IgnitionConfig, Owner};
 use super::super::values::{KEY_PLACE, Values};
-use super::NodeSources;
 use super::parts::{READABLE, SECRET, base, certificate, file, key, kubeconfig, kubernetes_node, unit};
+use super::sources::NodeSources;
 
 const SCRIPTS: [&str; 6] =
     ["apply-addons", "install-static-pods", "node-environment", "signal-node", "signal-stack", "unpack-cni"];

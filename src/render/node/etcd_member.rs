@@ -3,8 +3,8 @@
 use super::super::engine::RenderError;
 use super::super::ignition::{IgnitionConfig, Owner};
 use super::super::values::Values;
-use super::NodeSources;
 use super::parts::{READABLE, SECRET, base, certificate, file, key, unit};
+use super::sources::NodeSources;
 
 const SCRIPTS: [&str; 8] = [
     "claim-volume",

@@ -6,24 +6,16 @@
 mod controller;
 mod etcd_member;
 mod parts;
+mod sources;
 mod worker;
 
 use std::collections::BTreeMap;
 
 use super::asset::Asset;
 use super::assets::BootConfig;
-use super::engine::{RenderError, Templates};
-use crate::blueprint::{Blueprint, Role};
-use crate::credentials::Credentials;
-
-/// What nodes are rendered from.
-pub(super) struct NodeSources<'a> {
-    pub(super) blueprint: &'a Blueprint,
-    pub(super) credentials: &'a Credentials,
-    pub(super) templates: &'a Templates,
-    /// Manifests that controllers apply, by file name.
-    pub(super) manifests: &'a BTreeMap<String, String>,
-}
+use super::engine::RenderError;
+use crate::blueprint::Role;
+pub(super) use sources::NodeSources;
 
 /// Renders the config of every role.
 pub(super) fn render_nodes(

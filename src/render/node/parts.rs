@@ -4,7 +4,7 @@ use super::super::engine::RenderError;
 use super::super::ignition::{IgnitionConfig, Owner};
 use super::super::kubeconfig::{KubeconfigSource, render_kubeconfig};
 use super::super::values::Values;
-use super::NodeSources;
+use super::sources::NodeSources;
 use crate::credentials::SecretText;
 
 /// Files that only their owner may read, and those that everybody may.

@@ -3,8 +3,8 @@
 use super::super::engine::RenderError;
 use super::super::ignition::{IgnitionConfig, Owner};
 use super::super::values::Values;
-use super::NodeSources;
 use super::parts::{READABLE, base, file, kubernetes_node, unit};
+use super::sources::NodeSources;
 use crate::blueprint::PoolNodes;
 
 pub(super) fn config(sources: &NodeSources<'_>, pool: &PoolNodes) -> Result<IgnitionConfig, RenderError> {

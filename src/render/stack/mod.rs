@@ -5,9 +5,8 @@ mod network;
 mod pool;
 mod storage;
 mod tags;
+mod user_data;
 mod values;
-
-use std::collections::BTreeMap;
 
 use serde::Serialize;
 
@@ -15,10 +14,9 @@ use super::asset::Asset;
 use super::assets::{BootConfig, StackTemplate};
 use super::engine::{RenderError, Templates};
 use super::template::Template;
-use super::user_data::UserData;
-use crate::blueprint::{Blueprint, Role, StackPart};
-use json::Json;
+use crate::blueprint::{Blueprint, StackPart};
 use pool::PoolStackValues;
+use user_data::UserDataByRole;
 use values::ClusterStackValues;
 
 /// What stacks are rendered from, besides what nodes are.
@@ -31,7 +29,7 @@ pub(super) struct StackTemplateSources<'a> {
 
 /// Renders every stack of a cluster.
 pub(super) fn render_stacks(sources: &StackTemplateSources<'_>) -> Result<Vec<StackTemplate>, RenderError> {
-    let user_data = UserDataByRole::new(sources)?;
+    let user_data = UserDataByRole::new(&sources.blueprint.cluster, sources.boot_configs)?;
     let values = ClusterStackValues::new(sources.blueprint, &user_data)?;
     let mut stacks = Vec::new();
     for part in StackPart::of_cluster(&sources.blueprint.cluster) {
@@ -49,27 +47,6 @@ pub(super) fn render_stacks(sources: &StackTemplateSources<'_>) -> Result<Vec<St
         stacks.push(StackTemplate { part, template, file });
     }
     Ok(stacks)
-}
-
-/// Each role's user data as a launch template takes it.
-struct UserDataByRole(BTreeMap<Role, Json>);
-
-impl UserDataByRole {
-    fn new(sources: &StackTemplateSources<'_>) -> Result<Self, RenderError> {
-        let cluster = &sources.blueprint.cluster;
-        let of_role = |config: &BootConfig| {
-            let user_data = UserData::new(cluster, config)?;
-            Ok((config.role.clone(), user_data.value().into()))
-        };
-        Ok(Self(sources.boot_configs.iter().map(of_role).collect::<Result<_, _>>()?))
-    }
-
-    fn of(&self, role: &Role) -> Result<Json, RenderError> {
-        self.0.get(role).cloned().ok_or_else(|| RenderError::Shape {
-            document: format!("the user data of {}", role.name()),
-            reason: "it was not rendered".to_owned(),
-        })
-    }
 }
 
 fn render_stack(

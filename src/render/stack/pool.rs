@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::super::engine::RenderError;
-use super::UserDataByRole;
 use super::json::Json;
 use super::network::{SubnetValues, subnet_values};
 use super::tags::{pool_group_tags, tag_specifications};
+use super::user_data::UserDataByRole;
 use super::values::{SharedValues, root_disk};
 use crate::blueprint::{Blueprint, Role};
 use crate::config::Rollout;

@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::super::engine::RenderError;
 use super::super::values::Values;
-use super::UserDataByRole;
 use super::json::Json;
 use super::network::{
     GroupValues, NetworkValues, RuleValues, SubnetValues, group_values, network_values, rule_values,
@@ -15,6 +14,7 @@ use super::network::{
 };
 use super::storage::{StorageValues, storage_values};
 use super::tags::{group_tags, tag_specifications};
+use super::user_data::UserDataByRole;
 use crate::blueprint::{Blueprint, CONTROL_PLANE_DISK_GIB, Group, Role, Subnet, fixed_facts};
 use crate::config::Cluster;
 use crate::config::values::KeyName;

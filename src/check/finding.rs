@@ -1,0 +1,49 @@
+//! What a check finds, and the check of one asset while it is running.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// One thing that would be refused later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Finding {
+    /// The asset.
+    pub asset: String,
+    /// The part of it.
+    pub place: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// All findings of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Findings(pub Vec<Finding>);
+
+impl std::error::Error for Findings {}
+
+impl fmt::Display for Findings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, finding) in self.0.iter().enumerate() {
+            let line_end = if index == 0 { "" } else { "\n" };
+            write!(formatter, "{line_end}{}: {}: {}", finding.asset, finding.place, finding.message)?;
+        }
+        Ok(())
+    }
+}
+
+/// A check of one asset that is under way; each kind of asset adds its own rules to it.
+pub(super) struct Check<'a> {
+    asset: &'a str,
+    pub(super) findings: Vec<Finding>,
+}
+
+impl<'a> Check<'a> {
+    pub(super) fn new(asset: &'a str) -> Self {
+        Self { asset, findings: Vec::new() }
+    }
+
+    pub(super) fn note(&mut self, place: &str, message: String) {
+        self.findings.push(Finding { asset: self.asset.to_owned(), place: place.to_owned(), message });
+    }
+}

@@ -1,0 +1,36 @@
+//! What machines read from S3 at boot, and under which keys.
+
+use std::collections::BTreeMap;
+
+use super::asset::Asset;
+use super::assets::BootConfig;
+use crate::blueprint::Role;
+
+/// A file that machines of a role read from S3 at boot.
+#[derive(Clone, Copy, Debug)]
+pub struct BootObject<'a> {
+    /// The role.
+    pub role: &'a Role,
+    /// The file.
+    pub file: &'a Asset,
+}
+
+/// Every object that machines read at boot, by its key behind the prefix.
+#[must_use]
+pub fn boot_objects<'a>(
+    cluster: &str,
+    configs: impl IntoIterator<Item = &'a BootConfig>,
+) -> BTreeMap<String, BootObject<'a>> {
+    let mut objects = BTreeMap::new();
+    for BootConfig { role, file, snippets } in configs {
+        for file in std::iter::once(file).chain(snippets) {
+            objects.insert(object_key(cluster, role, &file.sha512()), BootObject { role, file });
+        }
+    }
+    objects
+}
+
+/// Where a role's config is, behind the bucket and the prefix.
+pub(super) fn object_key(cluster: &str, role: &Role, digest: &str) -> String {
+    format!("{cluster}/{}/{digest}.ign", role.name())
+}
