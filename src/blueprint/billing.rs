@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Blueprint;
+use super::{Blueprint, StackPart};
 use crate::config::FileSystemSource;
 
 /// One kind of thing that costs money.
@@ -38,7 +38,7 @@ impl Blueprint {
         if let Some(file_system) = &cluster.file_system
             && let FileSystemSource::Made { throughput_mode, .. } = &file_system.source
         {
-            let note = format!("{throughput_mode:?} throughput, by what is stored and moved").to_lowercase();
+            let note = format!("{throughput_mode} throughput, by what is stored and moved");
             add("storage", "EFS file system", 1, note);
         }
         let (etcd, controllers) = (&cluster.etcd, &cluster.controllers);
@@ -58,7 +58,7 @@ impl Blueprint {
         let balanced = if cluster.api.public { number(self.network.public_subnets().count()) } else { 0 };
         add("control-plane", "public IPv4 address", machines + balanced, String::new());
         for pool in &cluster.pools {
-            let stack = format!("pool-{}", pool.name);
+            let stack = StackPart::Pool(pool.name.clone()).file_name();
             let how = if pool.spot { "spot" } else { "on demand" };
             let range = if pool.min_count == pool.max_count {
                 String::new()

@@ -22,7 +22,7 @@ pub use identities::{Authority, Identities, LeafCertificate, Secret, SigningKey,
 pub use names::Names;
 pub use network::{NetworkPlan, Subnet, SubnetSource};
 pub use nodes::{NodeTaint, PoolNodes, Role};
-pub use security::{Group, Rule, Source};
+pub use security::{Group, Protocol, Rule, Source};
 pub use stacks::StackPart;
 
 use crate::config::values::PoolName;

@@ -3,14 +3,14 @@
 use ipnet::Ipv4Net;
 
 use crate::config::address_plan::subnet_prefix;
-use crate::config::values::AvailabilityZone;
+use crate::config::values::{AvailabilityZone, SubnetId, VpcId};
 use crate::config::{Cluster, Nat, NetworkLayout};
 
 /// The network of a cluster.
 #[derive(Clone, Debug)]
 pub struct NetworkPlan {
     /// The id of the adopted VPC; `None` if we make one.
-    pub adopted_vpc: Option<String>,
+    pub adopted_vpc: Option<VpcId>,
     /// Every subnet, public ones first, by zone.
     pub subnets: Vec<Subnet>,
     /// Zones (by their place in the list) that have a NAT gateway.
@@ -40,7 +40,7 @@ pub enum SubnetSource {
     /// It is made with this range.
     Made(Ipv4Net),
     /// It is there under this id.
-    Adopted(String),
+    Adopted(SubnetId),
 }
 
 impl NetworkPlan {
@@ -61,18 +61,13 @@ impl NetworkPlan {
                             zone: subnet.zone.clone(),
                             zone_index,
                             public: subnet.public,
-                            source: SubnetSource::Adopted(subnet.id.to_string()),
+                            source: SubnetSource::Adopted(subnet.id.clone()),
                         })
                     })
                     .collect();
                 plan.sort_by_key(|subnet| (!subnet.public, subnet.zone_index));
                 let public_machines = plan.iter().all(|subnet| subnet.public);
-                Self {
-                    adopted_vpc: Some(vpc.to_string()),
-                    subnets: plan,
-                    nat_zones: Vec::new(),
-                    public_machines,
-                }
+                Self { adopted_vpc: Some(vpc.clone()), subnets: plan, nat_zones: Vec::new(), public_machines }
             }
         }
     }
@@ -119,7 +114,7 @@ mod tests {
     fn ranges(plan: &NetworkPlan) -> Vec<String> {
         let text = |source: &SubnetSource| match source {
             SubnetSource::Made(range) => range.to_string(),
-            SubnetSource::Adopted(id) => id.clone(),
+            SubnetSource::Adopted(id) => id.to_string(),
         };
         plan.subnets.iter().map(|subnet| format!("{} {}", subnet.resource, text(&subnet.source))).collect()
     }

@@ -91,7 +91,7 @@ pub struct NodeTaint {
     /// Its value.
     pub value: String,
     /// What it does.
-    pub effect: &'static str,
+    pub effect: TaintEffect,
 }
 
 impl PoolNodes {
@@ -106,16 +106,12 @@ impl PoolNodes {
             labels.insert("k8s.amazonaws.com/accelerator".to_owned(), gpus.model.to_owned());
             labels.insert("infra.internal/gpu-count".to_owned(), gpus.count.to_string());
             let (key, value) = ("nvidia.com/gpu".to_owned(), "present".to_owned());
-            taints.push(NodeTaint { key, value, effect: "NoSchedule" });
+            taints.push(NodeTaint { key, value, effect: TaintEffect::NoSchedule });
         }
         taints.extend(pool.taints.iter().map(|taint| NodeTaint {
             key: taint.key.to_string(),
             value: taint.value.to_string(),
-            effect: match taint.effect {
-                TaintEffect::NoSchedule => "NoSchedule",
-                TaintEffect::PreferNoSchedule => "PreferNoSchedule",
-                TaintEffect::NoExecute => "NoExecute",
-            },
+            effect: taint.effect,
         }));
         Self {
             name: pool.name.clone(),

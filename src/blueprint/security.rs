@@ -1,5 +1,7 @@
 //! Who may talk to whom: the one table that security groups are rendered from and tested against.
 
+use ipnet::Ipv4Net;
+
 use crate::config::Cluster;
 
 /// A security group.
@@ -66,7 +68,35 @@ pub enum Source {
     /// Machines of a group.
     Group(Group),
     /// Addresses.
-    Range(String),
+    Range(Ipv4Net),
+}
+
+/// The protocol of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+impl Protocol {
+    /// The protocol as a security group's rule names it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+
+    /// The protocol as a part of a logical id.
+    fn resource_part(self) -> &'static str {
+        match self {
+            Self::Tcp => "Tcp",
+            Self::Udp => "Udp",
+        }
+    }
 }
 
 /// A connection that is allowed.
@@ -76,8 +106,8 @@ pub struct Rule {
     pub from: Source,
     /// To whom.
     pub to: Group,
-    /// `tcp` or `udp`.
-    pub protocol: &'static str,
+    /// The protocol it speaks.
+    pub protocol: Protocol,
     /// The port.
     pub port: u16,
     /// Why.
@@ -99,24 +129,25 @@ pub(super) fn groups(cluster: &Cluster, mount_targets: bool) -> Vec<Group> {
 /// Every connection that is allowed; there is no other.
 pub(super) fn rules(cluster: &Cluster, groups: &[Group]) -> Vec<Rule> {
     use Group::{Controllers, Etcd, FileSystem, InternalLoadBalancer, Nodes, PublicLoadBalancer};
-    let table: [(Group, Group, &'static str, u16, &'static str); 17] = [
-        (PublicLoadBalancer, Controllers, "tcp", 6443, "API from outside"),
-        (InternalLoadBalancer, Controllers, "tcp", 6443, "API from inside"),
-        (Controllers, Controllers, "tcp", 6443, "the Service kubernetes leads straight to controllers"),
-        (Nodes, Controllers, "tcp", 6443, "the Service kubernetes leads straight to controllers"),
-        (Nodes, InternalLoadBalancer, "tcp", 443, "kubelets and add-ons reach the API"),
-        (Controllers, InternalLoadBalancer, "tcp", 443, "add-ons on controllers reach the API"),
-        (Controllers, Etcd, "tcp", 2379, "API servers are the only clients of etcd"),
-        (Etcd, Etcd, "tcp", 2380, "members talk to each other"),
-        (Controllers, Controllers, "tcp", 10250, "logs, exec and metrics of controllers"),
-        (Controllers, Nodes, "tcp", 10250, "logs, exec and metrics of nodes"),
-        (Nodes, Controllers, "tcp", 10250, "metrics that are scraped from a node"),
-        (Nodes, Nodes, "tcp", 10250, "metrics that are scraped from a node"),
-        (Controllers, Controllers, "udp", 8472, "pod network"),
-        (Controllers, Nodes, "udp", 8472, "pod network"),
-        (Nodes, Controllers, "udp", 8472, "pod network"),
-        (Nodes, Nodes, "udp", 8472, "pod network"),
-        (Nodes, FileSystem, "tcp", 2049, "nodes mount the file system"),
+    use Protocol::{Tcp, Udp};
+    let table: [(Group, Group, Protocol, u16, &'static str); 17] = [
+        (PublicLoadBalancer, Controllers, Tcp, 6443, "API from outside"),
+        (InternalLoadBalancer, Controllers, Tcp, 6443, "API from inside"),
+        (Controllers, Controllers, Tcp, 6443, "the Service kubernetes leads straight to controllers"),
+        (Nodes, Controllers, Tcp, 6443, "the Service kubernetes leads straight to controllers"),
+        (Nodes, InternalLoadBalancer, Tcp, 443, "kubelets and add-ons reach the API"),
+        (Controllers, InternalLoadBalancer, Tcp, 443, "add-ons on controllers reach the API"),
+        (Controllers, Etcd, Tcp, 2379, "API servers are the only clients of etcd"),
+        (Etcd, Etcd, Tcp, 2380, "members talk to each other"),
+        (Controllers, Controllers, Tcp, 10250, "logs, exec and metrics of controllers"),
+        (Controllers, Nodes, Tcp, 10250, "logs, exec and metrics of nodes"),
+        (Nodes, Controllers, Tcp, 10250, "metrics that are scraped from a node"),
+        (Nodes, Nodes, Tcp, 10250, "metrics that are scraped from a node"),
+        (Controllers, Controllers, Udp, 8472, "pod network"),
+        (Controllers, Nodes, Udp, 8472, "pod network"),
+        (Nodes, Controllers, Udp, 8472, "pod network"),
+        (Nodes, Nodes, Udp, 8472, "pod network"),
+        (Nodes, FileSystem, Tcp, 2049, "nodes mount the file system"),
     ];
     let there = |group: &Group| groups.contains(group);
     let among_groups = table
@@ -125,17 +156,17 @@ pub(super) fn rules(cluster: &Cluster, groups: &[Group]) -> Vec<Rule> {
         .map(|(from, to, protocol, port, why)| Rule { from: Source::Group(from), to, protocol, port, why });
     let entrance = if cluster.api.public { PublicLoadBalancer } else { InternalLoadBalancer };
     let api = cluster.api.allowed_ranges.iter().map(|range| Rule {
-        from: Source::Range(range.to_string()),
+        from: Source::Range(*range),
         to: entrance,
-        protocol: "tcp",
+        protocol: Tcp,
         port: 443,
         why: "API, from api.allowedCIDRs",
     });
     let ssh = cluster.ssh_allowed_ranges.iter().flat_map(|range| {
         [Etcd, Controllers, Nodes].map(|to| Rule {
-            from: Source::Range(range.to_string()),
+            from: Source::Range(*range),
             to,
-            protocol: "tcp",
+            protocol: Tcp,
             port: 22,
             why: "SSH, from sshAllowedCIDRs",
         })
@@ -150,9 +181,9 @@ impl Rule {
         let letters = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
         let from = match &self.from {
             Source::Group(group) => group.resource().trim_end_matches("Group").to_owned(),
-            Source::Range(range) => format!("Range{}", letters(&range.replace(['.', '/'], "x"))),
+            Source::Range(range) => format!("Range{}", letters(&range.to_string().replace(['.', '/'], "x"))),
         };
         let to = self.to.resource().trim_end_matches("Group");
-        format!("{to}From{from}{}{}", if self.protocol == "udp" { "Udp" } else { "Tcp" }, self.port)
+        format!("{to}From{from}{}{}", self.protocol.resource_part(), self.port)
     }
 }

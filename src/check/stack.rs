@@ -261,12 +261,12 @@ impl Check<'_> {
             let in_table = rules.iter().any(|rule| {
                 let from = match &rule.from {
                     Source::Group(from) => group("SourceSecurityGroupId") == from.resource(),
-                    Source::Range(range) => properties["CidrIp"].as_str() == Some(range),
+                    Source::Range(range) => properties["CidrIp"] == range.to_string(),
                 };
                 let ports = properties["FromPort"] == rule.port && properties["ToPort"] == rule.port;
                 from && ports
                     && group("GroupId") == rule.to.resource()
-                    && properties["IpProtocol"] == rule.protocol
+                    && properties["IpProtocol"] == rule.protocol.as_str()
             });
             if !in_table {
                 self.note(name, "the table of who may talk to whom does not have this rule".to_owned());

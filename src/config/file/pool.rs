@@ -97,3 +97,21 @@ pub enum TaintEffect {
     /// They are not started here, and running ones are evicted.
     NoExecute,
 }
+
+impl TaintEffect {
+    /// The effect as Kubernetes names it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoSchedule => "NoSchedule",
+            Self::PreferNoSchedule => "PreferNoSchedule",
+            Self::NoExecute => "NoExecute",
+        }
+    }
+}
+
+impl std::fmt::Display for TaintEffect {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}

@@ -53,6 +53,23 @@ pub enum ThroughputMode {
     Bursting,
 }
 
+impl ThroughputMode {
+    /// The mode as cluster.yaml and AWS name it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Elastic => "elastic",
+            Self::Bursting => "bursting",
+        }
+    }
+}
+
+impl std::fmt::Display for ThroughputMode {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
 /// After how many days without access a file moves to cheaper storage.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 pub enum Lifecycle {

@@ -74,9 +74,9 @@ pub(super) fn group_values(group: Group) -> GroupValues {
 pub(super) fn rule_values(rule: &Rule) -> RuleValues {
     let (from_group, from_range) = match &rule.from {
         Source::Group(group) => (Some(group.resource()), None),
-        Source::Range(range) => (None, Some(range.clone())),
+        Source::Range(range) => (None, Some(range.to_string())),
     };
-    let (to, protocol, port, why) = (rule.to.resource(), rule.protocol, rule.port, rule.why);
+    let (to, protocol, port, why) = (rule.to.resource(), rule.protocol.as_str(), rule.port, rule.why);
     RuleValues { resource: rule.resource(), to, protocol, port, from_group, from_range, why }
 }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::json::Json;
 use crate::blueprint::Blueprint;
-use crate::config::{FileSystemSource, Lifecycle, ThroughputMode};
+use crate::config::{FileSystemSource, Lifecycle};
 
 #[derive(Serialize)]
 pub(super) struct StorageValues {
@@ -46,10 +46,7 @@ pub(super) fn storage_values(blueprint: &Blueprint) -> Option<StorageValues> {
         FileSystemSource::Made { throughput_mode, lifecycle, backup } => StorageValues {
             made: true,
             reference: json!({"Ref": "FileSystem"}).into(),
-            throughput_mode: match throughput_mode {
-                ThroughputMode::Elastic => "elastic",
-                ThroughputMode::Bursting => "bursting",
-            },
+            throughput_mode: throughput_mode.as_str(),
             lifecycle: match lifecycle {
                 Lifecycle::Never => None,
                 Lifecycle::Days7 => Some("AFTER_7_DAYS"),
