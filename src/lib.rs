@@ -17,3 +17,4 @@ pub(crate) mod plural;
 pub(crate) mod project;
 pub mod render;
 pub mod waiting;
+mod well_known;

@@ -2,6 +2,7 @@
 
 use super::actions;
 use super::{AwsError, Clients};
+use crate::well_known::CLUSTER_TAG;
 
 /// A file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +105,7 @@ impl Clients {
 }
 
 fn file_system_of(found: aws_sdk_efs::types::FileSystemDescription) -> ExistingFileSystem {
-    let cluster = found.tags.into_iter().find(|tag| tag.key == "infra:cluster");
+    let cluster = found.tags.into_iter().find(|tag| tag.key == CLUSTER_TAG);
     ExistingFileSystem {
         id: found.file_system_id,
         state: found.life_cycle_state.to_string(),

@@ -1,5 +1,6 @@
 //! Machines that are there, and what they wrote to their consoles.
 
+use crate::well_known::{CLUSTER_TAG, ROLE_TAG, tag_filter};
 use std::collections::BTreeMap;
 
 use aws_sdk_ec2::types::{Filter, InstanceLifecycleType, InstanceState, Placement};
@@ -59,7 +60,7 @@ impl Clients {
 
     /// Every machine with the cluster's tag, terminated ones too while EC2 remembers them.
     pub async fn instances_of_cluster(&self, cluster: &str) -> Result<Vec<Instance>, AwsError> {
-        let found = self.instances(filter("tag:infra:cluster", [cluster])).await?;
+        let found = self.instances(filter(&tag_filter(CLUSTER_TAG), [cluster])).await?;
         let mut instances: Vec<Instance> = found.iter().map(instance_of).collect();
         instances.sort_by(|one, other| one.id.cmp(&other.id));
         Ok(instances)
@@ -107,7 +108,7 @@ fn instance_of(instance: &aws_sdk_ec2::types::Instance) -> Instance {
     Instance {
         id: text(instance.instance_id.as_ref()),
         state: text(instance.state().and_then(InstanceState::name)),
-        role: tag("infra:role"),
+        role: tag(ROLE_TAG),
         name: given(instance.private_dns_name()),
         private_address: given(instance.private_ip_address()),
         zone: instance.placement().and_then(Placement::availability_zone).unwrap_or_default().to_owned(),

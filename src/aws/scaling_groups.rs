@@ -1,5 +1,6 @@
 //! Auto Scaling groups: how many machines they have, and what happened when they started some.
 
+use crate::well_known::{CLUSTER_TAG, tag_filter};
 use std::collections::BTreeMap;
 
 use aws_sdk_autoscaling::types::{AutoScalingGroup, Filter};
@@ -78,7 +79,7 @@ impl ScalingActivity {
 impl Clients {
     /// Every group of a cluster.
     pub async fn groups_of_cluster(&self, cluster: &str) -> Result<Vec<ScalingGroup>, AwsError> {
-        let filter = Filter::builder().name("tag:infra:cluster").values(cluster).build();
+        let filter = Filter::builder().name(tag_filter(CLUSTER_TAG)).values(cluster).build();
         let call = self.autoscaling.describe_auto_scaling_groups().filters(filter);
         let mut pages = call.into_paginator().items().send();
         let mut groups = Vec::new();

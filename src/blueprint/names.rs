@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use crate::config::Cluster;
+use crate::well_known::internal_domain;
 
 /// The names of a cluster's parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub struct Names {
 
 impl Names {
     pub(super) fn new(cluster: &Cluster) -> Self {
-        let internal_domain = format!("{}.infra.internal", cluster.name);
+        let internal_domain = internal_domain(&cluster.name);
         Self {
             internal_api: format!("api.{internal_domain}"),
             cluster_dns: Ipv4Addr::from(u32::from(cluster.kubernetes.service_range.network()) + 10),

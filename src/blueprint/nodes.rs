@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::config::values::PoolName;
 use crate::config::{Cluster, Pool, TaintEffect};
+use crate::well_known::{GPU_COUNT_LABEL, GPU_MODEL_LABEL, POOL_LABEL, POOL_PREFIX};
 
 /// A kind of machine; all machines of one kind boot the same configuration.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +26,7 @@ impl Role {
         match self {
             Self::EtcdMember(member) => format!("etcd-{member}"),
             Self::Controller => "controller".to_owned(),
-            Self::Pool(pool) => format!("pool-{pool}"),
+            Self::Pool(pool) => format!("{POOL_PREFIX}{pool}"),
         }
     }
 
@@ -36,7 +37,7 @@ impl Role {
             return member.parse::<u32>().is_ok_and(|number| number.to_string() == member);
         }
         name == "controller"
-            || name.strip_prefix("pool-").is_some_and(|pool| pool.parse::<PoolName>().is_ok())
+            || name.strip_prefix(POOL_PREFIX).is_some_and(|pool| pool.parse::<PoolName>().is_ok())
     }
 
     /// The logical id of its Auto Scaling group, which its machines signal.
@@ -98,13 +99,13 @@ impl PoolNodes {
     pub(super) fn new(pool: &Pool) -> Self {
         let mut labels: BTreeMap<String, String> =
             pool.labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-        labels.insert("infra.internal/pool".to_owned(), pool.name.to_string());
+        labels.insert(POOL_LABEL.to_owned(), pool.name.to_string());
         let mut taints: Vec<NodeTaint> = Vec::new();
         if let Some(gpus) = &pool.gpus {
-            labels.insert("infra.internal/gpu-model".to_owned(), gpus.model.to_owned());
+            labels.insert(GPU_MODEL_LABEL.to_owned(), gpus.model.to_owned());
             // The autoscaler's own mark of a GPU node: it waits for the GPUs of a new one instead of adding more.
             labels.insert("k8s.amazonaws.com/accelerator".to_owned(), gpus.model.to_owned());
-            labels.insert("infra.internal/gpu-count".to_owned(), gpus.count.to_string());
+            labels.insert(GPU_COUNT_LABEL.to_owned(), gpus.count.to_string());
             let (key, value) = ("nvidia.com/gpu".to_owned(), "present".to_owned());
             taints.push(NodeTaint { key, value, effect: TaintEffect::NoSchedule });
         }

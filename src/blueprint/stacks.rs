@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::config::Cluster;
 use crate::config::values::{ClusterName, PoolName};
+use crate::well_known::POOL_PREFIX;
 
 /// One stack's part of a cluster, in the order they are made.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,7 +35,7 @@ impl StackPart {
             Self::Network => "network".to_owned(),
             Self::Storage => "storage".to_owned(),
             Self::ControlPlane => "control-plane".to_owned(),
-            Self::Pool(name) => format!("pool-{name}"),
+            Self::Pool(name) => format!("{POOL_PREFIX}{name}"),
         }
     }
 
@@ -51,7 +52,7 @@ impl StackPart {
             "network" => Some(Self::Network),
             "storage" => Some(Self::Storage),
             "control-plane" => Some(Self::ControlPlane),
-            other => other.strip_prefix("pool-")?.parse().ok().map(Self::Pool),
+            other => other.strip_prefix(POOL_PREFIX)?.parse().ok().map(Self::Pool),
         }
     }
 
@@ -65,8 +66,8 @@ impl StackPart {
             name.strip_suffix(part).is_some_and(|before| before.is_empty() || before.ends_with('-'))
         };
         ["network", "storage", "control-plane"].into_iter().any(is_or_ends_with)
-            || name.starts_with("pool-")
-            || name.contains("-pool-")
+            || name.starts_with(POOL_PREFIX)
+            || name.contains(&format!("-{POOL_PREFIX}"))
     }
 
     /// What must be there before this part.

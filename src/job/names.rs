@@ -2,25 +2,14 @@
 
 use super::framework::Framework;
 use super::training::{Scale, TrainingJob};
+use crate::well_known::GPU_COUNT_LABEL;
+pub(super) use crate::well_known::{
+    CLAIM_ANNOTATION, DIGEST_ANNOTATION, FRAMEWORK_LABEL, JOB_LABEL, JOB_ROLE_LABEL as ROLE_LABEL,
+    PATH_ANNOTATION, POOL_LABEL, RUN_LABEL,
+};
 
-/// Which job an object belongs to.
-pub(super) const JOB_LABEL: &str = "infra.internal/job";
-/// What a pod does in it.
-pub(super) const ROLE_LABEL: &str = "infra.internal/role";
 /// The role of what shows results.
 pub(super) const TENSORBOARD_ROLE: &str = "tensorboard";
-/// Whose contract it follows.
-pub(super) const FRAMEWORK_LABEL: &str = "infra.internal/framework";
-/// Which run of the job it is.
-pub(super) const RUN_LABEL: &str = "infra.internal/run";
-/// What the job was rendered from: the same digest is the same job.
-pub(super) const DIGEST_ANNOTATION: &str = "infra.internal/digest";
-/// The claim a job writes to.
-pub(super) const CLAIM_ANNOTATION: &str = "infra.internal/claim";
-/// Its directory there.
-pub(super) const PATH_ANNOTATION: &str = "infra.internal/path";
-/// The pool a node belongs to.
-pub(super) const POOL_LABEL: &str = "infra.internal/pool";
 /// The Kueue queue a Job waits in.
 pub(super) const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 /// Who makes and removes an object.
@@ -64,13 +53,10 @@ pub(super) fn role_jobs_of(
     }
 }
 
-/// What machines with GPUs are labelled with.
-const GPU_LABEL: &str = "infra.internal/gpu-count";
-
 /// For pods that help a job and need no GPU: anywhere but on a GPU machine, unless there is nothing else.
 pub(super) fn helper_affinity() -> serde_json::Value {
     serde_json::json!({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
         "weight": 100,
-        "preference": {"matchExpressions": [{"key": GPU_LABEL, "operator": "DoesNotExist"}]},
+        "preference": {"matchExpressions": [{"key": GPU_COUNT_LABEL, "operator": "DoesNotExist"}]},
     }]}})
 }

@@ -1,5 +1,6 @@
 //! The cluster's machines, as Kubernetes sees them.
 
+use crate::well_known::POOL_LABEL;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -10,7 +11,6 @@ use super::path::encode;
 use super::{ApiServer, KubeError, Taint};
 
 const NODES: &str = "/api/v1/nodes";
-const POOL_LABEL: &str = "infra.internal/pool";
 const CONTROLLER_LABEL: &str = "node.kubernetes.io/controller";
 const GPU_RESOURCE: &str = "nvidia.com/gpu";
 const MERGE_PATCH: &str = "application/merge-patch+json";

@@ -9,15 +9,14 @@ use super::super::file::{ApiFile, ClusterFile, DnsFile, Entries};
 use super::super::values::{CertificateName, DnsName, KeyName, MirrorUrl, MirroredHost, parse_ipv4_range};
 use super::optional;
 use crate::document::{At, Fault, Problems};
-
-/// The private zone of every cluster stands below this domain.
-const INSIDE_DOMAIN: &str = "infra.internal";
+use crate::well_known::INTERNAL_DOMAIN;
 
 pub(super) fn parse_external_name(text: &At<String>, problems: &mut Problems) -> Option<DnsName> {
     let name: DnsName = problems.parse(text)?;
-    if name.as_str() == INSIDE_DOMAIN || name.as_str().ends_with(&format!(".{INSIDE_DOMAIN}")) {
-        let fault = Fault::new(format!("{name} is below {INSIDE_DOMAIN}, the cluster's own private domain"))
-            .help("use a name of a domain that you own");
+    if name.as_str() == INTERNAL_DOMAIN || name.as_str().ends_with(&format!(".{INTERNAL_DOMAIN}")) {
+        let fault =
+            Fault::new(format!("{name} is below {INTERNAL_DOMAIN}, the cluster's own private domain"))
+                .help("use a name of a domain that you own");
         problems.add(text.position, fault);
         return None;
     }

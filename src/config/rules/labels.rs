@@ -6,6 +6,7 @@ use super::super::cluster::Taint;
 use super::super::file::{ClusterFile, Entries, PoolFile, TaintFile};
 use super::super::values::{LabelKey, LabelValue, TagKey, TagValue};
 use crate::document::{At, Fault, Problems};
+use crate::well_known::INTERNAL_DOMAIN;
 
 /// What this program itself puts on an Auto Scaling group: names, ownership, the autoscaler's settings, GPUs; and a few to come.
 const OUR_TAGS: usize = 16;
@@ -37,9 +38,9 @@ pub(super) fn build_labels(
 fn check_label_owner(key: &LabelKey) -> Result<(), Fault> {
     let of_kubernetes = key.is_under("kubernetes.io") || key.is_under("k8s.io");
     let allowed = key.is_under("node.kubernetes.io") || key.is_under("kubelet.kubernetes.io");
-    if key.is_under("infra.internal") {
+    if key.is_under(INTERNAL_DOMAIN) {
         return Err(Fault::new(format!(
-            "the label '{key}' is reserved: infra.internal/ labels say what a node is made of"
+            "the label '{key}' is reserved: {INTERNAL_DOMAIN}/ labels say what a node is made of"
         )));
     }
     if matches!(key.as_str(), "node.kubernetes.io/controller" | "node.kubernetes.io/instance-type") {

@@ -2,9 +2,9 @@
 
 use super::checked_text;
 use crate::document::Fault;
+use crate::well_known::AUTOSCALER_LABEL_PREFIX;
 
-/// The autoscaler reads labels of an empty pool from tags named with this prefix, and an AWS tag key has at most 128 characters.
-const AUTOSCALER_TAG_PREFIX: &str = "k8s.io/cluster-autoscaler/node-template/label/";
+/// The most characters of an AWS tag key, which is also where the autoscaler reads the labels of an empty pool from.
 const LONGEST_TAG_KEY: usize = 128;
 
 checked_text!(
@@ -57,7 +57,7 @@ fn check_label_key(text: &str) -> Result<(), Fault> {
     if let Some(reason) = fault_of_word(name, "the name") {
         return refuse(&reason);
     }
-    let longest = LONGEST_TAG_KEY - AUTOSCALER_TAG_PREFIX.len();
+    let longest = LONGEST_TAG_KEY - AUTOSCALER_LABEL_PREFIX.len();
     if text.len() > longest {
         return refuse(&format!(
             "it has {} characters; the autoscaler's AWS tag for it leaves room for {longest}",

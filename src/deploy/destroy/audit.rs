@@ -6,6 +6,7 @@ use super::scope::DestroyScope;
 use crate::aws::{AwsError, Clients};
 use crate::deploy::event::{Leftover, Resource, ResourceKind};
 use crate::plural::count_of;
+use crate::well_known::internal_domain;
 
 /// A comparison of what there is now with what a destroy meant to keep.
 pub(crate) struct Audit<'a> {
@@ -84,7 +85,7 @@ impl Audit<'_> {
             ),
         });
         let mut left: Vec<Leftover> = groups.collect();
-        let name = format!("{}.infra.internal", target.name);
+        let name = internal_domain(&target.name);
         let mut zones = self.clients.private_zones(&name, region).await?;
         zones.retain(|zone| !now.stacks.contains(&zone.id));
         left.extend(zones.into_iter().map(|zone| Leftover {

@@ -4,8 +4,8 @@ use crate::aws::{AwsError, Clients, Stack};
 use crate::blueprint::StackPart;
 use crate::config::values::{ClusterName, S3Uri};
 use crate::config::{Cluster, FileSystemSource};
-use crate::deploy::state::desired::PLACE_TAG;
-use crate::deploy::state::live::{CLUSTER_TAG, LiveCluster};
+use crate::deploy::state::live::LiveCluster;
+use crate::well_known::{CLUSTER_TAG, S3_URI_TAG, kubernetes_cluster_tag};
 
 /// A cluster that is to go.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl DestroyTarget {
         let mut target = Self::new(name, region, cluster, place, live);
         if target.places.is_empty() && !live.stacks.contains_key(&StackPart::Network) {
             let deleted = target.deleted_stacks(clients, &StackPart::Network).await?;
-            let newest = deleted.first().and_then(|stack| stack.tags.get(PLACE_TAG)?.parse().ok());
+            let newest = deleted.first().and_then(|stack| stack.tags.get(S3_URI_TAG)?.parse().ok());
             target.places.extend(newest);
         }
         Ok(target)
@@ -76,7 +76,7 @@ impl DestroyTarget {
             network.template["Metadata"]["Infra"][key].as_str().map(str::to_owned)
         };
         let of_file = cluster.as_ref();
-        let tagged = live.tag(&StackPart::Network, PLACE_TAG).and_then(|text| text.parse().ok());
+        let tagged = live.tag(&StackPart::Network, S3_URI_TAG).and_then(|text| text.parse().ok());
         let tagged = tagged.filter(|tagged| place.as_ref() != Some(tagged));
         let mut places: Vec<S3Uri> = place.into_iter().chain(tagged).collect();
         if places.is_empty() {
@@ -106,7 +106,7 @@ impl DestroyTarget {
     /// The tag that Kubernetes puts on what it makes for this cluster.
     #[must_use]
     pub fn kubernetes_tag(&self) -> String {
-        format!("kubernetes.io/cluster/{}", self.name)
+        kubernetes_cluster_tag(&self.name)
     }
 
     /// The file system that cluster.yaml adopts.

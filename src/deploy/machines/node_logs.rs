@@ -3,6 +3,7 @@
 use crate::aws::{Clients, Instance};
 use crate::config::Cluster;
 use crate::deploy::error::DeployError;
+use crate::well_known::POOL_PREFIX;
 
 /// A machine and its console.
 #[derive(Clone, Debug)]
@@ -32,7 +33,10 @@ fn choose<'a>(instances: &'a [Instance], word: &str) -> Result<&'a Instance, Dep
         return Ok(found);
     }
     let role = |instance: &&Instance| {
-        instance.role.as_deref().is_some_and(|role| role == word || role.strip_prefix("pool-") == Some(word))
+        instance
+            .role
+            .as_deref()
+            .is_some_and(|role| role == word || role.strip_prefix(POOL_PREFIX) == Some(word))
     };
     let of_role: Vec<&Instance> = instances.iter().filter(role).collect();
     let living: Vec<&&Instance> = of_role.iter().filter(|instance| instance.state != "terminated").collect();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::pool_launches::PoolLaunches;
 use crate::aws::{GroupMachine, ScalingGroup};
+use crate::blueprint::Role;
 use crate::config::Cluster;
 use crate::config::values::PoolName;
 use crate::deploy::error::DeployError;
@@ -11,6 +12,7 @@ use crate::deploy::event::Event;
 use crate::deploy::run::Run;
 use crate::kube::{ApiServer, Contact, KubeError, Node, Outage};
 use crate::waiting::Pace;
+use crate::well_known::ROLE_TAG;
 
 /// Longer than it takes to replace a controller; whoever is away so long does not come back by itself.
 const LONGEST_OUTAGE: Duration = Duration::from_mins(15);
@@ -145,10 +147,9 @@ impl NodeRollout<'_> {
 
     async fn read_group(&self) -> Result<ScalingGroup, DeployError> {
         let pool = self.pool;
-        let role = format!("pool-{pool}");
+        let role = Role::Pool(pool.clone()).name();
         let groups = self.run.clients.groups_of_cluster(self.cluster.name.as_str()).await?;
-        let group =
-            groups.into_iter().find(|group| group.tags.get("infra:role").is_some_and(|found| *found == role));
+        let group = groups.into_iter().find(|group| group.tags.get(ROLE_TAG) == Some(&role));
         group.ok_or_else(|| DeployError::Unusable {
             what: format!("pool {pool} has no group of machines in AWS"),
             help: "`infra up` makes it".to_owned(),

@@ -10,8 +10,9 @@ use crate::config::FileSystemSource;
 use crate::config::values::KubernetesVersion;
 use crate::deploy::event::Refusal;
 use crate::deploy::inputs::credential_digests::CredentialDigests;
-use crate::deploy::state::desired::{CREDENTIALS_TAG, DesiredStack};
+use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::{ForeignStack, LiveCluster};
+use crate::well_known::CREDENTIALS_TAG;
 
 /// Types that hold data or addresses others rely on.
 const PRECIOUS: [(&str, &str); 6] = [

@@ -16,8 +16,9 @@ use crate::deploy::plan::change_set::wait_for_change_set;
 use crate::deploy::plan::refusal::refuse_planned_losses;
 use crate::deploy::run::{Run, new_token};
 use crate::deploy::state::desired::DesiredStack;
-use crate::deploy::state::live::{CLUSTER_TAG, LiveStack};
+use crate::deploy::state::live::LiveStack;
 use crate::deploy::state::step::{Step, next_step};
+use crate::well_known::CLUSTER_TAG;
 
 /// More often a stack does not change its state under our eyes without somebody else at work on it.
 const ROUNDS: usize = 6;

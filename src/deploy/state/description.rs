@@ -3,6 +3,7 @@
 use crate::blueprint::{Group, StackPart};
 use crate::config::Cluster;
 use crate::config::values::PoolName;
+use crate::well_known::internal_domain;
 
 /// What a resource is, for somebody who knows cluster.yaml and not our templates.
 #[must_use]
@@ -80,7 +81,7 @@ fn describe_shared_resource(cluster: &Cluster, logical_id: &str) -> String {
         "Vpc" => format!("VPC {}", cluster.network.vpc_range),
         "FileSystem" => "the shared file system".to_owned(),
         "FileSystemRecord" => "the file system's name inside the VPC".to_owned(),
-        "PrivateZone" => format!("private zone {}.infra.internal", cluster.name),
+        "PrivateZone" => format!("private zone {}", internal_domain(&cluster.name)),
         "InternetGateway" | "GatewayAttachment" => "the VPC's internet gateway".to_owned(),
         "S3Endpoint" => "the VPC's way to S3".to_owned(),
         id if id.starts_with("Public") && id.contains("Route") => "routes of the public subnets".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::live::{CLUSTER_TAG, LiveCluster, LiveStack};
+use super::live::{LiveCluster, LiveStack};
 use super::pool_size::{DESIRED_CAPACITY, IN_SERVICE, PoolSize};
 use crate::aws::{AwsError, Clients, ScalingGroup};
 use crate::blueprint::StackPart;
@@ -11,11 +11,7 @@ use crate::deploy::inputs::Inputs;
 use crate::deploy::inputs::credential_digests::CredentialDigests;
 use crate::deploy::inputs::image_choice::ImageChoice;
 use crate::render::{StackTemplate, Template};
-
-/// The tag of the network stack that says where assets are.
-pub const PLACE_TAG: &str = "infra:s3-uri";
-/// The tag of the control plane's stack that says whose keys it runs on.
-pub const CREDENTIALS_TAG: &str = "infra:credentials";
+use crate::well_known::{CLUSTER_TAG, CREDENTIALS_TAG, S3_URI_TAG};
 
 /// A stack as it shall be.
 #[derive(Clone, Debug)]
@@ -61,7 +57,7 @@ impl DesiredStack {
         tags.insert(CLUSTER_TAG.to_owned(), cluster.name.to_string());
         match part {
             StackPart::Network => {
-                tags.insert(PLACE_TAG.to_owned(), inputs.s3_uri.to_string());
+                tags.insert(S3_URI_TAG.to_owned(), inputs.s3_uri.to_string());
             }
             StackPart::ControlPlane => {
                 let digests = CredentialDigests::of(inputs.credentials);
@@ -153,7 +149,7 @@ impl DesiredStack {
 /// The S3 URI that the live cluster uses.
 #[must_use]
 pub fn s3_uri_in_use(live: &LiveCluster) -> Option<S3Uri> {
-    live.tag(&StackPart::Network, PLACE_TAG)?.parse().ok()
+    live.tag(&StackPart::Network, S3_URI_TAG)?.parse().ok()
 }
 
 /// The image that the machines of a stack boot.

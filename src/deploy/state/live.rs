@@ -9,9 +9,7 @@ use crate::aws::{AwsError, Clients, ScalingGroup, Stack, StackStatus};
 use crate::blueprint::{Role, StackPart};
 use crate::config::Cluster;
 use crate::config::values::{ClusterName, PoolName};
-
-/// The tag by which everything of a cluster is known.
-pub const CLUSTER_TAG: &str = "infra:cluster";
+use crate::well_known::{CLUSTER_TAG, ROLE_TAG};
 
 /// A stack with its template.
 #[derive(Clone, Debug)]
@@ -129,7 +127,7 @@ impl LiveCluster {
     #[must_use]
     pub fn group_of_role(&self, role: &Role) -> Option<&ScalingGroup> {
         let role = role.name();
-        self.groups.iter().find(|group| group.tags.get("infra:role").is_some_and(|found| *found == role))
+        self.groups.iter().find(|group| group.tags.get(ROLE_TAG) == Some(&role))
     }
 }
 

@@ -10,9 +10,8 @@ use crate::aws::ScalingGroup;
 use crate::blueprint::StackPart;
 use crate::config::Pool;
 use crate::config::values::PoolName;
+use crate::well_known::COUNT_TAG;
 
-/// The tag of a pool's group that says how many machines cluster.yaml asked for.
-pub(crate) const COUNT_TAG: &str = "infra:count";
 /// The parameter with how many machines there are to be.
 pub(crate) const DESIRED_CAPACITY: &str = "DesiredCapacity";
 /// The parameter with how many machines stay in service while others are replaced.

@@ -3,15 +3,19 @@
 use serde_json::{Value, json};
 
 use super::json::Json;
-use crate::blueprint::{Blueprint, PoolNodes};
+use crate::blueprint::{Blueprint, PoolNodes, Role};
 use crate::config::{Cluster, Pool};
+use crate::well_known::{
+    AUTOSCALER_LABEL_PREFIX, AUTOSCALER_RESOURCE_PREFIX, AUTOSCALER_TAG_PREFIX, AUTOSCALER_TAINT_PREFIX,
+    CLUSTER_TAG, COUNT_TAG, ROLE_TAG, kubernetes_cluster_tag,
+};
 
 /// The tags of a machine and of what comes with it.
 fn machine_tags(cluster: &Cluster, role: &str) -> Vec<(String, String)> {
     let own = [
         ("Name".to_owned(), format!("{}-{role}", cluster.name)),
-        ("infra:cluster".to_owned(), cluster.name.to_string()),
-        ("infra:role".to_owned(), role.to_owned()),
+        (CLUSTER_TAG.to_owned(), cluster.name.to_string()),
+        (ROLE_TAG.to_owned(), role.to_owned()),
     ];
     let of_team = cluster.tags.iter().map(|(key, value)| (key.to_string(), value.to_string()));
     own.into_iter().chain(of_team).collect()
@@ -40,25 +44,22 @@ pub(super) fn group_tags(blueprint: &Blueprint, role: &str, is_node: bool) -> Js
 /// The tags of a pool's group: also what the autoscaler must know of a pool that has no node.
 pub(super) fn pool_group_tags(blueprint: &Blueprint, nodes: &PoolNodes, pool: &Pool) -> Json {
     let cluster = &blueprint.cluster.name;
-    let mut tags = base_group_tags(blueprint, &format!("pool-{}", nodes.name), true);
+    let mut tags = base_group_tags(blueprint, &Role::Pool(nodes.name.clone()).name(), true);
     let mut add =
         |key: String, value: &str| tags.push(json!({"Key": key, "Value": value, "PropagateAtLaunch": false}));
     // What cluster.yaml asked for: compared with the live tag it tells a new wish from one that the autoscaler has moved on from.
-    add("infra:count".to_owned(), &pool.count.to_string());
-    add("k8s.io/cluster-autoscaler/enabled".to_owned(), "true");
-    add(format!("k8s.io/cluster-autoscaler/{cluster}"), "owned");
+    add(COUNT_TAG.to_owned(), &pool.count.to_string());
+    add(format!("{AUTOSCALER_TAG_PREFIX}enabled"), "true");
+    add(format!("{AUTOSCALER_TAG_PREFIX}{cluster}"), "owned");
     for (key, value) in &nodes.labels {
-        add(format!("k8s.io/cluster-autoscaler/node-template/label/{key}"), value);
+        add(format!("{AUTOSCALER_LABEL_PREFIX}{key}"), value);
     }
     for taint in &nodes.taints {
-        let key = format!("k8s.io/cluster-autoscaler/node-template/taint/{}", taint.key);
+        let key = format!("{AUTOSCALER_TAINT_PREFIX}{}", taint.key);
         add(key, &format!("{}:{}", taint.value, taint.effect));
     }
     if let Some(gpus) = &pool.gpus {
-        add(
-            "k8s.io/cluster-autoscaler/node-template/resources/nvidia.com/gpu".to_owned(),
-            &gpus.count.to_string(),
-        );
+        add(format!("{AUTOSCALER_RESOURCE_PREFIX}nvidia.com/gpu"), &gpus.count.to_string());
     }
     Value::Array(tags).into()
 }
@@ -67,10 +68,10 @@ fn base_group_tags(blueprint: &Blueprint, role: &str, is_node: bool) -> Vec<Valu
     let cluster = &blueprint.cluster.name;
     let mut tags = vec![
         json!({"Key": "Name", "Value": format!("{cluster}-{role}"), "PropagateAtLaunch": true}),
-        json!({"Key": "infra:role", "Value": role, "PropagateAtLaunch": true}),
+        json!({"Key": ROLE_TAG, "Value": role, "PropagateAtLaunch": true}),
     ];
     if is_node {
-        let key = format!("kubernetes.io/cluster/{cluster}");
+        let key = kubernetes_cluster_tag(cluster);
         tags.push(json!({"Key": key, "Value": "owned", "PropagateAtLaunch": true}));
     }
     tags

@@ -1,0 +1,68 @@
+//! Labels, tags and domains by which infra recognises what belongs to a cluster. Each is spelled here and nowhere else in the source.
+
+use std::fmt::Display;
+
+/// The domain that every cluster's private hosted zone, and every label of ours, is below.
+pub(crate) const INTERNAL_DOMAIN: &str = "infra.internal";
+
+/// The label of a node with the name of its pool.
+pub(crate) const POOL_LABEL: &str = "infra.internal/pool";
+/// The label of a node with the model of its GPUs.
+pub(crate) const GPU_MODEL_LABEL: &str = "infra.internal/gpu-model";
+/// The label of a node with the number of its GPUs.
+pub(crate) const GPU_COUNT_LABEL: &str = "infra.internal/gpu-count";
+
+/// The label of a job's object with the name of the job.
+pub(crate) const JOB_LABEL: &str = "infra.internal/job";
+/// The label of a job's pod with what it does in the job.
+pub(crate) const JOB_ROLE_LABEL: &str = "infra.internal/role";
+/// The label of a job's object with the framework whose contract it follows.
+pub(crate) const FRAMEWORK_LABEL: &str = "infra.internal/framework";
+/// The label of a job's object with the id of the run.
+pub(crate) const RUN_LABEL: &str = "infra.internal/run";
+/// The annotation of a job with the digest of what it was rendered from: the same digest is the same job.
+pub(crate) const DIGEST_ANNOTATION: &str = "infra.internal/digest";
+/// The annotation of a job with the claim that it writes to.
+pub(crate) const CLAIM_ANNOTATION: &str = "infra.internal/claim";
+/// The annotation of a job with its directory in that claim.
+pub(crate) const PATH_ANNOTATION: &str = "infra.internal/path";
+
+/// The prefix of every tag of ours.
+pub(crate) const OWN_TAG_PREFIX: &str = "infra:";
+/// The tag with the name of the cluster that a resource belongs to.
+pub(crate) const CLUSTER_TAG: &str = "infra:cluster";
+/// The tag of a machine and of its Auto Scaling group with the name of its role.
+pub(crate) const ROLE_TAG: &str = "infra:role";
+/// The tag of a pool's Auto Scaling group with the number of machines that cluster.yaml asked for.
+pub(crate) const COUNT_TAG: &str = "infra:count";
+/// The tag of the network stack with the S3 URI that assets are uploaded to.
+pub(crate) const S3_URI_TAG: &str = "infra:s3-uri";
+/// The tag of the control plane stack with the digests of its certificate authorities.
+pub(crate) const CREDENTIALS_TAG: &str = "infra:credentials";
+
+/// What the names of a pool's role and of its stack begin with.
+pub(crate) const POOL_PREFIX: &str = "pool-";
+
+/// The prefix of the tags that the cluster autoscaler reads.
+pub(crate) const AUTOSCALER_TAG_PREFIX: &str = "k8s.io/cluster-autoscaler/";
+/// The prefix of the tags from which the autoscaler reads the labels of a pool without nodes.
+pub(crate) const AUTOSCALER_LABEL_PREFIX: &str = "k8s.io/cluster-autoscaler/node-template/label/";
+/// The prefix of the tags from which the autoscaler reads the taints of a pool without nodes.
+pub(crate) const AUTOSCALER_TAINT_PREFIX: &str = "k8s.io/cluster-autoscaler/node-template/taint/";
+/// The prefix of the tags from which the autoscaler reads the devices of a pool without nodes.
+pub(crate) const AUTOSCALER_RESOURCE_PREFIX: &str = "k8s.io/cluster-autoscaler/node-template/resources/";
+
+/// The domain of a cluster's private hosted zone.
+pub(crate) fn internal_domain(cluster: impl Display) -> String {
+    format!("{cluster}.{INTERNAL_DOMAIN}")
+}
+
+/// The tag by which Kubernetes' controllers recognise a cluster's resources, and which they put on what they create.
+pub(crate) fn kubernetes_cluster_tag(cluster: impl Display) -> String {
+    format!("kubernetes.io/cluster/{cluster}")
+}
+
+/// The name of an EC2 or Auto Scaling filter by a tag.
+pub(crate) fn tag_filter(tag: &str) -> String {
+    format!("tag:{tag}")
+}
