@@ -41,6 +41,14 @@ pub struct GroupMachine {
     pub template_version: Option<String>,
 }
 
+impl GroupMachine {
+    /// Whether the machine is on its way out.
+    #[must_use]
+    pub fn is_terminating(&self) -> bool {
+        self.state.starts_with("Terminat")
+    }
+}
+
 /// One attempt of a group to start or end a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScalingActivity {
@@ -112,14 +120,18 @@ impl Clients {
         answer.map_err(AwsError::of(actions::AUTOSCALING_SUSPEND_PROCESSES)).map(|_| ())
     }
 
-    /// Ends a machine; its group starts another one.
-    pub async fn replace_machine(&self, instance: &str) -> Result<(), AwsError> {
+    /// Terminates a machine, for which its Auto Scaling group starts another one; false if no group has it any more.
+    pub async fn replace_machine(&self, instance: &str) -> Result<bool, AwsError> {
         let call = self.autoscaling.terminate_instance_in_auto_scaling_group();
         let call = call.instance_id(instance).should_decrement_desired_capacity(false);
         let answer = call.send().await;
-        answer
-            .map_err(AwsError::of(actions::AUTOSCALING_TERMINATE_INSTANCE_IN_AUTO_SCALING_GROUP))
-            .map(|_| ())
+        let answer =
+            answer.map_err(AwsError::of(actions::AUTOSCALING_TERMINATE_INSTANCE_IN_AUTO_SCALING_GROUP));
+        match answer {
+            Ok(_) => Ok(true),
+            Err(error) if error.says("No managed instance found") => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -212,6 +212,37 @@ fn a_manual_rollout_replaces_machines_that_never_got_ready() {
 }
 
 #[test]
+fn a_rollout_leaves_out_machines_that_the_autoscaler_has_terminated() {
+    let world = World::of_golden("tensorflow-tutorial");
+    world.workspace.edit(|text| text.replace("count: 3,", "count: 3, minCount: 1,"));
+    world.up([]).expect_code(0);
+    change_gpu_pool(&world);
+    world.up([]).expect_code(0);
+    let node = run_job(&world, "gpu");
+    let mut running = world.up_invocation(["--pool", "gpu", "--replace-nodes"]).spawn();
+    running.wait_for_stderr(&format!("job default/train on {node}"));
+    let is_idle = |found: &&serde_json::Value| found["metadata"]["name"] != node.as_str();
+    let idle = gpu_nodes(&world).iter().find(is_idle).unwrap()["spec"]["providerID"].clone();
+    let idle = idle.as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    let aws = world.aws();
+    aws.post(
+        "autoscaling",
+        &aws.region,
+        &[
+            ("Action", "TerminateInstanceInAutoScalingGroup"),
+            ("Version", "2011-01-01"),
+            ("InstanceId", &idle),
+            ("ShouldDecrementDesiredCapacity", "true"),
+        ],
+    );
+    world.proxy.clear();
+    world.api.set_pods(Vec::new());
+    running.wait().expect_code(0).expect_stderr("the cluster is ready");
+    assert_eq!(world.proxy.count("autoscaling:TerminateInstanceInAutoScalingGroup"), 2);
+    assert_eq!(gpu_nodes(&world).len(), 2);
+}
+
+#[test]
 fn a_rollout_sits_out_an_api_that_is_away() {
     let world = World::of_golden("tensorflow-tutorial");
     world.up([]).expect_code(0);

@@ -1,5 +1,6 @@
 //! A manual rollout: a pool's outdated machines are replaced one by one, each after its jobs have ended.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::pool_launches::PoolLaunches;
@@ -37,20 +38,29 @@ impl NodeRollout<'_> {
     /// Replaces at most `most` outdated machines; gives how many are still outdated.
     pub async fn replace_outdated(&self, most: Option<usize>) -> Result<usize, DeployError> {
         let pool = self.pool;
-        let outdated: Vec<GroupMachine> = outdated_machines(&self.read_group().await?).cloned().collect();
-        if outdated.is_empty() {
+        let mut group = self.read_group().await?;
+        let outdated = outdated_machines(&group).count();
+        if outdated == 0 {
             self.run.progress.note(format!("every machine of pool {pool} is up to date"));
             return Ok(0);
         }
-        let count = most.unwrap_or(usize::MAX).min(outdated.len());
+        let count = most.unwrap_or(usize::MAX).min(outdated);
         self.run.progress.note(format!(
-            "{} machines of pool {pool} are outdated; {count} are replaced now, one by one",
-            outdated.len()
+            "{outdated} machines of pool {pool} are outdated; {count} are replaced now, one by one"
         ));
-        for machine in &outdated[..count] {
-            self.replace_one(machine).await?;
+        let mut replaced: BTreeSet<String> = BTreeSet::new();
+        let is_left = |machine: &&GroupMachine, replaced: &BTreeSet<String>| {
+            !machine.is_terminating() && !replaced.contains(&machine.id)
+        };
+        for _ in 0..count {
+            let next = outdated_machines(&group).find(|machine| is_left(machine, &replaced)).cloned();
+            let Some(machine) = next else { break };
+            self.replace_one(&machine).await?;
+            replaced.insert(machine.id);
+            // One machine may take hours, and the autoscaler terminates others meanwhile.
+            group = self.read_group().await?;
         }
-        Ok(outdated.len() - count)
+        Ok(outdated_machines(&group).filter(|machine| is_left(machine, &replaced)).count())
     }
 
     async fn replace_one(&self, machine: &GroupMachine) -> Result<(), DeployError> {
@@ -63,7 +73,10 @@ impl NodeRollout<'_> {
                 return Err(self.reopen(&node.name, error).await);
             }
         }
-        self.run.clients.replace_machine(&machine.id).await?;
+        if !self.run.clients.replace_machine(&machine.id).await? {
+            self.run.progress.note(format!("{} was terminated meanwhile", machine.id));
+            return Ok(());
+        }
         let name = node.map_or_else(|| machine.id.clone(), |node| node.name);
         self.run.progress.note(format!("ended {name} ({}); waiting for its successor", machine.id));
         self.wait_for_successor(&machine.id).await
