@@ -12,5 +12,6 @@ mod stack;
 pub use assets::check_assets;
 pub use finding::{Finding, Findings};
 pub use ignition::check_ignition;
+pub use references::referenced_names;
 pub use schema::{create_only_properties, handler_permissions, is_function};
 pub use stack::check_stack;

@@ -18,6 +18,14 @@ pub(super) fn references_in(value: &Value) -> References {
     references
 }
 
+/// The names of all resources and parameters that a value refers to, in whatever form.
+#[must_use]
+pub fn referenced_names(value: &Value) -> BTreeSet<String> {
+    let References { mut names, attributes } = references_in(value);
+    names.extend(attributes.into_iter().map(|(resource, _)| resource));
+    names
+}
+
 fn collect(value: &Value, references: &mut References) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| collect(item, references)),

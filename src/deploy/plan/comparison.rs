@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::template_values::{mentioned, resources};
-use crate::check::{create_only_properties, is_function};
+use super::template_values::resources;
+use crate::check::{create_only_properties, is_function, referenced_names};
 
 /// What happens to a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -125,7 +125,9 @@ fn spread_replacements(changes: &mut Vec<ResourceChange>, after: &BTreeMap<Strin
             let kind = resource["Type"].as_str().unwrap_or_default();
             let culprits: Vec<PropertyChange> = create_only_properties(kind)
                 .into_iter()
-                .filter(|property| !mentioned(&resource["Properties"][property]).is_disjoint(&replaced))
+                .filter(|property| {
+                    !referenced_names(&resource["Properties"][property]).is_disjoint(&replaced)
+                })
                 .map(|property| PropertyChange {
                     path: property.to_owned(),
                     from: None,
@@ -250,6 +252,32 @@ mod tests {
             ("Target".to_owned(), ResourceAction::Replace, vec!["SubnetId".to_owned()]),
         ];
         assert_eq!(changes(&old, &new), expected);
+    }
+
+    #[test]
+    fn every_form_of_reference_to_what_is_replaced_replaces_too() {
+        let forms = [
+            json!({"Ref": "Subnet"}),
+            json!({"Fn::GetAtt": ["Subnet", "SubnetId"]}),
+            json!({"Fn::GetAtt": "Subnet.SubnetId"}),
+            json!({"Fn::Sub": "${Subnet}"}),
+            json!({"Fn::Sub": "${Subnet.SubnetId}"}),
+            json!({"Fn::Sub": ["${Subnet}${x}", {"x": ""}]}),
+            json!({"Fn::Sub": ["${own}", {"own": {"Fn::GetAtt": "Subnet.SubnetId"}}]}),
+        ];
+        for form in forms {
+            let target = json!({"Type": "AWS::EFS::MountTarget", "Properties": {"SubnetId": form}});
+            let old = json!({"Resources": {"Subnet": subnet("10.0.0.0/24"), "Target": target}});
+            let new = json!({"Resources": {"Subnet": subnet("10.0.1.0/24"), "Target": target}});
+            let found = changes(&old, &new);
+            assert_eq!(found.len(), 2, "{form}: {found:?}");
+            assert_eq!(found[1].1, ResourceAction::Replace, "{form}");
+        }
+        let own_name = json!({"Fn::Sub": ["${Subnet}", {"Subnet": "x"}]});
+        let target = json!({"Type": "AWS::EFS::MountTarget", "Properties": {"SubnetId": own_name}});
+        let old = json!({"Resources": {"Subnet": subnet("10.0.0.0/24"), "Target": target}});
+        let new = json!({"Resources": {"Subnet": subnet("10.0.1.0/24"), "Target": target}});
+        assert_eq!(changes(&old, &new).len(), 1, "a name of its own is no reference");
     }
 
     #[test]

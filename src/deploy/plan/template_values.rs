@@ -1,8 +1,8 @@
 //! A template's resources with the values of its parameters put in, so that two of them can be compared.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Every resource that the template makes with these parameters, by its name.
 #[must_use]
@@ -13,14 +13,6 @@ pub fn resources(template: &Value, parameters: &BTreeMap<String, String>) -> BTr
         None => true,
     });
     wanted.map(|(name, resource)| (name.clone(), fill(resource, parameters))).collect()
-}
-
-/// Names of resources that a value mentions by `Ref`, `Fn::GetAtt` or `Fn::Sub`.
-#[must_use]
-pub fn mentioned(value: &Value) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    collect_mentioned(value, &mut names);
-    names
 }
 
 /// Our templates have no condition but the comparison of two values.
@@ -39,8 +31,15 @@ fn fill(value: &Value, parameters: &BTreeMap<String, String>) -> Value {
             {
                 return Value::String(found.clone());
             }
-            if let Some(Value::String(text)) = single(entries, "Fn::Sub") {
-                return serde_json::json!({ "Fn::Sub": substitute(text, parameters) });
+            match single(entries, "Fn::Sub") {
+                Some(Value::String(text)) => return json!({ "Fn::Sub": substitute(text, parameters, None) }),
+                Some(Value::Array(parts)) => {
+                    if let [Value::String(text), own] = parts.as_slice() {
+                        let text = substitute(text, parameters, own.as_object());
+                        return json!({ "Fn::Sub": [text, fill(own, parameters)] });
+                    }
+                }
+                _ => {}
             }
             entries.iter().map(|(key, value)| (key.clone(), fill(value, parameters))).collect()
         }
@@ -49,9 +48,11 @@ fn fill(value: &Value, parameters: &BTreeMap<String, String>) -> Value {
     }
 }
 
-fn substitute(text: &str, parameters: &BTreeMap<String, String>) -> String {
+/// The text with the values of parameters; names of the substitution's own hide them.
+fn substitute(text: &str, parameters: &BTreeMap<String, String>, own: Option<&Map<String, Value>>) -> String {
     let mut filled = text.to_owned();
-    for (name, value) in parameters {
+    let hidden = |name: &String| own.is_some_and(|own| own.contains_key(name));
+    for (name, value) in parameters.iter().filter(|(name, _)| !hidden(name)) {
         filled = filled.replace(&format!("${{{name}}}"), value);
     }
     filled
@@ -61,37 +62,13 @@ fn single<'a>(entries: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
     if entries.len() == 1 { entries.get(key) } else { None }
 }
 
-fn collect_mentioned(value: &Value, names: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(entries) => {
-            for (key, inner) in entries {
-                match (key.as_str(), inner) {
-                    ("Ref", Value::String(name)) => drop(names.insert(name.clone())),
-                    ("Fn::GetAtt", Value::Array(parts)) => {
-                        names.extend(parts.first().and_then(Value::as_str).map(str::to_owned));
-                    }
-                    ("Fn::Sub", Value::String(text)) => {
-                        names.extend(text.split("${").skip(1).filter_map(|rest| {
-                            let name = rest.split(['}', '.']).next()?;
-                            Some(name.to_owned())
-                        }));
-                    }
-                    _ => collect_mentioned(inner, names),
-                }
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| collect_mentioned(item, names)),
-        _ => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use serde_json::json;
 
-    use super::{mentioned, resources};
+    use super::resources;
 
     #[test]
     fn parameters_are_put_in_and_conditions_looked_at() {
@@ -116,8 +93,17 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_mention_a_resource_counts() {
-        let value = json!([{"Ref": "A"}, {"Fn::GetAtt": ["B", "Arn"]}, {"x": {"Fn::Sub": "${C}-${D.Arn}"}}]);
-        assert_eq!(mentioned(&value).into_iter().collect::<Vec<_>>(), ["A", "B", "C", "D"]);
+    fn parameters_are_put_into_both_forms_of_a_substitution() {
+        let template = json!({"Resources": {"Record": {
+            "Properties": {"Name": {"Fn::Sub": ["${Zone}.${Own}.${Other}", {"Own": {"Ref": "Zone"}, "Other": "x"}]}},
+        }}});
+        let parameters =
+            BTreeMap::from([("Zone", "a"), ("Other", "b")].map(|(k, v)| (k.to_owned(), v.to_owned())));
+        let filled = &resources(&template, &parameters)["Record"]["Properties"]["Name"]["Fn::Sub"];
+        assert_eq!(
+            *filled,
+            json!(["a.${Own}.${Other}", {"Own": "a", "Other": "x"}]),
+            "its own names hide parameters"
+        );
     }
 }
