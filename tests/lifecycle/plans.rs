@@ -86,6 +86,25 @@ fn a_plan_tells_properties_and_files_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn another_description_is_no_change_for_plan_and_up_alike() {
+    let world = World::of_golden("minimal");
+    world.up([]).expect_code(0);
+    for stack in ["network", "pool"] {
+        let file = format!("stacks/{stack}.yaml.tera");
+        let text = std::fs::read_to_string(&file).unwrap();
+        let changed = text.replacen("Description: \"", "Description: \"The same in other words. ", 1);
+        assert_ne!(changed, text);
+        let target = world.workspace.path(&format!("templates/{file}"));
+        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+        std::fs::write(target, changed).unwrap();
+    }
+    world.run(["plan", "--detailed-exitcode"]).expect_code(0);
+    world.proxy.clear();
+    world.up([]).expect_code(0).expect_stderr("no stack had to change");
+    assert_eq!(world.proxy.count("cloudformation:CreateChangeSet"), 0);
+}
+
+#[test]
 fn a_secret_that_changes_is_shown_as_changed_and_never_as_text() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);

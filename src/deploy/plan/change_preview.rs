@@ -6,7 +6,7 @@ use super::change_set::wait_for_change_set;
 use super::comparison::ResourceAction;
 use super::preparation::Prepared;
 use super::{Plan, StackAction, StackPlan};
-use crate::aws::{ChangeSetRequest, ChangeSetStatus, PlannedChange};
+use crate::aws::{ChangeSet, ChangeSetRequest, ChangeSetStatus, PlannedChange};
 use crate::deploy::error::DeployError;
 use crate::deploy::inputs::asset_store::AssetStore;
 use crate::deploy::run::{Run, new_token};
@@ -27,8 +27,8 @@ pub async fn refine_plan(run: &Run, prepared: &Prepared) -> Result<Plan, DeployE
         }
         let Ok(parameters) = desired.parameters(&outputs) else { continue };
         match ask(run, &prepared.store, desired, live, &parameters).await? {
-            Some(changes) if changes.is_empty() => settle(stack),
-            Some(changes) => take_over(stack, &changes),
+            Some(change_set) if change_set.is_empty() => settle(stack),
+            Some(change_set) => take_over(stack, &change_set.changes),
             None => {}
         }
     }
@@ -42,7 +42,7 @@ async fn ask(
     desired: &DesiredStack,
     live: &LiveStack,
     parameters: &BTreeMap<String, String>,
-) -> Result<Option<Vec<PlannedChange>>, DeployError> {
+) -> Result<Option<ChangeSet>, DeployError> {
     let template = store.template_source(run, &desired.text()).await?;
     let token = new_token()?;
     let request = ChangeSetRequest {
@@ -74,7 +74,7 @@ async fn ask(
             help: "nothing was changed".to_owned(),
         });
     }
-    Ok(Some(change_set.changes))
+    Ok(Some(change_set))
 }
 
 /// What differs in the text makes no difference to CloudFormation.

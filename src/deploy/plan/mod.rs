@@ -141,7 +141,7 @@ fn plan_stack(
             let old = Version { template: &live.template, parameters: &live.stack.parameters };
             let resources = compare(Some(old), new);
             let tags = compare_tags(&live.stack.tags, &desired.tags);
-            let action = if resources.is_empty() && tags.is_empty() && same_outputs(live, desired) {
+            let action = if desired.is_unchanged(live, &parameters) {
                 StackAction::Unchanged
             } else {
                 StackAction::Update
@@ -149,11 +149,6 @@ fn plan_stack(
             plan(action, resources, tags)
         }
     }
-}
-
-/// A new output changes no resource, but others may wait for it.
-fn same_outputs(live: &LiveStack, desired: &DesiredStack) -> bool {
-    live.template["Outputs"] == desired.template.document()["Outputs"]
 }
 
 fn plan_deletion(part: &StackPart, live: &LiveStack) -> StackPlan {

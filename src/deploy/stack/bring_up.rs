@@ -154,11 +154,9 @@ impl StackRun<'_> {
         found: LiveStack,
         parameters: &BTreeMap<String, String>,
     ) -> Result<Settled, DeployError> {
-        let LiveStack { stack, template } = found;
-        let same = template == *self.desired.template.document()
-            && stack.parameters == *parameters
-            && stack.tags == self.desired.tags;
-        if same {
+        let is_unchanged = self.desired.is_unchanged(&found, parameters);
+        let stack = found.stack;
+        if is_unchanged {
             return self.unchanged(stack).await;
         }
         let parameters = self.desired.renew_size(parameters, &self.run.clients).await?;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::live::{LiveCluster, LiveStack};
 use super::pool_size::{DESIRED_CAPACITY, IN_SERVICE, PoolSize};
 use crate::aws::{AwsError, Clients, ScalingGroup};
@@ -116,6 +118,15 @@ impl DesiredStack {
         Ok(values)
     }
 
+    /// Whether CloudFormation would find nothing to update in a live stack. It updates a template's description and metadata only
+    /// along with something else.
+    #[must_use]
+    pub fn is_unchanged(&self, live: &LiveStack, parameters: &BTreeMap<String, String>) -> bool {
+        is_same_template(&live.template, self.template.document())
+            && live.stack.parameters == *parameters
+            && live.stack.tags == self.tags
+    }
+
     /// The parameters with the size that a pool has at this moment: the autoscaler has gone on since everything was read.
     pub(crate) async fn renew_size(
         &self,
@@ -137,10 +148,7 @@ impl DesiredStack {
         let stored = standing.stack.parameters.get(IN_SERVICE);
         let (Some(wanted), Some(stored)) = (values.get(IN_SERVICE).cloned(), stored) else { return };
         values.insert(IN_SERVICE.to_owned(), stored.clone());
-        let same = standing.template == *self.template.document()
-            && standing.stack.tags == self.tags
-            && standing.stack.parameters == *values;
-        if !same {
+        if !self.is_unchanged(standing, values) {
             values.insert(IN_SERVICE.to_owned(), wanted);
         }
     }
@@ -150,6 +158,19 @@ impl DesiredStack {
 #[must_use]
 pub fn s3_uri_in_use(live: &LiveCluster) -> Option<S3Uri> {
     live.tag(&StackPart::Network, S3_URI_TAG)?.parse().ok()
+}
+
+/// Whether two templates are the same but for what only tells readers something.
+fn is_same_template(old: &Value, new: &Value) -> bool {
+    let sections = |template: &Value| -> Option<BTreeMap<String, Value>> {
+        let sections = template.as_object()?.iter();
+        let counting = sections.filter(|(name, _)| !matches!(name.as_str(), "Description" | "Metadata"));
+        Some(counting.map(|(name, section)| (name.clone(), section.clone())).collect())
+    };
+    match (sections(old), sections(new)) {
+        (Some(old), Some(new)) => old == new,
+        _ => old == new,
+    }
 }
 
 /// The image that the machines of a stack boot.
@@ -168,4 +189,29 @@ fn sizes(size: &PoolSize, group: Option<&ScalingGroup>) -> [(String, String); 2]
         (DESIRED_CAPACITY.to_owned(), size.desired_capacity(group).to_string()),
         (IN_SERVICE.to_owned(), size.in_service(group).to_string()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::is_same_template;
+
+    #[test]
+    fn words_for_readers_make_no_difference_and_everything_else_does() {
+        let old =
+            json!({"Description": "a", "Metadata": {"Infra": {"x": 1}}, "Resources": {"A": {"Type": "T"}}});
+        let other_words = json!({"Description": "b", "Resources": {"A": {"Type": "T"}}});
+        assert!(is_same_template(&old, &other_words));
+        for (section, value) in [
+            ("Resources", json!({"A": {"Type": "T", "Metadata": {"x": 2}}})),
+            ("Outputs", json!({"O": {"Value": "1"}})),
+            ("Conditions", json!({"C": {"Fn::Equals": ["a", "b"]}})),
+        ] {
+            let mut new = old.clone();
+            new[section] = value;
+            assert!(!is_same_template(&old, &new), "{section}");
+        }
+        assert!(!is_same_template(&serde_json::Value::Null, &old));
+    }
 }
