@@ -11,6 +11,7 @@ use super::failure::Refusal;
 use super::interruption::{until_detached, until_interrupted};
 use super::plan::{explain_all_user_data, show_plan};
 use super::preflight::print_caller;
+
 use super::progress_view::ProgressView;
 use super::question::ask_on_thread;
 use super::session::Session;
@@ -22,6 +23,7 @@ use crate::deploy::{
     Progress, Run, Up, UpOptions, WaitFor, endangered_jobs, load_balancer, pools_losing_nodes, prepare,
 };
 use crate::kube::{Address, ApiServer};
+use crate::plural::count_of;
 
 /// Bring the cluster up, or bring it to what cluster.yaml says now
 ///
@@ -219,18 +221,26 @@ async fn agree(
             endangered.retain(|pool| cluster.pool(pool).is_some());
         }
     }
-    let jobs = match name_jobs(session, deployment, prepared, &endangered, options).await {
-        Some(0) => String::new(),
-        Some(count) => format!(" {count} job pods will be ended."),
-        None => " Whether jobs run on nodes that go is not known.".to_owned(),
-    };
-    if plan.losses() > 0 || !jobs.is_empty() {
-        let question = format!("{} resources will be replaced or removed.{jobs} Go on?", plan.losses());
-        if !session.yes {
-            ask_on_thread(&question, "--yes", &session.printer).await?;
-        }
+    let jobs = name_jobs(session, deployment, prepared, &endangered, options).await;
+    if let Some(question) = losses_question(plan.losses(), jobs)
+        && !session.yes
+    {
+        ask_on_thread(&question, "--yes", &session.printer).await?;
     }
     Ok(consent)
+}
+
+/// The question about what would be lost; none if nothing would be. `jobs` is none if nobody could say how many there are.
+fn losses_question(losses: usize, jobs: Option<usize>) -> Option<String> {
+    let resources =
+        (losses > 0).then(|| format!("{} will be replaced or deleted.", count_of(losses, "resource")));
+    let jobs = match jobs {
+        Some(0) => None,
+        Some(count) => Some(format!("{} will be terminated.", count_of(count, "job pod"))),
+        None => Some("Jobs may be running on nodes that will be terminated.".to_owned()),
+    };
+    let sentences: Vec<String> = resources.into_iter().chain(jobs).collect();
+    (!sentences.is_empty()).then(|| format!("{} Continue?", sentences.join(" ")))
 }
 
 /// Names the job pods whose nodes would go; gives how many there are, none if that is not known.
@@ -321,7 +331,20 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
 mod tests {
     use std::time::Duration;
 
-    use super::parse_duration;
+    use super::{losses_question, parse_duration};
+
+    #[test]
+    fn a_question_counts_rightly_and_says_nothing_of_zero() {
+        assert_eq!(losses_question(0, Some(0)), None);
+        let question = |losses, jobs| losses_question(losses, jobs).unwrap_or_default();
+        assert_eq!(question(1, Some(0)), "1 resource will be replaced or deleted. Continue?");
+        assert_eq!(question(0, Some(1)), "1 job pod will be terminated. Continue?");
+        assert_eq!(
+            question(2, Some(3)),
+            "2 resources will be replaced or deleted. 3 job pods will be terminated. Continue?"
+        );
+        assert_eq!(question(0, None), "Jobs may be running on nodes that will be terminated. Continue?");
+    }
 
     #[test]
     fn durations_are_read_and_nonsense_is_not() {

@@ -110,7 +110,7 @@ fn jobs_are_named_before_a_pool_leaves_a_zone_or_pays_otherwise() {
             .up([])
             .expect_code(1)
             .expect_stderr("job default/train runs on")
-            .expect_stderr("1 job pods will be ended")
+            .expect_stderr("1 job pod will be terminated. Continue?")
             .expect_stderr("`--yes` answers yes");
         assert_eq!(touched(&world), [""; 0]);
         world.workspace.edit(|_| before);
@@ -128,7 +128,7 @@ fn whether_jobs_run_is_asked_about_when_nobody_can_tell() {
         .up([])
         .expect_code(1)
         .expect_stderr("nodes of cpu go; whether jobs run there is not known")
-        .expect_stderr("Whether jobs run on nodes that go is not known.")
+        .expect_stderr("Jobs may be running on nodes that will be terminated. Continue?")
         .expect_stderr("`--yes` answers yes");
     assert_eq!(touched(&world), [""; 0]);
     world.up(["--yes", "--wait", "stacks"]).expect_code(0);

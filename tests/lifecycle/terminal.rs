@@ -45,7 +45,7 @@ fn what_would_be_replaced_is_asked_about() {
     world.at_terminal(&["up"], "dumb", "").expect_code(0);
     world.workspace.edit(|text| text.replace("192.0.2.0/24", "198.51.100.0/24"));
     let declined = world.at_terminal(&["up"], "dumb", "n\n").expect_code(1);
-    declined.expect_stdout("resources will be replaced or removed. Go on? [y/N]");
+    declined.expect_stdout(" will be replaced or deleted. Continue? [y/N]");
     world.up([]).expect_code(1).expect_stderr("`--yes` answers yes");
     world.at_terminal(&["up"], "dumb", "y\n").expect_code(0);
     world.run(["plan", "--detailed-exitcode"]).expect_code(0);
