@@ -14,6 +14,7 @@ pub mod job;
 pub mod kube;
 pub mod operator;
 pub(crate) mod plural;
+pub mod outcome;
 pub(crate) mod project;
 pub mod render;
 pub mod waiting;

@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Each layer and the layers it may use; the order is that of the data.
-const LAYERS: [(&str, &[&str]); 19] = [
-    ("document", &[]),
+const LAYERS: [(&str, &[&str]); 20] = [
+    ("outcome", &[]),
+    ("document", &["outcome"]),
     ("durable_file", &[]),
     ("hexadecimal", &[]),
     ("plural", &[]),
@@ -24,15 +25,25 @@ const LAYERS: [(&str, &[&str]); 19] = [
     ("well_known", &[]),
     ("config", &["document"]),
     ("blueprint", &["config", "document"]),
-    ("credentials", &["blueprint", "config", "durable_file"]),
-    ("render", &["blueprint", "config", "credentials", "document", "durable_file", "hexadecimal"]),
-    ("check", &["blueprint", "document", "render"]),
+    ("credentials", &["blueprint", "config", "durable_file", "outcome"]),
+    ("render", &["blueprint", "config", "credentials", "document", "durable_file", "hexadecimal", "outcome"]),
+    ("check", &["blueprint", "document", "outcome", "render"]),
     (
         "project",
-        &["blueprint", "check", "config", "credentials", "document", "durable_file", "hexadecimal", "render"],
+        &[
+            "blueprint",
+            "check",
+            "config",
+            "credentials",
+            "document",
+            "durable_file",
+            "hexadecimal",
+            "outcome",
+            "render",
+        ],
     ),
-    ("aws", &["waiting"]),
-    ("kube", &["credentials"]),
+    ("aws", &["outcome", "waiting"]),
+    ("kube", &["credentials", "outcome"]),
     (
         "deploy",
         &[
@@ -44,18 +55,19 @@ const LAYERS: [(&str, &[&str]); 19] = [
             "document",
             "hexadecimal",
             "kube",
+            "outcome",
             "plural",
             "render",
             "waiting",
         ],
     ),
     ("operator", &["aws", "blueprint", "check", "config", "deploy", "document"]),
-    ("job", &["blueprint", "config", "document", "hexadecimal", "kube", "plural", "waiting"]),
+    ("job", &["blueprint", "config", "document", "hexadecimal", "kube", "outcome", "plural", "waiting"]),
     ("cli", &ALL),
     ("lib", &ALL),
 ];
 
-const ALL: [&str; 17] = [
+const ALL: [&str; 19] = [
     "aws",
     "blueprint",
     "check",
@@ -69,6 +81,7 @@ const ALL: [&str; 17] = [
     "job",
     "kube",
     "operator",
+    "outcome",
     "plural",
     "project",
     "render",

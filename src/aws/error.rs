@@ -10,6 +10,7 @@ use aws_sdk_sts::operation::RequestId;
 use super::actions::Action;
 use super::clock::minutes_ahead;
 use super::configuration::PATIENCE;
+use crate::outcome::{Explain, Outcome};
 
 /// What kind of failure it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +128,42 @@ impl AwsError {
             Self { operation: action.name, cause, code, message: message.unwrap_or(chain), request_id, clock }
         }
     }
+}
+
+impl Explain for AwsError {
+    fn help(&self) -> Option<String> {
+        match (self.cause, self.clock) {
+            (Cause::Credentials, Some(minutes)) => Some(clock_help(minutes)),
+            (Cause::Credentials, None) => Some(format!(
+                "renew them (`aws sso login`, a fresh session), or name a profile with --profile; {GOES_ON}"
+            )),
+            (Cause::Unreachable, _) => Some(format!(
+                "see that this machine reaches the network, and that the region and --endpoint-url are right; behind a proxy set \
+                 HTTPS_PROXY; {GOES_ON}"
+            )),
+            (Cause::Refused, _) => None,
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        match self.cause {
+            Cause::Credentials => Outcome::Credentials,
+            Cause::Unreachable => Outcome::Unreachable,
+            Cause::Refused => Outcome::Refused,
+        }
+    }
+}
+
+/// What a failed call does not stop.
+pub const GOES_ON: &str = "what AWS was told to do goes on, and the same command comes back to it";
+
+fn clock_help(minutes: i64) -> String {
+    let clock = match minutes {
+        0 => "AWS does not take the time of this machine's clock".to_owned(),
+        1.. => format!("this machine's clock is {minutes} minutes ahead of AWS's"),
+        ..=-1 => format!("this machine's clock is {} minutes behind AWS's", minutes.unsigned_abs()),
+    };
+    format!("{clock}; set it (`timedatectl set-ntp true`, or chrony), then run the same command again")
 }
 
 /// Codes with which services say that they do not know who is calling.

@@ -44,7 +44,7 @@ pub use change_sets::{ChangeSet, ChangeSetRequest, PlannedChange};
 pub use clients::Clients;
 pub use configuration::Connection;
 pub use disks::Snapshot;
-pub use error::{AwsError, Cause};
+pub use error::{AwsError, Cause, GOES_ON};
 pub use file_systems::{ExistingFileSystem, MountTarget};
 pub use grants::Grant;
 pub use group_rules::VpcGroup;

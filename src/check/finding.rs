@@ -5,6 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::outcome::{Explain, Outcome};
+
 /// One thing that would be refused later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
@@ -21,6 +23,12 @@ pub struct Finding {
 pub struct Findings(pub Vec<Finding>);
 
 impl std::error::Error for Findings {}
+
+impl Explain for Findings {
+    fn outcome(&self) -> Outcome {
+        Outcome::Invalid
+    }
+}
 
 impl fmt::Display for Findings {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -12,9 +12,9 @@ use super::exit::Exit;
 use super::printer::{Output, columns};
 use super::session::Session;
 use crate::blueprint::BilledItem;
+use crate::config::values::S3Uri;
 use crate::credentials::Credentials;
 use crate::deploy::{ImageChoice, Inputs, LiveCluster, s3_uri_in_use};
-use crate::document::Fault;
 use crate::operator::{CostEstimate, estimate_costs};
 use crate::project::Project;
 
@@ -81,12 +81,11 @@ fn ask_calculator(
         let clients = arguments.aws.connect(&blueprint.cluster, session).await;
         let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
         let s3_uri = s3_uri_in_use(&live).or_else(|| blueprint.cluster.s3_uri.clone());
-        let unknown = || "s3://unknown".parse().map_err(|fault: Fault| anyhow::anyhow!("{fault}"));
         let inputs = Inputs {
             blueprint,
             credentials: &credentials,
             assets: &rendered.assets,
-            s3_uri: s3_uri.map_or_else(unknown, Ok)?,
+            s3_uri: s3_uri.unwrap_or_else(S3Uri::placeholder),
             image: ImageChoice::Live,
         };
         Ok(estimate_costs(&clients, &inputs, &live).await)

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use crate::outcome::Outcome;
+
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
@@ -44,6 +46,19 @@ impl Exit {
             Self::RolledBack => 6,
             Self::LeftBehind => 7,
             Self::Interrupted => 130,
+        }
+    }
+}
+
+impl From<Outcome> for Exit {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Failed | Outcome::Unreachable | Outcome::Refused => Self::Failed,
+            Outcome::Invalid => Self::Invalid,
+            Outcome::Credentials => Self::Credentials,
+            Outcome::StillRunning => Self::StillRunning,
+            Outcome::RolledBack => Self::RolledBack,
+            Outcome::Interrupted => Self::Interrupted,
         }
     }
 }

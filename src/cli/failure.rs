@@ -1,16 +1,18 @@
 //! Turns an error into what the user sees and the exit code that says what kind it was.
 
-use anyhow::Error;
+use std::error::Error;
 
 use super::exit::Exit;
 use super::interruption::Interrupted;
 use super::printer::Printer;
-use crate::aws::{AwsError, Cause};
+use crate::aws::{AwsError, GOES_ON};
 use crate::check::Findings;
 use crate::credentials::CredentialsError;
 use crate::deploy::{DeployError, Evidence, hint_for};
 use crate::document::{LoadError, Problems, ReadError};
 use crate::job::life::JobError;
+use crate::kube::KubeError;
+use crate::outcome::{Explain, Outcome};
 use crate::project::ProjectError;
 use crate::render::RenderError;
 
@@ -20,18 +22,18 @@ use crate::render::RenderError;
 pub(super) struct Refusal {
     message: String,
     help: Option<String>,
-    exit: Exit,
+    outcome: Outcome,
 }
 
 impl Refusal {
     /// Nothing was done.
     pub(super) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), help: None, exit: Exit::Failed }
+        Self { message: message.into(), help: None, outcome: Outcome::Failed }
     }
 
     /// What was asked for cannot be.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Invalid, ..Self::new(message) }
+        Self { outcome: Outcome::Invalid, ..Self::new(message) }
     }
 
     /// The same refusal with what to do next.
@@ -41,36 +43,78 @@ impl Refusal {
     }
 }
 
-const CREDENTIALS_HELP: &str = "renew them (`aws sso login`, a fresh session), or name a profile with --profile; what AWS was told to do goes on, \
-                                and the same command comes back to it";
+impl Explain for Refusal {
+    fn help(&self) -> Option<String> {
+        self.help.clone()
+    }
 
-/// Prints an error with its causes and help, and says which exit code it is.
-pub(super) fn report(error: &Error, printer: &Printer) -> Exit {
+    fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+}
+
+/// Prints an error with its causes and help, and gives the exit code.
+pub(super) fn report(error: &anyhow::Error, printer: &Printer) -> Exit {
     if let Some(problems) = problems_of(error) {
         printer.note(problems);
         printer.error(summary(problems));
         return Exit::Invalid;
     }
-    if let Some(interrupted) = find::<Interrupted>(error) {
+    let explained: Vec<&dyn Explain> = error.chain().filter_map(explain).collect();
+    let outcome = explained.first().map_or(Outcome::Failed, |error| error.outcome());
+    if outcome == Outcome::Interrupted {
         // What the user asked for is no error to report.
-        printer.note(interrupted);
-        return Exit::Interrupted;
+        printer.note(error);
+        return outcome.into();
     }
-    let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
-    // A transparent error says the same as its cause.
-    let mut lines: Vec<&String> = causes.iter().collect();
-    lines.dedup();
-    printer.error(lines.iter().map(|line| line.as_str()).collect::<Vec<_>>().join(": "));
-    if let Some(DeployError::Failed(reports)) = find::<DeployError>(error) {
+    printer.error(error.chain().map(ToString::to_string).collect::<Vec<_>>().join(": "));
+    if let Some(DeployError::Failed(reports)) = error.chain().find_map(|cause| cause.downcast_ref()) {
         reports
             .iter()
             .flat_map(|report| &report.evidence)
             .for_each(|evidence| print_evidence(evidence, printer));
     }
-    if let Some(help) = help_for(error) {
+    let help = explained.iter().find_map(|error| error.help());
+    let help = match outcome {
+        Outcome::Unreachable => proxy_help().or(help),
+        Outcome::Refused => help.or_else(|| hint_for(&error.root_cause().to_string()).map(|hint| hint.text)),
+        _ => help,
+    };
+    if let Some(help) = help {
         printer.help(help);
     }
-    exit_for(error)
+    outcome.into()
+}
+
+/// The explanation of an error, if it is of a type that explains itself.
+fn explain<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a dyn Explain> {
+    fn downcast<'a, T: Explain + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a dyn Explain> {
+        error.downcast_ref::<T>().map(|error| error as &dyn Explain)
+    }
+    let types = [
+        downcast::<AwsError>,
+        downcast::<CredentialsError>,
+        downcast::<DeployError>,
+        downcast::<Findings>,
+        downcast::<Interrupted>,
+        downcast::<JobError>,
+        downcast::<KubeError>,
+        downcast::<LoadError>,
+        downcast::<ProjectError>,
+        downcast::<ReadError>,
+        downcast::<Refusal>,
+        downcast::<RenderError>,
+    ];
+    types.iter().find_map(|downcast| downcast(error))
+}
+
+/// What is wrong with a document, whether it is the error itself or its cause.
+fn problems_of(error: &anyhow::Error) -> Option<&Problems> {
+    error.chain().find_map(|cause| match (cause.downcast_ref(), cause.downcast_ref::<ProjectError>()) {
+        (Some(LoadError::Invalid(problems)), _) => Some(problems),
+        (_, Some(error)) => error.problems(),
+        _ => cause.downcast_ref(),
+    })
 }
 
 /// How many things are wrong with a file.
@@ -90,86 +134,23 @@ fn print_evidence(evidence: &Evidence, printer: &Printer) {
     }
 }
 
-fn help_for(error: &Error) -> Option<String> {
-    if let Some(refusal) = find::<Refusal>(error) {
-        return refusal.help.clone();
-    }
-    if let Some(help) = find::<ProjectError>(error).and_then(ProjectError::help) {
-        return Some(help);
-    }
-    if let Some(credentials) = find::<CredentialsError>(error) {
-        return credentials.help();
-    }
-    if let Some(render) = find::<RenderError>(error) {
-        return render.help();
-    }
-    if let Some(error) = aws_error(error) {
-        return aws_help(error).or_else(|| hint_for(&error.to_string()).map(|hint| hint.text));
-    }
-    if let Some(deploy) = find::<DeployError>(error) {
-        return deploy.help();
-    }
-    if let Some(job) = find::<JobError>(error) {
-        return job.help();
-    }
-    match find::<LoadError>(error) {
-        Some(LoadError::Unreadable(ReadError::Missing { path })) if path.ends_with("cluster.yaml") => {
-            Some("`infra init` writes one; `-C DIR` names the directory it is in".to_owned())
-        }
-        Some(LoadError::Unreadable(ReadError::Missing { .. })) => {
-            Some("`infra job init` writes one; `-f FILE` names another".to_owned())
-        }
-        _ => None,
-    }
-}
-
-/// The call to AWS that failed, if it was one.
-fn aws_error(error: &Error) -> Option<&AwsError> {
-    match find::<DeployError>(error) {
-        Some(DeployError::Aws(error)) => Some(error),
-        _ => find::<AwsError>(error),
-    }
-}
-
-/// What to do when AWS does not know who is calling, or was not reached at all.
-fn aws_help(error: &AwsError) -> Option<String> {
-    match (error.cause, error.clock) {
-        (Cause::Credentials, Some(minutes)) => Some(clock_help(minutes)),
-        (Cause::Credentials, None) => Some(CREDENTIALS_HELP.to_owned()),
-        (Cause::Unreachable, _) => Some(unreachable_help()),
-        (Cause::Refused, _) => None,
-    }
-}
-
-fn clock_help(minutes: i64) -> String {
-    let clock = match minutes {
-        0 => "AWS does not take the time of this machine's clock".to_owned(),
-        1.. => format!("this machine's clock is {minutes} minutes ahead of AWS's"),
-        ..=-1 => format!("this machine's clock is {} minutes behind AWS's", minutes.unsigned_abs()),
-    };
-    format!("{clock}; set it (`timedatectl set-ntp true`, or chrony), then run the same command again")
-}
-
 /// Variables that lead calls elsewhere, as every tool of AWS reads them.
 const PROXY_VARIABLES: [&str; 6] =
     ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
-fn unreachable_help() -> String {
-    let goes_on = "what AWS was told to do goes on, and the same command comes back to it";
+/// What to do when AWS was not reached through a proxy, if there is one.
+fn proxy_help() -> Option<String> {
     let proxies: Vec<String> = PROXY_VARIABLES
         .iter()
         .filter_map(|name| Some((name, std::env::var(name).ok().filter(|value| !value.is_empty())?)))
         .map(|(name, value)| format!("{name} is {}", without_password(&value)))
         .collect();
-    if proxies.is_empty() {
-        return format!(
-            "see that this machine reaches the network, and that the region and --endpoint-url are right; behind a proxy set HTTPS_PROXY; {goes_on}"
-        );
-    }
-    format!(
-        "{}: see that this proxy runs and lets you through to AWS, or except hosts with NO_PROXY; {goes_on}",
-        proxies.join(", ")
-    )
+    (!proxies.is_empty()).then(|| {
+        format!(
+            "{}: see that this proxy runs and lets you through to AWS, or except hosts with NO_PROXY; {GOES_ON}",
+            proxies.join(", ")
+        )
+    })
 }
 
 /// An address as it may be shown.
@@ -181,44 +162,4 @@ fn without_password(url: &str) -> String {
         }
         None => url.to_owned(),
     }
-}
-
-fn exit_for(error: &Error) -> Exit {
-    if let Some(refusal) = find::<Refusal>(error) {
-        return refusal.exit;
-    }
-    if aws_error(error).is_some_and(|error| error.cause == Cause::Credentials) {
-        return Exit::Credentials;
-    }
-    match find::<DeployError>(error) {
-        Some(DeployError::StillRunning { .. }) => return Exit::StillRunning,
-        Some(DeployError::Failed(_)) => return Exit::RolledBack,
-        _ => {}
-    }
-    if find::<JobError>(error).is_some_and(JobError::goes_on) {
-        return Exit::StillRunning;
-    }
-    if find::<ProjectError>(error).is_some_and(ProjectError::is_invalid_input)
-        || find::<Findings>(error).is_some()
-        || find::<RenderError>(error).is_some_and(|error| !matches!(error, RenderError::NoCredential { .. }))
-    {
-        return Exit::Invalid;
-    }
-    if find::<ReadError>(error).is_some() || find::<LoadError>(error).is_some() {
-        Exit::Invalid
-    } else {
-        Exit::Failed
-    }
-}
-
-/// What is wrong with a document, whether it is the error itself or stands in a cluster's.
-fn problems_of(error: &Error) -> Option<&Problems> {
-    match find::<LoadError>(error) {
-        Some(LoadError::Invalid(problems)) => Some(problems),
-        _ => find::<Problems>(error),
-    }
-}
-
-fn find<T: std::error::Error + 'static>(error: &Error) -> Option<&T> {
-    error.chain().find_map(|cause| cause.downcast_ref())
 }

@@ -8,6 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::printer::Printer;
 use super::progress_view::ProgressView;
 use crate::deploy::DeployError;
+use crate::outcome::{Explain, Outcome};
 use crate::waiting::Interrupter;
 
 /// The user ended the command before it was done.
@@ -25,6 +26,12 @@ pub(super) enum Interrupted {
     WhileFetching { left: String },
     #[error("interrupted")]
     WhilePrinting,
+}
+
+impl Explain for Interrupted {
+    fn outcome(&self) -> Outcome {
+        Outcome::Interrupted
+    }
 }
 
 /// What the first Ctrl-C says where the work goes on without the command.

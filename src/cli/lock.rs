@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &LockArguments, session: &Session) -> anyhow::Resul
         match session.output {
             Output::Json => session.printer.json(&lock.image)?,
             Output::Text | Output::Markdown => {
-                session.printer.data(format_args!("{}  {}", lock.image.id, lock.image.name))?
+                session.printer.data(format_args!("{}  {}", lock.image.id, lock.image.name))?;
             }
         }
         Ok(Exit::Done)

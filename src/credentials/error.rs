@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use time::{Date, OffsetDateTime};
 
 use crate::durable_file::WriteError;
+use crate::outcome::Explain;
 
 /// What stopped the work; everything done before it is complete and stays.
 #[derive(Debug, thiserror::Error)]
@@ -78,10 +79,8 @@ pub enum CredentialsError {
     },
 }
 
-impl CredentialsError {
-    /// What to do next.
-    #[must_use]
-    pub fn help(&self) -> Option<String> {
+impl Explain for CredentialsError {
+    fn help(&self) -> Option<String> {
         let text = match self {
             Self::NoAuthority { .. } => {
                 "`infra render credentials --generate-ca` makes one; \
@@ -104,7 +103,9 @@ impl CredentialsError {
         };
         Some(text.to_owned())
     }
+}
 
+impl CredentialsError {
     pub(super) fn crypto(what: &str) -> impl FnOnce(rcgen::Error) -> Self {
         move |error| Self::Crypto { what: what.to_owned(), reason: error.to_string() }
     }

@@ -4,7 +4,9 @@ use std::fmt;
 
 use super::event::{FailureReport, Finding, Refusal};
 use crate::aws::{AwsError, StackStatus};
+use crate::config::values::PoolName;
 use crate::kube::KubeError;
+use crate::outcome::{Explain, Outcome};
 
 /// Why a command of this layer did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -56,51 +58,204 @@ pub enum DeployError {
     /// The Kubernetes API failed us.
     #[error(transparent)]
     Kube(#[from] KubeError),
-    /// Anything else that the user can mend.
-    #[error("{what}")]
-    Unusable {
-        /// What is wrong.
-        what: String,
-        /// What to do next.
-        help: String,
+    /// No machine has the name that was given.
+    #[error("no machine of this cluster is called '{name}'")]
+    NoSuchMachine {
+        /// The name that was given.
+        name: String,
+        /// The machines that there are.
+        machines: Vec<String>,
+    },
+    /// Several machines have the role that was given.
+    #[error("'{role}' has {} machines", .machines.len())]
+    AmbiguousMachine {
+        /// The role that was given.
+        role: String,
+        /// Its machines.
+        machines: Vec<String>,
+    },
+    /// A pool was never brought up.
+    #[error("pool {pool} has no group of machines in AWS")]
+    NoScalingGroup {
+        /// The pool.
+        pool: PoolName,
+    },
+    /// A pool was to be brought up alone, before the cluster.
+    #[error("pool {pool} cannot come up before the cluster")]
+    PoolBeforeCluster {
+        /// The pool.
+        pool: PoolName,
+    },
+    /// CloudFormation does not accept a change set.
+    #[error("CloudFormation refuses the change of {stack}: {reason}")]
+    ChangeSetRefused {
+        /// The stack.
+        stack: String,
+        /// Why, in CloudFormation's words.
+        reason: String,
+        /// What to do next, if that is known.
+        hint: Option<String>,
+    },
+    /// No stack has the outputs that another one needs.
+    #[error("{stack}: no stack hands on {}", .outputs.join(", "))]
+    MissingOutputs {
+        /// The stack that needs them.
+        stack: String,
+        /// The names of the outputs.
+        outputs: Vec<String>,
+    },
+    /// Another process changes a stack again and again.
+    #[error("{stack} keeps changing its state")]
+    Contended {
+        /// The stack.
+        stack: String,
+    },
+    /// Another process deletes a stack that this run needs.
+    #[error("{stack} is being deleted: somebody's `infra destroy` is under way, and nothing was changed")]
+    BeingDeleted {
+        /// The stack.
+        stack: String,
+    },
+    /// Another process protected a stack that this run deletes.
+    #[error("{stack} was protected again before it could be deleted: somebody's `infra up` is under way")]
+    ProtectedAgain {
+        /// The stack.
+        stack: String,
+    },
+    /// A resource cannot be skipped: its rollback has not failed.
+    #[error("{resource} is not a resource whose rollback failed")]
+    RollbackNotFailed {
+        /// The resource's logical id.
+        resource: String,
+        /// The resources whose rollback failed.
+        failed: Vec<String>,
+    },
+    /// An uploaded object does not have the size that it should have.
+    #[error("s3://{bucket}/{key} does not have the {size} bytes that were uploaded")]
+    UploadChanged {
+        /// The bucket.
+        bucket: String,
+        /// The object's key.
+        key: String,
+        /// The size of what was uploaded.
+        size: i64,
+    },
+    /// The public name has a record that infra did not write.
+    #[error(
+        "zone {zone} has a record {name} of type {kind} already: it leads to {target}, which is not this cluster"
+    )]
+    ForeignRecord {
+        /// The hosted zone.
+        zone: String,
+        /// The record's name.
+        name: String,
+        /// The record's type.
+        kind: String,
+        /// What the record points at.
+        target: String,
+        /// Whether infra can take the record over.
+        can_be_adopted: bool,
+    },
+    /// infra.lock belongs to another cluster.
+    #[error("infra.lock belongs to {key} '{locked}', cluster.yaml says '{wanted}'")]
+    LockMismatch {
+        /// The key of cluster.yaml that differs.
+        key: &'static str,
+        /// What infra.lock says.
+        locked: String,
+        /// What cluster.yaml says.
+        wanted: String,
+    },
+    /// AWS has no image of the cluster's channel.
+    #[error("there is no Flatcar image of this channel in {region}")]
+    NoImage {
+        /// The region.
+        region: String,
     },
 }
 
-impl DeployError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn help(&self) -> Option<String> {
-        match self {
-            Self::NoS3Uri => Some(
-                "`--s3-uri s3://bucket/prefix`, or s3URI in cluster.yaml; `--create-bucket` makes a missing bucket".to_owned(),
-            ),
-            Self::Refused(refusals) => Some(
-                refusals.iter().map(|refusal| refusal.instead.as_str()).collect::<Vec<_>>().join("\n      "),
-            ),
-            Self::Preflight(_) => {
-                Some("mend what is listed above; `--skip-preflight` goes on regardless".to_owned())
+impl Explain for DeployError {
+    fn help(&self) -> Option<String> {
+        let text = match self {
+            Self::Aws(error) => return error.help(),
+            Self::Kube(error) => return error.help(),
+            Self::NoS3Uri => {
+                "`--s3-uri s3://bucket/prefix`, or s3URI in cluster.yaml; `--create-bucket` makes a missing bucket".to_owned()
             }
+            Self::Refused(refusals) => {
+                refusals.iter().map(|refusal| refusal.instead.as_str()).collect::<Vec<_>>().join("\n      ")
+            }
+            Self::Preflight(_) => "mend what is listed above; `--skip-preflight` goes on regardless".to_owned(),
             Self::Failed(reports) => {
                 let hints = hints_of(reports);
-                (!hints.is_empty()).then(|| hints.join("\n      "))
+                return (!hints.is_empty()).then(|| hints.join("\n      "));
             }
             Self::NoMachines(reports) => {
                 let mut lines = hints_of(reports);
                 lines.push("AWS goes on trying, and the same command comes back to it");
-                Some(lines.join("\n      "))
+                lines.join("\n      ")
             }
-            Self::Stuck { help, .. } | Self::Unusable { help, .. } => Some(help.clone()),
-            Self::TakenAway { .. } => Some(
+            Self::Stuck { help, .. } => help.clone(),
+            Self::TakenAway { .. } => {
                 "settle with them whether the cluster shall be there: `infra up` brings it up again, `infra destroy` takes away \
                  whatever is left of it"
-                    .to_owned(),
+                    .to_owned()
+            }
+            Self::StillRunning { .. } => {
+                "run the same command again to come back to it; `infra status` looks without waiting".to_owned()
+            }
+            Self::NoSuchMachine { machines, .. } if machines.is_empty() => "it has none yet".to_owned(),
+            Self::NoSuchMachine { machines, .. } => format!("it has {}", machines.join(", ")),
+            Self::AmbiguousMachine { machines, .. } => format!("name one: {}", machines.join(", ")),
+            Self::NoScalingGroup { .. } => "`infra up` makes it".to_owned(),
+            Self::PoolBeforeCluster { .. } => "`infra up` without --pool brings all of it up".to_owned(),
+            Self::ChangeSetRefused { hint, .. } => {
+                hint.clone().unwrap_or_else(|| "nothing was changed".to_owned())
+            }
+            Self::MissingOutputs { .. } => {
+                "a stack it needs is older than this version of infra: `infra up` without --pool brings all up"
+                    .to_owned()
+            }
+            Self::Contended { .. } => {
+                "somebody else works on it: wait, then run `infra up` again".to_owned()
+            }
+            Self::BeingDeleted { .. } => {
+                "wait until `infra status` says that there is no such cluster, then run `infra up` again; \
+                 a destroy that was left is finished with `infra destroy`"
+                    .to_owned()
+            }
+            Self::ProtectedAgain { .. } => "settle it with them, then run the same command again".to_owned(),
+            Self::RollbackNotFailed { failed, .. } if failed.is_empty() => {
+                "no stack of this cluster needs a rollback".to_owned()
+            }
+            Self::RollbackNotFailed { failed, .. } => format!("those that failed: {}", failed.join(", ")),
+            Self::UploadChanged { .. } => {
+                "somebody else writes to that prefix, or a lifecycle rule removes objects there".to_owned()
+            }
+            Self::ForeignRecord { can_be_adopted: true, .. } => {
+                "`--adopt-record` makes it this cluster's; or choose another externalDNSName for the next cluster"
+                    .to_owned()
+            }
+            Self::ForeignRecord { kind, .. } => format!(
+                "this tool writes one plain A record: remove the {kind} record by hand, then run `infra up` again"
             ),
-            Self::StillRunning { .. } => Some(
-                "run the same command again to come back to it; `infra status` looks without waiting"
-                    .to_owned(),
+            Self::LockMismatch { key, locked, .. } => format!(
+                "{key} cannot change while the cluster lives: put '{locked}' back; for a new cluster use a directory of its own"
             ),
-            // What AWS says is explained by `explain::hint`.
-            Self::Aws(_) | Self::Kube(_) => None,
+            Self::NoImage { .. } => {
+                "another os.channel may have one; or put an image's id and name into infra.lock by hand".to_owned()
+            }
+        };
+        Some(text)
+    }
+
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::Aws(error) => error.outcome(),
+            Self::Kube(error) => error.outcome(),
+            Self::StillRunning { .. } => Outcome::StillRunning,
+            Self::Failed(_) => Outcome::RolledBack,
+            _ => Outcome::Failed,
         }
     }
 }

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::{Problems, ReadError, parse, read_text};
+use crate::outcome::{Explain, Outcome};
 
 /// Why a document could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +19,22 @@ pub enum LoadError {
     /// The file was read, and something in it is wrong.
     #[error(transparent)]
     Invalid(#[from] Problems),
+}
+
+impl Explain for LoadError {
+    fn help(&self) -> Option<String> {
+        let Self::Unreadable(ReadError::Missing { path }) = self else { return None };
+        let text = if path.ends_with("cluster.yaml") {
+            "`infra init` writes one; `-C DIR` names the directory it is in"
+        } else {
+            "`infra job init` writes one; `-f FILE` names another"
+        };
+        Some(text.to_owned())
+    }
+
+    fn outcome(&self) -> Outcome {
+        Outcome::Invalid
+    }
 }
 
 /// A valid document and what its author should know about it all the same.

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{At, Fault, Position};
+use crate::outcome::{Explain, Outcome};
 
 /// How bad a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -129,6 +130,12 @@ fn shorten(message: String) -> String {
 }
 
 impl std::error::Error for Problems {}
+
+impl Explain for Problems {
+    fn outcome(&self) -> Outcome {
+        Outcome::Invalid
+    }
+}
 
 impl fmt::Display for Problems {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

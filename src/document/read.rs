@@ -3,6 +3,8 @@
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use crate::outcome::{Explain, Outcome};
+
 /// Far above any description a person writes, far below what would make a parser slow.
 const LARGEST_DOCUMENT: u64 = 1024 * 1024;
 
@@ -47,6 +49,12 @@ pub enum ReadError {
         /// How many good bytes stand before it.
         offset: usize,
     },
+}
+
+impl Explain for ReadError {
+    fn outcome(&self) -> Outcome {
+        Outcome::Invalid
+    }
 }
 
 /// Reads a whole document as UTF-8, without a byte-order mark.

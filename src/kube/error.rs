@@ -1,5 +1,7 @@
 //! Why the Kubernetes API did not do what it was asked.
 
+use crate::outcome::Explain;
+
 /// A question to the Kubernetes API that got no good answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KubeError {
@@ -83,5 +85,14 @@ impl KubeError {
             Self::Refused { status, .. } => Some(*status),
             _ => None,
         }
+    }
+}
+
+impl Explain for KubeError {
+    fn help(&self) -> Option<String> {
+        self.is_unreachable().then(|| {
+            "is the cluster up (`infra status`), and does its name lead to it from here? INFRA_API_SERVER=host:port names a tunnel"
+                .to_owned()
+        })
     }
 }

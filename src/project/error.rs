@@ -7,26 +7,27 @@ use crate::check::Findings;
 use crate::credentials::CredentialsError;
 use crate::document::{Fault, LoadError, Problems, ReadError};
 use crate::durable_file::WriteError;
+use crate::outcome::{Explain, Outcome};
 use crate::render::RenderError;
 
 /// What stopped the work. An error of a layer below keeps its own text and help.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProjectError {
-    #[error("{0}")]
+    #[error(transparent)]
     Cluster(#[from] LoadError),
-    #[error("{0}")]
+    #[error(transparent)]
     Blueprint(#[from] Fault),
-    #[error("{0}")]
+    #[error(transparent)]
     Credentials(#[from] CredentialsError),
-    #[error("{0}")]
+    #[error(transparent)]
     Render(#[from] RenderError),
-    #[error("{0}")]
+    #[error(transparent)]
     Refused(#[from] Findings),
-    #[error("{0}")]
+    #[error(transparent)]
     Read(#[from] ReadError),
-    #[error("{0}")]
+    #[error(transparent)]
     Invalid(#[from] Problems),
-    #[error("{0}")]
+    #[error(transparent)]
     Write(#[from] WriteError),
     #[error("cannot {doing} {}: {reason}", path.display())]
     Disk { doing: &'static str, path: PathBuf, reason: io::Error },
@@ -48,9 +49,21 @@ impl ProjectError {
         move |reason| Self::Disk { doing, path, reason }
     }
 
-    /// What to do next.
-    pub(crate) fn help(&self) -> Option<String> {
+    /// What is wrong with a file, if that is the error.
+    pub(crate) fn problems(&self) -> Option<&Problems> {
         match self {
+            Self::Cluster(LoadError::Invalid(problems)) | Self::Invalid(problems) => Some(problems),
+            _ => None,
+        }
+    }
+}
+
+impl Explain for ProjectError {
+    fn help(&self) -> Option<String> {
+        match self {
+            Self::Cluster(error) => error.help(),
+            Self::Credentials(error) => error.help(),
+            Self::Render(error) => error.help(),
             Self::NoCredentials { .. } => {
                 Some("`infra render credentials --generate-ca` makes them".to_owned())
             }
@@ -61,8 +74,22 @@ impl ProjectError {
         }
     }
 
-    /// Whether a file or an argument of the user's is wrong.
-    pub(crate) fn is_invalid_input(&self) -> bool {
-        matches!(self, Self::NoTemplates { .. } | Self::NotAManifest { .. } | Self::Kubeconfig { .. })
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::Cluster(error) => error.outcome(),
+            Self::Credentials(error) => error.outcome(),
+            Self::Render(error) => error.outcome(),
+            Self::Refused(error) => error.outcome(),
+            Self::Read(error) => error.outcome(),
+            Self::Invalid(error) => error.outcome(),
+            Self::NoTemplates { .. } | Self::NotAManifest { .. } | Self::Kubeconfig { .. } => {
+                Outcome::Invalid
+            }
+            Self::Blueprint(_)
+            | Self::Write(_)
+            | Self::Disk { .. }
+            | Self::NoCredentials { .. }
+            | Self::MissingCredential { .. } => Outcome::Failed,
+        }
     }
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use tera::{Context, Kwargs, State, Tera};
 
 use crate::document::nearest;
+use crate::outcome::{Explain, Outcome};
 
 /// Every file below templates/, by its path there.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/templates.rs"));
@@ -48,14 +49,19 @@ pub enum RenderError {
     },
 }
 
-impl RenderError {
-    /// What to do next.
-    #[must_use]
-    pub fn help(&self) -> Option<String> {
+impl Explain for RenderError {
+    fn help(&self) -> Option<String> {
         match self {
             Self::UnknownOverride { near: Some(near), .. } => Some(format!("did you mean templates/{near}?")),
             Self::NoCredential { .. } => Some("`infra render credentials` makes what is missing".to_owned()),
             _ => None,
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::NoCredential { .. } => Outcome::Failed,
+            _ => Outcome::Invalid,
         }
     }
 }
@@ -143,6 +149,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::{RenderError, Templates, yaml_scalar};
+    use crate::outcome::Explain;
 
     #[test]
     fn every_template_loads() -> Result<(), RenderError> {

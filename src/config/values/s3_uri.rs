@@ -13,6 +13,12 @@ pub struct S3Uri {
 }
 
 impl S3Uri {
+    /// Stands in where a stack is only measured and no bucket is known yet.
+    #[must_use]
+    pub fn placeholder() -> Self {
+        Self { bucket: "unknown".to_owned(), prefix: String::new() }
+    }
+
     /// The bucket's name.
     #[must_use]
     pub fn bucket(&self) -> &str {

@@ -65,11 +65,7 @@ impl AssetStore {
         };
         run.clients.upload(&upload).await?;
         if run.clients.object_size(bucket, &key).await? != Some(size) {
-            return Err(DeployError::Unusable {
-                what: format!("s3://{bucket}/{key} does not have the {size} bytes that were uploaded"),
-                help: "somebody else writes to that prefix, or a lifecycle rule removes objects there"
-                    .to_owned(),
-            });
+            return Err(DeployError::UploadChanged { bucket: bucket.to_owned(), key: key.clone(), size });
         }
         run.progress.report(Event::Uploaded { key, bytes: bytes.len() });
         Ok(true)

@@ -52,11 +52,10 @@ impl ImageLock {
 
     /// Refuses a lock that belongs to something else.
     pub fn check(&self, cluster: &Cluster) -> Result<(), DeployError> {
-        let mismatch = |key: &str, found: &str, wanted: &str| DeployError::Unusable {
-            what: format!("infra.lock belongs to {key} '{found}', cluster.yaml says '{wanted}'"),
-            help: format!(
-                "{key} cannot change while the cluster lives: put '{found}' back; for a new cluster use a directory of its own"
-            ),
+        let mismatch = |key: &'static str, locked: &str, wanted: &str| DeployError::LockMismatch {
+            key,
+            locked: locked.to_owned(),
+            wanted: wanted.to_owned(),
         };
         if self.cluster != cluster.name.as_str() {
             return Err(mismatch("clusterName", &self.cluster, cluster.name.as_str()));
@@ -69,11 +68,7 @@ impl ImageLock {
 
     /// Looks the newest image of the cluster's channel up.
     pub async fn resolve(clients: &Clients, cluster: &Cluster) -> Result<Self, DeployError> {
-        let none = || DeployError::Unusable {
-            what: format!("there is no Flatcar image of this channel in {}", cluster.region),
-            help: "another os.channel may have one; or put an image's id and name into infra.lock by hand"
-                .to_owned(),
-        };
+        let none = || DeployError::NoImage { region: cluster.region.to_string() };
         let source = image_source(cluster).ok_or_else(none)?;
         let image = clients.newest_image(source.owner, &source.name_pattern).await?.ok_or_else(none)?;
         Ok(Self {

@@ -43,24 +43,17 @@ fn choose<'a>(instances: &'a [Instance], word: &str) -> Result<&'a Instance, Dep
     match (of_role.as_slice(), living.as_slice()) {
         ([one], _) => Ok(one),
         (_, [one]) => Ok(one),
-        ([], _) => Err(DeployError::Unusable {
-            what: format!("no machine of this cluster is called '{word}'"),
-            help: if instances.is_empty() {
-                "it has none yet".to_owned()
-            } else {
-                format!("it has {}", list(instances.iter()))
-            },
-        }),
-        (many, _) => Err(DeployError::Unusable {
-            what: format!("'{word}' has {} machines", many.len()),
-            help: format!("name one: {}", list(many.iter().copied())),
-        }),
+        ([], _) => {
+            let machines = instances.iter().map(describe).collect();
+            Err(DeployError::NoSuchMachine { name: word.to_owned(), machines })
+        }
+        (many, _) => {
+            let machines = many.iter().copied().map(describe).collect();
+            Err(DeployError::AmbiguousMachine { role: word.to_owned(), machines })
+        }
     }
 }
 
-fn list<'a>(instances: impl Iterator<Item = &'a Instance>) -> String {
-    let one = |instance: &Instance| {
-        format!("{} ({}, {})", instance.id, instance.role.as_deref().unwrap_or("?"), instance.state)
-    };
-    instances.map(one).collect::<Vec<_>>().join(", ")
+fn describe(instance: &Instance) -> String {
+    format!("{} ({}, {})", instance.id, instance.role.as_deref().unwrap_or("?"), instance.state)
 }

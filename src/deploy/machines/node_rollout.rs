@@ -163,10 +163,7 @@ impl NodeRollout<'_> {
         let role = Role::Pool(pool.clone()).name();
         let groups = self.run.clients.groups_of_cluster(self.cluster.name.as_str()).await?;
         let group = groups.into_iter().find(|group| group.tags.get(ROLE_TAG) == Some(&role));
-        group.ok_or_else(|| DeployError::Unusable {
-            what: format!("pool {pool} has no group of machines in AWS"),
-            help: "`infra up` makes it".to_owned(),
-        })
+        group.ok_or_else(|| DeployError::NoScalingGroup { pool: pool.clone() })
     }
 
     async fn find_node(&self, instance: &str) -> Result<Option<Node>, DeployError> {

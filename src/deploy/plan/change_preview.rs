@@ -69,10 +69,7 @@ async fn ask(
     deleted?;
     if change_set.status == ChangeSetStatus::Failed && !change_set.is_empty() {
         let reason = change_set.reason.unwrap_or_default();
-        return Err(DeployError::Unusable {
-            what: format!("CloudFormation refuses the change of {}: {reason}", desired.name),
-            help: "nothing was changed".to_owned(),
-        });
+        return Err(DeployError::ChangeSetRefused { stack: desired.name.clone(), reason, hint: None });
     }
     Ok(Some(change_set))
 }

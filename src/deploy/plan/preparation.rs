@@ -58,10 +58,7 @@ pub async fn prepare(
     };
     let part = StackPart::Pool(pool.clone());
     if !live.stacks.contains_key(&StackPart::ControlPlane) {
-        return Err(DeployError::Unusable {
-            what: format!("pool {pool} cannot come up before the cluster"),
-            help: "`infra up` without --pool brings all of it up".to_owned(),
-        });
+        return Err(DeployError::PoolBeforeCluster { pool: pool.clone() });
     }
     let desired = desired.into_iter().filter(|stack| stack.part == part).collect();
     Ok(Prepared { live, desired, plan: whole.only(|other| *other == part), store, options })

@@ -49,11 +49,9 @@ pub(crate) async fn bring_up(
     terms: &Terms,
 ) -> Result<Settled, DeployError> {
     let stack_run = StackRun { run, store, desired, terms };
-    let parameters = desired.parameters(outputs).map_err(|missing| DeployError::Unusable {
-        what: format!("{}: no stack hands on {}", desired.name, missing.join(", ")),
-        help: "a stack it needs is older than this version of infra: `infra up` without --pool brings all up"
-            .to_owned(),
-    })?;
+    let parameters = desired
+        .parameters(outputs)
+        .map_err(|outputs| DeployError::MissingOutputs { stack: desired.name.clone(), outputs })?;
     match stack_run.settle_stack(found, &parameters).await {
         // Whatever is refused because the stack goes is told by what it is.
         Err(DeployError::Aws(error)) if error.cause == Cause::Refused => {
@@ -120,10 +118,7 @@ impl StackRun<'_> {
                 }
             }
         }
-        Err(DeployError::Unusable {
-            what: format!("{} keeps changing its state", self.desired.name),
-            help: "somebody else works on it: wait, then run `infra up` again".to_owned(),
-        })
+        Err(DeployError::Contended { stack: self.desired.name.clone() })
     }
 
     fn taken_away(&self) -> DeployError {
@@ -357,11 +352,8 @@ impl StackRun<'_> {
 
     fn refused_change_set(&self, change_set: &ChangeSet) -> DeployError {
         let reason = change_set.reason.clone().unwrap_or_else(|| change_set.status.to_string());
-        let help = hint_for(&reason).map_or_else(|| "nothing was changed".to_owned(), |hint| hint.text);
-        DeployError::Unusable {
-            what: format!("CloudFormation refuses the change of {}: {reason}", self.desired.name),
-            help,
-        }
+        let hint = hint_for(&reason).map(|hint| hint.text);
+        DeployError::ChangeSetRefused { stack: self.desired.name.clone(), reason, hint }
     }
 }
 

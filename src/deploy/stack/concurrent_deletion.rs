@@ -35,15 +35,7 @@ pub(crate) async fn refuse_what_goes(
     for stack in desired {
         let Some(found) = live.stacks.get(&stack.part) else { continue };
         if is_taken_away(clients, &found.stack).await? {
-            return Err(DeployError::Unusable {
-                what: format!(
-                    "{} is being deleted: somebody's `infra destroy` is under way, and nothing was changed",
-                    found.stack.name
-                ),
-                help: "wait until `infra status` says that there is no such cluster, then run `infra up` again; \
-                       a destroy that was left is finished with `infra destroy`"
-                    .to_owned(),
-            });
+            return Err(DeployError::BeingDeleted { stack: found.stack.name.clone() });
         }
     }
     Ok(())

@@ -122,13 +122,7 @@ async fn delete_once(run: &Run, part: &StackPart, stack: &Stack) -> Result<Optio
 
 /// The protection was lifted just before.
 fn protected_again(stack: &Stack) -> DeployError {
-    DeployError::Unusable {
-        what: format!(
-            "{} was protected again before it could be deleted: somebody's `infra up` is under way",
-            stack.name
-        ),
-        help: "settle it with them, then run the same command again".to_owned(),
-    }
+    DeployError::ProtectedAgain { stack: stack.name.clone() }
 }
 
 /// Whether the same things are stuck. Reasons do not count: AWS writes another request's id into each.

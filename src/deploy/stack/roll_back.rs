@@ -22,15 +22,8 @@ pub async fn roll_back(run: &Run, live: &LiveCluster, skip: &[String]) -> Result
     }
     let known: Vec<&String> = failed.iter().flatten().collect();
     if let Some(unknown) = skip.iter().find(|id| !known.contains(id)) {
-        let names: Vec<&str> = known.iter().map(|id| id.as_str()).collect();
-        return Err(DeployError::Unusable {
-            what: format!("{unknown} is not a resource whose rollback failed"),
-            help: if names.is_empty() {
-                "no stack of this cluster needs a rollback".to_owned()
-            } else {
-                format!("those that failed: {}", names.join(", "))
-            },
-        });
+        let failed = known.into_iter().cloned().collect();
+        return Err(DeployError::RollbackNotFailed { resource: unknown.clone(), failed });
     }
     for ((part, stack), failed) in stuck.iter().zip(&failed) {
         let skipped: Vec<String> = skip.iter().filter(|id| failed.contains(id)).cloned().collect();
@@ -115,6 +108,7 @@ mod tests {
     use crate::blueprint::StackPart;
     use crate::deploy::state::live::{LiveCluster, LiveStack};
     use crate::deploy::test_run::TestRun;
+    use crate::outcome::Explain;
 
     const ARN: &str = "arn:aws:cloudformation:us-west-2:111122223333:stack/paddle-network/1";
 

@@ -27,6 +27,7 @@ use super::state::public_name::load_balancer;
 use crate::aws::{Alias, Cause};
 use crate::blueprint::{Role, StackPart};
 use crate::kube::{Address, ApiServer};
+use crate::outcome::Explain;
 use crate::render::{BootObject, boot_objects};
 use crate::waiting::WaitEnd;
 use bucket::ensure_bucket;

@@ -71,25 +71,16 @@ async fn wait_until_in_sync(run: &Run, change: &str) -> Result<(), DeployError> 
 }
 
 fn refuse_foreign(name: &str, zone: &HostedZone, record: &AddressRecord, is_plain: bool) -> DeployError {
-    let leads = match &record.alias {
+    let target = match &record.alias {
         Some(alias) => alias.name.clone(),
         None => record.values.join(", "),
     };
-    let help = if is_plain {
-        "`--adopt-record` makes it this cluster's; or choose another externalDNSName for the next cluster"
-            .to_owned()
-    } else {
-        format!(
-            "this tool writes one plain A record: remove the {} record by hand, then run `infra up` again",
-            record.kind
-        )
-    };
-    DeployError::Unusable {
-        what: format!(
-            "zone {} has a record {name} of type {} already: it leads to {leads}, which is not this cluster",
-            zone.name, record.kind
-        ),
-        help,
+    DeployError::ForeignRecord {
+        zone: zone.name.clone(),
+        name: name.to_owned(),
+        kind: record.kind.clone(),
+        target,
+        can_be_adopted: is_plain,
     }
 }
 

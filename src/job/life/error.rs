@@ -1,6 +1,7 @@
 //! Why a job's life went otherwise than asked.
 
 use crate::kube::{KubeError, MayPass, ObjectName};
+use crate::outcome::{Explain, Outcome};
 use crate::waiting::WaitEnd;
 
 /// What went wrong with a job.
@@ -95,10 +96,8 @@ fn time_is_up(end: WaitEnd) -> &'static str {
     }
 }
 
-impl JobError {
-    /// What to do next.
-    #[must_use]
-    pub fn help(&self) -> Option<String> {
+impl Explain for JobError {
+    fn help(&self) -> Option<String> {
         match self {
             Self::Missing { .. } => Some("`infra job list` shows every job".to_owned()),
             Self::Removed { .. } => Some("its files stay; `infra job submit` starts it anew".to_owned()),
@@ -123,17 +122,17 @@ impl JobError {
                 "the same command goes on; a pod of a lost machine goes with its node, or with `kubectl delete pod --force`"
                     .to_owned(),
             ),
-            Self::Kube(error) if error.is_unreachable() => Some(
-                "is the cluster up (`infra status`), and does its name lead to it from here? INFRA_API_SERVER=host:port names a tunnel".to_owned(),
-            ),
-            Self::Kube(_) => None,
+            Self::Kube(error) => error.help(),
         }
     }
 
-    /// Whether the cluster goes on with something after we left.
-    #[must_use]
-    pub fn goes_on(&self) -> bool {
-        matches!(self, Self::StillRunning { .. } | Self::StillImporting { .. } | Self::NotGone { .. })
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::StillRunning { .. } | Self::StillImporting { .. } | Self::NotGone { .. } => {
+                Outcome::StillRunning
+            }
+            _ => Outcome::Failed,
+        }
     }
 }
 
