@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::certificate::Certificate;
 use super::error::{CredentialsError, day};
-use super::leaf::{clock_tolerance, random_serial};
+use super::issuing::{clock_tolerance, random_serial};
 use super::{SecretText, Store};
 use crate::blueprint::Authority;
 

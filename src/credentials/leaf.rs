@@ -2,7 +2,7 @@
 
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
-    SanType, SerialNumber,
+    SanType,
 };
 use time::{Duration, OffsetDateTime};
 use zeroize::Zeroizing;
@@ -10,13 +10,9 @@ use zeroize::Zeroizing;
 use super::SecretText;
 use super::authority::LoadedAuthority;
 use super::error::CredentialsError;
+use super::issuing::{clock_tolerance, random_serial};
 use crate::blueprint::{LeafCertificate, Usage};
 use crate::config::values::CertificateName;
-
-/// Clocks differ: a certificate counts from a little before it was made.
-pub(super) fn clock_tolerance() -> Duration {
-    Duration::hours(1)
-}
 
 /// Makes a key and has the authority sign a certificate for it; `None` if the authority's key is not here.
 pub(super) fn make_leaf(
@@ -71,20 +67,4 @@ fn purpose(usage: Usage) -> ExtendedKeyUsagePurpose {
         Usage::Server => ExtendedKeyUsagePurpose::ServerAuth,
         Usage::Client => ExtendedKeyUsagePurpose::ClientAuth,
     }
-}
-
-/// Sixteen random bytes, positive; the library's own default would repeat itself for the same key.
-pub(super) fn random_serial() -> Result<SerialNumber, CredentialsError> {
-    let mut bytes = [0; 16];
-    fill_random(&mut bytes)?;
-    bytes[0] = bytes[0] & 0x7f | 0x40;
-    Ok(SerialNumber::from_slice(&bytes))
-}
-
-/// Random bytes from the operating system's generator.
-pub(super) fn fill_random(bytes: &mut [u8]) -> Result<(), CredentialsError> {
-    aws_lc_rs::rand::fill(bytes).map_err(|_| CredentialsError::Crypto {
-        what: "random bytes".to_owned(),
-        reason: "the operating system gave none".to_owned(),
-    })
 }

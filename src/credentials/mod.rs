@@ -10,6 +10,7 @@ mod ensure;
 mod error;
 mod fitness;
 mod inventory;
+mod issuing;
 mod leaf;
 mod loaded;
 mod secret_text;

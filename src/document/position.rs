@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
 /// A line and a column, both counted from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -72,12 +72,6 @@ impl<T: PartialOrd> PartialOrd for At<T> {
 impl<T: Ord> Ord for At<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.value.cmp(&other.value)
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        super::yaml::deserialize_at(deserializer)
     }
 }
 

@@ -47,14 +47,14 @@ pub fn write_yaml<T: Serialize>(value: &T) -> Result<String, Fault> {
     serde_saphyr::to_string(value).map_err(|error| Fault::new(format!("cannot be written as YAML: {error}")))
 }
 
-/// How a value finds out where it stands.
-pub(super) fn deserialize_at<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<At<T>, D::Error> {
-    let spanned = Spanned::<T>::deserialize(deserializer)?;
-    let place = spanned.referenced;
-    let position = (place.line() > 0).then(|| Position { line: place.line(), column: place.column() });
-    Ok(At { value: spanned.value, position })
+/// Only the YAML library knows where a value is.
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<T>::deserialize(deserializer)?;
+        let place = spanned.referenced;
+        let position = (place.line() > 0).then(|| Position { line: place.line(), column: place.column() });
+        Ok(Self { value: spanned.value, position })
+    }
 }
 
 /// More than the largest cluster needs, and read in an instant.

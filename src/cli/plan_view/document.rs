@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Counts, PlanView, shown_value};
+use super::view::{Counts, PlanView, shown_value};
 use crate::deploy::{FileChange, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan};
 
 /// What `infra up` would do. The exit code is 0; with `--detailed-exitcode` 3 if `changes` is true.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{PlanView, is_user_data, shown_value};
+use super::view::{PlanView, is_user_data, shown_value};
 use crate::blueprint::StackPart;
 use crate::deploy::{
     FileChange, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan, TextChange,

@@ -1,7 +1,7 @@
 //! A plan for a pull request.
 
-use super::PlanView;
 use super::lines::{Line, Sign, action, body, warnings};
+use super::view::PlanView;
 
 pub(super) fn render(view: &PlanView<'_>) -> String {
     let mut parts = vec![format!("### infra plan: {}", view.cluster.name), view.summary()];

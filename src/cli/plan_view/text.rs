@@ -2,8 +2,8 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::PlanView;
 use super::lines::{Line, Sign, action, body};
+use super::view::PlanView;
 use crate::deploy::StackAction;
 
 const PLAIN: Style = Style::new();

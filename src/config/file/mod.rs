@@ -2,23 +2,20 @@
 //!
 //! The documentation of each field is what `infra schema` shows to editors.
 
+mod entries;
 mod network;
 mod pool;
 mod storage;
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use entries::Entries;
 pub use network::{ExistingNetworkFile, Nat, NetworkFile, Topology};
 pub use pool::{PoolFile, Rollout, TaintEffect, TaintFile};
 pub use storage::{EfsDriver, EfsFile, Lifecycle, StorageFile, ThroughputMode};
 
 use crate::document::At;
-
-/// Free `key: value` lines, each with its place.
-pub type Entries = BTreeMap<At<String>, At<String>>;
 
 /// A GPU Kubernetes cluster on AWS, described in one file.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Entries;
+use super::entries::Entries;
 use crate::document::At;
 
 /// A pool of worker machines.

@@ -7,7 +7,7 @@ use ipnet::Ipv4Net;
 use super::super::cluster::{Api, Dns};
 use super::super::file::{ApiFile, ClusterFile, DnsFile, Entries};
 use super::super::values::{CertificateName, DnsName, KeyName, MirrorUrl, MirroredHost, parse_ipv4_range};
-use super::optional;
+use super::optional::optional;
 use crate::document::{At, Fault, Problems};
 use crate::well_known::INTERNAL_DOMAIN;
 

@@ -7,6 +7,7 @@ mod access;
 mod labels;
 mod machines;
 mod network;
+mod optional;
 mod place;
 mod pools;
 mod storage;
@@ -16,6 +17,7 @@ use super::file::{ClusterFile, Distribution, KubernetesFile, OsFile};
 use super::kubernetes_release::release_of;
 use super::values::{KubernetesVersion, S3Uri};
 use crate::document::{Fault, Problems};
+use optional::optional;
 
 /// Turns the file into a cluster, noting every problem on the way.
 pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Option<Cluster> {
@@ -70,14 +72,6 @@ pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Opti
         mirrors: mirrors?,
         tags: tags?,
     })
-}
-
-/// Builds what may be absent: `None` is a failed build, `Some(None)` an absent part.
-fn optional<F, T>(part: Option<&F>, build: impl FnOnce(&F) -> Option<T>) -> Option<Option<T>> {
-    match part {
-        Some(part) => build(part).map(Some),
-        None => Some(None),
-    }
 }
 
 fn check_distribution(os: &OsFile, problems: &mut Problems) {

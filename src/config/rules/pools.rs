@@ -6,8 +6,9 @@ use super::super::cluster::Pool;
 use super::super::file::{ClusterFile, PoolFile, Rollout};
 use super::super::gpu::Gpus;
 use super::super::values::{AvailabilityZone, InstanceType, PolicyArn, PoolName};
+use super::optional::optional;
 use super::place::Place;
-use super::{labels, machines, optional};
+use super::{labels, machines};
 use crate::document::{At, Fault, Problems};
 
 /// IAM allows ten managed policies a role, and two are there already: for Session Manager and for reading images.

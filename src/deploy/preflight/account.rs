@@ -1,7 +1,8 @@
 //! Whose account and which region this is, and the roles that AWS's services have in it.
 
+use super::all::all;
 use super::finding::Findings;
-use super::{Finding, Preflight, all};
+use super::{Finding, Preflight};
 use crate::aws::{AwsError, CallerIdentity, Clients};
 use crate::config::{Cluster, FileSystemSource};
 

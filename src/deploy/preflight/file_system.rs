@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use ipnet::Ipv4Net;
 
+use super::all::all;
 use super::finding::{Findings, listed};
-use super::{Finding, Preflight, all};
+use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients, ExistingFileSystem, InboundRule, MountTarget};
 use crate::blueprint::StackPart;
 use crate::config::FileSystemSource;

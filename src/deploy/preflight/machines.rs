@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::all::all;
 use super::finding::{Findings, listed};
-use super::{Finding, Preflight, all};
+use super::{Finding, Preflight};
 use crate::aws::{AwsError, CapacityReservation, Clients, Zone};
 use crate::config::values::{AvailabilityZone, InstanceType};
 use crate::config::{Cluster, Pool};

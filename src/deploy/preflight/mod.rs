@@ -4,6 +4,7 @@
 //! changes nothing.
 
 mod account;
+mod all;
 mod bucket;
 mod certificates;
 mod existing_vpc;
@@ -14,42 +15,12 @@ mod image;
 mod key;
 mod machines;
 mod quotas;
-
-use std::future::poll_fn;
-use std::task::Poll;
+mod subject;
 
 pub use super::event::{Finding, Severity};
+pub use subject::{CertificateExpiry, Preflight};
 
-use super::state::live::LiveCluster;
 use crate::aws::{AwsError, Clients};
-use crate::blueprint::Blueprint;
-use crate::config::values::S3Uri;
-
-/// What is looked at before a cluster comes up.
-#[derive(Clone, Copy, Debug)]
-pub struct Preflight<'a> {
-    /// The cluster.
-    pub blueprint: &'a Blueprint,
-    /// Where assets will be uploaded.
-    pub s3_uri: Option<&'a S3Uri>,
-    /// Whether a bucket that is missing will be made.
-    pub create_bucket: bool,
-    /// The image that machines are to start from, if one is locked.
-    pub image: Option<&'a str>,
-    /// When certificates end.
-    pub certificates: &'a [CertificateExpiry],
-    /// What of the cluster is there already: that has its capacity, and a file system with its tag is its own.
-    pub live: &'a LiveCluster,
-}
-
-/// When a certificate ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CertificateExpiry {
-    /// Its name.
-    pub name: String,
-    /// How many whole days it has left; less than zero once it has ended.
-    pub days_left: i64,
-}
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,39 +72,5 @@ impl Preflight<'_> {
             findings.extend(answer?);
         }
         Ok(findings)
-    }
-}
-
-/// Waits for all of them at once.
-async fn all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
-    let mut pending: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
-    poll_fn(|context| {
-        for (future, answer) in &mut pending {
-            if answer.is_none()
-                && let Poll::Ready(value) = future.as_mut().poll(context)
-            {
-                *answer = Some(value);
-            }
-        }
-        if pending.iter().all(|(_, answer)| answer.is_some()) { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    pending.into_iter().filter_map(|(_, answer)| answer).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::all;
-
-    #[tokio::test]
-    async fn answers_come_in_the_order_of_the_questions() {
-        let question = |number: u32| async move {
-            for _ in number..5 {
-                tokio::task::yield_now().await;
-            }
-            number
-        };
-        assert_eq!(all((0..5).map(question)).await, [0, 1, 2, 3, 4]);
-        assert_eq!(all(Vec::<std::future::Ready<u32>>::new()).await, Vec::<u32>::new());
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice::from_ref;
 
+use super::all::all;
 use super::finding::{Findings, listed};
-use super::{Finding, Preflight, all};
+use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients};
 use crate::blueprint::{Role, StackPart};
 use crate::config::values::InstanceType;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use similar::TextDiff;
 use zeroize::Zeroizing;
 
-use super::{FileChange, TextChange};
+use super::file_change::{FileChange, TextChange};
 
 /// What changes from one machine to another, sorted by path; each is given by its configs in the order Ignition merges them.
 pub(crate) fn compare_configs(old: &[Value], new: &[Value]) -> Vec<FileChange> {
@@ -213,7 +213,7 @@ mod tests {
     use base64::engine::general_purpose::STANDARD;
     use serde_json::{Value, json};
 
-    use super::super::{FileChange, TextChange};
+    use super::super::file_change::{FileChange, TextChange};
     use super::compare_configs;
 
     const SECRET: &str = "c2VjcmV0";

@@ -4,48 +4,19 @@
 //! compared. What holds keys is named and never shown.
 
 mod configs;
+mod file_change;
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value;
 use zeroize::Zeroizing;
+
+pub use file_change::{FileChange, TextChange};
 
 use self::configs::compare_configs;
 use super::comparison::PropertyChange;
 use crate::aws::{AwsError, Clients};
 use crate::render::BootObject;
-
-/// A file or unit on a machine that changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct FileChange {
-    /// Its path; a unit's name; a directory's path ends with a slash.
-    pub path: String,
-    /// What changes.
-    pub change: TextChange,
-}
-
-/// What changes in a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(tag = "kind", content = "detail", rename_all = "camelCase")]
-pub enum TextChange {
-    /// It is new.
-    Added,
-    /// It goes.
-    Removed,
-    /// It holds keys, or may: only that it changes is told.
-    Masked,
-    /// It is no text.
-    Binary,
-    /// Lines that go, come and stand around, each behind its `-`, `+` or space; before them other changes, as `mode 0644 -> 0600`.
-    Lines(Vec<String>),
-    /// What changes cannot be told.
-    Unknown {
-        /// Why.
-        reason: String,
-    },
-}
 
 const GONE: &str = "the old configuration is no longer in the bucket";
 const NOT_RENDERED: &str = "the new configuration was not rendered";

@@ -1,0 +1,8 @@
+//! Free `key: value` lines: tags, labels, mirrors.
+
+use std::collections::BTreeMap;
+
+use crate::document::At;
+
+/// Free `key: value` lines, each with its position.
+pub type Entries = BTreeMap<At<String>, At<String>>;

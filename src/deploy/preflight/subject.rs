@@ -1,0 +1,31 @@
+//! What preflight is about: the cluster, and what is known about it before AWS is asked.
+
+use crate::blueprint::Blueprint;
+use crate::config::values::S3Uri;
+use crate::deploy::state::live::LiveCluster;
+
+/// What is looked at before a cluster comes up.
+#[derive(Clone, Copy, Debug)]
+pub struct Preflight<'a> {
+    /// The cluster.
+    pub blueprint: &'a Blueprint,
+    /// Where assets will be uploaded.
+    pub s3_uri: Option<&'a S3Uri>,
+    /// Whether a bucket that is missing will be made.
+    pub create_bucket: bool,
+    /// The image that machines are to start from, if one is locked.
+    pub image: Option<&'a str>,
+    /// When certificates end.
+    pub certificates: &'a [CertificateExpiry],
+    /// What of the cluster is there already: that has its capacity, and a file system with its tag is its own.
+    pub live: &'a LiveCluster,
+}
+
+/// When a certificate ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateExpiry {
+    /// Its name.
+    pub name: String,
+    /// How many whole days it has left; less than zero once it has ended.
+    pub days_left: i64,
+}
