@@ -21,6 +21,7 @@ several stacks have the same, as "stack/LogicalId".
 
     accounts         {"111122223333": {...}}: any of these for one account, instead of what stands here for all
     delay            0.2: seconds that each resource takes; a smaller number frees those that wait
+    hold             ["stack"]: stacks whose resources wait until the file no longer says so
     backwards        true: of resources that do not depend on each other the last comes first
     fail_create      {"MountTarget0": "reason"}: also by type of resource
     fail_update      the same; what an update does not touch cannot fail
@@ -32,10 +33,10 @@ several stacks have the same, as "stack/LogicalId".
                      message that begins as AWS's about machines that started and did not live
     no_signal        ["Nodes"]: machines of the group start, but say nothing
     launch_interval  0.2: seconds
-    signal_timeout   5: seconds after which a group that waits for signals fails
+    signal_timeout   5: seconds after which a group that waits for signals fails; another number counts for those that wait, too
     force_status     {"stack": "UPDATE_ROLLBACK_FAILED"}: its status from now on, set once each time the file is written
     finish_status    "UPDATE_COMPLETE": what follows a status that was forced, if nothing else has changed it
-    finish_after     0: seconds until then
+    finish_after     0: seconds until then; may be changed meanwhile
     not_offered      [["g5.xlarge", "us-west-2a"]]: types of machines and places
     gone_images      ["ami-..."]: images that are no longer there
     console          {"*": "text"}: console output by id of the instance, name or logical id of its group; the first counts

@@ -196,7 +196,7 @@ class Deletions(unittest.TestCase):
         return self.end(stack)
 
     def end(self, stack):
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             status = self.cloudformation.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"]
             if not status.endswith("_IN_PROGRESS"):

@@ -94,12 +94,13 @@ class Stand(unittest.TestCase):
         self.policies = json.loads(self.infra("policy", "--s3-uri", PLACE, "--output", "json", keys=None).stdout)
 
     def infra(self, *arguments, keys):
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.directory), "AWS_EC2_METADATA_DISABLED": "true"}
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.directory), "AWS_EC2_METADATA_DISABLED": "true",
+                       "INFRA_TEST_TEMPO": "0.05"}
         if keys:
             environment |= {"AWS_ACCESS_KEY_ID": keys["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"]}
             arguments = (*arguments, "--endpoint-url", self.aws.url)
         return subprocess.run([ROOT / "target/debug/infra", "-C", self.directory, *arguments], env=environment,
-                              capture_output=True, text=True, timeout=120)
+                              capture_output=True, text=True, timeout=300)
 
     def up(self, keys, *more):
         return self.infra("up", "--s3-uri", PLACE, "--wait", "stacks", *more, keys=keys)

@@ -185,7 +185,7 @@ class Account:
         return self.wait(name)["StackStatus"]
 
     def wait(self, name):
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             stack = self.cloudformation.describe_stacks(StackName=self.ids[name])["Stacks"][0]
             if not stack["StackStatus"].endswith("_IN_PROGRESS"):
@@ -401,11 +401,12 @@ class Failures(unittest.TestCase):
 
     def test_creation_can_be_watched(self):
         account = Account("paddle-tutorial")
-        aws.control(delay=0.02)
+        aws.control(delay=600)
         description = account.change_set("network")
         account.cloudformation.execute_change_set(ChangeSetName=description["ChangeSetId"])
         stack = account.cloudformation.describe_stacks(StackName=description["StackId"])["Stacks"][0]
         self.assertEqual(stack["StackStatus"], "CREATE_IN_PROGRESS")
+        aws.control()
         account.ids["network"] = description["StackId"]
         self.assertEqual(account.wait("network")["StackStatus"], "CREATE_COMPLETE", account.failures("network"))
 

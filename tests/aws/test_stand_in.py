@@ -45,9 +45,9 @@ class Case(unittest.TestCase):
         with self.assertRaisesRegex(botocore.exceptions.ClientError, words):
             call(**arguments)
 
-    def soon(self, question, seconds=5):
-        """The first answer that is true."""
-        deadline = time.monotonic() + seconds
+    def soon(self, question):
+        """The first answer that is true; how long it takes depends on what else the machine does."""
+        deadline = time.monotonic() + 120
         while not (answer := question()):
             self.assertLess(time.monotonic(), deadline, "it takes too long")
             time.sleep(0.02)
@@ -309,7 +309,7 @@ class Names(Case):
         self.assertEqual(status(), "INSYNC")
         aws.control()
         change = self.change("DELETE", record)
-        self.soon(lambda: status() == "INSYNC", 1)
+        self.soon(lambda: status() == "INSYNC")
 
     def test_private_and_public_zone_of_one_name(self):
         vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
@@ -420,7 +420,7 @@ class StackCase(Case):
             status = self.status(stack)
             return None if status.endswith("_IN_PROGRESS") else status
 
-        return self.soon(status_at_the_end, 10)
+        return self.soon(status_at_the_end)
 
     def run_stack(self, template, kind="UPDATE", stack="pool", **more):
         return self.end(self.start(template, kind, stack, **more))
@@ -577,7 +577,7 @@ class Launches(StackCase):
         return next(reason for name, status, reason in self.events() if name == logical_id and status.endswith("_FAILED"))
 
     def test_creation_waits_and_goes_on(self):
-        aws.control(fail_launch={"Nodes": "We currently do not have sufficient capacity"}, launch_interval=0.05, signal_timeout=60)
+        aws.control(fail_launch={"Nodes": "We currently do not have sufficient capacity"}, launch_interval=0.05, signal_timeout=600)
         self.start(pool(count=2), "CREATE")
         failed = self.soon(lambda: self.activities("Failed")[2:] and self.activities("Failed"))
         self.assertEqual(failed[0]["StatusMessage"], "We currently do not have sufficient capacity")
@@ -602,7 +602,7 @@ class Launches(StackCase):
                 self.assertEqual(self.delete(), "DELETE_COMPLETE")
 
     def test_other_groups_start(self):
-        aws.control(signal_timeout=60, fail_launch={"Others": "no capacity"}, no_signal=["other/Nodes"])
+        aws.control(signal_timeout=600, fail_launch={"Others": "no capacity"}, no_signal=["other/Nodes"])
         self.assertEqual(self.run_stack(pool(), "CREATE"), "CREATE_COMPLETE")
 
     def test_a_machine_that_did_not_live_is_cancelled(self):
@@ -620,18 +620,20 @@ class Launches(StackCase):
         self.assertEqual(len(self.activities("Successful")), 1)
 
     def test_deletion_ends_the_waiting(self):
-        aws.control(no_signal=["Nodes"], signal_timeout=60)
+        aws.control(no_signal=["Nodes"], signal_timeout=600)
         stack = self.start(pool(), "CREATE")
         self.soon(self.machines)
         self.cloudformation.delete_stack(StackName="pool")
-        self.assertEqual(self.status(), "DELETE_IN_PROGRESS")
         self.assertEqual(self.end(stack), "DELETE_COMPLETE")
+        # By now its name is gone; what it went through is told by its events.
+        self.assertIn(("pool", "DELETE_IN_PROGRESS", "User Initiated"), self.events(stack))
         self.assertEqual((self.machines(), [vpc for vpc in self.ec2.describe_vpcs()["Vpcs"] if not vpc["IsDefault"]]), ({}, []))
 
     def test_deletion_stops_a_creation(self):
-        aws.control(delay=0.1)
+        aws.control(delay=600)
         stack = self.start(gateways(*(f"Gateway{number}" for number in range(30))), "CREATE")
         self.cloudformation.delete_stack(StackName="pool")
+        aws.control()
         self.assertEqual(self.end(stack), "DELETE_COMPLETE")
         self.assertIn("Resource creation cancelled", [reason for _, _, reason in self.events(stack)])
         self.assertLess(len(self.events(stack)), 20)
@@ -690,7 +692,7 @@ class Launches(StackCase):
         self.assertEqual(self.run_stack(pool(), "CREATE"), "CREATE_COMPLETE")
         self.refused("CancelUpdateStack cannot be called from current stack status", self.cloudformation.cancel_update_stack,
                      StackName="pool")
-        aws.control(fail_launch={"Nodes": "no capacity"}, signal_timeout=60)
+        aws.control(fail_launch={"Nodes": "no capacity"}, signal_timeout=600)
         self.start(pool("m5.xlarge"))
         self.soon(lambda: self.activities("Failed"))
         self.refused(r"Stack \[arn:\S+ cannot be deleted while in status UPDATE_IN_PROGRESS", self.cloudformation.delete_stack,
@@ -701,9 +703,17 @@ class Launches(StackCase):
         self.assertEqual([machine["InstanceType"] for machine in self.machines().values()], ["m5.large"])
 
     def test_others_are_answered_meanwhile(self):
-        aws.control(no_signal=["Nodes"], signal_timeout=4)
+        aws.control(no_signal=["Nodes"], signal_timeout=6000)
         self.start(pool(), "CREATE")
         self.soon(self.machines)
+        self.assertEqual(self.status(), "CREATE_IN_PROGRESS")
+        aws.control()
+        self.assertEqual(self.end(), "CREATE_COMPLETE")
+
+    def test_one_stack_is_held_and_others_are_not(self):
+        aws.control(hold=["pool"])
+        self.start(gateways("One"), "CREATE")
+        self.assertEqual(self.run_stack(gateways("One"), "CREATE", "other"), "CREATE_COMPLETE")
         self.assertEqual(self.status(), "CREATE_IN_PROGRESS")
         aws.control()
         self.assertEqual(self.end(), "CREATE_COMPLETE")
@@ -794,10 +804,11 @@ class ChangeSets(StackCase):
         aws.control(fail_delete={"One": "busy"})
         self.cloudformation.delete_stack(StackName="pool", ClientRequestToken="t5")
         self.assertEqual(self.end(), "DELETE_FAILED")
-        aws.control(delay=1)
+        aws.control(delay=600)
         for token in ("t5", "t6", "t6", "t7"):
             self.cloudformation.delete_stack(StackName="pool", ClientRequestToken=token)
             self.assertEqual(self.status(), "DELETE_FAILED" if token == "t5" else "DELETE_IN_PROGRESS")
+        aws.control()
         self.assertEqual(self.end(stack), "DELETE_COMPLETE")
         # One that failed, and one that did not.
         deletions = [event for event in self.events(stack) if event[:2] == ("One", "DELETE_IN_PROGRESS")]
@@ -923,8 +934,9 @@ class Beginnings(StackCase):
         self.assertEqual(self.run_stack(gateways("One"), "CREATE"), "CREATE_COMPLETE")
 
     def test_operation_of_somebody_else_ends(self):
-        aws.control(force_status={"pool": "UPDATE_IN_PROGRESS"}, finish_status="UPDATE_COMPLETE", finish_after=0.3)
+        aws.control(force_status={"pool": "UPDATE_IN_PROGRESS"}, finish_status="UPDATE_COMPLETE", finish_after=600)
         self.assertEqual(self.status(), "UPDATE_IN_PROGRESS")
+        aws.control()
         self.assertEqual(self.end(), "UPDATE_COMPLETE")
         statuses = [status for name, status, _ in self.events() if name == "pool"]
         self.assertEqual(statuses[:2], ["UPDATE_COMPLETE", "UPDATE_IN_PROGRESS"])

@@ -245,6 +245,9 @@ class Claim(Imports):
             time.sleep(usual * (step + 2) / 9)
             process.send_signal(signal.SIGKILL)
             killed += process.wait() == -signal.SIGKILL
+            if not process.returncode:
+                # The first run took longer than usual, as runs do beside others.
+                usual /= 2
             if process.returncode:
                 self.assertFalse(pathlib.Path(self.environment["DATA_STAMP"]).exists(), "it says that half the data is all")
             self.run_import()

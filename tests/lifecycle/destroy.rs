@@ -306,7 +306,7 @@ fn whoever_leaves_can_come_back() {
     let world = World::alone("minimal");
     let before = world.census();
     world.up([]).expect_code(0);
-    world.control(json!({"delay": 0.3}));
+    world.control(json!({"hold": ["minimal-pool-cpu"]}));
     let mut running = world.infra(["destroy", "--yes"]).spawn();
     running.wait_for_stderr("delete begins");
     running.interrupt();

@@ -142,11 +142,12 @@ fn files_of_earlier_clusters_of_the_name_stay_too() {
 fn a_snapshot_that_is_uploaded_meanwhile_goes_too() {
     let world = World::alone("minimal");
     world.up([]).expect_code(0);
-    world.control(json!({"delay": 0.3}));
+    world.control(json!({"hold": ["minimal-pool-cpu"]}));
     let mut running = world.infra(["destroy", "--delete-data", "--confirm", "minimal"]).spawn();
     running.wait_for_stderr("removing pools");
     let key = format!("/{}/clusters/minimal/snapshots/late.db", world.bucket());
     assert_eq!(world.aws().send("s3", "us-west-2", "PUT", &key, "x").status(), 200);
+    world.control(json!({}));
     running.wait().expect_code(0).expect_stderr("deleted 1 etcd snapshots from s3://");
     assert_eq!(world.census()["objects"], 0);
 }

@@ -29,10 +29,10 @@ fn creating(world: &World, more: &[&str]) -> Running {
     running
 }
 
-/// A run that has begun to change the pool of a whole cluster, which takes several seconds.
+/// A run that has begun to change the pool of a whole cluster, which takes very long.
 fn updating(world: &World, more: &[&str]) -> Running {
     world.workspace.edit(|text| text.replace("instanceType:", "rootVolumeGiB: 150, instanceType:"));
-    world.control(json!({"delay": 2.0}));
+    world.control(json!({"delay": VERY_LONG.as_secs()}));
     let more = ["--yes"].iter().chain(more).copied();
     let mut running = world.up_invocation(more).spawn();
     running.wait_for_stderr(&format!("{POOL}: update of"));
@@ -45,7 +45,7 @@ fn status(world: &World, stack: &str) -> String {
 
 #[track_caller]
 fn wait_for_status(world: &World, stack: &str, wanted: &str) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(180);
     while status(world, stack) != wanted {
         assert!(Instant::now() < deadline, "{stack} is in {}, not in {wanted}", status(world, stack));
         thread::sleep(Duration::from_millis(50));
@@ -94,7 +94,8 @@ fn the_second_interruption_ends_at_once() {
     running.interrupt();
     let started = Instant::now();
     running.wait().expect_code(130).expect_stderr("the same command comes back to it");
-    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    // What hangs is waited for half a minute.
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     comes_back(&world);
 }
 
@@ -156,8 +157,7 @@ fn a_cancelled_creation_is_undone() {
 fn a_creation_that_has_been_watched_for_a_while_is_undone_too() {
     let world = slow_world();
     let running = creating(&world, &["--cancel-on-interrupt"]);
-    world.proxy.wait_for("cloudformation:DescribeStackEvents", 1);
-    thread::sleep(Duration::from_millis(300));
+    world.proxy.wait_for("cloudformation:DescribeStackEvents", 3);
     running.interrupt();
     running.wait().expect_code(5).expect_stderr(&format!("cancelled; {NETWORK} is being undone"));
     world.control(json!({}));
@@ -182,7 +182,7 @@ fn a_cancelled_update_is_undone() {
 fn a_removal_cannot_be_cancelled_and_is_left_to_aws() {
     let world = World::alone("minimal");
     world.up([]).expect_code(0);
-    world.control(json!({"delay": 2.0, "force_status": {POOL: "ROLLBACK_COMPLETE"}}));
+    world.control(json!({"delay": VERY_LONG.as_secs(), "force_status": {POOL: "ROLLBACK_COMPLETE"}}));
     let mut running = world.up_invocation(["--cancel-on-interrupt"]).spawn();
     running.wait_for_stderr(&format!("{POOL}: delete begins"));
     running.interrupt();
@@ -209,6 +209,7 @@ fn nobody_waits_for_more_than_was_asked_for() {
     outcome.expect_stderr(&format!("{POOL} goes on in AWS"));
     assert_eq!(status(&world, POOL), "UPDATE_IN_PROGRESS");
 
+    world.control(json!({}));
     world.up(["--wait", "stacks"]).expect_code(0);
     assert_eq!(status(&world, POOL), "UPDATE_COMPLETE");
     assert_eq!(asked_the_api(), before, "nodes were not to be waited for");

@@ -16,7 +16,7 @@ const PASSING: &str = "Instance became unhealthy while waiting for instance to b
 const NO_KEY: &str = "Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: \
                       Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state";
 /// Far longer than a test waits.
-const SIGNAL_TIMEOUT: u32 = 120;
+const SIGNAL_TIMEOUT: u32 = 500;
 const CONSOLE: &str = "Booting\n[   31.2] systemd[1]: Started kubelet.service.\n[   44.0] infra: mounting the file system\n\
                        [  104.3] mount.nfs4: Connection timed out\nip-10-0-0-9 login:\n";
 
@@ -210,7 +210,7 @@ fn launches_that_may_mend_themselves_are_waited_for() {
     let mut running = world.up_invocation([]).spawn();
     let told = "Nodes could not start a machine";
     running.wait_for_stderr(told);
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(180);
     // Far more than three failed by the second report.
     while running.stderr().matches(told).count() < 2 {
         assert!(Instant::now() < deadline, "{}", running.stderr());
@@ -223,12 +223,20 @@ fn launches_that_may_mend_themselves_are_waited_for() {
 #[test]
 fn a_pool_that_never_signals_shows_its_console_and_its_launches() {
     let world = World::of_golden("minimal");
-    let silent = json!({"no_signal": ["Nodes"], "signal_timeout": 6, "console": {"*": CONSOLE}});
+    let mut silent =
+        json!({"no_signal": ["Nodes"], "signal_timeout": SIGNAL_TIMEOUT, "console": {"*": CONSOLE}});
     let mut settings = silent.clone();
     settings["fail_launch"] = json!({"Nodes": PASSING});
     world.control(settings);
     let mut running = world.up_invocation([]).spawn();
     running.wait_for_stderr("Nodes could not start a machine");
+    world.control(silent.clone());
+    let deadline = Instant::now() + Duration::from_secs(180);
+    while world.census()["instances"] < 3 {
+        assert!(Instant::now() < deadline, "the machine does not start");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    silent["signal_timeout"] = json!(0);
     world.control(silent);
     running
         .wait()

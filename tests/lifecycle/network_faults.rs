@@ -166,7 +166,7 @@ fn endless_throttling_ends_the_run_and_not_the_cluster() {
 #[test]
 fn expired_credentials_end_the_watching_at_once_and_aws_goes_on() {
     let world = World::alone("minimal");
-    world.control(json!({"delay": 0.3}));
+    world.control(json!({"hold": ["minimal-network"]}));
     for number in 2..10 {
         world.proxy.fault("cloudformation:DescribeStackEvents", Fault::ExpiredToken, Times::Nth(number));
     }
@@ -177,7 +177,7 @@ fn expired_credentials_end_the_watching_at_once_and_aws_goes_on() {
     world.proxy.heal();
     world.proxy.clear();
     let mut again = world.up_invocation([]).spawn();
-    again.wait_for_stderr("minimal-network");
+    again.wait_for_stderr("minimal-network: somebody's work on it is under way; following it");
     world.control(json!({}));
     again.wait().expect_code(0);
     let made =
@@ -200,7 +200,7 @@ fn a_silent_a_slow_and_a_broken_answer_are_got_over() {
     let started = Instant::now();
     world.up([]).expect_code(0);
     let took = started.elapsed();
-    assert!((Duration::from_secs(33)..Duration::from_secs(75)).contains(&took), "{took:?}");
+    assert!(took >= Duration::from_secs(33), "{took:?}");
     let faulted = world.proxy.calls().into_iter().filter(|call| call.outcome == CallOutcome::Faulted);
     assert_eq!(faulted.count(), 4);
     world.run(["status"]).expect_code(0);

@@ -6,12 +6,17 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::census::Census;
-use crate::support::fault_proxy::{Fault, FaultProxy, Times};
+use crate::support::fault_proxy::{CallOutcome, Fault, FaultProxy, Times};
 use crate::support::workspace::{Invocation, Running, Workspace};
 use crate::support::world::World;
 
 const TAKEN_AWAY: &str = "was deleted by somebody else meanwhile";
 const GOING: &str = "is being deleted: somebody's `infra destroy` is under way, and nothing was changed";
+
+/// Nobody answers until all is healed; a client gives up after a minute and a half.
+const SILENCE: Fault = Fault::Hang(Duration::from_secs(200));
+/// What only a test that fails ever waits for.
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A command in another directory of the same world.
 fn infra<'a>(
@@ -36,7 +41,7 @@ fn stack(world: &World, part: &str) -> String {
 /// Returns as soon as all of these stacks have a status that begins so.
 #[track_caller]
 fn wait_for(world: &World, parts: &[&str], status: &str) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     loop {
         let stacks = world.stacks();
         if parts
@@ -48,6 +53,22 @@ fn wait_for(world: &World, parts: &[&str], status: &str) {
         assert!(Instant::now() < deadline, "{parts:?} are not in {status}: {stacks:?}");
         thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Returns as soon as there is no such stack.
+#[track_caller]
+fn wait_until_gone(world: &World, part: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    while world.stacks().contains_key(&stack(world, part)) {
+        assert!(Instant::now() < deadline, "{part} stays");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whatever is done to these stacks waits until they are no longer held.
+fn hold(world: &World, parts: &[&str]) {
+    let names: Vec<String> = parts.iter().map(|part| stack(world, part)).collect();
+    world.control(json!({"hold": names}));
 }
 
 fn destroy(world: &World) -> Running {
@@ -115,21 +136,21 @@ fn two_runs_at_once_change_a_cluster_once() {
 #[test]
 fn what_another_run_plans_is_not_removed_under_its_feet() {
     let world = World::alone("minimal");
-    world.control(json!({"delay": 0.2}));
-    world.proxy.fault(
-        "cloudformation:DescribeChangeSet",
-        Fault::Hang(Duration::from_secs(2)),
-        Times::First(1),
-    );
+    world.control(json!({"hold": ["minimal-network"]}));
+    world.proxy.fault("cloudformation:DescribeChangeSet", SILENCE, Times::Always);
     let first = world.up_invocation([]).spawn();
     world.proxy.wait_for("cloudformation:DescribeChangeSet", 1);
     assert_eq!(world.aws().stack_status("minimal-network").as_deref(), Some("REVIEW_IN_PROGRESS"));
 
     let (other, way) = (world.workspace.elsewhere(true), FaultProxy::start(&world.proxy.url()));
-    way.fault("ec2:DescribeInstanceTypeOfferings", Fault::Hang(Duration::from_secs(5)), Times::First(1));
+    way.fault("ec2:DescribeInstanceTypeOfferings", SILENCE, Times::Always);
     let place = format!("s3://{}/clusters", world.bucket());
     let second = other.infra(["up", "--s3-uri", &place]).endpoint(&way.url()).kubernetes(&world.api);
     let mut second = second.spawn();
+    way.wait_for("ec2:DescribeInstanceTypeOfferings", 1);
+    world.proxy.heal();
+    wait_for(&world, &["network"], "CREATE_IN_PROGRESS");
+    way.heal();
     second.wait_for_stderr("minimal-network: somebody's work on it is under way; following it");
     world.control(json!({}));
     first.wait().expect_code(0);
@@ -142,11 +163,7 @@ fn what_another_run_plans_is_not_removed_under_its_feet() {
 #[test]
 fn a_destroy_before_the_first_stack_of_a_run() {
     let (world, before) = world();
-    world.proxy.fault(
-        "cloudformation:CreateChangeSet",
-        Fault::Hang(Duration::from_secs(25)),
-        Times::First(1),
-    );
+    world.proxy.fault("cloudformation:CreateChangeSet", SILENCE, Times::Always);
     let up = world.up_invocation([]).spawn();
     world.proxy.wait_for("cloudformation:CreateChangeSet", 1);
     assert!(world.census()["objects"] > 0);
@@ -157,8 +174,10 @@ fn a_destroy_before_the_first_stack_of_a_run() {
     let place = format!("s3://{}/clusters", world.bucket());
     world.run(["destroy", "--yes", "--s3-uri", &place]).expect_code(0).expect_stderr("is gone");
     assert_eq!(world.census(), before, "what it said was true then");
-    assert_eq!(world.proxy.count("cloudformation:CreateChangeSet"), 1, "the other one has not gone on yet");
+    let asked = world.proxy.calls().into_iter().filter(|call| call.operation.ends_with("CreateChangeSet"));
+    assert!(asked.into_iter().all(|call| call.outcome == CallOutcome::Faulted), "the other one has gone on");
 
+    world.proxy.heal();
     up.wait().expect_code(0).expect_stderr("machine configurations meanwhile");
     let (alone, _) = self::world();
     alone.up([]).expect_code(0);
@@ -169,14 +188,14 @@ fn a_destroy_before_the_first_stack_of_a_run() {
 /// A destroy that begins when a run has come so far.
 fn destroy_during_creation(parts: &[&str]) {
     let (world, before) = world();
-    world.control(json!({"delay": 0.7}));
+    hold(&world, parts);
     let up = world.up_invocation([]).spawn();
     wait_for(&world, parts, "CREATE_IN_PROGRESS");
-    // So slow that it is still at it when the other one comes.
-    world.control(json!({"delay": 6.0}));
     let destroy = destroy(&world);
-    wait_for(&world, &parts[..1], "DELETE_IN_PROGRESS");
-    world.control(json!({"delay": 0.1}));
+    for (number, part) in parts.iter().enumerate() {
+        wait_for(&world, &[part], "DELETE_IN_PROGRESS");
+        hold(&world, &parts[number + 1..]);
+    }
     let up = up.wait().expect_code(1).expect_stderr(TAKEN_AWAY);
     assert!(up.stderr.contains("settle with them"), "{}", up.stderr);
     destroy.wait().expect_code(0).expect_stderr("is gone");
@@ -202,21 +221,22 @@ fn a_destroy_while_pools_are_made() {
 #[test]
 fn a_run_that_overtakes_a_destroy_is_named_by_it() {
     let (world, before) = world();
-    world.control(json!({"delay": 0.5}));
+    hold(&world, &["network"]);
     let up = world.up_invocation([]).spawn();
     wait_for(&world, &["network"], "CREATE_IN_PROGRESS");
     // This one has seen nothing but the network, and looks for more before it touches that.
     let way = FaultProxy::start(&world.proxy.url());
-    way.fault("cloudformation:DescribeStacks", Fault::Hang(Duration::from_secs(20)), Times::Nth(2));
+    way.fault("cloudformation:DescribeStacks", SILENCE, Times::From(2, usize::MAX / 2));
     let destroy =
         world.workspace.infra(["destroy", "--yes"]).endpoint(&way.url()).kubernetes(&world.api).spawn();
     way.wait_for("cloudformation:DescribeStacks", 2);
     world.control(json!({}));
+    up.wait().expect_code(0);
+    way.heal();
     let outcome = destroy.wait().expect_code(7);
     let came = format!("stack {} came while", stack(&world, "control-plane"));
     outcome.expect_stderr(&came).expect_stderr("settle it with whoever runs `infra up`");
     assert_eq!(way.count("cloudformation:DeleteStack"), 0);
-    up.wait().expect_code(0);
     world.run(["status"]).expect_code(0);
     expect_good_end(&world, &before);
 }
@@ -226,9 +246,10 @@ fn a_run_that_overtakes_a_destroy_is_named_by_it() {
 fn a_run_during_a_destroy_is_refused_and_changes_nothing() {
     let (world, before) = world();
     world.up([]).expect_code(0);
-    world.control(json!({"delay": 0.7}));
+    let parts = ["pool-workers", "control-plane", "network"];
+    hold(&world, &parts);
     let destroy = destroy(&world);
-    for part in ["pool-workers", "control-plane", "network"] {
+    for (number, part) in parts.into_iter().enumerate() {
         wait_for(&world, &[part], "DELETE_IN_PROGRESS");
         let way = FaultProxy::start(&world.proxy.url());
         let place = format!("s3://{}/clusters", world.bucket());
@@ -248,41 +269,35 @@ fn a_run_during_a_destroy_is_refused_and_changes_nothing() {
         for call in way.operations() {
             assert!(changing.iter().all(|name| !call.ends_with(name)), "{call}");
         }
+        hold(&world, &parts[number + 1..]);
     }
     destroy.wait().expect_code(0).expect_stderr("is gone");
     expect_good_end(&world, &before);
 }
 
-/// A whole cluster whose destroy has taken the pool away, and comes to its next stack after this call and eight seconds.
-fn between_two_steps(call: &str, times: Times) -> (World, Census, Running) {
+/// A whole cluster whose destroy has taken the pool away, and comes to its next stack when this call is answered again.
+fn between_two_steps(call: &str, first: usize) -> (World, Census, Running, FaultProxy) {
     let (world, before) = world();
     world.up([]).expect_code(0);
     let way = FaultProxy::start(&world.proxy.url());
-    way.fault(call, Fault::Hang(Duration::from_secs(8)), times);
+    way.fault(call, SILENCE, Times::From(first, usize::MAX / 2));
     let destroy =
         world.workspace.infra(["destroy", "--yes"]).endpoint(&way.url()).kubernetes(&world.api).spawn();
     way.wait_for("cloudformation:DeleteStack", 1);
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while world.stacks().contains_key(&stack(&world, "pool-workers")) {
-        assert!(Instant::now() < deadline);
-        thread::sleep(Duration::from_millis(20));
-    }
-    let last = if let Times::Nth(number) = times { number } else { 1 };
-    way.wait_for(call, last);
-    // As long as the destroy.
-    std::mem::forget(way);
-    (world, before, destroy)
+    wait_until_gone(&world, "pool-workers");
+    way.wait_for(call, first);
+    (world, before, destroy, way)
 }
 
 /// In the moment between two of its stacks nothing shows that a destroy is under way.
 #[test]
 fn a_run_between_two_steps_of_a_destroy_is_told_what_went() {
-    let (world, before, destroy) =
-        between_two_steps("cloudformation:UpdateTerminationProtection", Times::Nth(1));
-    world.control(json!({"delay": 4.0}));
+    let (world, before, destroy, way) = between_two_steps("cloudformation:UpdateTerminationProtection", 1);
+    hold(&world, &["pool-workers"]);
     let up = world.up_invocation(["--yes"]).spawn();
     wait_for(&world, &["pool-workers"], "CREATE_IN_PROGRESS");
-    wait_for(&world, &["control-plane"], "DELETE_IN_PROGRESS");
+    way.heal();
+    wait_until_gone(&world, "control-plane");
     world.control(json!({}));
     up.wait().expect_code(1).expect_stderr(&format!("{} {TAKEN_AWAY}", stack(&world, "control-plane")));
     let outcome = destroy.wait().expect_code(7);
@@ -292,8 +307,9 @@ fn a_run_between_two_steps_of_a_destroy_is_told_what_went() {
 
 #[test]
 fn a_run_that_protects_a_stack_again_keeps_it() {
-    let (world, before, destroy) = between_two_steps("cloudformation:DeleteStack", Times::Nth(2));
+    let (world, before, destroy, way) = between_two_steps("cloudformation:DeleteStack", 2);
     world.up(["--yes"]).expect_code(0);
+    way.heal();
     let outcome = destroy.wait().expect_code(1);
     outcome
         .expect_stderr("was protected again before it could be deleted")
@@ -313,15 +329,15 @@ fn changed() -> (World, Census) {
 #[test]
 fn a_destroy_waits_for_an_update_and_takes_its_result_away() {
     let (world, before) = changed();
-    world.control(json!({"delay": 2.0}));
+    hold(&world, &["pool-workers"]);
     let up = world.up_invocation(["--yes", "--wait", "stacks"]).spawn();
     wait_for(&world, &["pool-workers"], "UPDATE_IN_PROGRESS");
     let mut destroy = destroy(&world);
     destroy.wait_for_stderr("somebody's work on it is under way; following it");
+    world.control(json!({}));
     // Who sees the end of the update first is chance.
     let up = up.wait();
     assert!(up.code == 0 || up.stderr.contains(TAKEN_AWAY), "{}", up.stderr);
-    world.control(json!({}));
     destroy.wait().expect_code(0).expect_stderr("is gone");
     expect_good_end(&world, &before);
 }
@@ -330,10 +346,12 @@ fn a_destroy_waits_for_an_update_and_takes_its_result_away() {
 fn an_update_whose_stack_goes_is_told_so() {
     let (world, before) = changed();
     let way = FaultProxy::start(&world.proxy.url());
-    way.fault("cloudformation:ExecuteChangeSet", Fault::Hang(Duration::from_secs(4)), Times::First(1));
+    way.fault("cloudformation:ExecuteChangeSet", SILENCE, Times::Always);
     let up = world.workspace.infra(["up", "--yes"]).endpoint(&way.url()).kubernetes(&world.api).spawn();
     way.wait_for("cloudformation:ExecuteChangeSet", 1);
     let destroy = destroy(&world);
+    wait_until_gone(&world, "pool-workers");
+    way.heal();
     up.wait().expect_code(1).expect_stderr(&format!("{} {TAKEN_AWAY}", stack(&world, "pool-workers")));
     destroy.wait().expect_code(0).expect_stderr("is gone");
     expect_good_end(&world, &before);
@@ -351,12 +369,18 @@ fn destroy_twice(first: &[&str], second: &[&str], moment: Option<&str>) {
     };
     let (first, second) = (arguments(first), arguments(second));
     let keeps_files = |arguments: &[String]| !arguments.contains(&"--delete-data".to_owned());
+    if let Some(part) = moment {
+        hold(&world, &[part]);
+    }
     let running = infra(&world, &world.workspace, first.iter().map(String::as_str)).spawn();
     if let Some(part) = moment {
         wait_for(&world, &[part], "DELETE_IN_PROGRESS");
     }
-    let other = world.workspace.elsewhere(true);
-    let late = infra(&world, &other, second.iter().map(String::as_str)).spawn();
+    let (other, way) = (world.workspace.elsewhere(true), FaultProxy::start(&world.proxy.url()));
+    let late =
+        other.infra(second.iter().map(String::as_str)).endpoint(&way.url()).kubernetes(&world.api).spawn();
+    way.wait_for("cloudformation:DescribeStacks", 1);
+    world.control(json!({}));
     running.wait().expect_code(0).expect_stderr("is gone");
     late.wait().expect_code(0).expect_stderr("is gone");
     if !keeps_files(&first) || !keeps_files(&second) {

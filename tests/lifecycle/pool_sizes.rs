@@ -102,7 +102,7 @@ fn a_group_that_grows_while_others_are_changed_is_not_cut_back() {
     move_to(&world, "cpu", 2);
     // New limits have the size handed on; the network, which comes first, changes too.
     world.workspace.edit(|text| text.replace("maxCount: 4", "maxCount: 5") + "tags: {team: research}\n");
-    world.control(json!({"delay": 0.2}));
+    world.control(json!({"hold": ["minimal-network"]}));
     let mut running = world.up_invocation(["--yes"]).spawn();
     running.wait_for_stderr("minimal-network: update of");
     move_to(&world, "cpu", 3);

@@ -169,7 +169,7 @@ fn a_manual_rollout_replaces_outdated_machines_one_by_one_after_their_jobs() {
     world.run(["status"]).expect_stdout("outdated");
 
     let node = run_job(&world, "gpu");
-    let outcome = world.up(["--pool", "gpu", "--replace-nodes", "--timeout", "8s"]).expect_code(5);
+    let outcome = world.up(["--pool", "gpu", "--replace-nodes", "--timeout", "12s"]).expect_code(5);
     outcome.expect_stderr(&format!("job default/train on {node}")).expect_stderr("takes new pods again");
     assert_eq!(machines(&world), before, "a job is not ended by a rollout");
     let patches = world.api.requests().into_iter().filter(|request| request.starts_with("PATCH")).count();
@@ -293,11 +293,11 @@ fn not_ready_is_said_and_ready_means_gpus_and_the_claim_too() {
     let world = World::of_golden("ha-gpu-efs");
     world.api.gpus("gpu", 0);
     world.api.claim("efs", "Pending");
-    let outcome = world.up(["--timeout", "25s"]).expect_code(5);
-    outcome
-        .expect_stderr("pool gpu: 0 of 3 nodes have 1 GPUs to give")
-        .expect_stderr("the file system's claim is Pending")
-        .expect_stderr("run the same command again");
+    let mut running = world.up_invocation([]).spawn();
+    running.wait_for_stderr("pool gpu: 0 of 3 nodes have 1 GPUs to give");
+    running.wait_for_stderr("the file system's claim is Pending");
+    running.interrupt();
+    running.wait().expect_code(5).expect_stderr("run the same command again");
     world
         .run(["status"])
         .expect_code(3)

@@ -1,6 +1,6 @@
 //! Preflight as a whole: everything at once, quickly, without changing anything, and what `up` makes of it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use infra::blueprint::Blueprint;
 use infra::config;
@@ -134,16 +134,14 @@ fn look_ups_are_few_and_run_side_by_side() {
     world.proxy.clear();
     let delay = Duration::from_millis(400);
     world.proxy.fault("*", Fault::SlowBody(delay), Times::Always);
-    let start = Instant::now();
     expect(&world, &[]);
-    let time = start.elapsed();
     let calls = world.proxy.calls();
     assert!(calls.iter().all(|call| is_reading(&call.operation)), "{:?}", world.proxy.operations());
     let first = calls.iter().position(|call| call.operation == "sts:GetCallerIdentity").unwrap();
     let count = calls.len() - first;
     assert!(count <= 21, "{count}: {:?}", world.proxy.operations());
-    let one_by_one = delay * u32::try_from(calls.len()).unwrap();
-    assert!(time < one_by_one / 2, "{time:?} for {} calls", calls.len());
+    let most = world.proxy.most_in_flight();
+    assert!(most >= 6, "{most} at the same time, of {count}");
 }
 
 #[test]

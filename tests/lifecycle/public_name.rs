@@ -281,11 +281,12 @@ fn a_name_that_changes_during_a_destroy_is_left_and_named() {
     let world = World::alone("minimal");
     let zone = world.make_zone("example.com", false);
     world.up([]).expect_code(0);
-    world.control(json!({"delay": 0.5}));
+    world.control(json!({"hold": ["minimal-pool-cpu"]}));
     let mut running = world.infra(["destroy", "--yes"]).spawn();
     running.wait_for_stderr("removing pools");
     remove_records(&world, &zone);
     world.put_record(&zone, "minimal.example.com", "A", "192.0.2.7");
+    world.control(json!({}));
     let outcome = running.wait().expect_code(7);
     outcome.expect_stderr("left: public record minimal.example.com of type A: somebody changed it meanwhile");
     assert_eq!(world.stacks().len(), 0);

@@ -1,7 +1,8 @@
 //! A change that fails and cannot be taken back: what the next run says, and the two ways out.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::support::workspace::Outcome;
 use crate::support::world::World;
 
 const STACK: &str = "minimal-pool-cpu";
@@ -80,27 +81,36 @@ fn a_rollback_goes_on_without_what_cannot_be_mended() {
     assert_eq!(status(&world), "UPDATE_COMPLETE");
 }
 
+/// A run that finds the rollback under way, which goes on with these settings.
+fn come_back(world: &World, settings: Value) -> Outcome {
+    world.proxy.clear();
+    let running = world.infra(["rollback"]).spawn();
+    world.proxy.wait_for("cloudformation:DescribeStackEvents", 1);
+    world.control(settings);
+    running.wait()
+}
+
 #[test]
 fn a_rollback_that_was_left_is_come_back_to() {
     let world = stuck_world();
-    world.control(json!({"delay": 4}));
+    world.control(json!({"hold": [STACK]}));
     world
         .run(["rollback", "--timeout", "2s"])
         .expect_code(5)
         .expect_stderr(&format!("{STACK} goes on in AWS"))
         .expect_stderr("run the same command again");
     assert_eq!(status(&world), "UPDATE_ROLLBACK_IN_PROGRESS");
-    world.run(["rollback"]).expect_code(0).expect_stderr(&format!("rolled back: {STACK}"));
+    come_back(&world, json!({})).expect_code(0).expect_stderr(&format!("rolled back: {STACK}"));
     assert_eq!(status(&world), "UPDATE_ROLLBACK_COMPLETE");
 }
 
 #[test]
 fn a_rollback_that_was_left_and_fails_is_said_to_have_failed() {
     let world = stuck_world();
-    world.control(json!({"delay": 4, "fail_rollback": {RESOURCE: NO_WAY_BACK}}));
+    let failing = json!({RESOURCE: NO_WAY_BACK});
+    world.control(json!({"hold": [STACK], "fail_rollback": failing}));
     world.run(["rollback", "--timeout", "2s"]).expect_code(5);
-    world
-        .run(["rollback"])
+    come_back(&world, json!({"fail_rollback": failing}))
         .expect_code(1)
         .expect_stderr(NO_WAY_BACK)
         .expect_stderr(&format!("mend that, or go on without it: `infra rollback --skip {RESOURCE}`"));

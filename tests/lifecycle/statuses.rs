@@ -126,10 +126,13 @@ fn a_failed_creation_of_the_control_plane_is_made_anew_with_what_needs_it() {
 
 /// Follows what is under way to this end.
 fn follow(world: &World, stack: &str, status: &str, end: &str) -> Outcome {
-    world.control(json!({"force_status": {stack: status}, "finish_status": end, "finish_after": 3.0}));
+    world.control(json!({"force_status": {stack: status}, "finish_status": end, "finish_after": 600}));
     assert_eq!(world.aws().stack_status(stack).as_deref(), Some(status));
     world.proxy.clear();
-    world.up([]).expect_stderr(&format!("{stack}: somebody's work on it is under way; following it"))
+    let mut running = world.up_invocation([]).spawn();
+    running.wait_for_stderr(&format!("{stack}: somebody's work on it is under way; following it"));
+    world.control(json!({}));
+    running.wait()
 }
 
 fn follow_all(cases: &[(&str, &str)]) {
@@ -208,18 +211,23 @@ fn what_is_deleted_is_made_again() {
     let world = whole();
     for status in DELETION {
         let slow = status == "DELETE_IN_PROGRESS";
-        world.control(json!({"delay": if slow { 1.0 } else { 0.0 }}));
+        world.control(if slow { json!({"hold": [POOL]}) } else { json!({}) });
         let aws = world.aws();
         let form = [("Action", "DeleteStack"), ("Version", "2010-05-15"), ("StackName", POOL)];
         aws.post("cloudformation", &aws.region, &form);
         let wanted = slow.then_some(status);
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(180);
         while aws.stack_status(POOL).as_deref() != wanted {
             assert!(Instant::now() < deadline, "{:?}", aws.stack_status(POOL));
             thread::sleep(Duration::from_millis(50));
         }
         world.proxy.clear();
-        let outcome = world.up([]).expect_code(0);
+        let mut running = world.up_invocation([]).spawn();
+        if slow {
+            running.wait_for_stderr("following it");
+            world.control(json!({}));
+        }
+        let outcome = running.wait().expect_code(0);
         assert_eq!(outcome.stderr.contains("following it"), slow, "{}", outcome.stderr);
         assert_eq!(changes(&world).len(), 2, "{:?}", changes(&world));
         world.control(json!({}));

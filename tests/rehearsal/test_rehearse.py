@@ -63,7 +63,7 @@ class Rehearsal(unittest.TestCase):
 
     def run_to_end(self, *arguments):
         process = self.start(*arguments)
-        seen, _ = process.communicate(timeout=120)
+        seen, _ = process.communicate(timeout=3000)
         self.assertEqual(process.returncode, 0, seen)
         self.nothing_is_left()
         return seen
@@ -135,14 +135,14 @@ class Rehearsal(unittest.TestCase):
                 environment = os.environ | {"PATH": f"{self.own}:{os.environ['PATH']}", "TMPDIR": str(self.scratch)}
                 environment.pop("INFRA_BINARY", None)
                 run = subprocess.run([ROOT / "scripts/rehearse", *arguments], env=environment, capture_output=True, text=True,
-                                     stdin=subprocess.DEVNULL, timeout=60)
+                                     stdin=subprocess.DEVNULL, timeout=300)
                 self.assertEqual(run.returncode, code, run.stderr)
                 self.assertIn(words, run.stdout + run.stderr)
 
     def test_invalid_cluster_stops_it(self):
         (self.own / "cluster.yaml").write_text(OWN.replace("us-east-1f", "us-east-2f"))
         process = self.start("-C", str(self.own))
-        seen, _ = process.communicate(timeout=60)
+        seen, _ = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 1, seen)
         self.assertIn("The rehearsal stops here: `infra validate` ended with 2 instead of 0.", seen)
         self.nothing_is_left()
@@ -163,7 +163,7 @@ class Rehearsal(unittest.TestCase):
         process, _ = self.start_and_watch()
         process.kill()
         process.wait()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while self.running():
             self.assertLess(time.monotonic(), deadline, self.running())
             time.sleep(0.1)
@@ -173,9 +173,9 @@ class Rehearsal(unittest.TestCase):
         # As a terminal does it.
         os.killpg(process.pid, signal.SIGINT)
         start = time.monotonic()
-        rest, _ = process.communicate(timeout=60)
+        rest, _ = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 130, seen + rest)
-        self.assertLess(time.monotonic() - start, 20)
+        self.assertLess(time.monotonic() - start, 60)
         self.assertIn("Interrupted; the stand-in", rest)
         self.nothing_is_left()
 

@@ -21,6 +21,7 @@ KEYS = {
     "finish_status": str,
     "force_status": dict,
     "gone_images": list,
+    "hold": list,
     "ids": list,
     "keys": dict,
     "launch_interval": NUMBER,

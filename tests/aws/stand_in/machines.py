@@ -242,8 +242,9 @@ def mention(stack, group, status, reason):
 
 def wait_for_signals(stack, group, status, count, before):
     """Until as many machines as counted, other than those before, have signalled."""
-    deadline = time.monotonic() + control().get("signal_timeout", 5)
+    began, limit = time.monotonic(), 5
     while True:
+        limit = control().get("signal_timeout", limit)
         fresh = [member["InstanceId"] for member in group["Instances"] if member["InstanceId"] not in before]
         if told(group, "no_signal") is None and len(fresh) >= count:
             for instance_id in fresh[:count]:
@@ -251,7 +252,7 @@ def wait_for_signals(stack, group, status, count, before):
             return
         if "_deletion" in stack or stack.get("_cancel_requested"):
             raise ValueError(f"Resource {'creation' if '_deletion' in stack else 'update'} cancelled")
-        if time.monotonic() >= deadline:
+        if time.monotonic() - began >= limit:
             raise ValueError(f"Received 0 SUCCESS signal(s) out of {count}.  "
                              "Unable to satisfy 100% MinSuccessfulInstancesPercent requirement")
         time.sleep(0.02)

@@ -55,7 +55,12 @@ CANCELLATIONS = {"create": "_deletion", "update": "_cancel_requested"}
 def take_time(verb, stack):
     """As long as the file says, which may be written meanwhile. Whoever cancels does not wait for it."""
     began = time.monotonic()
-    while time.monotonic() - began < control().get("delay", 0) and CANCELLATIONS.get(verb) not in stack:
+
+    def is_held():
+        settings = control()
+        return time.monotonic() - began < settings.get("delay", 0) or stack.get("StackName") in settings.get("hold", [])
+
+    while CANCELLATIONS.get(verb) not in stack and is_held():
         time.sleep(0.02)
 
 
@@ -95,7 +100,7 @@ def may_take_time(resource_type):
     settings = control()
     waits = settings.get("fail_launch") or settings.get("no_signal")
     of_group = resource_type == "AWS::AutoScaling::AutoScalingGroup"
-    return bool(settings.get("delay") or of_group and waits) or on_a_thread(resource_type)
+    return bool(settings.get("delay") or settings.get("hold") or of_group and waits) or on_a_thread(resource_type)
 
 
 replace("_runs_on_worker_thread", may_take_time)
@@ -431,14 +436,14 @@ def force_statuses():
         forced[key] = writing()
         set_status(stack, status)
         if "finish_status" in settings:
-            stack["_finish"] = (time.monotonic() + settings.get("finish_after", 0), status, settings["finish_status"])
+            stack["_finish"] = (time.monotonic(), status, settings["finish_status"])
         if status == "UPDATE_ROLLBACK_FAILED":
             stack["_rollback_failed"] = dict(failed_rollbacks(stack, settings.get("fail_rollback", {})))
     for stack in cloudformation._stacks.values():
-        moment, status, last = stack.get("_finish", (0, None, None))
+        began, status, last = stack.get("_finish", (0, None, None))
         if status and stack["StackStatus"] != status:
             del stack["_finish"]
-        elif status and time.monotonic() >= moment:
+        elif status and time.monotonic() - began >= settings.get("finish_after", 0):
             del stack["_finish"]
             set_status(stack, last)
 

@@ -74,7 +74,7 @@ fn a_second_interruption_ends_at_once() {
     let mut running = world.infra(["submit"]).spawn();
     running.wait_for_stderr("train: running");
     world.cluster.stall(true);
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    world.cluster.wait_for_stalled();
     running.interrupt();
     running.wait_for_stderr("leaving; a second Ctrl-C ends at once");
     running.interrupt();

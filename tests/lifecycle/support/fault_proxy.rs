@@ -55,7 +55,7 @@ pub enum Fault {
     SlowBody(Duration),
     /// Half of the body of the answer, then the connection ends.
     TruncatedBody,
-    /// Nothing is said for that long, and nothing is done; then the connection ends.
+    /// Nothing is said for that long, or until all is healed, and nothing is done; then the connection ends.
     Hang(Duration),
 }
 
@@ -87,6 +87,10 @@ struct Ledger {
     rules: Vec<Rule>,
     /// Answers that were kept back.
     kept_back: usize,
+    /// How often all was healed.
+    healings: usize,
+    in_flight: usize,
+    most_in_flight: usize,
 }
 
 struct Rule {
@@ -121,7 +125,9 @@ impl FaultProxy {
 
     /// From now on, nothing fails.
     pub fn heal(&self) {
-        self.state.ledger.lock().unwrap().rules.clear();
+        let mut ledger = self.state.ledger.lock().unwrap();
+        ledger.rules.clear();
+        ledger.healings += 1;
     }
 
     /// Every call, in the order of arrival.
@@ -150,17 +156,23 @@ impl FaultProxy {
         self.state.ledger.lock().unwrap().kept_back
     }
 
+    /// The most calls that waited for their answers at the same time.
+    pub fn most_in_flight(&self) -> usize {
+        self.state.ledger.lock().unwrap().most_in_flight
+    }
+
     /// Forgets the calls, and no fault.
     pub fn clear(&self) {
         let mut ledger = self.state.ledger.lock().unwrap();
         ledger.calls.clear();
         ledger.kept_back = 0;
+        ledger.most_in_flight = 0;
     }
 
     /// Returns as soon as the operation has been called that often.
     #[track_caller]
     pub fn wait_for(&self, operation: &str, count: usize) {
-        let patience = Duration::from_secs(60);
+        let patience = Duration::from_secs(180);
         let ledger = self.state.ledger.lock().unwrap();
         let waiting = |ledger: &mut Ledger| ledger.count(operation) < count;
         let (ledger, result) = self.state.called.wait_timeout_while(ledger, patience, waiting).unwrap();
@@ -172,6 +184,11 @@ impl FaultProxy {
 impl Ledger {
     fn count(&self, operation: &str) -> usize {
         self.calls.iter().filter(|call| operation == "*" || call.operation == operation).count()
+    }
+
+    fn begin(&mut self) {
+        self.in_flight += 1;
+        self.most_in_flight = self.most_in_flight.max(self.in_flight);
     }
 
     /// The fault of a call that is there now. All rules count it.
@@ -202,7 +219,10 @@ impl State {
             }
             request.read_request_body(&mut reader)?;
             let is_last = request.has("connection", "close");
-            let goes_on = self.answer(request, stream)?;
+            self.ledger.lock().unwrap().begin();
+            let answered = self.answer(request, stream);
+            self.ledger.lock().unwrap().in_flight -= 1;
+            let goes_on = answered?;
             if is_last || !goes_on {
                 break;
             }
@@ -245,11 +265,12 @@ impl State {
             Some(Fault::SilentAfterForwarding) => {
                 self.forward(request);
                 self.ledger.lock().unwrap().kept_back += 1;
-                stay_silent(stream, LONGEST_SILENCE)?;
+                stay_silent(stream, LONGEST_SILENCE, || false)?;
                 return Ok(false);
             }
             Some(Fault::Hang(duration)) => {
-                stay_silent(stream, duration)?;
+                let healings = self.healings();
+                stay_silent(stream, duration, || self.healings() > healings)?;
                 return Ok(false);
             }
             Some(Fault::SlowBody(duration)) => {
@@ -271,6 +292,10 @@ impl State {
         Ok(true)
     }
 
+    fn healings(&self) -> usize {
+        self.ledger.lock().unwrap().healings
+    }
+
     fn forward(&self, mut request: Message) -> Message {
         request.remove_header("expect");
         match ask(&self.upstream, request) {
@@ -284,9 +309,15 @@ impl State {
 }
 
 /// Not a sleep: it ends with the client's patience, too.
-fn stay_silent(mut stream: &TcpStream, duration: Duration) -> io::Result<()> {
-    stream.set_read_timeout(Some(duration))?;
-    let _ = stream.read(&mut [0]);
+fn stay_silent(mut stream: &TcpStream, duration: Duration, is_over: impl Fn() -> bool) -> io::Result<()> {
+    let end = Instant::now() + duration;
+    stream.set_read_timeout(Some(Duration::from_millis(50)))?;
+    while Instant::now() < end && !is_over() {
+        match stream.read(&mut [0]) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            _ => break,
+        }
+    }
     Ok(())
 }
 

@@ -23,7 +23,7 @@ use super::http::Server;
 use super::kubernetes::merge;
 
 /// How long a test waits for something that a stand-in or infra does.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// How long a pod takes to end.
 const GRACE: Duration = Duration::from_millis(300);
 
@@ -58,6 +58,8 @@ pub struct State {
     history: Vec<String>,
     unreachable: bool,
     stalled: bool,
+    /// Requests that came while all were stalled.
+    stalled_requests: usize,
     longest_page: Option<usize>,
     overtaken: Option<String>,
     /// Every request is answered with this.
@@ -90,6 +92,7 @@ impl JobCluster {
                 history: Vec::new(),
                 unreachable: false,
                 stalled: false,
+                stalled_requests: 0,
                 longest_page: None,
                 overtaken: None,
                 refusal: None,
@@ -199,6 +202,14 @@ impl JobCluster {
     pub fn stall(&self, stalls: bool) {
         self.state().stalled = stalls;
         self.shared.changed.notify_all();
+    }
+
+    /// Returns as soon as a request is not answered.
+    pub fn wait_for_stalled(&self) {
+        let state = self.state();
+        let waiting = |state: &mut State| state.stalled_requests == 0;
+        let (_state, result) = self.shared.changed.wait_timeout_while(state, PATIENCE, waiting).unwrap();
+        assert!(!result.timed_out(), "nobody asked");
     }
 
     /// A Job fails for a reason of its own, and its pods go.

@@ -18,6 +18,10 @@ pub fn answer(request: &Message, shared: &Arc<Shared>, stream: &mut impl Write) 
     let refusal = {
         let mut state = shared.state.lock().unwrap();
         state.requests.push(format!("{method} {path}"));
+        if state.stalled {
+            state.stalled_requests += 1;
+            shared.changed.notify_all();
+        }
         while state.stalled {
             state = shared.changed.wait_timeout(state, Duration::from_millis(100)).unwrap().0;
         }
