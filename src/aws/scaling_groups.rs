@@ -27,7 +27,7 @@ pub struct ScalingGroup {
     /// Its tags.
     pub tags: BTreeMap<String, String>,
     /// Whether it ends machines in one zone to start others in another, so that zones have as many each.
-    pub evens_zones_out: bool,
+    pub rebalances_zones: bool,
 }
 
 /// A machine of a group.
@@ -114,7 +114,7 @@ impl Clients {
     }
 
     /// From now on a group leaves its machines where they are, however many each zone has.
-    pub async fn keep_machines_in_their_zones(&self, group: &str) -> Result<(), AwsError> {
+    pub async fn suspend_az_rebalance(&self, group: &str) -> Result<(), AwsError> {
         let call = self.autoscaling.suspend_processes().auto_scaling_group_name(group);
         let answer = call.scaling_processes(EVENING_OUT).send().await;
         answer.map_err(AwsError::of(actions::AUTOSCALING_SUSPEND_PROCESSES)).map(|_| ())
@@ -153,6 +153,6 @@ fn group(found: AutoScalingGroup) -> ScalingGroup {
         template_version: template.and_then(|template| template.version),
         machines: found.instances.unwrap_or_default().into_iter().map(machine).collect(),
         tags: tags.filter_map(|tag| Some((tag.key?, tag.value.unwrap_or_default()))).collect(),
-        evens_zones_out: zones > 1 && !is_suspended,
+        rebalances_zones: zones > 1 && !is_suspended,
     }
 }

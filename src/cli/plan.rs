@@ -51,8 +51,8 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
     deployment.expect_pool(arguments.pool.as_ref())?;
     block_on(async {
         let (interrupter, waiting) = session.begin_waiting(None);
-        let looking = Box::pin(look(arguments, session, &deployment, waiting));
-        let (run, prepared) = until_interrupted(looking).await?;
+        let preparing = Box::pin(prepare_plan(arguments, session, &deployment, waiting));
+        let (run, prepared) = until_interrupted(preparing).await?;
         let asking = Box::pin(async { Ok(refine_plan(&run, &prepared).await?) });
         let plan = until_cleaned_up(asking, &interrupter, &session.printer).await?;
         let blueprint = &deployment.project.blueprint;
@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
 pub(super) type UserDataChanges = BTreeMap<(String, String), Vec<FileChange>>;
 
 /// Everything that is read before CloudFormation is asked.
-async fn look(
+async fn prepare_plan(
     arguments: &PlanArguments,
     session: &Session,
     deployment: &Deployment,

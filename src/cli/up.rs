@@ -20,7 +20,7 @@ use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::preflight::{Preflight, Severity};
 use crate::deploy::{
     Consent, DeployError, Event, ImageLock, Inputs, LiveCluster, NodeRollout, PlanOptions, Prepared,
-    Progress, Run, Up, UpOptions, WaitFor, endangered_jobs, load_balancer, pools_losing_nodes, prepare,
+    Progress, Run, Up, UpOptions, WaitFor, disrupted_jobs, load_balancer, pools_losing_nodes, prepare,
 };
 use crate::kube::{Address, ApiServer};
 use crate::plural::count_of;
@@ -113,8 +113,8 @@ async fn bring_up(
     let clients = arguments.aws.connect(&deployment.project.blueprint.cluster, session).await;
     let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
     let progress = view.progress();
-    let looking = Box::pin(look(arguments, session, deployment, &clients, &progress));
-    let (prepared, inputs, lock) = until_interrupted(looking).await?;
+    let preparing = Box::pin(prepare_plan(arguments, session, deployment, &clients, &progress));
+    let (prepared, inputs, lock) = until_interrupted(preparing).await?;
     let agreeing = Box::pin(agree(arguments, session, deployment, &prepared, &clients, options));
     let consent = until_interrupted(agreeing).await?;
     write_lock(&deployment.project, &lock, &session.printer)?;
@@ -143,7 +143,7 @@ async fn bring_up(
 }
 
 /// Everything that is read before anything is changed.
-async fn look<'a>(
+async fn prepare_plan<'a>(
     arguments: &UpArguments,
     session: &Session,
     deployment: &'a Deployment,
@@ -208,7 +208,7 @@ async fn agree(
     let user_data = explain_all_user_data(clients, &deployment.project.blueprint, plan, deployment).await?;
     show_plan(session, deployment, prepared, &user_data);
     let cluster = &deployment.project.blueprint.cluster;
-    let mut endangered = pools_losing_nodes(plan, cluster, &prepared.live);
+    let mut disrupted = pools_losing_nodes(plan, cluster, &prepared.live);
     let deletions: Vec<String> = plan.deletions().map(|stack| stack.part.to_string()).collect();
     let mut consent = Consent { delete_dropped_pools: arguments.prune };
     if !deletions.is_empty() && !arguments.prune {
@@ -218,10 +218,10 @@ async fn agree(
         consent.delete_dropped_pools = agreed;
         if !agreed {
             session.printer.warning("pools that cluster.yaml no longer names stay; `--prune` deletes them");
-            endangered.retain(|pool| cluster.pool(pool).is_some());
+            disrupted.retain(|pool| cluster.pool(pool).is_some());
         }
     }
-    let jobs = name_jobs(session, deployment, prepared, &endangered, options).await;
+    let jobs = name_jobs(session, deployment, prepared, &disrupted, options).await;
     if let Some(question) = losses_question(plan.losses(), jobs)
         && !session.yes
     {
@@ -255,7 +255,7 @@ async fn name_jobs(
         return Some(0);
     }
     let found = match connect_api(deployment, &prepared.live, options.api_address.as_ref()) {
-        Some(Ok(api)) => endangered_jobs(&api, pools).await.map_err(anyhow::Error::from),
+        Some(Ok(api)) => disrupted_jobs(&api, pools).await.map_err(anyhow::Error::from),
         Some(Err(error)) => Err(error),
         // Without an API there are no jobs.
         None => return Some(0),

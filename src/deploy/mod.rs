@@ -38,7 +38,7 @@ pub use machines::node_logs::{NodeLog, read_log};
 pub use machines::node_rollout::NodeRollout;
 pub use plan::change_preview::refine_plan;
 pub use plan::comparison::{PropertyChange, ResourceAction, ResourceChange};
-pub use plan::disruption::{endangered_jobs, pools_losing_nodes};
+pub use plan::disruption::{disrupted_jobs, pools_losing_nodes};
 pub use plan::preparation::{PlanOptions, Prepared, prepare};
 pub use plan::user_data_change::{FileChange, TextChange, explain_user_data};
 pub use plan::{Plan, StackAction, StackPlan};

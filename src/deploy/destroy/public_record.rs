@@ -7,7 +7,7 @@ use crate::deploy::error::DeployError;
 use crate::deploy::event::{Leftover, Resource, ResourceKind};
 use crate::deploy::run::Run;
 use crate::deploy::state::live::LiveCluster;
-use crate::deploy::state::public_name::leads_to;
+use crate::deploy::state::public_name::points_at;
 
 /// A record of the cluster's public name.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +41,7 @@ impl PublicRecord {
         for zone in zones {
             let mut records = clients.address_records(&zone.id, &name).await?;
             let Some(destination) = records.first().map(destination_of) else { continue };
-            records.retain(|record| balancer.as_deref().is_some_and(|balancer| leads_to(record, balancer)));
+            records.retain(|record| balancer.as_deref().is_some_and(|balancer| points_at(record, balancer)));
             let destination = records.first().map_or(destination, destination_of);
             let is_ours = !records.is_empty();
             let record = Self { zone: zone.id, name: name.clone(), ours: records, destination };

@@ -125,7 +125,7 @@ pub enum FailureKind {
 impl FailureKind {
     /// Whether a launch that failed like this fails again until somebody acts.
     #[must_use]
-    pub fn ends_a_wait(self) -> bool {
+    pub fn is_permanent(self) -> bool {
         match self {
             Self::Capacity
             | Self::Quota

@@ -278,7 +278,7 @@ other | fault of its own | ServiceUnavailable: The service is unavailable. Pleas
     #[test]
     fn a_wait_ends_for_what_does_not_mend_itself() {
         use FailureKind::{Capacity, Key, Other, Quota, Signal, Throttled};
-        assert!([Capacity, Quota, Key].into_iter().all(FailureKind::ends_a_wait));
-        assert!(![Signal, Throttled, Other].into_iter().any(FailureKind::ends_a_wait));
+        assert!([Capacity, Quota, Key].into_iter().all(FailureKind::is_permanent));
+        assert!(![Signal, Throttled, Other].into_iter().any(FailureKind::is_permanent));
     }
 }

@@ -8,13 +8,13 @@ use crate::deploy::run::Run;
 use crate::well_known::{POOL_PREFIX, ROLE_TAG};
 
 /// Looks at every pool of the cluster; no call changes anything if all is as it should be.
-pub(crate) async fn keep_machines_in_their_zones(run: &Run, cluster: &str) -> Result<(), DeployError> {
+pub(crate) async fn suspend_az_rebalance(run: &Run, cluster: &str) -> Result<(), DeployError> {
     let clients = &run.clients;
     let groups = clients.groups_of_cluster(cluster).await?;
     let is_pool = |role: &String| role.starts_with(POOL_PREFIX);
     let pools = groups.iter().filter(|group| group.tags.get(ROLE_TAG).is_some_and(is_pool));
-    for group in pools.filter(|group| group.evens_zones_out) {
-        clients.keep_machines_in_their_zones(&group.name).await?;
+    for group in pools.filter(|group| group.rebalances_zones) {
+        clients.suspend_az_rebalance(&group.name).await?;
     }
     Ok(())
 }

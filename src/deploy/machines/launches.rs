@@ -24,12 +24,12 @@ pub(crate) struct LaunchFailure {
 
 /// A failure for which waiting longer is pointless.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hopeless {
+pub(crate) struct PermanentLaunchFailure {
     pub(crate) reason: String,
     pub(crate) kind: FailureKind,
 }
 
-impl Hopeless {
+impl PermanentLaunchFailure {
     /// What ends the wait for a pool of spot machines that AWS has none of now: they may come at any time, so AWS goes on asking.
     pub(crate) fn spot_shortage(
         &self,
@@ -51,12 +51,12 @@ impl Hopeless {
 pub(crate) struct Launches {
     seen: BTreeSet<String>,
     failures: BTreeMap<(String, String), usize>,
-    forgiven: BTreeMap<(String, String), usize>,
+    ignored: BTreeMap<(String, String), usize>,
 }
 
 impl Launches {
     /// Counts what is new, the newest first in `activities`; gives each kind of failure that came again, or for the first time.
-    pub(crate) fn take_in(
+    pub(crate) fn count_failures(
         &mut self,
         resource: &str,
         activities: impl Iterator<Item = ScalingActivity>,
@@ -78,26 +78,26 @@ impl Launches {
     }
 
     /// Takes activities for known, without a word about them.
-    pub(crate) fn pass_over<'a>(&mut self, activities: impl Iterator<Item = &'a ScalingActivity>) {
+    pub(crate) fn mark_seen<'a>(&mut self, activities: impl Iterator<Item = &'a ScalingActivity>) {
         self.seen.extend(activities.map(|activity| activity.id.clone()));
     }
 
     /// What was tried before anybody watched says nothing about now: it is told, and is no reason to give up.
-    pub(crate) fn forgive(&mut self, resource: &str) {
+    pub(crate) fn ignore_past_failures(&mut self, resource: &str) {
         let past = self.failures.iter().filter(|((failed, _), _)| failed == resource);
-        self.forgiven.extend(past.map(|(failure, times)| (failure.clone(), *times)));
+        self.ignored.extend(past.map(|(failure, times)| (failure.clone(), *times)));
     }
 
     /// The failure for which waiting longer is pointless.
-    pub(crate) fn hopeless(&self, resource: &str) -> Option<Hopeless> {
+    pub(crate) fn permanent_failure(&self, resource: &str) -> Option<PermanentLaunchFailure> {
         let is_enough = |(failure, times): &(&(String, String), &usize)| {
-            let forgiven = self.forgiven.get(failure).copied().unwrap_or_default();
-            failure.0 == resource && **times - forgiven >= PATIENCE
+            let ignored = self.ignored.get(failure).copied().unwrap_or_default();
+            failure.0 == resource && **times - ignored >= PATIENCE
         };
         let mut reasons = self.failures.iter().filter(is_enough).map(|((_, reason), _)| reason);
         reasons.find_map(|reason| {
             let kind = hint_for(reason)?.kind;
-            kind.ends_a_wait().then(|| Hopeless { reason: reason.clone(), kind })
+            kind.is_permanent().then(|| PermanentLaunchFailure { reason: reason.clone(), kind })
         })
     }
 }
@@ -110,7 +110,7 @@ pub(crate) fn is_since(started: Option<OffsetDateTime>, began: Option<OffsetDate
 
 #[cfg(test)]
 mod tests {
-    use super::{Hopeless, Launches};
+    use super::{Launches, PermanentLaunchFailure};
     use crate::aws::ScalingActivity;
     use crate::blueprint::StackPart;
     use crate::deploy::FailureKind;
@@ -129,30 +129,30 @@ mod tests {
     }
 
     fn reason(launches: &Launches) -> Option<String> {
-        launches.hopeless("Nodes").map(|hopeless| hopeless.reason)
+        launches.permanent_failure("Nodes").map(|permanent| permanent.reason)
     }
 
     #[test]
     fn the_same_hopeless_failure_three_times_is_enough() {
         let mut launches = Launches::default();
-        let first = launches.take_in("Nodes", [failed("1", CAPACITY)].into_iter());
+        let first = launches.count_failures("Nodes", [failed("1", CAPACITY)].into_iter());
         assert_eq!((first.len(), first[0].times), (1, 1));
-        assert_eq!(launches.take_in("Nodes", [failed("1", CAPACITY)].into_iter()), []);
-        assert_eq!(launches.hopeless("Nodes"), None);
-        launches.take_in("Nodes", [failed("3", CAPACITY), failed("2", CAPACITY)].into_iter());
+        assert_eq!(launches.count_failures("Nodes", [failed("1", CAPACITY)].into_iter()), []);
+        assert_eq!(launches.permanent_failure("Nodes"), None);
+        launches.count_failures("Nodes", [failed("3", CAPACITY), failed("2", CAPACITY)].into_iter());
         assert_eq!(reason(&launches).as_deref(), Some(CAPACITY));
-        assert_eq!(launches.hopeless("Others"), None);
+        assert_eq!(launches.permanent_failure("Others"), None);
     }
 
     #[test]
     fn what_failed_before_anybody_watched_is_forgiven() {
         let mut launches = Launches::default();
-        launches.take_in("Nodes", ["1", "2", "3", "4"].map(|id| failed(id, CAPACITY)).into_iter());
-        launches.forgive("Nodes");
-        assert_eq!(launches.hopeless("Nodes"), None);
-        let again = launches.take_in("Nodes", ["5", "6"].map(|id| failed(id, CAPACITY)).into_iter());
-        assert_eq!((again[0].times, launches.hopeless("Nodes")), (6, None));
-        launches.take_in("Nodes", [failed("7", CAPACITY)].into_iter());
+        launches.count_failures("Nodes", ["1", "2", "3", "4"].map(|id| failed(id, CAPACITY)).into_iter());
+        launches.ignore_past_failures("Nodes");
+        assert_eq!(launches.permanent_failure("Nodes"), None);
+        let again = launches.count_failures("Nodes", ["5", "6"].map(|id| failed(id, CAPACITY)).into_iter());
+        assert_eq!((again[0].times, launches.permanent_failure("Nodes")), (6, None));
+        launches.count_failures("Nodes", [failed("7", CAPACITY)].into_iter());
         assert_eq!(reason(&launches).as_deref(), Some(CAPACITY));
     }
 
@@ -160,8 +160,8 @@ mod tests {
     fn what_may_mend_itself_is_watched_longer() {
         let mut launches = Launches::default();
         let list = ["1", "2", "3", "4"].map(|id| failed(id, "Rate exceeded"));
-        launches.take_in("Nodes", list.into_iter());
-        assert_eq!(launches.hopeless("Nodes"), None);
+        launches.count_failures("Nodes", list.into_iter());
+        assert_eq!(launches.permanent_failure("Nodes"), None);
     }
 
     #[test]
@@ -170,14 +170,17 @@ mod tests {
                            Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state";
         let cancelled = |id: &str| ScalingActivity { status: "Cancelled".to_owned(), ..failed(id, KEY) };
         let mut launches = Launches::default();
-        let told = launches.take_in("Nodes", ["1", "2", "3"].map(cancelled).into_iter());
+        let told = launches.count_failures("Nodes", ["1", "2", "3"].map(cancelled).into_iter());
         assert_eq!((told.len(), told[0].times, told[0].reason.as_str()), (1, 3, KEY));
-        assert_eq!(launches.hopeless("Nodes").map(|hopeless| hopeless.kind), Some(FailureKind::Key));
+        assert_eq!(
+            launches.permanent_failure("Nodes").map(|permanent| permanent.kind),
+            Some(FailureKind::Key)
+        );
         // A machine that was not ended, and one that nobody wanted any more.
         let ending =
             ScalingActivity { description: "Terminating EC2 instance: i-1".to_owned(), ..cancelled("4") };
         let unwanted = ScalingActivity { message: None, ..cancelled("5") };
-        assert_eq!(launches.take_in("Nodes", [ending, unwanted].into_iter()), []);
+        assert_eq!(launches.count_failures("Nodes", [ending, unwanted].into_iter()), []);
     }
 
     #[test]
@@ -188,8 +191,8 @@ mod tests {
         let cluster = crate::config::validate(std::path::Path::new("cluster.yaml"), text)?.value;
         let (spot, on_demand) = (StackPart::Pool("spot".parse()?), StackPart::Pool("cpu".parse()?));
         let left = |part: &StackPart, kind| {
-            let hopeless = Hopeless { reason: "no".to_owned(), kind };
-            hopeless.spot_shortage(Some(&cluster), part, "paddle-pool").is_some()
+            let permanent = PermanentLaunchFailure { reason: "no".to_owned(), kind };
+            permanent.spot_shortage(Some(&cluster), part, "paddle-pool").is_some()
         };
         assert!(left(&spot, FailureKind::Capacity));
         assert!(!left(&on_demand, FailureKind::Capacity));

@@ -19,7 +19,7 @@ use crate::well_known::ROLE_TAG;
 const LONGEST_OUTAGE: Duration = Duration::from_mins(15);
 
 /// At last one in half a minute, for what a group tries.
-const LOOKS_AT_LAUNCHES: u32 = 3;
+const POLLS_PER_LAUNCH_CALL: u32 = 3;
 
 /// A pool whose outdated machines are replaced.
 #[derive(Clone, Copy, Debug)]
@@ -67,10 +67,10 @@ impl NodeRollout<'_> {
         let api = self.api;
         let node = self.find_node(&machine.id).await?;
         if let Some(node) = &node {
-            self.ask(async || api.set_schedulable(&node.name, false).await).await?;
+            self.query(async || api.set_schedulable(&node.name, false).await).await?;
             self.run.progress.note(format!("cordoned {}", node.name));
             if let Err(error) = self.wait_for_jobs(&node.name).await {
-                return Err(self.reopen(&node.name, error).await);
+                return Err(self.uncordon(&node.name, error).await);
             }
         }
         if !self.run.clients.replace_machine(&machine.id).await? {
@@ -79,11 +79,11 @@ impl NodeRollout<'_> {
         }
         let name = node.map_or_else(|| machine.id.clone(), |node| node.name);
         self.run.progress.note(format!("ended {name} ({}); waiting for its successor", machine.id));
-        self.wait_for_successor(&machine.id).await
+        self.wait_for_replacement(&machine.id).await
     }
 
     /// The machine stays, so it may work again. Whatever comes of that, the error is the one that was there first.
-    async fn reopen(&self, node: &str, error: DeployError) -> DeployError {
+    async fn uncordon(&self, node: &str, error: DeployError) -> DeployError {
         match (self.api.set_schedulable(node, true).await, error) {
             (Ok(()), DeployError::StillRunning { what, running }) => {
                 DeployError::StillRunning { what: format!("{what}; {node} takes new pods again"), running }
@@ -102,7 +102,7 @@ impl NodeRollout<'_> {
         let mut pace = Pace::of_stack();
         let mut told = Vec::new();
         loop {
-            let pods = self.ask(async || self.api.job_pods().await).await?;
+            let pods = self.query(async || self.api.job_pods().await).await?;
             let pods = pods.into_iter().filter(|pod| pod.node == node);
             let names: Vec<String> = pods
                 .map(|pod| format!("job {}/{} on {node} (pod {})", pod.namespace, pod.job, pod.name))
@@ -121,15 +121,15 @@ impl NodeRollout<'_> {
         }
     }
 
-    async fn wait_for_successor(&self, gone: &str) -> Result<(), DeployError> {
+    async fn wait_for_replacement(&self, gone: &str) -> Result<(), DeployError> {
         let Self { run, pool, .. } = *self;
         let mut pace = Pace::of_stack();
-        let mut launches = PoolLaunches::of_standing_pools(run, &self.cluster.name);
+        let mut launches = PoolLaunches::of_unchanged_pools(run, &self.cluster.name);
         let mut told = String::new();
-        let mut looks = 0;
+        let mut polls = 0;
         loop {
             let group = self.read_group().await?;
-            let nodes = self.ask(async || self.api.nodes().await).await?;
+            let nodes = self.query(async || self.api.nodes().await).await?;
             let (up, wanted) = count_up(&group, &nodes, gone, self.gpus());
             if up >= wanted {
                 return Ok(());
@@ -139,11 +139,11 @@ impl NodeRollout<'_> {
                 self.run.progress.report(Event::Waiting { waiting_for: vec![missing.clone()] });
                 told.clone_from(&missing);
             }
-            if looks % LOOKS_AT_LAUNCHES == 0 {
-                launches.look(pool, &group).await?;
-                launches.expect_hope().await?;
+            if polls % POLLS_PER_LAUNCH_CALL == 0 {
+                launches.count_failures(pool, &group).await?;
+                launches.fail_if_permanent().await?;
             }
-            looks += 1;
+            polls += 1;
             if let Err(end) = self.run.waiting.pause(pace.next_pause()).await {
                 return Err(DeployError::StillRunning {
                     what: format!("{end}: {missing}"),
@@ -167,12 +167,12 @@ impl NodeRollout<'_> {
     }
 
     async fn find_node(&self, instance: &str) -> Result<Option<Node>, DeployError> {
-        let nodes = self.ask(async || self.api.nodes().await).await?;
+        let nodes = self.query(async || self.api.nodes().await).await?;
         Ok(nodes.into_iter().find(|node| node.instance_id.as_deref() == Some(instance)))
     }
 
     /// Asks the API, again and again while it is away: a rollout may take hours, and a control plane is replaced now and then.
-    async fn ask<T>(&self, question: impl AsyncFn() -> Result<T, KubeError>) -> Result<T, DeployError> {
+    async fn query<T>(&self, question: impl AsyncFn() -> Result<T, KubeError>) -> Result<T, DeployError> {
         let patience = self.run.waiting.at_most(LONGEST_OUTAGE);
         let (mut pace, mut outage) = (Pace::of_stack(), Outage::default());
         loop {

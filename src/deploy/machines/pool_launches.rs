@@ -25,20 +25,20 @@ pub(crate) struct PoolLaunches<'a> {
     launches: Launches,
     /// Pools that this run changed, with the beginning of that once it was looked up.
     changed: BTreeMap<PoolName, Option<OffsetDateTime>>,
-    looked_at: BTreeSet<PoolName>,
+    read_before: BTreeSet<PoolName>,
     /// Pools that had too few machines when they were last looked at.
     short: BTreeSet<PoolName>,
 }
 
 impl<'a> PoolLaunches<'a> {
     /// For pools that nobody changes now: what failed before is told, and is no reason to give up.
-    pub(crate) fn of_standing_pools(run: &'a Run, cluster: &'a ClusterName) -> Self {
+    pub(crate) fn of_unchanged_pools(run: &'a Run, cluster: &'a ClusterName) -> Self {
         Self {
             run,
             cluster,
             launches: Launches::default(),
             changed: BTreeMap::new(),
-            looked_at: BTreeSet::new(),
+            read_before: BTreeSet::new(),
             short: BTreeSet::new(),
         }
     }
@@ -53,11 +53,15 @@ impl<'a> PoolLaunches<'a> {
             StackPart::Pool(pool) => Some((pool.clone(), None)),
             _ => None,
         });
-        Self { changed: pools.collect(), ..Self::of_standing_pools(run, cluster) }
+        Self { changed: pools.collect(), ..Self::of_unchanged_pools(run, cluster) }
     }
 
     /// Tells of launches that have failed since the last look.
-    pub(crate) async fn look(&mut self, pool: &PoolName, group: &ScalingGroup) -> Result<(), DeployError> {
+    pub(crate) async fn count_failures(
+        &mut self,
+        pool: &PoolName,
+        group: &ScalingGroup,
+    ) -> Result<(), DeployError> {
         let running = group.machines.iter().filter(|machine| machine.state == "InService").count();
         if running >= group.desired as usize {
             self.short.remove(pool);
@@ -65,17 +69,17 @@ impl<'a> PoolLaunches<'a> {
         }
         self.short.insert(pool.clone());
         let mut activities = self.run.clients.scaling_activities(&group.name).await?;
-        let is_first_look = self.looked_at.insert(pool.clone());
+        let is_first_reading = self.read_before.insert(pool.clone());
         let began = self.beginning(pool).await?;
         if began.is_some() {
             activities.retain(|activity| is_since(activity.started, began));
-        } else if is_first_look {
+        } else if is_first_reading {
             let is_success =
                 |activity: &ScalingActivity| activity.is_launch() && activity.status == "Successful";
             let streak = activities.iter().position(is_success).unwrap_or(activities.len());
-            self.launches.pass_over(activities[streak..].iter());
+            self.launches.mark_seen(activities[streak..].iter());
         }
-        for failure in self.launches.take_in(pool.as_str(), activities.into_iter()) {
+        for failure in self.launches.count_failures(pool.as_str(), activities.into_iter()) {
             self.run.progress.report(Event::LaunchFailed {
                 stack: self.stack_name(pool),
                 resource: NODES.to_owned(),
@@ -83,8 +87,8 @@ impl<'a> PoolLaunches<'a> {
                 times: failure.times,
             });
         }
-        if is_first_look && began.is_none() {
-            self.launches.forgive(pool.as_str());
+        if is_first_reading && began.is_none() {
+            self.launches.ignore_past_failures(pool.as_str());
         }
         Ok(())
     }
@@ -101,14 +105,14 @@ impl<'a> PoolLaunches<'a> {
     }
 
     /// Ends the wait if machines that are wanted will not start until somebody acts.
-    pub(crate) async fn expect_hope(&self) -> Result<(), DeployError> {
+    pub(crate) async fn fail_if_permanent(&self) -> Result<(), DeployError> {
         let mut reports = Vec::new();
         let mut shortage = None;
         for pool in &self.short {
-            let Some(hopeless) = self.launches.hopeless(pool.as_str()) else { continue };
+            let Some(permanent) = self.launches.permanent_failure(pool.as_str()) else { continue };
             let (part, name) = (StackPart::Pool(pool.clone()), self.stack_name(pool));
             let run = self.run;
-            if let Some(left_to_aws) = hopeless.spot_shortage(run.cluster.as_ref(), &part, &name) {
+            if let Some(left_to_aws) = permanent.spot_shortage(run.cluster.as_ref(), &part, &name) {
                 shortage.get_or_insert(left_to_aws);
                 continue;
             }
@@ -118,7 +122,7 @@ impl<'a> PoolLaunches<'a> {
                 status,
                 events: Vec::new(),
                 evidence: Vec::new(),
-                gave_up: Some(FailedLaunch { resource: NODES.to_owned(), reason: hopeless.reason }),
+                gave_up: Some(FailedLaunch { resource: NODES.to_owned(), reason: permanent.reason }),
             };
             reports.push(report_failure(run, &part, &name, failed).await?);
         }

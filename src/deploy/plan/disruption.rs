@@ -79,7 +79,7 @@ fn below<'a>(change: &'a ResourceChange, property: &'a str) -> impl Iterator<Ite
 }
 
 /// The job pods on those pools' nodes.
-pub async fn endangered_jobs(api: &ApiServer, pools: &[PoolName]) -> Result<Vec<JobPod>, KubeError> {
+pub async fn disrupted_jobs(api: &ApiServer, pools: &[PoolName]) -> Result<Vec<JobPod>, KubeError> {
     let nodes = api.nodes().await?;
     let in_pools: Vec<&str> = nodes
         .iter()

@@ -15,7 +15,7 @@ use crate::deploy::state::live::{ForeignStack, LiveCluster};
 use crate::well_known::CREDENTIALS_TAG;
 
 /// Types that hold data or addresses others rely on.
-const PRECIOUS: [(&str, &str); 6] = [
+const PROTECTED_TYPES: [(&str, &str); 6] = [
     ("AWS::EC2::Volume", "volume"),
     ("AWS::EFS::FileSystem", "file system"),
     ("AWS::EFS::MountTarget", "mount target"),
@@ -173,7 +173,7 @@ pub fn refuse_planned_losses(
 }
 
 fn refuse_loss(stack: &str, id: &str, kind: &str, verb: &str, allowed: &BTreeSet<String>) -> Option<Refusal> {
-    let (_, noun) = PRECIOUS.iter().find(|(precious, _)| *precious == kind)?;
+    let (_, noun) = PROTECTED_TYPES.iter().find(|(protected, _)| *protected == kind)?;
     if allowed.contains(id) {
         return None;
     }

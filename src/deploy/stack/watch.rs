@@ -215,7 +215,7 @@ impl Watch<'_> {
         for (resource, group) in &groups {
             let activities = self.run.clients.scaling_activities(group).await?;
             let fresh = activities.into_iter().filter(|activity| is_since(activity.started, began));
-            for failure in self.launches.take_in(resource, fresh) {
+            for failure in self.launches.count_failures(resource, fresh) {
                 self.run.progress.report(Event::LaunchFailed {
                     stack: self.name.to_owned(),
                     resource: resource.clone(),
@@ -226,17 +226,17 @@ impl Watch<'_> {
         }
         if std::mem::take(&mut self.has_a_past) {
             for (resource, _) in &groups {
-                self.launches.forgive(resource);
+                self.launches.ignore_past_failures(resource);
             }
         }
         for (resource, _) in groups {
-            if let Some(hopeless) = self.launches.hopeless(&resource) {
+            if let Some(permanent) = self.launches.permanent_failure(&resource) {
                 let cluster = self.run.cluster.as_ref();
-                if let Some(shortage) = hopeless.spot_shortage(cluster, self.part, self.name) {
+                if let Some(shortage) = permanent.spot_shortage(cluster, self.part, self.name) {
                     return Err(shortage);
                 }
                 self.end_operation().await?;
-                return Ok(Some(FailedLaunch { resource, reason: hopeless.reason }));
+                return Ok(Some(FailedLaunch { resource, reason: permanent.reason }));
             }
         }
         Ok(None)

@@ -104,7 +104,7 @@ mod tests {
             template_version: None,
             machines: Vec::new(),
             tags: [(COUNT_TAG.to_owned(), asked.to_string())].into(),
-            evens_zones_out: false,
+            rebalances_zones: false,
         }
     }
 

@@ -40,14 +40,14 @@ pub async fn choose_zone(clients: &Clients, cluster: &Cluster) -> Result<ZoneCho
 
 /// Whether a name leads to a load balancer, and nowhere else; the console makes a record for IPv6 beside the one that counts.
 #[must_use]
-pub fn all_lead_to(records: &[AddressRecord], load_balancer: &str) -> bool {
+pub fn all_point_at(records: &[AddressRecord], load_balancer: &str) -> bool {
     records.iter().any(|record| record.kind == "A")
-        && records.iter().all(|record| leads_to(record, load_balancer))
+        && records.iter().all(|record| points_at(record, load_balancer))
 }
 
 /// Whether a record is an alias of a load balancer.
 #[must_use]
-pub fn leads_to(record: &AddressRecord, load_balancer: &str) -> bool {
+pub fn points_at(record: &AddressRecord, load_balancer: &str) -> bool {
     record.alias.as_ref().is_some_and(|alias| alias.name.eq_ignore_ascii_case(load_balancer))
 }
 

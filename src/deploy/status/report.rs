@@ -10,7 +10,7 @@ use crate::credentials::Credentials;
 use crate::deploy::machines::expected_nodes::ExpectedNodes;
 use crate::deploy::machines::node_rollout::outdated_machines;
 use crate::deploy::state::live::LiveCluster;
-use crate::deploy::state::public_name::{ZoneChoice, all_lead_to, choose_zone, load_balancer};
+use crate::deploy::state::public_name::{ZoneChoice, all_point_at, choose_zone, load_balancer};
 use crate::deploy::state::step::{Step, next_step};
 use crate::kube::{Address, ApiServer, Node, Readiness};
 
@@ -179,7 +179,7 @@ async fn read_dns(sources: &StatusSources<'_>, target: Option<&str>) -> Result<D
             let records = sources.clients.address_records(&zone.id, &name).await?;
             match records.as_slice() {
                 [] => RecordOwner::Missing,
-                list if target.is_some_and(|target| all_lead_to(list, target)) => RecordOwner::Ours,
+                list if target.is_some_and(|target| all_point_at(list, target)) => RecordOwner::Ours,
                 _ => RecordOwner::Foreign,
             }
         }

@@ -13,7 +13,7 @@ use super::event::Event;
 use super::explain::hint::hint_for;
 use super::inputs::Inputs;
 use super::inputs::asset_store::AssetStore;
-use super::machines::az_rebalance::keep_machines_in_their_zones;
+use super::machines::az_rebalance::suspend_az_rebalance;
 use super::machines::expected_nodes::ExpectedNodes;
 use super::machines::pool_launches::PoolLaunches;
 use super::plan::preparation::{PlanOptions, Prepared};
@@ -32,7 +32,7 @@ use crate::render::{BootObject, boot_objects};
 use crate::waiting::WaitEnd;
 use bucket::ensure_bucket;
 use disk_grant::ensure_disk_grant;
-use public_record::lead_name;
+use public_record::point_record_at;
 use readiness::{Reached, ReadinessWait};
 use upload::upload_boot_objects;
 
@@ -97,10 +97,10 @@ impl Up<'_> {
         run.progress.stage("bringing stacks up");
         let terms = Terms { allowed: planned.allow_replace.clone(), waits: options.wait != WaitFor::None };
         let names: Vec<String> = desired.iter().map(|stack| stack.name.clone()).collect();
-        let upload_again = async |part: &StackPart| upload_what_went(run, store, &objects, part).await;
+        let upload_again = async |part: &StackPart| upload_deleted_again(run, store, &objects, part).await;
         let mut outcome = bring_up_all(run, store, desired.clone(), live, &terms, upload_again).await;
         if let Some(failure) = outcome.failure.take() {
-            self.lead_name_in_spite_of(&failure, prepared, &outcome).await;
+            self.point_public_name_despite(&failure, prepared, &outcome).await;
             return Err(failure);
         }
         let mut pruned = 0;
@@ -112,7 +112,7 @@ impl Up<'_> {
                 pruned += 1;
             }
         }
-        keep_machines_in_their_zones(run, cluster.name.as_str()).await?;
+        suspend_az_rebalance(run, cluster.name.as_str()).await?;
         if outcome.changed.is_empty() && pruned == 0 {
             run.progress.note("no stack had to change");
         }
@@ -127,7 +127,7 @@ impl Up<'_> {
         outcome: &Outcome,
         stacks: &[String],
     ) -> Result<(), DeployError> {
-        let Some(target) = self.lead_public_name(prepared, outcome).await? else { return Ok(()) };
+        let Some(target) = self.point_public_name(prepared, outcome).await? else { return Ok(()) };
         if self.options.wait != WaitFor::Nodes {
             return Ok(());
         }
@@ -146,7 +146,7 @@ impl Up<'_> {
         };
         let stacks = live.stacks.iter().filter(|(part, _)| is_meant(part));
         let stacks: Vec<String> = stacks.map(|(_, live)| live.stack.name.clone()).collect();
-        let launches = PoolLaunches::of_standing_pools(self.run, &self.inputs.blueprint.cluster.name);
+        let launches = PoolLaunches::of_unchanged_pools(self.run, &self.inputs.blueprint.cluster.name);
         self.wait_for_cluster(planned, &target, launches, &stacks).await
     }
 
@@ -170,7 +170,7 @@ impl Up<'_> {
         let wait = ReadinessWait { run, api: &api, cluster: &cluster.name, stacks };
         match wait.until_ready(expected.only(planned.pool.as_ref()), launches).await? {
             Reached::Ready => run.progress.report(Event::Ready { endpoint: format!("https://{name}") }),
-            Reached::NotFromHere => run.progress.warn(format!(
+            Reached::NotReachable => run.progress.warn(format!(
                 "the API at {} cannot be reached from here; the nodes have told CloudFormation that they are Ready",
                 target.name
             )),
@@ -180,7 +180,7 @@ impl Up<'_> {
 
     /// The name needs the control plane alone, and whoever looks for the failure may need the name; that it cannot be led is less
     /// than the failure. Whoever left, and whoever's cluster is being taken away, wants no more changes.
-    async fn lead_name_in_spite_of(&self, failure: &DeployError, prepared: &Prepared, outcome: &Outcome) {
+    async fn point_public_name_despite(&self, failure: &DeployError, prepared: &Prepared, outcome: &Outcome) {
         let is_pointless = match failure {
             DeployError::TakenAway { .. } => true,
             DeployError::Aws(error) => error.cause == Cause::Credentials,
@@ -190,14 +190,14 @@ impl Up<'_> {
         if is_pointless || has_left || !outcome.settled.contains(&StackPart::ControlPlane) {
             return;
         }
-        if let Err(error) = self.lead_public_name(prepared, outcome).await {
+        if let Err(error) = self.point_public_name(prepared, outcome).await {
             let help = help_for(&error).map(|help| format!("; {help}")).unwrap_or_default();
             self.run.progress.warn(format!("the public name may not lead to the API yet: {error}{help}"));
         }
     }
 
     /// Leads the public name to the load balancer, once there is one; gives that.
-    async fn lead_public_name(
+    async fn point_public_name(
         &self,
         prepared: &Prepared,
         outcome: &Outcome,
@@ -212,7 +212,7 @@ impl Up<'_> {
             run.progress.stage("leading the public name to the API");
             let previous = prepared.live.outputs().get("ApiLoadBalancerName").cloned();
             let cluster = &inputs.blueprint.cluster;
-            lead_name(run, cluster, &target, previous.as_deref(), options.adopt_record).await?;
+            point_record_at(run, cluster, &target, previous.as_deref(), options.adopt_record).await?;
         }
         Ok(Some(target))
     }
@@ -226,7 +226,7 @@ fn help_for(error: &DeployError) -> Option<String> {
 }
 
 /// A destroy that began before this run made its first stack has taken what was uploaded for something left behind.
-async fn upload_what_went(
+async fn upload_deleted_again(
     run: &Run,
     store: &AssetStore,
     objects: &BTreeMap<String, BootObject<'_>>,

@@ -7,14 +7,14 @@ use crate::config::Cluster;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Event, RecordState};
 use crate::deploy::run::Run;
-use crate::deploy::state::public_name::{ZoneChoice, all_lead_to, choose_zone, leads_to};
+use crate::deploy::state::public_name::{ZoneChoice, all_point_at, choose_zone, points_at};
 use crate::waiting::Pace;
 
 /// Name servers mostly agree within a minute.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Leads the public name to the load balancer. Says whether it does now.
-pub(crate) async fn lead_name(
+pub(crate) async fn point_record_at(
     run: &Run,
     cluster: &Cluster,
     target: &Alias,
@@ -34,18 +34,18 @@ pub(crate) async fn lead_name(
     let report = |state| {
         run.progress.report(Event::Record { name: name.clone(), state, target: target.name.clone() });
     };
-    if all_lead_to(&records, &target.name) {
+    if all_point_at(&records, &target.name) {
         report(RecordState::Unchanged);
         return Ok(true);
     }
     let ours = |record: &AddressRecord| {
-        leads_to(record, &target.name) || previous.is_some_and(|previous| leads_to(record, previous))
+        points_at(record, &target.name) || previous.is_some_and(|previous| points_at(record, previous))
     };
     let foreign = records.iter().find(|record| !ours(record));
     if let Some(foreign) = foreign {
         let is_plain = records.len() == 1 && foreign.kind == "A" && !foreign.routed;
         if !adopt || !is_plain {
-            return Err(refuse_foreign(&name, &zone, foreign, is_plain));
+            return Err(refuse_foreign_record(&name, &zone, foreign, is_plain));
         }
     }
     let change = run.clients.put_alias(&zone.id, &name, target).await?;
@@ -70,7 +70,12 @@ async fn wait_until_in_sync(run: &Run, change: &str) -> Result<(), DeployError> 
     Ok(())
 }
 
-fn refuse_foreign(name: &str, zone: &HostedZone, record: &AddressRecord, is_plain: bool) -> DeployError {
+fn refuse_foreign_record(
+    name: &str,
+    zone: &HostedZone,
+    record: &AddressRecord,
+    is_plain: bool,
+) -> DeployError {
     let target = match &record.alias {
         Some(alias) => alias.name.clone(),
         None => record.values.join(", "),

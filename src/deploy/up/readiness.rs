@@ -18,7 +18,7 @@ const UNREACHABLE: Duration = Duration::from_mins(5);
 
 /// At last one in half a minute: somebody may take the cluster away, and nodes that are gone never get Ready; machines may not start,
 /// and the autoscaler may want other numbers of them.
-const LOOKS_AT_AWS: u32 = 3;
+const POLLS_PER_AWS_CALL: u32 = 3;
 
 /// How a wait for readiness ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) enum Reached {
     /// Everything is there.
     Ready,
     /// The API cannot be reached from here; the nodes' own signals have to do.
-    NotFromHere,
+    NotReachable,
 }
 
 /// A wait for the nodes of a cluster.
@@ -51,9 +51,9 @@ impl ReadinessWait<'_> {
         let mut pace = Pace::of_stack();
         let mut answered = false;
         let mut told = Vec::new();
-        let mut looks = 0;
+        let mut polls = 0;
         loop {
-            let missing = match look(api, &expected).await {
+            let missing = match find_missing(api, &expected).await {
                 Ok(missing) => {
                     answered = true;
                     missing
@@ -71,18 +71,18 @@ impl ReadinessWait<'_> {
                 run.progress.report(Event::Waiting { waiting_for: missing.clone() });
                 told.clone_from(&missing);
             }
-            if looks % LOOKS_AT_AWS == 0 {
-                if looks > 0 {
+            if polls % POLLS_PER_AWS_CALL == 0 {
+                if polls > 0 {
                     expect_all_there(&run.clients, stacks).await?;
                 }
-                self.look_at_groups(&mut expected, &mut launches).await?;
+                self.read_groups(&mut expected, &mut launches).await?;
             }
-            looks += 1;
+            polls += 1;
             let pause = pace.next_pause();
             let waited = if answered { run.waiting.pause(pause).await } else { patience.pause(pause).await };
             match waited {
                 Ok(()) => {}
-                Err(_) if !answered && run.waiting.end().is_none() => return Ok(Reached::NotFromHere),
+                Err(_) if !answered && run.waiting.end().is_none() => return Ok(Reached::NotReachable),
                 Err(end) => {
                     let what = format!("{end} while waiting for {}", missing.join("; "));
                     return Err(DeployError::StillRunning { what, running: Vec::new() });
@@ -92,7 +92,7 @@ impl ReadinessWait<'_> {
     }
 
     /// A pool's stack can be complete before its machines are started, so CloudFormation does not tell of those that cannot be.
-    async fn look_at_groups(
+    async fn read_groups(
         &self,
         expected: &mut ExpectedNodes,
         launches: &mut PoolLaunches<'_>,
@@ -105,15 +105,18 @@ impl ReadinessWait<'_> {
         expected.follow_groups(&live);
         for (pool, ..) in &expected.pools {
             if let Some(group) = live.pool_group(pool) {
-                launches.look(pool, group).await?;
+                launches.count_failures(pool, group).await?;
             }
         }
-        launches.expect_hope().await
+        launches.fail_if_permanent().await
     }
 }
 
 /// What is missing now.
-pub(crate) async fn look(api: &ApiServer, expected: &ExpectedNodes) -> Result<Vec<String>, KubeError> {
+pub(crate) async fn find_missing(
+    api: &ApiServer,
+    expected: &ExpectedNodes,
+) -> Result<Vec<String>, KubeError> {
     if let Readiness::NotReady { failed } = api.check_ready().await? {
         return Ok(vec![format!("the API server is not ready: {}", failed.join(", "))]);
     }
@@ -155,9 +158,9 @@ mod tests {
         let expected = ExpectedNodes { controllers: 1, pools: Vec::new(), claim: false };
         let start = tokio::time::Instant::now();
         let cluster = &test.blueprint.cluster.name;
-        let launches = PoolLaunches::of_standing_pools(&test.run, cluster);
+        let launches = PoolLaunches::of_unchanged_pools(&test.run, cluster);
         let wait = ReadinessWait { run: &test.run, api: &api, cluster, stacks: &[] };
-        assert_eq!(wait.until_ready(expected, launches).await?, Reached::NotFromHere);
+        assert_eq!(wait.until_ready(expected, launches).await?, Reached::NotReachable);
         let waited = start.elapsed().as_secs();
         assert!((300..=320).contains(&waited), "{waited} s");
         assert_eq!(test.events().len(), 1, "the same thing is told once: {:?}", test.events());
