@@ -60,13 +60,13 @@ impl AwsError {
 
     /// Whether AWS gave this code.
     #[must_use]
-    pub fn has_code(&self, code: &str) -> bool {
+    pub(super) fn has_code(&self, code: &str) -> bool {
         self.code.as_deref() == Some(code)
     }
 
     /// Whether AWS's message holds these words, for where it has no code of their own.
     #[must_use]
-    pub fn says(&self, words: &str) -> bool {
+    pub(super) fn says(&self, words: &str) -> bool {
         self.message.contains(words)
     }
 
@@ -82,6 +82,74 @@ impl AwsError {
                 | "Forbidden"
                 | "AccessDeniedFault"
         )
+    }
+
+    fn has_code_of(&self, codes: &[&str]) -> bool {
+        codes.iter().any(|code| self.has_code(code))
+    }
+
+    /// Whether there is no such stack, or no template of it.
+    #[must_use]
+    pub fn is_missing_stack(&self) -> bool {
+        self.says("does not exist")
+    }
+
+    /// Whether CloudFormation refused because another process has changed the stack since it was read.
+    #[must_use]
+    pub fn is_overtaken(&self) -> bool {
+        self.has_code_of(&["AlreadyExistsException", "ChangeSetNotFound", "InvalidChangeSetStatus"])
+            || self.says("already exists and cannot be created again")
+            || self.says("state and can not be updated")
+    }
+
+    /// Whether a stack was not deleted because it is protected.
+    #[must_use]
+    pub fn is_termination_protected(&self) -> bool {
+        self.says("TerminationProtection is enabled")
+    }
+
+    /// Whether there is no such bucket.
+    #[must_use]
+    pub fn is_missing_bucket(&self) -> bool {
+        self.has_code("NoSuchBucket")
+    }
+
+    /// Whether there is no such KMS key, or no such grant.
+    #[must_use]
+    pub fn is_missing_key(&self) -> bool {
+        self.has_code("NotFoundException")
+    }
+
+    /// Whether there is no such file system.
+    #[must_use]
+    pub fn is_missing_file_system(&self) -> bool {
+        self.has_code("FileSystemNotFound")
+    }
+
+    /// Whether a file system is in use, or being deleted by another process.
+    #[must_use]
+    pub fn is_busy_file_system(&self) -> bool {
+        self.has_code_of(&["FileSystemInUse", "IncorrectFileSystemLifeCycleState"])
+    }
+
+    /// Whether there is no such security group, or no such rule in it.
+    #[must_use]
+    pub fn is_missing_rule(&self) -> bool {
+        self.has_code_of(&["InvalidGroup.NotFound", "InvalidPermission.NotFound"])
+    }
+
+    /// Whether a resource cannot be deleted yet, because another one still uses it.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        self.has_code_of(&[
+            "DependencyViolation",
+            "ResourceInUse",
+            "InvalidGroup.InUse",
+            "InvalidNetworkInterface.InUse",
+            "InvalidParameterValue",
+            "OperationNotPermitted",
+            "IncorrectMountTargetState",
+        ])
     }
 
     /// Turns the SDK's error of one operation into ours.

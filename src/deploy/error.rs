@@ -43,9 +43,17 @@ pub enum DeployError {
     },
     /// Somebody else deleted a stack that this run was at work on.
     #[error("{stack} was deleted by somebody else meanwhile")]
-    TakenAway {
+    DeletedMeanwhile {
         /// The stack.
         stack: String,
+    },
+    /// The template of a stack is not what infra writes.
+    #[error("the template of {stack} is not the JSON that infra writes: {reason}")]
+    UnreadableTemplate {
+        /// The stack.
+        stack: String,
+        /// What is wrong with the template.
+        reason: String,
     },
     /// The user went away, or the time was up, while AWS goes on.
     #[error("{what}; {} in AWS", goes_on(.running))]
@@ -196,7 +204,7 @@ impl Explain for DeployError {
                 lines.join("\n      ")
             }
             Self::Stuck { help, .. } => help.clone(),
-            Self::TakenAway { .. } => {
+            Self::DeletedMeanwhile { .. } => {
                 "settle with them whether the cluster shall be there: `infra up` brings it up again, `infra destroy` takes away \
                  whatever is left of it"
                     .to_owned()
@@ -238,6 +246,9 @@ impl Explain for DeployError {
             }
             Self::ForeignRecord { kind, .. } => format!(
                 "this tool writes one plain A record: remove the {kind} record by hand, then run `infra up` again"
+            ),
+            Self::UnreadableTemplate { stack, .. } => format!(
+                "another tool has updated {stack}: update it again with the template of `infra render` (stacks/), then retry"
             ),
             Self::LockMismatch { key, locked, .. } => format!(
                 "{key} cannot change while the cluster lives: put '{locked}' back; for a new cluster use a directory of its own"

@@ -28,7 +28,7 @@ pub use event::{
     RecordState, Refusal, Resource, ResourceKind, StackOperation, Stuck,
 };
 pub use explain::hint::hint_for;
-pub use explain::root_cause::is_echo;
+pub use explain::operation_events::is_echo;
 pub use inputs::Inputs;
 pub use inputs::image_choice::{ChosenImage, ImageChoice, ImageNotice};
 pub use inputs::image_lock::{ImageLock, LockedImage};

@@ -128,9 +128,7 @@ async fn delete_file_system(run: &Run, id: &str) -> Result<Option<String>, Deplo
         match run.clients.delete_file_system(id).await {
             Ok(()) => break,
             // The second is what it says while somebody else's deletion goes on.
-            Err(error)
-                if error.has_code("FileSystemInUse")
-                    || error.has_code("IncorrectFileSystemLifeCycleState") => {}
+            Err(error) if error.is_busy_file_system() => {}
             Err(error) if error.is_denied() => return Err(error.into()),
             Err(error) => return Ok(Some(reason(error)?)),
         }

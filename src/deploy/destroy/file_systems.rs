@@ -82,7 +82,7 @@ pub(crate) fn place_of(mount: &MountTarget) -> String {
 /// The mount targets of a file system that are there and not about to go.
 pub(crate) async fn live_mounts(clients: &Clients, id: &str) -> Result<Vec<MountTarget>, AwsError> {
     let mut mounts = match clients.mount_targets(id).await {
-        Err(error) if error.has_code("FileSystemNotFound") => Vec::new(),
+        Err(error) if error.is_missing_file_system() => Vec::new(),
         mounts => mounts?,
     };
     mounts.retain(|mount| !matches!(mount.state.as_str(), "deleting" | "deleted"));
@@ -119,7 +119,7 @@ async fn adopted_earlier(
     for stack in stacks {
         let text = match clients.stack_template(&stack.arn).await {
             // One that was only planned has none.
-            Err(error) if error.says("does not exist") => continue,
+            Err(error) if error.is_missing_stack() => continue,
             text => text?,
         };
         let template: Value = serde_json::from_str(&text).unwrap_or_default();

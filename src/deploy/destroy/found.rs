@@ -96,7 +96,7 @@ async fn find_grant(clients: &Clients, target: &DestroyTarget) -> Result<Option<
     let is_expected = target.cluster.as_ref().is_some_and(|cluster| cluster.encrypt_disks_with_kms_key);
     let grants = match clients.grants(key).await {
         // A key that does not exist holds no grant, and one that may not be read hardly.
-        Err(error) if error.has_code("NotFoundException") => Vec::new(),
+        Err(error) if error.is_missing_key() => Vec::new(),
         Err(error) if error.is_denied() && !is_expected => Vec::new(),
         other => other?,
     };

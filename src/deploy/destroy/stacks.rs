@@ -51,7 +51,7 @@ impl StackGroup {
     /// Lists the stacks of the group as deleted.
     pub(crate) fn list(self, found: &Found, plan: &mut DestroyPlan) {
         for (_, live) in self.stacks(found) {
-            let count = live.template["Resources"].as_object().map_or(0, serde_json::Map::len);
+            let count = live.template()["Resources"].as_object().map_or(0, serde_json::Map::len);
             let why = if count > 0 { count_of(count, "resource") } else { live.stack.status.to_string() };
             plan.delete(ResourceKind::Stack, &live.stack.name, why);
         }

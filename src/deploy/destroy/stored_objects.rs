@@ -35,7 +35,7 @@ impl StoredObjects {
     ) -> Result<Self, AwsError> {
         let prefix = format!("{}{}/", place.key_prefix(), target.name);
         let all = match clients.object_versions(place.bucket(), &prefix).await {
-            Err(error) if error.has_code("NoSuchBucket") => Vec::new(),
+            Err(error) if error.is_missing_bucket() => Vec::new(),
             other => other?,
         };
         let mut stored = Self {

@@ -118,8 +118,7 @@ async fn sweep_once(
     for group in &findings.own.groups {
         for ours in stacks.resources.iter().filter(|id| id.starts_with("sg-")) {
             if let Err(error) = run.clients.revoke_rules_naming(ours, &group.id).await
-                && !error.has_code("InvalidGroup.NotFound")
-                && !error.has_code("InvalidPermission.NotFound")
+                && !error.is_missing_rule()
             {
                 return Err(error.into());
             }
@@ -139,17 +138,6 @@ fn is_to_delete(mount: &Mount, options: DestroyOptions) -> bool {
     options.remove_foreign_mount_targets && mount.removable
 }
 
-/// Codes with which AWS says "not yet".
-const NOT_YET: [&str; 7] = [
-    "DependencyViolation",
-    "ResourceInUse",
-    "InvalidGroup.InUse",
-    "InvalidNetworkInterface.InUse",
-    "InvalidParameterValue",
-    "OperationNotPermitted",
-    "IncorrectMountTargetState",
-];
-
 fn note(
     run: &Run,
     result: Result<(), AwsError>,
@@ -161,7 +149,7 @@ fn note(
             run.progress.note(format!("deleted {what}"));
             Ok(())
         }
-        Err(error) if NOT_YET.iter().any(|code| error.has_code(code)) => {
+        Err(error) if error.is_in_use() => {
             left.push(format!("{what}: {}", error.message));
             Ok(())
         }

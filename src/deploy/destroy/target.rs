@@ -73,7 +73,7 @@ impl DestroyTarget {
     ) -> Self {
         let fact = |key: &str| {
             let network = live.stacks.get(&StackPart::Network)?;
-            network.template["Metadata"]["Infra"][key].as_str().map(str::to_owned)
+            network.template()["Metadata"]["Infra"][key].as_str().map(str::to_owned)
         };
         let of_file = cluster.as_ref();
         let tagged = live.tag(&StackPart::Network, S3_URI_TAG).and_then(|text| text.parse().ok());

@@ -4,4 +4,5 @@
 
 pub(crate) mod failure_report;
 pub(crate) mod hint;
+pub(crate) mod operation_events;
 pub(crate) mod root_cause;

@@ -12,7 +12,7 @@ use crate::config::values::PoolName;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::Event;
 use crate::deploy::explain::failure_report::{FailedLaunch, FailedOperation, report_failure};
-use crate::deploy::explain::root_cause::begins_operation;
+use crate::deploy::explain::operation_events::begins_operation;
 use crate::deploy::run::Run;
 
 /// The group of a pool, by its name in the template.

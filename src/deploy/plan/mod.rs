@@ -138,7 +138,7 @@ fn plan_stack(
         (None, _) | (_, Step::Create) => plan(StackAction::Create, compare(None, new), Vec::new()),
         (_, Step::DeleteAndCreate) => plan(StackAction::Recreate, compare(None, new), Vec::new()),
         (Some(live), _) => {
-            let old = Version { template: &live.template, parameters: &live.stack.parameters };
+            let old = Version { template: live.template(), parameters: &live.stack.parameters };
             let resources = compare(Some(old), new);
             let tags = compare_tags(&live.stack.tags, &desired.tags);
             let action = if desired.is_unchanged(live, &parameters) {
@@ -153,7 +153,7 @@ fn plan_stack(
 
 fn plan_deletion(part: &StackPart, live: &LiveStack) -> StackPlan {
     let nothing = serde_json::json!({});
-    let old = Version { template: &live.template, parameters: &live.stack.parameters };
+    let old = Version { template: live.template(), parameters: &live.stack.parameters };
     let empty = BTreeMap::new();
     StackPlan {
         part: part.clone(),

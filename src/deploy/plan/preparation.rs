@@ -45,6 +45,7 @@ pub async fn prepare(
     live: LiveCluster,
     options: PlanOptions,
 ) -> Result<Prepared, DeployError> {
+    live.check_templates()?;
     let store = AssetStore::new(&inputs.blueprint.cluster, inputs.s3_uri.clone());
     let mount_targets = missing_mount_targets(clients, inputs.blueprint, &live).await?;
     let desired = DesiredStack::of_cluster(inputs, &mount_targets, &live);

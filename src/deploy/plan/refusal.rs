@@ -55,7 +55,7 @@ pub fn find_refusals(
 fn refuse_fixed_facts(blueprint: &Blueprint, live: &LiveCluster, refusals: &mut Vec<Refusal>) {
     let Some(network) = live.stacks.get(&StackPart::Network) else { return };
     for (key, wanted) in fixed_facts(&blueprint.cluster) {
-        let Some(found) = network.template["Metadata"]["Infra"][key].as_str() else { continue };
+        let Some(found) = network.template()["Metadata"]["Infra"][key].as_str() else { continue };
         if found != wanted {
             refusals.push(Refusal::new(
                 format!("{key} cannot change from '{found}' to '{wanted}' while the cluster lives"),
@@ -96,7 +96,7 @@ fn refuse_other_credentials(desired: &[DesiredStack], live: &LiveCluster, refusa
 
 fn refuse_version_jump(blueprint: &Blueprint, live: &LiveCluster, refusals: &mut Vec<Refusal>) {
     let Some(stack) = live.stacks.get(&StackPart::ControlPlane) else { return };
-    let found = stack.template["Metadata"]["Infra"]["kubernetes.version"].as_str();
+    let found = stack.template()["Metadata"]["Infra"]["kubernetes.version"].as_str();
     let Some(found) = found.and_then(|text| text.parse::<KubernetesVersion>().ok()) else { return };
     let wanted = blueprint.cluster.kubernetes.version;
     if wanted < found {
@@ -114,10 +114,10 @@ fn refuse_version_jump(blueprint: &Blueprint, live: &LiveCluster, refusals: &mut
 
 fn refuse_other_file_system(blueprint: &Blueprint, live: &LiveCluster, refusals: &mut Vec<Refusal>) {
     let Some(stack) = live.stacks.get(&StackPart::Storage) else { return };
-    if stack.template.is_null() {
+    if stack.template().is_null() {
         return;
     }
-    let was_made = stack.template["Resources"].get("FileSystem").is_some();
+    let was_made = stack.template()["Resources"].get("FileSystem").is_some();
     let found = stack.stack.outputs.get("FileSystemId").map_or("", String::as_str);
     let source = blueprint.cluster.file_system.as_ref().map(|file_system| &file_system.source);
     let what = match source {

@@ -201,7 +201,7 @@ fn groups<'a>(cluster: &'a Cluster, live: &LiveCluster) -> Vec<Group<'a>> {
 fn machines_of_pool(pool: &Pool, quota: &Quota, live: &LiveCluster) -> Option<u32> {
     let part = StackPart::Pool(pool.name.clone());
     let group = live.pool_group(&pool.name).filter(|_| live.stands(&part))?;
-    let resources = &live.stacks.get(&part)?.template["Resources"];
+    let resources = &live.stacks.get(&part)?.template()["Resources"];
     let kind = resources["NodeLaunchTemplate"]["Properties"]["LaunchTemplateData"]["InstanceType"].as_str();
     let distribution = &resources["Nodes"]["Properties"]["MixedInstancesPolicy"]["InstancesDistribution"];
     let spot = distribution["OnDemandPercentageAboveBaseCapacity"] == 0;

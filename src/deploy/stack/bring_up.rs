@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::concurrent_deletion::is_taken_away;
+use super::concurrent_deletion::is_being_destroyed;
+use super::operation::Operation;
+use super::past_failure::{explain_stuck, report_past_failure};
 use super::protection::{keep_protected, lift_policy};
-use super::watch::{Followed, Operation, follow};
+use super::watch::{Beginning, Ended, Target};
 use crate::aws::{AwsError, Cause, ChangeSet, ChangeSetRequest, ChangeSetStatus, End, Stack, StackStatus};
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Event, FailureReport, StackOperation};
-use crate::deploy::explain::failure_report::{FailedOperation, is_stuck, report_failure};
+use crate::deploy::explain::failure_report::report_failure;
 use crate::deploy::explain::hint::hint_for;
-use crate::deploy::explain::root_cause::{failed_rollback, newest_operation};
 use crate::deploy::inputs::asset_store::AssetStore;
 use crate::deploy::plan::change_set::wait_for_change_set;
 use crate::deploy::plan::refusal::refuse_planned_losses;
@@ -20,8 +21,8 @@ use crate::deploy::state::live::LiveStack;
 use crate::deploy::state::step::{Step, next_step};
 use crate::well_known::CLUSTER_TAG;
 
-/// More often a stack does not change its state under our eyes without somebody else at work on it.
-const ROUNDS: usize = 6;
+/// Give up after this many steps: another process keeps changing the stack.
+const MOST_STEPS: usize = 6;
 
 /// On which terms a stack is changed.
 #[derive(Clone, Debug)]
@@ -34,7 +35,7 @@ pub(crate) struct Terms {
 
 /// A stack that is as it should be, or on its way there if nobody waits.
 #[derive(Debug)]
-pub(crate) struct Settled {
+pub(crate) struct BroughtUp {
     pub(crate) stack: Stack,
     pub(crate) changed: bool,
 }
@@ -47,90 +48,89 @@ pub(crate) async fn bring_up(
     found: Option<LiveStack>,
     outputs: &BTreeMap<String, String>,
     terms: &Terms,
-) -> Result<Settled, DeployError> {
-    let stack_run = StackRun { run, store, desired, terms };
+) -> Result<BroughtUp, DeployError> {
+    let stack = BringUp { run, store, desired, terms };
     let parameters = desired
         .parameters(outputs)
         .map_err(|outputs| DeployError::MissingOutputs { stack: desired.name.clone(), outputs })?;
-    match stack_run.settle_stack(found, &parameters).await {
-        // Whatever is refused because the stack goes is told by what it is.
+    match stack.drive(found, &parameters).await {
+        // A call that is refused because the stack is being deleted is reported as that.
         Err(DeployError::Aws(error)) if error.cause == Cause::Refused => {
-            Err(stack_run.explain_refusal(error).await)
+            Err(stack.explain_refusal(error).await)
         }
-        settled => settled,
+        brought_up => brought_up,
     }
 }
 
-struct StackRun<'a> {
+struct BringUp<'a> {
     run: &'a Run,
     store: &'a AssetStore,
     desired: &'a DesiredStack,
     terms: &'a Terms,
 }
 
-impl StackRun<'_> {
-    async fn settle_stack(
+impl BringUp<'_> {
+    /// Takes one step after the other until the stack is as it should be, or no step is left.
+    async fn drive(
         &self,
         found: Option<LiveStack>,
         parameters: &BTreeMap<String, String>,
-    ) -> Result<Settled, DeployError> {
+    ) -> Result<BroughtUp, DeployError> {
         let mut live = found;
-        // Whether it was there, or on its way, under our eyes: then nobody but somebody else has deleted it.
-        let mut stood = false;
-        for _ in 0..ROUNDS {
-            match next_step(live.as_ref().map(|live| &live.stack.status)) {
-                Step::Create if stood => return Err(self.taken_away()),
-                Step::Create => match self.create(parameters).await {
-                    Err(error) if is_overtaken(&error) => live = self.look_again(error).await?,
-                    created => return created.map(|stack| Settled { stack, changed: true }),
+        // Whether this run has seen the stack in use: if it is gone afterwards, somebody else has deleted it.
+        let mut was_in_use = false;
+        for _ in 0..MOST_STEPS {
+            let step = next_step(live.as_ref().map(|live| &live.stack.status));
+            live = match (step, live) {
+                (Step::Create, _) | (_, None) if was_in_use => return Err(self.deleted_meanwhile()),
+                (Step::Create, _) | (_, None) => match self.create(parameters).await {
+                    Err(error) if is_overtaken(&error) => self.read_again(error).await?,
+                    created => return created.map(|stack| BroughtUp { stack, changed: true }),
                 },
-                Step::Compare => {
-                    // Only an empty place is anything but Some here.
-                    let Some(found) = live else { break };
-                    stood = true;
+                (Step::Compare, Some(found)) => {
+                    was_in_use = true;
                     match self.compare(found, parameters).await {
-                        Err(error) if is_overtaken(&error) => live = self.look_again(error).await?,
+                        Err(error) if is_overtaken(&error) => self.read_again(error).await?,
                         compared => return compared,
                     }
                 }
-                Step::Follow => {
-                    let Some(found) = live else { break };
-                    if is_taken_away(&self.run.clients, &found.stack).await? {
-                        return Err(self.taken_away());
+                (Step::Follow, Some(found)) => {
+                    if is_being_destroyed(&self.run.clients, &found.stack).await? {
+                        return Err(self.deleted_meanwhile());
                     }
-                    stood |= found.stack.status != StackStatus::DeleteInProgress;
-                    live = self.attach(&found.stack).await?;
+                    was_in_use |= found.stack.status != StackStatus::DeleteInProgress;
+                    self.attach(&found.stack).await?
                 }
-                Step::DeleteAndCreate => {
-                    let Some(found) = live else { break };
-                    // From here on it goes because it failed, whoever removes it.
-                    stood = false;
-                    live = self.look().await?;
-                    // Another run may have gone on from there since, and its work is not removed.
-                    if live.as_ref().is_some_and(|now| now.stack.status == found.stack.status) {
-                        self.remove(&found.stack).await?;
-                        live = None;
+                (Step::DeleteAndCreate, Some(found)) => {
+                    // From here on the stack is deleted because it failed, whoever deletes it.
+                    was_in_use = false;
+                    let now = self.read_live().await?;
+                    // Another run may have replaced it since, and that is not deleted.
+                    if now.as_ref().is_some_and(|now| now.stack.status == found.stack.status) {
+                        self.delete_failed_creation(&found.stack).await?;
+                        None
+                    } else {
+                        now
                     }
                 }
-                Step::RollBack | Step::FinishDeletion | Step::Inspect => {
-                    let Some(found) = live else { break };
-                    return Err(self.explain_stuck(&found.stack).await);
+                (Step::RollBack | Step::FinishDeletion | Step::Inspect, Some(found)) => {
+                    return Err(explain_stuck(self.run, &self.desired.part, &found.stack).await);
                 }
-            }
+            };
         }
         Err(DeployError::Contended { stack: self.desired.name.clone() })
     }
 
-    fn taken_away(&self) -> DeployError {
-        DeployError::TakenAway { stack: self.desired.name.clone() }
+    fn deleted_meanwhile(&self) -> DeployError {
+        DeployError::DeletedMeanwhile { stack: self.desired.name.clone() }
     }
 
     async fn explain_refusal(&self, error: AwsError) -> DeployError {
         match self.run.clients.stack(&self.desired.name).await {
-            Ok(Some(stack)) if is_taken_away(&self.run.clients, &stack).await.unwrap_or_default() => {
-                self.taken_away()
+            Ok(Some(stack)) if is_being_destroyed(&self.run.clients, &stack).await.unwrap_or_default() => {
+                self.deleted_meanwhile()
             }
-            Ok(None) if error.says("does not exist") => self.taken_away(),
+            Ok(None) if error.is_missing_stack() => self.deleted_meanwhile(),
             _ => error.into(),
         }
     }
@@ -148,7 +148,8 @@ impl StackRun<'_> {
         &self,
         found: LiveStack,
         parameters: &BTreeMap<String, String>,
-    ) -> Result<Settled, DeployError> {
+    ) -> Result<BroughtUp, DeployError> {
+        found.readable_template()?;
         let is_unchanged = self.desired.is_unchanged(&found, parameters);
         let stack = found.stack;
         if is_unchanged {
@@ -173,13 +174,13 @@ impl StackRun<'_> {
             lift_policy(self.run, &stack).await?;
         }
         let stack = self.execute(&change_set, StackOperation::Update).await?;
-        Ok(Settled { stack, changed: true })
+        Ok(BroughtUp { stack, changed: true })
     }
 
-    async fn unchanged(&self, stack: Stack) -> Result<Settled, DeployError> {
+    async fn unchanged(&self, stack: Stack) -> Result<BroughtUp, DeployError> {
         keep_protected(self.run, &self.desired.part, &stack).await?;
         self.run.progress.report(Event::StackUnchanged { stack: self.desired.name.clone() });
-        Ok(Settled { stack, changed: false })
+        Ok(BroughtUp { stack, changed: false })
     }
 
     /// Has CloudFormation work out what would change, and waits for that.
@@ -204,45 +205,33 @@ impl StackRun<'_> {
         wait_for_change_set(self.run, &self.desired.name, &arn).await
     }
 
-    async fn execute(&self, change_set: &ChangeSet, operation: StackOperation) -> Result<Stack, DeployError> {
+    async fn execute(&self, change_set: &ChangeSet, kind: StackOperation) -> Result<Stack, DeployError> {
         let token = new_token()?;
-        self.run.clients.execute_change_set(&change_set.stack_arn, &change_set.arn, &token).await?;
-        self.run.progress.report(Event::StackBegan {
-            stack: self.desired.name.clone(),
-            operation,
+        let arn = change_set.stack_arn.as_str();
+        self.run.clients.execute_change_set(arn, &change_set.arn, &token).await?;
+        let operation = Operation {
+            target: Target { part: &self.desired.part, name: &self.desired.name, arn },
+            kind,
+            beginning: Beginning::OurCall { token: &token },
+            wanted: Some(End::Good),
             resources: Some(change_set.changes.len()),
-        });
+        };
         if !self.terms.waits {
+            operation.report_beginning(self.run);
             self.run.progress.note(format!("{} goes on in AWS", self.desired.name));
-            return self.read(&change_set.stack_arn).await;
+            return self.read(arn).await;
         }
-        let followed =
-            self.follow(&change_set.stack_arn, Operation::Ours { token: &token }, End::Good).await?;
-        self.settle(&change_set.stack_arn, followed).await
+        let ended = operation.follow(self.run).await?;
+        self.conclude(arn, ended).await
     }
 
-    async fn follow(
-        &self,
-        arn: &str,
-        operation: Operation<'_>,
-        wanted: End,
-    ) -> Result<Followed, DeployError> {
-        let followed = follow(self.run, &self.desired.part, &self.desired.name, arn, operation).await?;
-        self.run.progress.report(Event::StackEnded {
-            stack: self.desired.name.clone(),
-            status: followed.status.clone(),
-            good: followed.end == wanted,
-        });
-        Ok(followed)
-    }
-
-    /// What a finished operation means for the run.
-    async fn settle(&self, arn: &str, followed: Followed) -> Result<Stack, DeployError> {
-        if followed.end == End::Deleted && followed.gave_up.is_none() {
-            return Err(self.taken_away());
+    /// What the end of an operation means for the run.
+    async fn conclude(&self, arn: &str, ended: Ended) -> Result<Stack, DeployError> {
+        if ended.end == End::Deleted && ended.gave_up.is_none() {
+            return Err(self.deleted_meanwhile());
         }
-        if followed.end != End::Good {
-            let report = self.report(followed.into_failed()).await?;
+        if ended.end != End::Good {
+            let report = self.report(ended).await?;
             self.run.progress.report(Event::StackFailed { report: report.clone() });
             return Err(DeployError::Failed(vec![report]));
         }
@@ -251,52 +240,27 @@ impl StackRun<'_> {
         Ok(stack)
     }
 
-    async fn read(&self, arn: &str) -> Result<Stack, DeployError> {
-        let stack = self.run.clients.stack(arn).await?;
-        stack.filter(|stack| stack.status != StackStatus::DeleteComplete).ok_or_else(|| self.taken_away())
-    }
-
-    /// Watches what somebody began; gives the stack as it is then.
+    /// Follows what another run began; gives the stack as it is then.
     async fn attach(&self, stack: &Stack) -> Result<Option<LiveStack>, DeployError> {
-        self.run.progress.report(Event::StackBegan {
-            stack: stack.name.clone(),
-            operation: StackOperation::Attach,
+        let operation = Operation {
+            target: Target::of(&self.desired.part, stack),
+            kind: StackOperation::Attach,
+            beginning: Beginning::Newest,
+            wanted: Some(End::Good),
             resources: None,
-        });
-        let followed = self.follow(&stack.arn, Operation::Found, End::Good).await?;
-        if matches!(followed.end, End::Failed | End::RolledBack) {
-            let report = self.report(followed.into_failed()).await?;
+        };
+        let ended = operation.follow(self.run).await?;
+        if matches!(ended.end, End::Failed | End::RolledBack) {
+            let report = self.report(ended).await?;
             self.run.progress.warn(format!("what was under way has failed: {report}"));
         }
-        self.look().await
+        self.read_live().await
     }
 
-    /// The stack after another run was faster; what was refused because of somebody else's stack stays refused.
-    async fn look_again(&self, refused: DeployError) -> Result<Option<LiveStack>, DeployError> {
-        let live = self.look().await?;
-        let is_foreign = |stack: &Stack| {
-            stack.status != StackStatus::ReviewInProgress && !stack.tags.contains_key(CLUSTER_TAG)
-        };
-        if live.as_ref().is_some_and(|live| is_foreign(&live.stack)) { Err(refused) } else { Ok(live) }
-    }
-
-    /// The stack as it is now.
-    async fn look(&self) -> Result<Option<LiveStack>, DeployError> {
-        let Some(stack) = self.run.clients.stack(&self.desired.name).await? else { return Ok(None) };
-        let template = match next_step(Some(&stack.status)) {
-            Step::Compare => {
-                let text = self.run.clients.stack_template(&stack.arn).await?;
-                serde_json::from_str(&text).unwrap_or_default()
-            }
-            _ => serde_json::Value::Null,
-        };
-        Ok(Some(LiveStack { stack, template }))
-    }
-
-    /// Removes what a failed creation left, after saying why it failed.
-    async fn remove(&self, stack: &Stack) -> Result<(), DeployError> {
+    /// Deletes what a failed creation left, after reporting why it failed.
+    async fn delete_failed_creation(&self, stack: &Stack) -> Result<(), DeployError> {
         if stack.status != StackStatus::ReviewInProgress {
-            let report = self.past_failure(stack).await?;
+            let report = report_past_failure(self.run, &self.desired.part, stack).await?;
             self.run.progress.warn(format!("an earlier attempt failed and is removed now: {report}"));
         }
         if stack.protected {
@@ -304,50 +268,46 @@ impl StackRun<'_> {
         }
         let token = new_token()?;
         self.run.clients.delete_stack(&stack.arn, &token).await?;
-        self.run.progress.report(Event::StackBegan {
-            stack: stack.name.clone(),
-            operation: StackOperation::Delete,
+        let operation = Operation {
+            target: Target::of(&self.desired.part, stack),
+            kind: StackOperation::Delete,
+            beginning: Beginning::OurCall { token: &token },
+            wanted: Some(End::Deleted),
             resources: None,
-        });
-        let followed = self.follow(&stack.arn, Operation::Ours { token: &token }, End::Deleted).await?;
-        if followed.end == End::Deleted {
+        };
+        let ended = operation.follow(self.run).await?;
+        if ended.end == End::Deleted {
             return Ok(());
         }
-        Err(DeployError::Failed(vec![self.report(followed.into_failed()).await?]))
+        Err(DeployError::Failed(vec![self.report(ended).await?]))
     }
 
-    async fn past_failure(&self, stack: &Stack) -> Result<FailureReport, DeployError> {
-        let events = self.run.clients.stack_events(&stack.arn, None).await?;
-        let operation = newest_operation(&events);
-        let told = if is_stuck(&stack.status) { failed_rollback(operation) } else { operation };
-        let failed = FailedOperation {
-            status: stack.status.clone(),
-            events: told.to_vec(),
-            evidence: Vec::new(),
-            gave_up: None,
-        };
-        self.report(failed).await
+    async fn report(&self, ended: Ended) -> Result<FailureReport, DeployError> {
+        report_failure(self.run, &self.desired.part, &self.desired.name, ended.into_failed()).await
     }
 
-    async fn report(&self, failed: FailedOperation) -> Result<FailureReport, DeployError> {
-        report_failure(self.run, &self.desired.part, &self.desired.name, failed).await
+    async fn read(&self, arn: &str) -> Result<Stack, DeployError> {
+        let stack = self.run.clients.stack(arn).await?;
+        stack
+            .filter(|stack| stack.status != StackStatus::DeleteComplete)
+            .ok_or_else(|| self.deleted_meanwhile())
     }
 
-    async fn explain_stuck(&self, stack: &Stack) -> DeployError {
-        let reason = match self.past_failure(stack).await {
-            Ok(report) => report.resource.map_or(report.reason.clone(), |resource| {
-                format!("{} ({}): {}", resource.description, resource.path, report.reason)
-            }),
-            Err(error) => error.to_string(),
+    /// The stack with its template as they are now.
+    async fn read_live(&self) -> Result<Option<LiveStack>, DeployError> {
+        match self.run.clients.stack(&self.desired.name).await? {
+            Some(stack) => Ok(Some(LiveStack::read(&self.run.clients, stack).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The stack after another run was faster; what was refused because of a foreign stack stays refused.
+    async fn read_again(&self, refused: DeployError) -> Result<Option<LiveStack>, DeployError> {
+        let live = self.read_live().await?;
+        let is_foreign = |stack: &Stack| {
+            stack.status != StackStatus::ReviewInProgress && !stack.tags.contains_key(CLUSTER_TAG)
         };
-        let help = match next_step(Some(&stack.status)) {
-            Step::RollBack => {
-                "mend the cause, then `infra rollback`; `infra rollback --skip ID` goes on without that resource".to_owned()
-            }
-            Step::FinishDeletion => "`infra destroy` goes on with the deletion; then run `infra up` again".to_owned(),
-            _ => "look at the stack in the CloudFormation console; this tool does not use that operation".to_owned(),
-        };
-        DeployError::Stuck { stack: stack.name.clone(), status: stack.status.clone(), reason, help }
+        if live.as_ref().is_some_and(|live| is_foreign(&live.stack)) { Err(refused) } else { Ok(live) }
     }
 
     fn refused_change_set(&self, change_set: &ChangeSet) -> DeployError {
@@ -357,11 +317,7 @@ impl StackRun<'_> {
     }
 }
 
-/// Whether CloudFormation refused because another run, or another user, has changed the stack since it was looked at.
+/// Whether CloudFormation refused because another process has changed the stack since it was read.
 fn is_overtaken(error: &DeployError) -> bool {
-    let DeployError::Aws(error) = error else { return false };
-    let codes = ["AlreadyExistsException", "ChangeSetNotFound", "InvalidChangeSetStatus"];
-    codes.iter().any(|code| error.has_code(code))
-        || error.says("already exists and cannot be created again")
-        || error.says("state and can not be updated")
+    matches!(error, DeployError::Aws(error) if error.is_overtaken())
 }

@@ -16,7 +16,7 @@ pub(crate) fn deletion_token() -> Result<String, AwsError> {
 
 /// Whether a stack is being deleted by an `infra destroy` or a `--prune`. One that is deleted by hand, or by a run that makes a failed
 /// creation anew, may be made again.
-pub(crate) async fn is_taken_away(clients: &Clients, stack: &Stack) -> Result<bool, AwsError> {
+pub(crate) async fn is_being_destroyed(clients: &Clients, stack: &Stack) -> Result<bool, AwsError> {
     if stack.status != StackStatus::DeleteInProgress {
         return Ok(false);
     }
@@ -27,14 +27,14 @@ pub(crate) async fn is_taken_away(clients: &Clients, stack: &Stack) -> Result<bo
 }
 
 /// Refuses to begin while one of the stacks that shall be there is being taken away.
-pub(crate) async fn refuse_what_goes(
+pub(crate) async fn refuse_while_destroyed(
     clients: &Clients,
     desired: &[DesiredStack],
     live: &LiveCluster,
 ) -> Result<(), DeployError> {
     for stack in desired {
         let Some(found) = live.stacks.get(&stack.part) else { continue };
-        if is_taken_away(clients, &found.stack).await? {
+        if is_being_destroyed(clients, &found.stack).await? {
             return Err(DeployError::BeingDeleted { stack: found.stack.name.clone() });
         }
     }
@@ -42,7 +42,7 @@ pub(crate) async fn refuse_what_goes(
 }
 
 /// Sees that what was brought up is still there.
-pub(crate) async fn expect_all_there(clients: &Clients, names: &[String]) -> Result<(), DeployError> {
+pub(crate) async fn check_all_exist(clients: &Clients, names: &[String]) -> Result<(), DeployError> {
     if names.is_empty() {
         return Ok(());
     }
@@ -50,7 +50,7 @@ pub(crate) async fn expect_all_there(clients: &Clients, names: &[String]) -> Res
     let is_there =
         |name: &&String| stacks.iter().any(|stack| stack.name == **name && !stack.status.is_deletion());
     match names.iter().find(|name| !is_there(name)) {
-        Some(name) => Err(DeployError::TakenAway { stack: name.clone() }),
+        Some(name) => Err(DeployError::DeletedMeanwhile { stack: name.clone() }),
         None => Ok(()),
     }
 }

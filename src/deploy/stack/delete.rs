@@ -1,16 +1,17 @@
 //! Deletes one stack from any state, again and again while that helps, and says what holds it when it does not.
 
 use super::concurrent_deletion::deletion_token;
-use super::watch::{Operation, follow};
+use super::operation::Operation;
+use super::watch::{Beginning, Target};
 use crate::aws::{End, ResourceStatus, Stack, StackEvent, StackStatus};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
-use crate::deploy::event::{Event, StackOperation, Stuck, StuckResource};
+use crate::deploy::event::{StackOperation, Stuck, StuckResource};
 use crate::deploy::run::Run;
 use crate::deploy::state::step::{Step, next_step};
 
-/// Resources that need each other may need several rounds.
-const ROUNDS: usize = 4;
+/// Resources that depend on each other may need several deletions.
+const MOST_ATTEMPTS: usize = 4;
 
 impl Stuck {
     /// As an error, for who cannot go on.
@@ -43,7 +44,7 @@ pub(crate) async fn delete_stack(
     }
     let Some(mut current) = run.clients.stack(&stack.arn).await? else { return Ok(None) };
     let mut before = Vec::new();
-    for _ in 0..ROUNDS {
+    for _ in 0..MOST_ATTEMPTS {
         if current.status == StackStatus::DeleteComplete {
             return Ok(None);
         }
@@ -75,49 +76,45 @@ pub(crate) async fn delete_stack(
 }
 
 async fn attach(run: &Run, part: &StackPart, stack: &Stack) -> Result<(), DeployError> {
-    run.progress.report(Event::StackBegan {
-        stack: stack.name.clone(),
-        operation: StackOperation::Attach,
+    let operation = Operation {
+        target: Target::of(part, stack),
+        kind: StackOperation::Attach,
+        beginning: Beginning::Newest,
+        wanted: None,
         resources: None,
-    });
-    let followed = follow(run, part, &stack.name, &stack.arn, Operation::Found).await?;
-    run.progress.report(Event::StackEnded { stack: stack.name.clone(), status: followed.status, good: true });
-    Ok(())
+    };
+    operation.follow(run).await.map(|_| ())
 }
 
 async fn delete_once(run: &Run, part: &StackPart, stack: &Stack) -> Result<Option<Stuck>, DeployError> {
     let token = deletion_token()?;
-    let operation = if stack.status == StackStatus::DeleteInProgress {
-        Operation::Found
+    let beginning = if stack.status == StackStatus::DeleteInProgress {
+        Beginning::Newest
     } else {
         match run.clients.delete_stack(&stack.arn, &token).await {
-            Err(error) if error.says("TerminationProtection is enabled") => {
+            Err(error) if error.is_termination_protected() => {
                 return Err(protected_again(stack));
             }
             begun => begun?,
         }
         if stack.status == StackStatus::DeleteFailed {
-            Operation::Ours { token: &token }
+            Beginning::OurCall { token: &token }
         } else {
-            Operation::OurFirstDeletion
+            Beginning::FirstDeletion
         }
     };
-    run.progress.report(Event::StackBegan {
-        stack: stack.name.clone(),
-        operation: StackOperation::Delete,
+    let operation = Operation {
+        target: Target::of(part, stack),
+        kind: StackOperation::Delete,
+        beginning,
+        wanted: Some(End::Deleted),
         resources: None,
-    });
-    let followed = follow(run, part, &stack.name, &stack.arn, operation).await?;
-    let good = followed.end == End::Deleted;
-    run.progress.report(Event::StackEnded {
-        stack: stack.name.clone(),
-        status: followed.status.clone(),
-        good,
-    });
-    if good {
+    };
+    let ended = operation.follow(run).await?;
+    if ended.end == End::Deleted {
         return Ok(None);
     }
-    Ok(Some(Stuck { stack: stack.name.clone(), resources: failures(&followed.events) }))
+    Ok(Some(Stuck { stack: stack.name.clone(), resources: failures(&ended.events) }))
 }
 
 /// The protection was lifted just before.

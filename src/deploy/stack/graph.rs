@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::task::JoinSet;
 
-use super::bring_up::{Settled, Terms, bring_up};
+use super::bring_up::{BroughtUp, Terms, bring_up};
 use crate::aws::{AwsError, Cause};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
@@ -27,7 +27,7 @@ pub(crate) struct Outcome {
     pub(crate) failure: Option<DeployError>,
 }
 
-type Joined = (DesiredStack, Result<Settled, DeployError>);
+type Joined = (DesiredStack, Result<BroughtUp, DeployError>);
 
 /// Brings up every stack. One that fails stops those that need it; the others are finished. What must be there before a stack is
 /// created is seen to at the last moment.
@@ -49,7 +49,7 @@ pub(crate) async fn bring_up_all(
     loop {
         // After the user has gone, or AWS no longer knows us, nothing new is begun, and what is not begun has not failed.
         if !errors.iter().any(ends_everything) {
-            skip_hopeless(run, &mut waiting, &mut failed);
+            skip_dependents(run, &mut waiting, &mut failed);
             let ready: Vec<StackPart> = waiting
                 .keys()
                 .filter(|part| {
@@ -79,11 +79,11 @@ pub(crate) async fn bring_up_all(
         }
         let Some(joined) = running.join_next().await else { break };
         match joined {
-            Ok((stack, Ok(settled))) => {
-                if settled.changed {
+            Ok((stack, Ok(brought_up))) => {
+                if brought_up.changed {
                     outcome.changed.insert(stack.part.clone());
                 }
-                outcome.outputs.extend(settled.stack.outputs);
+                outcome.outputs.extend(brought_up.stack.outputs);
                 outcome.settled.insert(stack.part);
             }
             Ok((stack, Err(error))) => {
@@ -100,7 +100,7 @@ pub(crate) async fn bring_up_all(
 }
 
 /// Gives up on stacks that need one that failed.
-fn skip_hopeless(
+fn skip_dependents(
     run: &Run,
     waiting: &mut BTreeMap<StackPart, DesiredStack>,
     failed: &mut BTreeMap<StackPart, String>,
@@ -120,7 +120,7 @@ fn skip_hopeless(
 
 fn ends_everything(error: &DeployError) -> bool {
     match error {
-        DeployError::StillRunning { .. } | DeployError::TakenAway { .. } => true,
+        DeployError::StillRunning { .. } | DeployError::DeletedMeanwhile { .. } => true,
         DeployError::Aws(error) => error.cause == Cause::Credentials,
         _ => false,
     }
@@ -149,7 +149,8 @@ fn merge(errors: Vec<DeployError>) -> DeployError {
         return others.swap_remove(place);
     }
     // What else failed did so because of that.
-    if let Some(place) = others.iter().position(|error| matches!(error, DeployError::TakenAway { .. })) {
+    if let Some(place) = others.iter().position(|error| matches!(error, DeployError::DeletedMeanwhile { .. }))
+    {
         return others.swap_remove(place);
     }
     if !reports.is_empty() {

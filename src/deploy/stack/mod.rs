@@ -6,8 +6,10 @@ pub(crate) mod bring_up;
 pub(crate) mod concurrent_deletion;
 pub(crate) mod delete;
 pub(crate) mod graph;
+mod operation;
+mod past_failure;
 pub(crate) mod protection;
 pub(crate) mod roll_back;
-pub(crate) mod watch;
+mod watch;
 #[cfg(test)]
 mod watch_tests;

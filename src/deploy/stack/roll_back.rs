@@ -1,12 +1,13 @@
 //! `infra rollback`: brings stacks back to where they were before a change whose rollback failed too.
 
-use super::watch::{Operation, follow};
+use super::operation::Operation;
+use super::watch::{Beginning, Target};
 use crate::aws::{Accepts, End, Stack};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
-use crate::deploy::event::{Event, StackOperation};
+use crate::deploy::event::StackOperation;
 use crate::deploy::explain::failure_report::report_failure;
-use crate::deploy::explain::root_cause::{failed_rollback, newest_operation};
+use crate::deploy::explain::operation_events::{failed_rollback, newest_operation};
 use crate::deploy::run::{Run, new_token};
 use crate::deploy::state::live::LiveCluster;
 use crate::deploy::state::step::{Step, next_step};
@@ -29,13 +30,12 @@ pub async fn roll_back(run: &Run, live: &LiveCluster, skip: &[String]) -> Result
         let skipped: Vec<String> = skip.iter().filter(|id| failed.contains(id)).cloned().collect();
         roll_back_one(run, part, stack, &skipped).await?;
     }
-    let going: Vec<(&StackPart, &Stack)> =
+    let in_progress: Vec<(&StackPart, &Stack)> =
         stacks().filter(|(_, stack)| stack.status.is_rolling_back_update()).collect();
-    for (part, stack) in &going {
-        report_beginning(run, stack, StackOperation::Attach);
-        follow_to_end(run, part, stack, Operation::FoundRollback).await?;
+    for (part, stack) in &in_progress {
+        follow(run, part, stack, StackOperation::Attach, Beginning::NewestRollback).await?;
     }
-    Ok(stuck.into_iter().chain(going).map(|(_, stack)| stack.name.clone()).collect())
+    Ok(stuck.into_iter().chain(in_progress).map(|(_, stack)| stack.name.clone()).collect())
 }
 
 async fn roll_back_one(
@@ -50,31 +50,23 @@ async fn roll_back_one(
     } else {
         run.clients.continue_rollback(&stack.arn, skip, &token).await?;
     }
-    report_beginning(run, stack, StackOperation::RollBack);
-    follow_to_end(run, part, stack, Operation::OurRollback { token: &token }).await
+    follow(run, part, stack, StackOperation::RollBack, Beginning::OurRollback { token: &token }).await
 }
 
-fn report_beginning(run: &Run, stack: &Stack, operation: StackOperation) {
-    run.progress.report(Event::StackBegan { stack: stack.name.clone(), operation, resources: None });
-}
-
-async fn follow_to_end(
+async fn follow(
     run: &Run,
     part: &StackPart,
     stack: &Stack,
-    operation: Operation<'_>,
+    kind: StackOperation,
+    beginning: Beginning<'_>,
 ) -> Result<(), DeployError> {
-    let followed = follow(run, part, &stack.name, &stack.arn, operation).await?;
-    let good = followed.end == End::RolledBack;
-    run.progress.report(Event::StackEnded {
-        stack: stack.name.clone(),
-        status: followed.status.clone(),
-        good,
-    });
-    if good {
+    let target = Target::of(part, stack);
+    let operation = Operation { target, kind, beginning, wanted: Some(End::RolledBack), resources: None };
+    let ended = operation.follow(run).await?;
+    if ended.end == End::RolledBack {
         return Ok(());
     }
-    let report = report_failure(run, part, &stack.name, followed.into_failed()).await?;
+    let report = report_failure(run, part, &stack.name, ended.into_failed()).await?;
     Err(DeployError::Stuck {
         stack: stack.name.clone(),
         status: report.status.clone(),
@@ -106,7 +98,7 @@ mod tests {
     use crate::aws::test_script::Script;
     use crate::aws::{Stack, StackStatus};
     use crate::blueprint::StackPart;
-    use crate::deploy::state::live::{LiveCluster, LiveStack};
+    use crate::deploy::state::live::{LiveCluster, LiveStack, LiveTemplate};
     use crate::deploy::test_run::TestRun;
     use crate::outcome::Explain;
 
@@ -160,7 +152,7 @@ mod tests {
             created: None,
             updated: None,
         };
-        let live = LiveStack { stack, template: serde_json::Value::Null };
+        let live = LiveStack { stack, template: LiveTemplate::NotRead };
         let live =
             LiveCluster { stacks: BTreeMap::from([(StackPart::Network, live)]), ..LiveCluster::default() };
         let refused = roll_back(&test.run, &live, &["Mended".to_owned()]).await.err();

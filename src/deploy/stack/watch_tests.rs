@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::watch::{Followed, Operation, follow};
+use super::watch::{Beginning, Ended, Target, watch};
 use crate::aws::End;
 use crate::aws::test_script::{Asked, Script};
 use crate::blueprint::StackPart;
@@ -85,18 +85,19 @@ fn refuse(status: u16, code: &str) -> (u16, String) {
 }
 
 struct Run {
-    result: Result<Followed, DeployError>,
+    result: Result<Ended, DeployError>,
     events: Vec<Event>,
 }
 
 /// Follows a scripted operation with two hours to spare.
-async fn run(script: &Script, operation: Operation<'_>) -> Result<Run, Box<dyn std::error::Error>> {
+async fn run(script: &Script, beginning: Beginning<'_>) -> Result<Run, Box<dyn std::error::Error>> {
     let test = TestRun::new(script).await?;
-    let result = follow(&test.run, &StackPart::Network, NAME, ARN, operation).await;
+    let result = watch(&test.run, TARGET, beginning).await;
     Ok(Run { result, events: test.events() })
 }
 
-const OURS: Operation<'_> = Operation::Ours { token: "ours" };
+const OURS: Beginning<'_> = Beginning::OurCall { token: "ours" };
+const TARGET: Target<'_> = Target { part: &StackPart::Network, name: NAME, arn: ARN };
 
 #[tokio::test(start_paused = true)]
 async fn an_hour_is_watched_with_few_calls_that_keep_their_distance() -> TestResult {
@@ -185,7 +186,7 @@ async fn a_rollback_belongs_to_the_change_it_undoes() -> TestResult {
     let followed = run_of_ours.result?;
     assert_eq!((followed.end, followed.events.len()), (End::RolledBack, 5));
     // Whoever comes later sees all of it too.
-    let later = run(&script, Operation::Found).await?.result?;
+    let later = run(&script, Beginning::Newest).await?.result?;
     assert_eq!(later.events.len(), 5);
     Ok(())
 }
@@ -252,7 +253,7 @@ async fn whoever_goes_leaves_aws_to_its_work_or_has_it_undone() -> TestResult {
             tokio::time::sleep(Duration::from_secs(30)).await;
             interrupter.interrupt();
         });
-        let error = follow(&test.run, &StackPart::Network, NAME, ARN, OURS).await.err().ok_or("it ended")?;
+        let error = watch(&test.run, TARGET, OURS).await.err().ok_or("it ended")?;
         assert!(matches!(&error, DeployError::StillRunning { running, .. } if running == &[NAME]), "{error}");
         let cancelled = script.asked().iter().filter(|asked| asked.action == "CancelUpdateStack").count();
         assert_eq!(cancelled, usize::from(cancels));

@@ -122,7 +122,7 @@ impl DesiredStack {
     /// along with something else.
     #[must_use]
     pub fn is_unchanged(&self, live: &LiveStack, parameters: &BTreeMap<String, String>) -> bool {
-        is_same_template(&live.template, self.template.document())
+        is_same_template(live.template(), self.template.document())
             && live.stack.parameters == *parameters
             && live.stack.tags == self.tags
     }

@@ -9,6 +9,7 @@ use crate::aws::{AwsError, Clients, ScalingGroup, Stack, StackStatus};
 use crate::blueprint::{Role, StackPart};
 use crate::config::Cluster;
 use crate::config::values::{ClusterName, PoolName};
+use crate::deploy::error::DeployError;
 use crate::well_known::{CLUSTER_TAG, ROLE_TAG};
 
 /// A stack with its template.
@@ -16,8 +17,55 @@ use crate::well_known::{CLUSTER_TAG, ROLE_TAG};
 pub struct LiveStack {
     /// The stack.
     pub stack: Stack,
-    /// Its template; `Null` if it has none worth comparing with.
-    pub template: Value,
+    /// The template of the stack.
+    pub template: LiveTemplate,
+}
+
+/// The template of a live stack.
+#[derive(Clone, Debug)]
+pub enum LiveTemplate {
+    /// The stack holds nothing worth comparing with, so its template is not read.
+    NotRead,
+    /// The template, as infra wrote it.
+    Read(Value),
+    /// Not the JSON that infra writes, and why: another tool has updated the stack.
+    Unreadable(String),
+}
+
+impl LiveStack {
+    /// Reads the template of a stack.
+    pub(crate) async fn read(clients: &Clients, stack: Stack) -> Result<Self, AwsError> {
+        let template = match next_step(Some(&stack.status)) {
+            Step::DeleteAndCreate | Step::Create => LiveTemplate::NotRead,
+            Step::Compare | Step::Follow | Step::RollBack | Step::FinishDeletion | Step::Inspect => {
+                match serde_json::from_str(&clients.stack_template(&stack.arn).await?) {
+                    Ok(template) => LiveTemplate::Read(template),
+                    Err(error) => LiveTemplate::Unreadable(error.to_string()),
+                }
+            }
+        };
+        Ok(Self { stack, template })
+    }
+
+    /// The template for whoever looks something up in it; `Null` if there is none to look into.
+    #[must_use]
+    pub fn template(&self) -> &Value {
+        match &self.template {
+            LiveTemplate::Read(template) => template,
+            LiveTemplate::NotRead | LiveTemplate::Unreadable(_) => &Value::Null,
+        }
+    }
+
+    /// The template for whoever compares with it: one that cannot be read is an error.
+    pub(crate) fn readable_template(&self) -> Result<&Value, DeployError> {
+        match &self.template {
+            LiveTemplate::Unreadable(reason) => Err(DeployError::UnreadableTemplate {
+                stack: self.stack.name.clone(),
+                reason: reason.clone(),
+            }),
+            LiveTemplate::Read(_) | LiveTemplate::NotRead => Ok(self.template()),
+        }
+    }
 }
 
 /// A stack that has a name of the cluster's and is not the cluster's.
@@ -53,7 +101,6 @@ impl LiveCluster {
         let mut pending = tokio::task::JoinSet::new();
         for stack in stacks {
             let Some(part) = StackPart::from_stack_name(cluster, &stack.name) else { continue };
-            let step = next_step(Some(&stack.status));
             if !is_of_cluster(&stack, cluster, described) {
                 let cluster = stack.tags.get(CLUSTER_TAG).cloned();
                 // One that somebody only plans, under a name that cluster.yaml does not need, is in nobody's way.
@@ -63,18 +110,17 @@ impl LiveCluster {
                 continue;
             }
             let clients = clients.clone();
-            pending.spawn(async move {
-                let template = match step {
-                    Step::DeleteAndCreate | Step::Create => Value::Null,
-                    _ => parse(&clients.stack_template(&stack.arn).await?),
-                };
-                Ok::<_, AwsError>((part, LiveStack { stack, template }))
-            });
+            pending.spawn(async move { Ok::<_, AwsError>((part, LiveStack::read(&clients, stack).await?)) });
         }
         for (part, stack) in join_all(&mut pending).await? {
             live.stacks.insert(part, stack);
         }
         Ok(live)
+    }
+
+    /// Fails if a template cannot be compared with, because another tool has written it.
+    pub(crate) fn check_templates(&self) -> Result<(), DeployError> {
+        self.stacks.values().try_for_each(|live| live.readable_template().map(|_| ()))
     }
 
     /// Whether anything of the cluster is there.
@@ -157,7 +203,49 @@ pub(crate) async fn join_all<T: 'static>(
     Ok(found)
 }
 
-/// A template as CloudFormation keeps it; ours are JSON.
-fn parse(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::LiveStack;
+    use crate::aws::Stack;
+    use crate::aws::test_script::Script;
+
+    async fn read(status: &str, template: &'static str) -> Result<LiveStack, Box<dyn std::error::Error>> {
+        let script = Script::new(move |_| {
+            let body = format!(
+                "<GetTemplateResponse><GetTemplateResult><TemplateBody>{template}</TemplateBody></GetTemplateResult></GetTemplateResponse>"
+            );
+            (200, body)
+        });
+        let stack = Stack {
+            name: "paddle-network".to_owned(),
+            arn: "arn:aws:cloudformation:us-west-2:111122223333:stack/paddle-network/1".to_owned(),
+            status: status.into(),
+            reason: None,
+            parameters: BTreeMap::new(),
+            outputs: BTreeMap::new(),
+            tags: BTreeMap::new(),
+            protected: false,
+            created: None,
+            updated: None,
+        };
+        Ok(LiveStack::read(&script.clients().await, stack).await?)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_template_is_read_as_json_or_is_an_error_for_who_compares_with_it()
+    -> Result<(), Box<dyn std::error::Error>> {
+        let ours = read("CREATE_COMPLETE", r#"{"Resources": {}}"#).await?;
+        assert_eq!(ours.readable_template()?, &serde_json::json!({"Resources": {}}));
+        for status in ["UPDATE_COMPLETE", "UPDATE_IN_PROGRESS"] {
+            let edited = read(status, "Resources:\n  Vpc: {}\n").await?;
+            let error = edited.readable_template().err().ok_or("it was compared with")?.to_string();
+            assert!(error.starts_with("the template of paddle-network is not the JSON"), "{error}");
+            // Whoever deletes the stack, or says how it is, need not read it.
+            assert!(edited.template().is_null());
+        }
+        assert!(read("ROLLBACK_COMPLETE", "Resources:").await?.readable_template()?.is_null());
+        Ok(())
+    }
 }

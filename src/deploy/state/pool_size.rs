@@ -81,7 +81,7 @@ pub(crate) fn missing_machines(pool: &Pool, live: &LiveCluster) -> u32 {
 /// The size that the live stack was given. Not if a limit changes: whether CloudFormation then leaves an unchanged size alone is not
 /// said anywhere.
 fn stored_size(pool: &Pool, live: &LiveStack) -> Option<u32> {
-    let group = &live.template["Resources"]["Nodes"]["Properties"];
+    let group = &live.template()["Resources"]["Nodes"]["Properties"];
     let limit = |name: &str| match &group[name] {
         Value::String(text) => text.parse().ok(),
         other => other.as_u64().and_then(|number| u32::try_from(number).ok()),

@@ -19,7 +19,7 @@ use super::machines::pool_launches::PoolLaunches;
 use super::plan::preparation::{PlanOptions, Prepared};
 use super::run::Run;
 use super::stack::bring_up::Terms;
-use super::stack::concurrent_deletion::{expect_all_there, refuse_what_goes};
+use super::stack::concurrent_deletion::{check_all_exist, refuse_while_destroyed};
 use super::stack::delete::delete_stack;
 use super::stack::graph::{Outcome, bring_up_all};
 use super::state::live::LiveCluster;
@@ -84,7 +84,7 @@ impl Up<'_> {
         let Self { run, inputs, options } = *self;
         let Prepared { live, desired, plan, store, options: planned } = prepared;
         let cluster = &inputs.blueprint.cluster;
-        refuse_what_goes(&run.clients, desired, live).await?;
+        refuse_while_destroyed(&run.clients, desired, live).await?;
         if options.create_bucket {
             ensure_bucket(run, cluster, store.bucket()).await?;
         }
@@ -117,7 +117,7 @@ impl Up<'_> {
             run.progress.note("no stack had to change");
         }
         self.finish(prepared, &outcome, &names).await?;
-        expect_all_there(&run.clients, &names).await
+        check_all_exist(&run.clients, &names).await
     }
 
     /// The name, and the nodes.
@@ -182,7 +182,7 @@ impl Up<'_> {
     /// than the failure. Whoever left, and whoever's cluster is being taken away, wants no more changes.
     async fn point_public_name_despite(&self, failure: &DeployError, prepared: &Prepared, outcome: &Outcome) {
         let is_pointless = match failure {
-            DeployError::TakenAway { .. } => true,
+            DeployError::DeletedMeanwhile { .. } => true,
             DeployError::Aws(error) => error.cause == Cause::Credentials,
             _ => false,
         };

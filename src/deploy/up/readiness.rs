@@ -8,7 +8,7 @@ use crate::deploy::event::Event;
 use crate::deploy::machines::expected_nodes::ExpectedNodes;
 use crate::deploy::machines::pool_launches::PoolLaunches;
 use crate::deploy::run::Run;
-use crate::deploy::stack::concurrent_deletion::expect_all_there;
+use crate::deploy::stack::concurrent_deletion::check_all_exist;
 use crate::deploy::state::live::LiveCluster;
 use crate::kube::{ApiServer, KubeError, Readiness};
 use crate::waiting::Pace;
@@ -73,7 +73,7 @@ impl ReadinessWait<'_> {
             }
             if polls % POLLS_PER_AWS_CALL == 0 {
                 if polls > 0 {
-                    expect_all_there(&run.clients, stacks).await?;
+                    check_all_exist(&run.clients, stacks).await?;
                 }
                 self.read_groups(&mut expected, &mut launches).await?;
             }

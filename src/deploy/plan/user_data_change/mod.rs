@@ -96,7 +96,7 @@ fn judge(answer: Result<Option<Zeroizing<Vec<u8>>>, AwsError>) -> Result<Result<
     match answer {
         Ok(Some(bytes)) => Ok(parse(&bytes).map_err(str::to_owned)),
         Ok(None) => Ok(Err(GONE.to_owned())),
-        Err(error) if error.has_code("NoSuchBucket") => Ok(Err(GONE.to_owned())),
+        Err(error) if error.is_missing_bucket() => Ok(Err(GONE.to_owned())),
         Err(error) if error.is_denied() => {
             Ok(Err(format!("access to the old configuration is denied: {error}")))
         }

@@ -1,0 +1,115 @@
+//! The events of a stack into the operations that they belong to, and the first failure among them.
+
+use crate::aws::{StackEvent, StackStatus};
+
+/// Words of events that only say that something else had failed before.
+const ECHOES: [&str; 4] =
+    ["creation cancelled", "update cancelled", "deletion cancelled", "The following resource(s) failed to"];
+
+/// The events of the newest operation among all events, oldest first. A rollback belongs to what it undoes.
+#[must_use]
+pub fn newest_operation(events: &[StackEvent]) -> &[StackEvent] {
+    let start = events.iter().rposition(begins_operation).unwrap_or(0);
+    &events[start..]
+}
+
+/// Whether an operation on a stack begins with this event.
+#[must_use]
+pub fn begins_operation(event: &StackEvent) -> bool {
+    event.stack_status().is_some_and(StackStatus::begins_operation)
+}
+
+/// The part of an operation that tells why it could not be taken back; all of it, if none does.
+#[must_use]
+pub fn failed_rollback(operation: &[StackEvent]) -> &[StackEvent] {
+    let begins = |event: &StackEvent| event.stack_status() == Some(&StackStatus::UpdateRollbackInProgress);
+    let start = operation.iter().rposition(begins).unwrap_or(0);
+    let rollback = &operation[start..];
+    if first_failure(rollback).is_some() { rollback } else { operation }
+}
+
+/// Whether a reason only says that something else had failed before.
+#[must_use]
+pub fn is_echo(reason: &str) -> bool {
+    ECHOES.iter().any(|echo| reason.contains(echo))
+}
+
+/// The first event that tells of a failure of its own.
+#[must_use]
+pub fn first_failure(events: &[StackEvent]) -> Option<&StackEvent> {
+    let own_failure = |event: &&StackEvent| {
+        let reason = event.reason.as_deref().unwrap_or_default();
+        event.is_failure() && !is_echo(reason)
+    };
+    events.iter().find(own_failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{failed_rollback, first_failure, newest_operation};
+    use crate::aws::{EventStatus, STACK_TYPE, StackEvent};
+
+    fn event(logical_id: &str, kind: &str, status: &str, reason: &str) -> StackEvent {
+        let arn = format!("arn:aws:cloudformation:us-west-2:111122223333:stack/{logical_id}/1");
+        StackEvent {
+            id: format!("{logical_id}-{status}"),
+            at: None,
+            logical_id: logical_id.to_owned(),
+            physical_id: if kind == STACK_TYPE { arn } else { String::new() },
+            kind: kind.to_owned(),
+            status: if kind == STACK_TYPE {
+                EventStatus::Stack(status.into())
+            } else {
+                EventStatus::Resource(status.into())
+            },
+            reason: Some(reason.to_owned()),
+            token: None,
+        }
+    }
+
+    #[test]
+    fn the_first_failure_of_its_own_is_the_cause_not_its_echoes() {
+        let events = [
+            event("c", STACK_TYPE, "CREATE_IN_PROGRESS", "User Initiated"),
+            event("Vpc", "AWS::EC2::VPC", "CREATE_FAILED", "Resource creation cancelled"),
+            event("Nodes", "AWS::AutoScaling::AutoScalingGroup", "CREATE_FAILED", "no capacity"),
+            event("Zone", "AWS::Route53::HostedZone", "CREATE_FAILED", "too many zones"),
+            event(
+                "c",
+                STACK_TYPE,
+                "ROLLBACK_IN_PROGRESS",
+                "The following resource(s) failed to create: [Nodes, Zone].",
+            ),
+        ];
+        assert_eq!(first_failure(&events).map(|event| event.logical_id.as_str()), Some("Nodes"));
+    }
+
+    #[test]
+    fn an_older_operation_is_not_looked_at_and_a_rollback_belongs_to_its_operation() {
+        let events = [
+            event("c", STACK_TYPE, "CREATE_IN_PROGRESS", ""),
+            event("Old", "T", "CREATE_FAILED", "long ago"),
+            event("c", STACK_TYPE, "UPDATE_IN_PROGRESS", ""),
+            event("New", "T", "UPDATE_FAILED", "now"),
+            event("c", STACK_TYPE, "UPDATE_ROLLBACK_IN_PROGRESS", ""),
+            event("c", STACK_TYPE, "UPDATE_ROLLBACK_COMPLETE", ""),
+        ];
+        let newest = newest_operation(&events);
+        assert_eq!(newest.len(), 4);
+        assert_eq!(first_failure(newest).map(|event| event.logical_id.as_str()), Some("New"));
+        assert_eq!(failed_rollback(newest), newest, "the rollback was good");
+    }
+
+    #[test]
+    fn what_stops_a_rollback_is_not_what_it_was_for() {
+        let events = [
+            event("c", STACK_TYPE, "UPDATE_IN_PROGRESS", ""),
+            event("Forth", "T", "UPDATE_FAILED", "no"),
+            event("c", STACK_TYPE, "UPDATE_ROLLBACK_IN_PROGRESS", ""),
+            event("Back", "T", "UPDATE_FAILED", "no way back"),
+            event("c", STACK_TYPE, "UPDATE_ROLLBACK_FAILED", ""),
+        ];
+        let cause = first_failure(failed_rollback(&events));
+        assert_eq!(cause.map(|event| event.logical_id.as_str()), Some("Back"));
+    }
+}
