@@ -11,7 +11,7 @@ use crate::render::Assets;
 /// Checks everything that was rendered, and the team's own configs that are merged in.
 #[must_use]
 pub fn check_assets(assets: &Assets, rules: &[Rule]) -> Findings {
-    // A snippet goes to several roles and is wrong once.
+    // A snippet that several roles merge in is checked once.
     let snippets = assets.boot_configs.iter().flat_map(|config| &config.snippets);
     let snippets: BTreeMap<&str, _> = snippets.map(|snippet| (snippet.path.as_str(), snippet)).collect();
     let configs = assets.boot_configs.iter().map(|config| &config.file).chain(snippets.into_values());

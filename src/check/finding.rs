@@ -12,8 +12,8 @@ use crate::outcome::{Explain, Outcome};
 pub struct Finding {
     /// The asset.
     pub asset: String,
-    /// The part of it.
-    pub place: String,
+    /// The position of the problem in the asset.
+    pub position: String,
     /// What is wrong.
     pub message: String,
 }
@@ -34,13 +34,13 @@ impl fmt::Display for Findings {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, finding) in self.0.iter().enumerate() {
             let line_end = if index == 0 { "" } else { "\n" };
-            write!(formatter, "{line_end}{}: {}: {}", finding.asset, finding.place, finding.message)?;
+            write!(formatter, "{line_end}{}: {}: {}", finding.asset, finding.position, finding.message)?;
         }
         Ok(())
     }
 }
 
-/// A check of one asset that is under way; each kind of asset adds its own rules to it.
+/// The check of one asset; each kind of asset adds rules of its own.
 pub(super) struct Check<'a> {
     asset: &'a str,
     pub(super) findings: Vec<Finding>,
@@ -51,7 +51,7 @@ impl<'a> Check<'a> {
         Self { asset, findings: Vec::new() }
     }
 
-    pub(super) fn note(&mut self, place: &str, message: String) {
-        self.findings.push(Finding { asset: self.asset.to_owned(), place: place.to_owned(), message });
+    pub(super) fn note(&mut self, position: &str, message: String) {
+        self.findings.push(Finding { asset: self.asset.to_owned(), position: position.to_owned(), message });
     }
 }

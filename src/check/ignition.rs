@@ -1,4 +1,4 @@
-//! What validators let through and boots do not forgive: Ignition's own checks stop at the syntax.
+//! Mistakes in an Ignition config that validators accept and that stop a boot: Ignition's own checks end at the syntax.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::finding::{Check, Finding};
 /// Where Ignition may not write, or where Flatcar has nothing writable.
 const CLOSED: [&str; 6] = ["/dev", "/proc", "/run", "/sys", "/tmp", "/usr"];
 
-/// Files that machines get from elsewhere: CloudFormation's values, and what units make at boot.
+/// Files that machines get from elsewhere: CloudFormation's values, and what units create at boot.
 const GIVEN: [&str; 2] = ["/etc/infra/stack.env", "/run/"];
 
 /// The newest version that every live channel of Flatcar reads.
@@ -58,10 +58,10 @@ impl Check<'_> {
         for unit in items(&document["systemd"]["units"]) {
             let name = text(&unit["name"]);
             if unit["contents"].is_string() {
-                seen.insert(format!("/etc/systemd/system/{name}"), "unit");
+                seen.insert(format!("/etc/systemd/system/{name}"), "a unit");
             }
             for drop_in in items(&unit["dropins"]) {
-                seen.insert(format!("/etc/systemd/system/{name}.d/{}", text(&drop_in["name"])), "drop-in");
+                seen.insert(format!("/etc/systemd/system/{name}.d/{}", text(&drop_in["name"])), "a drop-in");
             }
         }
         for kind in ["directories", "files", "links"] {
@@ -76,7 +76,7 @@ impl Check<'_> {
                     self.note(path, format!("nothing can be written below {closed}"));
                 }
                 if let Some(other) = seen.insert(path.to_owned(), kind) {
-                    self.note(path, format!("it is written twice, also as one of {other}"));
+                    self.note(path, format!("it is written twice: {other} has the same path"));
                 }
                 for contents in items(&entry["contents"]).into_iter().chain(items(&entry["append"])) {
                     self.source(path, contents);
@@ -85,11 +85,14 @@ impl Check<'_> {
         }
     }
 
-    fn source(&mut self, place: &str, resource: &Value) {
+    fn source(&mut self, position: &str, resource: &Value) {
         let source = text(&resource["source"]);
         let hash = text(&resource["verification"]["hash"]);
         if source.starts_with("s3://") && !text(&resource["compression"]).is_empty() {
-            self.note(place, "Ignition cannot unpack what it fetches from S3: remove compression".to_owned());
+            self.note(
+                position,
+                "Ignition cannot decompress what it downloads from S3: remove compression".to_owned(),
+            );
         }
         if source.is_empty() || source.starts_with("data:") {
             return;
@@ -100,11 +103,11 @@ impl Check<'_> {
             _ => "",
         };
         if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-            self.note(place, format!("{source} is fetched without a hash to check it by"));
+            self.note(position, format!("{source} is downloaded without a hash that verifies it"));
         }
     }
 
-    /// Units may only start and read what is there.
+    /// Units may only start and read files that exist.
     fn units(&mut self, document: &Value) {
         let storage = &document["storage"];
         let there: Vec<&str> = items(&storage["files"]).into_iter().map(|file| text(&file["path"])).collect();
@@ -116,7 +119,7 @@ impl Check<'_> {
                     let given =
                         GIVEN.iter().any(|given| needed.starts_with(given)) || needed.starts_with("/usr/");
                     if !given && !there.contains(&needed) {
-                        self.note(name, format!("it needs {needed}, which nobody puts there"));
+                        self.note(name, format!("it needs {needed}, which nothing provides"));
                     }
                 }
             }
@@ -159,14 +162,14 @@ mod tests {
 
     use super::check_ignition;
 
-    /// The messages about a config that is good but for `more`.
+    /// The messages about a valid config with `more` added.
     fn messages(more: &Value) -> Vec<String> {
         let mut config = json!({"ignition": {"version": "3.3.0"}});
         if let (Some(config), Some(more)) = (config.as_object_mut(), more.as_object()) {
             config.extend(more.clone());
         }
         let findings = check_ignition("x.ign", config.to_string().as_bytes());
-        findings.into_iter().map(|finding| format!("{}: {}", finding.place, finding.message)).collect()
+        findings.into_iter().map(|finding| format!("{}: {}", finding.position, finding.message)).collect()
     }
 
     #[test]
@@ -179,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_boots_do_not_forgive_is_named() {
+    fn what_stops_a_boot_is_named() {
         let file = |path: &str, contents: Value| json!({"storage": {"files": [{"path": path, "contents": contents}]}});
         let hash = format!("sha512-{}", "a".repeat(128));
         let unit =
@@ -193,26 +196,26 @@ mod tests {
             (file("/run/a", json!({"source": "data:,x"})), "/run/a: nothing can be written below /run"),
             (
                 file("/opt/a", json!({"source": "https://a/b"})),
-                "/opt/a: https://a/b is fetched without a hash to check it by",
+                "/opt/a: https://a/b is downloaded without a hash that verifies it",
             ),
             (
                 file(
                     "/opt/a",
                     json!({"source": "s3://a/b", "compression": "gzip", "verification": {"hash": hash}}),
                 ),
-                "/opt/a: Ignition cannot unpack what it fetches from S3: remove compression",
+                "/opt/a: Ignition cannot decompress what it downloads from S3: remove compression",
             ),
             (
                 file("/opt/a", json!({"source": "https://a/b", "verification": {"hash": "sha256-abc"}})),
-                "/opt/a: https://a/b is fetched without a hash to check it by",
+                "/opt/a: https://a/b is downloaded without a hash that verifies it",
             ),
             (
                 unit("[Service]\nExecStart=/opt/bin/x\n"),
-                "a.service: it needs /opt/bin/x, which nobody puts there",
+                "a.service: it needs /opt/bin/x, which nothing provides",
             ),
             (
                 unit("[Service]\nEnvironmentFile=/etc/x\n"),
-                "a.service: it needs /etc/x, which nobody puts there",
+                "a.service: it needs /etc/x, which nothing provides",
             ),
             (json!({"bananas": 1}), "the document: "),
             (json!({"ignition": {"version": "3.4.0"}}), "ignition.version: '3.4.0' is not one of"),
@@ -228,14 +231,14 @@ mod tests {
             "files": [{"path": "/etc/a", "contents": {"source": "data:,x"}}],
             "links": [{"path": "/etc/a", "target": "/etc/b"}],
         }});
-        assert_eq!(messages(&twice), ["/etc/a: it is written twice, also as one of files"]);
+        assert_eq!(messages(&twice), ["/etc/a: it is written twice: files has the same path"]);
         let unit = json!({
             "storage": {"files": [{"path": "/etc/systemd/system/a.service", "contents": {"source": "data:,x"}}]},
             "systemd": {"units": [{"name": "a.service", "contents": "[Unit]\n"}]},
         });
         assert_eq!(
             messages(&unit),
-            ["/etc/systemd/system/a.service: it is written twice, also as one of unit"]
+            ["/etc/systemd/system/a.service: it is written twice: a unit has the same path"]
         );
     }
 }

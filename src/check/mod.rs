@@ -1,6 +1,6 @@
 //! Rendered assets into findings: what Ignition, Kubernetes or AWS would refuse, before anything leaves the machine.
 //!
-//! In: rendered assets, and the team's own configs among them. Out: what is wrong with it and where. No AWS, no disk.
+//! In: rendered assets, and the team's own configs among them. Out: what is wrong with them, and where. No AWS, no disk.
 
 mod assets;
 mod finding;

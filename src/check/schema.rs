@@ -11,7 +11,7 @@ use crate::document::nearest;
 static SCHEMAS: LazyLock<Map<String, Value>> =
     LazyLock::new(|| serde_json::from_str(include_str!("resource_schemas.json")).unwrap_or_default());
 
-/// What CloudFormation does with the caller's rights, for each type that stacks use; `scripts/make-schemas` renews it.
+/// The actions that CloudFormation takes with the caller's permissions, for each type that stacks use; `scripts/make-schemas` renews them.
 static PERMISSIONS: LazyLock<BTreeMap<String, Vec<String>>> =
     LazyLock::new(|| serde_json::from_str(include_str!("handler_permissions.json")).unwrap_or_default());
 
@@ -55,7 +55,7 @@ pub(super) fn has_attribute(kind: &str, attribute: &str) -> bool {
         || MORE_ATTRIBUTES.contains(&(kind, attribute))
 }
 
-/// The properties that a resource keeps for life: with another value it is another resource.
+/// The properties that cannot change: with another value the resource is replaced.
 #[must_use]
 pub fn create_only_properties(kind: &str) -> Vec<&'static str> {
     let Some(schema) = SCHEMAS.get(kind) else { return Vec::new() };
@@ -65,7 +65,7 @@ pub fn create_only_properties(kind: &str) -> Vec<&'static str> {
     list.filter_map(|path| path.as_str()?.split('/').next()).chain(more).collect()
 }
 
-/// What is wrong with a resource's properties, each with its place.
+/// What is wrong with a resource's properties, each with its position.
 pub(super) fn check_properties(kind: &str, properties: &Value) -> Vec<(String, String)> {
     let Some(schema) = SCHEMAS.get(kind) else { return Vec::new() };
     let mut walk = Walk { schema, found: Vec::new() };
@@ -76,7 +76,7 @@ pub(super) fn check_properties(kind: &str, properties: &Value) -> Vec<(String, S
         for name in entries.keys() {
             let read_only = schema["readOnly"].as_array().into_iter().flatten().any(|listed| listed == name);
             if read_only {
-                walk.note(&format!(".{name}"), "AWS sets this; it cannot be chosen".to_owned());
+                walk.note(&format!(".{name}"), "AWS sets this property; a template cannot".to_owned());
             }
         }
     }
@@ -89,13 +89,13 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn note(&mut self, place: &str, message: String) {
-        self.found.push((place.to_owned(), message));
+    fn note(&mut self, position: &str, message: String) {
+        self.found.push((position.to_owned(), message));
     }
 
-    fn value(&mut self, place: &str, value: &Value, schema: &'a Value) {
+    fn value(&mut self, position: &str, value: &Value, schema: &'a Value) {
         let schema = self.resolve(schema);
-        // What a function gives is known to CloudFormation only.
+        // Only CloudFormation knows the value of a function.
         if is_function(value) {
             return;
         }
@@ -104,41 +104,41 @@ impl<'a> Walk<'a> {
         {
             let words: Vec<String> =
                 choices.iter().map(|choice| choice.to_string().replace('"', "")).collect();
-            self.note(place, format!("{value} is not one of {}", words.join(", ")));
+            self.note(position, format!("{value} is not one of {}", words.join(", ")));
             return;
         }
         let kinds = kinds(schema);
         if !kinds.is_empty() && !kinds.iter().any(|kind| fits(kind, value)) {
-            self.note(place, format!("{} is expected, not {}", kinds.join(" or "), kind_of(value)));
+            self.note(position, format!("expected {}, found {}", kinds.join(" or "), kind_of(value)));
             return;
         }
         match value {
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.value(&format!("{place}[{index}]"), item, &schema["items"]);
+                    self.value(&format!("{position}[{index}]"), item, &schema["items"]);
                 }
             }
-            Value::Object(entries) => self.object(place, entries, schema),
+            Value::Object(entries) => self.object(position, entries, schema),
             _ => {}
         }
     }
 
-    fn object(&mut self, place: &str, entries: &Map<String, Value>, schema: &'a Value) {
+    fn object(&mut self, position: &str, entries: &Map<String, Value>, schema: &'a Value) {
         let Some(properties) = schema["properties"].as_object() else { return };
         for (name, value) in entries {
             match properties.get(name) {
-                Some(property) => self.value(&format!("{place}.{name}"), value, property),
+                Some(property) => self.value(&format!("{position}.{name}"), value, property),
                 None if schema["additionalProperties"] == Value::Bool(false) => {
                     let near = nearest(name, properties.keys().map(String::as_str));
                     let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-                    self.note(&format!("{place}.{name}"), format!("there is no such property{near}"));
+                    self.note(&format!("{position}.{name}"), format!("there is no such property{near}"));
                 }
                 None => {}
             }
         }
         for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             if !entries.contains_key(required) {
-                self.note(place, format!("{required} is missing"));
+                self.note(position, format!("{required} is missing"));
             }
         }
     }
@@ -213,12 +213,13 @@ mod tests {
             "AWS::EC2::Volume",
             &json!({"AvailabilityZne": "a", "Size": "big", "Encrypted": true}),
         );
-        let text: Vec<String> = found.iter().map(|(place, message)| format!("{place} {message}")).collect();
+        let text: Vec<String> =
+            found.iter().map(|(position, message)| format!("{position} {message}")).collect();
         assert!(
             text.iter().any(|line| line
                 .contains(".AvailabilityZne there is no such property; did you mean AvailabilityZone?")),
             "{text:?}"
         );
-        assert!(text.iter().any(|line| line.contains(".Size integer is expected, not a string")), "{text:?}");
+        assert!(text.iter().any(|line| line.contains(".Size expected integer, found a string")), "{text:?}");
     }
 }

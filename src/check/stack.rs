@@ -25,7 +25,7 @@ const PSEUDO_PARAMETERS: [&str; 7] = [
     "AWS::URLSuffix",
 ];
 
-/// Statements that name no resource because AWS gives them none to name.
+/// Statements that name no resource because AWS has none to name for these actions.
 const UNBOUNDED_STATEMENTS: [&str; 2] =
     ["AutoscalerScalesThisCluster", "CloudControllerManagerMakesLoadBalancers"];
 
@@ -37,7 +37,7 @@ pub fn check_stack(stack: &StackTemplate, rules: &[Rule]) -> Vec<Finding> {
     if bytes.len() > LARGEST_TEMPLATE {
         check.note(
             "the template",
-            format!("it has {} bytes, CloudFormation allows {LARGEST_TEMPLATE}", bytes.len()),
+            format!("it has {} bytes, and CloudFormation allows {LARGEST_TEMPLATE}", bytes.len()),
         );
     }
     let document = stack.template.document();
@@ -53,7 +53,7 @@ pub fn check_stack(stack: &StackTemplate, rules: &[Rule]) -> Vec<Finding> {
         ("Outputs", outputs.len(), MOST_PARAMETERS),
     ] {
         if found > most {
-            check.note(name, format!("there are {found}, CloudFormation allows {most}"));
+            check.note(name, format!("there are {found}, and CloudFormation allows {most}"));
         }
     }
     for (name, resource) in &resources {
@@ -74,11 +74,11 @@ impl Check<'_> {
         }
         if !is_known_type(kind) {
             let near = nearest_type(kind).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-            self.note(name, format!("'{kind}' is not a resource type that is known here{near}"));
+            self.note(name, format!("'{kind}' is not a known resource type{near}"));
             return;
         }
-        for (place, message) in check_properties(kind, &resource["Properties"]) {
-            self.note(&format!("{name}{place}"), message);
+        for (position, message) in check_properties(kind, &resource["Properties"]) {
+            self.note(&format!("{name}{position}"), message);
         }
         match kind {
             "AWS::AutoScaling::AutoScalingGroup" => self.sizes(name, &resource["Properties"]),
@@ -116,8 +116,8 @@ impl Check<'_> {
         let user_data = &properties["LaunchTemplateData"]["UserData"]["Fn::Base64"];
         let text = user_data["Fn::Sub"].as_str().or(user_data.as_str()).unwrap_or_default();
         if text.len() > LARGEST_USER_DATA {
-            let place = format!("{name}.LaunchTemplateData.UserData");
-            self.note(&place, format!("it has {} bytes, EC2 allows {LARGEST_USER_DATA}", text.len()));
+            let position = format!("{name}.LaunchTemplateData.UserData");
+            self.note(&position, format!("it has {} bytes, and EC2 allows {LARGEST_USER_DATA}", text.len()));
         }
     }
 
@@ -211,7 +211,7 @@ impl Check<'_> {
             })
             .collect();
         let mut done: BTreeSet<&str> = BTreeSet::new();
-        // Whatever is left when nothing more can be made depends on itself.
+        // What is left when nothing more can be created depends on itself.
         loop {
             let ready: Vec<&str> = needs
                 .iter()
@@ -227,7 +227,7 @@ impl Check<'_> {
         }
         let stuck: Vec<&str> = needs.keys().copied().filter(|name| !done.contains(name)).collect();
         if !stuck.is_empty() {
-            self.note("Resources", format!("these wait for each other in a circle: {}", stuck.join(", ")));
+            self.note("Resources", format!("these depend on each other in a circle: {}", stuck.join(", ")));
         }
     }
 
@@ -236,14 +236,19 @@ impl Check<'_> {
         for (name, resource) in
             resources.iter().filter(|(_, resource)| resource["Type"] == "AWS::EFS::MountTarget")
         {
-            let place = resource["Properties"]["SubnetId"].to_string();
-            if let Some(other) = seen.insert(place, name) {
-                self.note(name, format!("{other} is in the same subnet; EFS allows one mount target a zone"));
+            let subnet = resource["Properties"]["SubnetId"].to_string();
+            if let Some(other) = seen.insert(subnet, name) {
+                self.note(
+                    name,
+                    format!(
+                        "{other} is in the same subnet; EFS allows one mount target per availability zone"
+                    ),
+                );
             }
         }
     }
 
-    /// Rules stand in the table and nowhere else.
+    /// Rules are in the table and nowhere else.
     fn security_rules(&mut self, resources: &Map<String, Value>, rules: &[Rule]) {
         for (name, resource) in resources {
             let properties = &resource["Properties"];
@@ -251,7 +256,7 @@ impl Check<'_> {
             {
                 self.note(
                     &format!("{name}.SecurityGroupIngress"),
-                    "rules belong into the table of who may talk to whom".to_owned(),
+                    "rules belong in the table of who may talk to whom".to_owned(),
                 );
             }
             if resource["Type"] != "AWS::EC2::SecurityGroupIngress" {

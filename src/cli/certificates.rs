@@ -1,4 +1,4 @@
-//! `infra certificates`: whose certificates are on disk and how long they last.
+//! `infra certificates`: whose certificates are on disk and how long they are valid.
 
 use clap::Args;
 use schemars::JsonSchema;
@@ -20,9 +20,9 @@ pub(super) struct CertificatesArguments {}
 /// The certificates on disk. The exit code is 0 if `healthy` is true, 3 otherwise; if there are none at all, nothing is printed.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct CertificatesDocument {
-    /// Whether none has a problem.
+    /// Whether no certificate has a problem.
     healthy: bool,
-    /// Each of them, then those that are missing.
+    /// The certificates on disk, then those that are missing.
     certificates: Vec<Row>,
 }
 
@@ -31,20 +31,20 @@ pub(super) struct CertificatesDocument {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Certificate")]
 struct Row {
-    /// Its file, in credentials/.
+    /// The name of the file in credentials/.
     file: String,
-    /// Whose it is.
+    /// Whose certificate it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
     /// Who signed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     issuer: Option<String>,
-    /// The names and addresses it is good for.
+    /// The DNS names and addresses that the certificate is valid for.
     names: Vec<String>,
-    /// Its last day.
+    /// The last day on which it is valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_after: Option<String>,
-    /// Whole days until then; negative once it has passed.
+    /// Whole days until that day; negative after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     days_left: Option<i64>,
     /// What is wrong: `missing`, `expired`, `expires soon` (in less than 30 days), or why it cannot be read.
@@ -58,7 +58,7 @@ pub(super) fn run(_: &CertificatesArguments, session: &Session) -> anyhow::Resul
     let listed = list_certificates(&directory, now)?.filter(|list| !list.is_empty());
     let Some(listed) = listed else {
         session.printer.error(format_args!("there are no certificates in {}", directory.display()));
-        session.printer.help("`infra render credentials --generate-ca` makes them");
+        session.printer.help("run `infra render credentials --generate-ca` to create them");
         return Ok(Exit::Unhealthy);
     };
     let missing = find_missing(session, &listed).into_iter();
@@ -72,7 +72,7 @@ pub(super) fn run(_: &CertificatesArguments, session: &Session) -> anyhow::Resul
             if !healthy {
                 session.printer.error("some certificates are not healthy");
                 session.printer.help(
-                    "`infra render credentials` makes what is missing or expired; `--renew` issues all again",
+                    "run `infra render credentials` to create what is missing or expired; `--renew` issues all of them again",
                 );
             }
         }
@@ -108,7 +108,7 @@ fn find_missing(session: &Session, on_disk: &[InventoryEntry]) -> Vec<String> {
     match Project::load(&session.assets) {
         Ok((project, _)) => project.missing_certificates(on_disk),
         Err(error) => {
-            session.printer.warning(format_args!("cannot tell whether any is missing: {error}"));
+            session.printer.warning(format_args!("cannot tell whether a certificate is missing: {error}"));
             Vec::new()
         }
     }

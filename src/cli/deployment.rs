@@ -1,4 +1,4 @@
-//! What `up` and `plan` work from: everything rendered anew in memory, the lock, and what is in AWS.
+//! What `up` and `plan` start from: everything rendered in memory, the lock, and what is in AWS.
 
 use time::OffsetDateTime;
 
@@ -35,7 +35,7 @@ impl Deployment {
         let outdated = project.count_outdated_files(&assets)?;
         if outdated > 0 {
             session.printer.warning(format_args!(
-                "rendered files on disk are not what is used here; `infra render` brings {} up to date",
+                "rendered files on disk are outdated; `infra render` updates {}",
                 count_of(outdated, "file")
             ));
         }

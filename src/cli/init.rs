@@ -27,7 +27,7 @@ Example:
 
 /// Write a new cluster.yaml
 ///
-/// On a terminal it asks for what the flags leave out. It overwrites nothing.
+/// On a terminal it asks for what the flags leave out. It never overwrites a file.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct InitArguments {
@@ -40,7 +40,7 @@ pub(super) struct InitArguments {
     /// The AWS region
     #[arg(long)]
     region: Option<Region>,
-    /// A zone to spread machines over; repeat for more
+    /// An availability zone to spread machines over; repeat for more
     #[arg(long = "availability-zone", value_name = "ZONE", value_delimiter = ',')]
     availability_zones: Vec<AvailabilityZone>,
     /// The EC2 key pair for SSH; optional
@@ -58,7 +58,7 @@ pub(super) struct InitArguments {
     /// Add a pool of GPU machines of this type
     #[arg(long, value_name = "INSTANCE_TYPE")]
     gpu: Option<InstanceType>,
-    /// How many GPU machines
+    /// The number of GPU machines
     #[arg(long, value_name = "COUNT", default_value_t = 1, requires = "gpu")]
     gpu_count: u32,
 }
@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &InitArguments, session: &Session) -> anyhow::Resul
     }
     let answers = gather(arguments, &session.printer)?;
     let text = render_cluster_file(&answers)?;
-    // Flags were checked one by one; together they may still contradict each other.
+    // Each flag was checked alone; together they may contradict each other.
     let cluster = config::validate(&path, &text).map_err(|problems| refuse(&problems))?.value;
     match durable_file::create(&path, text.as_bytes(), Access::Public) {
         Err(WriteError::Exists { path }) => return Err(exists(&path)),
@@ -86,19 +86,19 @@ pub(super) fn run(arguments: &InitArguments, session: &Session) -> anyhow::Resul
         elsewhere => format!(" -C {}", elsewhere.display()),
     };
     session.printer.note(format_args!(
-        "next: read it and change what you like, then `infra{place} validate`, `infra{place} render --generate-ca` and `infra{place} up --s3-uri s3://bucket/prefix`"
+        "next: review it, then run `infra{place} validate`, `infra{place} render --generate-ca` and `infra{place} up --s3-uri s3://bucket/prefix`"
     ));
     Ok(Exit::Done)
 }
 
-/// The flags, completed by questions where somebody can answer them.
+/// The flags, completed by questions where there is a terminal.
 fn gather(arguments: &InitArguments, printer: &Printer) -> anyhow::Result<ClusterAnswers> {
     let missing = arguments.missing_flags();
     let asking = !missing.is_empty() && can_ask();
     if !missing.is_empty() && !asking {
         let noun = if missing.len() == 1 { "flag is" } else { "flags are" };
         return Err(Refusal::invalid(format!("{noun} missing: {}", missing.join(", ")))
-            .help("there is no terminal to ask at; `infra init --help` shows an example")
+            .help("there is no terminal to ask on; `infra init --help` shows an example")
             .into());
     }
     Ok(ClusterAnswers {
@@ -115,7 +115,7 @@ fn gather(arguments: &InitArguments, printer: &Printer) -> anyhow::Result<Cluste
             given => given.clone(),
         },
         s3_uri: match &arguments.s3_uri {
-            None if asking => ask_optional("Place in S3", WHY_S3_URI, printer)?,
+            None if asking => ask_optional("S3 URI", WHY_S3_URI, printer)?,
             given => given.clone(),
         },
         etcd_count: if arguments.ha { 3 } else { 1 },
@@ -124,15 +124,15 @@ fn gather(arguments: &InitArguments, printer: &Printer) -> anyhow::Result<Cluste
     })
 }
 
-const WHY_NAME: &str = "Every stack, tag and inside DNS name begins with the cluster's name.";
-const WHY_DNS_NAME: &str = "kubectl and certificates call the API server by this name, as k8s.example.com. Its domain should be a \
-                            Route 53 zone of yours.";
-const WHY_REGION: &str = "Machines, keys and the file system live in one AWS region, as us-west-2.";
-const WHY_ZONES: &str = "Machines are spread over these zones; three let etcd survive the loss of one. They cannot be changed later.";
+const WHY_NAME: &str = "Every stack, tag and internal DNS name begins with the cluster's name.";
+const WHY_DNS_NAME: &str = "kubectl and certificates call the API server by this name, for example k8s.example.com. Its domain should be a \
+                            Route 53 hosted zone of yours.";
+const WHY_REGION: &str = "Machines, keys and the file system are in one AWS region, for example us-west-2.";
+const WHY_ZONES: &str = "Machines are spread over these availability zones; with three, etcd survives the loss of one. They cannot be changed later.";
 const WHY_KMS_KEY: &str =
     "Keys and certificates on their way to the machines, and the file system, are encrypted with it.";
 const WHY_KEY_NAME: &str = "Only for SSH; Session Manager works without one.";
-const WHY_S3_URI: &str = "Machines read their configuration from there, as s3://bucket/prefix.";
+const WHY_S3_URI: &str = "Machines download their configuration from there, for example s3://bucket/prefix.";
 
 fn or_ask<T: FromStr<Err = Fault> + Clone>(
     given: Option<&T>,
@@ -144,7 +144,7 @@ fn or_ask<T: FromStr<Err = Fault> + Clone>(
 }
 
 impl InitArguments {
-    /// The flags that a cluster.yaml cannot do without and that were not given.
+    /// Required flags that were not given.
     fn missing_flags(&self) -> Vec<&'static str> {
         let flags = [
             (self.cluster_name.is_none(), "--cluster-name"),
@@ -157,17 +157,20 @@ impl InitArguments {
     }
 }
 
-/// What losing a zone would cost.
+/// What the loss of an availability zone would mean.
 fn zone_loss(cluster: &Cluster) -> String {
     let fatal: Vec<&str> =
         cluster.zones_that_hold_a_quorum().into_iter().map(AvailabilityZone::as_str).collect();
     if fatal.is_empty() {
-        return "any one zone can be lost: etcd keeps its majority".to_owned();
+        return "any one availability zone can be lost: etcd keeps its majority".to_owned();
     }
-    let zones =
-        if cluster.zones.len() == 1 { "1 zone".to_owned() } else { format!("{} zones", cluster.zones.len()) };
+    let zones = if cluster.zones.len() == 1 {
+        "1 availability zone".to_owned()
+    } else {
+        format!("{} availability zones", cluster.zones.len())
+    };
     format!(
-        "with {zones}, losing {} stops the API: most etcd members are there; three zones survive the loss of any",
+        "with {zones}, losing {} stops the API: most etcd members are there; with three, the loss of any one is survived",
         fatal.join(", ")
     )
 }
@@ -177,7 +180,7 @@ fn write_gitignore(session: &Session) -> anyhow::Result<()> {
         Gitignore::Written(path) => session.printer.note(format_args!("{}: written", path.display())),
         Gitignore::Kept { path, missing } if !missing.is_empty() => {
             session.printer.warning(format_args!(
-                "{} is there and was left alone; add {} to it, they will hold private keys",
+                "{} exists already and was not changed; add {} to it: they will hold private keys",
                 path.display(),
                 missing.join(" ")
             ));
@@ -196,7 +199,7 @@ fn refuse(problems: &Problems) -> anyhow::Error {
 }
 
 fn exists(path: &Path) -> anyhow::Error {
-    Refusal::new(format!("{} is there already and was not touched", path.display()))
+    Refusal::new(format!("{} exists already and was not changed", path.display()))
         .help("edit it, or use `-C DIR` for another cluster")
         .into()
 }

@@ -1,4 +1,4 @@
-//! `infra kubeconfig`: prints the administrator's kubeconfig, or merges it into one that is there.
+//! `infra kubeconfig`: prints the administrator's kubeconfig, or merges it into an existing one.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,8 @@ use crate::project::Project;
 
 /// Print the administrator's kubeconfig, or merge it into yours
 ///
-/// It holds a private key. `infra kubeconfig --merge` adds the cluster to $KUBECONFIG or ~/.kube/config and leaves the current
-/// context as it is, if there is one.
+/// It holds a private key. `infra kubeconfig --merge` adds the cluster to $KUBECONFIG or ~/.kube/config and keeps the
+/// current context, if there is one.
 #[derive(Args, Debug)]
 pub(super) struct KubeconfigArguments {
     /// Merge into FILE; without FILE into the first of $KUBECONFIG, or ~/.kube/config
@@ -62,8 +62,7 @@ fn default_kubeconfig_path() -> anyhow::Result<PathBuf> {
         return Ok(first);
     }
     let home = std::env::home_dir().ok_or_else(|| {
-        Refusal::new("there is no home directory to find .kube/config in")
-            .help("name the file: `--merge FILE`")
+        Refusal::new("there is no home directory for .kube/config").help("name the file: `--merge FILE`")
     })?;
     Ok(home.join(".kube/config"))
 }
@@ -71,5 +70,5 @@ fn default_kubeconfig_path() -> anyhow::Result<PathBuf> {
 fn parse_server(text: &str) -> Result<String, String> {
     let rest = text.strip_prefix("https://").ok_or("it must begin with https://")?;
     let good = !rest.is_empty() && rest.chars().all(|c| c.is_ascii_graphic() && !"\"'<>\\^`{|}".contains(c));
-    if good { Ok(text.trim_end_matches('/').to_owned()) } else { Err("it is not a URL".to_owned()) }
+    if good { Ok(text.trim_end_matches('/').to_owned()) } else { Err("it is not a valid URL".to_owned()) }
 }

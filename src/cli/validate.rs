@@ -20,18 +20,19 @@ use crate::credentials::Credentials;
 use crate::deploy::LiveCluster;
 use crate::deploy::preflight::{self, Finding, Preflight};
 use crate::document::{LoadError, Problems};
+use crate::plural::count_of;
 use crate::project::{Project, ProjectError};
 
-/// How long before a version's end its user is told.
+/// How long before its end of life a version is reported.
 const NOTICE_DAYS: i64 = 60;
 
 /// Check cluster.yaml and what would be rendered from it; no network and no AWS account are needed
 ///
 /// Prints every problem with its line and column, and what AWS or a machine would refuse of stacks and configurations, your own
-/// templates and snippets included. Exits with 2 if there is anything.
+/// templates and snippets included. Exits with 2 if there is a problem.
 #[derive(Args, Debug)]
 pub(super) struct ValidateArguments {
-    /// Also look at the AWS account: what `infra up` checks before it changes anything
+    /// Also check the AWS account, as `infra up` does before it changes anything
     #[arg(long)]
     online: bool,
     /// Where assets will be uploaded, for --online: s3://bucket/prefix
@@ -44,13 +45,13 @@ pub(super) struct ValidateArguments {
 /// Everything that is wrong. The exit code is 0 if `valid` is true, 2 otherwise.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ValidateDocument<'a> {
-    /// Whether a cluster can be made of it.
+    /// Whether cluster.yaml can be used.
     valid: bool,
     #[serde(flatten)]
     problems: &'a Problems,
-    /// What AWS or a machine would refuse of what would be rendered.
+    /// What AWS or a machine would refuse of the assets.
     checks: &'a Findings,
-    /// That the Kubernetes version is near its end, or past it.
+    /// That upstream support of the Kubernetes version has ended or ends soon.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
     /// With `--online`, what preflight found in the account.
@@ -105,21 +106,23 @@ pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::R
             } else if checks.0.is_empty() {
                 session.printer.error(summary(&problems));
             } else {
-                session.printer.error(format_args!("what would be rendered has {} problems", checks.0.len()));
+                session
+                    .printer
+                    .error(format_args!("the rendered assets have {}", count_of(checks.0.len(), "problem")));
             }
         }
     }
     Ok(if valid { Exit::Done } else { Exit::Invalid })
 }
 
-/// What AWS or a machine would refuse of what would be rendered; keys are stand-ins, since only their owners care.
+/// What AWS or a machine would refuse of the assets; keys are placeholders, since no check reads them.
 fn check_rendered(project: &Project, session: &Session) -> anyhow::Result<Findings> {
     let rendered = project.render(&Credentials::placeholders(&project.blueprint.identities))?;
     session.print_unused_snippets(&rendered);
     Ok(rendered.findings)
 }
 
-/// What of the account would stand in the way.
+/// What in the account prevents the cluster.
 fn check_account(
     arguments: &ValidateArguments,
     project: &Project,
@@ -144,17 +147,16 @@ fn check_account(
     })
 }
 
-/// What to say about a Kubernetes version that is near its end or past it.
+/// What to report about a Kubernetes version whose upstream support has ended or ends soon.
 fn version_notice(cluster: &Cluster, today: Date) -> Option<String> {
     let version = cluster.kubernetes.version;
     let end = release_of(version).ok()?.end_of_life;
     let days = (end - today).whole_days();
     if days < 0 {
-        Some(format!("Kubernetes {version} has not been looked after upstream since {end}: plan an upgrade"))
+        Some(format!("Kubernetes {version} has not been supported upstream since {end}: plan an upgrade"))
     } else if days <= NOTICE_DAYS {
-        Some(format!(
-            "Kubernetes {version} is looked after upstream until {end}, {days} more days: plan an upgrade"
-        ))
+        let left = count_of(days, "day");
+        Some(format!("Kubernetes {version} is supported upstream until {end} ({left} left): plan an upgrade"))
     } else {
         None
     }
@@ -177,7 +179,7 @@ mod tests {
         let cluster = config::validate(Path::new("cluster.yaml"), text)?.value;
         assert_eq!(version_notice(&cluster, date!(2026 - 11 - 16)), None);
         let near = version_notice(&cluster, date!(2027 - 02 - 01));
-        assert!(near.is_some_and(|text| text.contains("until 2027-02-28, 27 more days")));
+        assert!(near.is_some_and(|text| text.contains("until 2027-02-28 (27 days left)")));
         let past = version_notice(&cluster, date!(2027 - 03 - 01));
         assert!(past.is_some_and(|text| text.contains("since 2027-02-28")));
         Ok(())

@@ -65,10 +65,10 @@ impl Explain for ProjectError {
             Self::Credentials(error) => error.help(),
             Self::Render(error) => error.help(),
             Self::NoCredentials { .. } => {
-                Some("`infra render credentials --generate-ca` makes them".to_owned())
+                Some("run `infra render credentials --generate-ca` to create them".to_owned())
             }
             Self::MissingCredential { .. } => {
-                Some("`infra render credentials` makes what is missing".to_owned())
+                Some("run `infra render credentials` to create what is missing".to_owned())
             }
             _ => None,
         }

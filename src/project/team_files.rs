@@ -25,7 +25,7 @@ impl fmt::Display for UnusedSnippet {
         write!(formatter, "snippets/{} is for no machine of this cluster: ", self.name)?;
         match &self.nearest {
             Some(near) => write!(formatter, "did you mean {near}.ign?"),
-            None => write!(formatter, "its name must begin with one of {}", self.prefixes.join(", ")),
+            None => write!(formatter, "the name must begin with one of {}", self.prefixes.join(", ")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is rendered: files with their place, bytes and who may read them.
+//! A rendered file: its path, its bytes, and who may read it.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use crate::hexadecimal::hexadecimal;
 /// One rendered file.
 #[derive(Clone)]
 pub struct Asset {
-    /// Its path below the asset directory.
+    /// The path of the file below the asset directory.
     pub path: String,
-    /// Its bytes; wiped when they are no longer needed, because many hold keys.
+    /// The bytes of the file; wiped when they are no longer needed, because many hold keys.
     pub bytes: Zeroizing<Vec<u8>>,
-    /// Who may read it.
+    /// Who may read the file.
     pub access: Access,
 }
 

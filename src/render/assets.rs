@@ -1,4 +1,4 @@
-//! Everything that is rendered of a cluster, each kind as its own type: boot configs by role, CloudFormation templates by stack,
+//! Everything that is rendered for a cluster, each kind as a type of its own: boot configs by role, CloudFormation templates by stack,
 //! manifests by name. The path of a file is where it is written, never what it is found by.
 
 use super::asset::Asset;

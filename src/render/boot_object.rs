@@ -15,7 +15,7 @@ pub struct BootObject<'a> {
     pub file: &'a Asset,
 }
 
-/// Every object that machines read at boot, by its key behind the prefix.
+/// Every object that machines read at boot, by its key after the prefix.
 #[must_use]
 pub fn boot_objects<'a>(
     cluster: &str,
@@ -30,7 +30,7 @@ pub fn boot_objects<'a>(
     objects
 }
 
-/// Where a role's config is, behind the bucket and the prefix.
+/// The key of a role's config, after the bucket and the prefix.
 pub(super) fn object_key(cluster: &str, role: &Role, digest: &str) -> String {
     format!("{cluster}/{}/{digest}.ign", role.name())
 }

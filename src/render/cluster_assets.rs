@@ -33,7 +33,7 @@ pub fn render_assets(sources: &AssetSources<'_>) -> Result<Assets, RenderError> 
     let own = render_manifests(sources.blueprint, sources.templates)?;
     let mut applied = own.clone();
     for (name, text) in sources.extra_manifests {
-        // Behind ours, which they may build on.
+        // After ours, which they may build on.
         applied.insert(format!("90-{name}"), text.clone());
     }
     let nodes = NodeSources {

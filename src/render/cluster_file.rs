@@ -9,7 +9,7 @@ use crate::config::values::{
     AvailabilityZone, ClusterName, DnsName, InstanceType, KeyName, KmsKeyArn, Region, S3Uri,
 };
 
-/// What a new cluster.yaml is made from.
+/// What a new cluster.yaml is rendered from.
 #[derive(Clone, Debug)]
 pub struct ClusterAnswers {
     /// The cluster's name.
@@ -18,7 +18,7 @@ pub struct ClusterAnswers {
     pub external_dns_name: DnsName,
     /// The region.
     pub region: Region,
-    /// The zones.
+    /// The availability zones.
     pub zones: Vec<AvailabilityZone>,
     /// The key that protects uploads and the file system.
     pub kms_key: KmsKeyArn,
@@ -37,9 +37,9 @@ pub struct ClusterAnswers {
 /// A pool of GPU machines.
 #[derive(Clone, Debug)]
 pub struct GpuPool {
-    /// Its machine.
+    /// The instance type of its machines.
     pub instance_type: InstanceType,
-    /// How many.
+    /// How many machines.
     pub count: u32,
 }
 
@@ -57,7 +57,7 @@ struct Values<'a> {
     pools: Vec<PoolValues<'a>>,
 }
 
-/// The last pool shows what else can be said about one.
+/// Comments at the last pool show the other keys that a pool can have.
 #[derive(Serialize)]
 struct PoolValues<'a> {
     name: &'a str,
@@ -101,7 +101,7 @@ pub fn render_cluster_file(answers: &ClusterAnswers) -> Result<String, RenderErr
     Templates::new(&BTreeMap::new())?.render("cluster.yaml", &values)
 }
 
-/// The .gitignore for what holds keys.
+/// The .gitignore for files that hold keys.
 #[must_use]
 pub fn render_gitignore() -> &'static str {
     include_str!("../../templates/gitignore")

@@ -11,10 +11,10 @@ use crate::outcome::{Explain, Outcome};
 /// Every file below templates/, by its path there.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/templates.rs"));
 
-/// Templates end with this; any other file is taken as it is.
+/// Templates end with this; any other file is used as it is.
 const TEMPLATE_SUFFIX: &str = ".tera";
 
-/// Why a text could not be made.
+/// Why a template could not be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
     /// A template is wrong, or asks for a value that it was not given.
@@ -30,16 +30,16 @@ pub enum RenderError {
     UnknownOverride {
         /// The file.
         name: String,
-        /// What it was probably meant to be.
+        /// The template that was probably meant.
         near: Option<String>,
     },
-    /// A credential that a text needs is not there.
+    /// A credential that a template needs does not exist.
     #[error("{file} is not among the credentials")]
     NoCredential {
         /// The file.
         file: String,
     },
-    /// A document that is to be changed or written has a shape that cannot be.
+    /// A document does not have the shape that it must have.
     #[error("{document} has an unexpected shape: {reason}")]
     Shape {
         /// The document.
@@ -53,7 +53,9 @@ impl Explain for RenderError {
     fn help(&self) -> Option<String> {
         match self {
             Self::UnknownOverride { near: Some(near), .. } => Some(format!("did you mean templates/{near}?")),
-            Self::NoCredential { .. } => Some("`infra render credentials` makes what is missing".to_owned()),
+            Self::NoCredential { .. } => {
+                Some("run `infra render credentials` to create what is missing".to_owned())
+            }
             _ => None,
         }
     }
@@ -103,7 +105,7 @@ impl Templates {
         Ok(Self { engine, plain })
     }
 
-    /// Renders one template; a file that is no template is given back as it is.
+    /// Renders one template; a file that is not a template is returned unchanged.
     pub(super) fn render(&self, name: &str, values: &impl Serialize) -> Result<String, RenderError> {
         if let Some(text) = self.plain.get(name) {
             return Ok(text.clone());
@@ -116,7 +118,7 @@ impl Templates {
         self.engine.render(name, &context).map_err(failed)
     }
 
-    /// A file that is no template.
+    /// A file that is not a template.
     #[must_use]
     pub fn plain(&self, name: &str) -> Option<&str> {
         self.plain.get(name).map(String::as_str)
@@ -132,7 +134,7 @@ impl Templates {
     }
 }
 
-/// A text as YAML reads it back: plain where nothing can be misread, in quotes otherwise.
+/// A YAML scalar: plain where nothing can be misread, in quotes otherwise.
 fn yaml_scalar(text: &str) -> String {
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:@+=".contains(c))

@@ -1,4 +1,4 @@
-//! Puts an Ignition config together: files, directories and units, in the order they were added.
+//! Builds an Ignition config: files, directories and units, in the order they were added.
 //!
 //! Contents are embedded; what nodes download has its SHA-256. The document has no nulls, so that it is short and stable.
 
@@ -23,7 +23,7 @@ impl Owner {
     pub(super) const ETCD: Self = Self(232);
 }
 
-/// A config that is being put together.
+/// A config that is being built.
 #[derive(Debug, Default)]
 pub(super) struct IgnitionConfig {
     files: Vec<File>,

@@ -1,6 +1,6 @@
-//! The administrator's kubeconfig, alone or merged into one that is there.
+//! The administrator's kubeconfig, alone or merged into an existing one.
 //!
-//! It is put together here and not by the template engine, which would keep copies of the key that nobody wipes.
+//! It is built here and not by the template engine, which would keep copies of the key that are never wiped.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use zeroize::{Zeroize, Zeroizing};
 use super::engine::RenderError;
 use crate::credentials::SecretText;
 
-/// What a kubeconfig is made from.
+/// What a kubeconfig is rendered from.
 #[derive(Debug)]
 pub struct KubeconfigSource<'a> {
     /// The name of the cluster and the context.

@@ -1,4 +1,4 @@
-//! The Kubernetes objects that controllers apply: ours, and the team's own behind them.
+//! The Kubernetes objects that controllers apply: ours, then the team's own.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(super) fn render_manifests(
     for template in templates.names_in("manifests/") {
         let name = template.trim_start_matches("manifests/").to_owned();
         let text = templates.render(&template, &values)?;
-        // A manifest that has nothing to say for this cluster is left out.
+        // A manifest that is empty for this cluster is left out.
         if !text.trim().is_empty() {
             manifests.insert(name, text);
         }

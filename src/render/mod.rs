@@ -1,7 +1,7 @@
-//! Decided facts and credentials into the texts that leave the program; pure: same input, same bytes.
+//! Decided facts and credentials into the files that leave the program; pure: same input, same bytes.
 //!
-//! In: a blueprint, credentials and templates, or the answers to `infra init`. Out: texts and assets. Nothing is written to disk here,
-//! and no clock, environment or network is looked at.
+//! In: a blueprint, credentials and templates, or the answers to `infra init`. Out: files and assets. Nothing is written to disk here,
+//! and no clock, environment or network is used.
 
 mod asset;
 mod assets;

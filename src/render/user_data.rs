@@ -1,4 +1,4 @@
-//! The user data of a launch template: a few hundred bytes that lead a machine to its real configuration.
+//! The user data of a launch template: a few hundred bytes that point a machine at its full configuration.
 //!
 //! It is a value for CloudFormation, which alone knows the bucket, the volume and the stack. It never holds a secret.
 
@@ -11,7 +11,7 @@ use super::engine::RenderError;
 use crate::blueprint::Role;
 use crate::config::Cluster;
 
-/// What EC2 allows, before it is encoded.
+/// The limit of EC2, in bytes before encoding.
 pub const LARGEST_USER_DATA: usize = 16 * 1024;
 
 /// The longest text that each of CloudFormation's values can become.
@@ -58,7 +58,7 @@ impl UserData {
             return Err(RenderError::Shape {
                 document: format!("the user data of {}", role.name()),
                 reason: format!(
-                    "it can have {size} bytes, EC2 allows {LARGEST_USER_DATA}; use fewer snippets"
+                    "it can grow to {size} bytes, and EC2 allows {LARGEST_USER_DATA}: use fewer snippets"
                 ),
             });
         }
@@ -71,7 +71,7 @@ impl UserData {
         json!({"Fn::Base64": {"Fn::Sub": self.text}})
     }
 
-    /// How many bytes it can have once CloudFormation has put its values in.
+    /// How many bytes the user data can have after CloudFormation has filled in its values.
     #[must_use]
     pub fn largest_size(&self) -> usize {
         let mut size = self.text.len();
@@ -85,7 +85,7 @@ impl UserData {
     }
 }
 
-/// What a machine can only learn from CloudFormation.
+/// What only CloudFormation can tell a machine.
 fn stack_environment(cluster: &Cluster, role: &Role) -> String {
     let mut lines = vec![
         format!("INFRA_CLUSTER={}", cluster.name),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_small_and_leads_to_the_digest_of_the_config() -> Result<(), Box<dyn std::error::Error>> {
+    fn it_is_small_and_points_at_the_digest_of_the_config() -> Result<(), Box<dyn std::error::Error>> {
         let (config, snippet) = (asset("config"), asset("snippet"));
         let boot_config =
             BootConfig { role: Role::EtcdMember(1), file: config.clone(), snippets: vec![snippet.clone()] };
@@ -137,7 +137,7 @@ mod tests {
         }
         assert!(
             !text.contains("config\"}") && !text.contains("snippet"),
-            "it holds what it should lead to: {text}"
+            "it holds what it should point at: {text}"
         );
         assert!(user_data.largest_size() < 4096, "{}", user_data.largest_size());
         Ok(())

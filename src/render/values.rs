@@ -7,8 +7,8 @@ use serde::Serialize;
 use crate::blueprint::{Blueprint, NodeTaint, NvidiaRuntime, PoolNodes};
 use crate::config::AddonsFile;
 
-/// Stands where the key that encrypts Secrets goes.
-pub(super) const KEY_PLACE: &str = "@secrets-encryption-key@";
+/// Marks where the key that encrypts Secrets is inserted.
+pub(super) const KEY_MARK: &str = "@secrets-encryption-key@";
 
 /// What every template sees.
 #[derive(Clone, Serialize)]
@@ -23,13 +23,13 @@ pub(super) struct Values<'a> {
     service_cidr: String,
     cluster_dns: String,
     etcd_endpoints: Vec<String>,
-    /// A place that the key is put into after the template engine is done, so that it never sees it.
+    /// The mark; the key is inserted after the template engine is done, so that the engine never sees it.
     secrets_encryption_key: &'static str,
     images: &'a BTreeMap<String, String>,
     addons: Addons,
     efs: Option<Efs<'a>>,
     nvidia_runtime: &'a NvidiaRuntime,
-    /// The kind of machine: `etcd`, `controller` or `worker`.
+    /// What the machine is for: `etcd`, `controller` or `worker`.
     role: &'static str,
     taints: Vec<NodeTaint>,
     node_labels: String,
@@ -74,7 +74,7 @@ impl<'a> Values<'a> {
             service_cidr: cluster.kubernetes.service_range.to_string(),
             cluster_dns: blueprint.names.cluster_dns.to_string(),
             etcd_endpoints: blueprint.names.etcd_endpoints(),
-            secrets_encryption_key: KEY_PLACE,
+            secrets_encryption_key: KEY_MARK,
             images: &blueprint.components.images,
             addons: Addons { cluster_autoscaler, metrics_server },
             efs: cluster.file_system.as_ref().map(|file_system| Efs {

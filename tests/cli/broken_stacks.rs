@@ -33,7 +33,7 @@ const MISTAKES: [Mistake; 44] = [
         NETWORK,
         "Type: AWS::EC2::InternetGateway",
         "Type: AWS::EC2::InternetGatway",
-        "'AWS::EC2::InternetGatway' is not a resource type that is known here; did you mean AWS::EC2::InternetGateway?",
+        "'AWS::EC2::InternetGatway' is not a known resource type; did you mean AWS::EC2::InternetGateway?",
         true,
     ),
     (
@@ -47,7 +47,7 @@ const MISTAKES: [Mistake; 44] = [
         NETWORK,
         "EnableDnsSupport: true",
         "EnableDnsSupport: perhaps",
-        "Vpc.EnableDnsSupport: boolean is expected, not a string",
+        "Vpc.EnableDnsSupport: expected boolean, found a string",
         true,
     ),
     (
@@ -83,7 +83,7 @@ const MISTAKES: [Mistake; 44] = [
         NETWORK,
         "      SecurityGroupEgress:\n",
         "      SecurityGroupIngress:\n      - {IpProtocol: tcp, FromPort: 22, ToPort: 22, CidrIp: 0.0.0.0/0}\n      SecurityGroupEgress:\n",
-        "rules belong into the table of who may talk to whom",
+        "rules belong in the table of who may talk to whom",
         false,
     ),
     (
@@ -127,21 +127,21 @@ const MISTAKES: [Mistake; 44] = [
         STORAGE,
         "Encrypted: true",
         "Encrypted: true\n      FileSystemId: fs-1",
-        "FileSystem.FileSystemId: AWS sets this; it cannot be chosen",
+        "FileSystem.FileSystemId: AWS sets this property; a template cannot",
         true,
     ),
     (
         STORAGE,
         "SubnetId: {Ref: {{ target.subnet }}Id}",
         "SubnetId: {Ref: PublicSubnet0Id}",
-        "is in the same subnet; EFS allows one mount target a zone",
+        "is in the same subnet; EFS allows one mount target per availability zone",
         true,
     ),
     (
         STORAGE,
         "SecurityGroups: [{Ref: FileSystemGroupId}]",
         "SecurityGroups: {Ref2: FileSystemGroupId}",
-        "MountTarget0.SecurityGroups: array is expected, not an object",
+        "MountTarget0.SecurityGroups: expected array, found an object",
         true,
     ),
     (STORAGE, "      Name: {{ efs_host }}\n", "", "FileSystemRecord: Name is missing", true),
@@ -221,7 +221,7 @@ const MISTAKES: [Mistake; 44] = [
         CONTROL_PLANE,
         "Protocol: TCP\n      Port: 6443",
         "Protocol: TCP\n      Port: sixty",
-        "InternalTargets.Port: integer is expected, not a string",
+        "InternalTargets.Port: expected integer, found a string",
         true,
     ),
     (
@@ -235,14 +235,14 @@ const MISTAKES: [Mistake; 44] = [
         CONTROL_PLANE,
         "  EtcdProfile{{ member.index }}:\n    Type: AWS::IAM::InstanceProfile\n",
         "  EtcdProfile{{ member.index }}:\n    Type: AWS::IAM::InstanceProfile\n    DependsOn: EtcdMember{{ member.index }}\n",
-        "these wait for each other in a circle",
+        "these depend on each other in a circle",
         true,
     ),
     (
         CONTROL_PLANE,
         "Roles: [{Ref: ControllerRole}]",
         "Roles: [{Ref: ControllerRole}, 3, []]",
-        "ControllerProfile.Roles[2]: string is expected, not an array",
+        "ControllerProfile.Roles[2]: expected string, found an array",
         true,
     ),
     (
@@ -332,7 +332,7 @@ fn each_mistake_is_named_and_cfn_lint_is_compared() {
         output.write(&format!("{number}.json"), &*template.file.bytes);
         let findings = check_stack(template, &blueprint.rules);
         let text: Vec<String> =
-            findings.iter().map(|finding| format!("{}: {}", finding.place, finding.message)).collect();
+            findings.iter().map(|finding| format!("{}: {}", finding.position, finding.message)).collect();
         if !text.iter().any(|line| line.contains(message)) {
             wrong.push(format!("{message}\n  not in {text:?}"));
         }

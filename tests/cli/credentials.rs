@@ -156,8 +156,8 @@ fn what_is_missing_is_made_and_nothing_else_touched() {
 fn an_expired_leaf_is_made_again_and_a_living_one_is_not() {
     let old = made_days_ago(400);
     let run = old.infra(["render", "credentials"]).expect_code(0);
-    assert!(run.stderr.contains("remade    apiserver: it expired on "), "{}", run.stderr);
-    assert!(run.stderr.contains("credentials: 11 made, 5 kept"), "{}", run.stderr);
+    assert!(run.stderr.contains("recreated  apiserver: it expired on "), "{}", run.stderr);
+    assert!(run.stderr.contains("credentials: 11 created, 5 kept"), "{}", run.stderr);
     let young = made_days_ago(350);
     let run = young.infra(["render", "credentials", "--output", "json"]).expect_code(0);
     assert_eq!(changed(&run), Vec::<String>::new());
@@ -170,11 +170,11 @@ fn a_change_of_names_is_reported_and_followed() {
         .write("cluster.yaml", format!("{MINIMAL}api: {{additionalNames: [vpn.example.com, 192.0.2.7]}}\n"));
     let run = workspace.infra(ENSURE).expect_code(0);
     assert!(
-        run.stderr.contains("remade    apiserver: it lacks the name vpn.example.com, 192.0.2.7\n"),
+        run.stderr.contains("recreated  apiserver: it lacks the name vpn.example.com, 192.0.2.7\n"),
         "{}",
         run.stderr
     );
-    assert!(run.stderr.contains("1 made, 15 kept"), "{}", run.stderr);
+    assert!(run.stderr.contains("1 created, 15 kept"), "{}", run.stderr);
     workspace.write("cluster.yaml", MINIMAL);
     workspace
         .infra(ENSURE)
@@ -196,7 +196,7 @@ fn damaged_files_are_made_again() {
     fs::write(workspace.credential("scheduler.pem"), b"\xff\xfe garbage").unwrap();
     fs::copy(workspace.credential("admin-key.pem"), workspace.credential("worker-key.pem")).unwrap();
     let run = workspace.infra(ENSURE).expect_code(0);
-    for part in ["remade    scheduler: ", "remade    worker: its key does not fit it"] {
+    for part in ["recreated  scheduler: ", "recreated  worker: its key does not fit it"] {
         assert!(run.stderr.contains(part), "{}", run.stderr);
     }
 }
@@ -236,7 +236,7 @@ fn authorities_are_replaced_only_with_a_flag_and_a_yes() {
     let run =
         workspace.infra(["render", "credentials", "--generate-ca", "--replace-ca", "--yes"]).expect_code(0);
     assert!(run.stderr.contains("replaced  etcd-ca"), "{}", run.stderr);
-    assert!(run.stderr.contains("remade    apiserver: it was not signed by ca"), "{}", run.stderr);
+    assert!(run.stderr.contains("recreated  apiserver: it was not signed by ca"), "{}", run.stderr);
     assert_ne!(fs::read(workspace.credential("ca.pem")).unwrap(), before);
     workspace.infra(["certificates"]).expect_code(0);
 }
@@ -260,7 +260,7 @@ fn a_broken_authority_is_named_and_left_alone() {
 fn an_authority_whose_key_is_elsewhere_can_keep_but_not_sign() {
     let workspace = Workspace::with_credentials();
     fs::remove_file(workspace.credential("etcd-ca-key.pem")).unwrap();
-    workspace.infra(ENSURE).expect_code(0).expect_stderr("0 made, 16 kept");
+    workspace.infra(ENSURE).expect_code(0).expect_stderr("credentials: 16 kept");
     fs::remove_file(workspace.credential("etcd-0.pem")).unwrap();
     let run = workspace.infra(ENSURE).expect_code(1);
     assert!(
@@ -371,14 +371,14 @@ fn an_authority_can_be_brought_rsa_or_ec() {
     for key in [EC, RSA] {
         let workspace = Workspace::with_cluster();
         make_authority(&workspace.path(""), "corp", &key, &[&SIGNS[..], &["-days", "90"]].concat());
-        bring(&workspace, "corp.pem", "corp-key.pem").expect_code(0).expect_stderr("brought   ca");
+        bring(&workspace, "corp.pem", "corp-key.pem").expect_code(0).expect_stderr("imported   ca");
         assert_eq!(workspace.read("credentials/ca.pem"), workspace.read("corp.pem"));
         let (ca, leaf) = (workspace.credential("ca.pem"), workspace.credential("apiserver.pem"));
         openssl(["verify", "-x509_strict", "-CAfile", ca.to_str().unwrap(), leaf.to_str().unwrap()]).unwrap();
         let end = openssl(["x509", "-in", leaf.to_str().unwrap(), "-noout", "-enddate"]).unwrap();
         assert_eq!(end, openssl(["x509", "-in", ca.to_str().unwrap(), "-noout", "-enddate"]).unwrap());
-        bring(&workspace, "corp.pem", "corp-key.pem").expect_code(0).expect_stderr("0 made, 16 kept");
-        workspace.infra(ENSURE).expect_code(0).expect_stderr("0 made, 16 kept");
+        bring(&workspace, "corp.pem", "corp-key.pem").expect_code(0).expect_stderr("credentials: 16 kept");
+        workspace.infra(ENSURE).expect_code(0).expect_stderr("credentials: 16 kept");
     }
 }
 
@@ -473,7 +473,11 @@ fn another_authority_is_not_overwritten() {
     let mut command = workspace.command(["render", "credentials", "--replace-ca", "--yes"]);
     let run =
         Run::of(command.args(["--ca-cert-path", "corp.pem", "--ca-key-path", "corp-key.pem"])).expect_code(0);
-    assert!(run.stderr.contains("replaced  ca\n") && run.stderr.contains("7 made, 9 kept"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("replaced   ca\n") && run.stderr.contains("7 created, 9 kept"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]
@@ -554,5 +558,5 @@ fn two_at_once_do_not_mix_their_files() {
     }
     assert_eq!(makers, 1);
     workspace.infra(["certificates"]).expect_code(0);
-    workspace.infra(ENSURE).expect_code(0).expect_stderr("0 made, 16 kept");
+    workspace.infra(ENSURE).expect_code(0).expect_stderr("credentials: 16 kept");
 }

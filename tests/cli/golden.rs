@@ -86,7 +86,7 @@ fn a_second_run_changes_nothing_and_says_so() {
     workspace.infra(["render", "stack"]).expect_code(0);
     let before = rendered(&workspace.path(""));
     let run = workspace.infra(["render", "stack"]).expect_code(0);
-    assert!(run.stderr.contains("0 written, 14 unchanged, 0 removed"), "{}", run.stderr);
+    assert!(run.stderr.contains("manifests: 14 unchanged"), "{}", run.stderr);
     assert_eq!(rendered(&workspace.path("")), before);
 }
 
@@ -106,7 +106,7 @@ fn pools_come_and_go_without_a_trace_in_the_control_plane() {
     let run = workspace.infra(["render", "stack", "--output", "json"]).expect_code(0);
     let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(
-        report["assets"]["removed"],
+        report["assets"]["deleted"],
         serde_json::json!(["stacks/pool-gpu.json", "userdata/pool-gpu.ign"])
     );
     assert_eq!(rendered(&workspace.path("")), before);

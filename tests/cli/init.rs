@@ -37,7 +37,7 @@ fn writes_a_file_that_validates_and_says_what_is_next() {
 fn never_overwrites() {
     let workspace = Workspace::new();
     workspace.write("cluster.yaml", "mine\n");
-    init(&workspace, &[]).expect_code(1).expect_stderr("cluster.yaml is there already and was not touched");
+    init(&workspace, &[]).expect_code(1).expect_stderr("cluster.yaml exists already and was not changed");
     assert_eq!(workspace.read("cluster.yaml"), "mine\n");
     fs::remove_file(workspace.path("cluster.yaml")).unwrap();
     workspace.write(".gitignore", "/credentials/\n");
@@ -83,7 +83,7 @@ fn high_availability_says_what_the_loss_of_a_zone_costs() {
     assert!(run.stderr.contains("with 2 zones, losing us-west-2a stops the API"), "{}", run.stderr);
     let three = Workspace::new();
     let run = init(&three, &["--ha", "--availability-zone=us-west-2b", "--availability-zone=us-west-2c"]);
-    run.expect_code(0).expect_stderr("any one zone can be lost");
+    run.expect_code(0).expect_stderr("any one availability zone can be lost");
 }
 
 #[test]

@@ -157,5 +157,8 @@ fn a_full_disk_leaves_whole_files_and_a_clear_message() {
     disk.grow("4m");
     render().expect_code(0);
     workspace.infra(["-C", "disk", "certificates"]).expect_code(0);
-    workspace.infra(["-C", "disk", "render", "credentials"]).expect_code(0).expect_stderr("0 made, 16 kept");
+    workspace
+        .infra(["-C", "disk", "render", "credentials"])
+        .expect_code(0)
+        .expect_stderr("credentials: 16 kept");
 }

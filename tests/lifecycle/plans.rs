@@ -157,5 +157,5 @@ fn rendered_files_that_are_older_than_cluster_yaml_are_mentioned() {
     world
         .run(["plan", "--s3-uri", &place])
         .expect_code(0)
-        .expect_stderr("rendered files on disk are not what is used here");
+        .expect_stderr("rendered files on disk are outdated");
 }

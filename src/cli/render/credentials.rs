@@ -11,28 +11,29 @@ use super::super::failure::Refusal;
 use super::super::printer::Output;
 use super::super::question::confirm;
 use super::super::session::Session;
+use super::list_counts;
 use crate::blueprint::Blueprint;
 use crate::credentials::{Action, AuthoritySource, BroughtAuthority, Ensured, Request, Store, ensure};
 use crate::project::Project;
 
-/// Make keys, certificates and kubeconfig
+/// Create keys, certificates and kubeconfig
 ///
-/// What is there and valid is kept byte for byte; what is missing, expired or no longer fits cluster.yaml is made again.
+/// What exists and is valid is kept byte for byte; what is missing, expired or no longer fits cluster.yaml is created again.
 #[derive(Args, Debug)]
 pub(super) struct CredentialsArguments {
-    /// Make the certificate authorities that are not there yet
+    /// Create the certificate authorities that do not exist yet
     #[arg(long, conflicts_with_all = ["ca_cert_path", "ca_key_path"])]
     generate_ca: bool,
-    /// Bring your own cluster authority: its certificate (PEM)
+    /// Use your own cluster authority: its certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "ca_key_path")]
     ca_cert_path: Option<PathBuf>,
-    /// Bring your own cluster authority: its private key (PEM, without passphrase)
+    /// Use your own cluster authority: its private key (PEM, without passphrase)
     #[arg(long, value_name = "FILE", requires = "ca_cert_path")]
     ca_key_path: Option<PathBuf>,
     /// Issue every certificate again, under the same authorities
     #[arg(long)]
     renew: bool,
-    /// Replace authorities that are there; a running cluster does not survive this
+    /// Replace existing authorities; a running cluster does not survive this
     #[arg(long)]
     replace_ca: bool,
     /// Answer yes to the question that --replace-ca asks
@@ -40,15 +41,15 @@ pub(super) struct CredentialsArguments {
     yes: bool,
 }
 
-/// What was done to one identity.
+/// What was done for one identity.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Identity")]
 pub(super) struct Row {
-    /// Its name.
+    /// The name of the identity.
     name: String,
     /// What was done.
     action: Done,
-    /// Why it was made again.
+    /// Why it was created again.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -57,17 +58,17 @@ pub(super) struct Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Done {
-    /// It was good and is as it was.
+    /// It is valid and was not changed
     Kept,
-    /// It was not there.
-    Made,
-    /// It was there and had to be made again.
-    Remade,
-    /// It was good and was issued again because that was asked for.
+    /// It did not exist
+    Created,
+    /// It existed and had to be created again
+    Recreated,
+    /// It was valid and was issued again, with `--renew`
     Renewed,
-    /// It was taken from the files that were brought.
-    Brought,
-    /// It was replaced because that was asked for.
+    /// It was copied from the files of `--ca-cert-path` and `--ca-key-path`
+    Imported,
+    /// It was replaced, with `--replace-ca`
     Replaced,
 }
 
@@ -75,10 +76,10 @@ impl Done {
     fn name(self) -> &'static str {
         match self {
             Self::Kept => "kept",
-            Self::Made => "made",
-            Self::Remade => "remade",
+            Self::Created => "created",
+            Self::Recreated => "recreated",
             Self::Renewed => "renewed",
-            Self::Brought => "brought",
+            Self::Imported => "imported",
             Self::Replaced => "replaced",
         }
     }
@@ -97,7 +98,7 @@ pub(super) fn run(
         _ => AuthoritySource::OnDisk,
     };
     if arguments.replace_ca && matches!(authorities, AuthoritySource::OnDisk) {
-        return Err(Refusal::invalid("--replace-ca needs to know by what")
+        return Err(Refusal::invalid("--replace-ca needs new authorities")
             .help("add --generate-ca, or --ca-cert-path FILE --ca-key-path FILE")
             .into());
     }
@@ -134,8 +135,7 @@ fn confirm_replacement(
     if yes || !names.any(|name| store.certificate_path(name).exists()) {
         return Ok(());
     }
-    let question =
-        "Every machine and user of a running cluster would be locked out by new authorities. Replace them?";
+    let question = "New authorities lock every machine and user of a running cluster out. Continue?";
     confirm(question, "--yes", &session.printer)
 }
 
@@ -143,10 +143,10 @@ fn rows(ensured: Ensured) -> Vec<Row> {
     let row = |(name, action)| {
         let (action, reason) = match action {
             Action::Kept => (Done::Kept, None),
-            Action::Made => (Done::Made, None),
-            Action::Remade(reason) => (Done::Remade, Some(reason)),
+            Action::Made => (Done::Created, None),
+            Action::Remade(reason) => (Done::Recreated, Some(reason)),
             Action::Renewed => (Done::Renewed, None),
-            Action::Brought => (Done::Brought, None),
+            Action::Brought => (Done::Imported, None),
             Action::Replaced => (Done::Replaced, None),
         };
         Row { name, action, reason }
@@ -157,9 +157,13 @@ fn rows(ensured: Ensured) -> Vec<Row> {
 fn print(rows: &[Row], session: &Session) {
     for row in rows.iter().filter(|row| row.action != Done::Kept) {
         let reason = row.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        session.printer.note(format_args!("{:<8}  {}{reason}", row.action.name(), row.name));
+        session.printer.note(format_args!("{:<9}  {}{reason}", row.action.name(), row.name));
     }
     let kept = rows.iter().filter(|row| row.action == Done::Kept).count();
     let directory = session.assets.credentials();
-    session.printer.note(format_args!("{}: {} made, {kept} kept", directory.display(), rows.len() - kept));
+    session.printer.note(format_args!(
+        "{}: {}",
+        directory.display(),
+        list_counts(&[(rows.len() - kept, "created"), (kept, "kept")])
+    ));
 }

@@ -1,4 +1,4 @@
-//! `infra render`: writes what a cluster is made of to the asset directory.
+//! `infra render`: writes everything a cluster is created from to the asset directory.
 
 mod credentials;
 mod stack;
@@ -11,9 +11,9 @@ use super::exit::Exit;
 use super::printer::Output;
 use super::session::Session;
 
-/// Write what the cluster is made of: keys, certificates, kubeconfig, machine configurations, manifests
+/// Write everything the cluster is created from: keys, certificates, kubeconfig, stacks, boot configs, manifests
 ///
-/// Without a part it does `credentials`, with the same flags, and then `stack`. Needs no network and no AWS account.
+/// Without a subcommand it runs `credentials`, with the same flags, and then `stack`. Needs no network and no AWS account.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct RenderArguments {
@@ -32,12 +32,18 @@ enum Part {
 /// What was written.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct RenderDocument {
-    /// What was done to each identity; not with `render stack`.
+    /// What was done for each identity; not with `render stack`.
     #[serde(skip_serializing_if = "Option::is_none")]
     credentials: Option<Vec<credentials::Row>>,
     /// What was done to the files; not with `render credentials`.
     #[serde(skip_serializing_if = "Option::is_none")]
     assets: Option<stack::Report>,
+}
+
+/// Counts of what was done, without those that are zero.
+fn list_counts(counts: &[(usize, &str)]) -> String {
+    let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+    counts.collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn run(arguments: &RenderArguments, session: &Session) -> anyhow::Result<Exit> {

@@ -1,4 +1,4 @@
-//! `infra render stack`: machine configurations, manifests and stacks.
+//! `infra render stack`: boot configs, manifests and stacks.
 
 use clap::Args;
 use schemars::JsonSchema;
@@ -6,12 +6,13 @@ use serde::Serialize;
 
 use super::super::printer::Output;
 use super::super::session::Session;
+use super::list_counts;
 use crate::credentials::Store;
 use crate::project::{Project, WrittenFiles};
 
-/// Write CloudFormation stacks (stacks/), machine configurations (userdata/) and manifests (manifests/)
+/// Write CloudFormation stacks (stacks/), boot configs (userdata/) and manifests (manifests/)
 ///
-/// The same cluster.yaml and credentials give the same bytes. Files of an earlier run that are no longer needed are removed; snippets/,
+/// The same cluster.yaml and credentials give the same bytes. Files of an earlier run that are no longer needed are deleted; snippets/,
 /// templates/ and manifests/extra/ are yours and are only read.
 #[derive(Args, Debug)]
 pub(super) struct StackArguments {}
@@ -22,17 +23,17 @@ pub(super) struct StackArguments {}
 pub(super) struct Report {
     /// Files that are new or have changed.
     written: Vec<String>,
-    /// How many are as they were.
+    /// How many files are unchanged.
     unchanged: usize,
     /// Files of an earlier run that are no longer needed.
-    removed: Vec<String>,
+    deleted: Vec<String>,
 }
 
 pub(super) fn run(project: &Project, store: &Store, session: &Session) -> anyhow::Result<Report> {
     let rendered = project.render(&project.read_credentials(store)?)?;
     session.print_unused_snippets(&rendered);
     let WrittenFiles { written, unchanged, deleted } = project.write(&rendered.into_valid_assets()?)?;
-    let report = Report { written, unchanged, removed: deleted };
+    let report = Report { written, unchanged, deleted };
     if session.output == Output::Text {
         print(&report, session);
     }
@@ -40,13 +41,15 @@ pub(super) fn run(project: &Project, store: &Store, session: &Session) -> anyhow
 }
 
 fn print(report: &Report, session: &Session) {
-    for path in &report.removed {
-        session.printer.note(format_args!("removed   {path}"));
+    for path in &report.deleted {
+        session.printer.note(format_args!("deleted    {path}"));
     }
     session.printer.note(format_args!(
-        "stacks, userdata, manifests: {} written, {} unchanged, {} removed",
-        report.written.len(),
-        report.unchanged,
-        report.removed.len()
+        "stacks, userdata, manifests: {}",
+        list_counts(&[
+            (report.written.len(), "written"),
+            (report.unchanged, "unchanged"),
+            (report.deleted.len(), "deleted")
+        ])
     ));
 }

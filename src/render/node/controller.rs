@@ -1,4 +1,4 @@
-//! A controller: the control plane as static pods, and what every cluster runs. It does not depend on the pools.
+//! The config of a controller: the control plane as static pods, and what every cluster runs. It does not depend on the pools.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::super::engine::RenderError;
 use super::super::ignition::{IgnitionConfig, Owner};
-use super::super::values::{KEY_PLACE, Values};
+use super::super::values::{KEY_MARK, Values};
 use super::parts::{READABLE, SECRET, base, certificate, file, key, kubeconfig, kubernetes_node, unit};
 use super::sources::NodeSources;
 
@@ -92,7 +92,7 @@ fn add_encryption(
         .ok_or_else(|| RenderError::NoCredential { file: name.to_owned() })?;
     let template = sources.templates.render("files/etc/kubernetes/encryption.yaml", values)?;
     let key = Zeroizing::new(STANDARD.encode(bytes));
-    let text = Zeroizing::new(template.replace(KEY_PLACE, &key));
+    let text = Zeroizing::new(template.replace(KEY_MARK, &key));
     config.file("/etc/kubernetes/encryption.yaml", SECRET, Owner::ROOT, text.as_bytes());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! An etcd member: its own volume, its own certificate, snapshots, and a signal when it is up.
+//! The config of an etcd member: its own volume, its own certificate, snapshots, and a signal when it is up.
 
 use super::super::engine::RenderError;
 use super::super::ignition::{IgnitionConfig, Owner};

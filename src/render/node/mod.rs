@@ -1,6 +1,6 @@
-//! The Ignition config of each kind of machine.
+//! The Ignition config of each role.
 //!
-//! In: the blueprint, credentials and templates. Out: one config a role, which a machine of that role fetches at its first boot.
+//! In: the blueprint, credentials and templates. Out: one config for each role, which its machines download at their first boot.
 //! A role gets the keys it needs and no other.
 
 mod controller;
@@ -31,7 +31,7 @@ pub(super) fn render_nodes(
                 let pool = sources.blueprint.pool_nodes(name);
                 let pool = pool.ok_or_else(|| RenderError::Shape {
                     document: format!("pool {name}"),
-                    reason: "it is a role without nodes".to_owned(),
+                    reason: "no pool has this name".to_owned(),
                 })?;
                 worker::config(sources, pool)?
             }

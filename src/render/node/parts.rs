@@ -1,4 +1,4 @@
-//! What several kinds of machines have in common.
+//! What several roles have in common.
 
 use super::super::engine::RenderError;
 use super::super::ignition::{IgnitionConfig, Owner};
@@ -7,12 +7,12 @@ use super::super::values::Values;
 use super::sources::NodeSources;
 use crate::credentials::SecretText;
 
-/// Files that only their owner may read, and those that everybody may.
+/// Files that only their owner may read, and files that everybody may read.
 pub(super) const SECRET: i64 = 0o600;
 pub(super) const READABLE: i64 = 0o644;
 const EXECUTABLE: i64 = 0o755;
 
-/// A config with what every machine has: no updates by itself, sessions through SSM, and the scripts it needs.
+/// A config with what every machine has: no automatic updates, sessions through SSM, and the scripts it needs.
 pub(super) fn base(
     sources: &NodeSources<'_>,
     values: &Values<'_>,
@@ -32,7 +32,7 @@ pub(super) fn base(
     Ok(config)
 }
 
-/// Adds the file whose template stands at its own path below `files/`.
+/// Adds the file whose template has the same path below `files/`.
 pub(super) fn file(
     config: &mut IgnitionConfig,
     sources: &NodeSources<'_>,

@@ -1,4 +1,4 @@
-//! A node of a pool: kubelet, the shared file system, and GPUs where the pool has them.
+//! The config of a pool's node: kubelet, the shared file system, and GPUs where the pool has them.
 
 use super::super::engine::RenderError;
 use super::super::ignition::{IgnitionConfig, Owner};
@@ -42,7 +42,7 @@ pub(super) fn config(sources: &NodeSources<'_>, pool: &PoolNodes) -> Result<Igni
     Ok(config)
 }
 
-/// The name that systemd wants for the mount unit of a path.
+/// The name that systemd requires for the mount unit of a path.
 fn mount_unit(path: &str) -> String {
     let escape = |part: &str| {
         part.char_indices()

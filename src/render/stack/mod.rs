@@ -19,11 +19,11 @@ use pool::PoolStackValues;
 use user_data::UserDataByRole;
 use values::ClusterStackValues;
 
-/// What stacks are rendered from, besides what nodes are.
+/// What stack templates are rendered from.
 pub(super) struct StackTemplateSources<'a> {
     pub(super) blueprint: &'a Blueprint,
     pub(super) templates: &'a Templates,
-    /// What machines boot with, which user data leads to.
+    /// What machines boot with; user data points at it.
     pub(super) boot_configs: &'a [BootConfig],
 }
 

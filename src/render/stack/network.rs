@@ -134,7 +134,7 @@ pub(super) fn network_values(blueprint: &Blueprint) -> NetworkValues {
     }
 }
 
-/// A zone as a letter behind whatever region the stack is in.
+/// An availability zone as the region of the stack and a letter.
 pub(super) fn zone_reference(zone: &AvailabilityZone) -> Json {
     let letter = zone.as_str().chars().next_back().unwrap_or('a');
     json!({"Fn::Sub": format!("${{AWS::Region}}{letter}")}).into()

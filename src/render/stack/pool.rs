@@ -1,4 +1,4 @@
-//! A pool's values.
+//! The values of a pool's template.
 
 use serde::Serialize;
 
@@ -70,7 +70,7 @@ impl<'a> PoolStackValues<'a> {
                 count: pool.count,
                 min_count: pool.min_count,
                 max_count: pool.max_count,
-                // A pool that may shrink need not be full to be a pool.
+                // A pool that may shrink is complete without all of its machines.
                 signals: pool.min_count.min(pool.count),
                 rolling: pool.rollout == Rollout::Rolling,
                 in_service: pool.count.min(pool.max_count.saturating_sub(1)),

@@ -1,4 +1,4 @@
-//! The shared file system's values.
+//! The values of the shared file system's template.
 
 use serde::Serialize;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Tags that stacks put on groups, machines, disks and interfaces. What is on the stack itself reaches none of the machines' disks.
+//! Tags that stacks put on Auto Scaling groups, machines, disks and interfaces. Tags of the stack itself do not reach the machines' disks.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::well_known::{
     CLUSTER_TAG, COUNT_TAG, ROLE_TAG, kubernetes_cluster_tag,
 };
 
-/// The tags of a machine and of what comes with it.
+/// The tags of a machine, its disks and its interfaces.
 fn machine_tags(cluster: &Cluster, role: &str) -> Vec<(String, String)> {
     let own = [
         ("Name".to_owned(), format!("{}-{role}", cluster.name)),
@@ -25,10 +25,10 @@ fn as_list(tags: &[(String, String)]) -> Value {
     tags.iter().map(|(key, value)| json!({"Key": key, "Value": value})).collect()
 }
 
-/// A launch template's tags for each thing that comes with a machine.
+/// A launch template's tags for a machine, its disks and its interfaces.
 pub(super) fn tag_specifications(blueprint: &Blueprint, role: &str, own_interface: bool) -> Json {
     let tags = as_list(&machine_tags(&blueprint.cluster, role));
-    // An interface that is there already cannot be tagged by a launch.
+    // A launch cannot tag an interface that exists already.
     let kinds: &[&str] =
         if own_interface { &["instance", "volume"] } else { &["instance", "volume", "network-interface"] };
     let specifications: Value =
@@ -41,13 +41,13 @@ pub(super) fn group_tags(blueprint: &Blueprint, role: &str, is_node: bool) -> Js
     Value::Array(base_group_tags(blueprint, role, is_node)).into()
 }
 
-/// The tags of a pool's group: also what the autoscaler must know of a pool that has no node.
+/// The tags of a pool's Auto Scaling group, with what the autoscaler must know about a pool that has no node.
 pub(super) fn pool_group_tags(blueprint: &Blueprint, nodes: &PoolNodes, pool: &Pool) -> Json {
     let cluster = &blueprint.cluster.name;
     let mut tags = base_group_tags(blueprint, &Role::Pool(nodes.name.clone()).name(), true);
     let mut add =
         |key: String, value: &str| tags.push(json!({"Key": key, "Value": value, "PropagateAtLaunch": false}));
-    // What cluster.yaml asked for: compared with the live tag it tells a new wish from one that the autoscaler has moved on from.
+    // What cluster.yaml asked for: compared with the live tag it tells a new count from one that the autoscaler has changed since.
     add(COUNT_TAG.to_owned(), &pool.count.to_string());
     add(format!("{AUTOSCALER_TAG_PREFIX}enabled"), "true");
     add(format!("{AUTOSCALER_TAG_PREFIX}{cluster}"), "owned");

@@ -19,7 +19,7 @@ use crate::blueprint::{Blueprint, CONTROL_PLANE_DISK_GIB, Group, Role, Subnet, f
 use crate::config::Cluster;
 use crate::config::values::KeyName;
 
-/// What the templates of a cluster's own stacks see.
+/// What the templates of all stacks but the pools' see.
 #[derive(Serialize)]
 pub(super) struct ClusterStackValues<'a> {
     #[serde(flatten)]
@@ -176,7 +176,7 @@ fn etcd_values(
     })
 }
 
-/// What an etcd member's machine must not be started before.
+/// What must exist before an etcd member's machine starts.
 fn etcd_dependencies(blueprint: &Blueprint, member: u32) -> Json {
     let before = match member.checked_sub(1) {
         Some(before) => vec![Role::EtcdMember(before).group_resource()],
@@ -186,7 +186,7 @@ fn etcd_dependencies(blueprint: &Blueprint, member: u32) -> Json {
     json!(before.into_iter().chain(address).collect::<Vec<_>>()).into()
 }
 
-/// What controllers must not be started before.
+/// What must exist before controllers start.
 fn controller_dependencies(blueprint: &Blueprint) -> Json {
     let last = Role::EtcdMember(blueprint.cluster.etcd.count - 1).group_resource();
     let listeners =
