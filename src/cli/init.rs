@@ -170,7 +170,7 @@ fn zone_loss(cluster: &Cluster) -> String {
         format!("{} availability zones", cluster.zones.len())
     };
     format!(
-        "with {zones}, losing {} stops the API: most etcd members are there; with three, the loss of any one is survived",
+        "with {zones}, losing {} stops the API: most etcd members are there; with three, the API survives the loss of any one",
         fatal.join(", ")
     )
 }

@@ -231,7 +231,7 @@ fn authorities_are_replaced_only_with_a_flag_and_a_yes() {
     workspace
         .infra(["render", "credentials", "--replace-ca"])
         .expect_code(2)
-        .expect_stderr("needs to know by what");
+        .expect_stderr("--replace-ca needs new authorities");
     assert_eq!(fs::read(workspace.credential("ca.pem")).unwrap(), before);
     let run =
         workspace.infra(["render", "credentials", "--generate-ca", "--replace-ca", "--yes"]).expect_code(0);
@@ -333,7 +333,10 @@ fn certificates_near_their_end_are_not_healthy() {
     fs::remove_file(workspace.credential("worker.pem")).unwrap();
     workspace.infra(["certificates"]).expect_code(3).expect_stdout("missing");
     fs::remove_file(workspace.path("cluster.yaml")).unwrap();
-    workspace.infra(["certificates"]).expect_code(0).expect_stderr("cannot tell whether any is missing");
+    workspace
+        .infra(["certificates"])
+        .expect_code(0)
+        .expect_stderr("cannot tell whether a certificate is missing");
     Workspace::with_cluster()
         .infra(["certificates"])
         .expect_code(3)

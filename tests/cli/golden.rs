@@ -243,7 +243,7 @@ fn snippets_and_extra_manifests_are_merged_in_and_checked() {
         "{}",
         run.stderr
     );
-    assert!(run.stderr.contains("fetched without a hash"), "{}", run.stderr);
+    assert!(run.stderr.contains("downloaded without a hash"), "{}", run.stderr);
     fs::remove_file(workspace.path("snippets/controller-bad.ign")).unwrap();
     workspace.write("manifests/extra/broken.yaml", "a: [\n");
     let run = workspace.infra(["render", "stack"]).expect_code(2);

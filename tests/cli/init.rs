@@ -72,7 +72,9 @@ fn bad_flags_are_refused_one_by_one_and_together() {
 #[test]
 fn high_availability_says_what_the_loss_of_a_zone_costs() {
     let one = Workspace::new();
-    init(&one, &["--ha"]).expect_code(0).expect_stderr("with 1 zone, losing us-west-2a stops the API");
+    init(&one, &["--ha"])
+        .expect_code(0)
+        .expect_stderr("with 1 availability zone, losing us-west-2a stops the API");
     let text = one.read("cluster.yaml");
     assert!(
         text.contains("\netcd:\n  count: 3\n") && text.contains("\ncontrollers:\n  count: 2\n"),
@@ -80,7 +82,11 @@ fn high_availability_says_what_the_loss_of_a_zone_costs() {
     );
     let two = Workspace::new();
     let run = init(&two, &["--ha", "--availability-zone=us-west-2b"]).expect_code(0);
-    assert!(run.stderr.contains("with 2 zones, losing us-west-2a stops the API"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("with 2 availability zones, losing us-west-2a stops the API"),
+        "{}",
+        run.stderr
+    );
     let three = Workspace::new();
     let run = init(&three, &["--ha", "--availability-zone=us-west-2b", "--availability-zone=us-west-2c"]);
     run.expect_code(0).expect_stderr("any one availability zone can be lost");
@@ -132,7 +138,7 @@ fn at_a_terminal_it_asks_for_what_is_missing_and_says_why() {
     let (code, screen) = answer(&workspace, "--region us-west-2", answers);
     assert_eq!(code, Some(0), "{screen}");
     for part in [
-        "Every stack, tag and inside DNS name begins with the cluster's name.",
+        "Every stack, tag and internal DNS name begins with the cluster's name.",
         "the cluster name 'Bad_Name' has a 'B' in it",
         "They cannot be changed later.",
         "EC2 key pair (empty for none):",
