@@ -18,7 +18,7 @@ from rendering import HERE, SCRIPT_DIRECTORY, claim_path, command_of, container_
 
 # Debian's sh and that of small images: what runs in the wild is one of these or bash.
 SHELLS = ("dash", "busybox")
-PATIENCE_SECONDS = 90
+PATIENCE_SECONDS = 180
 STUBS = {"paddle": "paddle", "python": "program", "torchrun": "program", "getent": "getent"}
 
 
@@ -195,8 +195,9 @@ class Pod:
             if entry.name.isdigit():
                 try:
                     fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+                    command = (entry / "cmdline").read_text()
                 except OSError:
                     continue
                 if int(fields[3]) == self.process.pid and fields[0] != "Z":
-                    found.append((entry / "cmdline").read_text())
+                    found.append(command)
         return found

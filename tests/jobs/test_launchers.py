@@ -192,8 +192,9 @@ class Trainers(unittest.TestCase):
     def test_being_asked_to_end_ends_all(self, shell):
         pods = self.pods(shell)
         trainers = [pods.start(index, STUB_UNTIL="/nowhere", STUB_TIDY_SECONDS="0.5") for index in range(3)]
-        for index in range(3):
-            pods.await_file(pods.records / f"train.{index}.json")
+        for index, pod in enumerate(trainers):
+            # Before, it would miss the parameter server of a pod that has been asked already.
+            pod.says(f"trainer {index} begins")
         for pod in trainers:
             pod.ask_to_end()
         for index, pod in enumerate(trainers):
