@@ -235,7 +235,7 @@ fn authorities_are_replaced_only_with_a_flag_and_a_yes() {
     assert_eq!(fs::read(workspace.credential("ca.pem")).unwrap(), before);
     let run =
         workspace.infra(["render", "credentials", "--generate-ca", "--replace-ca", "--yes"]).expect_code(0);
-    assert!(run.stderr.contains("replaced  etcd-ca"), "{}", run.stderr);
+    assert!(run.stderr.contains("replaced   etcd-ca"), "{}", run.stderr);
     assert!(run.stderr.contains("recreated  apiserver: it was not signed by ca"), "{}", run.stderr);
     assert_ne!(fs::read(workspace.credential("ca.pem")).unwrap(), before);
     workspace.infra(["certificates"]).expect_code(0);
