@@ -5,7 +5,7 @@ use super::progress_view::finding_lines;
 use super::session::Session;
 use crate::deploy::preflight::Report;
 
-/// Prints every finding with why it matters and how to mend it.
+/// Prints every finding with why it matters and how to fix it.
 pub(super) fn print_findings(report: &Report, printer: &Printer) {
     for line in report.findings.iter().flat_map(finding_lines) {
         printer.note(line);

@@ -193,7 +193,7 @@ impl Explain for DeployError {
             Self::Refused(refusals) => {
                 refusals.iter().map(|refusal| refusal.instead.as_str()).collect::<Vec<_>>().join("\n      ")
             }
-            Self::Preflight(_) => "mend what is listed above; `--skip-preflight` goes on regardless".to_owned(),
+            Self::Preflight(_) => "fix what is listed above; `--skip-preflight` continues regardless".to_owned(),
             Self::Failed(reports) => {
                 let hints = hints_of(reports);
                 return (!hints.is_empty()).then(|| hints.join("\n      "));

@@ -68,9 +68,9 @@ pub fn expect_if(world: &World, from: &str, to: &str, expected: &[&str]) -> Vec<
 }
 
 #[track_caller]
-pub fn mends_with(findings: &[Value], part: &str) {
-    let mends: Vec<&str> = findings.iter().map(|finding| finding["mend"].as_str().unwrap()).collect();
-    assert!(mends.iter().any(|mend| mend.contains(part)), "'{part}' is not in {mends:#?}");
+pub fn is_fixed_by(findings: &[Value], part: &str) {
+    let fixes: Vec<&str> = findings.iter().map(|finding| finding["fix"].as_str().unwrap()).collect();
+    assert!(fixes.iter().any(|fix| fix.contains(part)), "'{part}' is not in {fixes:#?}");
 }
 
 #[test]
@@ -91,13 +91,13 @@ fn the_bucket_is_there_in_the_region_ours_and_closed() {
         &["--s3-uri", &place("missing")],
         &[&format!("refused: bucket: there is no bucket {missing}")],
     );
-    mends_with(&found, "--create-bucket");
+    is_fixed_by(&found, "--create-bucket");
     let found = expect_with(
         &world,
         &["--s3-uri", &place("far")],
         &[&format!("refused: bucket: the bucket {far} is in eu-west-1, the cluster in us-west-2")],
     );
-    mends_with(&found, "name a bucket in us-west-2");
+    is_fixed_by(&found, "name a bucket in us-west-2");
     expect_with(
         &world,
         &["--s3-uri", &place("foreign")],
@@ -110,7 +110,7 @@ fn the_bucket_is_there_in_the_region_ours_and_closed() {
         &["--s3-uri", &place("open")],
         &[&format!("warning: bucket: the bucket {open} does not block public access")],
     );
-    mends_with(&found, &format!("aws s3api put-public-access-block --bucket {open}"));
+    is_fixed_by(&found, &format!("aws s3api put-public-access-block --bucket {open}"));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn the_account_has_the_clusters_region_partition_and_roles() {
         &["--s3-uri", &place, "--region", "eu-west-1"],
         &["refused: account: the region asked for is eu-west-1, that of cluster.yaml is us-west-2"],
     );
-    mends_with(&found, "leave out --region");
+    is_fixed_by(&found, "leave out --region");
     expect_if(
         &world,
         &format!(":{account}:key"),
@@ -145,7 +145,7 @@ fn the_account_has_the_clusters_region_partition_and_roles() {
             "warning: service-linked roles: the account has no role AWSServiceRoleForAmazonElasticFileSystem",
         ],
     );
-    mends_with(&found, "run: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com");
+    is_fixed_by(&found, "run: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com");
 
     // A key can be given only to a role that is there.
     world.control(json!({"missing_roles": ["AWSServiceRoleForAutoScaling"]}));
@@ -156,7 +156,7 @@ fn the_account_has_the_clusters_region_partition_and_roles() {
         &world,
         &["refused: service-linked roles: the account has no role AWSServiceRoleForAutoScaling"],
     );
-    mends_with(
+    is_fixed_by(
         &found,
         "run: aws iam create-service-linked-role --aws-service-name autoscaling.amazonaws.com",
     );
@@ -190,14 +190,14 @@ fn the_key_is_there_enabled_and_symmetric() {
     let world = ready(World::alone("minimal"));
     let key = world.workspace.setting("kmsKeyArn");
     let id = key.rsplit('/').next().unwrap();
-    for (state, mend) in [
+    for (state, fix) in [
         ("Disabled", "aws kms enable-key"),
         ("PendingDeletion", "aws kms cancel-key-deletion"),
         ("Updating", "wait"),
     ] {
         world.control(json!({"keys": {id: state}}));
         let found = expect(&world, &[&format!("refused: key: the key {key} is not enabled: {state}")]);
-        mends_with(&found, mend);
+        is_fixed_by(&found, fix);
     }
     world.control(json!({}));
     let other = key.replace(id, "00000000-0000-4000-8000-000000000000");
@@ -219,7 +219,7 @@ fn the_key_is_there_enabled_and_symmetric() {
             "warning: key: disks get the account's default EBS key, which is a key of your own: {key}"
         )],
     );
-    mends_with(&found, "set encryptDisksWithKmsKey: true");
+    is_fixed_by(&found, "set encryptDisksWithKmsKey: true");
     expect_if(&world, "etcd: {count: 1}", "etcd: {count: 1}\nencryptDisksWithKmsKey: true", &[]);
 }
 
@@ -232,21 +232,21 @@ fn machines_have_their_key_pair_zones_and_types() {
         "keyName: nobodys-key",
         &["refused: key pair: there is no key pair 'nobodys-key' in us-west-2"],
     );
-    mends_with(&found, "aws ec2 import-key-pair --key-name 'nobodys-key'");
+    is_fixed_by(&found, "aws ec2 import-key-pair --key-name 'nobodys-key'");
     let found = expect_if(
         &world,
         "us-west-2b, us-west-2c]",
         "us-west-2b, us-west-2f]",
         &["refused: zones: the account has no zone us-west-2f"],
     );
-    mends_with(&found, "zones of this account: us-west-2a, us-west-2b, us-west-2c, us-west-2d");
+    is_fixed_by(&found, "zones of this account: us-west-2a, us-west-2b, us-west-2c, us-west-2d");
 
     world.control(json!({"not_offered": [["m5.large", "us-west-2b"], ["m5.large", "us-west-2c"]]}));
     let found = expect(
         &world,
         &["refused: instance types: pool cpu of m5.large cannot start in us-west-2b, us-west-2c"],
     );
-    mends_with(
+    is_fixed_by(
         &found,
         "it is offered in us-west-2a, us-west-2d: set the pool's availabilityZones to such zones",
     );
@@ -256,7 +256,7 @@ fn machines_have_their_key_pair_zones_and_types() {
         &world,
         &["refused: instance types: pool cpu of m5.large cannot start in us-west-2a, us-west-2b, us-west-2c"],
     );
-    mends_with(&found, "no zone of this region offers it");
+    is_fixed_by(&found, "no zone of this region offers it");
     world.control(json!({"not_offered": [["g5.2xlarge", "us-west-2a"]]}));
     expect(&world, &["warning: instance types: pool gpu cannot have g5.2xlarge in us-west-2a"]);
     world.control(json!({"not_offered": [["g5.xlarge", "us-west-2a"], ["g5.2xlarge", "us-west-2a"]]}));
@@ -289,7 +289,7 @@ fn quotas_hold_what_the_cluster_starts_with() {
     for (quotas, expected) in cases {
         world.control(json!({"quotas": quotas}));
         let found = expect(&world, &[&expected]);
-        mends_with(
+        is_fixed_by(
             &found,
             "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-",
         );
@@ -348,7 +348,7 @@ fn the_image_is_there_and_fits() {
         &world,
         &[&format!("refused: image: there is no image {locked} any more, which infra.lock names")],
     );
-    mends_with(&found, "infra up --upgrade-os");
+    is_fixed_by(&found, "infra up --upgrade-os");
 
     let made = [("Name", "ours"), ("Architecture", "arm64"), ("RootDeviceName", "/dev/sda1")];
     let ours = world.made("RegisterImage", &made, "imageId");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::preflight::{expect, expect_if, mends_with, ready};
+use crate::preflight::{expect, expect_if, is_fixed_by, ready};
 use crate::support::element;
 use crate::support::world::World;
 
@@ -49,7 +49,7 @@ fn an_adopted_vpc_has_the_range_and_the_resolver() {
         "vpcCIDR: 10.41.0.0/16",
         &[&format!("refused: network: the range of VPC {vpc} is 10.40.0.0/16, vpcCIDR is 10.41.0.0/16")],
     );
-    mends_with(&found, "set network.vpcCIDR: 10.40.0.0/16");
+    is_fixed_by(&found, "set network.vpcCIDR: 10.40.0.0/16");
 
     let switch = |value: &str| {
         for attribute in ["EnableDnsSupport.Value", "EnableDnsHostnames.Value"] {
@@ -64,7 +64,7 @@ fn an_adopted_vpc_has_the_range_and_the_resolver() {
             &format!("refused: network: enableDnsHostnames is off in VPC {vpc}"),
         ],
     );
-    mends_with(&found, &format!("aws ec2 modify-vpc-attribute --vpc-id {vpc} --enable-dns-hostnames"));
+    is_fixed_by(&found, &format!("aws ec2 modify-vpc-attribute --vpc-id {vpc} --enable-dns-hostnames"));
     switch("true");
 
     let refused =
@@ -111,7 +111,7 @@ fn adopted_subnets_are_where_cluster_yaml_says_and_lead_where_it_says() {
         &far,
         &[&format!("refused: network: the subnet {far} is in eu-west-1c, not in eu-west-1a")],
     );
-    mends_with(&found, "set its availabilityZone: eu-west-1c");
+    is_fixed_by(&found, "set its availabilityZone: eu-west-1c");
 
     let other_vpc = world.make_vpc("10.50.0.0/16");
     let foreign =
@@ -154,7 +154,7 @@ fn adopted_subnets_are_where_cluster_yaml_says_and_lead_where_it_says() {
             ),
         ],
     );
-    mends_with(&found, "set public: true if that is meant");
+    is_fixed_by(&found, "set public: true if that is meant");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn an_adopted_file_system_can_be_mounted() {
     );
     let without = format!("refused: file system: the file system {id} has no mount target in eu-west-1a");
     let found = expect_if(&world, "createMountTargets: true", "createMountTargets: false", &[&without]);
-    mends_with(&found, "set createMountTargets: true");
+    is_fixed_by(&found, "set createMountTargets: true");
 
     let plain = make_file_system(&world, &json!({"CreationToken": "plain"}));
     let unencrypted = format!("warning: file system: the file system {plain} is not encrypted");
@@ -207,10 +207,10 @@ fn an_adopted_file_system_can_be_mounted() {
         "warning: file system: no rule of mount target {mounted} in eu-west-1a lets anything of 10.40.0.0/16 in on port 2049 \
          ({group})"
     );
-    let mend = format!(
+    let fix = format!(
         "aws ec2 authorize-security-group-ingress --group-id {group} --protocol tcp --port 2049 --cidr 10.40.0.0/16"
     );
-    mends_with(&expect(&world, &[&closed]), &mend);
+    is_fixed_by(&expect(&world, &[&closed]), &fix);
     let allow = |source: (&str, &str)| {
         let rule = [("GroupId", group.as_str()), ("IpPermissions.1.IpProtocol", "tcp")];
         let ports = [("IpPermissions.1.FromPort", "2049"), ("IpPermissions.1.ToPort", "2049"), source];
@@ -237,7 +237,7 @@ fn a_file_system_that_was_kept_is_not_forgotten() {
     let expected =
         format!("warning: file system: there is a file system of an earlier cluster research: {kept}");
     let found = expect(&world, &[&expected]);
-    mends_with(&found, &format!("storage.efs.fileSystemId: {kept} with createMountTargets: true"));
+    is_fixed_by(&found, &format!("storage.efs.fileSystemId: {kept} with createMountTargets: true"));
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn a_capacity_reservation_fits_its_pool() {
         "refused: capacity reservations: the capacity reservation {id} is for g6e.12xlarge, the pool for g5.12xlarge"
     );
     let found = expect_if(&world, "instanceType: g6e.12xlarge", "instanceType: g5.12xlarge", &[&expected]);
-    mends_with(&found, "set instanceType: g6e.12xlarge");
+    is_fixed_by(&found, "set instanceType: g6e.12xlarge");
     let expected = format!(
         "refused: capacity reservations: the capacity reservation {id} is in us-west-2b, the pool is not"
     );
@@ -264,7 +264,7 @@ fn a_capacity_reservation_fits_its_pool() {
         "availabilityZones: [us-west-2a]\n  placementGroup",
         &[&expected],
     );
-    mends_with(&found, "set the pool's availabilityZones: [us-west-2b]");
+    is_fixed_by(&found, "set the pool's availabilityZones: [us-west-2b]");
     let expected = format!(
         "warning: capacity reservations: the capacity reservation {id} has 4 of 4 machines free, the pool wants 5"
     );

@@ -8,7 +8,7 @@ use infra::credentials::{AuthoritySource, Request, Store, ensure};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-use crate::preflight::{changing_calls, expect, mends_with, ready};
+use crate::preflight::{changing_calls, expect, is_fixed_by, ready};
 use crate::support::fault_proxy::{Fault, Times};
 use crate::support::reading::is_reading;
 use crate::support::world::World;
@@ -41,7 +41,7 @@ fn five_things_that_are_wrong_are_found_at_once() {
         let said = said.clone().expect_stderr(finding);
         said.expect_stderr(&format!("account {}, as arn:aws:iam::", world.workspace.account()));
     }
-    assert_eq!((said.stderr.matches("  why:  ").count(), said.stderr.matches("  mend: ").count()), (5, 5));
+    assert_eq!((said.stderr.matches("  why:  ").count(), said.stderr.matches("  fix:  ").count()), (5, 5));
 
     // A bucket that is missing is no finding if it will be made.
     world.proxy.clear();
@@ -161,7 +161,7 @@ fn certificates_last_for_a_month() {
     let now = OffsetDateTime::now_utc();
     reissue(30, now);
     let found = expect(&world, &["warning: certificates: the certificate worker expires in 29 days"]);
-    mends_with(&found, "infra render credentials");
+    is_fixed_by(&found, "infra render credentials");
     reissue(30, now - Duration::from_hours(24 * 40));
     expect(&world, &["refused: certificates: the certificate worker has expired"]);
 }
@@ -193,7 +193,7 @@ fn what_may_not_be_asked_is_a_warning() {
         format!("warning: {subject}: could not be checked: the caller may not {action}")
     });
     let found = expect(&world, &expected.each_ref().map(String::as_str));
-    mends_with(&found, "allow ec2:DescribeImages (`infra policy` lists all)");
+    is_fixed_by(&found, "allow ec2:DescribeImages (`infra policy` lists all)");
 
     world.proxy.heal();
     world.proxy.fault("ec2:DescribeImages", Fault::ExpiredToken, Times::Always);

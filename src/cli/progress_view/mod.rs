@@ -161,11 +161,11 @@ mod tests {
             subject: "key pair",
             what: "none".to_owned(),
             why: "ssh".to_owned(),
-            mend: "make it".to_owned(),
+            fix: "make it".to_owned(),
         };
         assert_eq!(
             line(&Event::Preflight { finding }),
-            r#"{"time":"2026-03-01T12:03:05Z","type":"preflight","severity":"refused","subject":"key pair","what":"none","why":"ssh","mend":"make it"}"#
+            r#"{"time":"2026-03-01T12:03:05Z","type":"preflight","severity":"refused","subject":"key pair","what":"none","why":"ssh","fix":"make it"}"#
         );
         let resource = FailedResource {
             path: "Vpc".to_owned(),

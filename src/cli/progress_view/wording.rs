@@ -55,7 +55,7 @@ pub(in super::super) fn finding_lines(finding: &Finding) -> Vec<String> {
     vec![
         format!("{style}{word}:{style:#} {}: {}", finding.subject, one_line(&finding.what)),
         format!("  why:  {}", one_line(&finding.why)),
-        format!("  mend: {}", one_line(&finding.mend)),
+        format!("  fix:  {}", one_line(&finding.fix)),
     ]
 }
 
@@ -158,14 +158,14 @@ mod tests {
             subject: "certificates",
             what: "etcd ends in 12 days".to_owned(),
             why: "the cluster stops then".to_owned(),
-            mend: "renew it".to_owned(),
+            fix: "renew it".to_owned(),
         };
         assert_eq!(
             bare(&Event::Preflight { finding }),
             [
                 "warning: certificates: etcd ends in 12 days",
                 "  why:  the cluster stops then",
-                "  mend: renew it"
+                "  fix:  renew it"
             ]
         );
     }

@@ -29,7 +29,7 @@ pub struct Finding {
     /// Why that matters.
     pub why: String,
     /// What to do about it.
-    pub mend: String,
+    pub fix: String,
 }
 
 impl fmt::Display for Finding {

@@ -1,7 +1,7 @@
 //! Whose account and which region this is, and the roles that AWS's services have in it.
 
 use super::all::all;
-use super::finding::Findings;
+use super::finding::SubjectFindings;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, CallerIdentity, Clients};
 use crate::config::{Cluster, FileSystemSource};
@@ -21,7 +21,7 @@ pub(crate) fn check(
     region: Option<&str>,
 ) -> Vec<Finding> {
     let cluster = &preflight.blueprint.cluster;
-    let mut findings = Findings::about("account");
+    let mut findings = SubjectFindings::about("account");
     if region != Some(cluster.region.as_str()) {
         let asked = region.unwrap_or("none");
         findings.refuse(
@@ -59,7 +59,7 @@ pub(crate) async fn check_service_roles(
     preflight: &Preflight<'_>,
     clients: &Clients,
 ) -> Result<Vec<Finding>, AwsError> {
-    let mut findings = Findings::about("service-linked roles");
+    let mut findings = SubjectFindings::about("service-linked roles");
     let roles = service_roles(&preflight.blueprint.cluster);
     let answers = all(roles.iter().map(|role| clients.role_exists(role.name))).await;
     for (role, answer) in roles.iter().zip(answers) {

@@ -1,11 +1,11 @@
 //! The bucket that assets are uploaded to.
 
-use super::finding::Findings;
+use super::finding::SubjectFindings;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, BucketFacts, Clients};
 
 pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
-    let mut findings = Findings::about("bucket");
+    let mut findings = SubjectFindings::about("bucket");
     let Some(uri) = preflight.s3_uri else {
         findings.refuse(
             "no bucket is given",
@@ -47,7 +47,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
     Ok(findings.into_list())
 }
 
-fn refuse_region(findings: &mut Findings, bucket: &str, other: &str, region: &str) {
+fn refuse_region(findings: &mut SubjectFindings, bucket: &str, other: &str, region: &str) {
     findings.refuse(
         format!("the bucket {bucket} is in {other}, the cluster in {region}"),
         "CloudFormation takes templates from its own region only, and so do machines in closed networks",

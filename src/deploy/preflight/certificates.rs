@@ -1,11 +1,11 @@
 //! Certificates that have ended or soon will.
 
-use super::finding::Findings;
+use super::finding::SubjectFindings;
 use super::{CertificateExpiry, Finding};
 use crate::credentials::FEWEST_DAYS_LEFT;
 
 pub(crate) fn check(certificates: &[CertificateExpiry]) -> Vec<Finding> {
-    let mut findings = Findings::about("certificates");
+    let mut findings = SubjectFindings::about("certificates");
     for CertificateExpiry { name, days_left } in certificates {
         if *days_left < 0 {
             findings.refuse(

@@ -2,14 +2,14 @@
 
 use ipnet::Ipv4Net;
 
-use super::finding::Findings;
+use super::finding::SubjectFindings;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients, ExistingSubnet, RouteTable, Vpc, VpcNames};
 use crate::config::address_plan::overlap;
 use crate::config::{AdoptedSubnet, Cluster, NetworkLayout};
 
 pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
-    let mut findings = Findings::about("network");
+    let mut findings = SubjectFindings::about("network");
     let cluster = &preflight.blueprint.cluster;
     let NetworkLayout::Adopted { vpc: id, subnets } = &cluster.network.layout else {
         return Ok(findings.into_list());
@@ -61,7 +61,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
     Ok(findings.into_list())
 }
 
-fn check_ranges(cluster: &Cluster, id: &str, vpc: &Vpc, findings: &mut Findings) {
+fn check_ranges(cluster: &Cluster, id: &str, vpc: &Vpc, findings: &mut SubjectFindings) {
     let range = cluster.network.vpc_range.to_string();
     let Some((own, more)) = vpc.ranges.split_first() else { return };
     if *own != range {
@@ -85,7 +85,7 @@ fn check_ranges(cluster: &Cluster, id: &str, vpc: &Vpc, findings: &mut Findings)
 }
 
 /// Amazon's resolver goes by its word, by one address for all VPCs, and by the third address of each.
-fn check_resolver(id: &str, vpc: &Vpc, servers: &[String], findings: &mut Findings) {
+fn check_resolver(id: &str, vpc: &Vpc, servers: &[String], findings: &mut SubjectFindings) {
     let third = vpc.ranges.first().and_then(|range| range.parse::<Ipv4Net>().ok()?.hosts().nth(1));
     let is_amazons = |server: &String| {
         server == "AmazonProvidedDNS"
@@ -101,7 +101,7 @@ fn check_resolver(id: &str, vpc: &Vpc, servers: &[String], findings: &mut Findin
     }
 }
 
-fn check_names(id: &str, names: VpcNames, findings: &mut Findings) {
+fn check_names(id: &str, names: VpcNames, findings: &mut SubjectFindings) {
     for (on, attribute, flag) in [
         (names.resolver, "enableDnsSupport", "--enable-dns-support"),
         (names.host_names, "enableDnsHostnames", "--enable-dns-hostnames"),
@@ -116,7 +116,12 @@ fn check_names(id: &str, names: VpcNames, findings: &mut Findings) {
     }
 }
 
-fn check_subnet(vpc: &str, adopted: &AdoptedSubnet, found: &[ExistingSubnet], findings: &mut Findings) {
+fn check_subnet(
+    vpc: &str,
+    adopted: &AdoptedSubnet,
+    found: &[ExistingSubnet],
+    findings: &mut SubjectFindings,
+) {
     let id = adopted.id.as_str();
     let Some(subnet) = found.iter().find(|subnet| subnet.id == id) else {
         findings.refuse(
@@ -142,7 +147,12 @@ fn check_subnet(vpc: &str, adopted: &AdoptedSubnet, found: &[ExistingSubnet], fi
     }
 }
 
-fn check_route(cluster: &Cluster, adopted: &AdoptedSubnet, tables: &[RouteTable], findings: &mut Findings) {
+fn check_route(
+    cluster: &Cluster,
+    adopted: &AdoptedSubnet,
+    tables: &[RouteTable],
+    findings: &mut SubjectFindings,
+) {
     let id = adopted.id.as_str();
     let target = default_target(id, tables);
     let to_internet = target.is_some_and(|target| target.starts_with("igw-"));
@@ -185,7 +195,7 @@ fn default_target<'a>(subnet: &str, tables: &'a [RouteTable]) -> Option<&'a str>
 #[cfg(test)]
 mod tests {
     use super::{RouteTable, Vpc, check_resolver, default_target};
-    use crate::deploy::preflight::finding::Findings;
+    use crate::deploy::preflight::finding::SubjectFindings;
 
     #[test]
     fn a_subnet_without_a_table_has_the_main_one() {
@@ -205,7 +215,7 @@ mod tests {
     fn amazons_resolver_has_three_names() {
         let vpc = Vpc { ranges: vec!["10.40.0.0/16".to_owned()], dhcp_options: "dopt-1".to_owned() };
         let refused = |server: &str| {
-            let mut findings = Findings::about("network");
+            let mut findings = SubjectFindings::about("network");
             check_resolver("vpc-1", &vpc, &[server.to_owned()], &mut findings);
             !findings.into_list().is_empty()
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ipnet::Ipv4Net;
 
 use super::all::all;
-use super::finding::{Findings, listed};
+use super::finding::{SubjectFindings, listed};
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients, ExistingFileSystem, InboundRule, MountTarget};
 use crate::blueprint::StackPart;
@@ -24,7 +24,7 @@ struct Adopted<'a> {
 }
 
 pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
-    let mut findings = Findings::about("file system");
+    let mut findings = SubjectFindings::about("file system");
     let cluster = &preflight.blueprint.cluster;
     match cluster.file_system.as_ref().map(|file_system| &file_system.source) {
         Some(FileSystemSource::Adopted { id, create_mount_targets }) => {
@@ -47,7 +47,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
 }
 
 impl Adopted<'_> {
-    async fn check(&self, clients: &Clients, findings: &mut Findings) -> Result<(), AwsError> {
+    async fn check(&self, clients: &Clients, findings: &mut SubjectFindings) -> Result<(), AwsError> {
         let (found, targets) =
             tokio::join!(Box::pin(clients.file_system(self.id)), Box::pin(clients.mount_targets(self.id)));
         match findings.take(found)? {
@@ -82,7 +82,7 @@ impl Adopted<'_> {
         Ok(())
     }
 
-    fn check_file_system(&self, found: &ExistingFileSystem, findings: &mut Findings) {
+    fn check_file_system(&self, found: &ExistingFileSystem, findings: &mut SubjectFindings) {
         let id = self.id;
         if found.state != "available" {
             findings.refuse(
@@ -119,7 +119,7 @@ impl Adopted<'_> {
     }
 
     /// Returns whether the cluster can use any of them.
-    fn check_targets(&self, targets: &[MountTarget], findings: &mut Findings) -> bool {
+    fn check_targets(&self, targets: &[MountTarget], findings: &mut SubjectFindings) -> bool {
         let id = self.id;
         let blueprint = self.preflight.blueprint;
         let vpcs: BTreeSet<&str> = targets.iter().filter_map(|target| target.vpc.as_deref()).collect();
@@ -158,7 +158,7 @@ impl Adopted<'_> {
         target: &MountTarget,
         groups: &[String],
         rules: &[&InboundRule],
-        findings: &mut Findings,
+        findings: &mut SubjectFindings,
     ) {
         let MountTarget { id, zone, .. } = target;
         let vpc = self.preflight.blueprint.cluster.network.vpc_range;

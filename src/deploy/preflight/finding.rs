@@ -4,27 +4,22 @@ use crate::aws::{AwsError, Cause};
 use crate::deploy::event::{Finding, Severity};
 
 /// The findings about one subject, in the order of the checks.
-pub(crate) struct Findings {
+pub(crate) struct SubjectFindings {
     subject: &'static str,
     list: Vec<Finding>,
 }
 
-impl Findings {
+impl SubjectFindings {
     pub(crate) fn about(subject: &'static str) -> Self {
         Self { subject, list: Vec::new() }
     }
 
-    pub(crate) fn refuse(
-        &mut self,
-        what: impl Into<String>,
-        why: impl Into<String>,
-        mend: impl Into<String>,
-    ) {
-        self.add(Severity::Refused, what.into(), why.into(), mend.into());
+    pub(crate) fn refuse(&mut self, what: impl Into<String>, why: impl Into<String>, fix: impl Into<String>) {
+        self.add(Severity::Refused, what.into(), why.into(), fix.into());
     }
 
-    pub(crate) fn warn(&mut self, what: impl Into<String>, why: impl Into<String>, mend: impl Into<String>) {
-        self.add(Severity::Warning, what.into(), why.into(), mend.into());
+    pub(crate) fn warn(&mut self, what: impl Into<String>, why: impl Into<String>, fix: impl Into<String>) {
+        self.add(Severity::Warning, what.into(), why.into(), fix.into());
     }
 
     /// The answer; none with a finding in its place if AWS did not give one. Without credentials there is nothing to go on with.
@@ -47,7 +42,7 @@ impl Findings {
             self.refuse(
                 format!("could not be checked: {error}"),
                 "what is wrong here shows only when AWS refuses it later",
-                "mend what AWS says, try again, or go on with --skip-preflight knowingly",
+                "fix what AWS reports and try again, or pass --skip-preflight to continue regardless",
             );
         }
         Ok(None)
@@ -57,8 +52,8 @@ impl Findings {
         self.list
     }
 
-    fn add(&mut self, severity: Severity, what: String, why: String, mend: String) {
-        let finding = Finding { severity, subject: self.subject, what, why, mend };
+    fn add(&mut self, severity: Severity, what: String, why: String, fix: String) {
+        let finding = Finding { severity, subject: self.subject, what, why, fix };
         // One missing permission may answer several questions at once.
         if !self.list.contains(&finding) {
             self.list.push(finding);
@@ -80,7 +75,7 @@ pub(crate) fn listed<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> Strin
 
 #[cfg(test)]
 mod tests {
-    use super::{Findings, Severity, listed};
+    use super::{Severity, SubjectFindings, listed};
     use crate::aws::{AwsError, Cause};
 
     fn error(cause: Cause, code: &str) -> AwsError {
@@ -96,7 +91,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_may_not_be_had_is_a_warning_and_any_other_is_refused() -> Result<(), AwsError> {
-        let mut findings = Findings::about("network");
+        let mut findings = SubjectFindings::about("network");
         assert_eq!(findings.take(Ok(1))?, Some(1));
         assert_eq!(findings.take::<()>(Err(error(Cause::Refused, "UnauthorizedOperation")))?, None);
         assert_eq!(findings.take::<()>(Err(error(Cause::Refused, "UnauthorizedOperation")))?, None);
@@ -110,7 +105,7 @@ mod tests {
 
     #[test]
     fn without_credentials_there_are_no_findings() {
-        let mut findings = Findings::about("network");
+        let mut findings = SubjectFindings::about("network");
         assert!(findings.take::<()>(Err(error(Cause::Credentials, "ExpiredToken"))).is_err());
     }
 

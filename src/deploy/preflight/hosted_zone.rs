@@ -1,24 +1,24 @@
-//! The zone that the API server's public name is written to.
+//! The hosted zone that the API server's public name is written to.
 
-use super::finding::Findings;
+use super::finding::SubjectFindings;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients, HostedZone};
 use crate::config::Cluster;
 
 pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
     let cluster = &preflight.blueprint.cluster;
-    let mut findings = Findings::about("hosted zone");
+    let mut findings = SubjectFindings::about("hosted zone");
     if cluster.dns.manage {
         match &cluster.dns.hosted_zone {
             Some(id) => {
                 if let Some(zone) = findings.take(clients.hosted_zone(id.as_str()).await)? {
-                    check_given(cluster, id.as_str(), zone.as_ref(), &mut findings);
+                    check_named_hosted_zone(cluster, id.as_str(), zone.as_ref(), &mut findings);
                 }
             }
             None => {
                 let zones = clients.hosted_zones_for(cluster.external_dns_name.as_str()).await;
                 if let Some(zones) = findings.take(zones)? {
-                    check_found(cluster, &zones, &mut findings);
+                    check_hosted_zones_of_name(cluster, &zones, &mut findings);
                 }
             }
         }
@@ -26,7 +26,12 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
     Ok(findings.into_list())
 }
 
-fn check_given(cluster: &Cluster, id: &str, zone: Option<&HostedZone>, findings: &mut Findings) {
+fn check_named_hosted_zone(
+    cluster: &Cluster,
+    id: &str,
+    zone: Option<&HostedZone>,
+    findings: &mut SubjectFindings,
+) {
     let name = cluster.external_dns_name.as_str();
     let Some(zone) = zone else {
         findings.refuse(
@@ -53,7 +58,7 @@ fn check_given(cluster: &Cluster, id: &str, zone: Option<&HostedZone>, findings:
 }
 
 /// Zones come with the longest name first.
-fn check_found(cluster: &Cluster, zones: &[HostedZone], findings: &mut Findings) {
+fn check_hosted_zones_of_name(cluster: &Cluster, zones: &[HostedZone], findings: &mut SubjectFindings) {
     let name = cluster.external_dns_name.as_str();
     // A private API is reached from inside VPCs, where a private zone will do.
     if zones.iter().any(|zone| !zone.private || !cluster.api.public) {

@@ -1,6 +1,6 @@
 //! The image that machines start from.
 
-use super::finding::Findings;
+use super::finding::SubjectFindings;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients, Image};
 use crate::deploy::inputs::image_source::image_source;
@@ -9,7 +9,7 @@ use crate::deploy::inputs::image_source::image_source;
 const ROOT_DEVICE: &str = "/dev/xvda";
 
 pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
-    let mut findings = Findings::about("image");
+    let mut findings = SubjectFindings::about("image");
     let image = match preflight.image {
         Some(id) => locked(id, clients, &mut findings).await?,
         None => newest(preflight, clients, &mut findings).await?,
@@ -20,7 +20,11 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
     Ok(findings.into_list())
 }
 
-async fn locked(id: &str, clients: &Clients, findings: &mut Findings) -> Result<Option<Image>, AwsError> {
+async fn locked(
+    id: &str,
+    clients: &Clients,
+    findings: &mut SubjectFindings,
+) -> Result<Option<Image>, AwsError> {
     let Some(image) = findings.take(clients.image(id).await)? else { return Ok(None) };
     if image.is_none() {
         findings.refuse(
@@ -35,7 +39,7 @@ async fn locked(id: &str, clients: &Clients, findings: &mut Findings) -> Result<
 async fn newest(
     preflight: &Preflight<'_>,
     clients: &Clients,
-    findings: &mut Findings,
+    findings: &mut SubjectFindings,
 ) -> Result<Option<Image>, AwsError> {
     let cluster = &preflight.blueprint.cluster;
     let Some(source) = image_source(cluster) else {
@@ -61,7 +65,7 @@ async fn newest(
     Ok(image)
 }
 
-fn check_image(image: &Image, findings: &mut Findings) {
+fn check_image(image: &Image, findings: &mut SubjectFindings) {
     let Image { id, name, state, architecture, root_device, .. } = image;
     if state != "available" {
         findings.refuse(
@@ -90,7 +94,7 @@ fn check_image(image: &Image, findings: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Findings;
+    use super::super::finding::SubjectFindings;
     use super::check_image;
     use crate::aws::Image;
 
@@ -106,7 +110,7 @@ mod tests {
             state: "available".to_owned(),
         };
         let count = |image: &Image| {
-            let mut findings = Findings::about("image");
+            let mut findings = SubjectFindings::about("image");
             check_image(image, &mut findings);
             findings.into_list().len()
         };

@@ -1,6 +1,6 @@
 //! The key that protects uploads and the file system, and the one that disks get.
 
-use super::finding::Findings;
+use super::finding::SubjectFindings;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients, Key};
 
@@ -14,7 +14,7 @@ pub(crate) async fn check(
 ) -> Result<Vec<Finding>, AwsError> {
     let cluster = &preflight.blueprint.cluster;
     let arn = cluster.kms_key.as_str();
-    let mut findings = Findings::about("key");
+    let mut findings = SubjectFindings::about("key");
     let (key, disks) = tokio::join!(Box::pin(clients.key(arn)), Box::pin(disk_key(preflight, clients)));
     match findings.take(key)? {
         None => {}
@@ -58,10 +58,10 @@ async fn disk_key(preflight: &Preflight<'_>, clients: &Clients) -> Result<Option
     Ok(key.is_none_or(|key| !key.managed_by_aws).then_some(name))
 }
 
-fn check_key(key: &Key, findings: &mut Findings) {
+fn check_key(key: &Key, findings: &mut SubjectFindings) {
     let Key { arn, state, spec, usage, .. } = key;
     if state != "Enabled" {
-        let mend = match state.as_str() {
+        let fix = match state.as_str() {
             "Disabled" => format!("aws kms enable-key --key-id {arn}"),
             "PendingDeletion" => {
                 format!("aws kms cancel-key-deletion --key-id {arn} and aws kms enable-key --key-id {arn}")
@@ -71,7 +71,7 @@ fn check_key(key: &Key, findings: &mut Findings) {
         findings.refuse(
             format!("the key {arn} is not enabled: {state}"),
             "uploads and the file system are encrypted with it, and machines could not read what they boot from",
-            mend,
+            fix,
         );
     }
     if spec != "SYMMETRIC_DEFAULT" || usage != "ENCRYPT_DECRYPT" {
@@ -85,7 +85,7 @@ fn check_key(key: &Key, findings: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Findings;
+    use super::super::finding::SubjectFindings;
     use super::check_key;
     use crate::aws::Key;
 
@@ -97,7 +97,7 @@ mod tests {
             usage: "ENCRYPT_DECRYPT".to_owned(),
             managed_by_aws: false,
         };
-        let mut findings = Findings::about("key");
+        let mut findings = SubjectFindings::about("key");
         check_key(&key, &mut findings);
         findings.into_list().len()
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::all::all;
-use super::finding::{Findings, listed};
+use super::finding::{SubjectFindings, listed};
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, CapacityReservation, Clients, Zone};
 use crate::config::values::{AvailabilityZone, InstanceType};
@@ -37,7 +37,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
         all(reserved.iter().map(|(_, id)| clients.capacity_reservation(id))),
     );
 
-    let mut findings = Findings::about("key pair");
+    let mut findings = SubjectFindings::about("key pair");
     if findings.take(key_pair)? == Some(false) {
         let name = cluster.key_name.as_ref().map(ToString::to_string).unwrap_or_default();
         findings.refuse(
@@ -48,14 +48,14 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
     }
     let mut list = findings.into_list();
 
-    let mut findings = Findings::about("zones");
+    let mut findings = SubjectFindings::about("zones");
     let bad_zones = match findings.take(zones)? {
         Some(zones) => check_zones(cluster, &zones, &mut findings),
         None => BTreeSet::new(),
     };
     list.extend(findings.into_list());
 
-    let mut findings = Findings::about("instance types");
+    let mut findings = SubjectFindings::about("instance types");
     if let Some(offers) = findings.take(offers)? {
         for wanted in &wanted {
             check_offers(wanted, &offers, &bad_zones, &mut findings);
@@ -63,7 +63,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
     }
     list.extend(findings.into_list());
 
-    let mut findings = Findings::about("capacity reservations");
+    let mut findings = SubjectFindings::about("capacity reservations");
     for ((pool, id), reservation) in reserved.into_iter().zip(reservations) {
         if let Some(reservation) = findings.take(reservation)? {
             check_reservation(preflight, pool, id, reservation.as_ref(), &mut findings);
@@ -104,7 +104,11 @@ fn wanted(cluster: &Cluster) -> Vec<Wanted<'_>> {
 }
 
 /// Returns the zones that cannot be used.
-fn check_zones<'a>(cluster: &'a Cluster, zones: &[Zone], findings: &mut Findings) -> BTreeSet<&'a str> {
+fn check_zones<'a>(
+    cluster: &'a Cluster,
+    zones: &[Zone],
+    findings: &mut SubjectFindings,
+) -> BTreeSet<&'a str> {
     let is_good = |zone: &&Zone| zone.state == "available" && zone.kind == "availability-zone";
     let good: BTreeSet<&str> = zones.iter().filter(is_good).map(|zone| zone.name.as_str()).collect();
     let mut bad = BTreeSet::new();
@@ -127,7 +131,7 @@ fn check_offers(
     wanted: &Wanted<'_>,
     offers: &BTreeMap<String, BTreeSet<String>>,
     bad_zones: &BTreeSet<&str>,
-    findings: &mut Findings,
+    findings: &mut SubjectFindings,
 ) {
     let offered =
         |kind: &InstanceType, zone: &str| offers.get(kind.as_str()).is_some_and(|zones| zones.contains(zone));
@@ -138,7 +142,7 @@ fn check_offers(
         let kinds = listed(wanted.types.iter().map(InstanceType::as_str));
         let elsewhere: BTreeSet<&String> =
             wanted.types.iter().filter_map(|kind| offers.get(kind.as_str())).flatten().collect();
-        let mend = if elsewhere.is_empty() {
+        let fix = if elsewhere.is_empty() {
             "no zone of this region offers it: take another type or region".to_owned()
         } else {
             format!("it is offered in {}: {}, or take another type", listed(elsewhere), wanted.setting)
@@ -146,7 +150,7 @@ fn check_offers(
         findings.refuse(
             format!("{} of {kinds} cannot start in {}", wanted.who, listed(barren)),
             "AWS does not offer the type there: their stack would fail and be rolled back",
-            mend,
+            fix,
         );
     }
     for kind in wanted.types {
@@ -166,36 +170,36 @@ fn check_reservation(
     pool: &Pool,
     id: &str,
     reservation: Option<&CapacityReservation>,
-    findings: &mut Findings,
+    findings: &mut SubjectFindings,
 ) {
     let why = format!("machines of pool {} start in this reservation only", pool.name);
     let Some(reservation) = reservation else {
-        let mend = "correct capacityReservationId; `aws ec2 describe-capacity-reservations` lists yours";
-        findings.refuse(format!("there is no capacity reservation {id}"), why, mend);
+        let fix = "correct capacityReservationId; `aws ec2 describe-capacity-reservations` lists yours";
+        findings.refuse(format!("there is no capacity reservation {id}"), why, fix);
         return;
     };
     let CapacityReservation { state, instance_type, zone, total, available } = reservation;
     if state != "active" {
-        let mend = "wait until it is active, or name another";
-        findings.refuse(format!("the capacity reservation {id} is {state}"), why.as_str(), mend);
+        let fix = "wait until it is active, or name another";
+        findings.refuse(format!("the capacity reservation {id} is {state}"), why.as_str(), fix);
     }
     if pool.instance_types.iter().any(|kind| kind.as_str() != instance_type) {
-        let mend = format!("set instanceType: {instance_type}, or name another reservation");
+        let fix = format!("set instanceType: {instance_type}, or name another reservation");
         findings.refuse(
             format!(
                 "the capacity reservation {id} is for {instance_type}, the pool for {}",
                 pool.instance_types[0]
             ),
             why.as_str(),
-            mend,
+            fix,
         );
     }
     if pool.zones.iter().any(|pools| pools.as_str() != zone) {
-        let mend = format!("set the pool's availabilityZones: [{zone}], or name another reservation");
+        let fix = format!("set the pool's availabilityZones: [{zone}], or name another reservation");
         findings.refuse(
             format!("the capacity reservation {id} is in {zone}, the pool is not"),
             why.as_str(),
-            mend,
+            fix,
         );
     }
     let wanted = missing_machines(pool, preflight.live);
@@ -215,7 +219,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::super::Severity;
-    use super::{Findings, Wanted, check_offers};
+    use super::{SubjectFindings, Wanted, check_offers};
     use crate::config::values::InstanceType;
     use crate::document::Fault;
 
@@ -232,7 +236,7 @@ mod tests {
             zones: zones.iter().copied().collect(),
             setting: "",
         };
-        let mut findings = Findings::about("instance types");
+        let mut findings = SubjectFindings::about("instance types");
         check_offers(&wanted, &offers, &BTreeSet::from(["us-west-2z"]), &mut findings);
         Ok(findings.into_list().iter().map(|finding| finding.severity).collect())
     }

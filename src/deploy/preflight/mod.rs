@@ -29,7 +29,7 @@ pub struct Report {
     pub account: String,
     /// The user or role that asked.
     pub caller: String,
-    /// Findings, by subject.
+    /// SubjectFindings, by subject.
     pub findings: Vec<Finding>,
 }
 
@@ -48,13 +48,13 @@ impl Preflight<'_> {
         let mut findings = account::check(self, &caller, clients.region());
         // What is or is not in another region says nothing about the cluster's.
         if clients.region() == Some(self.blueprint.cluster.region.as_str()) {
-            findings.extend(self.look_around(clients, &caller.account).await?);
+            findings.extend(self.read_account(clients, &caller.account).await?);
         }
         findings.extend(certificates::check(self.certificates));
         Ok(Report { account: caller.account, caller: caller.arn, findings })
     }
 
-    async fn look_around(&self, clients: &Clients, account: &str) -> Result<Vec<Finding>, AwsError> {
+    async fn read_account(&self, clients: &Clients, account: &str) -> Result<Vec<Finding>, AwsError> {
         // Boxed, because each holds the futures of several calls and all of them live in this one.
         let (roles, bucket, key, machines, quotas, image, network, file_system, zone) = tokio::join!(
             Box::pin(account::check_service_roles(self, clients)),

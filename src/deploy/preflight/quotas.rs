@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::slice::from_ref;
 
 use super::all::all;
-use super::finding::{Findings, listed};
+use super::finding::{SubjectFindings, listed};
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients};
 use crate::blueprint::{Role, StackPart};
@@ -50,7 +50,7 @@ struct Demand {
 }
 
 pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
-    let mut findings = Findings::about("quotas");
+    let mut findings = SubjectFindings::about("quotas");
     let cluster = &preflight.blueprint.cluster;
     let groups = groups(cluster, preflight.live);
     let addresses = addresses_wanted(preflight);
@@ -99,7 +99,7 @@ fn check_processors(
     demand: &Demand,
     used: u32,
     value: f64,
-    findings: &mut Findings,
+    findings: &mut SubjectFindings,
 ) {
     let kind = if quota.spot { "spot" } else { "on-demand" };
     let what = |wanted: u32, when: &str| {
@@ -110,13 +110,13 @@ fn check_processors(
         )
     };
     let why = "AWS starts no machine beyond the quota";
-    let mend = |wanted: u32| increase(cluster, quota.code, wanted.saturating_add(used));
+    let fix = |wanted: u32| increase(cluster, quota.code, wanted.saturating_add(used));
     if f64::from(demand.now) > value {
-        findings.refuse(what(demand.now, ""), why, mend(demand.now));
+        findings.refuse(what(demand.now, ""), why, fix(demand.now));
     } else if f64::from(demand.now.saturating_add(used)) > value {
-        findings.warn(what(demand.now, ""), why, mend(demand.now));
+        findings.warn(what(demand.now, ""), why, fix(demand.now));
     } else if f64::from(demand.most.saturating_add(used)) > value {
-        findings.warn(what(demand.most, " at maxCount"), why, mend(demand.most));
+        findings.warn(what(demand.most, " at maxCount"), why, fix(demand.most));
     }
 }
 
