@@ -5,10 +5,10 @@
 
 mod access;
 mod labels;
+mod location;
 mod machines;
 mod network;
 mod optional;
-mod place;
 mod pools;
 mod storage;
 
@@ -22,20 +22,20 @@ use optional::optional;
 /// Turns the file into a cluster, noting every problem on the way.
 pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Option<Cluster> {
     let name = problems.parse(&file.cluster_name);
-    let place = place::build_place(file, problems);
+    let location = location::build_location(file, problems);
     check_distribution(&file.os, problems);
     let external_dns_name = access::parse_external_name(&file.external_dns_name, problems);
     let key_name = access::parse_key_name(file, problems);
     let s3_uri: Option<Option<S3Uri>> = optional(file.s3_uri.as_ref(), |text| problems.parse(text));
     let version = parse_version(&file.kubernetes, problems);
     let ranges = network::parse_ranges(file, problems);
-    let layout = network::build_layout(file, &place, problems);
+    let layout = network::build_layout(file, &location, problems);
     let api = access::build_api(&file.api, problems);
     let ssh_allowed_ranges = access::parse_ssh_ranges(file, problems);
     let dns = access::build_dns(&file.dns, problems);
     let etcd = machines::build_etcd(&file.etcd, problems);
     let controllers = machines::build_controllers(&file.controllers, problems);
-    let pools = pools::build_pools(file, &place, problems);
+    let pools = pools::build_pools(file, &location, problems);
     let file_system =
         optional(file.storage.as_ref(), |storage| storage::build_file_system(&storage.efs, problems));
     let mirrors = access::build_mirrors(&file.mirrors, problems);
@@ -43,14 +43,14 @@ pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Opti
     if let (Some(ranges), Some(layout)) = (&ranges, &layout) {
         network::check_room(file, ranges, layout, problems);
     }
-    let (ranges, place) = (ranges?, place.complete()?);
+    let (ranges, location) = (ranges?, location.complete()?);
     Some(Cluster {
         name: name?,
         external_dns_name: external_dns_name?,
-        region: place.region,
-        zones: place.zones,
+        region: location.region,
+        zones: location.zones,
         key_name: key_name?,
-        kms_key: place.kms_key,
+        kms_key: location.kms_key,
         encrypt_disks_with_kms_key: file.encrypt_disks_with_kms_key,
         s3_uri: s3_uri?,
         kubernetes: Kubernetes {

@@ -10,7 +10,7 @@ use super::super::address_plan::{
 use super::super::cluster::{AdoptedSubnet, NetworkLayout};
 use super::super::file::{ClusterFile, ExistingNetworkFile, NetworkFile, Topology};
 use super::super::values::{AvailabilityZone, SubnetId, VpcId, parse_ipv4_range};
-use super::place::Place;
+use super::location::Location;
 use crate::document::{At, Fault, Problems};
 
 /// The three ranges of a cluster.
@@ -74,13 +74,13 @@ fn reserved_ranges() -> [(Ipv4Net, &'static str); 4] {
 /// Decides where subnets come from, and checks an adopted network.
 pub(super) fn build_layout(
     file: &ClusterFile,
-    place: &Place,
+    location: &Location,
     problems: &mut Problems,
 ) -> Option<NetworkLayout> {
     let network = &file.network;
     if let Some(existing) = &network.existing {
         check_exclusions(network, problems);
-        return build_adopted(existing, file.api.public, place, problems);
+        return build_adopted(existing, file.api.public, location, problems);
     }
     match network.topology.value {
         Topology::Private => Some(NetworkLayout::Private(network.nat.value)),
@@ -118,7 +118,7 @@ fn check_exclusions(network: &NetworkFile, problems: &mut Problems) {
 fn build_adopted(
     existing: &At<ExistingNetworkFile>,
     public_api: bool,
-    place: &Place,
+    location: &Location,
     problems: &mut Problems,
 ) -> Option<NetworkLayout> {
     let vpc: Option<VpcId> = problems.parse(&existing.value.vpc_id);
@@ -131,7 +131,7 @@ fn build_adopted(
         let kind = if subnet.value.public { "public" } else { "private" };
         if !ids.insert(id.clone()) {
             problems.add(subnet.value.id.position, Fault::new(format!("subnet {id} is named twice")));
-        } else if place.zones.as_ref().is_some_and(|zones| !zones.contains(&zone)) {
+        } else if location.zones.as_ref().is_some_and(|zones| !zones.contains(&zone)) {
             let fault =
                 Fault::new(format!("subnet {id} is in {zone}, which is not one of availabilityZones"));
             problems.add(subnet.value.availability_zone.position, fault);
@@ -144,7 +144,7 @@ fn build_adopted(
         }
     }
     if subnets.len() == existing.value.subnets.len()
-        && let Some(zones) = &place.zones
+        && let Some(zones) = &location.zones
     {
         check_coverage(existing, zones, &subnets, public_api, problems);
     }

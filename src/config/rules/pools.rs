@@ -6,15 +6,19 @@ use super::super::cluster::Pool;
 use super::super::file::{ClusterFile, PoolFile, Rollout};
 use super::super::gpu::Gpus;
 use super::super::values::{AvailabilityZone, InstanceType, PolicyArn, PoolName};
+use super::location::Location;
 use super::optional::optional;
-use super::place::Place;
 use super::{labels, machines};
 use crate::document::{At, Fault, Problems};
 
 /// IAM allows ten managed policies a role, and two are there already: for Session Manager and for reading images.
 const MOST_POLICIES: usize = 8;
 
-pub(super) fn build_pools(file: &ClusterFile, place: &Place, problems: &mut Problems) -> Option<Vec<Pool>> {
+pub(super) fn build_pools(
+    file: &ClusterFile,
+    location: &Location,
+    problems: &mut Problems,
+) -> Option<Vec<Pool>> {
     let mut names = BTreeSet::new();
     let mut pools = Vec::new();
     for pool in &file.pools {
@@ -27,7 +31,7 @@ pub(super) fn build_pools(file: &ClusterFile, place: &Place, problems: &mut Prob
             problems.add(pool.value.name.position, fault);
         }
         let tags = file.tags.len();
-        pools.extend(build_pool(name, &pool.value, place, tags, problems));
+        pools.extend(build_pool(name, &pool.value, location, tags, problems));
     }
     (pools.len() == file.pools.len()).then_some(pools)
 }
@@ -35,17 +39,17 @@ pub(super) fn build_pools(file: &ClusterFile, place: &Place, problems: &mut Prob
 fn build_pool(
     name: Option<PoolName>,
     pool: &PoolFile,
-    place: &Place,
+    location: &Location,
     tags: usize,
     problems: &mut Problems,
 ) -> Option<Pool> {
     let types = parse_types(pool, problems);
     let has_gpus = types.as_ref().is_some_and(|(_, gpus)| gpus.is_some());
     let (min_count, max_count) = check_counts(pool, problems);
-    let zones = parse_zones(pool, place, problems);
+    let zones = parse_zones(pool, location, problems);
     check_exclusions(pool, types.as_ref().map(|(types, _)| types.as_slice()), zones.as_deref(), problems);
     let capacity_reservation = optional(pool.capacity_reservation_id.as_ref(), |text| problems.parse(text));
-    let managed_policies = parse_policies(pool, place, problems);
+    let managed_policies = parse_policies(pool, location, problems);
     let pool_labels = labels::build_labels(&pool.labels, problems);
     let taints = labels::build_taints(&pool.taints, has_gpus, problems);
     labels::check_tag_room(pool, tags, problems);
@@ -124,8 +128,12 @@ fn check_counts(pool: &PoolFile, problems: &mut Problems) -> (u32, u32) {
     (least, most)
 }
 
-fn parse_zones(pool: &PoolFile, place: &Place, problems: &mut Problems) -> Option<Vec<AvailabilityZone>> {
-    let Some(list) = &pool.availability_zones else { return place.zones.clone() };
+fn parse_zones(
+    pool: &PoolFile,
+    location: &Location,
+    problems: &mut Problems,
+) -> Option<Vec<AvailabilityZone>> {
+    let Some(list) = &pool.availability_zones else { return location.zones.clone() };
     if list.value.is_empty() {
         let fault = Fault::new(format!("pool '{}' has no zone", pool.name.value))
             .help("remove the key to use all zones");
@@ -138,7 +146,7 @@ fn parse_zones(pool: &PoolFile, place: &Place, problems: &mut Problems) -> Optio
     for zone in zones {
         if good.contains(&zone.value) {
             problems.add(zone.position, Fault::new(format!("zone {} is named twice", zone.value)));
-        } else if place.zones.as_ref().is_some_and(|all| !all.contains(&zone.value)) {
+        } else if location.zones.as_ref().is_some_and(|all| !all.contains(&zone.value)) {
             let fault =
                 Fault::new(format!("zone {} is not one of the cluster's availabilityZones", zone.value));
             problems.add(zone.position, fault);
@@ -187,7 +195,7 @@ fn check_exclusions(
     }
 }
 
-fn parse_policies(pool: &PoolFile, place: &Place, problems: &mut Problems) -> Option<Vec<PolicyArn>> {
+fn parse_policies(pool: &PoolFile, location: &Location, problems: &mut Problems) -> Option<Vec<PolicyArn>> {
     let list = &pool.managed_policy_arns;
     if list.value.len() > MOST_POLICIES {
         let fault = Fault::new(format!(
@@ -200,7 +208,7 @@ fn parse_policies(pool: &PoolFile, place: &Place, problems: &mut Problems) -> Op
     let complete = policies.len() == list.value.len();
     let mut seen = BTreeSet::new();
     for policy in &policies {
-        if let Some(region) = &place.region {
+        if let Some(region) = &location.region {
             problems.take(policy.position, policy.value.check_partition(region));
         }
         if !seen.insert(&policy.value) {
