@@ -26,7 +26,7 @@ pub struct Release {
     /// When it came out.
     #[serde(with = "calendar_day")]
     pub released: Date,
-    /// The last day it is looked after upstream.
+    /// The last day on which the version is supported upstream.
     #[serde(with = "calendar_day")]
     pub end_of_life: Date,
     /// The versions that can be installed.

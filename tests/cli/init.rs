@@ -59,7 +59,7 @@ fn bad_flags_are_refused_one_by_one_and_together() {
     let workspace = Workspace::new();
     init(&workspace, &["--cluster-name=Paddle"]).expect_code(2);
     workspace.infra(["init", "--cluster-name", "Paddle"]).expect_code(2).expect_stderr("has a 'P' in it");
-    workspace.infra(["init", "--s3-uri", "bucket"]).expect_code(2).expect_stderr("is not a place in S3");
+    workspace.infra(["init", "--s3-uri", "bucket"]).expect_code(2).expect_stderr("is not an S3 URI");
     let run = init(&workspace, &["--availability-zone=us-east-1a", "--gpu=p3.2xlarge"]).expect_code(2);
     for part in ["zone us-east-1a is not in region us-west-2", "AWS no longer offers it", "use g5.xlarge"] {
         assert!(run.stderr.contains(part), "{}", run.stderr);

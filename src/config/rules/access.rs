@@ -57,7 +57,7 @@ pub(super) fn parse_ssh_ranges(file: &ClusterFile, problems: &mut Problems) -> O
 
 pub(super) fn build_dns(dns: &DnsFile, problems: &mut Problems) -> Option<Dns> {
     if let (false, Some(zone)) = (dns.manage, &dns.hosted_zone_id) {
-        let fault = Fault::new("hostedZoneId is of no use with manage: false").help("remove one of the two");
+        let fault = Fault::new("hostedZoneId has no effect with manage: false").help("remove one of the two");
         problems.add(zone.position, fault);
     }
     let hosted_zone = optional(dns.hosted_zone_id.as_ref(), |text| problems.parse(text))?;

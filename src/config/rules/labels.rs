@@ -44,7 +44,7 @@ fn check_label_owner(key: &LabelKey) -> Result<(), Fault> {
         )));
     }
     if matches!(key.as_str(), "node.kubernetes.io/controller" | "node.kubernetes.io/instance-type") {
-        return Err(Fault::new(format!("the label '{key}' is reserved: the cluster sets it by itself")));
+        return Err(Fault::new(format!("the label '{key}' is reserved: the cluster sets it itself")));
     }
     if of_kubernetes && !allowed {
         return Err(Fault::new(format!(
@@ -71,7 +71,7 @@ pub(super) fn build_taints(
         let (Some(key), Some(value)) = (key, value) else { continue };
         if key.is_under("kubernetes.io") || key.is_under("k8s.io") {
             let fault = Fault::new(format!(
-                "the taint '{key}' is reserved: Kubernetes sets and removes it by itself"
+                "the taint '{key}' is reserved: Kubernetes sets and removes it itself"
             ));
             problems.add(taint.key.position, fault.help("use a domain of your own"));
         } else if has_gpus && key.as_str() == GPU_TAINT {
@@ -79,8 +79,8 @@ pub(super) fn build_taints(
                 Fault::new(format!("GPU pools have the taint '{GPU_TAINT}' already")).help("remove it here");
             problems.add(taint.key.position, fault);
         } else if taints.iter().any(|other| other.key == key) {
-            let fault = Fault::new(format!("the taint '{key}' is there twice")).help(
-                "the autoscaler knows one taint of a key, by a tag of the pool's group; NoExecute keeps new pods away as well",
+            let fault = Fault::new(format!("the taint '{key}' is named twice")).help(
+                "the autoscaler reads one taint for each key, from a tag of the pool's Auto Scaling group; NoExecute keeps new pods away as well",
             );
             problems.add(written.position, fault);
         } else {

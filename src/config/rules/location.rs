@@ -43,7 +43,7 @@ fn parse_zones(
     if list.value.is_empty() {
         problems.add(
             list.position,
-            Fault::new("availabilityZones is empty").help("name at least one zone of the region"),
+            Fault::new("availabilityZones is empty").help("name at least one availability zone of the region"),
         );
         return None;
     }
@@ -53,14 +53,14 @@ fn parse_zones(
     for zone in zones {
         match region {
             Some(region) if !zone.value.is_in(region) => {
-                let fault = Fault::new(format!("zone {} is not in region {region}", zone.value));
+                let fault = Fault::new(format!("availability zone {} is not in region {region}", zone.value));
                 problems.add(
                     zone.position,
-                    fault.help(format!("zones of {region} are {region}a, {region}b and so on")),
+                    fault.help(format!("availability zones of {region} are {region}a, {region}b and so on")),
                 );
             }
             _ if good.contains(&zone.value) => {
-                problems.add(zone.position, Fault::new(format!("zone {} is named twice", zone.value)));
+                problems.add(zone.position, Fault::new(format!("availability zone {} is named twice", zone.value)));
             }
             _ => good.push(zone.value),
         }

@@ -165,11 +165,11 @@ fn check_coverage(
     for zone in zones {
         if !has(zone, true) && !has(zone, false) {
             let fault = Fault::new(format!("no subnet is named for {zone}"))
-                .help(format!("name a subnet of {zone}, or take the zone out of availabilityZones"));
+                .help(format!("name a subnet of {zone}, or remove it from availabilityZones"));
             problems.add(existing.position, fault);
         } else if private_machines && !has(zone, false) {
-            let fault = Fault::new(format!("{zone} has no private subnet, but other zones do"))
-                .help("machines stand in private subnets in every zone or in none");
+            let fault = Fault::new(format!("{zone} has no private subnet, but other availability zones do"))
+                .help("machines are in private subnets in every availability zone or in none");
             problems.add(existing.position, fault);
         } else if public_api && !has(zone, true) {
             let fault = Fault::new(format!("{zone} has no public subnet for the API server's load balancer"))
@@ -236,7 +236,7 @@ pub(super) fn check_room(
     } else if in_one_zone > u64::from(machines_that_fit(prefix)) {
         let fit = machines_that_fit(prefix);
         Fault::new(format!(
-            "vpcCIDR {} gives {subnets} subnets of a /{prefix}, each with room for {fit} machines, but {in_one_zone} may stand in one zone",
+            "vpcCIDR {} gives {subnets} subnets of a /{prefix}, each with room for {fit} machines, but {in_one_zone} may be in one availability zone",
             ranges.vpc
         ))
     } else {

@@ -94,7 +94,7 @@ fn parse_types(pool: &PoolFile, problems: &mut Problems) -> Option<(Vec<Instance
         let (other, other_gpus) = other?;
         if types.contains(&other) {
             let fault = Fault::new(format!("{other} is named twice"))
-                .help("instanceTypes are types besides instanceType");
+                .help("instanceTypes are types in addition to instanceType");
             problems.add(text.position, fault);
             return None;
         }
@@ -106,7 +106,7 @@ fn parse_types(pool: &PoolFile, problems: &mut Problems) -> Option<(Vec<Instance
         if kind(&gpus) != kind(&other_gpus) {
             let (wanted, found) = (describe(&gpus), describe(&other_gpus));
             let fault = Fault::new(format!("{other} has {found}, but {} has {wanted}", types[0]))
-                .help("types of one pool share GPU model, number and driver: make a pool for each");
+                .help("the types of one pool share GPU model, number and driver: use a pool for each");
             problems.add(text.position, fault);
             return None;
         }
@@ -135,8 +135,8 @@ fn parse_zones(
 ) -> Option<Vec<AvailabilityZone>> {
     let Some(list) = &pool.availability_zones else { return location.zones.clone() };
     if list.value.is_empty() {
-        let fault = Fault::new(format!("pool '{}' has no zone", pool.name.value))
-            .help("remove the key to use all zones");
+        let fault = Fault::new(format!("pool '{}' has no availability zone", pool.name.value))
+            .help("remove the key to use all availability zones");
         problems.add(list.position, fault);
         return None;
     }
@@ -145,10 +145,10 @@ fn parse_zones(
     let mut good = Vec::new();
     for zone in zones {
         if good.contains(&zone.value) {
-            problems.add(zone.position, Fault::new(format!("zone {} is named twice", zone.value)));
+            problems.add(zone.position, Fault::new(format!("availability zone {} is named twice", zone.value)));
         } else if location.zones.as_ref().is_some_and(|all| !all.contains(&zone.value)) {
             let fault =
-                Fault::new(format!("zone {} is not one of the cluster's availabilityZones", zone.value));
+                Fault::new(format!("availability zone {} is not one of the cluster's availabilityZones", zone.value));
             problems.add(zone.position, fault);
         }
         good.push(zone.value);
@@ -166,8 +166,8 @@ fn check_exclusions(
     if pool.placement_group.value {
         let position = pool.placement_group.position;
         if let Some(count) = zone_count.filter(|count| *count != 1) {
-            let fault = Fault::new(format!("placementGroup needs one zone, but the pool has {count}"))
-                .help("machines that stand close together stand in one zone: name it in the pool's availabilityZones");
+            let fault = Fault::new(format!("placementGroup needs one availability zone, but the pool has {count}"))
+                .help("machines of a placement group are in one availability zone: name it in the pool's availabilityZones");
             problems.add(position, fault);
         }
         if let Some(burstable) = types.into_iter().flatten().find(|t| t.is_burstable()) {
@@ -189,8 +189,8 @@ fn check_exclusions(
         problems.add(reservation.position, fault);
     }
     if let Some(count) = zone_count.filter(|count| *count != 1) {
-        let fault = Fault::new(format!("a capacity reservation is in one zone, but the pool has {count}"))
-            .help("name the reservation's zone in the pool's availabilityZones");
+        let fault = Fault::new(format!("a capacity reservation is in one availability zone, but the pool has {count}"))
+            .help("name the reservation's availability zone in the pool's availabilityZones");
         problems.add(reservation.position, fault);
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn build_file_system(efs: &At<EfsFile>, problems: &mut Problems) -> O
 fn build_made(efs: &EfsFile, problems: &mut Problems) -> Option<FileSystemSource> {
     if efs.create_mount_targets.is_written() {
         let fault = Fault::new("createMountTargets is for an adopted file system")
-            .help("remove it: a file system that is made here gets its mount targets");
+            .help("remove it: a file system that infra creates gets its mount targets");
         problems.add(efs.create_mount_targets.position, fault);
         return None;
     }

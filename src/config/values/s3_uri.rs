@@ -42,10 +42,10 @@ impl FromStr for S3Uri {
     type Err = Fault;
 
     fn from_str(text: &str) -> Result<Self, Fault> {
-        let refuse = |reason: String| Err(Fault::new(format!("'{text}' is not a place in S3: {reason}")));
+        let refuse = |reason: String| Err(Fault::new(format!("'{text}' is not an S3 URI: {reason}")));
         let Some(rest) = text.strip_prefix("s3://") else {
             return Err(
-                Fault::new(format!("'{text}' is not a place in S3")).help("it looks like s3://bucket/prefix")
+                Fault::new(format!("'{text}' is not an S3 URI")).help("it looks like s3://bucket/prefix")
             );
         };
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));

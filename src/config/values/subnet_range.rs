@@ -16,7 +16,7 @@ pub fn parse_ipv4_range(text: &str) -> Result<Ipv4Net, Fault> {
     }
     let range: Ipv4Net = text.parse().map_err(|_| refused().help("it looks like 10.0.0.0/16"))?;
     if range.trunc() != range {
-        return Err(Fault::new(format!("{text} has bits set behind its prefix"))
+        return Err(Fault::new(format!("{text} has bits set after its prefix"))
             .help(format!("did you mean {}?", range.trunc())));
     }
     Ok(range)

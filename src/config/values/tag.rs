@@ -19,7 +19,7 @@ checked_text!(
 /// Keys that AWS, Kubernetes or this program give a meaning to, with the reason they cannot be had.
 const RESERVED: [(&str, &str); 5] = [
     ("aws:", "AWS keeps it for itself"),
-    (OWN_TAG_PREFIX, "it marks what belongs to a cluster, and destroy goes by it"),
+    (OWN_TAG_PREFIX, "it marks what belongs to a cluster, and destroy relies on it"),
     ("kubernetes.io/", "on every resource it would make the cloud controller manager refuse the cluster"),
     ("k8s.io/", "the cluster autoscaler reads its settings from it"),
     ("Name", "machines and disks are named by their role"),
