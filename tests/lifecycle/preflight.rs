@@ -85,7 +85,7 @@ fn the_bucket_is_there_in_the_region_ours_and_closed() {
     assert_eq!(aws.send("s3", "eu-west-1", "PUT", &format!("/{far}"), body).status(), 200);
     Workspace::of_golden("minimal").aws(&world.proxy.url()).create_bucket(&foreign);
 
-    expect_with(&world, &[], &["refused: bucket: no bucket is given"]);
+    expect_with(&world, &[], &["refused: bucket: no S3 URI is given"]);
     let found = expect_with(
         &world,
         &["--s3-uri", &place("missing")],
@@ -95,14 +95,14 @@ fn the_bucket_is_there_in_the_region_ours_and_closed() {
     let found = expect_with(
         &world,
         &["--s3-uri", &place("far")],
-        &[&format!("refused: bucket: the bucket {far} is in eu-west-1, the cluster in us-west-2")],
+        &[&format!("refused: bucket: the bucket {far} is in eu-west-1, but the cluster is in us-west-2")],
     );
     is_fixed_by(&found, "name a bucket in us-west-2");
     expect_with(
         &world,
         &["--s3-uri", &place("foreign")],
         &[&format!(
-            "refused: bucket: the bucket {foreign} is not yours, or may not be seen by the caller (403)"
+            "refused: bucket: the bucket {foreign} is not yours, or the caller may not read it (403)"
         )],
     );
     let found = expect_with(
@@ -122,7 +122,7 @@ fn the_account_has_the_clusters_region_partition_and_roles() {
     let found = expect_with(
         &world,
         &["--s3-uri", &place, "--region", "eu-west-1"],
-        &["refused: account: the region asked for is eu-west-1, that of cluster.yaml is us-west-2"],
+        &["refused: account: the region in use is eu-west-1, but cluster.yaml names us-west-2"],
     );
     is_fixed_by(&found, "leave out --region");
     expect_if(
@@ -130,7 +130,7 @@ fn the_account_has_the_clusters_region_partition_and_roles() {
         &format!(":{account}:key"),
         ":111122223333:key",
         &[&format!(
-            "warning: account: the key in kmsKeyArn is of account 111122223333, the caller of {account}"
+            "warning: account: the key in kmsKeyArn belongs to account 111122223333, the caller to {account}"
         )],
     );
 
@@ -139,10 +139,10 @@ fn the_account_has_the_clusters_region_partition_and_roles() {
     let found = expect(
         &world,
         &[
-            "warning: service-linked roles: the account has no role AWSServiceRoleForAutoScaling",
-            "warning: service-linked roles: the account has no role AWSServiceRoleForElasticLoadBalancing",
-            "refused: service-linked roles: the account has no role AWSServiceRoleForEC2Spot",
-            "warning: service-linked roles: the account has no role AWSServiceRoleForAmazonElasticFileSystem",
+            "warning: service-linked roles: the account has no IAM role AWSServiceRoleForAutoScaling",
+            "warning: service-linked roles: the account has no IAM role AWSServiceRoleForElasticLoadBalancing",
+            "refused: service-linked roles: the account has no IAM role AWSServiceRoleForEC2Spot",
+            "warning: service-linked roles: the account has no IAM role AWSServiceRoleForAmazonElasticFileSystem",
         ],
     );
     is_fixed_by(&found, "run: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com");
@@ -154,7 +154,7 @@ fn the_account_has_the_clusters_region_partition_and_roles() {
         .edit(|text| text.replace("sshAllowedCIDRs", "encryptDisksWithKmsKey: true\nsshAllowedCIDRs"));
     let found = expect(
         &world,
-        &["refused: service-linked roles: the account has no role AWSServiceRoleForAutoScaling"],
+        &["refused: service-linked roles: the account has no IAM role AWSServiceRoleForAutoScaling"],
     );
     is_fixed_by(
         &found,
@@ -179,8 +179,8 @@ fn nobody_publishes_images_in_china_and_its_accounts_are_others() {
         &world,
         &["--s3-uri", &format!("s3://{bucket}")],
         &[
-            "refused: account: the credentials belong to partition aws, cn-north-1 to aws-cn",
-            "refused: image: no image is locked, and nobody is known to publish Flatcar's in cn-north-1",
+            "refused: account: the credentials belong to partition aws, but cn-north-1 belongs to aws-cn",
+            "refused: image: no image is locked, and no publisher of Flatcar images is known in cn-north-1",
         ],
     );
 }
@@ -196,12 +196,12 @@ fn the_key_is_there_enabled_and_symmetric() {
         ("Updating", "wait"),
     ] {
         world.control(json!({"keys": {id: state}}));
-        let found = expect(&world, &[&format!("refused: key: the key {key} is not enabled: {state}")]);
+        let found = expect(&world, &[&format!("refused: key: the KMS key {key} is not enabled: {state}")]);
         is_fixed_by(&found, fix);
     }
     world.control(json!({}));
     let other = key.replace(id, "00000000-0000-4000-8000-000000000000");
-    expect_if(&world, &key, &other, &[&format!("refused: key: there is no key {other}")]);
+    expect_if(&world, &key, &other, &[&format!("refused: key: there is no KMS key {other}")]);
 
     let who = authorization(world.workspace.account(), "us-west-2", "kms");
     let headers = [("Authorization", who.as_str()), ("X-Amz-Target", "TrentService.CreateKey")];
@@ -209,14 +209,14 @@ fn the_key_is_there_enabled_and_symmetric() {
     let made = ask(&world.proxy.url(), Message::request("POST", "/", &headers, body)).unwrap().text();
     let made: Value = serde_json::from_str(&made).unwrap();
     let other = made["KeyMetadata"]["Arn"].as_str().unwrap();
-    let expected = format!("refused: key: the key {other} is of kind HMAC_256 for GENERATE_VERIFY_MAC");
+    let expected = format!("refused: key: the key {other} is a HMAC_256 key for GENERATE_VERIFY_MAC");
     expect_if(&world, &key, other, &[&expected]);
 
     world.ec2("ModifyEbsDefaultKmsKeyId", &[("KmsKeyId", &key)]);
     let found = expect(
         &world,
         &[&format!(
-            "warning: key: disks get the account's default EBS key, which is a key of your own: {key}"
+            "warning: key: disks are encrypted with the account's default EBS key, which is a key of your own: {key}"
         )],
     );
     is_fixed_by(&found, "set encryptDisksWithKmsKey: true");
@@ -237,26 +237,23 @@ fn machines_have_their_key_pair_zones_and_types() {
         &world,
         "us-west-2b, us-west-2c]",
         "us-west-2b, us-west-2f]",
-        &["refused: zones: the account has no zone us-west-2f"],
+        &["refused: availability zones: the account has no availability zone us-west-2f"],
     );
-    is_fixed_by(&found, "zones of this account: us-west-2a, us-west-2b, us-west-2c, us-west-2d");
+    is_fixed_by(&found, "availability zones of this account: us-west-2a, us-west-2b, us-west-2c, us-west-2d");
 
     world.control(json!({"not_offered": [["m5.large", "us-west-2b"], ["m5.large", "us-west-2c"]]}));
     let found = expect(
         &world,
         &["refused: instance types: pool cpu of m5.large cannot start in us-west-2b, us-west-2c"],
     );
-    is_fixed_by(
-        &found,
-        "it is offered in us-west-2a, us-west-2d: set the pool's availabilityZones to such zones",
-    );
+    is_fixed_by(&found, "it is offered in us-west-2a, us-west-2d: set the pool's availabilityZones to those");
     let everywhere = ["a", "b", "c", "d"].map(|zone| ["m5.large".to_owned(), format!("us-west-2{zone}")]);
     world.control(json!({"not_offered": everywhere}));
     let found = expect(
         &world,
         &["refused: instance types: pool cpu of m5.large cannot start in us-west-2a, us-west-2b, us-west-2c"],
     );
-    is_fixed_by(&found, "no zone of this region offers it");
+    is_fixed_by(&found, "no availability zone of this region offers it");
     world.control(json!({"not_offered": [["g5.2xlarge", "us-west-2a"]]}));
     expect(&world, &["warning: instance types: pool gpu cannot have g5.2xlarge in us-west-2a"]);
     world.control(json!({"not_offered": [["g5.xlarge", "us-west-2a"], ["g5.2xlarge", "us-west-2a"]]}));
@@ -270,14 +267,14 @@ fn machines_have_their_key_pair_zones_and_types() {
 fn quotas_hold_what_the_cluster_starts_with() {
     let world = ready(World::alone("ha-gpu-efs"));
     let spot = |wanted: &str, quota: u32| {
-        format!("{wanted} are wanted by pool gpu; the quota is {quota}, and 0 are in use")
+        format!("{wanted} are needed by pool gpu; the quota is {quota}, and 0 are in use")
     };
     let cases = [
         (json!({"L-3819A6DF": 11}), format!("refused: quotas: {}", spot("12 vCPUs of spot G machines", 11))),
         (json!({"L-3819A6DF": 63}), format!("warning: quotas: {}", spot("64 vCPUs of spot G machines at maxCount", 63))),
         (
             json!({"L-1216C47A": 8}),
-            "refused: quotas: 14 vCPUs of on-demand standard machines are wanted by etcd members, controllers, pool cpu; \
+            "refused: quotas: 14 vCPUs of on-demand standard machines are needed by etcd members, controllers, pool cpu; \
              the quota is 8, and 0 are in use"
                 .to_owned(),
         ),
@@ -302,8 +299,8 @@ fn quotas_hold_what_the_cluster_starts_with() {
         ("p3dn.24xlarge", true, "192 vCPUs of spot P"),
         ("m5.large", true, "4 vCPUs of spot standard"),
     ] {
-        let pools = format!("{quota} machines are wanted by pool cpu; the quota is 0, and 0 are in use");
-        let gpu = "12 vCPUs of spot G machines are wanted by pool gpu; the quota is 0, and 0 are in use";
+        let pools = format!("{quota} machines are needed by pool cpu; the quota is 0, and 0 are in use");
+        let gpu = "12 vCPUs of spot G machines are needed by pool gpu; the quota is 0, and 0 are in use";
         let both = [format!("refused: quotas: {pools}"), format!("refused: quotas: {gpu}")];
         let mut both: Vec<&str> = both.iter().map(String::as_str).collect();
         if quota.contains("spot P") {
@@ -321,7 +318,7 @@ fn quotas_hold_what_the_cluster_starts_with() {
     expect(
         &world,
         &[
-            "warning: quotas: 14 vCPUs of on-demand standard machines are wanted by etcd members, controllers, pool cpu; \
+            "warning: quotas: 14 vCPUs of on-demand standard machines are needed by etcd members, controllers, pool cpu; \
            the quota is 16, and 4 are in use",
         ],
     );
@@ -346,7 +343,7 @@ fn the_image_is_there_and_fits() {
     world.control(json!({"gone_images": [locked]}));
     let found = expect(
         &world,
-        &[&format!("refused: image: there is no image {locked} any more, which infra.lock names")],
+        &[&format!("refused: image: the image {locked}, which infra.lock names, no longer exists")],
     );
     is_fixed_by(&found, "infra up --upgrade-os");
 

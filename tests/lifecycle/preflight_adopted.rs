@@ -47,7 +47,7 @@ fn an_adopted_vpc_has_the_range_and_the_resolver() {
         &world,
         "vpcCIDR: 10.40.0.0/16",
         "vpcCIDR: 10.41.0.0/16",
-        &[&format!("refused: network: the range of VPC {vpc} is 10.40.0.0/16, vpcCIDR is 10.41.0.0/16")],
+        &[&format!("refused: network: the range of VPC {vpc} is 10.40.0.0/16, but vpcCIDR is 10.41.0.0/16")],
     );
     is_fixed_by(&found, "set network.vpcCIDR: 10.40.0.0/16");
 
@@ -147,14 +147,14 @@ fn adopted_subnets_are_where_cluster_yaml_says_and_lead_where_it_says() {
         &world,
         &[
             &format!(
-                "refused: network: the default route of the public subnet {public} leads to nowhere, not to an internet gateway"
+                "refused: network: the default route of the public subnet {public} points at nothing, not at an internet gateway"
             ),
             &format!(
-                "refused: network: the default route of the private subnet {private} leads to an internet gateway"
+                "refused: network: the default route of the private subnet {private} points at an internet gateway"
             ),
         ],
     );
-    is_fixed_by(&found, "set public: true if that is meant");
+    is_fixed_by(&found, "set public: true if this is intended");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn an_adopted_file_system_can_be_mounted() {
     let narrow = json!({"CreationToken": "narrow", "Encrypted": true, "AvailabilityZoneName": "eu-west-1a"});
     let narrow = make_file_system(&world, &narrow);
     let expected = format!(
-        "refused: file system: the file system {narrow} is of one zone, and the cluster also in eu-west-1b"
+        "refused: file system: the file system {narrow} is in one availability zone, but the cluster is also in eu-west-1b"
     );
     expect_if(&world, &id, &narrow, &[&expected]);
 
@@ -204,7 +204,7 @@ fn an_adopted_file_system_can_be_mounted() {
     let group = group(&ids(&world, "vpc-")[0]);
     let mounted = target(&id, &subnets[2], &group);
     let closed = format!(
-        "warning: file system: no rule of mount target {mounted} in eu-west-1a lets anything of 10.40.0.0/16 in on port 2049 \
+        "warning: file system: no security group of mount target {mounted} in eu-west-1a allows 10.40.0.0/16 on port 2049 \
          ({group})"
     );
     let fix = format!(
@@ -219,7 +219,7 @@ fn an_adopted_file_system_can_be_mounted() {
     };
     allow(("IpPermissions.1.Groups.1.GroupId", &group));
     let by_name = format!(
-        "warning: file system: mount target {mounted} in eu-west-1a lets in members of certain groups only ({group})"
+        "warning: file system: mount target {mounted} in eu-west-1a accepts connections from certain security groups only ({group})"
     );
     expect(&world, &[&by_name]);
     allow(("IpPermissions.1.IpRanges.1.CidrIp", "10.40.0.0/16"));
@@ -251,12 +251,12 @@ fn a_capacity_reservation_fits_its_pool() {
         &["refused: capacity reservations: there is no capacity reservation cr-00000000000000000"],
     );
     let expected = format!(
-        "refused: capacity reservations: the capacity reservation {id} is for g6e.12xlarge, the pool for g5.12xlarge"
+        "refused: capacity reservations: the capacity reservation {id} is for g6e.12xlarge, but the pool uses g5.12xlarge"
     );
     let found = expect_if(&world, "instanceType: g6e.12xlarge", "instanceType: g5.12xlarge", &[&expected]);
     is_fixed_by(&found, "set instanceType: g6e.12xlarge");
     let expected = format!(
-        "refused: capacity reservations: the capacity reservation {id} is in us-west-2b, the pool is not"
+        "refused: capacity reservations: the capacity reservation {id} is in us-west-2b, but the pool is not"
     );
     let found = expect_if(
         &world,
@@ -266,7 +266,7 @@ fn a_capacity_reservation_fits_its_pool() {
     );
     is_fixed_by(&found, "set the pool's availabilityZones: [us-west-2b]");
     let expected = format!(
-        "warning: capacity reservations: the capacity reservation {id} has 4 of 4 machines free, the pool wants 5"
+        "warning: capacity reservations: the capacity reservation {id} has 4 of 4 machines free, but the pool needs 5"
     );
     expect_if(
         &world,

@@ -25,11 +25,11 @@ fn five_things_that_are_wrong_are_found_at_once() {
     world.workspace.edit(|text| text.replace("keyName: team-key", "keyName: nobodys-key"));
     let key = world.workspace.setting("kmsKeyArn");
     let expected = [
-        "refused: service-linked roles: the account has no role AWSServiceRoleForEC2Spot".to_owned(),
-        format!("refused: key: the key {key} is not enabled: Disabled"),
+        "refused: service-linked roles: the account has no IAM role AWSServiceRoleForEC2Spot".to_owned(),
+        format!("refused: key: the KMS key {key} is not enabled: Disabled"),
         "refused: key pair: there is no key pair 'nobodys-key' in us-west-2".to_owned(),
         "refused: instance types: pool cpu of m5.large cannot start in us-west-2c".to_owned(),
-        "refused: quotas: 12 vCPUs of spot G machines are wanted by pool gpu; the quota is 0, and 0 are in use"
+        "refused: quotas: 12 vCPUs of spot G machines are needed by pool gpu; the quota is 0, and 0 are in use"
             .to_owned(),
     ];
     expect(&world, &expected.each_ref().map(String::as_str));
@@ -98,7 +98,7 @@ fn quotas_hold_what_comes_later_too() {
     world.control(json!({"quotas": {"L-DB2E81BA": 0, "L-1216C47A": 7}}));
     world.workspace.edit(|text| format!("{text}- {{name: gpu, instanceType: g5.xlarge, count: 2}}\n"));
     world.up([]).expect_code(1).expect_stderr(
-        "refused: quotas: 8 vCPUs of on-demand G machines are wanted by pool gpu; the quota is 0, and 0 are in use",
+        "refused: quotas: 8 vCPUs of on-demand G machines are needed by pool gpu; the quota is 0, and 0 are in use",
     );
     // What is there counts as in use, and only the rest is wanted.
     world.workspace.edit(|text| {
@@ -108,7 +108,7 @@ fn quotas_hold_what_comes_later_too() {
     let outcome =
         world.run(["validate", "--online", "--s3-uri", &format!("s3://{}/clusters", world.bucket())]);
     outcome.expect_stderr(
-        "warning: quotas: 4 vCPUs of on-demand standard machines are wanted by pool cpu; the quota is 7, and 6 are in use",
+        "warning: quotas: 4 vCPUs of on-demand standard machines are needed by pool cpu; the quota is 7, and 6 are in use",
     );
 }
 

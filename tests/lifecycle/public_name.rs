@@ -124,11 +124,8 @@ fn a_zone_that_cannot_hold_the_name_is_refused_before_anything_is_made() {
     let private = world.make_zone("example.com", true);
     let cases = [
         ("Z00000000000000", "there is no hosted zone Z00000000000000".to_owned()),
-        (
-            &other,
-            format!("minimal.example.com does not lie below ample.com, the name of the hosted zone {other}"),
-        ),
-        (&private, format!("the hosted zone {private} (example.com) is private, the API is public")),
+        (&other, format!("minimal.example.com is not below ample.com, the name of the hosted zone {other}")),
+        (&private, format!("the hosted zone {private} (example.com) is private, but the API is public")),
     ];
     let before = world.workspace.read("cluster.yaml");
     for (zone, expected) in cases {
@@ -307,7 +304,7 @@ fn a_private_api_has_its_name_in_a_private_zone() {
         &world,
         &[
             &format!(
-                "warning: account: the key in kmsKeyArn is of account 111122223333, the caller of {account}"
+                "warning: account: the key in kmsKeyArn belongs to account 111122223333, the caller to {account}"
             ),
             &format!("warning: bucket: the bucket {} does not block public access", world.bucket()),
         ],

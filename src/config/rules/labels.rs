@@ -70,9 +70,8 @@ pub(super) fn build_taints(
         };
         let (Some(key), Some(value)) = (key, value) else { continue };
         if key.is_under("kubernetes.io") || key.is_under("k8s.io") {
-            let fault = Fault::new(format!(
-                "the taint '{key}' is reserved: Kubernetes sets and removes it itself"
-            ));
+            let fault =
+                Fault::new(format!("the taint '{key}' is reserved: Kubernetes sets and removes it itself"));
             problems.add(taint.key.position, fault.help("use a domain of your own"));
         } else if has_gpus && key.as_str() == GPU_TAINT {
             let fault =

@@ -43,7 +43,8 @@ fn parse_zones(
     if list.value.is_empty() {
         problems.add(
             list.position,
-            Fault::new("availabilityZones is empty").help("name at least one availability zone of the region"),
+            Fault::new("availabilityZones is empty")
+                .help("name at least one availability zone of the region"),
         );
         return None;
     }
@@ -60,7 +61,10 @@ fn parse_zones(
                 );
             }
             _ if good.contains(&zone.value) => {
-                problems.add(zone.position, Fault::new(format!("availability zone {} is named twice", zone.value)));
+                problems.add(
+                    zone.position,
+                    Fault::new(format!("availability zone {} is named twice", zone.value)),
+                );
             }
             _ => good.push(zone.value),
         }

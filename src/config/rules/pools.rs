@@ -145,10 +145,13 @@ fn parse_zones(
     let mut good = Vec::new();
     for zone in zones {
         if good.contains(&zone.value) {
-            problems.add(zone.position, Fault::new(format!("availability zone {} is named twice", zone.value)));
+            problems
+                .add(zone.position, Fault::new(format!("availability zone {} is named twice", zone.value)));
         } else if location.zones.as_ref().is_some_and(|all| !all.contains(&zone.value)) {
-            let fault =
-                Fault::new(format!("availability zone {} is not one of the cluster's availabilityZones", zone.value));
+            let fault = Fault::new(format!(
+                "availability zone {} is not one of the cluster's availabilityZones",
+                zone.value
+            ));
             problems.add(zone.position, fault);
         }
         good.push(zone.value);
@@ -189,8 +192,10 @@ fn check_exclusions(
         problems.add(reservation.position, fault);
     }
     if let Some(count) = zone_count.filter(|count| *count != 1) {
-        let fault = Fault::new(format!("a capacity reservation is in one availability zone, but the pool has {count}"))
-            .help("name the reservation's availability zone in the pool's availabilityZones");
+        let fault = Fault::new(format!(
+            "a capacity reservation is in one availability zone, but the pool has {count}"
+        ))
+        .help("name the reservation's availability zone in the pool's availabilityZones");
         problems.add(reservation.position, fault);
     }
 }

@@ -25,9 +25,9 @@ pub(crate) fn check(
     if region != Some(cluster.region.as_str()) {
         let asked = region.unwrap_or("none");
         findings.refuse(
-            format!("the region asked for is {asked}, that of cluster.yaml is {}", cluster.region),
+            format!("the region in use is {asked}, but cluster.yaml names {}", cluster.region),
             "every check and every stack would be in the wrong region",
-            format!("leave out --region, or say {}", cluster.region),
+            format!("leave out --region, or pass {}", cluster.region),
         );
     }
     let partition = cluster.region.partition().as_str();
@@ -35,7 +35,10 @@ pub(crate) fn check(
         && callers != partition
     {
         findings.refuse(
-            format!("the credentials belong to partition {callers}, {} to {partition}", cluster.region),
+            format!(
+                "the credentials belong to partition {callers}, but {} belongs to {partition}",
+                cluster.region
+            ),
             "an account of one partition does not exist in another",
             format!("use credentials of an account in {partition}"),
         );
@@ -44,10 +47,10 @@ pub(crate) fn check(
         && keys != caller.account
     {
         findings.warn(
-            format!("the key in kmsKeyArn is of account {keys}, the caller of {}", caller.account),
-            "a key of another account works only if its policy and the roles of this account allow it, both",
+            format!("the key in kmsKeyArn belongs to account {keys}, the caller to {}", caller.account),
+            "a key of another account works only if both its policy and the IAM roles of this account allow it",
             format!(
-                "see that the key's policy allows account {}, or use a key of that account",
+                "make sure that the key's policy allows account {}, or use a key of that account",
                 caller.account
             ),
         );
@@ -66,17 +69,17 @@ pub(crate) async fn check_service_roles(
         if findings.take(answer)? != Some(false) {
             continue;
         }
-        let what = format!("the account has no role {}", role.name);
+        let what = format!("the account has no IAM role {}", role.name);
         let command = format!("aws iam create-service-linked-role --aws-service-name {}", role.service);
         match role.why_first {
             Some(why) => findings.refuse(what, why, format!("run: {command}")),
             None => findings.warn(
                 what,
                 format!(
-                    "AWS makes it with the first {} if the caller may iam:CreateServiceLinkedRole",
+                    "AWS creates it with the first {} if the caller may iam:CreateServiceLinkedRole",
                     role.what_for
                 ),
-                format!("if that may not be, somebody who may runs: {command}"),
+                format!("if the caller may not, someone who may runs: {command}"),
             ),
         }
     }
@@ -90,7 +93,7 @@ fn service_roles(cluster: &Cluster) -> Vec<ServiceRole> {
             service: "autoscaling.amazonaws.com",
             what_for: "Auto Scaling group",
             why_first: cluster.encrypt_disks_with_kms_key.then_some(
-                "encryptDisksWithKmsKey: true gives it the use of the key before the first group, and KMS takes no role that is not there",
+                "encryptDisksWithKmsKey: true grants it the use of the key before the first Auto Scaling group exists, and KMS accepts only a role that exists",
             ),
         },
         ServiceRole {
@@ -105,7 +108,7 @@ fn service_roles(cluster: &Cluster) -> Vec<ServiceRole> {
             name: "AWSServiceRoleForEC2Spot",
             service: "spot.amazonaws.com",
             what_for: "spot machine",
-            why_first: Some("without it no spot machine starts, and Auto Scaling cannot make it"),
+            why_first: Some("without it no spot machine starts, and Auto Scaling cannot create it"),
         });
     }
     let made = |source: &FileSystemSource| matches!(source, FileSystemSource::Made { .. });

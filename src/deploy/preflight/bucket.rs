@@ -8,9 +8,9 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
     let mut findings = SubjectFindings::about("bucket");
     let Some(uri) = preflight.s3_uri else {
         findings.refuse(
-            "no bucket is given",
-            "machines read their configuration from a bucket, and templates are too large to be sent otherwise",
-            "say --s3-uri s3://bucket/prefix, or set s3URI in cluster.yaml",
+            "no S3 URI is given",
+            "machines read their configuration from a bucket, and templates are too large to be sent in a request",
+            "pass --s3-uri s3://bucket/prefix, or set s3URI in cluster.yaml",
         );
         return Ok(findings.into_list());
     };
@@ -21,11 +21,11 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
         Some(BucketFacts::Missing) => findings.refuse(
             format!("there is no bucket {bucket}"),
             "machines read their configuration from it",
-            "`infra up --create-bucket` makes a private one; or name another",
+            "run `infra up --create-bucket` to create a private one, or name another",
         ),
         Some(BucketFacts::Forbidden) => findings.refuse(
-            format!("the bucket {bucket} is not yours, or may not be seen by the caller (403)"),
-            "names of buckets are shared by all accounts, and the cluster's secrets would be in this one",
+            format!("the bucket {bucket} is not yours, or the caller may not read it (403)"),
+            "bucket names are shared by all accounts, and the cluster's secrets would be in this one",
             "name another bucket, or allow s3:ListBucket on this one if it is yours",
         ),
         Some(BucketFacts::Elsewhere { region: other }) => {
@@ -37,7 +37,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
         None | Some(BucketFacts::Found { public_access_blocked: true, .. }) => {}
         Some(BucketFacts::Found { public_access_blocked: false, .. }) => findings.warn(
             format!("the bucket {bucket} does not block public access"),
-            "a policy or an access list could open what is in it; objects are encrypted all the same",
+            "a policy or an access list could make its objects public; they are encrypted nevertheless",
             format!(
                 "aws s3api put-public-access-block --bucket {bucket} --public-access-block-configuration \
                  BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=true,RestrictPublicBuckets=true"
@@ -49,8 +49,8 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
 
 fn refuse_region(findings: &mut SubjectFindings, bucket: &str, other: &str, region: &str) {
     findings.refuse(
-        format!("the bucket {bucket} is in {other}, the cluster in {region}"),
-        "CloudFormation takes templates from its own region only, and so do machines in closed networks",
+        format!("the bucket {bucket} is in {other}, but the cluster is in {region}"),
+        "CloudFormation reads templates from its own region only, and so do machines without internet access",
         format!("name a bucket in {region}"),
     );
 }

@@ -10,8 +10,8 @@ pub(crate) fn check(certificates: &[CertificateExpiry]) -> Vec<Finding> {
         if *days_left < 0 {
             findings.refuse(
                 format!("the certificate {name} has expired"),
-                "nothing that meets it will talk to it",
-                "run `infra render credentials`, which makes expired ones again",
+                "other components refuse connections that use it",
+                "run `infra render credentials`, which creates expired ones again",
             );
         } else if *days_left < FEWEST_DAYS_LEFT {
             let days = if *days_left == 1 { "day" } else { "days" };

@@ -27,7 +27,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
         Some(None) => {
             findings.refuse(
                 format!("there is no VPC {id} in {}", cluster.region),
-                "the cluster is to be made in it",
+                "the cluster is created in it",
                 "correct network.existing.vpcId; `aws ec2 describe-vpcs` lists yours",
             );
             return Ok(findings.into_list());
@@ -66,7 +66,7 @@ fn check_ranges(cluster: &Cluster, id: &str, vpc: &Vpc, findings: &mut SubjectFi
     let Some((own, more)) = vpc.ranges.split_first() else { return };
     if *own != range {
         findings.refuse(
-            format!("the range of VPC {id} is {own}, vpcCIDR is {range}"),
+            format!("the range of VPC {id} is {own}, but vpcCIDR is {range}"),
             "what may not overlap with the VPC is computed from vpcCIDR",
             format!("set network.vpcCIDR: {own}"),
         );
@@ -76,7 +76,7 @@ fn check_ranges(cluster: &Cluster, id: &str, vpc: &Vpc, findings: &mut SubjectFi
     for more in more.iter().filter_map(|range| range.parse::<Ipv4Net>().ok()) {
         for (setting, range) in inside.into_iter().filter(|(_, range)| overlap(*range, more)) {
             findings.refuse(
-                format!("VPC {id} has the range {more} too, which overlaps with {setting} {range}"),
+                format!("VPC {id} also has the range {more}, which overlaps {setting} {range}"),
                 "pods could not reach machines of that range",
                 format!("set kubernetes.{setting} to a range outside of the VPC's"),
             );
@@ -95,8 +95,8 @@ fn check_resolver(id: &str, vpc: &Vpc, servers: &[String], findings: &mut Subjec
     if !servers.iter().any(is_amazons) {
         findings.refuse(
             format!("the DHCP options of VPC {id} do not hand out Amazon's resolver"),
-            "machines find etcd, the API and the file system by names in a private zone, which only that resolver knows",
-            "use DHCP options with domain-name-servers=AmazonProvidedDNS, or make your resolver one of theirs",
+            "machines find etcd, the API and the file system by names in a private hosted zone, which only that resolver knows",
+            "use DHCP options with domain-name-servers=AmazonProvidedDNS, or add Amazon's resolver to them",
         );
     }
 }
@@ -109,7 +109,7 @@ fn check_names(id: &str, names: VpcNames, findings: &mut SubjectFindings) {
         if !on {
             findings.refuse(
                 format!("{attribute} is off in VPC {id}"),
-                "private zones need it, and machines find etcd, the API and the file system by names in one",
+                "private hosted zones need it, and machines find etcd, the API and the file system by names in one",
                 format!("aws ec2 modify-vpc-attribute --vpc-id {id} {flag}"),
             );
         }
@@ -126,7 +126,7 @@ fn check_subnet(
     let Some(subnet) = found.iter().find(|subnet| subnet.id == id) else {
         findings.refuse(
             format!("there is no subnet {id}"),
-            "machines or load balancers are to stand in it",
+            "machines or load balancers are created in it",
             format!("correct network.existing.subnets; `aws ec2 describe-subnets --filters Name=vpc-id,Values={vpc}` lists them"),
         );
         return;
@@ -141,7 +141,7 @@ fn check_subnet(
     if subnet.zone != adopted.zone.as_str() {
         findings.refuse(
             format!("the subnet {id} is in {}, not in {}", subnet.zone, adopted.zone),
-            "etcd volumes and mount targets are made in the zone that cluster.yaml names, and could not be reached",
+            "etcd volumes and mount targets are created in the availability zone that cluster.yaml names, and could not be reached",
             format!("set its availabilityZone: {}", subnet.zone),
         );
     }
@@ -156,20 +156,20 @@ fn check_route(
     let id = adopted.id.as_str();
     let target = default_target(id, tables);
     let to_internet = target.is_some_and(|target| target.starts_with("igw-"));
-    let shown = target.unwrap_or("nowhere");
+    let shown = target.unwrap_or("nothing");
     if adopted.public && !to_internet {
         findings.refuse(
             format!(
-                "the default route of the public subnet {id} leads to {shown}, not to an internet gateway"
+                "the default route of the public subnet {id} points at {shown}, not at an internet gateway"
             ),
-            "what stands there with a public address could not be reached, nor reach anything",
-            "set public: false if that is meant, or add a route 0.0.0.0/0 to an internet gateway",
+            "machines there could neither be reached at their public address nor reach anything",
+            "set public: false if this is intended, or add a route 0.0.0.0/0 to an internet gateway",
         );
     } else if !adopted.public && to_internet {
         findings.refuse(
-            format!("the default route of the private subnet {id} leads to an internet gateway"),
-            "machines in private subnets have no public address, and such a gateway carries nothing without one",
-            "set public: true if that is meant, or lead the route to a NAT gateway",
+            format!("the default route of the private subnet {id} points at an internet gateway"),
+            "machines in private subnets have no public address, and an internet gateway forwards nothing without one",
+            "set public: true if this is intended, or point the route at a NAT gateway",
         );
     } else if !adopted.public && target.is_none() {
         let what = format!("the private subnet {id} has no default route");
@@ -180,7 +180,7 @@ fn check_route(
             findings.warn(
                 what,
                 why,
-                "see that the mirrors and endpoints for S3, EC2, KMS, STS and CloudFormation are reached",
+                "make sure that the mirrors and endpoints for S3, EC2, KMS, STS and CloudFormation can be reached",
             );
         }
     }

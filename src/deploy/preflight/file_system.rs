@@ -36,7 +36,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
             for kept in findings.take(kept)?.unwrap_or_default() {
                 findings.warn(
                     format!("there is a file system of an earlier cluster {}: {}", cluster.name, kept.id),
-                    "`destroy` keeps data; cluster.yaml would make a new, empty file system beside it, and both are paid for",
+                    "`destroy` keeps data; cluster.yaml would create a new, empty file system beside it, and both are billed",
                     format!("to use it again: storage.efs.fileSystemId: {} with createMountTargets: true", kept.id),
                 );
             }
@@ -94,7 +94,7 @@ impl Adopted<'_> {
         if !found.encrypted {
             findings.warn(
                 format!("the file system {id} is not encrypted"),
-                "what is on it is readable for whoever gets at its storage; this can only be chosen when it is made",
+                "anyone with access to its storage can read its data; encryption can only be chosen when it is created",
                 "copy the data to an encrypted one if that matters",
             );
         }
@@ -111,9 +111,9 @@ impl Adopted<'_> {
             .collect();
         if self.create_mount_targets && !others.is_empty() {
             findings.refuse(
-                format!("the file system {id} is of one zone, and the cluster also in {}", listed(others)),
-                "it can have a mount target in its own zone only, and the others would fail",
-                "set createMountTargets: false and keep pools in its zone, or adopt one that is not of one zone",
+                format!("the file system {id} is in one availability zone, but the cluster is also in {}", listed(others)),
+                "it can have a mount target in its own availability zone only, and the others would fail",
+                "set createMountTargets: false and keep pools in its availability zone, or adopt a regional file system",
             );
         }
     }
@@ -131,8 +131,8 @@ impl Adopted<'_> {
         if foreign {
             findings.refuse(
                 format!("the mount targets of file system {id} are in another VPC: {}", listed(vpcs)),
-                "a file system has mount targets in one VPC at a time, and its name is known in that one only",
-                "adopt that VPC (network.existing), or remove the mount targets and set createMountTargets: true",
+                "a file system has mount targets in one VPC at a time, and its name resolves only there",
+                "adopt that VPC (network.existing), or delete the mount targets and set createMountTargets: true",
             );
             return false;
         }
@@ -146,8 +146,8 @@ impl Adopted<'_> {
         if !self.create_mount_targets && !missing.is_empty() {
             findings.refuse(
                 format!("the file system {id} has no mount target in {}", listed(missing)),
-                "nodes reach it through the mount target of their own zone, and would wait for it at boot",
-                "set createMountTargets: true, make them yourself, or keep pools in zones that have one",
+                "nodes reach it through the mount target of their own availability zone, and would wait for it at boot",
+                "set createMountTargets: true, create them yourself, or keep pools in availability zones that have one",
             );
         }
         true
@@ -171,11 +171,11 @@ impl Adopted<'_> {
         }
         let names = listed(groups);
         let what = if by_name {
-            format!("mount target {id} in {zone} lets in members of certain groups only ({names})")
-        } else {
             format!(
-                "no rule of mount target {id} in {zone} lets anything of {vpc} in on port {NFS} ({names})"
+                "mount target {id} in {zone} accepts connections from certain security groups only ({names})"
             )
+        } else {
+            format!("no security group of mount target {id} in {zone} allows {vpc} on port {NFS} ({names})")
         };
         let group = groups.first().map_or("GROUP", String::as_str);
         findings.warn(

@@ -33,15 +33,15 @@ impl SubjectFindings {
         if error.is_denied() {
             self.warn(
                 format!("could not be checked: the caller may not {action}"),
-                "what is wrong here shows only when AWS refuses it later",
+                "a fault here shows only when AWS refuses it later",
                 format!(
-                    "allow {action} (`infra policy` lists all), or go on with --skip-preflight knowingly"
+                    "allow {action} (`infra policy` lists all), or pass --skip-preflight to continue regardless"
                 ),
             );
         } else {
             self.refuse(
                 format!("could not be checked: {error}"),
-                "what is wrong here shows only when AWS refuses it later",
+                "a fault here shows only when AWS refuses it later",
                 "fix what AWS reports and try again, or pass --skip-preflight to continue regardless",
             );
         }

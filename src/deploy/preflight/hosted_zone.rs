@@ -37,22 +37,22 @@ fn check_named_hosted_zone(
         findings.refuse(
             format!("there is no hosted zone {id}"),
             format!("the record {name} could not be written"),
-            "correct dns.hostedZoneId, or leave it out and the zone is looked up; `aws route53 list-hosted-zones` lists yours",
+            "correct dns.hostedZoneId, or leave it out and the hosted zone is looked up; `aws route53 list-hosted-zones` lists yours",
         );
         return;
     };
     if zone.private && cluster.api.public {
         findings.refuse(
-            format!("the hosted zone {id} ({}) is private, the API is public", zone.name),
-            format!("{name} would be known inside the VPCs of that zone only, and to nobody on the internet"),
-            "name a public zone, leave dns.hostedZoneId out, or set api.public to false",
+            format!("the hosted zone {id} ({}) is private, but the API is public", zone.name),
+            format!("{name} would resolve only inside the VPCs of that hosted zone, not on the internet"),
+            "name a public hosted zone, leave out dns.hostedZoneId, or set api.public to false",
         );
     }
     if !zone.holds(name) {
         findings.refuse(
-            format!("{name} does not lie below {}, the name of the hosted zone {id}", zone.name),
-            "a zone takes records below its own name only",
-            "name the zone of externalDNSName's domain in dns.hostedZoneId, or leave it out and the zone is looked up",
+            format!("{name} is not below {}, the name of the hosted zone {id}", zone.name),
+            "a hosted zone has records below its own name only",
+            "name the hosted zone of externalDNSName's domain in dns.hostedZoneId, or leave it out and it is looked up",
         );
     }
 }
@@ -67,16 +67,16 @@ fn check_hosted_zones_of_name(cluster: &Cluster, zones: &[HostedZone], findings:
     let Some(private) = zones.first() else {
         findings.warn(
             format!("no hosted zone of this account is for {name}"),
-            "the record cannot be written, and kubeconfig leads to that name",
-            "make the record by hand, `up` prints it; or set dns.manage to false and this is not looked at",
+            "the record cannot be written, and kubeconfig points at that name",
+            "create the record by hand, `up` prints it; or set dns.manage to false and this is not checked",
         );
         return;
     };
     findings.warn(
         format!("the only hosted zone for {name} is private: {} ({})", private.id, private.name),
-        "the internet never asks a private zone: a record there is seen inside the zone's VPCs only, and hides any public one from them",
+        "a private hosted zone does not answer the internet: a record there resolves inside its VPCs only, and hides any public one from them",
         format!(
-            "make a public zone {} too, or make the record by hand where the domain is served; `up` prints it",
+            "create a public hosted zone {} too, or create the record by hand where the domain is served; `up` prints it",
             private.name
         ),
     );

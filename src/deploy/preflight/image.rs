@@ -28,8 +28,8 @@ async fn locked(
     let Some(image) = findings.take(clients.image(id).await)? else { return Ok(None) };
     if image.is_none() {
         findings.refuse(
-            format!("there is no image {id} any more, which infra.lock names"),
-            "Flatcar removes images after about nine months, and no new machine can start from one that is gone",
+            format!("the image {id}, which infra.lock names, no longer exists"),
+            "Flatcar deletes images after about nine months, and no machine can start from a deleted one",
             "run `infra up --upgrade-os`, which locks the newest image of the channel",
         );
     }
@@ -44,7 +44,7 @@ async fn newest(
     let cluster = &preflight.blueprint.cluster;
     let Some(source) = image_source(cluster) else {
         findings.refuse(
-            format!("no image is locked, and nobody is known to publish Flatcar's in {}", cluster.region),
+            format!("no image is locked, and no publisher of Flatcar images is known in {}", cluster.region),
             "machines start from an image of their own region",
             "import Flatcar's image for EC2 into your account and put its id into infra.lock by hand",
         );
@@ -59,7 +59,7 @@ async fn newest(
                 source.name_pattern, source.owner, cluster.region
             ),
             "machines start from an image of their own region",
-            "take another channel or region, or put the id of an image into infra.lock by hand",
+            "use another channel or region, or put the id of an image into infra.lock by hand",
         );
     }
     Ok(image)
@@ -70,14 +70,14 @@ fn check_image(image: &Image, findings: &mut SubjectFindings) {
     if state != "available" {
         findings.refuse(
             format!("the image {id} ({name}) is {state}"),
-            "machines start from an image that is available only",
+            "machines start only from an image that is available",
             "run `infra up --upgrade-os`, which locks the newest image of the channel",
         );
     }
     if architecture != "x86_64" {
         findings.refuse(
             format!("the image {id} ({name}) is for {architecture}"),
-            "every machine of a cluster is of x86_64",
+            "every machine of a cluster is x86_64",
             "put an image for x86_64 into infra.lock, or run `infra up --upgrade-os`",
         );
     }

@@ -19,7 +19,7 @@ pub(crate) async fn check(
     match findings.take(key)? {
         None => {}
         Some(None) => findings.refuse(
-            format!("there is no key {arn}"),
+            format!("there is no KMS key {arn}"),
             "uploads and the file system are encrypted with it",
             "correct kmsKeyArn; `aws kms list-keys` lists yours",
         ),
@@ -31,11 +31,11 @@ pub(crate) async fn check(
             cluster.region.partition()
         );
         findings.warn(
-            format!("disks get the account's default EBS key, which is a key of your own: {key}"),
-            "machines die at launch unless Auto Scaling's service-linked role may use it, and etcd members need \
+            format!("disks are encrypted with the account's default EBS key, which is a key of your own: {key}"),
+            "machines fail at launch unless Auto Scaling's service-linked role may use it, and etcd members need \
              kms:CreateGrant to claim their volumes",
             format!(
-                "set encryptDisksWithKmsKey: true, and `up` sees to both for the key in kmsKeyArn; or: aws kms create-grant \
+                "set encryptDisksWithKmsKey: true, and `up` arranges both for the key in kmsKeyArn; or: aws kms create-grant \
                  --key-id {key} --grantee-principal {role} --operations Encrypt Decrypt ReEncryptFrom ReEncryptTo \
                  GenerateDataKey GenerateDataKeyWithoutPlaintext DescribeKey CreateGrant"
             ),
@@ -69,16 +69,16 @@ fn check_key(key: &Key, findings: &mut SubjectFindings) {
             _ => "use another key, or wait until this one is enabled".to_owned(),
         };
         findings.refuse(
-            format!("the key {arn} is not enabled: {state}"),
+            format!("the KMS key {arn} is not enabled: {state}"),
             "uploads and the file system are encrypted with it, and machines could not read what they boot from",
             fix,
         );
     }
     if spec != "SYMMETRIC_DEFAULT" || usage != "ENCRYPT_DECRYPT" {
         findings.refuse(
-            format!("the key {arn} is of kind {spec} for {usage}"),
-            "S3, EFS and EBS take symmetric keys for encryption only",
-            "use a key of kind SYMMETRIC_DEFAULT for ENCRYPT_DECRYPT, which `aws kms create-key` makes",
+            format!("the key {arn} is a {spec} key for {usage}"),
+            "S3, EFS and EBS accept only symmetric keys for encryption",
+            "use a SYMMETRIC_DEFAULT key for ENCRYPT_DECRYPT, which `aws kms create-key` creates",
         );
     }
 }

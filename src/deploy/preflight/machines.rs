@@ -43,12 +43,12 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
         findings.refuse(
             format!("there is no key pair '{name}' in {}", cluster.region),
             "every launch template names it, and no machine would start",
-            format!("correct keyName or leave it out: sessions go through SSM; or import it: aws ec2 import-key-pair --key-name '{name}' …"),
+            format!("correct keyName, leave it out and use SSM sessions, or import it: aws ec2 import-key-pair --key-name '{name}' …"),
         );
     }
     let mut list = findings.into_list();
 
-    let mut findings = SubjectFindings::about("zones");
+    let mut findings = SubjectFindings::about("availability zones");
     let bad_zones = match findings.take(zones)? {
         Some(zones) => check_zones(cluster, &zones, &mut findings),
         None => BTreeSet::new(),
@@ -81,7 +81,7 @@ async fn key_pair_exists(cluster: &Cluster, clients: &Clients) -> Result<bool, A
 }
 
 fn wanted(cluster: &Cluster) -> Vec<Wanted<'_>> {
-    const OF_CLUSTER: &str = "set availabilityZones to such zones";
+    const OF_CLUSTER: &str = "set availabilityZones to those";
     let etcd = Wanted {
         who: "etcd members".to_owned(),
         types: std::slice::from_ref(&cluster.etcd.instance_type),
@@ -98,7 +98,7 @@ fn wanted(cluster: &Cluster) -> Vec<Wanted<'_>> {
         who: format!("pool {}", pool.name),
         types: &pool.instance_types,
         zones: pool.zones.iter().map(AvailabilityZone::as_str).collect(),
-        setting: "set the pool's availabilityZones to such zones",
+        setting: "set the pool's availabilityZones to those",
     });
     [etcd, controllers].into_iter().chain(pools).collect()
 }
@@ -115,13 +115,13 @@ fn check_zones<'a>(
     for name in cluster.zones.iter().map(AvailabilityZone::as_str).filter(|name| !good.contains(name)) {
         bad.insert(name);
         let what = match zones.iter().find(|zone| zone.name == name) {
-            Some(zone) => format!("the zone {name} is {} and of kind {}", zone.state, zone.kind),
-            None => format!("the account has no zone {name}"),
+            Some(zone) => format!("the availability zone {name} is {} and of type {}", zone.state, zone.kind),
+            None => format!("the account has no availability zone {name}"),
         };
         findings.refuse(
             what,
-            "no subnet can be made there; which letters an account has is its own",
-            format!("zones of this account: {}", listed(&good)),
+            "no subnet can be created there; the letters of availability zones differ between accounts",
+            format!("availability zones of this account: {}", listed(&good)),
         );
     }
     bad
@@ -143,9 +143,9 @@ fn check_offers(
         let elsewhere: BTreeSet<&String> =
             wanted.types.iter().filter_map(|kind| offers.get(kind.as_str())).flatten().collect();
         let fix = if elsewhere.is_empty() {
-            "no zone of this region offers it: take another type or region".to_owned()
+            "no availability zone of this region offers it: use another type or region".to_owned()
         } else {
-            format!("it is offered in {}: {}, or take another type", listed(elsewhere), wanted.setting)
+            format!("it is offered in {}: {}, or use another type", listed(elsewhere), wanted.setting)
         };
         findings.refuse(
             format!("{} of {kinds} cannot start in {}", wanted.who, listed(barren)),
@@ -159,7 +159,7 @@ fn check_offers(
             findings.warn(
                 format!("{} cannot have {kind} in {}", wanted.who, listed(missing)),
                 "AWS does not offer it there; machines will be of the pool's other types",
-                format!("nothing, if that is meant; else {}", wanted.setting),
+                format!("nothing if this is intended; otherwise {}", wanted.setting),
             );
         }
     }
@@ -187,7 +187,7 @@ fn check_reservation(
         let fix = format!("set instanceType: {instance_type}, or name another reservation");
         findings.refuse(
             format!(
-                "the capacity reservation {id} is for {instance_type}, the pool for {}",
+                "the capacity reservation {id} is for {instance_type}, but the pool uses {}",
                 pool.instance_types[0]
             ),
             why.as_str(),
@@ -197,7 +197,7 @@ fn check_reservation(
     if pool.zones.iter().any(|pools| pools.as_str() != zone) {
         let fix = format!("set the pool's availabilityZones: [{zone}], or name another reservation");
         findings.refuse(
-            format!("the capacity reservation {id} is in {zone}, the pool is not"),
+            format!("the capacity reservation {id} is in {zone}, but the pool is not"),
             why.as_str(),
             fix,
         );
@@ -206,10 +206,10 @@ fn check_reservation(
     if i64::from(*available) < i64::from(wanted) {
         findings.warn(
             format!(
-                "the capacity reservation {id} has {available} of {total} machines free, the pool wants {wanted}"
+                "the capacity reservation {id} has {available} of {total} machines free, but the pool needs {wanted}"
             ),
             why,
-            "make it larger, or the pool smaller",
+            "increase the reservation, or reduce the pool",
         );
     }
 }

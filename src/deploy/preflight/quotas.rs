@@ -85,7 +85,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
             format!("the cluster needs {addresses} elastic addresses; {used} of {value} are in use"),
             "etcd members and NAT gateways have fixed addresses, and their stack would fail",
             format!(
-                "release some that are not used, or {}",
+                "release unused ones, or {}",
                 increase(cluster, ADDRESSES, used.saturating_add(addresses))
             ),
         );
@@ -104,7 +104,7 @@ fn check_processors(
     let kind = if quota.spot { "spot" } else { "on-demand" };
     let what = |wanted: u32, when: &str| {
         format!(
-            "{wanted} vCPUs of {kind} {} machines{when} are wanted by {}; the quota is {value}, and {used} are in use",
+            "{wanted} vCPUs of {kind} {} machines{when} are needed by {}; the quota is {value}, and {used} are in use",
             quota.series,
             listed(&demand.who)
         )
