@@ -1,4 +1,4 @@
-//! The one clock: every pause of a deployment, its time limit, and the user's wish to go.
+//! The one clock: every pause of a run, its time limit, and the user's interruption.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-/// Why a wait ended before what was waited for came.
+/// Why a wait ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitEnd {
-    /// The user went away.
+    /// The user interrupted it.
     Interrupted,
-    /// The time was up.
+    /// The time limit was reached.
     TimedOut,
 }
 
@@ -31,12 +31,12 @@ impl fmt::Display for WaitEnd {
 pub struct Interrupter(Arc<watch::Sender<bool>>);
 
 impl Interrupter {
-    /// Ends them now.
+    /// Ends all waits now.
     pub fn interrupt(&self) {
         self.0.send_replace(true);
     }
 
-    /// Whether they were ended.
+    /// Whether all waits were ended.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
         *self.0.borrow()
@@ -52,7 +52,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Waits at most so long in all, or until it is interrupted.
+    /// Waits at most this long in total, or until it is interrupted.
     #[must_use]
     pub fn new(limit: Option<Duration>) -> (Interrupter, Self) {
         let (sender, interrupted) = watch::channel(false);
@@ -66,7 +66,7 @@ impl Waiting {
         Self { tempo, ..self }
     }
 
-    /// Waits a while.
+    /// Pauses.
     pub async fn pause(&self, duration: Duration) -> Result<(), WaitEnd> {
         let wake = Instant::now() + self.tempo.shorten(duration);
         let (until, ends) = match self.deadline {
@@ -87,7 +87,7 @@ impl Waiting {
         Patience { own: self.at_most(limit), run: self.clone() }
     }
 
-    /// Why nothing is waited for any more, if that is so.
+    /// Why waits end at once, if they do.
     #[must_use]
     pub fn end(&self) -> Option<WaitEnd> {
         if *self.interrupted.borrow() {
@@ -105,7 +105,7 @@ impl Waiting {
     }
 }
 
-/// How long a run waits for something that it can do without.
+/// How long a run waits for something that it can continue without.
 #[derive(Clone, Debug)]
 pub struct Patience {
     own: Waiting,
@@ -113,7 +113,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Waits a while; says whether there is patience left. Only the end of the whole run is an error.
+    /// Pauses; returns whether there is time left. Only the end of the whole run is an error.
     pub async fn pause(&self, duration: Duration) -> Result<bool, WaitEnd> {
         match self.own.pause(duration).await {
             Err(WaitEnd::TimedOut) => self.run.pause(Duration::ZERO).await.map(|()| false),
@@ -151,7 +151,7 @@ impl FromStr for Tempo {
     }
 }
 
-/// Pauses between looks at the same thing: short at first, then as long as patience and rate limits ask for.
+/// Pauses between polls of the same thing: short at first, then as long as rate limits ask for.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     next: Duration,
@@ -159,13 +159,13 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// For a stack: never more than one look in two seconds, at last one in ten.
+    /// For a stack: a poll every two seconds at first, every ten at last.
     #[must_use]
     pub fn of_stack() -> Self {
         Self { next: Duration::from_secs(2), longest: Duration::from_secs(10) }
     }
 
-    /// For what takes a moment.
+    /// For what takes seconds.
     #[must_use]
     pub fn of_moment() -> Self {
         Self { next: Duration::from_millis(500), longest: Duration::from_secs(5) }

@@ -20,10 +20,10 @@ use crate::project::Project;
 
 /// List what AWS will bill for, by stack; no network and no AWS account are needed
 ///
-/// It names kinds and numbers, not prices: those depend on region, contract and, for spot machines, the hour.
+/// Lists kinds and counts, not prices: those depend on region, contract and, for spot machines, the hour.
 #[derive(Args, Debug)]
 pub(super) struct CostArguments {
-    /// Also have AWS fill in its calculator, a link a stack
+    /// Also have AWS fill in its calculator, one link per stack
     #[arg(long)]
     online: bool,
     #[command(flatten)]
@@ -33,9 +33,9 @@ pub(super) struct CostArguments {
 /// What AWS will bill for.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct CostDocument {
-    /// Where it is billed.
+    /// The region of the cluster.
     region: String,
-    /// Each kind of thing that costs money.
+    /// Each kind of resource that costs money.
     items: Vec<BilledItem>,
     /// With `--online`, a link to AWS's calculator by stack.
     #[schemars(with = "BTreeMap<String, String>")]

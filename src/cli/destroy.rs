@@ -49,7 +49,7 @@ pub(super) struct DestroyArguments {
     /// Where assets are, when neither cluster.yaml nor a stack says so; what the network stack names is looked at too
     #[arg(long, value_name = "URI")]
     s3_uri: Option<S3Uri>,
-    /// How long to wait in all; AWS goes on after that
+    /// How long to wait in total; AWS continues after that
     #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = parse_duration)]
     timeout: Duration,
     #[command(flatten)]

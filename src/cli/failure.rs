@@ -130,7 +130,7 @@ fn print_evidence(evidence: &Evidence, printer: &Printer) {
         printer.note(format_args!("    {line}"));
     }
     if let Some(step) = &evidence.last_step {
-        printer.note(format_args!("  the last step it told of: {step}"));
+        printer.note(format_args!("  the last step it reported: {step}"));
     }
 }
 

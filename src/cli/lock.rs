@@ -11,7 +11,7 @@ use crate::deploy::{ImageLock, LiveCluster};
 
 /// Look up the operating system's image and write it to infra.lock
 ///
-/// An existing lock stays as it is, so that machines that start later boot the same image. `infra up` writes the lock too; commit it.
+/// An existing lock is kept, so that machines that start later boot the same image. `infra up` writes the lock too; commit it.
 #[derive(Args, Debug)]
 pub(super) struct LockArguments {
     /// Move an existing lock to the newest image

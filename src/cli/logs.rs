@@ -13,7 +13,7 @@ use crate::deploy::{console_evidence, read_log};
 /// Print what a machine wrote to its console
 ///
 /// Works without SSH and also for a machine that never became a node. EC2 collects the console every few minutes on older types. The
-/// last step that our boot scripts told of stands at the end.
+/// last step that the boot scripts reported is printed at the end.
 #[derive(Args, Debug)]
 pub(super) struct LogsArguments {
     /// A node's name, an instance id, an address, or a role: etcd-0, controller, a pool's name
@@ -29,13 +29,13 @@ pub(super) struct LogsArguments {
 pub(super) struct LogDocument {
     /// The machine's id.
     instance: String,
-    /// Its role, as `etcd-0`, `controller` or `pool-NAME`.
+    /// The role of the machine, as `etcd-0`, `controller` or `pool-NAME`.
     role: Option<String>,
-    /// EC2's word for how it is.
+    /// The state of the machine, in EC2's words.
     state: String,
-    /// What it wrote to its console; null if EC2 has not collected it yet.
+    /// What the machine wrote to its console; null if EC2 has not collected it yet.
     console: Option<String>,
-    /// The last step that our boot scripts told of.
+    /// The last step that the boot scripts reported.
     last_step: Option<String>,
 }
 
@@ -64,10 +64,10 @@ pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Resul
             .note(format_args!("{} ({role}, {}, {})", machine.id, machine.instance_type, machine.state));
         match &log.text {
             Some(text) => session.printer.raw(&format!("{}\n", text.trim_end()))?,
-            None => session.printer.note("EC2 has not collected its console yet; try again in a few minutes"),
+            None => session.printer.note("EC2 has not collected its console yet; retry in a few minutes"),
         }
         if let Some(step) = last_step {
-            session.printer.note(format_args!("the last step it told of: {step}"));
+            session.printer.note(format_args!("the last step it reported: {step}"));
         }
         Ok(Exit::Done)
     })

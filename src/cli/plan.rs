@@ -36,7 +36,7 @@ pub(super) struct PlanArguments {
     /// Plan with the newest image of the operating system
     #[arg(long)]
     upgrade_os: bool,
-    /// Allow that this resource is replaced or removed; may be given several times
+    /// Allow this resource to be replaced or deleted; may be given several times
     #[arg(long, value_name = "LOGICAL_ID")]
     allow_replace: Vec<String>,
     /// Exit with 3 if there are changes
@@ -77,7 +77,7 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
 /// The files inside user data that change, by stack and resource.
 pub(super) type UserDataChanges = BTreeMap<(String, String), Vec<FileChange>>;
 
-/// Everything that is read before CloudFormation is asked.
+/// Reads everything that the plan needs, before CloudFormation previews it.
 async fn prepare_plan(
     arguments: &PlanArguments,
     session: &Session,
@@ -106,7 +106,7 @@ async fn prepare_plan(
     Ok((run, prepared))
 }
 
-/// Looks into the user data of every launch template that changes.
+/// Explains the user data of every launch template that changes.
 pub(super) async fn explain_all_user_data(
     clients: &Clients,
     blueprint: &Blueprint,
@@ -128,7 +128,7 @@ pub(super) async fn explain_all_user_data(
     Ok(explained)
 }
 
-/// What a plan is shown from before it is carried out.
+/// Shows a plan before it is applied.
 pub(super) fn show_plan(
     session: &Session,
     deployment: &Deployment,

@@ -1,4 +1,4 @@
-//! `infra rollback`: out of a rollback that failed.
+//! `infra rollback`: continues a rollback that failed.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use super::session::Session;
 use super::up::parse_duration;
 use crate::deploy::{LiveCluster, Run, roll_back};
 
-/// Go on with a rollback that failed, so that the stack can be used again
+/// Continue a rollback that failed, so that the stack can be updated again
 ///
-/// A stack gets into UPDATE_ROLLBACK_FAILED when an update failed and so did its undoing. Mend the cause that `infra up` names, then run
-/// this. `--skip` leaves a resource as it is: CloudFormation then believes that it was rolled back, so repair it afterwards.
+/// A stack is in UPDATE_ROLLBACK_FAILED when an update failed, and then its rollback. Fix the cause that `infra up` reports, then run
+/// this. `--skip` leaves a resource as it is: CloudFormation then assumes that it was rolled back, so repair it afterwards.
 #[derive(Args, Debug)]
 pub(super) struct RollbackArguments {
     /// Leave this resource out; may be given several times
@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &RollbackArguments, session: &Session) -> anyhow::R
         } else {
             session
                 .printer
-                .note(format_args!("rolled back: {}; `infra up` can change it again", names.join(", ")));
+                .note(format_args!("rolled back: {}; `infra up` can update it again", names.join(", ")));
         }
         Ok(Exit::Done)
     })

@@ -15,7 +15,7 @@ use crate::credentials::Credentials;
 use crate::deploy::{AbsentCluster, CertificateState, StatusDocument, StatusReport, StatusSources};
 use crate::plural::count_of;
 
-/// How often `--watch` looks again.
+/// How often `--watch` prints the status.
 const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Show whether the cluster works: stacks, API, name, nodes by pool, file system, certificates
@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 /// Exits with 3 if something is wrong or there is no such cluster. `infra schema status` describes what `--output json` prints.
 #[derive(Args, Debug)]
 pub(super) struct StatusArguments {
-    /// Look again every ten seconds until Ctrl-C
+    /// Print the status again every ten seconds until Ctrl-C
     #[arg(long)]
     watch: bool,
     #[command(flatten)]
@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Res
     })
 }
 
-/// Without keys everything but the API can still be looked at.
+/// Without keys everything but the API can be read.
 fn read_credentials(session: &Session, blueprint: &Blueprint) -> anyhow::Result<Option<Credentials>> {
     if !session.assets.credentials().is_dir() {
         return Ok(None);
@@ -80,7 +80,7 @@ fn print(report: Option<StatusReport>, blueprint: &Blueprint, session: &Session)
         }
         (Output::Text | Output::Markdown, Some(report)) => session.printer.data(screen(&report))?,
         (Output::Text | Output::Markdown, None) => {
-            session.printer.data(format_args!("{name}: there is no such cluster; `infra up` makes it"))?;
+            session.printer.data(format_args!("{name}: there is no such cluster; `infra up` creates it"))?;
         }
     }
     Ok(if healthy { Exit::Done } else { Exit::Unhealthy })

@@ -27,49 +27,49 @@ use crate::plural::count_of;
 
 /// Bring the cluster up, or bring it to what cluster.yaml says now
 ///
-/// Checks the account first (preflight), uploads what machines boot from, then creates and changes stacks side by side, leads the public
-/// name to the API, and waits until every node is Ready. Safe to run again at any time and from any state: what is there and right
-/// stays, what is under way is followed. What would be replaced or deleted is shown and asked about first.
+/// Checks the account first (preflight), uploads what machines boot from, then creates and updates stacks in parallel, points the public
+/// name at the API, and waits until every node is Ready. Safe to run again at any time and from any state: what is right is kept, and an
+/// operation in progress is followed. What would be replaced or deleted is shown, and needs your consent.
 #[derive(Args, Debug)]
 #[command(visible_alias = "update")]
 pub(super) struct UpArguments {
     /// Where assets are uploaded: s3://bucket/prefix; wins over s3URI in cluster.yaml
     #[arg(long, value_name = "URI")]
     s3_uri: Option<S3Uri>,
-    /// Make the bucket if it is missing: encrypted, versioned, private, TLS only
+    /// Create the bucket if it is missing: encrypted, versioned, private, TLS only
     #[arg(long)]
     create_bucket: bool,
-    /// Touch this pool only
+    /// Create or update this pool only
     #[arg(long, value_name = "NAME")]
     pool: Option<PoolName>,
     /// Replace the pool's outdated machines, one by one, each after its jobs have ended
     #[arg(long, requires = "pool")]
     replace_nodes: bool,
-    /// Replace at most so many
+    /// Replace at most this many
     #[arg(long, value_name = "N", requires = "replace_nodes")]
     max: Option<usize>,
     /// Move to the newest image of the operating system; its machines are replaced
     #[arg(long)]
     upgrade_os: bool,
-    /// Delete pools that cluster.yaml no longer names, without asking
+    /// Delete pools that are no longer in cluster.yaml, without asking
     #[arg(long)]
     prune: bool,
-    /// Allow that this resource is replaced or removed; may be given several times
+    /// Allow this resource to be replaced or deleted; may be given several times
     #[arg(long, value_name = "LOGICAL_ID")]
     allow_replace: Vec<String>,
-    /// Take over a record of externalDNSName that leads elsewhere
+    /// Replace an existing record of externalDNSName that points elsewhere
     #[arg(long)]
     adopt_record: bool,
-    /// Go on although nothing was checked first
+    /// Continue without checking the account first
     #[arg(long)]
     skip_preflight: bool,
     /// What to wait for
     #[arg(long, value_enum, default_value_t = Wait::Nodes)]
     wait: Wait,
-    /// How long to wait in all; AWS goes on after that
+    /// How long to wait in total; AWS continues after that
     #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = parse_duration)]
     timeout: Duration,
-    /// Have Ctrl-C undo what is under way, instead of leaving it to AWS
+    /// Let Ctrl-C undo the operation in progress, instead of leaving it to AWS
     #[arg(long)]
     cancel_on_interrupt: bool,
     #[command(flatten)]
@@ -82,7 +82,7 @@ enum Wait {
     Nodes,
     /// Until the stacks are done
     Stacks,
-    /// For nothing that AWS can do alone
+    /// For nothing that AWS does without infra
     None,
 }
 
@@ -93,7 +93,7 @@ pub(super) fn run(arguments: &UpArguments, session: &Session) -> anyhow::Result<
         create_bucket: arguments.create_bucket,
         adopt_record: arguments.adopt_record,
         wait: match arguments.wait {
-            // What is replaced may be what never gets Ready.
+            // The nodes that are replaced may be those that never get Ready.
             Wait::Nodes if arguments.replace_nodes => WaitFor::Stacks,
             Wait::Nodes => WaitFor::Nodes,
             Wait::Stacks => WaitFor::Stacks,
@@ -142,7 +142,7 @@ async fn bring_up(
     Ok(Exit::Done)
 }
 
-/// Everything that is read before anything is changed.
+/// Reads everything that the plan needs, before anything is changed.
 async fn prepare_plan<'a>(
     arguments: &UpArguments,
     session: &Session,
@@ -212,12 +212,14 @@ async fn agree(
     let deletions: Vec<String> = plan.deletions().map(|stack| stack.part.to_string()).collect();
     let mut consent = Consent { delete_dropped_pools: arguments.prune };
     if !deletions.is_empty() && !arguments.prune {
-        let question = format!("Delete {}, which cluster.yaml no longer names?", deletions.join(", "));
-        // Without a yes they stay; everything else goes on.
+        let question = format!("Delete {}, no longer in cluster.yaml?", deletions.join(", "));
+        // Without a yes the pools are kept, and everything else continues.
         let agreed = ask_on_thread(&question, "--prune", &session.printer).await.is_ok();
         consent.delete_dropped_pools = agreed;
         if !agreed {
-            session.printer.warning("pools that cluster.yaml no longer names stay; `--prune` deletes them");
+            session
+                .printer
+                .warning("pools that are no longer in cluster.yaml are kept; `--prune` deletes them");
             disrupted.retain(|pool| cluster.pool(pool).is_some());
         }
     }
@@ -230,7 +232,7 @@ async fn agree(
     Ok(consent)
 }
 
-/// The question about what would be lost; none if nothing would be. `jobs` is none if nobody could say how many there are.
+/// The question about what would be lost; none if nothing would be. `jobs` is none if the number is not known.
 fn losses_question(losses: usize, jobs: Option<usize>) -> Option<String> {
     let resources =
         (losses > 0).then(|| format!("{} will be replaced or deleted.", count_of(losses, "resource")));
@@ -243,7 +245,7 @@ fn losses_question(losses: usize, jobs: Option<usize>) -> Option<String> {
     (!sentences.is_empty()).then(|| format!("{} Continue?", sentences.join(" ")))
 }
 
-/// Names the job pods whose nodes would go; gives how many there are, none if that is not known.
+/// Prints the job pods on nodes that would be terminated; returns how many there are, none if that is not known.
 async fn name_jobs(
     session: &Session,
     deployment: &Deployment,
@@ -264,7 +266,7 @@ async fn name_jobs(
         Ok(pods) => {
             for pod in &pods {
                 session.printer.warning(format_args!(
-                    "job {}/{} runs on {} (pod {}), which goes",
+                    "job {}/{} runs on {} (pod {}), which will be terminated",
                     pod.namespace, pod.job, pod.node, pod.name
                 ));
             }
@@ -272,7 +274,7 @@ async fn name_jobs(
         }
         Err(error) => {
             session.printer.warning(format_args!(
-                "nodes of {} go; whether jobs run there is not known: {error}",
+                "nodes of {} will be terminated, and jobs may be running there: {error}",
                 pools.iter().map(PoolName::as_str).collect::<Vec<_>>().join(", ")
             ));
             None

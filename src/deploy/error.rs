@@ -14,8 +14,8 @@ pub enum DeployError {
     /// A call to AWS failed.
     #[error(transparent)]
     Aws(#[from] AwsError),
-    /// Nobody says where assets are to be uploaded.
-    #[error("there is no place to upload to")]
+    /// Neither a flag nor cluster.yaml nor the live cluster says where assets are uploaded.
+    #[error("there is no S3 URI to upload assets to")]
     NoS3Uri,
     /// Something may not change.
     #[error("{}", join(.0.iter().map(|refusal| &refusal.what)))]
@@ -26,7 +26,7 @@ pub enum DeployError {
     /// Stacks failed.
     #[error("{}", join(.0.iter()))]
     Failed(Vec<FailureReport>),
-    /// Stacks stand, but their groups cannot start the machines that are wanted.
+    /// Stacks are complete, but their Auto Scaling groups cannot start machines.
     #[error("{}", join(.0.iter().map(FailureReport::without_machines)))]
     NoMachines(Vec<FailureReport>),
     /// A stack is in a state that needs a decision.
@@ -34,15 +34,15 @@ pub enum DeployError {
     Stuck {
         /// The stack.
         stack: String,
-        /// Its status.
+        /// The status of the stack.
         status: StackStatus,
         /// Why.
         reason: String,
         /// What to do next.
         help: String,
     },
-    /// Somebody else deleted a stack that this run was at work on.
-    #[error("{stack} was deleted by somebody else meanwhile")]
+    /// Another process deleted a stack that this run was working on.
+    #[error("{stack} was deleted by another process meanwhile")]
     DeletedMeanwhile {
         /// The stack.
         stack: String,
@@ -55,7 +55,7 @@ pub enum DeployError {
         /// What is wrong with the template.
         reason: String,
     },
-    /// The user went away, or the time was up, while AWS goes on.
+    /// The user interrupted the wait, or the time limit was reached; AWS continues.
     #[error("{what}; {} in AWS", goes_on(.running))]
     StillRunning {
         /// What ended the wait.
@@ -63,7 +63,7 @@ pub enum DeployError {
         /// The stacks that AWS still works on.
         running: Vec<String>,
     },
-    /// The Kubernetes API failed us.
+    /// A call to the Kubernetes API failed.
     #[error(transparent)]
     Kube(#[from] KubeError),
     /// No machine has the name that was given.
@@ -83,13 +83,13 @@ pub enum DeployError {
         machines: Vec<String>,
     },
     /// A pool was never brought up.
-    #[error("pool {pool} has no group of machines in AWS")]
+    #[error("pool {pool} has no Auto Scaling group")]
     NoScalingGroup {
         /// The pool.
         pool: PoolName,
     },
     /// A pool was to be brought up alone, before the cluster.
-    #[error("pool {pool} cannot come up before the cluster")]
+    #[error("pool {pool} cannot be created before the cluster")]
     PoolBeforeCluster {
         /// The pool.
         pool: PoolName,
@@ -105,7 +105,7 @@ pub enum DeployError {
         hint: Option<String>,
     },
     /// No stack has the outputs that another one needs.
-    #[error("{stack}: no stack hands on {}", .outputs.join(", "))]
+    #[error("{stack}: no stack has the outputs {}", .outputs.join(", "))]
     MissingOutputs {
         /// The stack that needs them.
         stack: String,
@@ -119,13 +119,17 @@ pub enum DeployError {
         stack: String,
     },
     /// Another process deletes a stack that this run needs.
-    #[error("{stack} is being deleted: somebody's `infra destroy` is under way, and nothing was changed")]
+    #[error(
+        "{stack} is being deleted: another user's `infra destroy` is in progress, and nothing was changed"
+    )]
     BeingDeleted {
         /// The stack.
         stack: String,
     },
     /// Another process protected a stack that this run deletes.
-    #[error("{stack} was protected again before it could be deleted: somebody's `infra up` is under way")]
+    #[error(
+        "{stack} was protected again before it could be deleted: another user's `infra up` is in progress"
+    )]
     ProtectedAgain {
         /// The stack.
         stack: String,
@@ -150,7 +154,7 @@ pub enum DeployError {
     },
     /// The public name has a record that infra did not write.
     #[error(
-        "zone {zone} has a record {name} of type {kind} already: it leads to {target}, which is not this cluster"
+        "hosted zone {zone} already has a record {name} of type {kind}: it points at {target}, which is not this cluster"
     )]
     ForeignRecord {
         /// The hosted zone.
@@ -188,7 +192,7 @@ impl Explain for DeployError {
             Self::Aws(error) => return error.help(),
             Self::Kube(error) => return error.help(),
             Self::NoS3Uri => {
-                "`--s3-uri s3://bucket/prefix`, or s3URI in cluster.yaml; `--create-bucket` makes a missing bucket".to_owned()
+                "give `--s3-uri s3://bucket/prefix`, or set s3URI in cluster.yaml; `--create-bucket` creates a missing bucket".to_owned()
             }
             Self::Refused(refusals) => {
                 refusals.iter().map(|refusal| refusal.instead.as_str()).collect::<Vec<_>>().join("\n      ")
@@ -200,52 +204,52 @@ impl Explain for DeployError {
             }
             Self::NoMachines(reports) => {
                 let mut lines = hints_of(reports);
-                lines.push("AWS goes on trying, and the same command comes back to it");
+                lines.push("AWS keeps trying; run the same command again to resume the wait");
                 lines.join("\n      ")
             }
             Self::Stuck { help, .. } => help.clone(),
             Self::DeletedMeanwhile { .. } => {
-                "settle with them whether the cluster shall be there: `infra up` brings it up again, `infra destroy` takes away \
-                 whatever is left of it"
+                "agree with that user whether the cluster should exist: `infra up` creates it again, `infra destroy` deletes what \
+                 is left of it"
                     .to_owned()
             }
             Self::StillRunning { .. } => {
-                "run the same command again to come back to it; `infra status` looks without waiting".to_owned()
+                "run the same command again to resume; `infra status` reports without waiting".to_owned()
             }
-            Self::NoSuchMachine { machines, .. } if machines.is_empty() => "it has none yet".to_owned(),
+            Self::NoSuchMachine { machines, .. } if machines.is_empty() => "it has no machines yet".to_owned(),
             Self::NoSuchMachine { machines, .. } => format!("it has {}", machines.join(", ")),
             Self::AmbiguousMachine { machines, .. } => format!("name one: {}", machines.join(", ")),
-            Self::NoScalingGroup { .. } => "`infra up` makes it".to_owned(),
-            Self::PoolBeforeCluster { .. } => "`infra up` without --pool brings all of it up".to_owned(),
+            Self::NoScalingGroup { .. } => "`infra up` creates it".to_owned(),
+            Self::PoolBeforeCluster { .. } => "run `infra up` without --pool first".to_owned(),
             Self::ChangeSetRefused { hint, .. } => {
                 hint.clone().unwrap_or_else(|| "nothing was changed".to_owned())
             }
             Self::MissingOutputs { .. } => {
-                "a stack it needs is older than this version of infra: `infra up` without --pool brings all up"
+                "a stack it needs is older than this version of infra: run `infra up` without --pool"
                     .to_owned()
             }
             Self::Contended { .. } => {
-                "somebody else works on it: wait, then run `infra up` again".to_owned()
+                "another process is modifying it: wait, then run `infra up` again".to_owned()
             }
             Self::BeingDeleted { .. } => {
-                "wait until `infra status` says that there is no such cluster, then run `infra up` again; \
-                 a destroy that was left is finished with `infra destroy`"
+                "wait until `infra status` reports that there is no such cluster, then run `infra up` again; \
+                 `infra destroy` finishes a destroy that was interrupted"
                     .to_owned()
             }
-            Self::ProtectedAgain { .. } => "settle it with them, then run the same command again".to_owned(),
+            Self::ProtectedAgain { .. } => "agree with that user, then run the same command again".to_owned(),
             Self::RollbackNotFailed { failed, .. } if failed.is_empty() => {
                 "no stack of this cluster needs a rollback".to_owned()
             }
             Self::RollbackNotFailed { failed, .. } => format!("those that failed: {}", failed.join(", ")),
             Self::UploadChanged { .. } => {
-                "somebody else writes to that prefix, or a lifecycle rule removes objects there".to_owned()
+                "another process writes to that prefix, or a lifecycle rule deletes objects there".to_owned()
             }
             Self::ForeignRecord { can_be_adopted: true, .. } => {
-                "`--adopt-record` makes it this cluster's; or choose another externalDNSName for the next cluster"
+                "`--adopt-record` points it at this cluster; or choose another externalDNSName for the next cluster"
                     .to_owned()
             }
             Self::ForeignRecord { kind, .. } => format!(
-                "this tool writes one plain A record: remove the {kind} record by hand, then run `infra up` again"
+                "infra writes one plain A record: delete the {kind} record by hand, then run `infra up` again"
             ),
             Self::UnreadableTemplate { stack, .. } => format!(
                 "another tool has updated {stack}: update it again with the template of `infra render` (stacks/), then retry"

@@ -1,7 +1,7 @@
-//! Assets and AWS into a running cluster: what is there, what would change, doing it, and telling how it went.
+//! Assets and AWS into a running cluster: what exists, what would change, applying it, and reporting the result.
 //!
-//! In: a blueprint, its assets and clients. Out: AWS as cluster.yaml wants it, events on the way, one cause when it fails. The state
-//! of a deployment is what CloudFormation says; nothing is kept here, so that any run can be killed and begun again.
+//! In: a blueprint, its assets and clients. Out: AWS as cluster.yaml describes it, events on the way, one cause of a failure. The state
+//! of a deployment is what CloudFormation reports; nothing is stored here, so any run can be killed and started again.
 
 pub(crate) mod destroy;
 pub(crate) mod error;

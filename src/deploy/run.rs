@@ -7,14 +7,14 @@ use crate::config::Cluster;
 use crate::hexadecimal::hexadecimal;
 use crate::waiting::{WaitEnd, Waiting};
 
-/// What every step of a run works with.
+/// The context that every step of a run needs.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// AWS.
+    /// The clients of AWS.
     pub clients: Clients,
     /// The cluster, in whose terms failures are explained; none if cluster.yaml is lost.
     pub cluster: Option<Cluster>,
-    /// Where events go.
+    /// The receiver of events.
     pub progress: Progress,
     /// How long to wait.
     pub waiting: Waiting,
@@ -23,13 +23,13 @@ pub struct Run {
 }
 
 impl Run {
-    /// What to say when a wait for a stack ended early.
+    /// The error for a wait for a stack that ended early.
     pub(crate) fn still_running(end: WaitEnd, stack: &str) -> DeployError {
         DeployError::StillRunning { what: end.to_string(), running: vec![stack.to_owned()] }
     }
 }
 
-/// A random token for one call, by which AWS recognises a repetition of it.
+/// A random token for one call, by which AWS recognises a retry.
 pub(crate) fn new_token() -> Result<String, AwsError> {
     let mut bytes = [0_u8; 16];
     aws_lc_rs::rand::fill(&mut bytes).map_err(|_| AwsError::lost("no random bytes".to_owned()))?;

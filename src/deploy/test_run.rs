@@ -1,4 +1,4 @@
-//! The context of a run for the unit tests of this layer: a small cluster, a scripted AWS, two hours, and ears for events.
+//! The context of a run for the unit tests of this layer: a small cluster, a scripted AWS, two hours, and a receiver of events.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use crate::blueprint::Blueprint;
 use crate::config;
 use crate::waiting::{Interrupter, Waiting};
 
-/// A run that is about to begin.
+/// A run that has not begun.
 pub(crate) struct TestRun {
     pub(crate) run: Run,
     pub(crate) blueprint: Blueprint,

@@ -25,7 +25,7 @@ pub struct Outage {
 /// What is told of an outage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Contact {
-    /// The API does not answer; it is asked again.
+    /// The API does not answer; retrying.
     Lost(String),
     /// It answers again.
     Found,

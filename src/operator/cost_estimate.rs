@@ -25,9 +25,10 @@ pub async fn estimate_costs(clients: &Clients, inputs: &Inputs<'_>, live: &LiveC
         let text = stack.text();
         let link = match stack.parameters(&outputs) {
             Err(_) => {
-                Err("it needs what other stacks hand on: ask again after the first `infra up`".to_owned())
+                Err("the stack needs outputs of other stacks: run this again after the first `infra up`"
+                    .to_owned())
             }
-            Ok(_) if text.len() > LARGEST_INLINE => Err("its template is too large for this call".to_owned()),
+            Ok(_) if text.len() > LARGEST_INLINE => Err("the template is too large for this call".to_owned()),
             Ok(parameters) => {
                 let template = TemplateSource::Inline(text);
                 clients.estimate_cost(&template, &parameters).await.map_err(|error| error.to_string())

@@ -173,7 +173,8 @@ fn events_are_described_as_they_are_written() {
         page.object(&name, event, &["time", "type"]);
     }
     let text = text + &page.text;
-    for part in ["\n## stack-failed\n", "\n### destroyed.stuck.resources\n", "`attach`: Somebody else began"]
+    for part in
+        ["\n## stack-failed\n", "\n### destroyed.stuck.resources\n", "`attach`: Another process began"]
     {
         assert!(text.contains(part), "{part} is not in {text}");
     }

@@ -165,7 +165,7 @@ fn stacks_of_a_cluster_with_a_longer_name_are_left_alone() {
     // A pool of that name would need the stack.
     world.workspace.edit(|text| text.replace("name: cpu", "name: network"));
     let outcome = world.up([]).expect_code(1);
-    outcome.expect_stderr("there is a stack 'minimal-pool-network' that this tool did not make");
+    outcome.expect_stderr("there is a stack 'minimal-pool-network' that infra did not create");
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn the_first_interruption_detaches_and_aws_goes_on() {
     outcome
         .expect_stderr("a second Ctrl-C ends at once")
         .expect_stderr(&format!("detached; {NETWORK} goes on in AWS"))
-        .expect_stderr("run the same command again to come back to it");
+        .expect_stderr("run the same command again to resume");
     assert_eq!(status(&world, NETWORK), "CREATE_IN_PROGRESS");
 
     let mut running = world.up_invocation([]).spawn();

@@ -151,7 +151,7 @@ fn a_stack_that_is_complete_without_its_machines_is_no_end() {
             .expect_stderr("minimal-pool-cpu: Nodes could not start a machine (")
             .expect_stderr("pool cpu: 0 of 2 nodes are Ready")
             .expect_stderr(&format!(
-                "error: stack minimal-pool-cpu stands (CREATE_COMPLETE), but its machines do not start: \
+                "error: stack minimal-pool-cpu is complete (CREATE_COMPLETE), but its machines do not start: \
                  pool cpu, 2 × m5.large in us-west-2a (Nodes): {NO_CAPACITY}"
             ))
             .expect_stderr("add instanceTypes or availabilityZones to the pool")
@@ -246,7 +246,7 @@ fn a_pool_that_never_signals_shows_its_console_and_its_launches() {
         .expect_stderr(&format!("    {PASSING}"))
         .expect_stderr("  console of i-")
         .expect_stderr("    [  104.3] mount.nfs4: Connection timed out\n    ip-10-0-0-9 login:\n")
-        .expect_stderr("  the last step it told of: mounting the file system")
+        .expect_stderr("  the last step it reported: mounting the file system")
         .expect_stderr("`infra logs NODE` shows where it stopped");
 }
 
@@ -265,7 +265,7 @@ fn machines_of_the_control_plane_that_never_signal_show_their_consoles() {
                 "stack minimal-control-plane failed (ROLLBACK_COMPLETE): {description} ({group}): Received 0"
             ))
             .expect_stderr("    [  104.3] mount.nfs4: Connection timed out")
-            .expect_stderr("  the last step it told of: mounting the file system")
+            .expect_stderr("  the last step it reported: mounting the file system")
             .expect_stderr("minimal-pool-cpu: skipped, because minimal-control-plane failed");
         assert_eq!(world.aws().stack_status("minimal-pool-cpu"), None);
     }

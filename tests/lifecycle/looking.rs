@@ -74,7 +74,7 @@ fn the_calculator_is_asked_only_online() {
         .run(["cost", "--online"])
         .expect_code(0)
         .expect_stdout("minimal-network: https://calculator.aws/");
-    early.expect_stderr("ask again after the first `infra up`");
+    early.expect_stderr("run this again after the first `infra up`");
     world.up([]).expect_code(0);
     world.proxy.clear();
     world.run(["cost", "--online"]).expect_code(0).expect_stdout("minimal-pool-cpu: https://calculator.aws/");

@@ -78,7 +78,7 @@ fn somebody_with_other_keys_is_refused() {
         .expect_stderr(
             "credentials/ does not hold the keys this cluster runs on: ca, etcd-ca, service-account, secrets-encryption differ",
         )
-        .expect_stderr("copy credentials/ from whoever made the cluster");
+        .expect_stderr("copy credentials/ from whoever created the cluster");
     expect_nothing_changed(&world);
     infra(&world, &other, ["plan"]).run().expect_code(1).expect_stderr("does not hold the keys");
     expect_nothing_changed(&world);
@@ -186,7 +186,7 @@ fn a_stack_of_somebody_else_is_not_touched() {
     aws.post("cloudformation", &aws.region, &form);
     let outcome = world.up([]).expect_code(1);
     outcome
-        .expect_stderr("there is a stack 'minimal-network' that this tool did not make")
+        .expect_stderr("there is a stack 'minimal-network' that infra did not create")
         .expect_stderr("another clusterName");
     expect_nothing_changed(&world);
     assert_eq!(world.stacks(), [("minimal-network".to_owned(), "CREATE_COMPLETE".to_owned())].into());

@@ -10,8 +10,9 @@ use crate::support::fault_proxy::{CallOutcome, Fault, FaultProxy, Times};
 use crate::support::workspace::{Invocation, Running, Workspace};
 use crate::support::world::World;
 
-const TAKEN_AWAY: &str = "was deleted by somebody else meanwhile";
-const GOING: &str = "is being deleted: somebody's `infra destroy` is under way, and nothing was changed";
+const TAKEN_AWAY: &str = "was deleted by another process meanwhile";
+const GOING: &str =
+    "is being deleted: another user's `infra destroy` is in progress, and nothing was changed";
 
 /// Nobody answers until all is healed; a client gives up after a minute and a half.
 const SILENCE: Fault = Fault::Hang(Duration::from_secs(200));
@@ -197,7 +198,7 @@ fn destroy_during_creation(parts: &[&str]) {
         hold(&world, &parts[number + 1..]);
     }
     let up = up.wait().expect_code(1).expect_stderr(TAKEN_AWAY);
-    assert!(up.stderr.contains("settle with them"), "{}", up.stderr);
+    assert!(up.stderr.contains("agree with that user"), "{}", up.stderr);
     destroy.wait().expect_code(0).expect_stderr("is gone");
     expect_good_end(&world, &before);
 }
@@ -313,7 +314,7 @@ fn a_run_that_protects_a_stack_again_keeps_it() {
     let outcome = destroy.wait().expect_code(1);
     outcome
         .expect_stderr("was protected again before it could be deleted")
-        .expect_stderr("settle it with them");
+        .expect_stderr("agree with that user");
     world.run(["status"]).expect_code(0);
     expect_good_end(&world, &before);
 }

@@ -49,7 +49,7 @@ fn before_the_first_up_everything_is_computed_from_the_templates() {
     world
         .run(["plan"])
         .expect_code(1)
-        .expect_stderr("there is no place to upload to")
+        .expect_stderr("there is no S3 URI to upload assets to")
         .expect_stderr("--create-bucket");
 }
 
@@ -133,7 +133,7 @@ fn a_caller_who_may_only_look_still_gets_a_plan() {
     world
         .run(["plan"])
         .expect_code(0)
-        .expect_stderr("CloudFormation was not asked")
+        .expect_stderr("CloudFormation cannot preview")
         .expect_stdout("VolumeSize: 100 → 130");
 }
 

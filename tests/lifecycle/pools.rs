@@ -50,7 +50,7 @@ fn a_new_pool_touches_nothing_else_and_goes_only_when_asked() {
     world
         .up([])
         .expect_code(0)
-        .expect_stderr("pools that cluster.yaml no longer names stay; `--prune` deletes them");
+        .expect_stderr("pools that are no longer in cluster.yaml are kept; `--prune` deletes them");
     assert_eq!(touched(&world), [""; 0]);
 
     world
@@ -69,7 +69,7 @@ fn a_new_pool_touches_nothing_else_and_goes_only_when_asked() {
 #[test]
 fn one_pool_can_be_brought_up_alone() {
     let world = World::of_golden("ha-gpu-efs");
-    world.up(["--pool", "gpu"]).expect_code(1).expect_stderr("pool gpu cannot come up before the cluster");
+    world.up(["--pool", "gpu"]).expect_code(1).expect_stderr("pool gpu cannot be created before the cluster");
     world.up([]).expect_code(0);
     world.workspace.edit(|text| {
         text.replace("count: 2, maxCount: 4", "count: 3, maxCount: 4").replace("maxCount: 8", "maxCount: 9")
@@ -127,7 +127,7 @@ fn whether_jobs_run_is_asked_about_when_nobody_can_tell() {
     world
         .up([])
         .expect_code(1)
-        .expect_stderr("nodes of cpu go; whether jobs run there is not known")
+        .expect_stderr("nodes of cpu will be terminated, and jobs may be running there")
         .expect_stderr("Jobs may be running on nodes that will be terminated. Continue?")
         .expect_stderr("`--yes` answers yes");
     assert_eq!(touched(&world), [""; 0]);
@@ -206,7 +206,7 @@ fn a_manual_rollout_replaces_machines_that_never_got_ready() {
     world
         .up(["--pool", "gpu", "--replace-nodes", "--timeout", "100s"])
         .expect_code(0)
-        .expect_stderr("3 are replaced now, one by one")
+        .expect_stderr("replacing 3 now, one by one")
         .expect_stderr("the cluster is ready");
     assert!(machines(&world).iter().all(|machine| !before.contains(machine)));
 }
@@ -252,13 +252,13 @@ fn a_rollout_sits_out_an_api_that_is_away() {
     let mut running = world.up_invocation(["--pool", "gpu", "--replace-nodes", "--max", "1"]).spawn();
     running.wait_for_stderr(&format!("job default/train on {node}"));
     world.api.refuse(Some(503));
-    running.wait_for_stderr("(503 ServiceUnavailable); it is asked again");
+    running.wait_for_stderr("(503 ServiceUnavailable); retrying");
     world.api.set_pods(Vec::new());
     world.api.refuse(None);
     running.wait_for_stderr("the Kubernetes API answers again");
-    running.wait_for_stderr("waiting for its successor");
+    running.wait_for_stderr("waiting for its replacement");
     world.api.refuse(Some(429));
-    running.wait_for_stderr("(429 TooManyRequests); it is asked again");
+    running.wait_for_stderr("(429 TooManyRequests); retrying");
     world.api.refuse(None);
     running.wait().expect_code(0);
 
@@ -294,7 +294,7 @@ fn not_ready_is_said_and_ready_means_gpus_and_the_claim_too() {
     world.api.gpus("gpu", 0);
     world.api.claim("efs", "Pending");
     let mut running = world.up_invocation([]).spawn();
-    running.wait_for_stderr("pool gpu: 0 of 3 nodes have 1 GPUs to give");
+    running.wait_for_stderr("pool gpu: 0 of 3 nodes have 1 GPUs available");
     running.wait_for_stderr("the file system's claim is Pending");
     running.interrupt();
     running.wait().expect_code(5).expect_stderr("run the same command again");

@@ -149,7 +149,7 @@ fn without_a_zone_that_the_internet_asks_the_record_is_printed() {
         ),
     ];
     let expect_lines = |up: Outcome, reason: &str| {
-        let up = up.expect_stderr(&format!("warning: {reason}: make this record yourself"));
+        let up = up.expect_stderr(&format!("warning: {reason}: create this record yourself"));
         for line in &lines {
             up.clone().expect_stderr(line);
         }
@@ -162,7 +162,7 @@ fn without_a_zone_that_the_internet_asks_the_record_is_printed() {
         "warning: hosted zone: the only hosted zone for minimal.example.com is private: {private} (example.com)"
     );
     let up = world.up([]).expect_code(0).expect_stderr(&warned);
-    expect_lines(up, "only the private zone example.com could hold minimal.example.com");
+    expect_lines(up, "only the private hosted zone example.com could hold minimal.example.com");
     assert_eq!(records(&world, &private), [""; 0]);
     assert_eq!(world.proxy.count(CHANGE), 0);
     expect_status(&world, "unmanaged");
@@ -174,10 +174,10 @@ fn a_record_that_leads_elsewhere_is_taken_over_only_if_told_so() {
     let zone = world.make_zone("example.com", false);
     world.put_record(&zone, "minimal.example.com", "A", "192.0.2.1");
     let before = records(&world, &zone);
-    let foreign = "zone example.com has a record minimal.example.com of type A already: it leads to 192.0.2.1, which is not this \
+    let foreign = "hosted zone example.com already has a record minimal.example.com of type A: it points at 192.0.2.1, which is not this \
                    cluster";
     let refused = world.up([]).expect_code(1).expect_stderr(foreign);
-    refused.expect_stderr("`--adopt-record` makes it this cluster's");
+    refused.expect_stderr("`--adopt-record` points it at this cluster");
     assert_eq!(records(&world, &zone), before);
     expect_status(&world, "foreign");
     world.up(["--adopt-record"]).expect_code(0).expect_stderr(": adopted");
@@ -294,7 +294,7 @@ fn a_name_that_changes_during_a_destroy_is_left_and_named() {
 fn a_private_api_has_its_name_in_a_private_zone() {
     let world = World::of_golden("private");
     let zone = world.make_zone("example.com", true);
-    world.up([]).expect_code(0).expect_stderr("dns.manage is false: make this record yourself");
+    world.up([]).expect_code(0).expect_stderr("dns.manage is false: create this record yourself");
     assert_eq!(records(&world, &zone), [""; 0]);
     expect_status(&world, "unmanaged");
 
@@ -323,7 +323,7 @@ fn a_name_that_cannot_be_led_hides_no_failure() {
     world
         .up([])
         .expect_code(6)
-        .expect_stderr("the public name may not lead to the API yet: ")
+        .expect_stderr("the public name may not point at the API yet: ")
         .expect_stderr("error: stack minimal-pool-cpu failed")
         .expect_stderr("no role today");
 }

@@ -112,7 +112,7 @@ fn the_number_of_etcd_members() {
             "etcd: {count: 1}",
             "etcd: {count: 3}",
             "etcd.count cannot change from '1' to '3'",
-            "restored from a snapshot",
+            "restore it from a snapshot",
         )],
     );
 }

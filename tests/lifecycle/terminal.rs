@@ -25,7 +25,7 @@ fn a_pool_that_is_no_longer_named_goes_with_a_yes() {
     world.workspace.edit(|text| text.replace("pools:\n", OTHER));
     world.up([]).expect_code(0);
     world.workspace.edit(|text| text.replace(OTHER, "pools:\n"));
-    let question = "Delete pool spare, which cluster.yaml no longer names? [y/N]";
+    let question = "Delete pool spare, no longer in cluster.yaml? [y/N]";
     world
         .at_terminal(&["up"], "dumb", "n\n")
         .expect_code(0)

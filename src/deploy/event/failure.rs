@@ -13,7 +13,7 @@ use crate::aws::StackStatus;
 pub struct FailureReport {
     /// The stack.
     pub stack: String,
-    /// The status it is in now, in CloudFormation's words.
+    /// The status of the stack now, in CloudFormation's words.
     pub status: StackStatus,
     /// The resource that failed first, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,7 +23,7 @@ pub struct FailureReport {
     /// What to do next, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<Hint>,
-    /// What machines and their group said, for a node that never signalled; left out if nobody said anything.
+    /// Output of machines that never signalled, and of their Auto Scaling group; left out if there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
 }
@@ -32,22 +32,22 @@ pub struct FailureReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedResource {
-    /// Its name in the template, behind those of the stacks it is in.
+    /// The name of the resource in the template, after those of the nested stacks that it is in.
     pub path: String,
-    /// Its CloudFormation type.
+    /// The CloudFormation type of the resource.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What it is in terms of cluster.yaml.
+    /// What the resource is in terms of cluster.yaml.
     pub description: String,
 }
 
-/// What a machine or a group said.
+/// Output of a machine, or activities of an Auto Scaling group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Evidence {
-    /// Who said it.
+    /// The machine or the Auto Scaling group.
     pub source: String,
-    /// The last step of our boot scripts, if there is one.
+    /// The last step that the boot scripts reported, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_step: Option<String>,
     /// The lines.
@@ -68,10 +68,10 @@ impl FailureReport {
         }
     }
 
-    /// The words for a stack that is there while its machines do not come.
+    /// The text for a complete stack whose machines do not start.
     pub(crate) fn without_machines(&self) -> String {
         let Self { stack, status, .. } = self;
-        format!("stack {stack} stands ({status}), but its machines do not start: {}", self.cause())
+        format!("stack {stack} is complete ({status}), but its machines do not start: {}", self.cause())
     }
 }
 
@@ -88,11 +88,11 @@ pub struct Hint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
-    /// AWS has no such machine to give here.
+    /// AWS has no such machine available here.
     Capacity,
     /// The account may not run more machines or disks of this kind.
     Quota,
-    /// Somebody may not do this.
+    /// A permission is missing.
     Permission,
     /// A name belongs to something else.
     NameTaken,
@@ -104,7 +104,7 @@ pub enum FailureKind {
     ServiceLinkedRole,
     /// The shared file system or its mount targets.
     FileSystem,
-    /// Addresses, subnets, zones and names.
+    /// Addresses, subnets, hosted zones and names.
     Network,
     /// The machine image is gone or does not fit the machine.
     Image,
@@ -123,7 +123,7 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// Whether a launch that failed like this fails again until somebody acts.
+    /// Whether a launch that failed like this fails again until the user acts.
     #[must_use]
     pub fn is_permanent(self) -> bool {
         match self {

@@ -5,26 +5,26 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "PreflightSeverity")]
 pub enum Severity {
     /// The cluster would not come up, or not stay up.
     Refused,
-    /// The cluster can work; somebody should know all the same.
+    /// The cluster can work; the user should know all the same.
     Warning,
 }
 
-/// One thing that preflight found.
+/// A finding of preflight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "PreflightFinding")]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity of the finding.
     pub severity: Severity,
-    /// What it is about, in a word or two.
+    /// The subject of the finding, in a word or two.
     pub subject: &'static str,
-    /// What is the case.
+    /// What preflight found.
     pub what: String,
     /// Why that matters.
     pub why: String,

@@ -1,4 +1,4 @@
-//! What is reported while a command works, as data; how it looks is somebody else's affair.
+//! What is reported while a command runs, as data; `cli/progress_view` shows it.
 
 mod deletion;
 mod failure;
@@ -23,20 +23,20 @@ pub use stuck::{Stuck, StuckResource};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StackOperation {
-    /// It is made.
+    /// The stack is created.
     Create,
-    /// It is changed.
+    /// The stack is updated.
     Update,
-    /// It is deleted.
+    /// The stack is deleted.
     Delete,
-    /// It goes back to what it was.
+    /// The stack is rolled back.
     RollBack,
-    /// Somebody else began something, and this run follows it.
+    /// Another process began an operation, and this run follows it.
     Attach,
 }
 
 impl StackOperation {
-    /// The word for it.
+    /// The word for people and programs.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -49,24 +49,24 @@ impl StackOperation {
     }
 }
 
-/// What came of the record of the public name.
+/// What happened to the record of the public name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordState {
-    /// There was none.
+    /// There was no record.
     Created,
-    /// It was somebody else's, and `--adopt-record` made it this cluster's.
+    /// The record pointed elsewhere, and `--adopt-record` replaced it.
     Adopted,
-    /// It led to an earlier load balancer of this cluster.
+    /// The record pointed at an earlier load balancer of this cluster.
     Moved,
-    /// It was as it should be.
+    /// The record was right.
     Unchanged,
-    /// All name servers know the change.
+    /// All name servers have the change.
     InSync,
 }
 
 impl RecordState {
-    /// The word for it.
+    /// The word for people and programs.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -85,50 +85,50 @@ impl RecordState {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum Event {
-    /// A part of the work begins.
+    /// A stage of the work begins.
     Stage {
-        /// What is done now.
+        /// The stage.
         what: &'static str,
     },
-    /// There is something worth knowing.
+    /// Something worth knowing.
     Note {
-        /// What, for people.
+        /// Human-readable text.
         text: String,
     },
-    /// Something should be looked at.
+    /// Something that needs attention.
     Warning {
-        /// What, for people.
+        /// Human-readable text.
         text: String,
     },
-    /// Preflight found something; a line each, before anything is made.
+    /// A finding of preflight; one event each, before anything is created.
     Preflight {
-        /// It.
+        /// The finding.
         #[serde(flatten)]
         finding: Finding,
     },
-    /// An object was not in the bucket yet, and is now.
+    /// An object was uploaded to the bucket.
     Uploaded {
-        /// Its key.
+        /// The key of the object.
         key: String,
-        /// Its size.
+        /// The size of the object in bytes.
         bytes: usize,
     },
-    /// Work on a stack begins.
+    /// An operation on a stack began.
     StackBegan {
         /// The stack.
         stack: String,
-        /// What is done to it.
+        /// The operation.
         operation: StackOperation,
-        /// How many resources it is about; null if that is not known.
+        /// How many resources the operation changes; null if that is not known.
         resources: Option<usize>,
     },
     /// A resource of a stack has another status.
     Resource {
         /// The stack.
         stack: String,
-        /// Its name in the template.
+        /// The name of the resource in the template.
         resource: String,
-        /// Its CloudFormation type.
+        /// The CloudFormation type of the resource.
         kind: String,
         /// The status, in CloudFormation's words.
         status: ResourceStatus,
@@ -143,59 +143,59 @@ pub enum Event {
         /// `roll-back`, or `delete` for a creation that was given up.
         operation: StackOperation,
     },
-    /// A group could not start a machine; told at once, long before CloudFormation gives up.
+    /// An Auto Scaling group could not start a machine; reported at once, long before CloudFormation gives up.
     LaunchFailed {
         /// The stack.
         stack: String,
-        /// The group, by its name in the template.
+        /// The Auto Scaling group, by its name in the template.
         resource: String,
         /// Why, in AWS's words.
         reason: String,
-        /// How often it was this reason so far.
+        /// How often launches failed for this reason so far.
         times: usize,
     },
-    /// Work on a stack has ended.
+    /// An operation on a stack has ended.
     StackEnded {
         /// The stack.
         stack: String,
-        /// Its status now, in CloudFormation's words.
+        /// The status of the stack now, in CloudFormation's words.
         status: StackStatus,
-        /// Whether that is what was wanted.
+        /// Whether the operation did what was asked for.
         good: bool,
     },
-    /// A stack was as it should be.
+    /// A stack was up to date.
     StackUnchanged {
         /// The stack.
         stack: String,
     },
-    /// A stack is not touched, because one that it needs failed.
+    /// A stack is skipped, because a stack that it needs failed.
     StackSkipped {
         /// The stack.
         stack: String,
-        /// The one that failed.
+        /// The stack that failed.
         because: String,
     },
     /// A stack could not be created or updated, and this is the one cause; comes after its `stack-ended`.
     StackFailed {
-        /// Why.
+        /// The cause.
         #[serde(flatten)]
         report: FailureReport,
     },
-    /// The record of the public name was looked at or changed.
+    /// The record of the public name was checked or changed.
     Record {
         /// The name.
         name: String,
-        /// What came of it.
+        /// What happened to the record.
         state: RecordState,
-        /// Where it leads.
+        /// What the record points at.
         target: String,
     },
-    /// The list of what is waited for has changed.
+    /// The list of what the run waits for has changed.
     Waiting {
         /// What the cluster still waits for before it is ready.
         waiting_for: Vec<String>,
     },
-    /// A `destroy` got to its end, also when there was nothing to do; its last line.
+    /// A `destroy` has ended, also when there was nothing to do; its last event.
     Destroyed {
         /// The cluster.
         cluster: String,
@@ -214,7 +214,7 @@ pub enum Event {
     },
     /// The API answers, and every node is ready.
     Ready {
-        /// Where the API is.
+        /// The URL of the API.
         endpoint: String,
     },
 }

@@ -1,6 +1,6 @@
 //! A change that is refused while a cluster lives.
 
-/// Something that is refused, and what to do instead.
+/// A change that is refused, and what to do instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// What is refused, and why.

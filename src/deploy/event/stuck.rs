@@ -9,17 +9,17 @@ use serde::Serialize;
 pub struct Stuck {
     /// The stack.
     pub stack: String,
-    /// Each resource that would not go.
+    /// Each resource that could not be deleted.
     pub resources: Vec<StuckResource>,
 }
 
-/// A resource that would not go.
+/// A resource that could not be deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StuckResource {
-    /// Its name in the template.
+    /// The name of the resource in the template.
     pub resource: String,
-    /// What AWS calls it.
+    /// The id of the resource in AWS.
     pub id: String,
     /// Why, in AWS's words.
     pub reason: String,

@@ -178,7 +178,7 @@ dependency | infra rollback | Stack:arn:aws:cloudformation:us-east-1:11112222333
 other | turn the protection off | Stack [demo] cannot be deleted while TerminationProtection is enabled
 dependency | is empty | Stack:arn:aws:cloudformation:eu-west-1:123456789012:stack/blank520/5270ab20-d557-11ed-afb2-0a14943d5521 is in ROLLBACK_COMPLETE state and can not be updated.
 dependency | infra status | Stack:arn:aws:cloudformation:eu-west-1:123456789012:stack/demo/5270ab20-d557-11ed-afb2-0a14943d5521 is in UPDATE_IN_PROGRESS state and can not be updated.
-dependency | `infra up` makes it | ValidationError: Stack with id demo does not exist
+dependency | `infra up` creates it | ValidationError: Stack with id demo does not exist
 template | did not allow | InsufficientCapabilitiesException: Requires capabilities : [CAPABILITY_NAMED_IAM]
 template | different versions | ValidationError: Parameters: [AdminEmail] do not exist in the template
 template | report it | Template format error: Unresolved resource dependencies [Vpc] in the Resources block of the template

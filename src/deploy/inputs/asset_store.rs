@@ -1,4 +1,4 @@
-//! The prefix of an S3 bucket that holds a cluster's assets: objects are put there unless they are there already.
+//! The prefix of an S3 bucket that holds a cluster's assets: an object is uploaded unless it exists.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
@@ -12,7 +12,7 @@ use crate::deploy::event::Event;
 use crate::deploy::run::Run;
 use crate::hexadecimal::hexadecimal;
 
-/// What CloudFormation takes in a call.
+/// The largest template that CloudFormation accepts within a call.
 pub(crate) const LARGEST_INLINE: usize = 51_200;
 
 /// Where the assets of a cluster are, and how they are encrypted there.
@@ -42,7 +42,7 @@ impl AssetStore {
         self.uri.bucket()
     }
 
-    /// Uploads one object unless it is there already; says whether it did. `key` comes behind the prefix of the store.
+    /// Uploads one object unless it is there already; returns whether it did. `key` is relative to the prefix of the store.
     pub(crate) async fn put(
         &self,
         run: &Run,
@@ -51,7 +51,7 @@ impl AssetStore {
     ) -> Result<bool, DeployError> {
         let (bucket, key) = (self.uri.bucket(), self.full_key(key));
         let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
-        // The key is the digest of the content: the same key with another size is what a broken upload leaves.
+        // The key is the digest of the content: the same key with another size is left by a broken upload.
         if run.clients.object_size(bucket, &key).await? == Some(size) {
             return Ok(false);
         }
@@ -71,7 +71,7 @@ impl AssetStore {
         Ok(true)
     }
 
-    /// A template as a call can carry it: itself while it fits, else where it was uploaded.
+    /// A template as a call carries it: its text if that fits, else the URL of its upload.
     pub(crate) async fn template_source(&self, run: &Run, text: &str) -> Result<TemplateSource, DeployError> {
         if text.len() <= LARGEST_INLINE {
             return Ok(TemplateSource::Inline(text.to_owned()));

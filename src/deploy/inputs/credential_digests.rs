@@ -1,4 +1,4 @@
-//! Short digests of the keys that a cluster cannot change, to tell whether two operators hold the same ones.
+//! Short digests of the keys that a cluster cannot change, by which two operators see whether they hold the same ones.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use aws_lc_rs::digest::{SHA256, digest};
 use crate::credentials::Credentials;
 use crate::hexadecimal::hexadecimal;
 
-/// What cannot be exchanged while a cluster lives.
+/// The keys that cannot be replaced while a cluster lives.
 const NAMES: [&str; 4] = ["ca", "etcd-ca", "service-account", "secrets-encryption"];
 
-/// A digest for each.
+/// One digest per key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CredentialDigests(Vec<(String, String)>);
 
 impl CredentialDigests {
-    /// Digests of what is on disk.
+    /// The digests of the keys on disk.
     #[must_use]
     pub fn of(credentials: &Credentials) -> Self {
         let bytes = |name: &str| {
@@ -28,21 +28,21 @@ impl CredentialDigests {
         Self(NAMES.iter().map(|name| ((*name).to_owned(), short_digest(bytes(name)))).collect())
     }
 
-    /// Digests as a stack's tag holds them.
+    /// Parses the tag of a stack.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let pairs = text.split(' ').filter_map(|pair| pair.split_once('='));
         Self(pairs.map(|(name, digest)| (name.to_owned(), digest.to_owned())).collect())
     }
 
-    /// The names of those that differ.
+    /// The names of the keys that differ.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<&str> {
         self.0.iter().filter(|pair| !other.0.contains(pair)).map(|(name, _)| name.as_str()).collect()
     }
 }
 
-/// As a stack's tag holds them.
+/// The text for the tag of a stack.
 impl fmt::Display for CredentialDigests {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pairs: Vec<String> = self.0.iter().map(|(name, digest)| format!("{name}={digest}")).collect();
@@ -50,7 +50,7 @@ impl fmt::Display for CredentialDigests {
     }
 }
 
-/// Enough to tell keys apart; of a key of 256 random bits it tells nothing else.
+/// Long enough to distinguish keys; a key of 256 random bits cannot be found from it.
 fn short_digest(bytes: &[u8]) -> String {
     hexadecimal(&digest(&SHA256, bytes).as_ref()[..8])
 }
@@ -60,7 +60,7 @@ mod tests {
     use super::CredentialDigests;
 
     #[test]
-    fn a_tag_leads_back_to_its_digests_and_differences_have_names() {
+    fn a_tag_parses_to_its_digests_and_differences_have_names() {
         let ours = CredentialDigests::parse("ca=11 etcd-ca=22");
         assert_eq!(CredentialDigests::parse(&ours.to_string()), ours);
         let theirs = CredentialDigests::parse("ca=11 etcd-ca=33");

@@ -8,9 +8,9 @@ use crate::deploy::error::DeployError;
 /// Which image machines boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImageChoice {
-    /// This one, everywhere.
+    /// This image, everywhere.
     Locked(String),
-    /// Each stack's own, since no lock says otherwise; new stacks take that of the control plane.
+    /// The image of each live stack, since there is no lock; new stacks take that of the control plane.
     Live,
 }
 
@@ -19,7 +19,7 @@ pub enum ImageChoice {
 pub struct ChosenImage {
     /// Which image machines boot.
     pub choice: ImageChoice,
-    /// The lock to write for it.
+    /// The lock to write.
     pub lock: ImageLock,
     /// What the user should know about the choice.
     pub notice: Option<ImageNotice>,

@@ -11,35 +11,35 @@ use crate::config::Cluster;
 use crate::deploy::error::DeployError;
 use crate::document::{Problems, parse};
 
-/// The file's content.
+/// The content of infra.lock.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImageLock {
-    /// The cluster that it belongs to.
+    /// The cluster that the lock belongs to.
     pub cluster: String,
-    /// Images are different things in different regions.
+    /// The region of the image; every region has its own.
     pub region: String,
     /// The image that every machine boots.
     pub image: LockedImage,
 }
 
-/// An image and its name, which tells the version.
+/// An image, and its name, which contains the version.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedImage {
-    /// Its id.
+    /// The id of the image.
     pub id: String,
-    /// Its name.
+    /// The name of the image.
     pub name: String,
 }
 
 impl ImageLock {
-    /// Reads the file's text.
+    /// Parses the text of the file.
     pub fn parse(file: &Path, text: &str) -> Result<Self, Problems> {
         parse(file, text)
     }
 
-    /// The file's text.
+    /// The text of the file.
     #[must_use]
     pub fn text(&self) -> String {
         format!(
@@ -50,7 +50,7 @@ impl ImageLock {
         )
     }
 
-    /// Refuses a lock that belongs to something else.
+    /// Refuses a lock of another cluster or region.
     pub fn check(&self, cluster: &Cluster) -> Result<(), DeployError> {
         let mismatch = |key: &'static str, locked: &str, wanted: &str| DeployError::LockMismatch {
             key,
@@ -66,7 +66,7 @@ impl ImageLock {
         Ok(())
     }
 
-    /// Looks the newest image of the cluster's channel up.
+    /// Looks up the newest image of the cluster's channel.
     pub async fn resolve(clients: &Clients, cluster: &Cluster) -> Result<Self, DeployError> {
         let none = || DeployError::NoImage { region: cluster.region.to_string() };
         let source = image_source(cluster).ok_or_else(none)?;

@@ -7,16 +7,16 @@ use crate::config::{Channel, Cluster};
 /// to third parties, and nothing is known of the United States government's regions.
 const FLATCAR_OWNER: &str = "075585003325";
 
-/// Where to look for the newest image.
+/// Where the newest image is looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageSource {
-    /// The account that owns it.
+    /// The account that owns the image.
     pub owner: &'static str,
-    /// A pattern for its name.
+    /// A pattern for the name of the image.
     pub name_pattern: String,
 }
 
-/// Where a cluster's image is looked for; none where nobody is known to publish one.
+/// Where a cluster's image is looked up; none where nobody is known to publish one.
 #[must_use]
 pub fn image_source(cluster: &Cluster) -> Option<ImageSource> {
     let owner = match cluster.region.partition() {

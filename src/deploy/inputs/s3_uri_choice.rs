@@ -32,7 +32,7 @@ impl ChosenS3Uri {
         let Self { uri, replaces } = self;
         replaces.as_ref().map(|replaced| {
             format!(
-                "assets move from {replaced} to {uri}: every machine gets a new configuration, and the old place must stay until all have it"
+                "assets move from {replaced} to {uri}: every machine gets a new configuration; keep the old objects until all of them have it"
             )
         })
     }

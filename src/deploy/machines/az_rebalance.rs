@@ -1,13 +1,13 @@
-//! Keeps Auto Scaling from ending machines of pools only because another zone has fewer.
+//! Keeps Auto Scaling from terminating machines of pools only because another availability zone has fewer.
 //!
-//! The autoscaler takes idle machines away wherever they are, and leaves zones uneven; Auto Scaling would even them out by ending machines
-//! that jobs run on. CloudFormation has no property for it, and a rolling update switches it on again.
+//! The autoscaler terminates idle machines wherever they are, and leaves availability zones uneven; Auto Scaling would even them out by
+//! terminating machines that jobs run on. CloudFormation has no property for it, and a rolling update switches it on again.
 
 use crate::deploy::error::DeployError;
 use crate::deploy::run::Run;
 use crate::well_known::{POOL_PREFIX, ROLE_TAG};
 
-/// Looks at every pool of the cluster; no call changes anything if all is as it should be.
+/// Suspends rebalancing for every pool of the cluster; makes no changing call if it is suspended already.
 pub(crate) async fn suspend_az_rebalance(run: &Run, cluster: &str) -> Result<(), DeployError> {
     let clients = &run.clients;
     let groups = clients.groups_of_cluster(cluster).await?;

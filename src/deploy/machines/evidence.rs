@@ -1,16 +1,16 @@
-//! What a group of machines and their consoles say when no signal came.
+//! The activities of an Auto Scaling group and the consoles of its machines, for a failure without a signal.
 
 use crate::aws::{Clients, ScalingActivity};
 use crate::deploy::event::Evidence;
 
-/// The lines that a person reads.
+/// How many lines of a console are shown.
 const LAST_LINES: usize = 15;
-/// One machine mostly tells what all would.
+/// Consoles of one group are usually alike.
 const MACHINES: usize = 2;
-/// What our own boot scripts begin their lines with.
+/// The beginning of every line of infra's boot scripts.
 const OUR_MARK: &str = "infra: ";
 
-/// Gathers what can be had; what cannot is left out, because the failure itself is what matters.
+/// Gathers what can be read; the rest is left out, because the failure itself matters more.
 pub(crate) async fn gather_evidence(clients: &Clients, group: &str) -> Vec<Evidence> {
     let mut evidence = Vec::new();
     let activities = clients.scaling_activities(group).await.unwrap_or_default();
@@ -33,7 +33,7 @@ pub(crate) async fn gather_evidence(clients: &Clients, group: &str) -> Vec<Evide
     evidence
 }
 
-/// The end of a console, and the last step that our own scripts told of.
+/// The end of a console, and the last step that infra's boot scripts reported.
 #[must_use]
 pub fn console_evidence(machine: &str, text: &str) -> Evidence {
     let lines: Vec<String> =

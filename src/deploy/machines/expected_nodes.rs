@@ -1,4 +1,4 @@
-//! The nodes that a cluster should have, and what is missing among those that are there.
+//! The nodes that a cluster should have, and what of them is missing.
 
 use crate::blueprint::Blueprint;
 use crate::config::values::PoolName;
@@ -8,16 +8,16 @@ use crate::kube::Node;
 /// How many nodes there should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedNodes {
-    /// Controllers.
+    /// How many controllers.
     pub controllers: usize,
-    /// Each pool's name, nodes, and GPUs a node.
+    /// The name of each pool, how many nodes, and how many GPUs per node.
     pub pools: Vec<(PoolName, usize, u32)>,
-    /// Whether there is a claim to be bound.
+    /// Whether the file system's claim must be bound.
     pub claim: bool,
 }
 
 impl ExpectedNodes {
-    /// What a cluster should have, with as many machines in its pools as their groups want now.
+    /// The nodes of a cluster; `wanted` is how many machines the Auto Scaling group of a pool wants now.
     #[must_use]
     pub fn new(blueprint: &Blueprint, wanted: impl Fn(&PoolName) -> Option<u32>) -> Self {
         let cluster = &blueprint.cluster;
@@ -32,7 +32,7 @@ impl ExpectedNodes {
         }
     }
 
-    /// The same for one pool alone.
+    /// The same, with only one of the pools.
     #[must_use]
     pub fn only(mut self, pool: Option<&PoolName>) -> Self {
         if let Some(pool) = pool {
@@ -41,7 +41,7 @@ impl ExpectedNodes {
         self
     }
 
-    /// The same with as many machines as the pools' groups want by now.
+    /// Takes over how many machines the Auto Scaling groups want by now.
     pub(crate) fn follow_groups(&mut self, live: &LiveCluster) {
         for (name, count, _) in &mut self.pools {
             if let Some(group) = live.pool_group(name) {
@@ -50,7 +50,7 @@ impl ExpectedNodes {
         }
     }
 
-    /// What is still missing among the nodes that are there.
+    /// What is still missing, given the nodes that exist.
     #[must_use]
     pub fn missing(&self, nodes: &[Node]) -> Vec<String> {
         let mut missing = Vec::new();
@@ -74,7 +74,7 @@ fn lacking(what: &str, nodes: &[&Node], wanted: usize, gpus: u32) -> Option<Stri
         return Some(format!("{what}: {ready} of {wanted} nodes are Ready{}", why.unwrap_or_default()));
     }
     let with_gpus = nodes.iter().filter(|node| node.ready && node.gpus >= gpus).count();
-    (with_gpus < wanted).then(|| format!("{what}: {with_gpus} of {wanted} nodes have {gpus} GPUs to give"))
+    (with_gpus < wanted).then(|| format!("{what}: {with_gpus} of {wanted} nodes have {gpus} GPUs available"))
 }
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ mod tests {
         );
         let missing =
             expected.missing(&[node(None, true, 0), node(Some("gpu"), true, 4), node(Some("gpu"), true, 0)]);
-        assert_eq!(missing, ["pool gpu: 1 of 2 nodes have 4 GPUs to give"]);
+        assert_eq!(missing, ["pool gpu: 1 of 2 nodes have 4 GPUs available"]);
         let missing =
             expected.missing(&[node(None, true, 0), node(Some("gpu"), true, 4), node(Some("gpu"), true, 8)]);
         assert_eq!(missing, [""; 0]);

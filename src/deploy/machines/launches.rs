@@ -1,4 +1,4 @@
-//! What a group's attempts to start machines tell, and when more of them are pointless.
+//! The failed launches of Auto Scaling groups, and which of them are permanent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,17 +12,17 @@ use crate::deploy::error::DeployError;
 use crate::deploy::event::FailureKind;
 use crate::deploy::explain::hint::hint_for;
 
-/// As often as a failure that will not mend itself is watched.
-const PATIENCE: usize = 3;
+/// Give up after this many identical launch failures.
+const MOST_FAILURES: usize = 3;
 
-/// A failed launch and how often it was seen.
+/// A launch failure and how often it occurred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LaunchFailure {
     pub(crate) reason: String,
     pub(crate) times: usize,
 }
 
-/// A failure for which waiting longer is pointless.
+/// A launch failure that retrying cannot fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PermanentLaunchFailure {
     pub(crate) reason: String,
@@ -30,7 +30,7 @@ pub(crate) struct PermanentLaunchFailure {
 }
 
 impl PermanentLaunchFailure {
-    /// What ends the wait for a pool of spot machines that AWS has none of now: they may come at any time, so AWS goes on asking.
+    /// The end of the wait for spot machines that AWS has none of now: they may become available at any time, so AWS keeps trying.
     pub(crate) fn spot_shortage(
         &self,
         cluster: Option<&Cluster>,
@@ -55,7 +55,7 @@ pub(crate) struct Launches {
 }
 
 impl Launches {
-    /// Counts what is new, the newest first in `activities`; gives each kind of failure that came again, or for the first time.
+    /// Counts new failures (`activities` has the newest first); returns each reason that occurred, with its count so far.
     pub(crate) fn count_failures(
         &mut self,
         resource: &str,
@@ -77,22 +77,22 @@ impl Launches {
         failures
     }
 
-    /// Takes activities for known, without a word about them.
+    /// Marks activities as seen without counting them.
     pub(crate) fn mark_seen<'a>(&mut self, activities: impl Iterator<Item = &'a ScalingActivity>) {
         self.seen.extend(activities.map(|activity| activity.id.clone()));
     }
 
-    /// What was tried before anybody watched says nothing about now: it is told, and is no reason to give up.
+    /// Failures from before this watch are reported, and are no reason to give up.
     pub(crate) fn ignore_past_failures(&mut self, resource: &str) {
         let past = self.failures.iter().filter(|((failed, _), _)| failed == resource);
         self.ignored.extend(past.map(|(failure, times)| (failure.clone(), *times)));
     }
 
-    /// The failure for which waiting longer is pointless.
+    /// The failure of a resource that retrying cannot fix.
     pub(crate) fn permanent_failure(&self, resource: &str) -> Option<PermanentLaunchFailure> {
         let is_enough = |(failure, times): &(&(String, String), &usize)| {
             let ignored = self.ignored.get(failure).copied().unwrap_or_default();
-            failure.0 == resource && **times - ignored >= PATIENCE
+            failure.0 == resource && **times - ignored >= MOST_FAILURES
         };
         let mut reasons = self.failures.iter().filter(is_enough).map(|((_, reason), _)| reason);
         reasons.find_map(|reason| {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_hopeless_failure_three_times_is_enough() {
+    fn the_same_permanent_failure_three_times_is_enough() {
         let mut launches = Launches::default();
         let first = launches.count_failures("Nodes", [failed("1", CAPACITY)].into_iter());
         assert_eq!((first.len(), first[0].times), (1, 1));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_before_anybody_watched_is_forgiven() {
+    fn what_failed_before_the_watch_began_is_ignored() {
         let mut launches = Launches::default();
         launches.count_failures("Nodes", ["1", "2", "3", "4"].map(|id| failed(id, CAPACITY)).into_iter());
         launches.ignore_past_failures("Nodes");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_mend_itself_is_watched_longer() {
+    fn what_may_fix_itself_is_watched_longer() {
         let mut launches = Launches::default();
         let list = ["1", "2", "3", "4"].map(|id| failed(id, "Rate exceeded"));
         launches.count_failures("Nodes", list.into_iter());
@@ -176,7 +176,7 @@ mod tests {
             launches.permanent_failure("Nodes").map(|permanent| permanent.kind),
             Some(FailureKind::Key)
         );
-        // A machine that was not ended, and one that nobody wanted any more.
+        // A machine that was not terminated, and a launch that was no longer wanted.
         let ending =
             ScalingActivity { description: "Terminating EC2 instance: i-1".to_owned(), ..cancelled("4") };
         let unwanted = ScalingActivity { message: None, ..cancelled("5") };

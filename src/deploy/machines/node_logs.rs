@@ -10,11 +10,11 @@ use crate::well_known::POOL_PREFIX;
 pub struct NodeLog {
     /// The machine.
     pub instance: Instance,
-    /// What it wrote; nothing yet, if EC2 has not collected it.
+    /// The console of the machine; none if EC2 has not collected it yet.
     pub text: Option<String>,
 }
 
-/// Reads the console of the machine that a word means: an instance id, a node's name, or a role like `etcd-0` or `pool-gpu`.
+/// Reads the console of the machine that a word names: an instance id, a node's name, or a role like `etcd-0` or `pool-gpu`.
 pub async fn read_log(clients: &Clients, cluster: &Cluster, word: &str) -> Result<NodeLog, DeployError> {
     let instances = clients.instances_of_cluster(cluster.name.as_str()).await?;
     let instance = choose(&instances, word)?.clone();

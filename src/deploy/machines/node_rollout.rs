@@ -15,10 +15,10 @@ use crate::kube::{ApiServer, Contact, KubeError, Node, Outage};
 use crate::waiting::Pace;
 use crate::well_known::ROLE_TAG;
 
-/// Longer than it takes to replace a controller; whoever is away so long does not come back by itself.
+/// Longer than it takes to replace a controller; an API that is away for so long does not come back by itself.
 const LONGEST_OUTAGE: Duration = Duration::from_mins(15);
 
-/// At last one in half a minute, for what a group tries.
+/// About one call in half a minute for the launches of the Auto Scaling group.
 const POLLS_PER_LAUNCH_CALL: u32 = 3;
 
 /// A pool whose outdated machines are replaced.
@@ -35,7 +35,7 @@ pub struct NodeRollout<'a> {
 }
 
 impl NodeRollout<'_> {
-    /// Replaces at most `most` outdated machines; gives how many are still outdated.
+    /// Replaces at most `most` outdated machines; returns how many are still outdated.
     pub async fn replace_outdated(&self, most: Option<usize>) -> Result<usize, DeployError> {
         let pool = self.pool;
         let mut group = self.read_group().await?;
@@ -46,7 +46,7 @@ impl NodeRollout<'_> {
         }
         let count = most.unwrap_or(usize::MAX).min(outdated);
         self.run.progress.note(format!(
-            "{outdated} machines of pool {pool} are outdated; {count} are replaced now, one by one"
+            "{outdated} machines of pool {pool} are outdated; replacing {count} now, one by one"
         ));
         let mut replaced: BTreeSet<String> = BTreeSet::new();
         let is_left = |machine: &&GroupMachine, replaced: &BTreeSet<String>| {
@@ -78,11 +78,11 @@ impl NodeRollout<'_> {
             return Ok(());
         }
         let name = node.map_or_else(|| machine.id.clone(), |node| node.name);
-        self.run.progress.note(format!("ended {name} ({}); waiting for its successor", machine.id));
+        self.run.progress.note(format!("terminated {name} ({}); waiting for its replacement", machine.id));
         self.wait_for_replacement(&machine.id).await
     }
 
-    /// The machine stays, so it may work again. Whatever comes of that, the error is the one that was there first.
+    /// The machine is kept, so its node takes pods again. Whatever comes of that, the first error is returned.
     async fn uncordon(&self, node: &str, error: DeployError) -> DeployError {
         match (self.api.set_schedulable(node, true).await, error) {
             (Ok(()), DeployError::StillRunning { what, running }) => {
@@ -100,7 +100,7 @@ impl NodeRollout<'_> {
 
     async fn wait_for_jobs(&self, node: &str) -> Result<(), DeployError> {
         let mut pace = Pace::of_stack();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         loop {
             let pods = self.query(async || self.api.job_pods().await).await?;
             let pods = pods.into_iter().filter(|pod| pod.node == node);
@@ -110,9 +110,9 @@ impl NodeRollout<'_> {
             if names.is_empty() {
                 return Ok(());
             }
-            if names != told {
+            if names != reported {
                 self.run.progress.report(Event::Waiting { waiting_for: names.clone() });
-                told.clone_from(&names);
+                reported.clone_from(&names);
             }
             if let Err(end) = self.run.waiting.pause(pace.next_pause()).await {
                 let what = format!("{end}: {} still runs", names.join(", "));
@@ -125,7 +125,7 @@ impl NodeRollout<'_> {
         let Self { run, pool, .. } = *self;
         let mut pace = Pace::of_stack();
         let mut launches = PoolLaunches::of_unchanged_pools(run, &self.cluster.name);
-        let mut told = String::new();
+        let mut reported = String::new();
         let mut polls = 0;
         loop {
             let group = self.read_group().await?;
@@ -135,9 +135,9 @@ impl NodeRollout<'_> {
                 return Ok(());
             }
             let missing = format!("pool {pool}: {up} of {wanted} machines are up");
-            if missing != told {
+            if missing != reported {
                 self.run.progress.report(Event::Waiting { waiting_for: vec![missing.clone()] });
-                told.clone_from(&missing);
+                reported.clone_from(&missing);
             }
             if polls % POLLS_PER_LAUNCH_CALL == 0 {
                 launches.count_failures(pool, &group).await?;
@@ -171,20 +171,20 @@ impl NodeRollout<'_> {
         Ok(nodes.into_iter().find(|node| node.instance_id.as_deref() == Some(instance)))
     }
 
-    /// Asks the API, again and again while it is away: a rollout may take hours, and a control plane is replaced now and then.
+    /// Queries the API, and retries while it is away: a rollout may take hours, and controllers are replaced now and then.
     async fn query<T>(&self, question: impl AsyncFn() -> Result<T, KubeError>) -> Result<T, DeployError> {
-        let patience = self.run.waiting.at_most(LONGEST_OUTAGE);
+        let outage_limit = self.run.waiting.at_most(LONGEST_OUTAGE);
         let (mut pace, mut outage) = (Pace::of_stack(), Outage::default());
         loop {
             let answer = question().await;
             let why = answer.as_ref().err().cloned();
-            let tell = |contact| match contact {
-                Contact::Lost(why) => self.run.progress.warn(format!("{why}; it is asked again")),
+            let report = |contact| match contact {
+                Contact::Lost(why) => self.run.progress.warn(format!("{why}; retrying")),
                 Contact::Found => self.run.progress.note("the Kubernetes API answers again"),
             };
-            match (outage.survive(answer, tell)?, why) {
+            match (outage.survive(answer, report)?, why) {
                 (Some(answer), _) => return Ok(answer),
-                (None, Some(why)) if patience.pause(pace.next_pause()).await.is_err() => {
+                (None, Some(why)) if outage_limit.pause(pace.next_pause()).await.is_err() => {
                     let Some(end) = self.run.waiting.end() else { return Err(why.into()) };
                     let what = format!("{end}: {why}");
                     return Err(DeployError::StillRunning { what, running: Vec::new() });
@@ -195,7 +195,7 @@ impl NodeRollout<'_> {
     }
 }
 
-/// How many machines work, and how many should. Those that are still to be replaced may be broken, and are not counted.
+/// How many machines are up, and how many should be. Those that are still to be replaced may be broken, and are not counted.
 fn count_up(group: &ScalingGroup, nodes: &[Node], gone: &str, gpus: u32) -> (usize, usize) {
     let works = |machine: &GroupMachine| {
         let is_its_own = |node: &&Node| node.instance_id.as_deref() == Some(&machine.id);
@@ -209,7 +209,7 @@ fn count_up(group: &ScalingGroup, nodes: &[Node], gone: &str, gpus: u32) -> (usi
     (up, (group.desired as usize).saturating_sub(to_come.len()))
 }
 
-/// Machines that were started from another version of the launch template than new ones are.
+/// Machines that were started from another version of the launch template than new machines are.
 pub fn outdated_machines(group: &ScalingGroup) -> impl Iterator<Item = &GroupMachine> {
     group.machines.iter().filter(|machine| is_outdated(machine, group))
 }

@@ -1,4 +1,4 @@
-//! What the groups of pools try while nodes are waited for: a stack can be complete before its machines are started.
+//! Failed launches of pools during a wait for nodes: a stack can be complete before its machines start.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::deploy::explain::failure_report::{FailedLaunch, FailedOperation, repo
 use crate::deploy::explain::operation_events::begins_operation;
 use crate::deploy::run::Run;
 
-/// The group of a pool, by its name in the template.
+/// The Auto Scaling group of a pool, by its name in the template.
 const NODES: &str = "Nodes";
 
 /// The launches of pools.
@@ -23,15 +23,15 @@ pub(crate) struct PoolLaunches<'a> {
     run: &'a Run,
     cluster: &'a ClusterName,
     launches: Launches,
-    /// Pools that this run changed, with the beginning of that once it was looked up.
+    /// Pools that this run changed, with the time that the change began, once it is known.
     changed: BTreeMap<PoolName, Option<OffsetDateTime>>,
     read_before: BTreeSet<PoolName>,
-    /// Pools that had too few machines when they were last looked at.
+    /// Pools that had too few machines when they were last read.
     short: BTreeSet<PoolName>,
 }
 
 impl<'a> PoolLaunches<'a> {
-    /// For pools that nobody changes now: what failed before is told, and is no reason to give up.
+    /// For pools that this run has not changed: earlier failures are reported, and are no reason to give up.
     pub(crate) fn of_unchanged_pools(run: &'a Run, cluster: &'a ClusterName) -> Self {
         Self {
             run,
@@ -43,7 +43,7 @@ impl<'a> PoolLaunches<'a> {
         }
     }
 
-    /// The same after this run has changed some stacks: what pools among them tried since counts.
+    /// For pools of which this run has changed some: failures since then count.
     pub(crate) fn after_changes(
         run: &'a Run,
         cluster: &'a ClusterName,
@@ -56,7 +56,7 @@ impl<'a> PoolLaunches<'a> {
         Self { changed: pools.collect(), ..Self::of_unchanged_pools(run, cluster) }
     }
 
-    /// Tells of launches that have failed since the last look.
+    /// Reports launches that have failed since the last call.
     pub(crate) async fn count_failures(
         &mut self,
         pool: &PoolName,
@@ -104,7 +104,7 @@ impl<'a> PoolLaunches<'a> {
         Ok(*known)
     }
 
-    /// Ends the wait if machines that are wanted will not start until somebody acts.
+    /// Ends the wait if machines cannot start until the user acts.
     pub(crate) async fn fail_if_permanent(&self) -> Result<(), DeployError> {
         let mut reports = Vec::new();
         let mut shortage = None;

@@ -1,4 +1,4 @@
-//! What CloudFormation itself says about a plan: asked by change sets that are removed again.
+//! CloudFormation's own preview of a plan, by change sets that are deleted again.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +14,20 @@ use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::LiveStack;
 use crate::deploy::state::step::{Step, next_step};
 
-/// Asks CloudFormation about every stack that would change, and takes over what it knows better. Nothing is left behind.
+/// Creates a change set for every stack that would change, and takes over what CloudFormation knows better. Nothing is left behind.
 pub async fn refine_plan(run: &Run, prepared: &Prepared) -> Result<Plan, DeployError> {
     let outputs = prepared.live.outputs();
     let mut plan = prepared.plan.clone();
     for stack in plan.stacks.iter_mut().filter(|stack| stack.action == StackAction::Update) {
         let desired = prepared.desired.iter().find(|desired| desired.part == stack.part);
         let (Some(desired), Some(live)) = (desired, prepared.live.stacks.get(&stack.part)) else { continue };
-        // A stack that is being changed or is stuck takes no change set.
+        // A stack with an operation in progress, or a stuck one, accepts no change set.
         if next_step(Some(&live.stack.status)) != Step::Compare {
             continue;
         }
         let Ok(parameters) = desired.parameters(&outputs) else { continue };
-        match ask(run, &prepared.store, desired, live, &parameters).await? {
-            Some(change_set) if change_set.is_empty() => settle(stack),
+        match preview(run, &prepared.store, desired, live, &parameters).await? {
+            Some(change_set) if change_set.is_empty() => mark_unchanged(stack),
             Some(change_set) => take_over(stack, &change_set.changes),
             None => {}
         }
@@ -35,8 +35,8 @@ pub async fn refine_plan(run: &Run, prepared: &Prepared) -> Result<Plan, DeployE
     Ok(plan)
 }
 
-/// What would change; none if the caller may not ask.
-async fn ask(
+/// The change set; none if the caller may not create one.
+async fn preview(
     run: &Run,
     store: &AssetStore,
     desired: &DesiredStack,
@@ -57,13 +57,13 @@ async fn ask(
     let arn = match run.clients.create_change_set(&request).await {
         Ok((arn, _)) => arn,
         Err(error) if error.is_denied() => {
-            run.progress.warn(format!("CloudFormation was not asked about {}: {error}", desired.name));
+            run.progress.warn(format!("CloudFormation cannot preview {}: {error}", desired.name));
             return Ok(None);
         }
         Err(error) => return Err(error.into()),
     };
     let waited = wait_for_change_set(run, &desired.name, &arn).await;
-    // However the wait ended, nobody is to find it.
+    // Delete the change set however the wait ended.
     let deleted = run.clients.delete_change_set(&desired.name, &arn).await;
     let change_set = waited?;
     deleted?;
@@ -74,8 +74,8 @@ async fn ask(
     Ok(Some(change_set))
 }
 
-/// What differs in the text makes no difference to CloudFormation.
-fn settle(stack: &mut StackPlan) {
+/// The templates differ, but not for CloudFormation.
+fn mark_unchanged(stack: &mut StackPlan) {
     stack.action = StackAction::Unchanged;
     stack.resources.clear();
     stack.tags.clear();
@@ -91,7 +91,7 @@ fn take_over(stack: &mut StackPlan, changes: &[PlannedChange]) {
             _ => ResourceAction::Change,
         };
         match found {
-            // We know some properties to be fixed that CloudFormation calls conditional.
+            // infra knows that some properties always replace, which CloudFormation calls conditional.
             Some(resource) if action == ResourceAction::Replace => resource.action = action,
             Some(_) => {}
             None => stack.resources.push(super::comparison::ResourceChange {

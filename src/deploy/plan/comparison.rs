@@ -1,6 +1,6 @@
 //! Two versions of a stack's template into what changes: which resources, which properties, from what to what.
 //!
-//! It knows nothing of AWS but the properties that a resource keeps for life.
+//! All it knows about AWS is which properties cannot change without a replacement.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,26 +15,26 @@ use crate::check::{create_only_properties, is_function, referenced_names};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResourceAction {
-    /// It is made.
+    /// The resource is created.
     Create,
-    /// It stays and is changed.
+    /// The resource is updated in place.
     Change,
-    /// A new one takes its place.
+    /// The resource is replaced by a new one.
     Replace,
-    /// It is removed.
+    /// The resource is deleted.
     Delete,
 }
 
 /// What happens to one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceChange {
-    /// Its name in the template.
+    /// The name of the resource in the template.
     pub logical_id: String,
-    /// Its type.
+    /// The CloudFormation type of the resource.
     pub kind: String,
-    /// What happens to it.
+    /// What happens to the resource.
     pub action: ResourceAction,
-    /// Which of its properties change.
+    /// The properties that change.
     pub properties: Vec<PropertyChange>,
 }
 
@@ -42,13 +42,13 @@ pub struct ResourceChange {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PropertyChange {
-    /// Where it is in the resource, as `Tags[Name]`; the key, for a tag of the stack.
+    /// The path of the property in the resource, as `Tags[Name]`; for a tag of the stack, its key.
     pub path: String,
-    /// What it was; null if it was not there.
+    /// The old value; null if there was none.
     pub from: Option<Value>,
-    /// What it will be; null if it goes.
+    /// The new value; null if there will be none.
     pub to: Option<Value>,
-    /// Whether that alone replaces the resource.
+    /// Whether this change alone replaces the resource.
     pub replaces: bool,
 }
 
@@ -64,7 +64,7 @@ pub struct Version<'a> {
 /// Parts of a resource besides its properties that make a difference to CloudFormation.
 const ATTRIBUTES: [&str; 4] = ["CreationPolicy", "DeletionPolicy", "UpdatePolicy", "UpdateReplacePolicy"];
 
-/// What changes from one version to another; without an old one everything is made.
+/// What changes from one version to another; without an old one everything is created.
 #[must_use]
 pub fn compare(old: Option<Version<'_>>, new: Version<'_>) -> Vec<ResourceChange> {
     let before = old.map(|old| resources(old.template, old.parameters)).unwrap_or_default();

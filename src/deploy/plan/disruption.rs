@@ -1,4 +1,4 @@
-//! Whose jobs a change would end: pools that lose nodes, and the job pods on them.
+//! The disruption of a plan: pools whose nodes it terminates, and the job pods on them.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::config::{Cluster, Rollout};
 use crate::deploy::state::live::LiveCluster;
 use crate::kube::{ApiServer, JobPod, KubeError};
 
-/// The pools whose nodes a plan replaces or removes.
+/// The pools whose nodes a plan replaces or deletes.
 #[must_use]
 pub fn pools_losing_nodes(plan: &Plan, cluster: &Cluster, live: &LiveCluster) -> Vec<PoolName> {
     let losing = plan.stacks.iter().filter_map(|stack| {
@@ -38,7 +38,7 @@ pub fn pools_losing_nodes(plan: &Plan, cluster: &Cluster, live: &LiveCluster) ->
     losing.collect()
 }
 
-/// Whether the group gets smaller than it is; the stack's parameter says only what it once was.
+/// Whether the Auto Scaling group gets smaller than it is now; the stack's parameter is older than that.
 fn shrinks(change: &ResourceChange, machines: Option<u32>) -> bool {
     change.properties.iter().any(|property| {
         let number = |value: &Option<Value>| {
@@ -51,23 +51,23 @@ fn shrinks(change: &ResourceChange, machines: Option<u32>) -> bool {
     })
 }
 
-/// Whether the change has CloudFormation replace every machine of a group with an update policy.
+/// Whether CloudFormation replaces every machine of an Auto Scaling group with an update policy.
 fn rolls_over(change: &ResourceChange) -> bool {
     let properties = ["VPCZoneIdentifier", "MixedInstancesPolicy", "LaunchTemplate"];
     properties.iter().any(|property| below(change, property).next().is_some())
 }
 
-/// Whether Auto Scaling by itself ends machines that no longer fit: those in a subnet that the group leaves, and those that are paid
-/// for in a way that it no longer wants.
+/// Whether Auto Scaling terminates machines that no longer fit: those in a subnet that the group leaves, and those of a purchase option
+/// that it no longer uses.
 fn sheds_machines(change: &ResourceChange) -> bool {
     let subnets = || below(change, "VPCZoneIdentifier");
     let stays = |left: &Value| subnets().any(|property| property.to.as_ref() == Some(left));
     let leaves = subnets().filter_map(|property| property.from.as_ref()).any(|subnet| !stays(subnet));
-    let pays_otherwise = below(change, "MixedInstancesPolicy").any(|property| {
+    let changes_purchase_option = below(change, "MixedInstancesPolicy").any(|property| {
         property.path == "MixedInstancesPolicy"
             || property.path.starts_with("MixedInstancesPolicy.InstancesDistribution")
     });
-    leaves || pays_otherwise
+    leaves || changes_purchase_option
 }
 
 /// The changes of a property, at any depth.
@@ -78,7 +78,7 @@ fn below<'a>(change: &'a ResourceChange, property: &'a str) -> impl Iterator<Ite
     })
 }
 
-/// The job pods on those pools' nodes.
+/// The job pods on the nodes of some pools.
 pub async fn disrupted_jobs(api: &ApiServer, pools: &[PoolName]) -> Result<Vec<JobPod>, KubeError> {
     let nodes = api.nodes().await?;
     let in_pools: Vec<&str> = nodes

@@ -1,4 +1,6 @@
-//! What `up` would do, stack by stack, from what is in AWS and what cluster.yaml wants. Nothing is called here.
+//! What `up` would do, stack by stack.
+//!
+//! In: live stacks and desired stacks. Out: what changes by resource and property, what is refused, which jobs are disrupted.
 
 pub(crate) mod change_preview;
 pub(crate) mod change_set;
@@ -24,15 +26,15 @@ use comparison::{PropertyChange, ResourceAction, ResourceChange, Version, compar
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StackAction {
-    /// It is made.
+    /// The stack is created.
     Create,
-    /// What a failed creation left is removed, and it is made.
+    /// What a failed creation left is deleted, and the stack is created again.
     Recreate,
-    /// It is changed.
+    /// The stack is updated.
     Update,
-    /// It is as it should be.
+    /// The stack is up to date.
     Unchanged,
-    /// It goes.
+    /// The stack is deleted.
     Delete,
 }
 
@@ -41,20 +43,20 @@ pub enum StackAction {
 pub struct StackPlan {
     /// Which part of the cluster it is.
     pub part: StackPart,
-    /// Its name in AWS.
+    /// The name of the stack.
     pub stack: String,
-    /// What happens to it.
+    /// What happens to the stack.
     pub action: StackAction,
-    /// What happens in it.
+    /// What happens to its resources.
     pub resources: Vec<ResourceChange>,
-    /// Tags of the stack that change; they reach everything in it.
+    /// Tags of the stack that change; they apply to all of its resources.
     pub tags: Vec<PropertyChange>,
     /// The stacks whose own changes may change more here.
     pub after: Vec<String>,
 }
 
 impl StackPlan {
-    /// Whether the resources of one action are among it.
+    /// Whether something happens to a resource in this way.
     #[must_use]
     pub fn has(&self, action: ResourceAction) -> bool {
         self.resources.iter().any(|change| change.action == action)
@@ -64,7 +66,7 @@ impl StackPlan {
 /// What happens to a whole cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Its stacks, in the order they are touched; those that go come last.
+    /// The stacks, in the order of the work; those that are deleted come last.
     pub stacks: Vec<StackPlan>,
 }
 
@@ -87,18 +89,18 @@ impl Plan {
         Self { stacks }
     }
 
-    /// Whether there is anything to do.
+    /// Whether anything changes.
     #[must_use]
     pub fn has_changes(&self) -> bool {
         self.stacks.iter().any(|stack| stack.action != StackAction::Unchanged)
     }
 
-    /// The stacks that would go.
+    /// The stacks that would be deleted.
     pub fn deletions(&self) -> impl Iterator<Item = &StackPlan> {
         self.stacks.iter().filter(|stack| stack.action == StackAction::Delete)
     }
 
-    /// How many resources of stacks that stay would be replaced or removed.
+    /// How many resources of updated stacks would be replaced or deleted.
     #[must_use]
     pub fn losses(&self) -> usize {
         let kept = self.stacks.iter().filter(|stack| stack.action == StackAction::Update);
@@ -122,7 +124,7 @@ fn plan_stack(
     after: Vec<String>,
 ) -> StackPlan {
     let step = next_step(live.map(|live| &live.stack.status));
-    // What other stacks will hand on is not known before they do; what they handed on last is the best guess.
+    // The outputs of other stacks are not known before those are updated; the present ones are the best guess.
     let unknown = BTreeMap::new();
     let parameters = desired.parameters(outputs).unwrap_or(unknown);
     let new = Version { template: desired.template.document(), parameters: &parameters };

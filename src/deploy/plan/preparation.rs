@@ -1,4 +1,4 @@
-//! What `plan` shows and `up` carries out: what is there, what should be there, and the difference, with what may not change refused.
+//! What `plan` shows and `up` applies: the live stacks, the desired stacks and the difference; forbidden changes are refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,23 +14,23 @@ use crate::deploy::inputs::asset_store::AssetStore;
 use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::LiveCluster;
 
-/// How much of a cluster is planned for, and what may be lost by it.
+/// How much of a cluster is planned for, and what may be lost.
 #[derive(Clone, Debug, Default)]
 pub struct PlanOptions {
     /// Only this pool.
     pub pool: Option<PoolName>,
-    /// Resources that may be replaced or removed.
+    /// Resources that may be replaced or deleted.
     pub allow_replace: BTreeSet<String>,
 }
 
-/// What would be done.
+/// What `up` would apply.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// What is there.
+    /// The live cluster.
     pub live: LiveCluster,
-    /// What shall be there.
+    /// The desired stacks.
     pub desired: Vec<DesiredStack>,
-    /// The difference.
+    /// The difference between the two.
     pub plan: Plan,
     /// Where assets are.
     pub store: AssetStore,
@@ -38,7 +38,7 @@ pub struct Prepared {
     pub options: PlanOptions,
 }
 
-/// Compares cluster.yaml with what is there, and refuses what may not change. Nothing is changed.
+/// Compares cluster.yaml with the live cluster, and refuses forbidden changes. Nothing is changed.
 pub async fn prepare(
     clients: &Clients,
     inputs: &Inputs<'_>,
@@ -65,8 +65,8 @@ pub async fn prepare(
     Ok(Prepared { live, desired, plan: whole.only(|other| *other == part), store, options })
 }
 
-/// For mount targets at a file system that was there: whether each is ours to make. What the live stack says stays as it is, since
-/// its own mount targets are there by now.
+/// For mount targets at an existing file system: whether the cluster has to create each. What the live stack says is kept, since the
+/// mount targets that it created exist by now.
 async fn missing_mount_targets(
     clients: &Clients,
     blueprint: &Blueprint,

@@ -1,4 +1,4 @@
-//! What may not change while a cluster lives, found by comparing with the live stacks before any call that changes something.
+//! What may not change while a cluster lives, found by a comparison with the live stacks before anything is changed.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::{ForeignStack, LiveCluster};
 use crate::well_known::CREDENTIALS_TAG;
 
-/// Types that hold data or addresses others rely on.
+/// Resource types whose loss loses data, or addresses that others rely on.
 const PROTECTED_TYPES: [(&str, &str); 6] = [
     ("AWS::EC2::Volume", "volume"),
     ("AWS::EFS::FileSystem", "file system"),
@@ -24,7 +24,7 @@ const PROTECTED_TYPES: [(&str, &str); 6] = [
     ("AWS::ElasticLoadBalancingV2::LoadBalancer", "load balancer"),
 ];
 
-/// Everything that is refused about a change, in a stable order.
+/// Every refusal, in a stable order.
 #[must_use]
 pub fn find_refusals(
     blueprint: &Blueprint,
@@ -35,13 +35,13 @@ pub fn find_refusals(
 ) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     let is_wanted = |name: &str| desired.iter().any(|stack| stack.name == name);
-    // Another cluster's stack is only in the way of one with the same name.
+    // A stack of another cluster only conflicts with a stack of the same name.
     let in_the_way =
         live.foreign.iter().filter(|foreign| foreign.cluster.is_none() || is_wanted(&foreign.name));
     for ForeignStack { name, .. } in in_the_way {
         refusals.push(Refusal::new(
-            format!("there is a stack '{name}' that this tool did not make"),
-            "give the cluster another clusterName, or remove that stack if nobody needs it",
+            format!("there is a stack '{name}' that infra did not create"),
+            "give the cluster another clusterName, or delete that stack if nobody needs it",
         ));
     }
     refuse_fixed_facts(blueprint, live, &mut refusals);
@@ -69,13 +69,11 @@ fn instead_of_changing(key: &str, found: &str) -> String {
     let back = format!("put '{found}' back into cluster.yaml");
     match key {
         "etcd.count" | "availabilityZones" => {
-            format!(
-                "{back}; a cluster with another etcd is made beside this one and restored from a snapshot"
-            )
+            format!("{back}; for another etcd, create a second cluster and restore it from a snapshot")
         }
         "kmsKeyArn" => format!("{back}; another key would replace the file system by an empty one"),
         "externalDNSName" => format!("{back}; api.additionalNames gives the API server a second name"),
-        _ => format!("{back}, or make a second cluster beside this one and move"),
+        _ => format!("{back}, or create a second cluster and move to it"),
     }
 }
 
@@ -89,7 +87,7 @@ fn refuse_other_credentials(desired: &[DesiredStack], live: &LiveCluster, refusa
     if !different.is_empty() {
         refusals.push(Refusal::new(
             format!("credentials/ does not hold the keys this cluster runs on: {} differ", different.join(", ")),
-            "copy credentials/ from whoever made the cluster; new keys would lock every node and every secret out",
+            "copy credentials/ from whoever created the cluster; with new keys no node could join and no secret could be read",
         ));
     }
 }
@@ -123,9 +121,7 @@ fn refuse_other_file_system(blueprint: &Blueprint, live: &LiveCluster, refusals:
     let what = match source {
         None => format!("the cluster's file system {found} is no longer in cluster.yaml"),
         Some(FileSystemSource::Made { .. }) if !was_made => {
-            format!(
-                "the cluster uses {found}, which was there before; cluster.yaml asks for a new file system"
-            )
+            format!("the cluster uses {found}, which existed before; cluster.yaml asks for a new file system")
         }
         Some(FileSystemSource::Adopted { id, .. }) if was_made || id.to_string() != found => {
             format!("the cluster uses {found}; cluster.yaml asks for {id}")
@@ -154,7 +150,7 @@ fn refuse_losses(plan: &Plan, allowed: &BTreeSet<String>, refusals: &mut Vec<Ref
     }
 }
 
-/// What CloudFormation itself says that a change set would take away.
+/// The refusals of what CloudFormation says that a change set would replace or delete.
 #[must_use]
 pub fn refuse_planned_losses(
     stack: &str,
@@ -179,6 +175,8 @@ fn refuse_loss(stack: &str, id: &str, kind: &str, verb: &str, allowed: &BTreeSet
     }
     Some(Refusal::new(
         format!("this would {verb} the {noun} {id} of {stack}"),
-        format!("undo the change in cluster.yaml, or, if the {noun} may go, `--allow-replace {id}`"),
+        format!(
+            "undo the change in cluster.yaml, or allow the loss of the {noun} with `--allow-replace {id}`"
+        ),
     ))
 }

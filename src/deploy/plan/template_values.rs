@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// Every resource that the template makes with these parameters, by its name.
+/// Every resource that the template creates with these parameters, by its name.
 #[must_use]
 pub fn resources(template: &Value, parameters: &BTreeMap<String, String>) -> BTreeMap<String, Value> {
     let Some(all) = template["Resources"].as_object() else { return BTreeMap::new() };
@@ -15,7 +15,7 @@ pub fn resources(template: &Value, parameters: &BTreeMap<String, String>) -> BTr
     wanted.map(|(name, resource)| (name.clone(), fill(resource, parameters))).collect()
 }
 
-/// Our templates have no condition but the comparison of two values.
+/// infra's templates have no condition but the comparison of two values.
 fn holds(condition: &Value, parameters: &BTreeMap<String, String>) -> bool {
     match condition["Fn::Equals"].as_array().map(Vec::as_slice) {
         Some([one, other]) => fill(one, parameters) == fill(other, parameters),

@@ -1,6 +1,6 @@
 //! The grant that lets Auto Scaling use a cluster's key for disks, by its name.
 
-/// The name by which a cluster's grant is found again.
+/// The name of a cluster's grant, by which it is found again.
 #[must_use]
 pub fn grant_name(cluster: &str) -> String {
     format!("infra-{cluster}-disks")

@@ -1,20 +1,20 @@
-//! The public name of the API server: the load balancer behind it, the hosted zone that holds it, and where its records lead.
+//! The public name of the API server: the load balancer behind it, the hosted zone that holds it, and where its records point.
 
 use std::collections::BTreeMap;
 
 use crate::aws::{AddressRecord, Alias, AwsError, Clients, HostedZone};
 use crate::config::Cluster;
 
-/// Where the name is led, if it can be.
+/// Where the record of the name is, if there can be one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ZoneChoice {
-    /// In this zone.
+    /// In this hosted zone.
     Zone(HostedZone),
     /// Nowhere, for this reason.
     None(String),
 }
 
-/// The zone that holds the cluster's public name: the one given, else the nearest that the name's users can see.
+/// The hosted zone of the cluster's public name: the one that cluster.yaml gives, else the nearest that users of the name can see.
 pub async fn choose_zone(clients: &Clients, cluster: &Cluster) -> Result<ZoneChoice, AwsError> {
     if !cluster.dns.manage {
         return Ok(ZoneChoice::None("dns.manage is false".to_owned()));
@@ -27,18 +27,18 @@ pub async fn choose_zone(clients: &Clients, cluster: &Cluster) -> Result<ZoneCho
         });
     }
     let zones = clients.hosted_zones_for(&name).await?;
-    // A private zone answers inside its VPCs only; whoever is to reach a public API never sees it.
+    // A private hosted zone answers inside its VPCs only; users of a public API never see it.
     let visible = zones.iter().find(|zone| !zone.private || !cluster.api.public);
     Ok(match (visible, zones.first()) {
         (Some(zone), _) => ZoneChoice::Zone(zone.clone()),
         (None, Some(private)) => {
-            ZoneChoice::None(format!("only the private zone {} could hold {name}", private.name))
+            ZoneChoice::None(format!("only the private hosted zone {} could hold {name}", private.name))
         }
         (None, None) => ZoneChoice::None(format!("no hosted zone of this account could hold {name}")),
     })
 }
 
-/// Whether a name leads to a load balancer, and nowhere else; the console makes a record for IPv6 beside the one that counts.
+/// Whether the records of a name point at a load balancer, and nowhere else; the AWS console creates a record for IPv6 as well.
 #[must_use]
 pub fn all_point_at(records: &[AddressRecord], load_balancer: &str) -> bool {
     records.iter().any(|record| record.kind == "A")

@@ -1,4 +1,4 @@
-//! `infra status`: what of a cluster is there and whether it works.
+//! `infra status`: what of a cluster exists, and whether it works.
 
 use super::shape::{
     ApiAnswer, ApiState, CertificateState, DnsState, FileSystemState, NodesState, RecordOwner, StackState,
@@ -20,20 +20,20 @@ const DUE_DAYS: i64 = 30;
 /// What `status` works from.
 #[derive(Debug)]
 pub struct StatusSources<'a> {
-    /// AWS.
+    /// The clients of AWS.
     pub clients: &'a Clients,
     /// The cluster.
     pub blueprint: &'a Blueprint,
-    /// Keys, if they are there: without them the API cannot be asked.
+    /// Keys, if credentials/ exists: without them the API cannot be queried.
     pub credentials: Option<&'a Credentials>,
     /// Where the API is, instead of behind its load balancer.
     pub api_address: Option<Address>,
-    /// The certificate that ends first.
+    /// The certificate that expires first.
     pub certificates: Option<CertificateState>,
 }
 
 impl StatusReport {
-    /// Looks at everything; none if nothing of the cluster is there.
+    /// Reads everything; none if nothing of the cluster exists.
     pub async fn read(sources: StatusSources<'_>) -> Result<Option<Self>, AwsError> {
         let cluster = &sources.blueprint.cluster;
         let live = LiveCluster::read(sources.clients, &cluster.name, Some(cluster)).await?;
@@ -44,7 +44,7 @@ impl StatusReport {
             ExpectedNodes::new(sources.blueprint, |pool| live.pool_group(pool).map(|group| group.desired));
         let target = load_balancer(&live.outputs()).map(|target| target.name);
         let (seen, dns, file_system) = tokio::join!(
-            ask_api(&sources, target.as_deref(), expected.claim),
+            read_api(&sources, target.as_deref(), expected.claim),
             read_dns(&sources, target.as_deref()),
             read_file_system(sources.clients, &live),
         );
@@ -134,7 +134,7 @@ struct Seen {
     claim: Option<String>,
 }
 
-async fn ask_api(sources: &StatusSources<'_>, target: Option<&str>, claim: bool) -> Seen {
+async fn read_api(sources: &StatusSources<'_>, target: Option<&str>, claim: bool) -> Seen {
     let name = sources.blueprint.cluster.external_dns_name.to_string();
     let state = |state, reason: Option<String>| ApiState {
         endpoint: format!("https://{name}"),
@@ -150,7 +150,7 @@ async fn ask_api(sources: &StatusSources<'_>, target: Option<&str>, claim: bool)
         ));
     };
     let Some(credentials) = sources.credentials else {
-        return nothing(state(ApiAnswer::Unreachable, Some("credentials/ is not here".to_owned())));
+        return nothing(state(ApiAnswer::Unreachable, Some("credentials/ is missing".to_owned())));
     };
     let api = match ApiServer::of_cluster(credentials, &name, target, sources.api_address.as_ref()) {
         Ok(api) => api,

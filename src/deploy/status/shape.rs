@@ -1,4 +1,4 @@
-//! What `infra status` shows, as data: one shape for people and programs.
+//! What `infra status` prints, as data: the same for people and programs.
 
 use std::fmt;
 
@@ -7,27 +7,27 @@ use serde::Serialize;
 
 use crate::aws::StackStatus;
 
-/// What `status` prints for programs: a report, or that there is no such cluster.
+/// What `infra status --output json` prints: a report, or that there is no such cluster.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum StatusDocument {
-    /// Something of the cluster is there.
+    /// Something of the cluster exists.
     Report(Box<StatusReport>),
-    /// Nothing is.
+    /// Nothing of the cluster exists.
     Absent(AbsentCluster),
 }
 
-/// A cluster of which something is there. The exit code is 0 if `healthy` is true, 3 otherwise.
+/// A cluster of which something exists. The exit code is 0 if `healthy` is true, 3 otherwise.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusReport {
     /// `clusterName` of cluster.yaml.
     pub cluster: String,
-    /// Whether all of it works: nothing is in `problems`.
+    /// Whether everything works: `problems` is empty.
     pub healthy: bool,
-    /// What is wrong, for people.
+    /// What is wrong, in human-readable sentences.
     pub problems: Vec<String>,
-    /// Its stacks.
+    /// The stacks of the cluster.
     pub stacks: Vec<StackState>,
     /// The API server.
     pub api: ApiState,
@@ -37,11 +37,11 @@ pub struct StatusReport {
     pub nodes: Vec<NodesState>,
     /// The shared file system, if there is one.
     pub file_system: Option<FileSystemState>,
-    /// The certificate on disk that ends first; below 30 days it is a problem. Null if there is none.
+    /// The certificate on disk that expires first; below 30 days it is a problem. Null if there is none.
     pub certificates: Option<CertificateState>,
 }
 
-/// A cluster of which nothing is there. The exit code is 3.
+/// A cluster of which nothing exists. The exit code is 3.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AbsentCluster {
@@ -49,14 +49,14 @@ pub struct AbsentCluster {
     pub cluster: String,
     /// Always false.
     pub healthy: bool,
-    /// That there is no such cluster.
+    /// One sentence: there is no such cluster.
     pub problems: Vec<String>,
     /// Always empty.
     pub stacks: Vec<StackState>,
 }
 
 impl AbsentCluster {
-    /// Says so.
+    /// The document for a cluster that does not exist.
     #[must_use]
     pub fn new(cluster: &str) -> Self {
         Self {
@@ -72,11 +72,11 @@ impl AbsentCluster {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StackState {
-    /// Its name.
+    /// The name of the stack.
     pub name: String,
-    /// CloudFormation's status.
+    /// CloudFormation's status of the stack.
     pub status: StackStatus,
-    /// Whether it can be used and changed in this status.
+    /// Whether the stack can be used and updated in this status.
     pub good: bool,
 }
 
@@ -84,13 +84,13 @@ pub struct StackState {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiState {
-    /// Where clients reach it.
+    /// The URL of the API server.
     pub endpoint: String,
-    /// The load balancer behind that name; null before it is made.
+    /// The load balancer behind that name; null before it is created.
     pub load_balancer: Option<String>,
-    /// Whether it answers.
+    /// Whether the API server answers.
     pub state: ApiAnswer,
-    /// Why it is not ready.
+    /// Why the API server is not ready.
     pub reason: Option<String>,
 }
 
@@ -98,13 +98,13 @@ pub struct ApiState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ApiAnswer {
-    /// It answers and says that it is ready.
+    /// The API server answers and is ready.
     Ready,
-    /// It answers, and is not ready.
+    /// The API server answers, and is not ready.
     NotReady,
-    /// It cannot be asked from here.
+    /// The API server cannot be reached from here.
     Unreachable,
-    /// It is not made yet.
+    /// The API server is not created yet.
     Absent,
 }
 
@@ -125,23 +125,23 @@ impl fmt::Display for ApiAnswer {
 pub struct DnsState {
     /// `externalDNSName` of cluster.yaml.
     pub name: String,
-    /// The addresses it has from here.
+    /// The addresses that the name resolves to from here.
     pub resolves_to: Vec<String>,
-    /// Whose its record is.
+    /// What the record of the name points at.
     pub record: RecordOwner,
 }
 
-/// Whose the record of the public name is.
+/// What the record of the public name points at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordOwner {
-    /// It leads to this cluster.
+    /// The record points at this cluster.
     Ours,
-    /// It leads elsewhere.
+    /// The record points elsewhere.
     Foreign,
-    /// There is none.
+    /// There is no record.
     Missing,
-    /// Nobody looks after it: there is no zone for it, or `dns.manage` is false.
+    /// infra does not manage the record: there is no hosted zone for it, or `dns.manage` is false.
     Unmanaged,
 }
 
@@ -160,15 +160,15 @@ impl fmt::Display for RecordOwner {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodesState {
-    /// The pool's name; `controllers` for those.
+    /// The name of the pool, or `controllers`.
     pub pool: String,
-    /// How many are Ready.
+    /// How many nodes are Ready.
     pub ready: usize,
-    /// How many there should be.
+    /// How many nodes there should be.
     pub wanted: usize,
-    /// GPUs that can be given to pods now.
+    /// How many GPUs of Ready nodes pods can use.
     pub gpus: u32,
-    /// Machines that wait for `infra up --pool NAME --replace-nodes`.
+    /// How many machines are outdated, until `infra up --pool NAME --replace-nodes`.
     pub outdated: usize,
     /// Nodes that are not Ready, with the reason.
     pub not_ready: Vec<String>,
@@ -178,23 +178,23 @@ pub struct NodesState {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileSystemState {
-    /// Its id.
+    /// The id of the file system.
     pub id: String,
     /// `available`, another word of EFS, or `gone`.
     pub state: String,
     /// How many mount targets are available.
     pub mount_targets: usize,
-    /// Whether pods can use it: the phase of the claim `efs` in `default`; null if nobody could ask.
+    /// Whether pods can use it: the phase of the claim `efs` in `default`; null if the API could not be reached.
     pub claim: Option<String>,
 }
 
-/// The certificate that ends first.
+/// The certificate that expires first.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateState {
-    /// Its file.
+    /// The name of the certificate's file.
     pub name: String,
-    /// Days until then.
+    /// Days until the certificate expires.
     pub days_left: i64,
 }
 

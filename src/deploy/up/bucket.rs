@@ -1,19 +1,19 @@
-//! The bucket for assets, made if the user asks for it.
+//! Creates the bucket for assets, if the user asks for it.
 
 use crate::aws::BucketFacts;
 use crate::config::Cluster;
 use crate::deploy::error::DeployError;
 use crate::deploy::run::Run;
 
-/// Makes the bucket unless it is there.
+/// Creates the bucket unless it exists.
 pub(crate) async fn ensure_bucket(run: &Run, cluster: &Cluster, bucket: &str) -> Result<(), DeployError> {
     let is_ready = match run.clients.look_at_bucket(bucket).await {
         Ok(BucketFacts::Missing) => false,
-        // An empty one may be what a run left that was killed while it made it.
+        // An empty bucket may be left by a run that was killed while it created it.
         Ok(BucketFacts::Found { .. }) => !run.clients.is_bucket_empty(bucket).await?,
         Ok(BucketFacts::Elsewhere { .. }) => true,
         Ok(BucketFacts::Forbidden) => {
-            run.progress.warn(format!("{bucket} is taken for ready: the caller may not s3:ListBucket"));
+            run.progress.warn(format!("{bucket} is assumed to be ready: the caller may not s3:ListBucket"));
             true
         }
         Err(error) if error.is_denied() => true,
@@ -24,6 +24,6 @@ pub(crate) async fn ensure_bucket(run: &Run, cluster: &Cluster, bucket: &str) ->
     }
     let partition = cluster.region.partition().as_str();
     run.clients.create_private_bucket(bucket, cluster.kms_key.as_str(), partition).await?;
-    run.progress.note(format!("made bucket {bucket}: encrypted, versioned, private, TLS only"));
+    run.progress.note(format!("created bucket {bucket}: encrypted, versioned, private, TLS only"));
     Ok(())
 }

@@ -5,7 +5,7 @@ use crate::deploy::error::DeployError;
 use crate::deploy::run::Run;
 use crate::deploy::state::disk_grant::grant_name;
 
-/// Makes the grant unless it is there.
+/// Creates the grant unless it exists.
 pub(crate) async fn ensure_disk_grant(run: &Run, cluster: &Cluster) -> Result<(), DeployError> {
     if !cluster.encrypt_disks_with_kms_key {
         return Ok(());

@@ -1,4 +1,6 @@
-//! `infra up` in two halves: what is there and what would change, and, once the user agrees, doing it.
+//! `infra up` after the user has agreed: uploads, stacks, public name, nodes.
+//!
+//! In: `Prepared`, `Inputs`, options. Out: a cluster that is ready, or the one failure that stopped it.
 
 pub(crate) mod bucket;
 pub(crate) mod disk_grant;
@@ -39,20 +41,20 @@ use upload::upload_boot_objects;
 /// How a cluster is brought up.
 #[derive(Clone, Debug)]
 pub struct UpOptions {
-    /// Whether a missing bucket is made.
+    /// Whether a missing bucket is created.
     pub create_bucket: bool,
-    /// Whether a record that leads elsewhere is taken over.
+    /// Whether an existing record that points elsewhere is replaced.
     pub adopt_record: bool,
-    /// What is waited for.
+    /// What to wait for.
     pub wait: WaitFor,
     /// Where the API server is, instead of behind its load balancer.
     pub api_address: Option<Address>,
 }
 
-/// What is waited for.
+/// What to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitFor {
-    /// Nothing that can go on without us.
+    /// Nothing that AWS does without this run.
     None,
     /// The stacks.
     Stacks,
@@ -63,7 +65,7 @@ pub enum WaitFor {
 /// What the user agreed to, beyond the changes that were shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Consent {
-    /// Whether pools that cluster.yaml no longer names are deleted.
+    /// Whether pools that are no longer in cluster.yaml are deleted.
     pub delete_dropped_pools: bool,
 }
 
@@ -74,12 +76,12 @@ pub struct Up<'a> {
     pub run: &'a Run,
     /// What the cluster is deployed from.
     pub inputs: &'a Inputs<'a>,
-    /// How it is brought up.
+    /// How the cluster is brought up.
     pub options: &'a UpOptions,
 }
 
 impl Up<'_> {
-    /// Does what was prepared.
+    /// Applies what was prepared.
     pub async fn apply(&self, prepared: &Prepared, consent: Consent) -> Result<(), DeployError> {
         let Self { run, inputs, options } = *self;
         let Prepared { live, desired, plan, store, options: planned } = prepared;
@@ -120,7 +122,7 @@ impl Up<'_> {
         check_all_exist(&run.clients, &names).await
     }
 
-    /// The name, and the nodes.
+    /// Points the public name at the API and waits for the nodes.
     async fn finish(
         &self,
         prepared: &Prepared,
@@ -171,15 +173,15 @@ impl Up<'_> {
         match wait.until_ready(expected.only(planned.pool.as_ref()), launches).await? {
             Reached::Ready => run.progress.report(Event::Ready { endpoint: format!("https://{name}") }),
             Reached::NotReachable => run.progress.warn(format!(
-                "the API at {} cannot be reached from here; the nodes have told CloudFormation that they are Ready",
+                "the API at {} cannot be reached from here; the nodes have signalled CloudFormation that they are Ready",
                 target.name
             )),
         }
         Ok(())
     }
 
-    /// The name needs the control plane alone, and whoever looks for the failure may need the name; that it cannot be led is less
-    /// than the failure. Whoever left, and whoever's cluster is being taken away, wants no more changes.
+    /// The public name needs the control plane alone, and whoever looks for the cause of the failure may need the name. No more is
+    /// changed after an interruption, or when another process is deleting the cluster.
     async fn point_public_name_despite(&self, failure: &DeployError, prepared: &Prepared, outcome: &Outcome) {
         let is_pointless = match failure {
             DeployError::DeletedMeanwhile { .. } => true,
@@ -192,11 +194,11 @@ impl Up<'_> {
         }
         if let Err(error) = self.point_public_name(prepared, outcome).await {
             let help = help_for(&error).map(|help| format!("; {help}")).unwrap_or_default();
-            self.run.progress.warn(format!("the public name may not lead to the API yet: {error}{help}"));
+            self.run.progress.warn(format!("the public name may not point at the API yet: {error}{help}"));
         }
     }
 
-    /// Leads the public name to the load balancer, once there is one; gives that.
+    /// Points the public name at the load balancer, if there is one yet; returns the load balancer.
     async fn point_public_name(
         &self,
         prepared: &Prepared,
@@ -204,12 +206,13 @@ impl Up<'_> {
     ) -> Result<Option<Alias>, DeployError> {
         let Self { run, inputs, options } = *self;
         let Some(target) = load_balancer(&outcome.outputs) else {
-            let text = "the control plane is still in the making; run `infra up` again for the public name";
+            let text =
+                "the control plane is not complete yet; run `infra up` again to point the public name at it";
             run.progress.note(text);
             return Ok(None);
         };
         if prepared.options.pool.is_none() {
-            run.progress.stage("leading the public name to the API");
+            run.progress.stage("pointing the public name at the API");
             let previous = prepared.live.outputs().get("ApiLoadBalancerName").cloned();
             let cluster = &inputs.blueprint.cluster;
             point_record_at(run, cluster, &target, previous.as_deref(), options.adopt_record).await?;
@@ -225,7 +228,7 @@ fn help_for(error: &DeployError) -> Option<String> {
     }
 }
 
-/// A destroy that began before this run made its first stack has taken what was uploaded for something left behind.
+/// A destroy that began before this run created its first stack has taken the uploads for leftovers and deleted them.
 async fn upload_deleted_again(
     run: &Run,
     store: &AssetStore,

@@ -1,4 +1,4 @@
-//! The public name of the API server: an alias of its load balancer in the zone that holds the name.
+//! The record of the API server's public name: an alias of its load balancer in the hosted zone of the name.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::deploy::run::Run;
 use crate::deploy::state::public_name::{ZoneChoice, all_point_at, choose_zone, points_at};
 use crate::waiting::Pace;
 
-/// Name servers mostly agree within a minute.
-const PATIENCE: Duration = Duration::from_mins(5);
+/// Name servers usually agree within a minute.
+const LONGEST_SYNC: Duration = Duration::from_mins(5);
 
-/// Leads the public name to the load balancer. Says whether it does now.
+/// Points the record of the public name at the load balancer; returns whether it does now.
 pub(crate) async fn point_record_at(
     run: &Run,
     cluster: &Cluster,
@@ -25,7 +25,7 @@ pub(crate) async fn point_record_at(
     let zone = match choose_zone(&run.clients, cluster).await? {
         ZoneChoice::Zone(zone) => zone,
         ZoneChoice::None(reason) => {
-            run.progress.warn(format!("{reason}: make this record yourself"));
+            run.progress.warn(format!("{reason}: create this record yourself"));
             run.progress.note(manual_record(&name, target));
             return Ok(false);
         }
@@ -60,7 +60,7 @@ pub(crate) async fn point_record_at(
 }
 
 async fn wait_until_in_sync(run: &Run, change: &str) -> Result<(), DeployError> {
-    let waiting = run.waiting.at_most(PATIENCE);
+    let waiting = run.waiting.at_most(LONGEST_SYNC);
     let mut pace = Pace::of_moment();
     while !run.clients.is_in_sync(change).await? {
         if let Err(end) = waiting.pause(pace.next_pause()).await {
@@ -89,7 +89,7 @@ fn refuse_foreign_record(
     }
 }
 
-/// The record that somebody has to make by hand, and a line for /etc/hosts until then.
+/// The record that the user has to create, and a line for /etc/hosts until then.
 #[must_use]
 pub fn manual_record(name: &str, target: &Alias) -> String {
     format!(

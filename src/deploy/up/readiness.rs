@@ -13,19 +13,19 @@ use crate::deploy::state::live::LiveCluster;
 use crate::kube::{ApiServer, KubeError, Readiness};
 use crate::waiting::Pace;
 
-/// As long a load balancer needs to find its targets and its name to spread; after that nobody is coming.
+/// The time a load balancer needs to find its targets and its name to spread; later the API is taken as unreachable.
 const UNREACHABLE: Duration = Duration::from_mins(5);
 
-/// At last one in half a minute: somebody may take the cluster away, and nodes that are gone never get Ready; machines may not start,
-/// and the autoscaler may want other numbers of them.
+/// About one call in half a minute: another process may delete the cluster, machines may not start, and the autoscaler may change how
+/// many are wanted.
 const POLLS_PER_AWS_CALL: u32 = 3;
 
 /// How a wait for readiness ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reached {
-    /// Everything is there.
+    /// Nothing is missing.
     Ready,
-    /// The API cannot be reached from here; the nodes' own signals have to do.
+    /// The API cannot be reached from here; the nodes' signals to CloudFormation have to do.
     NotReachable,
 }
 
@@ -40,17 +40,17 @@ pub(crate) struct ReadinessWait<'a> {
 }
 
 impl ReadinessWait<'_> {
-    /// Waits until nothing is missing, one of the stacks that the nodes are in goes, or their machines will not start.
+    /// Waits until nothing is missing, one of the stacks of the nodes is deleted, or their machines cannot start.
     pub(crate) async fn until_ready(
         &self,
         mut expected: ExpectedNodes,
         mut launches: PoolLaunches<'_>,
     ) -> Result<Reached, DeployError> {
         let Self { run, api, stacks, .. } = *self;
-        let patience = run.waiting.at_most(UNREACHABLE);
+        let unreachable = run.waiting.at_most(UNREACHABLE);
         let mut pace = Pace::of_stack();
         let mut answered = false;
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let mut polls = 0;
         loop {
             let missing = match find_missing(api, &expected).await {
@@ -67,9 +67,9 @@ impl ReadinessWait<'_> {
             if missing.is_empty() {
                 return Ok(Reached::Ready);
             }
-            if missing != told {
+            if missing != reported {
                 run.progress.report(Event::Waiting { waiting_for: missing.clone() });
-                told.clone_from(&missing);
+                reported.clone_from(&missing);
             }
             if polls % POLLS_PER_AWS_CALL == 0 {
                 if polls > 0 {
@@ -79,7 +79,8 @@ impl ReadinessWait<'_> {
             }
             polls += 1;
             let pause = pace.next_pause();
-            let waited = if answered { run.waiting.pause(pause).await } else { patience.pause(pause).await };
+            let waited =
+                if answered { run.waiting.pause(pause).await } else { unreachable.pause(pause).await };
             match waited {
                 Ok(()) => {}
                 Err(_) if !answered && run.waiting.end().is_none() => return Ok(Reached::NotReachable),
@@ -91,7 +92,7 @@ impl ReadinessWait<'_> {
         }
     }
 
-    /// A pool's stack can be complete before its machines are started, so CloudFormation does not tell of those that cannot be.
+    /// A pool's stack can be complete before its machines start, so CloudFormation does not report those that cannot.
     async fn read_groups(
         &self,
         expected: &mut ExpectedNodes,
@@ -125,7 +126,7 @@ pub(crate) async fn find_missing(
         match api.claim_phase("default", "efs").await? {
             Some(phase) if phase == "Bound" => {}
             Some(phase) => missing.push(format!("the file system's claim is {phase}")),
-            None => missing.push("the file system's claim is not there yet".to_owned()),
+            None => missing.push("the file system's claim does not exist yet".to_owned()),
         }
     }
     Ok(missing)
@@ -163,7 +164,7 @@ mod tests {
         assert_eq!(wait.until_ready(expected, launches).await?, Reached::NotReachable);
         let waited = start.elapsed().as_secs();
         assert!((300..=320).contains(&waited), "{waited} s");
-        assert_eq!(test.events().len(), 1, "the same thing is told once: {:?}", test.events());
+        assert_eq!(test.events().len(), 1, "the same list is reported once: {:?}", test.events());
         Ok(())
     }
 }

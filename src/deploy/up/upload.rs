@@ -1,4 +1,4 @@
-//! Machine configurations into the bucket: only what is not there yet, encrypted, compared on arrival.
+//! Uploads boot configurations: only those that are missing, encrypted, and their sizes checked.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::deploy::inputs::asset_store::AssetStore;
 use crate::deploy::run::Run;
 use crate::render::BootObject;
 
-/// Uploads what is missing; gives how many there were to upload.
+/// Uploads the objects that are missing; returns how many.
 pub(crate) async fn upload_boot_objects(
     run: &Run,
     store: &AssetStore,

@@ -110,7 +110,7 @@ impl Entry {
         let Some(source) = resource["source"].as_str() else { return };
         let content = match source.strip_prefix("data:") {
             Some(data) => decode(data),
-            // What stands there may be a signature or a password.
+            // It may be a signature or a password.
             None if source.contains(['?', '@']) => None,
             None => {
                 let hash = resource["verification"]["hash"].as_str().unwrap_or("none");
@@ -126,7 +126,7 @@ impl Entry {
     fn is_secret(&self, path: &str) -> bool {
         let name = path.rsplit('/').next().unwrap_or_default();
         let text = Zeroizing::new(String::from_utf8_lossy(self.bytes()).into_owned());
-        // The last two digits are those of the group and of everybody else.
+        // The last two digits are the permissions of the group and of all others.
         self.attributes.get("mode").is_some_and(|mode| mode.ends_with("00"))
             || name.ends_with("-key.pem")
             || std::path::Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("key"))
@@ -183,7 +183,7 @@ fn diff_lines(old: &str, new: &str) -> Vec<String> {
     lines
 }
 
-/// What a data URL holds behind its scheme.
+/// The content of a data URL after its scheme.
 fn decode(data: &str) -> Option<Zeroizing<Vec<u8>>> {
     let (kind, payload) = data.split_once(',')?;
     let mut bytes = Zeroizing::new(Vec::with_capacity(payload.len()));

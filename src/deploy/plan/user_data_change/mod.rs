@@ -1,7 +1,7 @@
-//! What a change of user data means for a machine: which files and units of its configuration change, and how.
+//! A change of user data into the files and units of a machine that change, and how.
 //!
-//! User data only leads to configurations in S3, by their digests. Both sides are read, put together as Ignition does it, and
-//! compared. What holds keys is named and never shown.
+//! User data only names configurations in S3, by their digests. Both sides are read, merged as Ignition does it, and compared. What
+//! holds keys is named and never shown.
 
 mod configs;
 mod file_change;
@@ -23,7 +23,7 @@ const NOT_RENDERED: &str = "the new configuration was not rendered";
 const NO_DOCUMENT: &str = "the configuration is no JSON";
 const NOT_OURS: &str = "it is no user data of ours";
 
-/// Which files change with user data: old configurations come from S3, new ones from what was rendered, by the key behind the prefix.
+/// Which files change with user data: old configurations come from S3, new ones from what was rendered, by the key after the prefix.
 pub async fn explain_user_data(
     clients: &Clients,
     change: &PropertyChange,
@@ -60,7 +60,7 @@ pub async fn explain_user_data(
     Ok(changes)
 }
 
-/// What user data holds itself, and where it leads.
+/// The configuration in user data itself, and the S3 objects that it names.
 struct Stub {
     own: Value,
     sources: Vec<String>,
@@ -75,7 +75,7 @@ fn read_stub(user_data: Option<&Value>) -> Option<Stub> {
     Some(Stub { own, sources })
 }
 
-/// A configuration that machines have now, or why it is not known.
+/// A configuration of running machines, or why it is not known.
 async fn read_old(
     clients: &Clients,
     source: &str,
