@@ -46,12 +46,12 @@ class Rehearsal:
     def get_cluster_file(self):
         stage = self.stage
         if not self.own:
-            stage.heading("A cluster.yaml", "One file describes the cluster; `init` writes it, with every setting explained in it.")
+            stage.heading("A cluster.yaml", "One file describes the cluster; `init` writes it and explains every setting in it.")
             stage.run("init", *EXAMPLE)
-            stage.note("Training wants a shared file system: the file has it behind a #, which an editor takes away.")
+            stage.note("Training needs a shared file system: cluster.yaml has it as a comment, which is uncommented here.")
             self.edit(lambda text: text.replace("#storage:", "storage:").replace("#  efs:\n", "  efs: {}\n"))
             return
-        stage.heading("Your cluster.yaml", "A copy of it is rehearsed; your directory, your credentials and AWS are not touched.")
+        stage.heading("Your cluster.yaml", "A copy of it is rehearsed; your directory, your credentials and your AWS account are not touched.")
         shutil.copy(self.own / "cluster.yaml", self.cluster.path)
         for name in ("templates", "snippets", "manifests/extra"):
             if (self.own / name).is_dir():
@@ -62,15 +62,15 @@ class Rehearsal:
 
     def validate_and_render(self):
         stage = self.stage
-        stage.heading("Check it", "Everything that is wrong shows at once, with its line and what to do; no account is needed.")
+        stage.heading("Check it", "Every problem is reported at once, with its line and how to fix it; no account is needed.")
         stage.run("validate")
-        stage.heading("Render it", "Keys and certificates, CloudFormation stacks and machine configurations, all to be read.")
+        stage.heading("Render it", "Keys and certificates, CloudFormation stacks and machine configurations, all as files that you can read.")
         stage.run("render", "--generate-ca")
 
     def plan_and_bring_up(self):
         stage, facts = self.stage, self.cluster.facts
         self.account = Account(self.aws, self.cluster)
-        stage.heading("An account", "The stand-in for AWS gets what cluster.yaml takes for granted.")
+        stage.heading("An account", "Creates in the stand-in for AWS what cluster.yaml expects to exist.")
         for what, error in self.account.make_what_is_named():
             stage.leave_out(f"{what}: {error}") if error else stage.note(what)
         api = KubernetesApi(self.directory / "credentials", self.account, self.cluster)
@@ -80,18 +80,18 @@ class Rehearsal:
             "INFRA_API_SERVER": api.address}
         # Later commands find the place in the live stacks.
         place = [] if facts.get("s3URI") else ["--s3-uri", f"s3://{facts['clusterName']}-{self.cluster.account}/clusters"]
-        stage.heading("Plan", "What `up` would create, before anything is there.")
+        stage.heading("Plan", "What `up` would create, before anything exists.")
         stage.run("plan", *place)
-        stage.heading("Up", "Checks the account, uploads, creates stacks side by side and waits until every node is Ready.")
+        stage.heading("Up", "Checks the account, uploads assets, creates stacks in parallel and waits until every node is Ready.")
         stage.run("up", *place, *(["--create-bucket"] if place else []))
 
     def look(self):
-        self.stage.heading("Status", "Whether it works, on one screen.")
+        self.stage.heading("Status", "The health of the cluster on one screen.")
         self.stage.run("status")
 
     def change_pool(self):
         stage = self.stage
-        stage.heading("Change a pool", "One machine more for a pool; the plan shows it, and nothing else is touched.")
+        stage.heading("Change a pool", "One more machine for a pool; the plan shows it, and nothing else changes.")
         pool = self.cluster.pool_to_change()
         if not pool:
             stage.leave_out("cluster.yaml has no pools")
@@ -101,7 +101,7 @@ class Rehearsal:
 
     def render_job(self):
         stage = self.stage
-        stage.heading("A training job", "Checked against the pools of this cluster, then written as Kubernetes objects.")
+        stage.heading("A training job", "Checked against the pools of this cluster, then rendered as Kubernetes objects.")
         if self.own and (self.own / "job.yaml").exists():
             shutil.copy(self.own / "job.yaml", self.directory)
             stage.note("copied: your job.yaml")
@@ -117,7 +117,7 @@ class Rehearsal:
 
     def drill(self):
         stage = self.stage
-        stage.heading("A failure drill", "A new GPU pool, on a day on which AWS has no such machines.")
+        stage.heading("A failure drill", "A new GPU pool while AWS has no capacity for it.")
         pool = self.cluster.pool_to_change()
         if not pool:
             stage.leave_out("cluster.yaml has no pools")
@@ -130,17 +130,17 @@ class Rehearsal:
         stack = f"{self.cluster.facts['clusterName']}-pool-{name}"
         self.account.refuse_machines(stack, NO_CAPACITY.format(kind=kind, zone=zone))
         stage.run("up", "--yes", expected=(6,))
-        stage.note("Exit code 6: the stack was rolled back, the rest of the cluster goes on. Capacity comes back, and `up` again:")
+        stage.note("Exit code 6: the stack was rolled back, and the rest of the cluster keeps running. Capacity is back; `up` again:")
         self.account.mend()
         stage.run("up", "--yes")
 
     def destroy(self):
         stage = self.stage
-        stage.heading("Destroy", "All of it goes, in an order that works, and an audit looks for what is left. Data stays unless told.")
+        stage.heading("Destroy", "Deletes everything in the right order, then checks that nothing is left. Data is kept unless you ask to delete it.")
         stage.run("destroy", "--yes")
         if left := self.account.left():
-            raise UnexpectedEnd(f"`infra destroy` said that all is gone, but the stand-in still has {', '.join(left)}")
-        stage.note("And the stand-in itself: no stack and no machine is left.")
+            raise UnexpectedEnd(f"`infra destroy` reported that everything is deleted, but the stand-in still has {', '.join(left)}")
+        stage.note("The stand-in confirms it: no stack and no machine is left.")
 
     def edit(self, change):
         """Changes cluster.yaml and shows how. A file that is written too cleverly to be changed like that stays as it was."""
@@ -154,7 +154,7 @@ class Rehearsal:
             good = False
         if not good:
             self.cluster.path.write_text(before)
-            self.stage.leave_out("the change would not make a valid cluster.yaml out of this one")
+            self.stage.leave_out("this cluster.yaml is written in a way that the rehearsal cannot edit")
             return False
         self.stage.difference(before, self.cluster.text)
         return True
@@ -163,15 +163,15 @@ class Rehearsal:
 def say_what_next(stage, own):
     stage.say(f"\n{stage.bold}==> Next, with a real account{stage.plain}")
     if not own:
-        stage.say("    infra init                    asks for your name, region, zones and KMS key")
+        stage.say("    infra init                    asks for name, region, availability zones and KMS key")
     stage.say("    infra policy --s3-uri s3://YOUR-BUCKET/clusters               the IAM policies that the operator needs")
-    stage.say("    infra validate --online --s3-uri s3://YOUR-BUCKET/clusters    looks at your account, changes nothing")
-    stage.say("    infra cost                    what AWS will bill for")
+    stage.say("    infra validate --online --s3-uri s3://YOUR-BUCKET/clusters    checks your account, changes nothing")
+    stage.say("    infra cost                    what AWS will charge for")
     stage.say("    infra render --generate-ca    your own keys and certificates")
     stage.say("    infra up --s3-uri s3://YOUR-BUCKET/clusters --create-bucket")
     if not own:
         stage.say("    scripts/rehearse -C DIRECTORY rehearses your own cluster.yaml first.")
-    stage.say("    A stand-in is not AWS: docs/first-aws-run.md lists what only AWS can show.")
+    stage.say("    A stand-in is not AWS: docs/first-aws-run.md lists what only AWS can prove.")
 
 
 def ask_to_end(*_):
@@ -181,7 +181,7 @@ def ask_to_end(*_):
 def main():
     parser = argparse.ArgumentParser(prog="scripts/rehearse", description=__doc__)
     parser.add_argument("-C", dest="own", metavar="DIR", type=pathlib.Path, help="rehearse the cluster.yaml of this directory")
-    parser.add_argument("--keep", action="store_true", help="leave the files of the rehearsal where they are")
+    parser.add_argument("--keep", action="store_true", help="keep the files of the rehearsal")
     parser.add_argument("--only-arguments", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--binary", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -203,7 +203,7 @@ def main():
         with contextlib.ExitStack() as closing:
             try:
                 aws = closing.enter_context(MiniStack())
-                stage.say(f"A stand-in for AWS runs at {aws.url}; nothing here reaches AWS, and nothing is paid for.")
+                stage.say(f"A stand-in for AWS runs at {aws.url}; nothing here reaches AWS or costs money.")
                 Rehearsal(stage, aws, closing, arguments.own).play()
                 stage.summary()
                 say_what_next(stage, arguments.own)
@@ -217,13 +217,13 @@ def main():
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
                 stage.end_child()
             if code == 130:
-                stage.say("\nInterrupted; the stand-in and all that was made on it go away.")
+                stage.say("\nInterrupted; the stand-in and everything on it are deleted.")
     finally:
         if arguments.keep:
             stage.say(f"\nThe files of the rehearsal are in {directory}.")
         else:
             shutil.rmtree(place, ignore_errors=True)
-            stage.say(f"\nThe files of the rehearsal are removed; --keep leaves them ({time.monotonic() - started:.0f} s).")
+            stage.say(f"\nThe files of the rehearsal are deleted; --keep keeps them ({time.monotonic() - started:.0f} s).")
     sys.exit(code)
 
 
