@@ -7,6 +7,7 @@ use schemars::Schema;
 use serde_json::{Map, Value};
 
 use super::node::Node;
+use super::suggestion::list_of_words;
 use super::{At, Fault, Problems, nearest};
 
 /// Notes every unknown key, missing key, wrong kind of value and unknown choice in `tree`.
@@ -181,7 +182,10 @@ fn wrong_kind(name: &str, expected: &str, found: &Node) -> Fault {
         ("string", Node::Bool(_) | Node::Integer(_) | Node::Float(_)) => {
             fault.help("put it in quotes to make it text")
         }
-        ("array", Node::Text(text)) => fault.help(format!("write {name}: [{text}]")),
+        ("array", Node::Text(text)) => match list_of_words(text) {
+            Some(list) => fault.help(format!("write {name}: {list}")),
+            None => fault.help(format!("write {name}: [first, second], each item by itself")),
+        },
         ("boolean", Node::Text(text)) if matches!(text.to_lowercase().as_str(), "yes" | "on" | "y") => {
             fault.help("write true")
         }
