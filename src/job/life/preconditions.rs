@@ -18,17 +18,18 @@ pub(super) async fn check_preconditions(
 ) -> Result<Vec<Precondition>, JobError> {
     let workload = &run.workload;
     let mut found = Vec::new();
-    if api.has_namespace(&workload.namespace).await? {
-        found.extend(claim(api, workload).await?);
-        found.extend(foreign_objects(api, run).await?);
+    let (has_namespace, nodes, pods) =
+        tokio::try_join!(api.has_namespace(&workload.namespace), api.nodes(), api.pods(None, ""))?;
+    if has_namespace {
+        let (claim, foreign) = tokio::try_join!(claim(api, workload), foreign_objects(api, run))?;
+        found.extend(claim);
+        found.extend(foreign);
     } else {
         let (namespace, create) = (&workload.namespace, "kubectl create namespace");
         found.push(Precondition::Unmet(format!(
             "there is no namespace '{namespace}' (`{create} {namespace}` makes it)"
         )));
     }
-    let nodes = api.nodes().await?;
-    let pods = api.pods(None, "").await?;
     found.extend(machines(&nodes, &pods, workload, blueprint));
     Ok(found)
 }
