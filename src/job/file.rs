@@ -1,4 +1,4 @@
-//! The format of a job file, exactly as written: texts and numbers with their places, nothing judged yet.
+//! The format of a job file, exactly as written: texts and numbers with their positions, not yet checked.
 //!
 //! The documentation of each field is what `infra job schema` shows to editors.
 
@@ -14,19 +14,19 @@ use crate::document::At;
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct JobFile {
-    /// The job's name: that of its objects and, unless told otherwise, of its directory on the claim.
+    /// The job's name: that of its objects and, unless `storage.path` says otherwise, of its directory on the claim.
     pub name: At<String>,
-    /// The namespace it runs in.
+    /// The namespace it runs in, which must exist.
     #[serde(default = "default_namespace")]
     pub namespace: At<String>,
-    /// Whose environment contract its processes follow.
+    /// Which environment variables the processes get, and how they are started.
     pub framework: At<Framework>,
-    /// The image of its replicas.
+    /// The image of the replicas.
     pub image: At<String>,
-    /// The image of its parameter servers, if it is another.
+    /// The image of the parameter servers, if it is a different one.
     #[serde(default)]
     pub ps_image: Option<At<String>>,
-    /// How many processes train, all alike.
+    /// How many processes train, if all have the same role.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1000))]
     pub replicas: Option<At<u32>>,
@@ -42,10 +42,10 @@ pub struct JobFile {
     #[serde(default)]
     #[schemars(range(min = 0, max = 16))]
     pub gpus: At<u32>,
-    /// Processors that each replica asks for.
+    /// CPUs that each replica requests.
     #[serde(default = "default_cpu")]
     pub cpu: At<String>,
-    /// The most memory each replica may use, shared memory included; without it there is no limit.
+    /// The memory limit of each replica, shared memory included; no limit if not given.
     #[serde(default)]
     pub memory: Option<At<String>>,
     /// The pool of machines it runs on; any that fits if not given.
@@ -60,26 +60,26 @@ pub struct JobFile {
     /// Where it reads and writes.
     #[serde(default)]
     pub storage: StorageFile,
-    /// Data to bring there before training.
+    /// Data to import before training.
     #[serde(default)]
     pub data: Option<At<DataFile>>,
-    /// How often each replica may be started again.
+    /// How often each replica may be restarted.
     #[serde(default = "default_retries")]
     #[schemars(range(min = 0, max = 100))]
     pub retries: At<u32>,
-    /// The size of /dev/shm, which data loaders pass their batches through.
+    /// The size of /dev/shm, through which data loaders pass their batches.
     #[serde(default = "default_shared_memory")]
     pub shared_memory: At<String>,
-    /// How long it may take in all, as 90m, 24h or 7d.
+    /// The time limit of the whole job, such as 90m, 24h or 7d.
     #[serde(default)]
     pub deadline: Option<At<String>>,
     /// The Kueue queue it waits in.
     #[serde(default)]
     pub queue: Option<At<String>>,
-    /// Whether a TensorBoard watches its output.
+    /// Whether to run a TensorBoard on its output.
     #[serde(default)]
     pub tensorboard: bool,
-    /// Whether the image is one of the first generation, whose own start script is run and may ask the API for its peers.
+    /// Whether the image is one of the first generation, whose own start script is run and may list its peers through the API.
     #[serde(default)]
     pub seed_image: At<bool>,
 }
@@ -90,7 +90,7 @@ pub struct JobFile {
 pub struct StorageFile {
     /// The claim, in the job's namespace.
     pub claim: At<String>,
-    /// The job's directory there; its name if not given. Output goes to `output/` below it.
+    /// The job's directory on the claim; the job's name if not given. Output goes to `output/` below it.
     pub path: Option<At<String>>,
 }
 
@@ -100,33 +100,33 @@ impl Default for StorageFile {
     }
 }
 
-/// Data to bring to the claim before training.
+/// Data to import before training.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DataFile {
-    /// An archive on the claim, by its path there.
+    /// The path of an archive on the claim.
     #[serde(default)]
     pub archive: Option<At<String>>,
-    /// An archive on the web.
+    /// The URL of an archive on the web.
     #[serde(default)]
     pub url: Option<At<String>>,
-    /// How it is divided among the replicas.
+    /// How the data is split among the replicas.
     #[serde(default)]
     pub split: At<SplitFile>,
-    /// The image that imports it, if the usual one cannot be fetched; it needs python3.
+    /// The image that imports it, if the usual one cannot be pulled; it needs python3.
     #[serde(default)]
     pub image: Option<At<String>>,
 }
 
-/// How data is divided among the replicas.
+/// How data is split among the replicas.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SplitFile {
-    /// Files whose names begin with `train` are cut at line ends, a piece for each; every other file goes to all.
+    /// Files whose names begin with `train` are split at line ends, one part per replica; every other file goes to all.
     Lines,
-    /// Files are dealt out in the order of their names.
+    /// Files are distributed in the order of their names.
     Files,
-    /// Everybody reads everything.
+    /// Every replica reads everything.
     #[default]
     None,
 }
@@ -140,12 +140,12 @@ fn default_cpu() -> At<String> {
     At::implied("1")
 }
 
-/// A spot machine that is taken away costs none of these.
+/// A reclaimed spot machine costs none of these.
 fn default_retries() -> At<u32> {
     At::implied(3_u32)
 }
 
-/// The 64 MiB that containers get otherwise end PyTorch's data loaders with a bus error.
+/// With the default of 64 MiB, PyTorch's data loaders end with a bus error.
 fn default_shared_memory() -> At<String> {
     At::implied("2Gi")
 }

@@ -12,9 +12,9 @@ pub(super) use crate::well_known::{
 pub(super) const TENSORBOARD_ROLE: &str = "tensorboard";
 /// The Kueue queue a Job waits in.
 pub(super) const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
-/// Who makes and removes an object.
+/// Which tool created an object.
 pub(super) const MANAGER_LABEL: &str = "app.kubernetes.io/managed-by";
-/// Us, as such a manager.
+/// This program, as the manager of an object.
 pub(super) const MANAGER: &str = "infra";
 
 /// Where pods find our scripts.

@@ -8,8 +8,9 @@ use crate::config::Pool;
 use crate::config::values::Partition;
 use crate::document::{Fault, Problems, nearest};
 use crate::kube::Toleration;
+use crate::plural::count_of;
 
-/// Notes what keeps a cluster from running a job.
+/// Adds what keeps a cluster from running a job.
 pub(super) fn check_placement(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems) {
     check_pools(job, blueprint, problems);
     check_image(job, blueprint, problems);
@@ -42,9 +43,8 @@ fn check_pools(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems
         let help =
             if reasons.is_empty() { "the cluster has no pool for it".to_owned() } else { reasons.join("; ") };
         let what = match job.gpus.value {
-            0 => "no pool can hold a replica".to_owned(),
-            1 => "no pool can hold a replica with 1 GPU".to_owned(),
-            gpus => format!("no pool can hold a replica with {gpus} GPUs"),
+            0 => "no pool can run a replica".to_owned(),
+            gpus => format!("no pool can run a replica with {}", count_of(gpus, "GPU")),
         };
         problems.add(position, Fault::new(what).help(help));
     } else {
@@ -61,8 +61,9 @@ fn check_servers(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Proble
     let candidates = blueprint.cluster.pools.iter().filter(|pool| pool.gpus.is_none()).collect();
     let (fitting, mut reasons) = fitting(job, blueprint, candidates, 0);
     if fitting.is_empty() {
-        reasons.push("give the cluster a pool without GPUs, or name a pool for all with pool:".to_owned());
-        let fault = Fault::new("no pool can hold a parameter server, which has no GPU");
+        reasons
+            .push("add a pool without GPUs to the cluster, or name one pool for all with pool:".to_owned());
+        let fault = Fault::new("no pool can run a parameter server, which has no GPU");
         problems.add(job.gpus.position, fault.help(reasons.join("; ")));
     }
 }
@@ -106,25 +107,28 @@ fn why_not(pool: &Pool, needs: &Needs<'_>, job: &TrainingJob) -> Option<String> 
     if shortage == Some(Shortage::Gpus) {
         return Some(match machine.gpus {
             0 => "has no GPUs".to_owned(),
-            gpus => format!("has {gpus} a machine"),
+            gpus => format!("has {} per machine", count_of(gpus, "GPU")),
         });
     }
     if pool.max_count == 0 {
         return Some("has no machines: its maxCount is 0".to_owned());
     }
     if let Some(taint) = machine.keeps_away(needs.tolerations) {
-        return Some(format!("keeps others away with the taint {}; name it with pool:", taint.key));
+        return Some(format!(
+            "has the taint {}, which only jobs that name the pool with pool: tolerate",
+            taint.key
+        ));
     }
     let (processors, memory) = size_of_machines(pool)?;
     match shortage? {
         Shortage::Memory => {
             let wanted = job.requested_memory();
-            Some(format!("has {memory} GiB of memory a machine, a replica asks for {wanted}"))
+            Some(format!("has {memory} GiB of memory per machine, a replica requests {wanted}"))
         }
         Shortage::Gpus | Shortage::Processors => {
             let wanted = &job.processors;
             Some(format!(
-                "has {processors} processors a machine, a replica asks for {wanted} and the system for some"
+                "has {processors} CPUs per machine, a replica requests {wanted} and the system needs some"
             ))
         }
     }
@@ -141,23 +145,31 @@ fn check_total(job: &TrainingJob, fitting: &[&Pool], problems: &mut Problems) {
     let room: u32 = fitting.iter().filter_map(|pool| room_in(pool, &needs)).sum();
     if room < wanted {
         let fault = Fault::new(format!(
-            "{wanted} replicas with {} GPUs each do not fit: pool {} has room for {room} at its largest",
-            job.gpus.value,
-            names.join(", ")
+            "{} with {} each {} not fit: {} room for {room} at full size",
+            count_of(wanted, "replica"),
+            count_of(job.gpus.value, "GPU"),
+            if wanted == 1 { "does" } else { "do" },
+            match names.as_slice() {
+                [name] => format!("pool {name} has"),
+                names => format!("pools {} have", names.join(", ")),
+            }
         ));
         problems.add(
             job.gpus.position,
-            fault.help("raise the pool's maxCount in cluster.yaml, or ask for fewer"),
+            fault.help("raise the pool's maxCount in cluster.yaml, or request fewer"),
         );
     } else if let (Some(_), Scale::Servers { servers, .. }) = (&job.pool, &job.scale)
         && let Some(room) = fitting.first().and_then(|pool| room_in(pool, &needs_of(job, 0, &[])))
         && room < servers.saturating_add(wanted)
     {
         let fault = Fault::new(format!(
-            "{servers} parameter servers and {wanted} workers do not fit: pool {} has memory and processors for {room} pods at its largest",
-            names.join(", ")
+            "{} and {} do not fit: pool {} has memory and CPUs for {} at full size",
+            count_of(*servers, "parameter server"),
+            count_of(wanted, "worker"),
+            names.join(", "),
+            count_of(room, "pod")
         ));
-        let help = "raise the pool's maxCount, ask for less memory or cpu, or leave pool: out and have a pool without GPUs";
+        let help = "raise the pool's maxCount, request less memory or cpu, or remove pool: and add a pool without GPUs to the cluster";
         problems.add(job.gpus.position, fault.help(help));
     }
 }
@@ -198,7 +210,7 @@ fn check_image(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems
         problems.warn(
             job.image.position,
             fault.help(
-                "its repository policy must let the pool's role pull, or the pods wait with ImagePullBackOff",
+                "its repository policy must let the pool's IAM role pull, or the pods wait with ImagePullBackOff",
             ),
         );
     }

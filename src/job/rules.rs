@@ -27,7 +27,7 @@ pub(super) fn build_job(file: &JobFile, problems: &mut Problems) -> Option<Train
         check_name_lengths(name, file, scale, problems);
     }
     if image.as_ref().is_some_and(ImageReference::is_floating) {
-        let fault = Fault::new(format!("the image '{}' may be another one tomorrow", file.image.value));
+        let fault = Fault::new(format!("the image '{}' can change between two runs", file.image.value));
         problems.warn(file.image.position, fault.help("name a tag other than latest, or a digest"));
     }
     let processors = problems.parse(&file.cpu);
@@ -36,10 +36,11 @@ pub(super) fn build_job(file: &JobFile, problems: &mut Problems) -> Option<Train
     if let (Some(Some(memory)), Some(shared)) = (&memory, &shared_memory)
         && shared.bytes() >= memory.bytes()
     {
-        let fault = Fault::new(format!("memory is {memory}, which sharedMemory of {shared} alone fills"));
+        let fault =
+            Fault::new(format!("memory is {memory}, and sharedMemory of {shared} alone uses all of it"));
         problems.add(
             file.memory.as_ref().and_then(|text| text.position),
-            fault.help("shared memory counts as memory: give more"),
+            fault.help("shared memory counts as memory: write more"),
         );
     }
     let pool = file
@@ -90,7 +91,7 @@ fn build_scale(file: &JobFile, problems: &mut Problems) -> Option<Scale> {
     let framework = file.framework.value;
     if let (Some(image), None) = (&file.ps_image, &file.ps) {
         let fault = Fault::new("psImage is the image of parameter servers, and there are none");
-        problems.add(image.position, fault.help("give ps: and workers:, or remove psImage"));
+        problems.add(image.position, fault.help("write ps: and workers:, or remove psImage"));
     }
     match (&file.replicas, &file.ps, &file.workers) {
         (Some(replicas), None, None) if framework != Framework::TensorflowSeed => {
@@ -108,13 +109,14 @@ fn build_scale(file: &JobFile, problems: &mut Problems) -> Option<Scale> {
         (None, Some(servers), Some(workers)) if framework.has_parameter_servers() => {
             let total = servers.value.saturating_add(workers.value);
             if total > MOST_PODS {
-                let fault =
-                    Fault::new(format!("ps and workers are {total} pods together, at most {MOST_PODS} are"));
+                let fault = Fault::new(format!(
+                    "ps and workers are {total} pods together, at most {MOST_PODS} are allowed"
+                ));
                 problems.add(workers.position, fault);
             }
             if file.deadline.is_none() {
                 let fault = Fault::new("parameter servers wait for workers, and there is no deadline");
-                let help = "write deadline: 24h, for example: a worker that is lost without a word could keep them for ever";
+                let help = "write deadline: 24h, for example: a worker that is lost could keep them waiting for ever";
                 problems.warn(servers.position, fault.help(help));
             }
             let image = file.ps_image.as_ref().and_then(|image| problems.parse(image));
@@ -140,8 +142,8 @@ fn build_scale(file: &JobFile, problems: &mut Problems) -> Option<Scale> {
             None
         }
         (Some(replicas), _, _) => {
-            let fault = Fault::new("replicas stands beside ps or workers");
-            problems.add(replicas.position, fault.help("write replicas alone, or ps and workers"));
+            let fault = Fault::new("replicas is given together with ps or workers");
+            problems.add(replicas.position, fault.help("write either replicas, or ps and workers"));
             None
         }
         (None, None, None) => {
@@ -150,7 +152,7 @@ fn build_scale(file: &JobFile, problems: &mut Problems) -> Option<Scale> {
                 Framework::Tensorflow => "write replicas: 2, or ps: 2 and workers: 4, for example",
                 _ => "write replicas: 2, for example",
             };
-            problems.add(None, Fault::new("it is not said how many processes train").help(help));
+            problems.add(None, Fault::new("the number of processes is missing").help(help));
             None
         }
         (None, Some(_), Some(_)) => None,
@@ -227,7 +229,7 @@ fn build_environment(file: &JobFile, problems: &mut Problems) -> Option<BTreeMap
         if let Err(fault) = check_name_is_free(file.framework.value, name.as_str()) {
             problems.add(key.position, fault);
         } else if value.value.contains('\0') {
-            problems.add(value.position, Fault::new(format!("the value of {name} holds a zero byte")));
+            problems.add(value.position, Fault::new(format!("the value of {name} contains a zero byte")));
         } else {
             environment.insert(name, value.value.clone());
         }
@@ -263,7 +265,7 @@ fn build_data(
             None
         }
         (None, None) => {
-            let fault = Fault::new("it is not said where the data is");
+            let fault = Fault::new("the source of the data is missing");
             problems.add(data.position, fault.help("write archive: import/data.tar.gz or url: https://…"));
             None
         }
@@ -294,7 +296,7 @@ fn check_archive(source: &DataSource, at: Option<Position>, problems: &mut Probl
     }
 }
 
-/// The import replaces directories of the job; an archive in one of them would go with it.
+/// The import replaces directories of the job; an archive in one of them would be deleted.
 fn check_archive_is_safe(
     archive: &ClaimPath,
     storage: &Storage,
@@ -312,8 +314,9 @@ fn check_archive_is_safe(
     };
     if is_replaced {
         let fault =
-            Fault::new(format!("'{archive}' lies in {}/{first}, which the import replaces", storage.path));
-        problems.add(at, fault.help("keep archives beside the job's directory, as import/data.tar.gz"));
+            Fault::new(format!("'{archive}' is in {}/{first}, which the import replaces", storage.path));
+        problems
+            .add(at, fault.help("keep archives outside of the job's directory, such as import/data.tar.gz"));
     }
 }
 

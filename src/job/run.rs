@@ -4,7 +4,7 @@ use crate::hexadecimal::hexadecimal;
 
 use super::workload::{RolePlan, Variable, Workload};
 
-/// Which run of a job something belongs to: two runs never take each other's marks for their own.
+/// The id of a run of a job: two runs never take each other's markers for their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunId(String);
 

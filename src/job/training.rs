@@ -15,9 +15,9 @@ pub use super::file::SplitFile as Split;
 /// A whole job.
 #[derive(Clone, Debug)]
 pub struct TrainingJob {
-    /// Its name.
+    /// The name of the job.
     pub name: JobName,
-    /// Its namespace.
+    /// The namespace of the job.
     pub namespace: At<Namespace>,
     /// Whose contract it follows.
     pub framework: Framework,

@@ -12,7 +12,7 @@ use crate::kube::Toleration;
 /// An environment variable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Variable {
-    /// Its name.
+    /// The name of the variable.
     pub name: String,
     /// Where its value comes from.
     pub source: VariableSource,
@@ -50,13 +50,13 @@ pub struct RolePlan {
     pub image: String,
     /// What they run.
     pub command: Vec<String>,
-    /// What they are told.
+    /// Their environment variables.
     pub variables: Vec<Variable>,
     /// What they listen on.
     pub ports: Vec<(String, u16)>,
     /// GPUs of each.
     pub gpus: u32,
-    /// Taints they stand.
+    /// Taints they tolerate.
     pub tolerations: Vec<Toleration>,
 }
 
@@ -67,7 +67,7 @@ pub struct DataPlan {
     pub image: String,
     /// The file that says it is done.
     pub stamp: String,
-    /// What the import is told.
+    /// The environment variables of the import.
     pub variables: Vec<Variable>,
 }
 
@@ -83,13 +83,13 @@ pub struct VolumePair {
 /// A job, decided: the same for every run of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Workload {
-    /// Its name.
+    /// The name of the job.
     pub name: String,
-    /// Its namespace.
+    /// The namespace of the job.
     pub namespace: String,
-    /// Its framework.
+    /// The framework of the job.
     pub framework: Framework,
-    /// Its processes.
+    /// The processes of the job.
     pub roles: Vec<RolePlan>,
     /// The scripts its pods run, by file name.
     pub scripts: BTreeMap<&'static str, String>,
@@ -101,13 +101,13 @@ pub struct Workload {
     pub path: String,
     /// Data to import.
     pub data: Option<DataPlan>,
-    /// The volume to make for its namespace.
+    /// The volume to create for its namespace.
     pub volume: Option<VolumePair>,
     /// The image of its TensorBoard.
     pub tensorboard: Option<String>,
     /// The pool it runs on, if it names one.
     pub pool: Option<PoolName>,
-    /// Taints that pods stand which help it and need no GPU: a cluster may have nothing but GPU machines, or only the pool that
+    /// Taints that its helper pods, which need no GPU, tolerate: a cluster may have nothing but GPU machines, or only the pool that
     /// the job names.
     pub helper_tolerations: Vec<Toleration>,
     /// Processors of each pod.
@@ -124,7 +124,7 @@ pub struct Workload {
     pub deadline_seconds: Option<u64>,
     /// The Kueue queue.
     pub queue: Option<String>,
-    /// Whether its pods may ask the API for each other.
+    /// Whether its pods may list each other through the API.
     pub asks_for_peers: bool,
 }
 

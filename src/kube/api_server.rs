@@ -16,7 +16,7 @@ const JSON: &str = "application/json";
 const NOT_FOUND: u16 = 404;
 const HTTPS: u16 = 443;
 
-/// A cluster's API server, seen by its administrator. Nothing is connected until something is asked, and clones are cheap.
+/// A cluster's API server, used by its administrator. Each request has its own connection, and clones are cheap.
 #[derive(Clone, Debug)]
 pub struct ApiServer {
     connection: Arc<Connection>,

@@ -21,7 +21,7 @@ impl Body {
         Self { incoming, connection }
     }
 
-    /// As [`Body::chunk`], for what never pauses: silence for so long is the end of the connection.
+    /// As [`Body::chunk`], for what never pauses: this much silence ends the connection.
     pub async fn chunk_within(&mut self, limit: Duration) -> Result<Option<Bytes>, KubeError> {
         let connection = Arc::clone(&self.connection);
         connection.within(limit, self.chunk()).await

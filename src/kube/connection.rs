@@ -1,4 +1,4 @@
-//! One question, one connection: connect, shake hands, send, and wait no longer than is sensible.
+//! One connection per request: connect, shake hands, send, and wait no longer than a limit.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -27,14 +27,14 @@ use crate::credentials::Credentials;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const REQUEST_LIMIT: Duration = Duration::from_secs(20);
-/// A connection that is silent for so long is asked whether the other side is there.
+/// A connection that is silent for this long is probed.
 const PROBE_AFTER: Duration = Duration::from_secs(30);
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 const PROBES: u32 = 3;
 const LARGEST_ANSWER: usize = 64 << 20;
 const OUR_NAME: &str = concat!("infra/", env!("CARGO_PKG_VERSION"));
 
-/// What is asked.
+/// A request to the API.
 pub(super) struct Question<'a> {
     pub(super) method: Method,
     pub(super) path: &'a str,
@@ -76,7 +76,7 @@ impl Connection {
         Ok(Self { address, tls_name: tls_name.to_owned(), server_name, connector })
     }
 
-    /// Asks and waits for the whole answer.
+    /// Sends a request and waits for the whole answer.
     pub(super) async fn ask(&self, question: &Question<'_>) -> Result<Answer, KubeError> {
         let whole = async {
             let response = self.send(question).await?;
@@ -94,7 +94,7 @@ impl Connection {
         self.in_time(self.collect(question, response)).await
     }
 
-    /// Asks and waits for the first bytes of an answer. Only connecting is limited: a log that is followed begins with its first
+    /// Sends a request and waits for the first bytes of the answer. Only connecting is limited: a log that is followed begins with its first
     /// line, whenever that comes.
     pub(super) async fn send(&self, question: &Question<'_>) -> Result<Response<Incoming>, KubeError> {
         let request = self.request(question)?;
@@ -145,7 +145,7 @@ impl Connection {
     }
 
     /// A load balancer without healthy targets takes connections and drops them at once, so that a handshake that is cut off
-    /// means that nobody is there.
+    /// means that no API server is there.
     async fn connect_to(&self, address: SocketAddr) -> Result<TlsStream<TcpStream>, KubeError> {
         let stream = TcpStream::connect(address).await.map_err(|error| self.broken(&error))?;
         keep_alive(&stream).map_err(|error| self.broken(&error))?;
@@ -201,13 +201,13 @@ impl Connection {
     }
 }
 
-/// A log may be silent for hours. Whoever does not answer in the meantime, because this machine slept or a path is gone, is noticed.
+/// A log may be silent for hours. A broken connection, because this machine slept or a route is gone, is noticed by probes.
 pub(super) fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     let probes = TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_EVERY).with_retries(PROBES);
     SockRef::from(stream).set_tcp_keepalive(&probes)
 }
 
-/// Nothing of the keys.
+/// Never shows keys.
 impl fmt::Debug for Connection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter

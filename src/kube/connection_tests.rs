@@ -65,7 +65,7 @@ async fn what_speaks_no_tls_is_told_apart() -> Outcome {
     let address = plain_server("HTTP/1.0 200 OK\r\n\r\n")?;
     let error = failure(&client(Address::Socket(address))?).await?;
     let KubeError::Tls { reason, .. } = &error else { return Err(error.to_string().into()) };
-    assert_eq!(reason, "what answers there does not speak TLS");
+    assert_eq!(reason, "the server there does not speak TLS");
     Ok(())
 }
 

@@ -1,14 +1,14 @@
-//! Why the Kubernetes API did not do what it was asked.
+//! Why a request to the Kubernetes API failed.
 
 use crate::outcome::Explain;
 
-/// A question to the Kubernetes API that got no good answer.
+/// A request to the Kubernetes API that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KubeError {
-    /// Nobody answered, or the connection broke.
+    /// There was no answer, or the connection broke.
     #[error("the Kubernetes API at {address} cannot be reached: {reason}")]
     Unreachable {
-        /// Where it was looked for.
+        /// The address of the API.
         address: String,
         /// What went wrong.
         reason: String,
@@ -16,17 +16,17 @@ pub enum KubeError {
     /// One side did not accept the other's certificate, or they did not agree on how to talk.
     #[error("no secure connection to the Kubernetes API at {address}: {reason}")]
     Tls {
-        /// Where it was looked for.
+        /// The address of the API.
         address: String,
         /// Whose certificate was not accepted, and why.
         reason: String,
     },
-    /// The answer did not come in time.
-    #[error("the Kubernetes API at {address} gave no answer within {seconds} seconds")]
+    /// There was no answer in time.
+    #[error("the Kubernetes API at {address} did not answer within {seconds} seconds")]
     TimedOut {
-        /// Where it was looked for.
+        /// The address of the API.
         address: String,
-        /// How long it was waited for.
+        /// The time limit.
         seconds: u64,
     },
     /// The API answered with a refusal.
@@ -34,7 +34,7 @@ pub enum KubeError {
     Refused {
         /// The HTTP method.
         method: String,
-        /// What was asked for, without the query.
+        /// The path of the request, without the query.
         path: String,
         /// The HTTP status.
         status: u16,
@@ -49,30 +49,30 @@ pub enum KubeError {
         /// What is wrong with which of them.
         reason: String,
     },
-    /// The question or its answer makes no sense.
-    #[error("cannot make sense of {path} of the Kubernetes API: {reason}")]
+    /// The request cannot be sent, or its answer cannot be read.
+    #[error("the Kubernetes API's answer to {path} cannot be used: {reason}")]
     Answer {
-        /// What was asked for, without the query.
+        /// The path of the request, without the query.
         path: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// The answer is larger than any that is expected.
+    /// The answer is larger than any expected one.
     #[error("the Kubernetes API's answer to {path} is larger than 64 MiB")]
     TooLarge {
-        /// What was asked for, without the query.
+        /// The path of the request, without the query.
         path: String,
     },
 }
 
 impl KubeError {
-    /// Whether nobody answered, so that asking again later may help.
+    /// Whether there was no answer, so that a retry may help later.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::TimedOut { .. })
     }
 
-    /// Whether the same question may get an answer soon: nobody answered, or somebody who cannot just now.
+    /// Whether a retry may help soon: there was no answer, or the server cannot answer just now.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         self.is_unreachable() || matches!(self.status(), Some(429 | 500..=599))
@@ -91,7 +91,7 @@ impl KubeError {
 impl Explain for KubeError {
     fn help(&self) -> Option<String> {
         self.is_unreachable().then(|| {
-            "is the cluster up (`infra status`), and does its name lead to it from here? INFRA_API_SERVER=host:port names a tunnel"
+            "check that the cluster is up (`infra status`) and that its name resolves from here; INFRA_API_SERVER=host:port names a tunnel"
                 .to_owned()
         })
     }

@@ -37,7 +37,7 @@ impl From<EventDocument> for Warning {
 }
 
 impl ApiServer {
-    /// The warnings about an object, oldest first. Its identity is asked for: others had the same name before.
+    /// The warnings about an object, oldest first. Selected by uid: earlier objects had the same name.
     pub async fn warnings(&self, namespace: &str, uid: &str) -> Result<Vec<Warning>, KubeError> {
         let path = format!("/api/v1/namespaces/{}/events", encode(namespace));
         let selector = encode(&format!("involvedObject.uid={uid},type=Warning"));

@@ -12,17 +12,17 @@ use super::{ApiServer, KubeError};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "JobDocument")]
 pub struct Job {
-    /// Its namespace.
+    /// The namespace of the Job.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Job.
     pub name: String,
     /// What tells it from others that have had its name.
     pub uid: String,
-    /// Its labels.
+    /// The labels of the Job.
     pub labels: BTreeMap<String, String>,
-    /// Its annotations.
+    /// The annotations of the Job.
     pub annotations: BTreeMap<String, String>,
-    /// When it was made, as the API writes it.
+    /// When it was created, as the API writes it.
     pub made: String,
     /// Whether it is being removed.
     pub leaving: bool,
@@ -38,7 +38,7 @@ pub struct Job {
     pub active: u32,
     /// How it ended.
     pub end: Option<JobEnd>,
-    /// What keeps it from making pods; its own document does not say that.
+    /// What keeps it from creating pods; only events say that.
     pub detail: Option<String>,
 }
 
@@ -123,7 +123,7 @@ fn rows(text: &str) -> Vec<(u32, u32)> {
 }
 
 impl Job {
-    /// Whether the pod of this number has succeeded, also if it is gone.
+    /// Whether the pod with this index has succeeded, even if it was deleted since.
     #[must_use]
     pub fn has_completed(&self, index: u32) -> bool {
         self.completed.iter().any(|(first, last)| (*first..=*last).contains(&index))

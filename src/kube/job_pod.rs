@@ -1,4 +1,4 @@
-//! Pods that work for a Job and are not done.
+//! Pods of Jobs that are not done.
 
 use super::{ApiServer, KubeError, Pod, PodPhase};
 
@@ -11,9 +11,9 @@ const SELECTORS: &str = "labelSelector=batch.kubernetes.io%2Fjob-name\
 /// A Job's pod that runs or is about to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobPod {
-    /// Its namespace.
+    /// The namespace of the pod.
     pub namespace: String,
-    /// Its name.
+    /// The name of the pod.
     pub name: String,
     /// The Job it works for.
     pub job: String,

@@ -1,4 +1,4 @@
-//! The cluster's machines, as Kubernetes sees them.
+//! The cluster's nodes.
 
 use crate::well_known::POOL_LABEL;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const MERGE_PATCH: &str = "application/merge-patch+json";
 /// A machine that joined the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name.
+    /// The name of the node.
     pub name: String,
     /// The pool it belongs to.
     pub pool: Option<String>,
@@ -38,9 +38,9 @@ pub struct Node {
     pub processors: Option<u64>,
     /// Bytes of memory that pods can have, if it says so.
     pub memory: Option<u64>,
-    /// What keeps pods away that do not stand it.
+    /// What keeps pods away that do not tolerate it.
     pub taints: Vec<Taint>,
-    /// The version of its kubelet, as `v1.34.1`.
+    /// The version of its kubelet, such as `v1.34.1`.
     pub kubelet_version: String,
 }
 

@@ -1,4 +1,4 @@
-//! Objects of any kind: made or changed to what is wanted, found by label, removed.
+//! Objects of any kind: applied, found by label, deleted.
 
 use serde_json::Value;
 
@@ -27,11 +27,11 @@ const KINDS: [(&str, &str, &str, bool); 10] = [
 /// Which object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectName {
-    /// Its kind.
+    /// The kind of the object.
     pub kind: String,
-    /// Its namespace; empty for what is in none.
+    /// The namespace of the object; empty for what is in none.
     pub namespace: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
 }
 
@@ -63,7 +63,7 @@ impl std::fmt::Display for ObjectName {
 /// Where objects of a kind are; without a namespace those of all.
 fn collection(kind: &str, namespace: Option<&str>) -> Result<String, KubeError> {
     let Some((_, group, plural, namespaced)) = KINDS.iter().find(|(known, ..)| *known == kind) else {
-        let reason = "no such kind of object is known here".to_owned();
+        let reason = "this kind of object is not supported".to_owned();
         return Err(KubeError::Answer { path: kind.to_owned(), reason });
     };
     Ok(match namespace {
@@ -73,7 +73,7 @@ fn collection(kind: &str, namespace: Option<&str>) -> Result<String, KubeError> 
 }
 
 impl ApiServer {
-    /// Makes an object, or changes the one that is there, to what is written. Fields that others set stay theirs.
+    /// Creates an object, or changes the existing one, by server-side apply. Fields of other managers are kept.
     pub async fn apply(&self, object: &Value) -> Result<Value, KubeError> {
         let path = format!("{}?fieldManager={OUR_NAME}&force=true", ObjectName::of(object).path()?);
         self.patch_json(&path, APPLY, object).await

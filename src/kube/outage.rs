@@ -1,4 +1,4 @@
-//! An API that is away for a while: told of once when it goes and once when it is back.
+//! An API that does not answer for a while: reported once when that begins and once when it ends.
 
 use std::fmt::Display;
 
@@ -22,12 +22,12 @@ pub struct Outage {
     is_away: bool,
 }
 
-/// What is told of an outage.
+/// A change in whether the API answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Contact {
-    /// The API does not answer; retrying.
+    /// The API does not answer; requests are retried.
     Lost(String),
-    /// It answers again.
+    /// The API answers again.
     Found,
 }
 

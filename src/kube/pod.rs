@@ -1,4 +1,4 @@
-//! Pods: where they are, how they are, and what they say.
+//! Pods: their node, their phase, their log.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use super::{ApiServer, Body, KubeError};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "PodDocument")]
 pub struct Pod {
-    /// Its namespace.
+    /// The namespace of the pod.
     pub namespace: String,
-    /// Its name.
+    /// The name of the pod.
     pub name: String,
     /// What tells it from others that have had its name.
     pub uid: String,
-    /// Its labels.
+    /// The labels of the pod.
     pub labels: BTreeMap<String, String>,
-    /// When it was made, as the API writes it: later is greater.
+    /// When it was created, as the API writes it: later is greater.
     pub made: String,
     /// Its number, if it is one of an indexed Job's.
     pub index: Option<u32>,
@@ -43,15 +43,15 @@ pub struct Pod {
 /// The phase of a pod's life.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 pub enum PodPhase {
-    /// It waits for a node, an image or a volume.
+    /// The pod is waiting for a node, an image or a volume.
     Pending,
     /// It runs.
     Running,
-    /// All its containers ended well.
+    /// All containers of the pod succeeded.
     Succeeded,
-    /// A container failed.
+    /// A container of the pod failed.
     Failed,
-    /// Its node does not say.
+    /// The node of the pod does not answer.
     #[default]
     #[serde(other)]
     Unknown,
@@ -68,9 +68,9 @@ impl PodPhase {
 /// Which part of a pod's log is wanted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogPart {
-    /// Whether to go on with what the pod will print.
+    /// Whether to follow what the pod prints from now on.
     pub follow: bool,
-    /// Only so many of the last lines.
+    /// Only this many of the last lines.
     pub tail: Option<u32>,
     /// Only what was printed in the last seconds.
     pub since_seconds: Option<u64>,
@@ -173,7 +173,7 @@ impl From<PodDocument> for Pod {
 }
 
 impl Status {
-    /// The most telling of what is known.
+    /// The most telling reason that is known.
     fn detail(&self) -> Option<String> {
         let containers = || self.init_container_statuses.iter().chain(&self.container_statuses);
         for container in containers() {
@@ -226,7 +226,7 @@ impl ApiServer {
         self.list(&path, Some(&format!("labelSelector={}", encode(selector)))).await
     }
 
-    /// What a pod has printed, and, if it is followed, goes on to print.
+    /// The log of a pod; if it is followed, also what it prints from now on.
     pub async fn pod_log(&self, namespace: &str, pod: &str, part: LogPart) -> Result<Body, KubeError> {
         let (namespace, pod) = (encode(namespace), encode(pod));
         let mut path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/log?follow={}", part.follow);

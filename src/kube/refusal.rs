@@ -30,7 +30,7 @@ pub(super) fn refusal(question: &Question<'_>, answer: &Answer) -> KubeError {
         .filter(|message| !message.is_empty())
         .map(shorten)
         .or_else(|| first_line(&answer.bytes))
-        .unwrap_or_else(|| "it did not say why".to_owned());
+        .unwrap_or_else(|| "no reason was given".to_owned());
     KubeError::Refused {
         method: question.method.to_string(),
         path: without_query(question.path),
@@ -101,7 +101,7 @@ mod tests {
         for nothing in ["", "{}", "{\"message\":\"\"}"] {
             assert_eq!(
                 said(StatusCode::BAD_GATEWAY, nothing),
-                "the Kubernetes API refused GET /api/v1/nodes: it did not say why (502 Bad Gateway)"
+                "the Kubernetes API refused GET /api/v1/nodes: no reason was given (502 Bad Gateway)"
             );
         }
     }

@@ -18,16 +18,16 @@ const ADMINISTRATOR: &str = "admin";
 pub(super) fn client_configuration(credentials: &Credentials) -> Result<ClientConfig, KubeError> {
     let mut authorities = RootCertStore::empty();
     for certificate in certificates(credentials, AUTHORITY)? {
-        authorities
-            .add(certificate)
-            .map_err(|error| bad(format!("the certificate '{AUTHORITY}' is no authority's: {error}")))?;
+        authorities.add(certificate).map_err(|error| {
+            bad(format!("the certificate '{AUTHORITY}' is not that of a certificate authority: {error}"))
+        })?;
     }
     let chain = certificates(credentials, ADMINISTRATOR)?;
     let key =
         credentials.key(ADMINISTRATOR).ok_or_else(|| bad(format!("there is no key '{ADMINISTRATOR}'")))?;
     // The parser's own words may quote the file.
     let key = PrivateKeyDer::from_pem_slice(key.expose().as_bytes())
-        .map_err(|_| bad(format!("the file of the key '{ADMINISTRATOR}' holds no private key")))?;
+        .map_err(|_| bad(format!("the file of the key '{ADMINISTRATOR}' contains no private key")))?;
     // Named, because a default for the whole process could be anything.
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     ClientConfig::builder_with_provider(provider)
@@ -35,9 +35,7 @@ pub(super) fn client_configuration(credentials: &Credentials) -> Result<ClientCo
         .map_err(|error| bad(error.to_string()))?
         .with_root_certificates(authorities)
         .with_client_auth_cert(chain, key)
-        .map_err(|error| {
-            bad(format!("the key '{ADMINISTRATOR}' and its certificate do not go together: {error}"))
-        })
+        .map_err(|error| bad(format!("the key '{ADMINISTRATOR}' and its certificate do not match: {error}")))
 }
 
 fn certificates(credentials: &Credentials, name: &str) -> Result<Vec<CertificateDer<'static>>, KubeError> {
@@ -46,7 +44,7 @@ fn certificates(credentials: &Credentials, name: &str) -> Result<Vec<Certificate
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     match found {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        _ => Err(bad(format!("the file of the certificate '{name}' holds none"))),
+        _ => Err(bad(format!("the file of the certificate '{name}' contains none"))),
     }
 }
 
@@ -94,8 +92,8 @@ fn in_words(error: &rustls::Error, tls_name: &str) -> String {
         rustls::Error::AlertReceived(alert) if is_about_our_certificate(*alert) => {
             format!("the server does not accept the administrator's certificate ({alert:?})")
         }
-        rustls::Error::AlertReceived(alert) => format!("the server ended the conversation ({alert:?})"),
-        rustls::Error::InvalidMessage(_) => "what answers there does not speak TLS".to_owned(),
+        rustls::Error::AlertReceived(alert) => format!("the server closed the connection ({alert:?})"),
+        rustls::Error::InvalidMessage(_) => "the server there does not speak TLS".to_owned(),
         other => other.to_string(),
     }
 }
@@ -150,9 +148,9 @@ pub(super) mod tests {
         let key = "-----BEGIN PRIVATE KEY-----\nhunter2 hunter2\n";
         for (file, text, reason) in [
             ("ca.pem", None, "there is no certificate 'ca'"),
-            ("admin.pem", Some("nothing"), "the file of the certificate 'admin' holds none"),
+            ("admin.pem", Some("nothing"), "the file of the certificate 'admin' contains none"),
             ("admin-key.pem", None, "there is no key 'admin'"),
-            ("admin-key.pem", Some(key), "the file of the key 'admin' holds no private key"),
+            ("admin-key.pem", Some(key), "the file of the key 'admin' contains no private key"),
         ] {
             let credentials = read(|directory| match text {
                 Some(text) => fs::write(directory.join(file), text),

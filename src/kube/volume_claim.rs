@@ -23,7 +23,7 @@ impl ApiServer {
         let path =
             format!("/api/v1/namespaces/{}/persistentvolumeclaims/{}", encode(namespace), encode(name));
         let claim: Option<ClaimDocument> = self.get(&path).await?;
-        // A claim that nobody has looked at yet says nothing.
+        // A claim that no controller has seen yet has no phase.
         Ok(claim.map(|claim| claim.status.phase.unwrap_or_else(|| "Pending".to_owned())))
     }
 }

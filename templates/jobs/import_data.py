@@ -1,4 +1,4 @@
-"""Brings an archive to the claim and gives every trainer its part. Run again, it finds its stamp and does nothing."""
+"""Imports an archive to the claim and gives every trainer its part. Run again, it finds its marker and does nothing."""
 
 import gzip
 import http.client
@@ -18,19 +18,19 @@ import zlib
 
 MISCONFIGURED = 64
 BROKEN = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError)
-# Answers that are the same tomorrow.
+# HTTP statuses that a retry does not change.
 REFUSALS = {400, 401, 403, 404, 410}
 CHUNK = 1 << 20
 
 
 def misconfigured(reason):
-    """Trying again cannot help: the Job ends instead of starting another pod."""
+    """A retry cannot help: the Job fails instead of starting another pod."""
     print(f"infra: {reason}", file=sys.stderr)
     sys.exit(MISCONFIGURED)
 
 
 def state_of(source):
-    """What tells one version of an archive on the claim from the next; of one on the web nothing does."""
+    """What distinguishes two versions of an archive on the claim; nothing does for one on the web."""
     if source.startswith(("http://", "https://")):
         return {"source": source}
     try:
@@ -64,7 +64,7 @@ def fetch(source, scratch):
                 print(f"  {done >> 20} MiB", flush=True)
                 told = time.monotonic()
     if expected and int(expected) != done:
-        raise OSError(f"{source} broke off after {done} of {expected} bytes")
+        raise OSError(f"{source} ended after {done} of {expected} bytes")
     return target
 
 
@@ -83,7 +83,7 @@ def unpack(archive, directory, zipped):
         else:
             with tarfile.open(archive) as file:
                 file.extractall(directory, filter="data")
-                # The checksum of what is compressed stands behind the archive's own end.
+                # The checksum of compressed data comes after the end of the archive.
                 while file.fileobj.read(CHUNK):
                     pass
     except BROKEN as error:
@@ -101,7 +101,7 @@ def count_lines(path):
 
 
 def split_lines(path, pieces):
-    """Cuts a file into pieces of as many lines each, in order: trainers that wait for each other need as many steps."""
+    """Splits a file into parts with the same number of lines, in order: trainers that wait for each other need the same number of steps."""
     count = count_lines(path)
     if count < len(pieces):
         misconfigured(f"{path.name} has {count} lines for {len(pieces)} trainers")
@@ -134,7 +134,7 @@ def divide(unpacked, shards, split):
 
 
 class Imported:
-    """The directories that imports have made, by their inodes: others are somebody's own, and stay."""
+    """The directories that imports have created, by their inodes: all others are kept."""
 
     def __init__(self, root, record):
         self.root, self.record = root, record
@@ -154,14 +154,14 @@ class Imported:
         for name in names:
             target = self.root / name
             if pathlib.Path(os.path.realpath(target)) in pathlib.Path(os.path.realpath(source)).parents:
-                misconfigured(f"{source} lies in {target}, which the import replaces: move it somewhere else")
+                misconfigured(f"{source} is in {target}, which the import replaces: move it somewhere else")
             if os.path.lexists(target) and not self.made(name):
-                misconfigured(f"{target} was not made by an import, which would replace it: move it away, or choose another storage.path")
+                misconfigured(f"{target} was not created by an import, which would replace it: move it away, or choose another storage.path")
 
     def replace(self, directory, name):
         """Puts a finished directory in the place of an older one."""
         self.remove(name)
-        # Before it is there: whoever is killed in between finds it as his own.
+        # Recorded before it exists: an import that is killed in between recognizes it as its own.
         self.inodes[name] = os.lstat(directory).st_ino
         self.write()
         target = self.root / name
@@ -173,7 +173,7 @@ class Imported:
             shutil.rmtree(self.root / name)
 
     def remove_shards(self, count):
-        """Takes away the parts of trainers that are no more."""
+        """Deletes the parts of trainers that no longer exist."""
         for name in list(self.inodes):
             number, _, rest = name.partition("/")
             if rest == "data" and number.isdigit() and int(number) >= count:
@@ -188,7 +188,7 @@ class Imported:
 
 
 def forget_imports(stamp):
-    """From here on the files are of no import that was finished, and nobody may begin with them."""
+    """From here on the files belong to no finished import, and no trainer may begin with them."""
     for path in stamp.parent.glob("data-*.ready"):
         path.unlink(missing_ok=True)
     for path in stamp.parent.glob("data-*.part"):
@@ -202,7 +202,7 @@ def main():
     count = int(os.environ["SPLIT_COUNT"])
     state = json.dumps(state_of(source))
     if stamp.exists() and stamp.read_text() == state:
-        print("the data is already there")
+        print("the data is already imported")
         return
     forget_imports(stamp)
     imported = Imported(root, stamp.with_name("imported.json"))
@@ -228,7 +228,7 @@ def main():
         imported.check([directory.name for directory in directories], source)
         for shard, name in zip(shards, names):
             imported.replace(shard, name)
-        # Configuration and programs come along in directories.
+        # Directories hold configuration and programs.
         for directory in directories:
             imported.replace(directory, directory.name)
         imported.remove_shards(count)
@@ -244,5 +244,5 @@ if not hasattr(tarfile, "data_filter"):
 try:
     main()
 except (OSError, http.client.HTTPException) as error:
-    # A full disk, a line that broke: another attempt may do better.
+    # A full disk or a broken connection: a retry may succeed.
     sys.exit(f"infra: the data cannot be imported: {error!r}")

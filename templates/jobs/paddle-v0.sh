@@ -1,6 +1,6 @@
 
-# A trainer and its parameter server, under the names of the first generation. The number is the completion index, and the list of
-# peers is as long and in the same order for everybody, whoever is there yet.
+# A trainer and its parameter server, with the variables of the first generation. The trainer's number is the completion index, and
+# the list of peers has the same length and order in every pod, whichever peers exist yet.
 index=${JOB_COMPLETION_INDEX:?}
 trainers=${CONF_PADDLE_GRADIENT_NUM:?}
 root=${JOB_PATH:?}/${JOB_NAME:?}
@@ -10,7 +10,7 @@ logs=$output/node_$index
 work=${INFRA_WORK_DIR:-/root}
 
 mkdir -p "$logs" "$marks" "$work/data"
-# An earlier attempt of this trainer is over, and so is what it said; peers that believed it would not wait for this one.
+# Markers of an earlier attempt of this trainer are no longer true; peers that believed them would not wait for this one.
 rm -f "$marks/up.$index" "$marks/done.$index"
 trap 'rm -f "$marks/up.$index"; end_children' EXIT
 # A parameter server listens on the address of its network card, not on 127.0.0.1.
@@ -40,13 +40,13 @@ server_lives() {
   kill -0 "$server" 2>/dev/null && return
   status=0
   wait "$server" || status=$?
-  say "the parameter server ended with $status; the end of $logs/server.log:"
+  say "the parameter server exited with $status; the end of $logs/server.log:"
   tail -n 20 "$logs/server.log" >&2
   [ "$status" != 0 ] || status=1
   exit "$status"
 }
 server_listens() { server_lives && listens "$CONF_PADDLE_PORT"; }
-# A peer is up when its mark has the address that its name leads to: pods that were replaced have left marks with another.
+# A peer is up when its marker has the address that its name resolves to: replaced pods have left markers with another address.
 all_are_up() {
   server_lives
   number=0
@@ -59,7 +59,7 @@ all_are_up() {
 all_are_done() { server_lives && all_marked 'done' "$trainers"; }
 
 await "the parameter server of trainer $index" server_listens
-# A trainer that finds one peer not listening ends at once, so everybody waits for everybody.
+# A trainer fails at once if a peer does not listen, so all wait for all.
 echo "${POD_IP:?}" >"$marks/up.$index"
 await "the parameter servers of all $trainers trainers" all_are_up
 
@@ -76,7 +76,7 @@ if [ $# = 0 ]; then
     --local=0 --save_dir="$output" ${TRAIN_ARGS:-}
 fi
 
-# Through a pipe of its own: the status of `train | tee` would be that of tee.
+# Through a named pipe: the status of `train | tee` would be that of tee.
 pipe=$work/.infra-log
 rm -f "$pipe"
 mkfifo "$pipe"
@@ -89,7 +89,7 @@ status=0
 wait "$trainer" || status=$?
 wait "$copier" || true
 if [ "$status" != 0 ]; then
-  say "trainer $index ended with $status"
+  say "trainer $index exited with $status"
   exit "$status"
 fi
 

@@ -3,7 +3,7 @@ set -eu
 
 say() { printf 'infra: %s\n' "$*" >&2; }
 
-# Trying again cannot help: the Job ends instead of starting another pod.
+# A retry cannot help: the Job fails instead of starting another pod.
 misconfigured() {
   say "$*"
   exit 64
@@ -12,7 +12,7 @@ misconfigured() {
 pause=${INFRA_PAUSE:-2}
 patience=${INFRA_PEER_TIMEOUT:-1800}
 
-# await WHAT COMMAND...: waits until the command succeeds, and gives up after a while.
+# await WHAT COMMAND...: waits until the command succeeds, and fails after $patience seconds.
 await() {
   what=$1
   shift
@@ -31,7 +31,7 @@ await() {
   done
 }
 
-# address_of NAME: prints the address that a name has now; names of pods come and go with them.
+# address_of NAME: prints the current address of a name; a pod's name exists as long as the pod.
 address_of() {
   case $1 in
   *[!0-9.]*) ;;
@@ -52,7 +52,7 @@ address_of() {
 
 has_address() { [ -n "$(address_of "$1")" ]; }
 
-# all_marked KIND COUNT: whether each of so many has left its mark of this run.
+# all_marked KIND COUNT: whether all replicas have left their marker of this run.
 all_marked() {
   number=0
   while [ "$number" -lt "$2" ]; do
@@ -61,7 +61,7 @@ all_marked() {
   done
 }
 
-# begin_run ROLE: marks that an earlier Job of the same name and run has left say nothing about this one.
+# begin_run ROLE: deletes the markers of an earlier Job of the same name and run.
 begin_run() {
   mkdir -p "$INFRA_RUN_DIR"
   before=$(cat "$INFRA_RUN_DIR/job.$1" 2>/dev/null) || before=
@@ -73,7 +73,7 @@ begin_run() {
   echo "${INFRA_JOB_UID:-}" >"$INFRA_RUN_DIR/job.$1"
 }
 
-# note_failure ROLE STATUS: counts as the Job does, and leaves a mark when it gives up: the other role would wait for ever.
+# note_failure ROLE STATUS: counts failures as the Job does, and leaves a marker when it gives up, or the other role would wait for ever.
 note_failure() {
   touch "$INFRA_RUN_DIR/failure.$1.$JOB_COMPLETION_INDEX.$(date +%s)"
   set -- "$1" "$2" "$INFRA_RUN_DIR/failure.$1".*
@@ -82,12 +82,12 @@ note_failure() {
   fi
 }
 
-# leave_if_failed ROLE: ends this pod for good when the other role has given up.
+# leave_if_failed ROLE: ends this pod for good if the other role has failed.
 leave_if_failed() {
-  [ ! -e "$INFRA_RUN_DIR/failed.$1" ] || misconfigured "the $1 pods of this job have failed for good, so this one ends too"
+  [ ! -e "$INFRA_RUN_DIR/failed.$1" ] || misconfigured "the $1 pods of this job have failed for good, so this pod ends too"
 }
 
-# Processes that must not outlive this one. They may tidy up, but not for longer than Kubernetes waits.
+# Processes that must not outlive this one. They may clean up, but not for longer than Kubernetes waits.
 children=
 end_children() {
   trap '' TERM INT
@@ -96,7 +96,7 @@ end_children() {
   for child in $children; do
     while kill -0 "$child" 2>/dev/null; do
       if [ "$(date +%s)" -ge "$give_up" ]; then
-        say "process $child did not end when asked to"
+        say "process $child did not stop when told to"
         kill -9 "$child" 2>/dev/null || true
         break
       fi
@@ -105,5 +105,5 @@ end_children() {
   done
 }
 trap end_children EXIT
-# Kubernetes asks first; a shell that is process 1 would not listen.
+# Kubernetes sends SIGTERM first, which a shell that is process 1 ignores by default.
 trap 'exit 143' TERM INT

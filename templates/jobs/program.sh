@@ -1,4 +1,4 @@
 
-# A program that nobody waits for. It finds the directory of its output.
+# A program without peers. Its output directory is created first.
 mkdir -p "$INFRA_OUTPUT_DIR"
 exec "$@"

@@ -1,4 +1,4 @@
-"""Hands out one directory as a tar archive over HTTP, so that the API server can pass it on."""
+"""Serves one directory as a tar archive over HTTP, so that the API server can pass it on."""
 
 import http.server
 import os
@@ -43,14 +43,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         stream = Chunks(self.wfile)
-        # An archive without its end tells the reader that something was lost.
+        # An archive without its end shows the client that something is missing.
         with tarfile.open(fileobj=stream, mode="w|", bufsize=1 << 20) as archive:
             for name, _ in files():
                 try:
                     archive.add(os.path.join(ROOT, name), arcname=name, recursive=False, filter=usable)
                 except FileNotFoundError:
-                    # A job that still runs removes its older checkpoints.
-                    print(f"{name} is gone", file=sys.stderr, flush=True)
+                    # A running job deletes its older checkpoints.
+                    print(f"{name} was deleted meanwhile", file=sys.stderr, flush=True)
         self.wfile.write(b"0\r\n\r\n")
 
     def log_message(self, format, *arguments):
@@ -69,19 +69,19 @@ class Chunks:
 
 
 def usable(entry):
-    """Whoever unpacks it can read it, and write into its directories."""
+    """The user who unpacks it can read it, and write to its directories."""
     entry.mode |= 0o700 if entry.isdir() else 0o600
     return entry
 
 
 def refuse(error):
-    """Results without a directory that cannot be read would look whole."""
+    """Results without an unreadable directory would look complete."""
     if not isinstance(error, FileNotFoundError):
         raise error
 
 
 def files():
-    """Everything below the directory but our own marks: path and size, in order."""
+    """Everything below the directory except our own markers: path and size, in order."""
     for directory, names, found in os.walk(ROOT, onerror=refuse):
         names[:] = sorted(name for name in names if name != ".infra")
         below = os.path.relpath(directory, ROOT)

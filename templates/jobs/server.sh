@@ -1,7 +1,7 @@
 
-# A parameter server never ends by itself: it leaves when every worker has said that it is done.
+# A parameter server never ends by itself: it is stopped when every worker has left its marker.
 begin_run ps
-# One that left is not started again, so this is the same job once more, and the marks are of the last time.
+# A server that left is not restarted, so this is a new attempt of the same job, and the markers are old.
 left=$INFRA_RUN_DIR/left.$JOB_COMPLETION_INDEX
 [ ! -e "$left" ] || rm -f "$INFRA_RUN_DIR"/done.* "$left"
 "$@" &
@@ -11,7 +11,7 @@ until all_marked 'done' "$INFRA_WORKERS"; do
   if ! kill -0 "$server" 2>/dev/null; then
     status=0
     wait "$server" || status=$?
-    say "the parameter server ended with $status before the workers were done"
+    say "the parameter server exited with $status before the workers were done"
     [ "$status" = 0 ] || note_failure ps "$status"
     exit "$status"
   fi

@@ -1,5 +1,5 @@
 
-# A worker that tells the parameter servers when it is done.
+# A worker that leaves a marker for the parameter servers when it is done.
 mark=$INFRA_RUN_DIR/done.$JOB_COMPLETION_INDEX
 begin_run worker
 mkdir -p "$INFRA_OUTPUT_DIR"

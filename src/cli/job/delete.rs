@@ -1,4 +1,4 @@
-//! `infra job delete`: removes a job; its files stay.
+//! `infra job delete`: deletes a job; its files stay.
 
 use clap::Args;
 
@@ -10,7 +10,7 @@ use crate::cli::session::Session;
 use crate::job::life::{JobError, JobReport, REMOVAL_LIMIT, removal_of, remove_job};
 use crate::kube::ObjectName;
 
-/// Remove a job and everything that belongs to it but its files
+/// Delete a job and everything that belongs to it except its files
 #[derive(Args, Debug)]
 pub(super) struct DeleteArguments {
     #[command(flatten)]
@@ -36,13 +36,13 @@ pub(super) fn run(arguments: &DeleteArguments, session: &Session) -> anyhow::Res
         if let Some(report) = report.as_ref().filter(|report| !report.state.is_over())
             && !session.yes
         {
-            let question = format!("Job '{name}' is {}. Remove it?", report.state.name());
+            let question = format!("Job '{name}' is {}. It will be deleted. Continue?", report.state.name());
             ask_on_thread(&question, "--yes", &session.printer).await?;
         }
-        session.printer.note(format_args!("removing job '{name}', and waiting until its pods have ended"));
+        session.printer.note(format_args!("deleting job '{name}', and waiting for its pods to terminate"));
         let (_interrupter, waiting) = session.begin_waiting(Some(REMOVAL_LIMIT));
         remove_job(&api, namespace, name, &waiting, &|left| tell_left(left, session)).await?;
-        session.printer.note(format_args!("job '{name}' is gone"));
+        session.printer.note(format_args!("job '{name}' is deleted"));
         if let Some(report) = report.filter(|report| !report.path.is_empty()) {
             session
                 .printer
@@ -52,8 +52,8 @@ pub(super) fn run(arguments: &DeleteArguments, session: &Session) -> anyhow::Res
     })
 }
 
-/// What has not gone yet.
+/// Shows what has not terminated yet.
 pub(super) fn tell_left(left: &[ObjectName], session: &Session) {
     let names: Vec<String> = left.iter().map(ToString::to_string).collect();
-    session.printer.note(format_args!("waiting for {} to end", names.join(", ")));
+    session.printer.note(format_args!("waiting for {} to terminate", names.join(", ")));
 }

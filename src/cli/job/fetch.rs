@@ -1,4 +1,4 @@
-//! `infra job fetch`: brings a job's results to this machine.
+//! `infra job fetch`: downloads a job's results.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -18,31 +18,32 @@ use crate::cli::session::Session;
 use crate::job::life::{FetchSource, FetchTarget, JobReport, Reader};
 use crate::job::{HELPER_IMAGE, tolerations_of_all_pools};
 use crate::kube::{ApiServer, Body};
+use crate::plural::count_of;
 
-/// A reader needs a machine, an image and a moment.
+/// A reader pod needs a machine and an image.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// Pieces that wait to be written; more would only fill memory.
+/// Pieces that wait to be written; more would only use memory.
 const PIECES: usize = 16;
 const MEBIBYTE: u64 = 1 << 20;
-/// How long nothing may come: a slow file system needs a moment, a machine that slept has lost its connection.
+/// The longest silence: a slow file system needs a moment, a machine that slept has lost its connection.
 const LONGEST_SILENCE: Duration = Duration::from_mins(2);
-/// How many bytes come between two lines of progress.
+/// Bytes between two lines of progress.
 const TOLD_EVERY: u64 = 256 * MEBIBYTE;
 
-/// Bring a job's results here
+/// Download a job's results
 ///
-/// A pod reads them from the claim and the API server passes them on; it is removed afterwards. Nothing is overwritten.
+/// A pod reads them from the claim and the API server passes them on; the pod is deleted afterwards. Nothing is overwritten.
 #[derive(Args, Debug)]
 pub(super) struct FetchArguments {
     #[command(flatten)]
     job: JobNameOptions,
-    /// Write to this directory; the job's name if not given
+    /// Write to this directory; by default one with the job's name
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
-    /// Fetch this directory of the job instead of output; `.` is all of it
+    /// Download this directory of the job instead of output; `.` means all of it
     #[arg(long, value_name = "DIR", default_value = "output", value_parser = parse_path)]
     path: String,
-    /// The image of the reader, if the usual one cannot be fetched; it needs python3
+    /// The image of the pod that reads, if the usual one cannot be pulled; it needs python3
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
 }
@@ -61,7 +62,7 @@ pub(super) fn run(arguments: &FetchArguments, session: &Session) -> anyhow::Resu
     };
     block_on(async {
         let source = find_results(&api, &target, &arguments.path).await?;
-        // Listens before there is a reader: whoever goes away early leaves none behind either.
+        // Listens before the reader exists, so that an early Ctrl-C leaves none behind.
         let mut interruptions = signal(SignalKind::interrupt())?;
         let reader = Reader::start(&api, &source, &reading).await?;
         let fetched = tokio::select! {
@@ -70,23 +71,23 @@ pub(super) fn run(arguments: &FetchArguments, session: &Session) -> anyhow::Resu
                 Err(Interrupted::WhileFetching { left: what_is_left(&directory) }.into())
             }
         };
-        removed(reader.remove().await, "the reader", &session.printer);
+        removed(reader.remove().await, "the reader pod", &session.printer);
         fetched
     })
 }
 
 fn parse_path(text: &str) -> Result<String, String> {
     if text.split('/').any(|part| part == "..") {
-        return Err("it leads out of the job's directory".to_owned());
+        return Err("it is outside of the job's directory".to_owned());
     }
     Ok(text.to_owned())
 }
 
 fn what_is_left(directory: &Path) -> String {
     if directory.exists() {
-        format!("what came so far is in {}; remove it before you fetch again", directory.display())
+        format!("what was downloaded so far is in {}; delete it before you fetch again", directory.display())
     } else {
-        "nothing was fetched".to_owned()
+        "nothing was downloaded".to_owned()
     }
 }
 
@@ -94,7 +95,7 @@ fn refuse_to_overwrite(directory: &Path) -> anyhow::Result<()> {
     let is_empty = match std::fs::read_dir(directory) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-        Err(error) => return Err(error).with_context(|| format!("looking into {}", directory.display())),
+        Err(error) => return Err(error).with_context(|| format!("reading {}", directory.display())),
     };
     if is_empty {
         return Ok(());
@@ -104,7 +105,7 @@ fn refuse_to_overwrite(directory: &Path) -> anyhow::Result<()> {
         .into())
 }
 
-/// Where the results are: the job file knows, or the job itself.
+/// Finds the results: by the job file, or by the job itself.
 async fn find_results(api: &ApiServer, target: &JobTarget, below: &str) -> anyhow::Result<FetchSource> {
     let (claim, path) = match &target.job {
         Some(job) => (job.storage.claim.to_string(), job.storage.path.to_string()),
@@ -120,22 +121,24 @@ async fn find_results(api: &ApiServer, target: &JobTarget, below: &str) -> anyho
 
 async fn fetch(reader: &Reader<'_>, directory: &Path, session: &Session) -> anyhow::Result<()> {
     let (_interrupter, waiting) = session.begin_waiting(Some(PATIENCE));
-    let tell = |detail: String| session.printer.note(format_args!("the reader waits: {detail}"));
+    let tell = |detail: String| session.printer.note(format_args!("the reader pod is waiting: {detail}"));
     let bytes = reader.wait_until_ready(&waiting, &tell).await?;
     session.printer.note(format_args!(
-        "fetching {} MiB to {}",
+        "downloading {} MiB to {}",
         bytes.div_ceil(MEBIBYTE),
         directory.display()
     ));
     let body = reader.open().await?;
     let (sender, receiver) = sync_channel(PIECES);
     let target = directory.to_owned();
-    // Unpacking waits for the disk, and must not keep the network waiting with it.
+    // Unpacking waits for the disk, and must not block the network.
     let unpacking = tokio::task::spawn_blocking(move || unpack(receiver, &target));
     let pumped = pump(body, sender, session).await;
     let files = unpacking.await.context("unpacking")?;
     match pumped.and(files) {
-        Ok(files) => session.printer.note(format_args!("{files} files in {}", directory.display())),
+        Ok(files) => {
+            session.printer.note(format_args!("{} in {}", count_of(files, "file"), directory.display()));
+        }
         Err(error) => {
             session.printer.note(what_is_left(directory));
             return Err(error);
@@ -146,14 +149,14 @@ async fn fetch(reader: &Reader<'_>, directory: &Path, session: &Session) -> anyh
 
 async fn pump(mut body: Body, sender: SyncSender<Vec<u8>>, session: &Session) -> anyhow::Result<()> {
     let (mut done, mut told) = (0, 0);
-    while let Some(chunk) = body.chunk_within(LONGEST_SILENCE).await.context("the archive broke off")? {
+    while let Some(chunk) = body.chunk_within(LONGEST_SILENCE).await.context("the archive ended early")? {
         done += chunk.len() as u64;
         if done - told >= TOLD_EVERY {
             session.printer.note(format_args!("  {} MiB", done / MEBIBYTE));
             told = done;
         }
         let sending = sender.clone();
-        // Whoever unpacks has ended early, and says why.
+        // Unpacking ended early, and reports why.
         if tokio::task::spawn_blocking(move || sending.send(chunk.to_vec())).await?.is_err() {
             return Ok(());
         }
@@ -161,19 +164,19 @@ async fn pump(mut body: Body, sender: SyncSender<Vec<u8>>, session: &Session) ->
     Ok(())
 }
 
-/// Unpacks what comes; gives how many files there were.
+/// Unpacks what comes, and returns the number of files.
 fn unpack(receiver: Receiver<Vec<u8>>, directory: &Path) -> anyhow::Result<usize> {
-    std::fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
+    std::fs::create_dir_all(directory).with_context(|| format!("creating {}", directory.display()))?;
     let mut archive = tar::Archive::new(Pieces { receiver, piece: io::Cursor::default() });
     let mut files = 0;
     for entry in archive.entries()? {
-        let mut entry = entry.context("the archive broke off")?;
+        let mut entry = entry.context("the archive ended early")?;
         let name = entry.path()?.display().to_string();
         let is_file = entry.header().entry_type().is_file();
-        // False for what would leave the directory.
+        // False for what is outside of the directory.
         if !entry.unpack_in(directory).with_context(|| format!("writing {name}"))? {
             return Err(Refusal::new(format!(
-                "the archive holds '{name}', which leads out of the directory"
+                "the archive contains '{name}', which is outside of the directory"
             ))
             .into());
         }
@@ -182,7 +185,7 @@ fn unpack(receiver: Receiver<Vec<u8>>, directory: &Path) -> anyhow::Result<usize
     Ok(files)
 }
 
-/// Bytes that come piece by piece from somebody else.
+/// Bytes that come piece by piece from another task.
 struct Pieces {
     receiver: Receiver<Vec<u8>>,
     piece: io::Cursor<Vec<u8>>,

@@ -14,15 +14,15 @@ use crate::job::HELPER_IMAGE;
 use crate::job::life::{GpuCheck, NodeGpus};
 use crate::kube::Node;
 
-/// An image is pulled once a node; after that it takes a second.
+/// An image is pulled once per node; after that the check takes a second.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Run nvidia-smi on every GPU node and compare what it sees with what the machine has
 ///
-/// It takes no GPU away from jobs. Exits with 3 if a node has other GPUs than it should.
+/// Jobs keep their GPUs. Exits with 3 if a node does not have the GPUs it should have.
 #[derive(Args, Debug)]
 pub(super) struct GpuCheckArguments {
-    /// The image it runs in, if the usual one cannot be fetched; nvidia-smi comes from the node
+    /// The image it runs in, if the usual one cannot be pulled; nvidia-smi comes from the node
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
 }

@@ -15,7 +15,7 @@ use crate::render::Templates;
 /// It overwrites nothing.
 #[derive(Args, Debug)]
 pub(super) struct InitArguments {
-    /// Whose example
+    /// The framework of the example
     #[arg(long, value_name = "FRAMEWORK")]
     framework: FrameworkName,
     #[command(flatten)]

@@ -17,8 +17,8 @@ use crate::job::{Run, decide, objects_of, validate};
 
 /// Check a job file, or Kubernetes objects of your own
 ///
-/// Finds what the API server would refuse and what it takes but cannot work. Where there is a cluster.yaml, its pools are looked at
-/// too. Exits with 2 if there are findings.
+/// Finds what the API server would refuse, and what it accepts but cannot work. If there is a cluster.yaml, its pools are
+/// checked too. Exits with 2 if there are findings.
 #[derive(Args, Debug)]
 pub(super) struct LintArguments {
     /// Files with Kubernetes objects; the job file if none is given

@@ -12,7 +12,7 @@ use crate::job::life::{JobReport, ReplicaPhase, ReplicaReport};
 /// List the jobs on the cluster
 #[derive(Args, Debug)]
 pub(super) struct ListArguments {
-    /// Only those of this namespace
+    /// Only the jobs of this namespace
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `infra job logs`: what a replica prints.
+//! `infra job logs`: the log of a replica.
 
 use std::time::{Duration, Instant};
 
@@ -15,24 +15,24 @@ use crate::cli::session::Session;
 use crate::job::life::{JobReport, ReplicaPhase, ReplicaReport};
 use crate::kube::{ApiServer, Body, Contact, KubeError, LogPart, Outage};
 
-/// How long a replica that is started again is waited for between two looks.
+/// The pause between two questions whether a replica has been restarted.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Print what a replica of a job has printed
+/// Print the log of a replica
 #[derive(Args, Debug)]
 pub(super) struct LogsArguments {
     #[command(flatten)]
     job: JobNameOptions,
-    /// Go on until the replica is done; one that is started again is followed too
+    /// Follow until the replica is done, even if it is restarted
     #[arg(short, long)]
     follow: bool,
-    /// Which replica
+    /// The index of the replica
     #[arg(long, value_name = "N", default_value_t = 0)]
     index: u32,
-    /// Which role, as ps, or data for the import; that of the replicas that train if not given
+    /// The role, such as ps, or data for the import; by default that of the replicas that train
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
-    /// Only the last lines
+    /// Only this many of the last lines
     #[arg(long, value_name = "LINES")]
     tail: Option<u32>,
 }
@@ -80,7 +80,7 @@ async fn print(
         match &replica.pod {
             Some(pod) if has_started(replica) && (is_new || replica.phase == ReplicaPhase::Running) => {
                 if is_new && reading.is_some() {
-                    printer.note(format_args!("-- started again as {pod} --"));
+                    printer.note(format_args!("-- restarted as {pod} --"));
                 }
                 // The last lines are those of the pod that was there when it was asked.
                 let tail = arguments.tail.filter(|_| reading.is_none());
@@ -130,10 +130,10 @@ fn silence(report: &JobReport, replica: &ReplicaReport) -> Refusal {
     let (role, index) = (&replica.role, replica.index);
     if is_over(report, replica) {
         return Refusal::new(format!(
-            "{role} {index} of job '{}' has no pod any more, and its log went with it",
+            "{role} {index} of job '{}' no longer has a pod, and its log was deleted with it",
             report.name
         ))
-        .help(format!("`infra job fetch {}` brings what it wrote", report.name));
+        .help(format!("`infra job fetch {}` downloads what it wrote", report.name));
     }
     let detail = replica.detail.clone().or_else(|| report.reason.clone());
     let detail = detail.unwrap_or_else(|| replica.phase.to_string());
@@ -142,12 +142,12 @@ fn silence(report: &JobReport, replica: &ReplicaReport) -> Refusal {
 
 fn tell(contact: &Contact, printer: &Printer) {
     match contact {
-        Contact::Lost(why) => printer.warning(format_args!("{why}; trying again")),
-        Contact::Found => printer.note("-- the connection is back; some lines may come twice --"),
+        Contact::Lost(why) => printer.warning(format_args!("{why}; retrying")),
+        Contact::Found => printer.note("-- the connection is back; some lines may repeat --"),
     }
 }
 
-/// Prints a log to its end. One that is followed may break off, and is read on from there.
+/// Prints a log to its end. If a followed log breaks off, reading continues from there.
 async fn copy(opened: Result<Body, KubeError>, follow: bool, printer: &Printer) -> anyhow::Result<()> {
     let copied = async {
         let mut body = opened?;
@@ -159,7 +159,7 @@ async fn copy(opened: Result<Body, KubeError>, follow: bool, printer: &Printer) 
     match copied.await {
         Err(error) if follow => match error.downcast_ref::<KubeError>() {
             Some(broken) if broken.is_passing() => {
-                printer.note("-- the connection broke; some lines may come twice --");
+                printer.note("-- the connection broke; some lines may repeat --");
                 Ok(())
             }
             // A pod that ended before its container began has no log.

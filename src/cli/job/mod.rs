@@ -1,4 +1,4 @@
-//! `infra job`: training jobs, one file a command.
+//! `infra job`: training jobs, one file per command.
 
 mod delete;
 mod fetch;
@@ -25,10 +25,10 @@ Usual order:
   infra job init --framework pytorch      writes job.yaml
   infra job lint                          checks it, with the cluster's pools
   infra job submit                        imports data, trains, and follows
-  infra job fetch                         brings the results
-  infra job delete                        removes the job; files stay";
+  infra job fetch                         downloads the results
+  infra job delete                        deletes the job; files stay";
 
-/// Run training jobs on the cluster: write, check, submit, watch, fetch, remove
+/// Run training jobs on the cluster: write, check, submit, watch, fetch, delete
 #[derive(Args, Debug)]
 #[command(after_help = ORDER)]
 pub(super) struct JobArguments {

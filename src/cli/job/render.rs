@@ -12,12 +12,12 @@ use crate::job::{Run, RunId, decide, objects_of};
 
 /// Print the Kubernetes objects of a job
 ///
-/// Needs no cluster and no network; the same file gives the same objects. Where there is a cluster.yaml, its pools are looked at too.
+/// Needs no cluster and no network; the same file gives the same objects. If there is a cluster.yaml, its pools are checked too.
 #[derive(Args, Debug)]
 pub(super) struct RenderArguments {
     #[command(flatten)]
     job: JobFileOptions,
-    /// A name that tells this run's marks from those of another run of the same file
+    /// A name for the run, which keeps its markers apart from those of other runs
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `infra job status`: how a job is, one line a replica.
+//! `infra job status`: the state of a job, one line per replica.
 
 use clap::Args;
 
@@ -9,7 +9,7 @@ use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
 use crate::job::life::{JobReport, JobState, ReplicaPhase, ReplicaReport};
 
-/// Show how a job is: one line a replica, with its node, phase, restarts and GPUs
+/// Show the state of a job: one line per replica, with its node, phase, restarts and GPUs
 ///
 /// Exits with 3 if the job failed.
 #[derive(Args, Debug)]
@@ -59,7 +59,7 @@ pub(super) fn table(report: &JobReport) -> String {
     )
 }
 
-/// What is otherwise than before, a line each.
+/// What has changed, a line each.
 pub(super) fn changes(before: Option<&JobReport>, now: &JobReport) -> Vec<String> {
     let mut lines = Vec::new();
     if before.is_none_or(|before| before.state != now.state || before.reason != now.reason) {
@@ -76,7 +76,7 @@ pub(super) fn changes(before: Option<&JobReport>, now: &JobReport) -> Vec<String
         let again = if replica.restarts > 0 {
             let times = if replica.restarts == 1 { "once" } else { "times" };
             let count = if replica.restarts == 1 { String::new() } else { format!("{} ", replica.restarts) };
-            format!(", started again {count}{times}")
+            format!(", restarted {count}{times}")
         } else {
             String::new()
         };

@@ -1,4 +1,4 @@
-//! `infra job submit`: sends a job and follows it to its end.
+//! `infra job submit`: submits a job and follows it to its end.
 
 use std::time::Duration;
 
@@ -22,24 +22,24 @@ use crate::job::{RunId, Workload, decide};
 use crate::kube::{ApiServer, Contact};
 use crate::waiting::Waiting;
 
-/// Send a job to the cluster and follow it to its end
+/// Submit a job to the cluster and follow it to its end
 ///
-/// Data comes first, while training is held back and no GPU is taken. Run again, it comes back to the job that is there.
-/// Ctrl-C leaves the job to itself (exit 5).
+/// Data is imported first, while no GPU is held. Run again, it attaches to the job that exists. Ctrl-C stops following;
+/// the job continues (exit 5).
 #[derive(Args, Debug)]
 pub(super) struct SubmitArguments {
     #[command(flatten)]
     job: JobFileOptions,
-    /// Remove the job of this name that is there first, also if it is the same; its files stay. Asks if it is not over
+    /// Delete an existing job of this name first, even if it is the same; its files stay. Asks if that job is not finished
     #[arg(long)]
     replace: bool,
-    /// Do not follow the job: end as soon as training may begin
+    /// Do not follow the job: exit as soon as training may begin
     #[arg(long)]
     detach: bool,
     /// A name for this run; a random one if not given
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
-    /// Follow for at most so long, as 90m or 24h
+    /// Follow for at most this long, such as 90m or 24h
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     timeout: Option<Duration>,
 }
@@ -60,14 +60,18 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
         submission.check()?;
         let workload = submission.workload();
         if let Some(state) = submission.interrupts().filter(|_| !session.yes) {
-            let question = format!("Job '{}' is {}. Remove it and start anew?", workload.name, state.name());
+            let question = format!(
+                "Job '{}' is {}. It will be deleted and started again. Continue?",
+                workload.name,
+                state.name()
+            );
             ask_on_thread(&question, "--yes", &session.printer).await?;
         }
         submission.start(&api, &waiting, &|event| show(&event, workload, session)).await?;
         mention_tensorboard(workload, session);
         if arguments.detach {
             session.printer.note(format_args!(
-                "`infra job logs -f {0}` and `infra job status {0}` show how it goes",
+                "`infra job logs -f {0}` and `infra job status {0}` show its progress",
                 workload.name
             ));
             return Ok(Exit::Done);
@@ -116,10 +120,10 @@ async fn watch(
         Output::Text | Output::Markdown => session.printer.data(table(&report))?,
     }
     if report.state == JobState::Complete {
-        session.printer.note(format_args!("`infra job fetch {}` brings the results", report.name));
+        session.printer.note(format_args!("`infra job fetch {}` downloads the results", report.name));
         return Ok(Exit::Done);
     }
-    let reason = report.reason.clone().unwrap_or_else(|| "it did not say why".to_owned());
+    let reason = report.reason.clone().unwrap_or_else(|| "no reason was given".to_owned());
     session.printer.error(format_args!("job '{}' failed: {reason}", report.name));
     if let Some(replica) = &culprit {
         let place = replica.node.as_ref().map(|node| format!(" on {node}")).unwrap_or_default();
@@ -127,7 +131,7 @@ async fn watch(
         session.printer.note(format_args!("  {} {}{place}: {how}", replica.role, replica.index));
     }
     if !last_lines.is_empty() {
-        session.printer.note("  the last it said:");
+        session.printer.note("  the last lines of its log:");
         for line in &last_lines {
             session.printer.note(format_args!("    {line}"));
         }
@@ -141,40 +145,44 @@ fn what_next(report: &JobReport, culprit: Option<&ReplicaReport>) -> String {
     let logs = match culprit {
         Some(replica) => {
             format!(
-                "`infra job logs {name} --role {} --index {}` shows all it said",
+                "`infra job logs {name} --role {} --index {}` shows its whole log",
                 replica.role, replica.index
             )
         }
-        None => format!("`infra job logs {name} --index N` shows what a replica said"),
+        None => format!("`infra job logs {name} --index N` shows the log of a replica"),
     };
     if report.replicas.iter().any(|replica| replica.phase == ReplicaPhase::Running) {
-        format!("{logs}; the others end by themselves; `infra job delete {name}` ends them at once")
+        format!(
+            "{logs}; the other replicas end by themselves; `infra job delete {name}` terminates them at once"
+        )
     } else {
-        format!("{logs}; `infra job submit --replace` starts it anew")
+        format!("{logs}; `infra job submit --replace` starts it again")
     }
 }
 
 fn show(event: &JobEvent, workload: &Workload, session: &Session) {
     match event {
         JobEvent::Attached(state) => session.printer.note(format_args!(
-            "job '{}' is there already, {}; coming back to it",
+            "job '{}' already exists and is {}; attaching to it",
             workload.name,
             state.name()
         )),
-        JobEvent::Deleting(state) => session
-            .printer
-            .note(format_args!("removing the job that is there, {}; its files stay", state.name())),
+        JobEvent::Deleting(state) => {
+            session.printer.note(format_args!("deleting the existing job ({}); its files stay", state.name()))
+        }
         JobEvent::Terminating(left) => tell_left(left, session),
         JobEvent::Applied(name) => session.printer.note(format_args!("{name}: applied")),
         JobEvent::Importing => {
-            session.printer.note("importing the data; training is held back until it is there");
+            session.printer.note("importing the data; training begins when that is complete");
         }
-        JobEvent::ImportWaits(detail) => session.printer.note(format_args!("the import waits: {detail}")),
+        JobEvent::ImportWaits(detail) => {
+            session.printer.note(format_args!("the import is waiting: {detail}"))
+        }
         JobEvent::Contact(Contact::Lost(why)) => {
-            session.printer.warning(format_args!("{why}; the job goes on, and so does the following"));
+            session.printer.warning(format_args!("{why}; the job continues, and is still followed"));
         }
         JobEvent::Contact(Contact::Found) => session.printer.note("the Kubernetes API answers again"),
-        JobEvent::Released => session.printer.note("the data is there; training may begin"),
+        JobEvent::Released => session.printer.note("the data is imported; training may begin"),
         JobEvent::Changed(_) => {}
     }
 }

@@ -33,7 +33,7 @@ impl JobFileOptions {
         place(&self.file, session)
     }
 
-    /// The job, judged by the cluster too where one is known, after its warnings were shown.
+    /// The job, checked against the cluster too if one is known, after its warnings were printed.
     pub(super) fn load(
         &self,
         session: &Session,
@@ -47,7 +47,7 @@ impl JobFileOptions {
     }
 }
 
-/// Where a file is: relative names are meant from where cluster.yaml is.
+/// The path of a file: relative names are relative to the directory of cluster.yaml.
 fn place(file: &Path, session: &Session) -> PathBuf {
     session.assets.cluster_file().with_file_name("").join(file)
 }
@@ -55,10 +55,10 @@ fn place(file: &Path, session: &Session) -> PathBuf {
 /// Which job that may be there already.
 #[derive(Args, Debug)]
 pub(super) struct JobNameOptions {
-    /// The job; that of the job file if not given
+    /// The name of the job; by default that of the job file
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Its namespace; that of the job file, or default
+    /// The namespace of the job; by default that of the job file, or default
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
     /// The job file
@@ -75,7 +75,7 @@ pub(super) struct JobTarget {
 }
 
 impl JobNameOptions {
-    /// The job that is meant. A file is only needed where no name is given.
+    /// The job that is meant. A file is only needed if no name is given.
     pub(super) fn resolve(&self, session: &Session) -> anyhow::Result<JobTarget> {
         let Some(name) = &self.name else {
             let job = job::load(&place(&self.file, session), None)?.value;
@@ -114,16 +114,16 @@ pub(super) fn scripts_of(session: &Session) -> anyhow::Result<Scripts> {
     Ok(Scripts::new(|name| templates.plain(name).map(str::to_owned)))
 }
 
-/// What cannot be removed at the end is no failure of what was done before, and goes by itself later.
+/// Warns only: what cannot be deleted at the end is deleted by Kubernetes later.
 pub(super) fn removed(result: Result<(), JobError>, what: &str, printer: &Printer) {
     if let Err(error) = result {
-        printer.warning(format_args!("{what} could not be removed: {error}"));
+        printer.warning(format_args!("{what} could not be deleted: {error}"));
     }
 }
 
 /// A few random letters and digits that tell one run from another.
 pub(super) fn random_mark() -> anyhow::Result<String> {
     let mut bytes = [0; 4];
-    rand::fill(&mut bytes).map_err(|_| Refusal::new("this machine has no random numbers to give"))?;
+    rand::fill(&mut bytes).map_err(|_| Refusal::new("this machine provides no random numbers"))?;
     Ok(hexadecimal(&bytes))
 }

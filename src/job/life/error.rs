@@ -1,4 +1,4 @@
-//! Why a job's life went otherwise than asked.
+//! What can go wrong with a job on the cluster.
 
 use crate::kube::{KubeError, MayPass, ObjectName};
 use crate::outcome::{Explain, Outcome};
@@ -7,25 +7,25 @@ use crate::waiting::WaitEnd;
 /// What went wrong with a job.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    /// The API did not do what it was asked.
+    /// A request to the API failed.
     #[error(transparent)]
     Kube(#[from] KubeError),
-    /// There is no such job.
+    /// The job does not exist.
     #[error("there is no job '{name}' in namespace {namespace}")]
     Missing {
-        /// Its name.
+        /// The name of the job.
         name: String,
-        /// Where it was looked for.
+        /// The address of the API.
         namespace: String,
     },
-    /// It went away while it was followed.
-    #[error("job '{name}' was removed by somebody")]
+    /// The job was deleted while it was followed.
+    #[error("job '{name}' was deleted by someone else")]
     Removed {
         /// The job.
         name: String,
     },
-    /// A job of this name is there, and is not taken away without being asked to.
-    #[error("{what} is there already: '{name}', {state}")]
+    /// A job of this name exists, and is only deleted if the user asks for it.
+    #[error("{what} already exists: '{name}', {state}")]
     AlreadyThere {
         /// Whether it is the same.
         what: &'static str,
@@ -37,15 +37,15 @@ pub enum JobError {
     /// The cluster does not have what the job needs.
     #[error("the cluster cannot run this job now")]
     NotReady,
-    /// Somebody else changed the same thing at the same time.
-    #[error("{object} was made by somebody else at the same time: {reason}")]
+    /// Another process changed the same object at the same time.
+    #[error("{object} was created by another process at the same time: {reason}")]
     Overtaken {
-        /// What was to be made.
+        /// The object that was to be created.
         object: ObjectName,
         /// What the API said.
         reason: String,
     },
-    /// Its data could not be imported.
+    /// The data of the job could not be imported.
     #[error("the data of job '{name}' could not be imported: {reason}")]
     Data {
         /// The job.
@@ -63,24 +63,24 @@ pub enum JobError {
         /// What to do next.
         help: Option<String>,
     },
-    /// It goes on without us.
-    #[error("job '{name}' goes on{}", time_is_up(*end))]
+    /// The job continues without the command.
+    #[error("job '{name}' continues{}", time_is_up(*end))]
     StillRunning {
         /// The job.
         name: String,
         /// Whether the time was up or the user left.
         end: WaitEnd,
     },
-    /// Its import goes on without us, and nobody is there to let training begin.
-    #[error("the import of job '{name}' goes on{}, but training does not begin by itself", time_is_up(*end))]
+    /// The import continues without the command, and nothing starts training after it.
+    #[error("the import of job '{name}' continues{}, but training does not begin by itself", time_is_up(*end))]
     StillImporting {
         /// The job.
         name: String,
         /// Whether the time was up or the user left.
         end: WaitEnd,
     },
-    /// It was told to go, and has not gone.
-    #[error("job '{name}' is not gone yet: {} left", left.join(", "))]
+    /// The job was deleted, and its pods have not terminated.
+    #[error("job '{name}' is not deleted yet: {} left", left.join(", "))]
     NotGone {
         /// The job.
         name: String,
@@ -91,7 +91,7 @@ pub enum JobError {
 
 fn time_is_up(end: WaitEnd) -> &'static str {
     match end {
-        WaitEnd::TimedOut => ", the time to follow it is up",
+        WaitEnd::TimedOut => ": the time limit for following it was reached",
         WaitEnd::Interrupted => "",
     }
 }
@@ -100,26 +100,26 @@ impl Explain for JobError {
     fn help(&self) -> Option<String> {
         match self {
             Self::Missing { .. } => Some("`infra job list` shows every job".to_owned()),
-            Self::Removed { .. } => Some("its files stay; `infra job submit` starts it anew".to_owned()),
+            Self::Removed { .. } => Some("its files stay; `infra job submit` starts it again".to_owned()),
             Self::AlreadyThere { name, .. } => Some(format!(
-                "`infra job submit --replace` removes it first, `infra job delete {name}` removes it alone; files stay"
+                "`infra job submit --replace` deletes it first, `infra job delete {name}` only deletes it; files stay"
             )),
-            Self::NotReady => Some("nothing was changed; mend this and submit again".to_owned()),
+            Self::NotReady => Some("nothing was changed; fix this and submit again".to_owned()),
             Self::Overtaken { .. } => {
-                Some("`infra job submit` again: it comes back to the job that is there".to_owned())
+                Some("run `infra job submit` again: it attaches to the job that exists".to_owned())
             }
             Self::Data { name, .. } => Some(format!(
-                "`infra job logs {name} --role data` shows all it said; mend it, then `infra job submit --replace`"
+                "`infra job logs {name} --role data` shows its whole log; fix the cause, then run `infra job submit --replace`"
             )),
             Self::Results { help, .. } => help.clone(),
             Self::StillRunning { name, .. } => {
-                Some(format!("`infra job submit` or `infra job logs -f {name}` comes back to it"))
+                Some(format!("`infra job submit` or `infra job logs -f {name}` follows it again"))
             }
             Self::StillImporting { .. } => Some(
-                "`infra job submit` comes back to it, and lets training begin when the data is there".to_owned(),
+                "run `infra job submit` again: it waits for the import, then starts training".to_owned(),
             ),
             Self::NotGone { .. } => Some(
-                "the same command goes on; a pod of a lost machine goes with its node, or with `kubectl delete pod --force`"
+                "run the same command again; a pod of a lost machine is deleted with its node, or by `kubectl delete pod --force`"
                     .to_owned(),
             ),
             Self::Kube(error) => error.help(),

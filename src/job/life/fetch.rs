@@ -12,15 +12,15 @@ const PORT: u16 = 8080;
 const MOUNT_PATH: &str = "/mnt/results";
 /// The role of a reader.
 pub(super) const READER_ROLE: &str = "reader";
-/// A reader that its owner lost goes by itself.
+/// A reader that was left behind is terminated after this time.
 const LONGEST_SECONDS: u32 = 6 * 3600;
 
-/// Where results are.
+/// The location of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchSource {
     /// The job.
     pub name: String,
-    /// Its namespace.
+    /// The namespace of the job.
     pub namespace: String,
     /// The claim.
     pub claim: String,
@@ -28,20 +28,20 @@ pub struct FetchSource {
     pub path: String,
 }
 
-/// With what they are read.
+/// How results are read.
 #[derive(Clone, Debug)]
 pub struct FetchTarget {
     /// The image of the reader.
     pub image: String,
     /// The program it runs.
     pub script: String,
-    /// Tells this reader from another one at the same time.
+    /// Distinguishes this reader from others at the same time.
     pub mark: String,
-    /// Taints it stands.
+    /// Taints it tolerates.
     pub tolerations: Vec<Toleration>,
 }
 
-/// A pod that serves results. It must be removed.
+/// A pod that serves results. It must be deleted afterwards.
 #[derive(Debug)]
 pub struct Reader<'a> {
     api: &'a ApiServer,
@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
         Ok(Self { api, source, pod })
     }
 
-    /// Waits until it serves; gives how many bytes there are.
+    /// Waits until the reader pod serves, and returns the number of bytes.
     pub async fn wait_until_ready(
         &self,
         waiting: &Waiting,
@@ -84,8 +84,8 @@ impl<'a> Reader<'a> {
                 }
                 Some(PodPhase::Failed | PodPhase::Succeeded) => {
                     let detail = pod.and_then(|pod| pod.detail.clone());
-                    let detail = detail.unwrap_or_else(|| "it did not say why".to_owned());
-                    return Err(self.unreadable(format!("its reader ended: {detail}"), None));
+                    let detail = detail.unwrap_or_else(|| "no reason was given".to_owned());
+                    return Err(self.unreadable(format!("its reader pod ended: {detail}"), None));
                 }
                 _ => {
                     let detail = pod.and_then(|pod| pod.detail.clone());
@@ -99,8 +99,11 @@ impl<'a> Reader<'a> {
                 let waits_for = told.map(|detail| format!(": {detail}")).unwrap_or_default();
                 return Err(match end {
                     WaitEnd::TimedOut => {
-                        let help = "`--image` names another image for it, and it needs a node that is Ready";
-                        self.unreadable(format!("its reader did not start in time{waits_for}"), Some(help))
+                        let help = "it needs a node that is Ready; `--image` names another image for it";
+                        self.unreadable(
+                            format!("its reader pod did not start in time{waits_for}"),
+                            Some(help),
+                        )
                     }
                     WaitEnd::Interrupted => self.unreadable("interrupted".to_owned(), None),
                 });
@@ -108,7 +111,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The size of the results; nothing if the server is not there yet.
+    /// The size of the results; nothing if the server is not up yet.
     async fn ask_size(&self) -> Result<Option<u64>, JobError> {
         match self.api.open_pod_page(&self.source.namespace, &self.pod.name, PORT, "ready").await {
             Ok(mut body) => {
@@ -117,9 +120,11 @@ impl<'a> Reader<'a> {
                     text.extend_from_slice(&chunk);
                 }
                 let number = String::from_utf8_lossy(&text).trim().parse();
-                number.map(Some).map_err(|_| self.unreadable("its reader makes no sense".to_owned(), None))
+                number.map(Some).map_err(|_| {
+                    self.unreadable("its reader pod did not say how much there is".to_owned(), None)
+                })
             }
-            // The reader's own 404, not the API's for a reader that is gone.
+            // The reader's own 404, not the API's for a deleted reader.
             Err(KubeError::Refused { status: 404, reason, .. }) if reason != "NotFound" => {
                 let help = "has the job written anything yet? `--path DIR` names another directory of the job, `--path .` all of it";
                 let (path, claim) = (&self.source.path, &self.source.claim);
@@ -135,7 +140,7 @@ impl<'a> Reader<'a> {
         Ok(self.api.open_pod_page(&self.source.namespace, &self.pod.name, PORT, "archive.tar").await?)
     }
 
-    /// Removes the reader.
+    /// Deletes the reader pod.
     pub async fn remove(self) -> Result<(), JobError> {
         self.api.delete_object(&self.pod).await?;
         Ok(())
@@ -164,7 +169,7 @@ fn reader_pod(source: &FetchSource, target: &FetchTarget, name: &str) -> Value {
             "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
             "affinity": helper_affinity(),
             "tolerations": target.tolerations,
-            // It has nothing to finish.
+            // It has nothing to clean up.
             "terminationGracePeriodSeconds": 1,
             "containers": [{
                 "name": READER_ROLE,

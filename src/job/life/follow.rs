@@ -1,4 +1,4 @@
-//! Follows a job to its end, and finds out which replica brought it down.
+//! Follows a job to its end, and finds the replica that failed first.
 
 use std::cmp::Reverse;
 
@@ -57,8 +57,8 @@ fn has_changed(before: &JobReport, now: &JobReport) -> bool {
     before.state != now.state || before.reason != now.reason || before.replicas != now.replicas
 }
 
-/// When one replica dies the others fail with it, so the first tells more than the last. What failed before it was started again
-/// has been answered by that: only those count that were started as often as any.
+/// When one replica fails, the others fail with it, so the first failure explains more than the last. A failure before a restart
+/// no longer counts: only replicas with the most restarts are considered.
 async fn explain(api: &ApiServer, report: JobReport) -> Followed {
     let failed = report.replicas.iter().filter(|replica| replica.phase == ReplicaPhase::Failed);
     let first = failed.min_by_key(|replica| {

@@ -1,4 +1,4 @@
-//! Asks every GPU node what GPUs it has, and compares that with what it should have.
+//! Reads the GPUs of every GPU node, and compares them with what the machine should have.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::error::JobError;
 use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL, ROLE_LABEL};
 use crate::kube::{ApiServer, LogPart, Node, ObjectName, PodPhase};
+use crate::plural::count_of;
 use crate::waiting::{Pace, Waiting};
 
 const NAME: &str = "infra-gpu-check";
@@ -22,13 +23,13 @@ const COMMAND: [&str; 3] =
 pub struct NodeGpus {
     /// The node.
     pub node: String,
-    /// Its pool.
+    /// The pool of the node; null if it is in none.
     pub pool: Option<String>,
-    /// How many GPUs its machine type has.
+    /// How many GPUs the machine type has.
     pub expected: u32,
-    /// How many Kubernetes can give to pods.
+    /// How many GPUs Kubernetes can give to pods.
     pub allocatable: u32,
-    /// What nvidia-smi printed, a line a GPU.
+    /// What nvidia-smi printed, one line per GPU.
     pub gpus: Vec<String>,
     /// What is wrong; null if nothing is.
     pub problem: Option<String>,
@@ -49,7 +50,7 @@ impl<'a> GpuCheck<'a> {
         Self { api, mark: mark.to_owned(), image: image.to_owned() }
     }
 
-    /// Runs nvidia-smi on every node that should have GPUs: `expected` knows how many. Its pods must be removed afterwards.
+    /// Runs nvidia-smi on every node that should have GPUs: `expected` knows how many. The pods must be deleted afterwards.
     pub async fn run(
         &self,
         expected: impl Fn(&Node) -> u32,
@@ -92,7 +93,7 @@ impl<'a> GpuCheck<'a> {
                     continue;
                 }
                 let Some(pod) = pods.iter().find(|pod| pod.name == name) else {
-                    check.problem = Some("its pod was removed before it ran".to_owned());
+                    check.problem = Some("its pod was deleted before it ran".to_owned());
                     continue;
                 };
                 waits_for[number].clone_from(&pod.detail);
@@ -134,7 +135,7 @@ impl<'a> GpuCheck<'a> {
             .collect())
     }
 
-    /// Removes its pods.
+    /// Deletes the pods of the check.
     pub async fn remove(&self) -> Result<(), JobError> {
         for pod in self.api.pods(Some(NAMESPACE), &self.selector()).await? {
             self.api.delete_object(&ObjectName::new("Pod", NAMESPACE, &pod.name)).await?;
@@ -188,11 +189,12 @@ fn judge(check: &mut NodeGpus) {
     }
     let seen = u32::try_from(check.gpus.len()).unwrap_or(u32::MAX);
     check.problem = if seen != check.expected {
-        Some(format!("nvidia-smi sees {seen} GPUs, the machine has {}", check.expected))
+        Some(format!("nvidia-smi sees {}, the machine has {}", count_of(seen, "GPU"), check.expected))
     } else if check.allocatable != check.expected {
         Some(format!(
-            "Kubernetes can give {} GPUs to pods, the machine has {}",
-            check.allocatable, check.expected
+            "Kubernetes can give {} to pods, the machine has {}",
+            count_of(check.allocatable, "GPU"),
+            check.expected
         ))
     } else {
         None

@@ -1,6 +1,6 @@
-//! A job's life through the Kubernetes API: submitted, watched, read, fetched, removed.
+//! A job's life through the Kubernetes API: submit, follow, report, fetch, delete.
 //!
-//! Nothing is kept here: what the API holds is the only state, and every step can be taken again.
+//! In: a run, and the API server. Out: reports and events. No state is kept here: the API holds all of it, and every step can be retried.
 
 mod error;
 mod event;

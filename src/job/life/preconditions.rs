@@ -10,7 +10,7 @@ use crate::job::run::Run;
 use crate::job::workload::Workload;
 use crate::kube::{ApiServer, ObjectName};
 
-/// Looks at everything a job needs; all that is wrong is found at once.
+/// Checks everything that a job needs, and finds all problems at once.
 pub(super) async fn check_preconditions(
     api: &ApiServer,
     run: &Run,
@@ -27,7 +27,7 @@ pub(super) async fn check_preconditions(
     } else {
         let (namespace, create) = (&workload.namespace, "kubectl create namespace");
         found.push(Precondition::Unmet(format!(
-            "there is no namespace '{namespace}' (`{create} {namespace}` makes it)"
+            "there is no namespace '{namespace}' (`{create} {namespace}` creates it)"
         )));
     }
     found.extend(machines(&nodes, &pods, workload, blueprint));
@@ -45,7 +45,7 @@ async fn claim(api: &ApiServer, workload: &Workload) -> Result<Option<Preconditi
             .then(|| Precondition::Unmet(format!("there is no claim '{claim}' in namespace {namespace}"))));
     };
     let is_ours = object["metadata"]["labels"][MANAGER_LABEL] == MANAGER;
-    // A claim that nobody has looked at yet says nothing.
+    // A claim that no controller has seen yet has no phase.
     let phase = object["status"]["phase"].as_str().unwrap_or("Pending");
     Ok(match phase {
         "Bound" => None,
@@ -57,7 +57,7 @@ async fn claim(api: &ApiServer, workload: &Workload) -> Result<Option<Preconditi
     })
 }
 
-/// Objects of the same names that somebody else made, or another job.
+/// Finds objects of the same names that are foreign, or belong to another job.
 async fn foreign_objects(api: &ApiServer, run: &Run) -> Result<Vec<Precondition>, JobError> {
     let workload = &run.workload;
     let mut found = Vec::new();
@@ -71,7 +71,7 @@ async fn foreign_objects(api: &ApiServer, run: &Run) -> Result<Vec<Precondition>
         let labels = &live["metadata"]["labels"];
         if labels[MANAGER_LABEL] != MANAGER {
             found.push(Precondition::Unmet(format!(
-                "there is a {name} in namespace {} that was not made by infra; choose another name for the job",
+                "there is a {name} in namespace {} that infra did not create; choose another name for the job",
                 workload.namespace
             )));
         } else if labels[JOB_LABEL] != workload.name.as_str() {

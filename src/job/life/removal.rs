@@ -1,4 +1,4 @@
-//! Removes a job's objects. Its files stay.
+//! Deletes a job's objects. Its files stay.
 
 use super::error::JobError;
 use super::fetch::READER_ROLE;
@@ -8,7 +8,7 @@ use crate::job::run::Run;
 use crate::kube::{ApiServer, ObjectName, Pod};
 use crate::waiting::{Pace, Waiting};
 
-/// What a job consists of, in the order it goes: what makes pods first.
+/// The kinds of objects of a job, in the order of deletion: what creates pods first.
 const KINDS: [&str; 8] =
     ["Job", "Deployment", "Pod", "Service", "ConfigMap", "RoleBinding", "Role", "ServiceAccount"];
 
@@ -26,9 +26,9 @@ pub async fn removal_of(api: &ApiServer, namespace: &str, name: &str) -> Result<
     Ok(objects)
 }
 
-/// Refuses to start beside pods of an earlier job that have not ended: two processes with one number do not get along.
+/// Refuses to start beside pods of an earlier job that have not terminated: two processes must not have the same index.
 pub(super) async fn expect_no_pods(api: &ApiServer, namespace: &str, name: &str) -> Result<(), JobError> {
-    // Whoever reads or shows results disturbs nobody.
+    // Pods that read or show results do not matter.
     let selector = format!("{JOB_LABEL}={name},{ROLE_LABEL}!={READER_ROLE},{ROLE_LABEL}!={TENSORBOARD_ROLE}");
     let pods = api.pods(Some(namespace), &selector).await?;
     let runs = |pod: &&Pod| !pod.phase.is_over();
@@ -36,11 +36,11 @@ pub(super) async fn expect_no_pods(api: &ApiServer, namespace: &str, name: &str)
     if left.is_empty() { Ok(()) } else { Err(JobError::NotGone { name: name.to_owned(), left }) }
 }
 
-/// Removes what is left of an earlier job and is no part of the one that comes in its place; nobody waits for it.
+/// Deletes what is left of an earlier job and is not part of the new one, without waiting.
 pub(super) async fn remove_leftovers(api: &ApiServer, run: &Run) -> Result<(), JobError> {
     let wanted: Vec<ObjectName> = objects_of(run).iter().map(ObjectName::of).collect();
     for object in removal_of(api, &run.workload.namespace, &run.workload.name).await? {
-        // Pods go with what made them, and readers by themselves.
+        // Pods are deleted with what created them, and readers by themselves.
         if object.kind != "Pod" && !wanted.contains(&object) {
             api.delete_object(&object).await?;
         }
@@ -48,7 +48,7 @@ pub(super) async fn remove_leftovers(api: &ApiServer, run: &Run) -> Result<(), J
     Ok(())
 }
 
-/// Removes a job and waits until its pods have let go of their machines. Tells what is left when that is another number.
+/// Deletes a job and waits for its pods to terminate. Reports what is left whenever the number changes.
 pub async fn remove_job(
     api: &ApiServer,
     namespace: &str,
@@ -69,7 +69,7 @@ pub async fn remove_job(
             told = left.len();
         }
         for object in &left {
-            // Pods go with what made them.
+            // Pods are deleted with what created them.
             if object.kind != "Pod" {
                 api.delete_object(object).await?;
             }

@@ -12,23 +12,23 @@ use crate::kube::{Job, JobEnd, Pod, PodPhase};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaReport {
-    /// Its role.
+    /// The role of the replica.
     pub role: String,
-    /// Its number.
+    /// The index of the replica.
     pub index: u32,
-    /// Its newest pod; null if there is none.
+    /// The newest pod of the replica; null if there is none.
     pub pod: Option<String>,
-    /// The node that it is on; null before it has one.
+    /// The node of the pod; null before it has one.
     pub node: Option<String>,
     /// The phase of that pod, or why there is none.
     pub phase: ReplicaPhase,
-    /// How often it was started again.
+    /// How often the replica was restarted.
     pub restarts: u32,
-    /// GPUs it holds.
+    /// GPUs that the pod holds.
     pub gpus: u32,
-    /// What it waits for, or how it ended.
+    /// What the pod is waiting for, or how it ended.
     pub detail: Option<String>,
-    /// When it ended, as the API writes it.
+    /// When the pod ended, as the API writes it.
     #[serde(skip)]
     pub ended: Option<String>,
 }
@@ -36,21 +36,21 @@ pub struct ReplicaReport {
 /// The phase of a replica: that of its newest pod, in Kubernetes' words, or why it has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum ReplicaPhase {
-    /// It waits for a node, an image or a volume.
+    /// The pod is waiting for a node, an image or a volume.
     Pending,
-    /// It runs.
+    /// The pod is running.
     Running,
-    /// It ended well.
+    /// The pod succeeded.
     Succeeded,
-    /// It failed.
+    /// The pod failed.
     Failed,
-    /// Its node does not say.
+    /// The node of the pod does not answer.
     Unknown,
-    /// It was told to end and has not ended.
+    /// The pod was told to terminate, and still runs.
     Terminating,
-    /// Its Job is held back, and has no pods.
+    /// The Job is suspended, and has no pods.
     Held,
-    /// Its Job failed, and its pod was deleted.
+    /// The Job failed, and the pod was deleted.
     Removed,
 }
 
@@ -80,7 +80,7 @@ pub(super) fn replicas_of(role: &str, job: &Job, pods: &[Pod]) -> Vec<ReplicaRep
         .collect()
 }
 
-/// The line of an import, which has no number. It has ended when its Job has: a pod that failed is tried again.
+/// The line of an import, which has no index. It has ended when its Job has: a failed pod is retried.
 pub(super) fn import_of(role: &str, job: &Job, pods: &[Pod]) -> ReplicaReport {
     let own = pods.iter().filter(|pod| is_of(pod, role, job)).collect();
     let mut line = line(role, 0, own, job, || ReplicaPhase::Pending);

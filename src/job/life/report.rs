@@ -1,4 +1,4 @@
-//! How a job is: one state for the whole, and one line a replica.
+//! The state of a job: one for the whole, and one line per replica.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,40 +16,40 @@ use crate::kube::{ApiServer, Job, Pod};
 /// The role of an import.
 pub(super) const DATA_ROLE: &str = "data";
 
-/// A job as it is now. The exit code of `job status` is 3 if `state` is `failed`, 0 otherwise; that of `job submit` 1 or 0.
+/// The state of a job. The exit code of `job status` is 3 if `state` is `failed`, 0 otherwise; that of `job submit` 1 or 0.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobReport {
-    /// Its name.
+    /// The name of the job.
     pub name: String,
-    /// Its namespace.
+    /// The namespace of the job.
     pub namespace: String,
-    /// Its framework.
+    /// The framework of the job.
     pub framework: String,
-    /// Which run it is, as `--run` or at random.
+    /// The id of the run: from `--run`, or random.
     pub run: String,
-    /// The digest of what it was rendered from.
+    /// The digest of the job: the same digest is the same job.
     pub digest: String,
-    /// How the whole is.
+    /// The state of the whole job.
     pub state: JobState,
-    /// What there is to say about that.
+    /// Why the job is in this state, if there is something to say.
     pub reason: Option<String>,
-    /// How many pods are done.
+    /// How many replicas are done.
     pub done: u32,
-    /// How many pods there are to be.
+    /// How many replicas the job has.
     pub wanted: u32,
-    /// The claim it writes to.
+    /// The claim that the job writes to.
     pub claim: String,
-    /// Its directory there.
+    /// The directory of the job on the claim.
     pub path: String,
-    /// The import of its data, if it has some and that was not long ago.
+    /// The import of the data; null if there is none, or it was deleted since.
     pub data: Option<ReplicaReport>,
     /// Every replica, by role and number.
     pub replicas: Vec<ReplicaReport>,
 }
 
 impl JobReport {
-    /// Looks at a job.
+    /// Reads a job.
     pub async fn read(api: &ApiServer, namespace: &str, name: &str) -> Result<Self, JobError> {
         let selector = format!("{JOB_LABEL}={name}");
         let (mut jobs, mut pods) =
@@ -59,7 +59,7 @@ impl JobReport {
             .ok_or_else(|| JobError::Missing { name: name.to_owned(), namespace: namespace.to_owned() })
     }
 
-    /// Looks at every job of the cluster.
+    /// Reads every job of the cluster, or of a namespace.
     pub async fn read_all(api: &ApiServer, namespace: Option<&str>) -> Result<Vec<Self>, JobError> {
         let selector = format!("{MANAGER_LABEL}={MANAGER},{JOB_LABEL}");
         let (jobs, pods) = tokio::try_join!(api.jobs(namespace, &selector), api.pods(namespace, &selector))?;
@@ -81,7 +81,7 @@ impl JobReport {
         Ok(names.into_iter().filter_map(report).collect())
     }
 
-    /// Puts together what the API says; nothing if there is no Job that trains.
+    /// The report from what the API says; nothing if no Job trains.
     fn of(jobs: &[Job], pods: &[Pod]) -> Option<Self> {
         let role = |job: &Job| job.labels.get(ROLE_LABEL).cloned().unwrap_or_default();
         let (data, mut training): (Vec<&Job>, Vec<&Job>) =

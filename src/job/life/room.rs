@@ -8,8 +8,9 @@ use crate::job::machine::{Machine, Needs};
 use crate::job::names::JOB_LABEL;
 use crate::job::workload::{RolePlan, Workload};
 use crate::kube::{Node, Pod};
+use crate::plural::count_of;
 
-/// Judges the machines for every role; all of the GPUs first, then those that nobody uses.
+/// Checks the machines for every role: first all of their GPUs, then those that are free.
 pub(super) fn machines(
     nodes: &[Node],
     pods: &[Pod],
@@ -48,9 +49,10 @@ fn machines_for(
             format!("{place} has no node that can run {}{besides}", what_it_is(role))
         } else if let Some(room) = short {
             format!(
-                "{replicas} {} need more memory or processors than {place} has now: room for {room} on {} nodes{besides}",
-                role.role,
-                usable.len()
+                "{} {} more memory or CPUs than {place} has now: {}{besides}",
+                pods_of(role),
+                if replicas == 1 { "needs" } else { "need" },
+                room_on_nodes(room, usable.len())
             )
         } else {
             return Vec::new();
@@ -59,9 +61,11 @@ fn machines_for(
     }
     if let Some(room) = short {
         let text = format!(
-            "{replicas} replicas with {gpus} {} each need more than {place} has now: room for {room} on {} nodes{}",
-            if gpus == 1 { "GPU" } else { "GPUs" },
-            usable.len(),
+            "{} with {} each {} more than {place} has now: {}{}",
+            count_of(replicas, "replica"),
+            count_of(gpus, "GPU"),
+            if replicas == 1 { "needs" } else { "need" },
+            room_on_nodes(room, usable.len()),
             reasons(candidates().filter(|node| node.gpus >= gpus), &needs)
         );
         return vec![unmet_or_started(text, &needs, pool, blueprint)];
@@ -73,7 +77,8 @@ fn machines_for(
     let free: u32 = usable.iter().map(free_on).sum();
     if free < replicas {
         return vec![Precondition::Remark(format!(
-            "others hold GPUs: there is room for {free} of {replicas} replicas now, the rest waits"
+            "other pods hold GPUs: there is room for {free} of {} now, the others wait",
+            count_of(replicas, "replica")
         ))];
     }
     Vec::new()
@@ -88,9 +93,26 @@ fn needs_of<'a>(role: &'a RolePlan, workload: &Workload) -> Needs<'a> {
     }
 }
 
-/// What a role without GPUs is called.
+/// One pod of a role without GPUs, in words.
 fn what_it_is(role: &RolePlan) -> &'static str {
-    if role.role == "ps" { "a parameter server" } else { "it" }
+    if role.role == "ps" { "a parameter server" } else { "a replica" }
+}
+
+/// All pods of a role without GPUs, in words.
+fn pods_of(role: &RolePlan) -> String {
+    count_of(role.replicas, if role.role == "ps" { "parameter server" } else { "replica" })
+}
+
+fn room_on_nodes(room: u32, nodes: usize) -> String {
+    match (room, nodes) {
+        (_, 0) => "no node is usable".to_owned(),
+        (0, 1) => "the only usable node has no room".to_owned(),
+        (0, nodes) => format!("none of {nodes} usable nodes has room"),
+        (room, nodes) => {
+            let noun = if nodes == 1 { "node" } else { "nodes" };
+            format!("there is room for {room} on {nodes} usable {noun}")
+        }
+    }
 }
 
 /// GPUs of a node that others hold.
@@ -110,7 +132,7 @@ fn why_not(node: &Node, needs: &Needs<'_>) -> Option<String> {
         return Some("not Ready".to_owned());
     }
     if !node.schedulable {
-        return Some("closed for new pods".to_owned());
+        return Some("cordoned".to_owned());
     }
     Machine::of_node(node).keeps_away(needs.tolerations).map(|taint| format!("tainted with {}", taint.key))
 }
@@ -122,7 +144,7 @@ fn reasons<'a>(nodes: impl Iterator<Item = &'a Node>, needs: &Needs<'_>) -> Stri
         *counts.entry(reason).or_default() += 1;
     }
     let parts: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-    if parts.is_empty() { String::new() } else { format!(" (besides {})", parts.join(", ")) }
+    if parts.is_empty() { String::new() } else { format!(" (not usable: {})", parts.join(", ")) }
 }
 
 /// The autoscaler starts machines for pods that wait, if it may.
@@ -144,7 +166,7 @@ fn unmet_or_started(
             && cluster.pools.iter().filter(fits).any(|pool| pool.max_count > pool.min_count)
     });
     if may_grow {
-        Precondition::Remark(format!("{text}; the autoscaler starts more"))
+        Precondition::Remark(format!("{text}; the autoscaler will start more"))
     } else {
         Precondition::Unmet(text)
     }

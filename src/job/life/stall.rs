@@ -1,27 +1,27 @@
-//! What keeps pods from being made or started and stands in no status: Kubernetes says it in events.
+//! What keeps pods from being created or started: Kubernetes says it in events only.
 
 use crate::kube::{ApiServer, Job, Pod, PodPhase};
 
-/// Pods that are asked about at a time: what stops one stops the others too.
+/// The most pods whose events are read: what stops one usually stops the others too.
 const ASKED: usize = 4;
-/// A Job's pods were refused: by a quota, or by a rule about what pods may do.
+/// The creation of a Job's pods was refused, by a quota or an admission rule.
 const NOT_MADE: &str = "FailedCreate";
-/// A pod that has a node has been placed, whatever was said before.
+/// Outdated as soon as the pod has a node.
 const NOT_PLACED: &str = "FailedScheduling";
 
-/// Notes at each Job that lacks pods why they were refused, and at each pod that does not start why.
+/// Adds to each Job that lacks pods why they were refused, and to each pod that does not start why.
 pub(super) async fn explain_stalls(api: &ApiServer, jobs: &mut [Job], pods: &mut [Pod]) {
     let lacks_pods = |job: &&mut Job| {
         job.end.is_none() && !job.suspended && !job.leaving && job.active + job.succeeded < job.completions
     };
     for job in jobs.iter_mut().filter(lacks_pods) {
         let newest = newest_warning(api, &job.namespace, &job.uid, |reason| reason == NOT_MADE).await;
-        job.detail = newest.map(|said| format!("no pod can be made: {said}"));
+        job.detail = newest.map(|said| format!("no pod can be created: {said}"));
     }
     explain_pods(api, pods).await;
 }
 
-/// Notes at each pod that has a node and does not start why.
+/// Adds to each pod that has a node and does not start why.
 pub(super) async fn explain_pods(api: &ApiServer, pods: &mut [Pod]) {
     let stalls = |pod: &&mut Pod| {
         pod.phase == PodPhase::Pending && pod.node.is_some() && pod.detail.is_none() && !pod.leaving
@@ -33,7 +33,7 @@ pub(super) async fn explain_pods(api: &ApiServer, pods: &mut [Pod]) {
     }
 }
 
-/// What explains a delay must not become a failure: without an answer there is nothing to say.
+/// An explanation must not become a failure: without an answer there is none.
 async fn newest_warning(
     api: &ApiServer,
     namespace: &str,

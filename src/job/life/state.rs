@@ -1,4 +1,4 @@
-//! One state for a whole job, and what there is to say about it.
+//! One state for a whole job, and the reason for it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,21 +7,21 @@ use super::replica::{ReplicaPhase, ReplicaReport};
 use crate::job::names::{JOB_LABEL, QUEUE_LABEL};
 use crate::kube::{Job, JobEnd};
 
-/// How a job is.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum JobState {
-    /// Its data is being imported; no GPU is held.
+    /// The data is being imported; no GPU is held.
     Importing,
-    /// It is held back: by us until its data is there, or by its queue.
+    /// Training is held back: until the data is imported, or by the queue.
     Held,
-    /// Its pods wait for machines, images or each other.
+    /// Pods are waiting for machines, images or each other.
     Starting,
-    /// All its pods run.
+    /// All pods are running.
     Running,
-    /// All its pods are done.
+    /// All pods are done.
     Complete,
-    /// It gave up.
+    /// The job failed.
     Failed,
 }
 
@@ -32,7 +32,7 @@ impl JobState {
         matches!(self, Self::Complete | Self::Failed)
     }
 
-    /// Its name.
+    /// The name of the state.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ pub(super) fn state_of(
     import: Option<(&Job, &ReplicaReport)>,
     replicas: &[ReplicaReport],
 ) -> (JobState, Option<String>) {
-    // The other role fails with the first, and says nothing about why.
+    // The other role fails because of the first, and says nothing about why.
     let failures = training.iter().filter_map(|job| match &job.end {
         Some(JobEnd::Failed { reason, at }) => Some((at, reason)),
         _ => None,
@@ -90,13 +90,13 @@ pub(super) fn state_of(
 
 fn why_held(training: &[&Job], has_data: bool) -> String {
     let Some(job) = training.iter().find(|job| job.suspended) else {
-        return "its data is there; `infra job submit` lets training begin".to_owned();
+        return "its data is imported; `infra job submit` starts training".to_owned();
     };
     match job.labels.get(QUEUE_LABEL) {
-        Some(queue) => format!("queue {queue} has not let it start yet"),
-        None if has_data => "its data is there; `infra job submit` lets training begin".to_owned(),
+        Some(queue) => format!("queue {queue} has not admitted it yet"),
+        None if has_data => "its data is imported; `infra job submit` starts training".to_owned(),
         None => format!(
-            "`infra job submit` lets {} begin",
+            "`infra job submit` starts {}",
             job.labels.get(JOB_LABEL).map_or("training", String::as_str)
         ),
     }

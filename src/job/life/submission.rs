@@ -1,4 +1,6 @@
-//! A submission from the question what exists to training that may begin: planned, agreed to, started.
+//! A submission in three steps: plan (what exists, what the cluster lacks), the user's consent, start.
+//!
+//! In: a workload and the API server. Out: a job whose training may begin.
 
 use std::time::Duration;
 
@@ -109,7 +111,7 @@ impl Submission {
         }
     }
 
-    /// Makes room for the job and sends it; ends when training may begin.
+    /// Deletes what is in the way and creates the job; returns when training may begin.
     pub async fn start(
         &self,
         api: &ApiServer,

@@ -1,4 +1,4 @@
-//! Submits a job: storage and scripts, then its data while training is held back, then training.
+//! Creates the objects of a job: storage and scripts, then its data while training is held back, then training.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::job::workload::Workload;
 use crate::kube::{ApiServer, KubeError, ObjectName, Outage};
 use crate::waiting::{Pace, WaitEnd, Waiting};
 
-/// An object of a job and what is there in its place.
+/// An object of a job, and the one that exists in its place.
 struct Step {
     name: ObjectName,
     object: Value,
@@ -22,7 +22,7 @@ struct Step {
     trains: bool,
 }
 
-/// Sends a job, or what is missing of one that is there: whoever left comes back to this. Training begins when its data is there.
+/// Creates the objects of a job, or those that are missing of an existing one. Training begins when the data is imported.
 pub(super) async fn submit(
     api: &ApiServer,
     run: &Run,
@@ -32,7 +32,7 @@ pub(super) async fn submit(
 ) -> Result<(), JobError> {
     let workload = &run.workload;
     let steps = read_steps(api, run, is_there).await?;
-    // Somebody removed it since it was looked for: to make it again is not to come back to it.
+    // It was deleted meanwhile: creating it again would not be attaching to it.
     if is_there && !steps.iter().any(|step| step.name.kind == "Job" && step.live.is_some()) {
         return Err(JobError::Removed { name: workload.name.clone() });
     }
@@ -40,19 +40,19 @@ pub(super) async fn submit(
     let is_held = |step: &&Step| match &step.live {
         _ if !step.trains || !has_data => false,
         None => true,
-        // A queue holds it back for reasons of its own.
+        // A queue suspends it for its own reasons.
         Some(live) => !has_queue && live["spec"]["suspend"] == true,
     };
     let waits_for_data = steps.iter().any(|step| is_held(&step));
     let import = data_job_name(&workload.name);
     for step in steps.iter().filter(|step| step.live.is_none()) {
         let is_import = step.name.kind == "Job" && step.name.name == import;
-        // Imported data has a stamp; a Job that is gone because it was done long ago need not say it again.
+        // Imported data has a marker; an import Job that was deleted after it was done need not run again.
         if is_import && !waits_for_data {
             continue;
         }
         let object = match (step.trains && has_data, has_queue) {
-            // A queue would start it before its data is there.
+            // A queue would start it before its data is imported.
             (true, true) => continue,
             (true, false) => held_back(&step.object),
             (false, _) => step.object.clone(),
@@ -78,7 +78,7 @@ async fn read_steps(api: &ApiServer, run: &Run, is_there: bool) -> Result<Vec<St
     for object in objects_of(run) {
         let name = ObjectName::of(&object);
         let is_storage = name.kind.starts_with("PersistentVolume");
-        // Storage is kept as it is; what else is left of an earlier job is made anew.
+        // Storage is kept as it is; whatever else is left of an earlier job is created again.
         let live = if is_there || is_storage { api.object(&name).await? } else { None };
         if let Some(volume) = live.as_ref().filter(|_| name.kind == "PersistentVolume") {
             release_volume(api, &name, volume).await?;
@@ -89,7 +89,7 @@ async fn read_steps(api: &ApiServer, run: &Run, is_there: bool) -> Result<Vec<St
     Ok(steps)
 }
 
-/// A volume remembers a claim that is gone with its namespace, and would never be bound to the new one.
+/// A volume remembers a claim that was deleted with its namespace, and would never be bound to the new one.
 async fn release_volume(api: &ApiServer, name: &ObjectName, volume: &Value) -> Result<(), JobError> {
     if volume["status"]["phase"] == "Released" {
         api.merge(name, &json!({"spec": {"claimRef": {"uid": null, "resourceVersion": null}}})).await?;
@@ -154,7 +154,7 @@ async fn wait_for_data(
     }
 }
 
-/// The last line of an import that failed says why; without a pod to ask, its Job does.
+/// The last line of a failed import says why; without a pod, its Job does.
 async fn data_failure(api: &ApiServer, report: &JobReport) -> JobError {
     let pod = report.data.as_ref().and_then(|line| line.pod.as_ref());
     let lines = match pod {
@@ -163,6 +163,6 @@ async fn data_failure(api: &ApiServer, report: &JobReport) -> JobError {
     };
     let said = lines.iter().rev().find(|line| !line.trim().is_empty());
     let reason = said.map(|line| line.trim_start_matches("infra: ").to_owned());
-    let reason = reason.or_else(|| report.reason.clone()).unwrap_or_else(|| "it did not say why".to_owned());
+    let reason = reason.or_else(|| report.reason.clone()).unwrap_or_else(|| "no reason was given".to_owned());
     JobError::Data { name: report.name.clone(), reason }
 }

@@ -6,9 +6,9 @@ use serde::Serialize;
 /// One thing that is wrong with an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LintFinding {
-    /// The object, as `Job train`.
+    /// The object, such as `Job train`.
     pub object: String,
-    /// The field, as `spec.completions`.
+    /// The field, such as `spec.completions`.
     pub field: String,
     /// What is wrong.
     pub message: String,

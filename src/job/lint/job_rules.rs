@@ -51,7 +51,7 @@ pub(super) fn check_job(object: &Value, findings: &mut Findings) {
     let is_indexed = mode == "Indexed";
     if !mode.is_null() && !is_indexed && mode != "NonIndexed" {
         let help = "it is Indexed or NonIndexed, with capital letters";
-        findings.add("spec.completionMode", format!("{mode} is no completion mode"), Some(help));
+        findings.add("spec.completionMode", format!("{mode} is not a completion mode"), Some(help));
     }
     if is_indexed && spec["completions"].is_null() {
         findings.add("spec.completions", "an Indexed Job needs the number of its pods", None);
@@ -78,7 +78,7 @@ pub(super) fn check_job(object: &Value, findings: &mut Findings) {
     if !replacement.is_null() && replacement != "Failed" && replacement != "TerminatingOrFailed" {
         findings.add(
             "spec.podReplacementPolicy",
-            format!("{replacement} is none"),
+            format!("{replacement} is not a replacement policy"),
             Some("it is Failed or TerminatingOrFailed"),
         );
     }
@@ -91,7 +91,7 @@ fn check_restart(spec: &Value, findings: &mut Findings) {
         Some("Never" | "OnFailure") => {}
         None => findings.add(
             field,
-            "it is missing, and its default is not for Jobs",
+            "it is missing, and its default is not allowed for Jobs",
             Some("write restartPolicy: Never"),
         ),
         Some(other) => findings.add(
@@ -118,16 +118,16 @@ fn check_failure_policy(spec: &Value, findings: &mut Findings) {
         if !matches!(action, "FailJob" | "FailIndex" | "Ignore" | "Count") {
             findings.add(
                 &format!("{field}.action"),
-                format!("'{action}' is none"),
+                format!("'{action}' is not an action"),
                 Some("it is FailJob, FailIndex, Ignore or Count"),
             );
         }
         if rule["onExitCodes"].is_null() == rule["onPodConditions"].as_array().is_none_or(Vec::is_empty) {
-            findings.add(&field, "it has onExitCodes or onPodConditions, one of them", None);
+            findings.add(&field, "it needs either onExitCodes or onPodConditions", None);
         }
         let codes = rule["onExitCodes"]["values"].as_array();
         if rule["onExitCodes"]["operator"] == "In" && codes.into_iter().flatten().any(|code| code == 0) {
-            findings.add(&format!("{field}.onExitCodes.values"), "0 is no failure", None);
+            findings.add(&format!("{field}.onExitCodes.values"), "0 is not a failure", None);
         }
         if let Some(name) = rule["onExitCodes"]["containerName"].as_str()
             && !containers.contains(&name)

@@ -72,7 +72,7 @@ fn lint_object(number: usize, object: &Value) -> Vec<LintFinding> {
     let mut findings = Findings::new(name);
     if kind.is_empty() {
         let help = "a job file is checked with `-f FILE`";
-        findings.add("kind", "it is missing: this is no Kubernetes object", Some(help));
+        findings.add("kind", "it is missing: this is not a Kubernetes object", Some(help));
         return findings.list;
     }
     field_types::check_fields(object, &mut findings);

@@ -11,7 +11,7 @@ const ALPHA_GPU_RESOURCE: &str = "alpha.kubernetes.io/nvidia-gpu";
 const UNITS: [&str; 19] =
     ["", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "n", "u", "e3", "e6", "e9"];
 
-/// The pod an object makes or is, and where it stands.
+/// The pod that an object is or creates, and its path in the object.
 pub(super) fn pod_of(object: &Value) -> Option<(&Value, &'static str)> {
     match object["kind"].as_str()? {
         "Job" | "Deployment" => Some((object.pointer("/spec/template/spec")?, "spec.template.spec")),
@@ -34,7 +34,7 @@ pub(super) fn check_pod(pod: &Value, field: &str, findings: &mut Findings) {
         }
     }
     if pod["containers"].as_array().is_some_and(Vec::is_empty) {
-        findings.add(&format!("{field}.containers"), "there is none", None);
+        findings.add(&format!("{field}.containers"), "the list is empty", None);
     }
     let mut containers = BTreeSet::new();
     for list in ["initContainers", "containers"] {
@@ -93,11 +93,11 @@ fn check_resources(resources: &Value, field: &str, findings: &mut Findings) {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let field = format!("{field}.resources.limits.{GPU_RESOURCE}");
     if !wanted.is_null() && limit.is_null() {
-        findings.add(&field, "GPUs are asked for and not limited", Some("write the same number in limits"));
+        findings.add(&field, "GPUs are requested but not limited", Some("write the same number in limits"));
     } else if !wanted.is_null() && text(wanted) != text(limit) {
         findings.add(
             &field,
-            format!("GPUs cannot be shared: {} are asked for, the limit is {}", text(wanted), text(limit)),
+            format!("GPUs cannot be shared: the request is {}, the limit is {}", text(wanted), text(limit)),
             Some("write the same number twice"),
         );
     }
@@ -124,7 +124,7 @@ fn check_environment(container: &Value, field: &str, findings: &mut Findings) {
     for (number, variable) in container["env"].as_array().into_iter().flatten().enumerate() {
         let field = format!("{field}.env[{number}]");
         if !variable["value"].is_null() && !variable["valueFrom"].is_null() && variable["value"] != "" {
-            findings.add(&field, "it has a value and valueFrom", None);
+            findings.add(&field, "it has both value and valueFrom", None);
         }
         let Some(value) = variable["value"].as_str() else { continue };
         for name in references(value) {
@@ -133,7 +133,7 @@ fn check_environment(container: &Value, field: &str, findings: &mut Findings) {
                 let help = format!("put {name} before it, or it stays as written");
                 findings.add(
                     &format!("{field}.value"),
-                    format!("$({name}) stands further below"),
+                    format!("$({name}) is defined further below"),
                     Some(&help),
                 );
             } else if name == "JOB_COMPLETION_INDEX" && !all.contains(&name) {

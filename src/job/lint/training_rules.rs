@@ -37,7 +37,7 @@ pub(super) fn check_training(object: &Value, findings: &mut Findings) {
     if pod["hostNetwork"] == true {
         findings.add(
             &format!("{field}.hostNetwork"),
-            "the pod shares the node's network, where ports are taken and the node's role can be had",
+            "the pod shares the node's network: its ports may be in use, and it can use the node's IAM role",
             Some("remove it"),
         );
     }
@@ -76,8 +76,8 @@ fn check_container(container: &Value, spec: &Value, field: &str, mounts: &[&str]
         if !port["hostPort"].is_null() {
             findings.add(
                 &format!("{field}.ports[{number}].hostPort"),
-                "only one pod a node can have it",
-                Some("remove it: pods reach each other without"),
+                "only one pod per node can use it",
+                Some("remove it: pods reach each other without it"),
             );
         }
     }
@@ -101,7 +101,7 @@ fn check_container(container: &Value, spec: &Value, field: &str, mounts: &[&str]
             findings.add(
                 &format!("{field}.env"),
                 format!("OUT_DIR is {output}, which is on no volume: what is written there is lost"),
-                Some("let it begin with the mountPath of the claim"),
+                Some("begin it with the mountPath of the claim"),
             );
         }
     }

@@ -9,7 +9,7 @@ use super::template::helper_template;
 use crate::job::names::{DIGEST_ANNOTATION, SCRIPT_DIRECTORY, data_job_name};
 use crate::job::run::Run;
 
-/// A day after it is done nobody asks for its log.
+/// The Job and its log are kept for a day after it is done.
 const SECONDS_KEPT: u32 = 86400;
 const RETRIES: u32 = 3;
 const ROLE: &str = "data";

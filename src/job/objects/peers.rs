@@ -18,7 +18,7 @@ pub(super) fn scripts(workload: &Workload) -> Option<Value> {
     })
 }
 
-/// The Service that gives each pod a name of its own, from its first moment on.
+/// The Service that gives each pod a DNS name, even before it is ready.
 pub(super) fn service(workload: &Workload) -> Option<Value> {
     let ports = workload.roles.first()?.ports.iter();
     let ports: Vec<Value> = ports.map(|(name, port)| json!({"name": name, "port": port})).collect();

@@ -8,7 +8,7 @@ use crate::job::workload::{Variable, VariableSource, Workload};
 const CLAIM_VOLUME: &str = "storage";
 const SCRIPT_VOLUME: &str = "scripts";
 const SHARED_MEMORY_VOLUME: &str = "shared-memory";
-/// Read and run by everybody; decimal, because YAML readers disagree about octal numbers.
+/// Readable and executable by everyone; decimal, because YAML readers disagree about octal numbers.
 const EXECUTABLE: u32 = 0o555;
 
 /// Variables as a container lists them.

@@ -12,7 +12,7 @@ const ACCESS: [&str; 1] = ["ReadWriteMany"];
 const OPTIONS: [&str; 7] =
     ["nfsvers=4.1", "rsize=1048576", "wsize=1048576", "hard", "timeo=600", "retrans=2", "noresvport"];
 
-/// The volume and its claim, kept for each other.
+/// The volume and its claim, reserved for each other.
 pub(super) fn volume_pair(workload: &Workload) -> Vec<Value> {
     let Some(pair) = &workload.volume else { return Vec::new() };
     let (claim, namespace) = (&workload.claim, &workload.namespace);

@@ -16,7 +16,7 @@ use crate::job::names::{
 use crate::job::run::Run;
 use crate::job::workload::{RolePlan, Variable, Workload, failures_allowed};
 
-/// A week after it is done its logs have been read.
+/// The Job and its logs are kept for a week after it is done.
 const SECONDS_KEPT: u32 = 604_800;
 const GPU_RESOURCE: &str = "nvidia.com/gpu";
 
@@ -97,7 +97,7 @@ fn pod_spec(run: &Run, role: &RolePlan) -> Value {
         spec["affinity"] = helper_affinity();
     }
     if workload.framework == Framework::PaddleV0 && role.replicas > 1 {
-        // Trainers of that time want a machine each.
+        // Trainers of that generation expect a machine each.
         spec["topologySpreadConstraints"] = json!([{
             "maxSkew": 1,
             "topologyKey": "kubernetes.io/hostname",
@@ -128,12 +128,12 @@ fn resources(workload: &Workload, role: &RolePlan) -> Value {
     resources
 }
 
-/// Holds a pod back until its data is there. `infra job submit` imports first, so it is seldom waited for.
+/// Holds a pod back until its data is imported. `infra job submit` imports first, so this seldom waits.
 fn await_data(workload: &Workload, role: &RolePlan, stamp: &str) -> Value {
     let variables = [Variable::text("DATA_STAMP", stamp)];
     json!({
         "name": "await-data",
-        // The image that is pulled anyway.
+        // This image is pulled anyway.
         "image": role.image,
         "command": ["/bin/sh", format!("{SCRIPT_DIRECTORY}/await-data.sh")],
         "env": environment(&variables),

@@ -14,10 +14,10 @@ pub fn parse_deadline(text: &str) -> Result<u64, Fault> {
         "h" => 3600,
         "d" => 86400,
         "" => return refuse("it has no unit"),
-        _ => return refuse("its unit is none of s, m, h and d"),
+        _ => return refuse("its unit is not s, m, h or d"),
     };
     match digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)) {
-        Some(0) => refuse("nothing can be done in no time"),
+        Some(0) => refuse("it is zero"),
         Some(seconds) if seconds <= 365 * 86400 => Ok(seconds),
         Some(_) => refuse("it is longer than a year"),
         None => refuse("it does not begin with a number"),

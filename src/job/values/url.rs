@@ -17,7 +17,7 @@ pub fn parse_url(text: &str) -> Result<String, Fault> {
     }
     if host.contains('@') {
         // Said without the text, which holds it.
-        return Err(Fault::new("the URL holds a login, which everybody who sees the job could read")
+        return Err(Fault::new("the URL contains a login, which everyone who sees the job can read")
             .help("put the archive on the claim and name it with archive:"));
     }
     if text.len() > 2000 || !text.chars().all(|c| c.is_ascii_graphic() && !"\"'<>\\^`{|}$".contains(c)) {
