@@ -57,7 +57,7 @@ const BROKEN: [(&str, Option<&str>, &str); 24] = [
     (
         "/spec/template/spec/containers/0/resources/requests/nvidia.com~1gpu",
         Some(r#""2""#),
-        "GPUs cannot be shared: 2 are asked for, the limit is 4",
+        "GPUs cannot be shared: the request is 2, the limit is 4",
     ),
     ("/metadata/name", Some(r#""My_Job""#), "metadata.name: 'My_Job' is not a name"),
     ("/metadata/name", Some(r#""-a""#), "metadata.name: '-a' is not a name"),
@@ -66,7 +66,11 @@ const BROKEN: [(&str, Option<&str>, &str); 24] = [
         Some(r#""nope""#),
         "volumeMounts[0].name: there is no volume 'nope'",
     ),
-    ("/spec/completionMode", Some(r#""indexed""#), "spec.completionMode: \"indexed\" is no completion mode"),
+    (
+        "/spec/completionMode",
+        Some(r#""indexed""#),
+        "spec.completionMode: \"indexed\" is not a completion mode",
+    ),
     ("/spec/completions", None, "spec.completions: an Indexed Job needs the number of its pods"),
     ("/spec/completions", Some(r#""2""#), "spec.completions: it must be a number, and is text"),
     (
@@ -75,13 +79,17 @@ const BROKEN: [(&str, Option<&str>, &str); 24] = [
         "'24 gigs' is not an amount",
     ),
     ("/spec/template/spec/containers", None, "spec.template.spec.containers: it is missing"),
-    ("/spec/template/spec/containers", Some("[]"), "spec.template.spec.containers: there is none"),
+    ("/spec/template/spec/containers", Some("[]"), "spec.template.spec.containers: the list is empty"),
     (
         "/spec/template/spec/containers/0/resources/limits/alpha.kubernetes.io~1nvidia-gpu",
         Some("1"),
         "no node has had this resource since Kubernetes 1.11",
     ),
-    ("/spec/podReplacementPolicy", Some(r#""Always""#), "spec.podReplacementPolicy: \"Always\" is none"),
+    (
+        "/spec/podReplacementPolicy",
+        Some(r#""Always""#),
+        "spec.podReplacementPolicy: \"Always\" is not a replacement policy",
+    ),
     (
         "/spec/podFailurePolicy/rules/1/onExitCodes/containerName",
         Some(r#""other""#),
@@ -94,7 +102,7 @@ const BROKEN: [(&str, Option<&str>, &str); 24] = [
         Some(r#""bin/bash""#),
         "'bin/bash' depends on the directory it is started in",
     ),
-    ("/spec/template/spec/containers/0/ports/0/hostPort", Some("30001"), "only one pod a node can have it"),
+    ("/spec/template/spec/containers/0/ports/0/hostPort", Some("30001"), "only one pod per node can use it"),
     ("/apiVersion", Some(r#""extensions/v1beta1""#), "there is no Job in 'extensions/v1beta1'"),
     ("/kind", Some(r#""Jobs""#), "kind: there is no kind 'Jobs'"),
 ];
@@ -145,13 +153,13 @@ fn what_is_no_object_is_said_to_be_none() {
     for document in [json!(["a"]), json!({"name": "train", "framework": "pytorch"})] {
         let run = lint(&document).expect_code(2);
         assert!(
-            run.stdout.contains("document 1: kind: it is missing: this is no Kubernetes object"),
+            run.stdout.contains("document 1: kind: it is missing: this is not a Kubernetes object"),
             "{}",
             run.stdout
         );
     }
     let run = Workspace::new().infra(["job", "fetch", "train", "--path", "../other"]).expect_code(2);
-    assert!(run.stderr.contains("it leads out of the job's directory"), "{}", run.stderr);
+    assert!(run.stderr.contains("it is outside of the job's directory"), "{}", run.stderr);
 }
 
 /// A variable that refers to one further below reaches the program as it is written.
@@ -163,7 +171,7 @@ fn variables_are_defined_before_they_are_used() {
     let index = environment.remove(0);
     environment.push(index);
     let run = lint(&object).expect_code(2);
-    assert!(run.stdout.contains("$(JOB_COMPLETION_INDEX) stands further below"), "{}", run.stdout);
+    assert!(run.stdout.contains("$(JOB_COMPLETION_INDEX) is defined further below"), "{}", run.stdout);
     object.pointer_mut("/spec/template/spec/containers/0/env").unwrap().as_array_mut().unwrap().pop();
     let run = lint(&object).expect_code(2);
     assert!(run.stdout.contains("$(JOB_COMPLETION_INDEX) is not known yet here"), "{}", run.stdout);
@@ -216,7 +224,7 @@ spec:
     for part in [
         "Job old: spec.completionMode: its pods have no numbers",
         "hostPath: what is written there stays on one node",
-        "hostPort: only one pod a node can have it",
+        "hostPort: only one pod per node can use it",
         "TRAINER_COUNT is missing",
         "CONF_PADDLE_GRADIENT_NUM must be the number of trainers, 3",
         "Job data: spec.template.spec.hostNetwork",

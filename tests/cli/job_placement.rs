@@ -32,33 +32,33 @@ fn what_no_pool_can_hold_is_refused_with_every_reason() {
         ),
         (
             "replicas: 1\ngpus: 8\n",
-            "job.yaml:6:7: no pool can hold a replica with 8 GPUs",
-            "pool gpu has 1 a machine; pool large has 4 a machine; pool empty has 1 a machine",
+            "job.yaml:6:7: no pool can run a replica with 8 GPUs",
+            "pool gpu has 1 GPU per machine; pool large has 4 GPUs per machine; pool empty has 1 GPU per machine",
         ),
         (
             "replicas: 1\ngpus: 4\n",
-            "job.yaml:6:7: no pool can hold a replica with 4 GPUs",
-            "pool large keeps others away with the taint team; name it with pool:",
+            "job.yaml:6:7: no pool can run a replica with 4 GPUs",
+            "pool large has the taint team, which only jobs that name the pool with pool: tolerate",
         ),
         (
             "replicas: 1\ngpus: 1\npool: empty\n",
-            "job.yaml:7:7: no pool can hold a replica with 1 GPU",
+            "job.yaml:7:7: no pool can run a replica with 1 GPU",
             "pool empty has no machines: its maxCount is 0",
         ),
         (
             "replicas: 1\ngpus: 1\npool: gpu\nmemory: 16Gi\n",
-            "job.yaml:7:7: no pool can hold a replica with 1 GPU",
-            "pool gpu has 16 GiB of memory a machine, a replica asks for 16Gi",
+            "job.yaml:7:7: no pool can run a replica with 1 GPU",
+            "pool gpu has 16 GiB of memory per machine, a replica requests 16Gi",
         ),
         (
             "replicas: 1\ngpus: 1\npool: gpu\ncpu: \"4\"\n",
-            "job.yaml:7:7: no pool can hold a replica with 1 GPU",
-            "pool gpu has 4 processors a machine, a replica asks for 4 and the system for some",
+            "job.yaml:7:7: no pool can run a replica with 1 GPU",
+            "pool gpu has 4 CPUs per machine, a replica requests 4 and the system needs some",
         ),
         (
             "replicas: 4\ngpus: 1\npool: gpu\n",
-            "job.yaml:6:7: 4 replicas with 1 GPUs each do not fit: pool gpu has room for 3 at its largest",
-            "raise the pool's maxCount in cluster.yaml, or ask for fewer",
+            "job.yaml:6:7: 4 replicas with 1 GPU each do not fit: pool gpu has room for 3 at full size",
+            "raise the pool's maxCount in cluster.yaml, or request fewer",
         ),
     ] {
         let stdout = with_image(more);
@@ -132,14 +132,15 @@ fn parameter_servers_are_placed_too() {
     assert_eq!(lint(POOLS, "ps: 8\nworkers: 3\nmemory: 7Gi\n", 0), "");
     // A machine has memory for two such pods, and there are at most three machines.
     let shared = lint(POOLS, "ps: 8\nworkers: 3\nmemory: 7Gi\npool: gpu\n", 2);
-    let message = "8 parameter servers and 3 workers do not fit: pool gpu has memory and processors for 6 pods at its largest";
+    let message =
+        "8 parameter servers and 3 workers do not fit: pool gpu has memory and CPUs for 6 pods at full size";
     assert!(shared.contains(message), "{shared}");
     assert_eq!(lint(POOLS, "ps: 3\nworkers: 3\nmemory: 7Gi\npool: gpu\n", 0), "");
     let gpus_only = "pools:\n- {name: gpu, instanceType: g5.xlarge, count: 3}\nstorage: {efs: {}}\n";
     let nowhere = lint(gpus_only, "ps: 1\nworkers: 2\n", 2);
-    assert!(nowhere.contains("no pool can hold a parameter server, which has no GPU"), "{nowhere}");
+    assert!(nowhere.contains("no pool can run a parameter server, which has no GPU"), "{nowhere}");
     assert!(
-        nowhere.contains("give the cluster a pool without GPUs, or name a pool for all with pool:"),
+        nowhere.contains("add a pool without GPUs to the cluster, or name one pool for all with pool:"),
         "{nowhere}"
     );
     assert_eq!(lint(gpus_only, "ps: 1\nworkers: 2\npool: gpu\n", 0), "");

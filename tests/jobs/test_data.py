@@ -139,7 +139,7 @@ class Claim(Imports):
         self.archive.write_bytes(tar(FILES))
         self.run_import()
         (self.root / "0/data/train.txt").write_text("a trainer's own\n")
-        self.assertIn("the data is already there", self.run_import())
+        self.assertIn("the data is already imported", self.run_import())
         self.assertEqual((self.root / "0/data/train.txt").read_text(), "a trainer's own\n")
 
     def test_a_changed_archive_is_imported_again(self):
@@ -202,7 +202,7 @@ class Claim(Imports):
                 own = self.root / name / "own.txt"
                 own.parent.mkdir(parents=True)
                 own.write_text("by hand\n")
-                self.assertIn(f"{self.root / name} was not made by an import", self.run_import(MISCONFIGURED))
+                self.assertIn(f"{self.root / name} was not created by an import", self.run_import(MISCONFIGURED))
                 self.assertEqual(own.read_text(), "by hand\n")
                 shutil.rmtree(self.root)
         own = self.root / "data/own.txt"
@@ -210,7 +210,7 @@ class Claim(Imports):
         own.write_text("by hand\n")
         self.run_import(MISCONFIGURED, DATA_SPLIT="none", SPLIT_COUNT="1")
         self.assertEqual(own.read_text(), "by hand\n")
-        # One that was made by an import and then by somebody else is his.
+        # One that was created by an import and then by a user is the user's.
         shutil.rmtree(self.root)
         self.run_import()
         (self.root / "recommendation").rename(self.root / "mine")
@@ -226,7 +226,7 @@ class Claim(Imports):
         inside = self.root / "data/next.tar.gz"
         inside.write_bytes(tar(FILES))
         text = self.run_import(MISCONFIGURED, DATA_SPLIT="none", SPLIT_COUNT="1", DATA_SOURCE=str(inside))
-        self.assertIn(f"{inside} lies in {self.root}/data, which the import replaces", text)
+        self.assertIn(f"{inside} is in {self.root}/data, which the import replaces", text)
         self.assertTrue(inside.exists())
 
     def test_killed_anywhere_then_run_again_is_right(self):
@@ -343,7 +343,7 @@ class Web(Imports):
             self.run_import(DATA_SOURCE=url)
         self.assertEqual(len(self.tree()), 11)
         # There is nobody to ask any more.
-        self.assertIn("already there", self.run_import(DATA_SOURCE=url))
+        self.assertIn("already imported", self.run_import(DATA_SOURCE=url))
         state = json.loads(pathlib.Path(self.environment["DATA_STAMP"]).read_text())
         self.assertEqual(state, {"source": url})
 

@@ -78,7 +78,7 @@ class Trainers(unittest.TestCase):
         for pod, index in ((training, 2), (failing, 1)):
             pod.says(f"trainer {index} begins")
         fail.touch()
-        self.assertIn("trainer 1 ended with 3", failing.ends_with(3))
+        self.assertIn("trainer 1 exited with 3", failing.ends_with(3))
         self.assertEqual(failing.others_alive(), [], "its parameter server is left")
         end.touch()
         # It was still training, and misses the parameter server of the failed one.
@@ -165,7 +165,7 @@ class Trainers(unittest.TestCase):
     def test_a_parameter_server_that_cannot_start_says_why(self, shell):
         pods = self.pods(shell)
         text = pods.start(0, STUB_SERVER_EXIT="5").ends_with(5)
-        self.assertIn("the parameter server ended with 5", text)
+        self.assertIn("the parameter server exited with 5", text)
         self.assertIn("no such device", text)
 
     @in_each_shell

@@ -165,7 +165,7 @@ class Servers(unittest.TestCase):
     def test_a_server_that_fails_fails_with_its_own_status(self, shell):
         pods = Pods(self, "tensorflow-seed", shell)
         text = pods.start(0, "ps", STUB_EXIT="11").ends_with(11)
-        self.assertIn("the parameter server ended with 11 before the workers were done", text)
+        self.assertIn("the parameter server exited with 11 before the workers were done", text)
 
     @in_each_shell
     def test_being_asked_to_end_ends_the_programs(self, shell):
@@ -188,7 +188,7 @@ class Servers(unittest.TestCase):
         pods.await_file(pods.records / "ps.0.json")
         for index in range(3):
             pods.start(index, "worker").ends_with(0)
-        self.assertIn("did not end when asked to", server.ends_with(0))
+        self.assertIn("did not stop when told to", server.ends_with(0))
         self.assertEqual(server.others_alive(), [])
 
 

@@ -16,12 +16,14 @@ fn a_job_that_runs_is_asked_about() {
     fs::create_dir_all(world.cluster.claim().join("train/output")).unwrap();
     let before = world.cluster.changes();
     let refused = world.run(["delete"]).expect_code(1);
-    refused.expect_stderr("Job 'train' is running. Remove it?").expect_stderr("`--yes` answers yes");
+    refused
+        .expect_stderr("Job 'train' is running. It will be deleted. Continue?")
+        .expect_stderr("`--yes` answers yes");
     world.at_terminal("delete", "n\n").expect_code(1).expect_stdout("declined; nothing was changed");
     assert_eq!(world.cluster.changes(), before);
 
     let gone = world.run(["delete", "--yes"]).expect_code(0);
-    gone.expect_stderr("job 'train' is gone").expect_stderr("its files stay in train on the claim efs");
+    gone.expect_stderr("job 'train' is deleted").expect_stderr("its files stay in train on the claim efs");
     for (plural, name) in [
         ("jobs", "train"),
         ("services", "train"),
@@ -43,7 +45,7 @@ fn a_job_that_is_over_goes_without_a_question() {
     let world = JobWorld::new(TRAIN);
     world.cluster.decide(|_, _, _| Fate::Succeed("gpu-1", ""));
     world.run(["submit"]).expect_code(0);
-    world.run(["delete", "train"]).expect_code(0).expect_stderr("job 'train' is gone");
+    world.run(["delete", "train"]).expect_code(0).expect_stderr("job 'train' is deleted");
     assert!(world.cluster.pods("worker").is_empty());
 }
 
@@ -53,7 +55,8 @@ fn a_yes_at_the_terminal_is_enough() {
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     world.run(["submit", "--detach"]).expect_code(0);
     let gone = world.at_terminal("delete train", "y\n").expect_code(0);
-    gone.expect_stdout("Job 'train' is running. Remove it? [y/N]").expect_stdout("job 'train' is gone");
+    gone.expect_stdout("Job 'train' is running. It will be deleted. Continue? [y/N]")
+        .expect_stdout("job 'train' is deleted");
 }
 
 #[test]
@@ -63,15 +66,15 @@ fn pods_are_waited_for_until_they_have_ended() {
     world.run(["submit", "--detach"]).expect_code(0);
     world.cluster.keep_pods(true);
     let mut deleting = world.infra(["delete", "--yes"]).spawn();
-    deleting.wait_for_stderr("waiting until its pods have ended");
+    deleting.wait_for_stderr("waiting for its pods to terminate");
     world.cluster.wait_for("the Job to go", |state| (!state.has_job("train")).then_some(()));
     // A machine that is lost lets go when its node is removed; two processes with one number would disturb each other.
     let early =
-        world.run(["submit"]).expect_code(5).expect_stderr("job 'train' is not gone yet: Pod train-0-");
+        world.run(["submit"]).expect_code(5).expect_stderr("job 'train' is not deleted yet: Pod train-0-");
     assert_eq!(world.cluster.pods("worker").len(), 2, "{early:?}");
     assert!(deleting.is_running(), "it did not wait");
     world.cluster.keep_pods(false);
-    deleting.wait().expect_code(0).expect_stderr("job 'train' is gone");
+    deleting.wait().expect_code(0).expect_stderr("job 'train' is deleted");
 }
 
 #[test]
@@ -83,7 +86,7 @@ fn a_job_whose_pods_stay_is_not_replaced_beside_them() {
     world.write_job(&TRAIN.replace("train:1", "train:2"));
     let late = world.run(["submit", "--replace", "--yes", "--timeout", "2s"]).expect_code(5);
     late.expect_stderr("waiting for Pod train-0-")
-        .expect_stderr("job 'train' is not gone yet: Pod train-0-")
+        .expect_stderr("job 'train' is not deleted yet: Pod train-0-")
         .expect_stderr("`kubectl delete pod --force`");
     assert!(world.cluster.object("jobs", "default", "train").is_none());
     world.cluster.keep_pods(false);

@@ -19,7 +19,7 @@ fn a_replica_that_fails_is_named_with_its_code_and_its_last_words() {
         )
         .expect_stderr("  worker 1 on gpu-2: worker ended with 3")
         .expect_stderr("    RuntimeError: CUDA out of memory")
-        .expect_stderr("`infra job logs train --role worker --index 1` shows all it said")
+        .expect_stderr("`infra job logs train --role worker --index 1` shows its whole log")
         .expect_stdout("worker  1      Failed");
     let status = world.run(["status"]).expect_code(3);
     status.expect_stdout("train: failed (BackoffLimitExceeded");
@@ -76,7 +76,7 @@ fn a_replica_that_is_started_again_is_counted() {
     let mut running = world.infra(["submit"]).spawn();
     running.wait_for_stderr("train: running");
     world.cluster.finish("worker", 1, 137);
-    running.wait_for_stderr("worker 1: Running on gpu-1, started again once");
+    running.wait_for_stderr("worker 1: Running on gpu-1, restarted once");
     world.cluster.finish("worker", 0, 0);
     world.cluster.finish("worker", 1, 0);
     let outcome = running.wait().expect_code(0);
@@ -91,7 +91,7 @@ fn data_that_is_not_there_fails_with_the_reason_and_holds_no_gpu() {
     failed
         .expect_stderr("the data of job 'train' could not be imported: there is no ")
         .expect_stderr("import/data.tar.gz: copy the archive there first")
-        .expect_stderr("`infra job logs train --role data` shows all it said; mend it, then `infra job submit --replace`");
+        .expect_stderr("`infra job logs train --role data` shows its whole log; fix the cause, then run `infra job submit --replace`");
     assert!(world.cluster.pods("worker").is_empty());
     world
         .run(["logs", "train", "--role", "data"])
@@ -117,7 +117,7 @@ fn an_import_that_waits_says_for_what() {
         0,
         json!({"phase": "Pending", "containerStatuses": [{"name": "data", "state": {"waiting": waiting}}]}),
     );
-    running.wait_for_stderr("the import waits: ImagePullBackOff: no such image");
+    running.wait_for_stderr("the import is waiting: ImagePullBackOff: no such image");
     world
         .run(["status"])
         .expect_code(0)
@@ -132,7 +132,7 @@ fn an_api_that_is_away_for_a_moment_is_waited_for() {
     running.wait_for_stderr("importing the data");
     world.cluster.refuse_with(Some((503, "the server is shutting down")));
     running.wait_for_stderr(
-        "the server is shutting down (503 ServiceUnavailable); the job goes on, and so does",
+        "the server is shutting down (503 ServiceUnavailable); the job continues, and is still followed",
     );
     world.cluster.refuse_with(None);
     running.wait_for_stderr("the Kubernetes API answers again");
@@ -155,7 +155,7 @@ fn a_job_that_somebody_removes_is_missed() {
     running.wait_for_stderr("train: running");
     world.cluster.take("jobs", "default", "train");
     let missed = running.wait().expect_code(1);
-    missed.expect_stderr("job 'train' was removed by somebody").expect_stderr("its files stay");
+    missed.expect_stderr("job 'train' was deleted by someone else").expect_stderr("its files stay");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn a_job_past_its_deadline_says_so() {
         .expect_stderr("`infra job submit --replace`");
     world.run(["status"]).expect_code(3).expect_stdout("worker  1      Removed");
     let gone = world.run(["logs"]).expect_code(1);
-    gone.expect_stderr("worker 0 of job 'train' has no pod any more, and its log went with it");
+    gone.expect_stderr("worker 0 of job 'train' no longer has a pod, and its log was deleted with it");
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn pods_that_may_not_be_made_are_the_reason() {
     let quota = "pods \"train-0\" is forbidden: exceeded quota: team-a";
     world.cluster.set_quota(Some(quota));
     let mut running = world.infra(["submit"]).spawn();
-    running.wait_for_stderr(&format!("the import waits: no pod can be made: FailedCreate: {quota}"));
+    running.wait_for_stderr(&format!("the import is waiting: no pod can be created: FailedCreate: {quota}"));
     world.run(["status"]).expect_code(0).expect_stdout("exceeded quota: team-a");
     world.cluster.set_quota(None);
     running.wait().expect_code(0).expect_stdout("complete");
@@ -217,7 +217,9 @@ fn the_role_that_failed_first_is_the_reason() {
     running.wait_for_stderr("train: running");
     world.cluster.finish("worker", 1, 3);
     let failed = running.wait().expect_code(1);
-    failed.expect_stderr("the others end by themselves; `infra job delete train` ends them at once");
+    failed.expect_stderr(
+        "the other replicas end by themselves; `infra job delete train` terminates them at once",
+    );
     // As its launcher does when it finds the mark of the workers.
     world.cluster.finish("ps", 0, 64);
     let status = world.run(["status"]).expect_code(3);

@@ -38,7 +38,7 @@ fn expect_no_reader(world: &JobWorld) {
 fn results_come_byte_for_byte() {
     let world = with_results();
     let fetched = world.run(["fetch"]).expect_code(0);
-    fetched.expect_stderr("fetching 12 MiB to ").expect_stderr("3 files in ");
+    fetched.expect_stderr("downloading 12 MiB to ").expect_stderr("3 files in ");
     expect_same(&world.cluster.claim().join("train/output"), &world.workspace.path("train"));
     expect_no_reader(&world);
 
@@ -84,14 +84,14 @@ fn a_reader_that_does_not_start_says_why_and_goes() {
     let mut fetching = world.infra(["fetch"]).spawn();
     let unplaced = serde_json::json!([{"type": "PodScheduled", "status": "False", "message": "0/4 nodes are available"}]);
     world.cluster.set_status("reader", 0, serde_json::json!({"phase": "Pending", "conditions": unplaced}));
-    fetching.wait_for_stderr("the reader waits: 0/4 nodes are available");
+    fetching.wait_for_stderr("the reader pod is waiting: 0/4 nodes are available");
     fetching.interrupt();
-    fetching.wait().expect_code(130).expect_stderr("interrupted; nothing was fetched");
+    fetching.wait().expect_code(130).expect_stderr("interrupted; nothing was downloaded");
     expect_no_reader(&world);
 
     world.cluster.decide(|_, _, _| Fate::Fail("worker-1", 127, ""));
     let failed = world.run(["fetch"]).expect_code(1);
-    failed.expect_stderr("its reader ended: reader ended with 127");
+    failed.expect_stderr("its reader pod ended: reader ended with 127");
     expect_no_reader(&world);
 }
 
@@ -115,8 +115,8 @@ fn an_archive_that_breaks_off_is_no_result() {
     world.cluster.cut_proxy_after(1_000_000);
     let broken = world.run(["fetch"]).expect_code(1);
     broken
-        .expect_stderr("the archive broke off")
-        .expect_stderr("what came so far is in ")
-        .expect_stderr("remove it before you fetch again");
+        .expect_stderr("the archive ended early")
+        .expect_stderr("what was downloaded so far is in ")
+        .expect_stderr("delete it before you fetch again");
     expect_no_reader(&world);
 }

@@ -11,14 +11,14 @@ fn a_job_that_is_left_goes_on_and_is_found_again() {
     first.wait_for_stderr("train: running");
     first.interrupt();
     let left = first.wait().expect_code(5);
-    left.expect_stderr("job 'train' goes on")
+    left.expect_stderr("job 'train' continues")
         .expect_stderr("`infra job submit` or `infra job logs -f train`");
 
     let late = world.run(["submit", "--timeout", "1s"]).expect_code(5);
-    late.expect_stderr("job 'train' goes on, the time to follow it is up");
+    late.expect_stderr("job 'train' continues: the time limit for following it was reached");
 
     let mut second = world.infra(["submit"]).spawn();
-    second.wait_for_stderr("coming back to it");
+    second.wait_for_stderr("attaching to it");
     world.cluster.finish("worker", 0, 0);
     world.cluster.finish("worker", 1, 0);
     second.wait().expect_code(0).expect_stdout("complete, 2 of 2 done");
@@ -33,13 +33,13 @@ fn an_import_that_is_left_goes_on_and_training_waits_for_somebody() {
     world.cluster.run("data", 0, "worker-1");
     first.interrupt();
     let left = first.wait().expect_code(5);
-    left.expect_stderr("the import of job 'train' goes on, but training does not begin by itself")
-        .expect_stderr("`infra job submit` comes back to it, and lets training begin when the data is there");
+    left.expect_stderr("the import of job 'train' continues, but training does not begin by itself")
+        .expect_stderr("run `infra job submit` again: it waits for the import, then starts training");
     world.run(["status"]).expect_code(0).expect_stdout("default/train: importing");
 
     world.cluster.finish("data", 0, 0);
     world.run(["status"]).expect_code(0).expect_stdout(
-        "default/train: held (its data is there; `infra job submit` lets training begin), 0 of 2 done",
+        "default/train: held (its data is imported; `infra job submit` starts training), 0 of 2 done",
     );
     let before = world.cluster.changes().len();
     world.cluster.decide(|_, _, _| Fate::Succeed("gpu-1", ""));

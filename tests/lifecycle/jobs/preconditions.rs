@@ -15,12 +15,10 @@ fn everything_that_is_missing_is_said_at_once() {
     let world = JobWorld::of_golden("tensorflow-tutorial", &format!("{TRAIN}namespace: vision\n"));
     let refused = world.run(["submit"]).expect_code(1);
     refused
-        .expect_stderr("- there is no namespace 'vision' (`kubectl create namespace vision` makes it)")
-        .expect_stderr(
-            "- 2 replicas with 1 GPU each need more than the cluster has now: room for 0 on 0 nodes",
-        )
+        .expect_stderr("- there is no namespace 'vision' (`kubectl create namespace vision` creates it)")
+        .expect_stderr("- 2 replicas with 1 GPU each need more than the cluster has now: no node is usable")
         .expect_stderr("the cluster cannot run this job now")
-        .expect_stderr("nothing was changed; mend this and submit again");
+        .expect_stderr("nothing was changed; fix this and submit again");
     expect_untouched(&world);
 }
 
@@ -53,12 +51,12 @@ fn nodes_that_cannot_be_used_are_counted_with_their_reason() {
     world.cluster.change("nodes", "", "gpu-3", json!({"spec": {"taints": taint}}));
     let refused = world.run(["submit"]).expect_code(1);
     refused.expect_stderr(
-        "room for 0 on 1 nodes (besides 1 closed for new pods, 1 not Ready, 1 tainted with broken)",
+        "the only usable node has no room (not usable: 1 cordoned, 1 not Ready, 1 tainted with broken)",
     );
     expect_untouched(&world);
     world.write_job(&TRAIN.replace("gpus: 1", "pool: cpu"));
     world.cluster.take("nodes", "", "worker-1");
-    world.run(["submit"]).expect_code(1).expect_stderr("- pool cpu has no node that can run it");
+    world.run(["submit"]).expect_code(1).expect_stderr("- pool cpu has no node that can run a replica");
     expect_untouched(&world);
 }
 
@@ -67,8 +65,8 @@ fn an_autoscaler_may_start_what_is_missing() {
     let world = JobWorld::of_golden("ha-gpu-efs", &format!("{TRAIN}pool: gpu\n"));
     world.cluster.decide(|_, _, _| Fate::Succeed("gpu-1", ""));
     let sent = world.run(["submit"]).expect_code(0);
-    sent.expect_stderr("2 replicas with 1 GPU each need more than pool gpu has now: room for 0 on 0 nodes")
-        .expect_stderr("; the autoscaler starts more");
+    sent.expect_stderr("2 replicas with 1 GPU each need more than pool gpu has now: no node is usable")
+        .expect_stderr("; the autoscaler will start more");
 }
 
 #[test]
@@ -79,7 +77,7 @@ fn parameter_servers_need_machines_without_gpus() {
     world.cluster.change("nodes", "", "worker-1", small);
     let refused = world.run(["submit"]).expect_code(1);
     refused
-        .expect_stderr("- 2 ps need more memory or processors than the cluster has now: room for 1 on 1 nodes (besides 3 tainted with nvidia.com/gpu)")
+        .expect_stderr("- 2 parameter servers need more memory or CPUs than the cluster has now: there is room for 1 on 1 usable node (not usable: 3 tainted with nvidia.com/gpu)")
         .expect_stderr("nothing was changed");
     world.cluster.take("nodes", "", "worker-1");
     world
@@ -104,7 +102,7 @@ fn gpus_that_others_hold_are_remarked_on() {
     }
     world.cluster.decide(|_, _, _| Fate::Succeed("gpu-3", ""));
     let sent = world.run(["submit"]).expect_code(0);
-    sent.expect_stderr("others hold GPUs: there is room for 1 of 2 replicas now, the rest waits");
+    sent.expect_stderr("other pods hold GPUs: there is room for 1 of 2 replicas now, the others wait");
 }
 
 #[test]
@@ -124,6 +122,7 @@ fn a_cluster_that_is_not_there_is_no_riddle() {
     world.cluster.set_unreachable(true);
     for command in ["submit", "status", "list", "logs", "fetch", "delete", "gpu-check"] {
         let lost = world.run([command]).expect_code(1);
-        lost.expect_stderr("cannot be reached").expect_stderr("is the cluster up (`infra status`)");
+        lost.expect_stderr("cannot be reached")
+            .expect_stderr("check that the cluster is up (`infra status`)");
     }
 }

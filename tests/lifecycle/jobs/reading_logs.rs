@@ -44,11 +44,11 @@ fn a_log_is_followed_from_the_first_line_to_the_last_across_restarts_and_breaks(
     world.cluster.finish("worker", 0, 1);
     following.wait_for_stderr("waiting for worker 0 to start again");
     world.cluster.run("worker", 0, "gpu-3");
-    following.wait_for_stderr("-- started again as train-0-");
+    following.wait_for_stderr("-- restarted as train-0-");
     world.cluster.print("worker", 0, "again 1\n");
     following.wait_for_stdout("again 1\n");
     world.cluster.break_logs();
-    following.wait_for_stderr("-- the connection broke; some lines may come twice --");
+    following.wait_for_stderr("-- the connection broke; some lines may repeat --");
     world.cluster.print("worker", 0, "again 2\n");
     following.wait_for_stdout("again 2\n");
     world.cluster.set_unreachable(true);

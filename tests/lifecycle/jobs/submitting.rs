@@ -25,7 +25,7 @@ fn a_job_is_made_and_followed_to_its_end() {
     );
     let outcome = outcome
         .expect_stderr("Job train: applied")
-        .expect_stderr("`infra job fetch train` brings the results");
+        .expect_stderr("`infra job fetch train` downloads the results");
     assert!(!outcome.stderr.contains("data"), "{}", outcome.stderr);
     let job = world.cluster.object("jobs", "default", "train").unwrap();
     assert_eq!(job["spec"]["suspend"], serde_json::Value::Null);
@@ -39,8 +39,8 @@ fn data_is_imported_before_training_may_begin() {
     world.cluster.decide(all_well);
     let outcome = world.run(["submit"]).expect_code(0);
     outcome
-        .expect_stderr("importing the data; training is held back until it is there")
-        .expect_stderr("the data is there; training may begin")
+        .expect_stderr("importing the data; training begins when that is complete")
+        .expect_stderr("the data is imported; training may begin")
         .expect_stdout("complete, 2 of 2 done");
     assert_eq!(
         world.cluster.history(),
@@ -73,7 +73,7 @@ fn a_queue_gets_the_job_when_its_data_is_there() {
     world.put_archive(4);
     world.cluster.decide(all_well);
     let mut running = world.infra(["submit"]).spawn();
-    running.wait_for_stderr("queue team-a has not let it start yet");
+    running.wait_for_stderr("queue team-a has not admitted it yet");
     let job = world.cluster.object("jobs", "default", "train").unwrap();
     assert_eq!(job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"], "team-a");
     assert_eq!(job["spec"]["suspend"], true);
@@ -130,12 +130,12 @@ fn a_job_that_is_there_is_come_back_to() {
         world.cluster.take("nodes", "", &format!("gpu-{number}"));
     }
     let mut second = world.infra(["submit"]).spawn();
-    second.wait_for_stderr("job 'train' is there already, running; coming back to it");
+    second.wait_for_stderr("job 'train' already exists and is running; attaching to it");
     second.wait_for_stderr("train: running");
     world.cluster.finish("worker", 0, 0);
     world.cluster.finish("worker", 1, 0);
     second.wait().expect_code(0).expect_stdout("train: complete, 2 of 2 done");
-    assert_eq!(world.cluster.changes(), before, "coming back changed something");
+    assert_eq!(world.cluster.changes(), before, "attaching changed something");
 }
 
 #[test]
@@ -147,24 +147,24 @@ fn a_job_of_the_same_name_is_not_taken_away_unasked() {
     let before = world.cluster.changes();
     let refused = world.run(["submit"]).expect_code(1);
     refused
-        .expect_stderr("another job of this name is there already: 'train', running")
-        .expect_stderr("`infra job submit --replace` removes it first");
+        .expect_stderr("another job of this name already exists: 'train', running")
+        .expect_stderr("`infra job submit --replace` deletes it first");
     assert_eq!(world.cluster.changes(), before, "a refusal changed something");
 
     let asked = world.run(["submit", "--replace"]).expect_code(1);
     asked
-        .expect_stderr("Job 'train' is running. Remove it and start anew?")
+        .expect_stderr("Job 'train' is running. It will be deleted and started again. Continue?")
         .expect_stderr("`--yes` answers yes");
     assert_eq!(world.cluster.changes(), before, "nobody said yes");
     world.cluster.decide(all_well);
     let replaced = world.run(["submit", "--replace", "--yes"]).expect_code(0);
-    replaced.expect_stderr("removing the job that is there, running").expect_stdout("complete");
+    replaced.expect_stderr("deleting the existing job (running)").expect_stdout("complete");
     let job = world.cluster.object("jobs", "default", "train").unwrap();
     assert_eq!(job["spec"]["template"]["spec"]["containers"][0]["image"], "registry.example.com/train:2");
     assert_eq!(world.cluster.pods("worker").len(), 2, "pods of the first are left");
 
     let finished = world.run(["submit"]).expect_code(1);
-    finished.expect_stderr("this very job is there already: 'train', complete").expect_stderr("--replace");
+    finished.expect_stderr("this very job already exists: 'train', complete").expect_stderr("--replace");
 }
 
 #[test]
@@ -176,11 +176,11 @@ fn the_very_same_job_is_started_anew_if_that_is_asked_for() {
     let first = uid();
     // Another run is not what is there.
     let refused = world.run(["submit", "--detach", "--run", "second"]).expect_code(1);
-    refused.expect_stderr("this very job is there already: 'train', running").expect_stderr("--replace");
-    world.run(["submit", "--detach", "--run", "first"]).expect_code(0).expect_stderr("coming back to it");
+    refused.expect_stderr("this very job already exists: 'train', running").expect_stderr("--replace");
+    world.run(["submit", "--detach", "--run", "first"]).expect_code(0).expect_stderr("attaching to it");
     assert_eq!(uid(), first);
     let anew = world.run(["submit", "--detach", "--replace", "--run", "second", "--yes"]).expect_code(0);
-    anew.expect_stderr("removing the job that is there, running");
+    anew.expect_stderr("deleting the existing job (running)");
     assert_ne!(uid(), first);
     let job = world.cluster.object("jobs", "default", "train").unwrap();
     assert_eq!(job["metadata"]["labels"]["infra.internal/run"], "r-second");
@@ -197,9 +197,9 @@ fn what_others_made_is_theirs() {
     let refused = world.run(["submit"]).expect_code(1);
     refused
         .expect_stderr(
-            "there is a Job train in namespace default that was not made by infra; choose another name",
+            "there is a Job train in namespace default that infra did not create; choose another name",
         )
-        .expect_stderr("there is a Service train in namespace default that was not made by infra")
+        .expect_stderr("there is a Service train in namespace default that infra did not create")
         .expect_stderr("nothing was changed");
     assert!(world.cluster.changes().is_empty());
     world.run(["submit", "--replace"]).expect_code(1);
@@ -229,7 +229,7 @@ fn two_at_the_same_moment_are_told_apart() {
     world.cluster.overtake("train");
     let overtaken = world.run(["submit"]).expect_code(1);
     let overtaken = overtaken
-        .expect_stderr("Job train was made by somebody else at the same time")
-        .expect_stderr("comes back to the job that is there");
+        .expect_stderr("Job train was created by another process at the same time")
+        .expect_stderr("attaches to the job that exists");
     assert!(overtaken.stderr.len() < 2000, "{}", overtaken.stderr);
 }
