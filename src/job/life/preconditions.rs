@@ -18,10 +18,14 @@ pub(super) async fn check_preconditions(
 ) -> Result<Vec<Precondition>, JobError> {
     let workload = &run.workload;
     let mut found = Vec::new();
-    let (has_namespace, nodes, pods) =
-        tokio::try_join!(api.has_namespace(&workload.namespace), api.nodes(), api.pods(None, ""))?;
+    let (has_namespace, nodes, pods) = tokio::try_join!(
+        Box::pin(api.has_namespace(&workload.namespace)),
+        Box::pin(api.nodes()),
+        Box::pin(api.pods(None, ""))
+    )?;
     if has_namespace {
-        let (claim, foreign) = tokio::try_join!(claim(api, workload), foreign_objects(api, run))?;
+        let (claim, foreign) =
+            tokio::try_join!(Box::pin(claim(api, workload)), Box::pin(foreign_objects(api, run)))?;
         found.extend(claim);
         found.extend(foreign);
     } else {

@@ -52,8 +52,10 @@ impl JobReport {
     /// Reads a job.
     pub async fn read(api: &ApiServer, namespace: &str, name: &str) -> Result<Self, JobError> {
         let selector = format!("{JOB_LABEL}={name}");
-        let (mut jobs, mut pods) =
-            tokio::try_join!(api.jobs(Some(namespace), &selector), api.pods(Some(namespace), &selector))?;
+        let (mut jobs, mut pods) = tokio::try_join!(
+            Box::pin(api.jobs(Some(namespace), &selector)),
+            Box::pin(api.pods(Some(namespace), &selector))
+        )?;
         explain_stalls(api, &mut jobs, &mut pods).await;
         Self::of(&jobs, &pods)
             .ok_or_else(|| JobError::Missing { name: name.to_owned(), namespace: namespace.to_owned() })
@@ -62,7 +64,10 @@ impl JobReport {
     /// Reads every job of the cluster, or of a namespace.
     pub async fn read_all(api: &ApiServer, namespace: Option<&str>) -> Result<Vec<Self>, JobError> {
         let selector = format!("{MANAGER_LABEL}={MANAGER},{JOB_LABEL}");
-        let (jobs, pods) = tokio::try_join!(api.jobs(namespace, &selector), api.pods(namespace, &selector))?;
+        let (jobs, pods) = tokio::try_join!(
+            Box::pin(api.jobs(namespace, &selector)),
+            Box::pin(api.pods(namespace, &selector))
+        )?;
         let owner = |labels: &std::collections::BTreeMap<String, String>| {
             labels.get(JOB_LABEL).cloned().unwrap_or_default()
         };
