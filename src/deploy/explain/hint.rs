@@ -66,7 +66,7 @@ mod tests {
 other | minutes to hours | PendingVerification: Your request for accessing resources in this region is being validated, and you will not be able to launch additional resources in this region until the validation is complete. We will notify you by email once your request has been validated.
 other | minutes to hours | AccessDeniedException: Your account is currently being verified
 permission | AWS Support | Blocked: This account is currently blocked and not recognized as a valid account. Please contact aws-verification@amazon.com if you have questions.
-permission | way to pay | OptInRequired: You are not subscribed to this service. Please go to http://aws.amazon.com to subscribe.
+permission | payment method | OptInRequired: You are not subscribed to this service. Please go to http://aws.amazon.com to subscribe.
 service-linked-role | spot.amazonaws.com | AuthFailure.ServiceLinkedRoleCreationNotPermitted: The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.
 service-linked-role | name autoscaling.amazonaws.com | User: arn:aws:iam::111122223333:user/ada is not authorized to perform: iam:CreateServiceLinkedRole on resource: arn:aws:iam::111122223333:role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling
 service-linked-role | name elasticloadbalancing.amazonaws.com | AccessDenied: User: arn:aws:sts::111122223333:assumed-role/deploy/ada is not authorized to perform: iam:CreateServiceLinkedRole on resource: arn:aws:iam::111122223333:role/aws-service-role/elasticloadbalancing.amazonaws.com/AWSServiceRoleForElasticLoadBalancing
@@ -91,7 +91,7 @@ capacity | placementGroup | Placement groups may not be used with instances of t
 capacity | remove spot | There is no Spot capacity available that matches your request. Launching EC2 instance failed.
 capacity | remove spot | Could not launch Spot Instances. UnfulfillableCapacity - Unable to fulfill capacity due to your request configuration. Please adjust your request and try again. Launching EC2 instance failed.
 capacity | instanceTypes | We currently do not have sufficient g5.xlarge capacity in the Availability Zone you requested (us-west-2a). Our system will be working on provisioning additional capacity. You can currently get g5.xlarge capacity by not specifying an Availability Zone in your request or choosing us-west-2b, us-west-2c. Launching EC2 instance failed.
-capacity | take the zone out | You must use a valid fully-formed launch template. Your requested instance type (m5.2xlarge) is not supported in your requested Availability Zone (us-east-1e). Please retry your request by not specifying an Availability Zone or choosing us-east-1a, us-east-1b.
+capacity | remove it from | You must use a valid fully-formed launch template. Your requested instance type (m5.2xlarge) is not supported in your requested Availability Zone (us-east-1e). Please retry your request by not specifying an Availability Zone or choosing us-east-1a, us-east-1b.
 capacity | validate --online | You must use a valid fully-formed launch template. Invalid value 'm5.medium' for InstanceType. (Service: AmazonAutoScaling; Status Code: 400; Error Code: ValidationError; Request ID: 7f85672c-22d7-4e97-9fe7-e630dc5e6ebb; Proxy: null)
 quota | L-417A185B (on-demand P | You have requested more vCPU capacity than your current vCPU limit of 0 allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit. Launching EC2 instance failed. p4d.24xlarge
 quota | L-DB2E81BA (on-demand G | You have requested more vCPU capacity than your current vCPU limit of 0 allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit. Launching EC2 instance failed. g5.xlarge
@@ -131,7 +131,7 @@ limit | L-0485CB21 | LimitExceededException: Limit for stack has been exceeded
 limit | 50 tags | TagLimitExceeded: The maximum number of Tags for a resource has been reached.
 file-system | createMountTargets | mount target already exists in this AZ (Service: AmazonElasticFileSystem; Status Code: 409; Error Code: MountTargetConflict; Request ID: e378fd6a-8cc2-48f8-bcbc-ba0caebd155a; Proxy: null)
 file-system | one VPC only | MountTargetConflict: requested subnet for new mount target is not in the same VPC as existing mount targets
-file-system | does not serve | UnsupportedAvailabilityZone: The requested Amazon EFS functionality is not available in the specified Availability Zone.
+file-system | EFS is not available | UnsupportedAvailabilityZone: The requested Amazon EFS functionality is not available in the specified Availability Zone.
 file-system | fileSystemId | FileSystemNotFound: File system 'fs-0123456789abcdef0' does not exist.
 file-system | wait a minute | FileSystemInUse: The file system has mount targets.
 file-system | throughputMode | ThroughputLimitExceeded: The throughput mode or amount of provisioned throughput can't be changed because the throughput limit of 1024 MiB/s has been reached.
@@ -144,31 +144,31 @@ permission | not tag it | Encountered a permissions error performing a tagging o
 permission | allow elasticfilesystem:CreateFileSystem; | AccessDeniedException: User: arn:aws:iam::111122223333:user/ada is not authorized to perform: elasticfilesystem:CreateFileSystem on the specified resource
 permission | decode-authorization-message | UnauthorizedOperation: You are not authorized to perform this operation. Encoded authorization failure message: 4GIOHlTkIaWHQD0Q0m6XSnuUMCm
 permission | lacks a permission | You are not authorized to perform this operation. (Service: Ec2, Status Code: 403, Request ID: 1b4ed22a-9d3e-48cb-95a2-437242a4cdcd)
-permission | take that change back | Action denied by stack policy: Statement [#1] does not allow [Update:Replace] for resource [LogicalResourceId/VPC];
+permission | revert that change | Action denied by stack policy: Statement [#1] does not allow [Update:Replace] for resource [LogicalResourceId/VPC];
 credentials | log in again | ExpiredToken: The security token included in the request is expired
 credentials | clock | SignatureDoesNotMatch: Signature not yet current: 20260818T154615Z is still later than 20260818T153115Z
 credentials | get-caller-identity | AuthFailure: AWS was not able to validate the provided access credentials
 name-taken | externalDNSName | InvalidChangeBatch: [Tried to create resource record set [name='api.jh-stg-2405-2.n6b3.s1.devshift.org.'type='A'] but it already exists]
 network | dns.hostedZoneId | [RRSet with DNS name www.example.com. is not permitted in zone example.org.]
 dependency | by hand | [Tried to delete resource record set [name='api.example.com.', type='A'] but the values provided do not match the current values]
-network | public zone | NoSuchHostedZone: No hosted zone found with ID: Z0GLN2OXWU6NXVLK4MRVZ
-dependency | delete the records | HostedZoneNotEmpty: The specified hosted zone contains non-required resource record sets and so cannot be deleted.
-network | another private zone | A conflicting domain is already associated with the given VPC or Delegation Set.
+network | public hosted zone | NoSuchHostedZone: No hosted zone found with ID: Z0GLN2OXWU6NXVLK4MRVZ
+dependency | delete the foreign records | HostedZoneNotEmpty: The specified hosted zone contains non-required resource record sets and so cannot be deleted.
+network | another private hosted zone | A conflicting domain is already associated with the given VPC or Delegation Set.
 network | vpcCIDR | InvalidSubnet.Conflict: The CIDR '10.0.1.0/24' conflicts with another subnet
 network | no such addresses | InvalidSubnet.Range: The CIDR '10.1.0.0/24' is invalid.
 network | no free addresses | InsufficientFreeAddressesInSubnet: The specified subnet does not have enough free addresses to satisfy the request.
 network | network.existing | InvalidSubnetID.NotFound (Service: AmazonElasticLoadBalancingV2; Status Code: 400; Error Code: SubnetNotFound; Request ID: 0dd50b32-2f91-11e9-9699-fff965ac6897)
-network | one subnet of each zone | A load balancer cannot be attached to multiple subnets in the same Availability Zone (Service: AmazonElasticLoadBalancing; Status Code: 400; Error Code: InvalidConfigurationRequest; Request ID: 42f83e69-3a6c-40ed-8f05-34c388618f2f; Proxy: null)
-network | out of availabilityZones | The following Availability Zones us-west-1a cannot be associated with a load balancer. Please try a different Availability Zone. (Service: AmazonElasticLoadBalancing; Status Code: 400; Error Code: ValidationError; Request ID: 93e9babc-7135-4d02-b79a-8cfbc27642b2; Proxy: null)
+network | one subnet of each availability zone | A load balancer cannot be attached to multiple subnets in the same Availability Zone (Service: AmazonElasticLoadBalancing; Status Code: 400; Error Code: InvalidConfigurationRequest; Request ID: 42f83e69-3a6c-40ed-8f05-34c388618f2f; Proxy: null)
+network | remove it from availabilityZones | The following Availability Zones us-west-1a cannot be associated with a load balancer. Please try a different Availability Zone. (Service: AmazonElasticLoadBalancing; Status Code: 400; Error Code: ValidationError; Request ID: 93e9babc-7135-4d02-b79a-8cfbc27642b2; Proxy: null)
 network | internet gateway | Network vpc-0123456789abcdef0 has no internet gateway attached
 network | rule already | InvalidPermission.Duplicate: the specified rule "peer: 10.0.0.0/8, TCP, from port: 22, to port: 22, ALLOW" already exists
 dependency | public address | DependencyViolation: Network vpc-065495b6de9af9fb1 has some mapped public address(es). Please unmap those public address(es) before detaching the gateway.
 dependency | network interface | InvalidNetworkInterface.InUse: The specified interface is currently in use and cannot be deleted or attached to another instance.
 dependency | the disk | VolumeInUse: vol-0123456789abcdef0 is already attached to an instance
-dependency | has the address | Elastic IP address eipalloc-0fbd644b4ab043827 is already associated
+dependency | uses the address | Elastic IP address eipalloc-0fbd644b4ab043827 is already associated
 dependency | rollback --skip | resource sg-0123456789abcdef0 has a dependent object (Service: AmazonEC2; Status Code: 400; Error Code: DependencyViolation; Request ID: 967081d6-2f8f-4db4-8db8-b4b275b2e417)
 dependency | in order | Export demo-network-VpcId cannot be deleted as it is in use by demo-control-plane
-dependency | comes first | No export named demo-network-VpcId found.
+dependency | that this one needs | No export named demo-network-VpcId found.
 dependency | moment | ValidationError: You must use a valid fully-formed launch template. Value (init-eks-template) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name
 name-taken | s3URI | BucketAlreadyExists: The requested bucket name is not available. The bucket namespace is shared by all users of the system.
 name-taken | stack in the message | gpu-nodes already exists in stack arn:aws:cloudformation:us-east-1:111122223333:stack/demo/d3e21770-8964-11f0-a4fe-0affde17201b
@@ -188,12 +188,12 @@ signal | its start failed | Received 1 FAILURE signal(s) out of 1.  Unable to sa
 signal | infra logs NODE | Received 0 SUCCESS signal(s) out of 1.  Unable to satisfy 100% MinSuccessfulInstancesPercent requirement
 signal | infra logs NODE | Failed to receive 1 resource signal(s) for the current batch.  Each resource signal timeout is counted as a FAILURE.
 signal | shut itself down | Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: Client.InstanceInitiatedShutdown: Instance initiated shutdown
-other | tries again | Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: Server.InternalError: Internal error on launch
+other | retries | Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: Server.InternalError: Internal error on launch
 signal | infra status | Group did not stabilize. {current/minimum/maximum group size: 0/1/1}.
 throttled | fewer calls | Rate exceeded (Service: AmazonCloudFormation; Status Code: 400; Error Code: Throttling; Request ID: 863467d3-5018-47c7-a299-48574c4a4dd7)
 other | in time | Resource timed out waiting for creation of physical resource
 other | in time | Resource handler returned message: "Exceeded attempts to wait" (RequestToken: 36086107-14b9-bbbe-fed4-9d8496c2579f, HandlerErrorCode: NotStabilized)
-other | fault of its own | ServiceUnavailable: The service is unavailable. Please try again shortly.
+other | internal error | ServiceUnavailable: The service is unavailable. Please try again shortly.
 "#;
 
     fn rows() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
