@@ -167,7 +167,7 @@ impl AwsError {
                 error.raw_response().and_then(|raw| (raw as &dyn Any).downcast_ref::<HttpResponse>());
             let clock = answer.and_then(|answer| {
                 let said = message.as_deref().unwrap_or_default();
-                // An answer to a question about a head has no code.
+                // HEAD responses carry no error code.
                 let code = if answer.status().as_u16() == 403 {
                     code.as_deref().or(Some(""))
                 } else {
@@ -178,7 +178,7 @@ impl AwsError {
             let refused_by_proxy = answer.is_some_and(|answer| answer.status().as_u16() == 407);
             let chain = match &error {
                 SdkError::TimeoutError(_) => format!("no answer within {} s", PATIENCE.as_secs()),
-                _ if refused_by_proxy => "the proxy wants to know who you are (407)".to_owned(),
+                _ if refused_by_proxy => "the proxy requires authentication (407)".to_owned(),
                 _ => innermost(&error),
             };
             let cause = match (&error, code.as_deref()) {

@@ -162,7 +162,7 @@ fn whatever_cannot_be_made_is_named_and_made_by_the_next_run() {
         world.control(json!({}));
         let mended = world.up([]).expect_code(0);
         let why =
-            mended.stderr.lines().find(|line| line.contains("an earlier attempt failed and is removed now"));
+            mended.stderr.lines().find(|line| line.contains("an earlier attempt failed and is deleted now"));
         assert!(why.is_some_and(|line| line.contains(&reason)), "{}", mended.stderr);
         assert_eq!(inventory(&world), whole, "something of the failed attempt is left, or missing: {kind}");
     });

@@ -76,7 +76,7 @@ fn the_first_interruption_detaches_and_aws_goes_on() {
     assert_eq!(status(&world, NETWORK), "CREATE_IN_PROGRESS");
 
     let mut running = world.up_invocation([]).spawn();
-    running.wait_for_stderr(&format!("{NETWORK}: somebody's work on it is under way; following it"));
+    running.wait_for_stderr(&format!("{NETWORK}: another operation is in progress; following it"));
     world.control(json!({}));
     running.wait().expect_code(0);
     world.run(["status"]).expect_code(0);

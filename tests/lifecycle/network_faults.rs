@@ -177,7 +177,7 @@ fn expired_credentials_end_the_watching_at_once_and_aws_goes_on() {
     world.proxy.heal();
     world.proxy.clear();
     let mut again = world.up_invocation([]).spawn();
-    again.wait_for_stderr("minimal-network: somebody's work on it is under way; following it");
+    again.wait_for_stderr("minimal-network: another operation is in progress; following it");
     world.control(json!({}));
     again.wait().expect_code(0);
     let made =

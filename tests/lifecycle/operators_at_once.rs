@@ -152,7 +152,7 @@ fn what_another_run_plans_is_not_removed_under_its_feet() {
     world.proxy.heal();
     wait_for(&world, &["network"], "CREATE_IN_PROGRESS");
     way.heal();
-    second.wait_for_stderr("minimal-network: somebody's work on it is under way; following it");
+    second.wait_for_stderr("minimal-network: another operation is in progress; following it");
     world.control(json!({}));
     first.wait().expect_code(0);
     second.wait().expect_code(0);
@@ -334,7 +334,7 @@ fn a_destroy_waits_for_an_update_and_takes_its_result_away() {
     let up = world.up_invocation(["--yes", "--wait", "stacks"]).spawn();
     wait_for(&world, &["pool-workers"], "UPDATE_IN_PROGRESS");
     let mut destroy = destroy(&world);
-    destroy.wait_for_stderr("somebody's work on it is under way; following it");
+    destroy.wait_for_stderr("another operation is in progress; following it");
     world.control(json!({}));
     // Who sees the end of the update first is chance.
     let up = up.wait();

@@ -67,7 +67,7 @@ fn the_record_is_made_once_and_waited_for() {
     let public = world.make_zone("example.com", false);
     let up = world.up_invocation([]).at_real_tempo().run().expect_code(0);
     let target = alias(&world, &public);
-    let said = format!("record minimal.example.com leads to {target}: ");
+    let said = format!("record minimal.example.com points at {target}: ");
     up.expect_stderr(&format!("{said}created")).expect_stderr(&format!("{said}in-sync"));
     // Pauses grow: half a second, then half as long again.
     let calls = world.proxy.calls().into_iter().filter(|call| call.operation == "route53:GetChange");
@@ -236,7 +236,7 @@ fn the_name_follows_the_cluster_to_its_next_load_balancer() {
     let up = world.up(losses.into_iter().chain(["--yes"])).expect_code(0);
     let after = alias(&world, &zone);
     assert_ne!(after, before);
-    up.expect_stderr(&format!("record minimal.example.com leads to {after}: "));
+    up.expect_stderr(&format!("record minimal.example.com points at {after}: "));
     expect_status(&world, "ours");
 }
 
@@ -309,7 +309,7 @@ fn a_private_api_has_its_name_in_a_private_zone() {
             &format!("warning: bucket: the bucket {} does not block public access", world.bucket()),
         ],
     );
-    world.up([]).expect_code(0).expect_stderr("record vault.example.com leads to ");
+    world.up([]).expect_code(0).expect_stderr("record vault.example.com points at ");
     let status = expect_status(&world, "ours");
     assert_eq!(status["api"]["loadBalancer"], alias(&world, &zone));
 }

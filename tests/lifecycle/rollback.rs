@@ -43,7 +43,7 @@ fn a_rollback_goes_on_once_its_cause_is_mended() {
         ))
         .expect_stderr(NO_WAY_BACK)
         .expect_stderr(
-            "mend the cause, then `infra rollback`; `infra rollback --skip ID` goes on without that resource",
+            "fix the cause, then run `infra rollback`; `infra rollback --skip ID` continues without that resource",
         );
     world
         .run(["rollback", "--skip", "NodeRole"])
@@ -57,7 +57,7 @@ fn a_rollback_goes_on_once_its_cause_is_mended() {
         .run(["rollback"])
         .expect_code(1)
         .expect_stderr(NO_WAY_BACK)
-        .expect_stderr(&format!("mend that, or go on without it: `infra rollback --skip {RESOURCE}`"));
+        .expect_stderr(&format!("fix that, or continue without it: `infra rollback --skip {RESOURCE}`"));
     assert_eq!(status(&world), "UPDATE_ROLLBACK_FAILED");
 
     world.control(json!({}));
@@ -113,7 +113,7 @@ fn a_rollback_that_was_left_and_fails_is_said_to_have_failed() {
     come_back(&world, json!({"fail_rollback": failing}))
         .expect_code(1)
         .expect_stderr(NO_WAY_BACK)
-        .expect_stderr(&format!("mend that, or go on without it: `infra rollback --skip {RESOURCE}`"));
+        .expect_stderr(&format!("fix that, or continue without it: `infra rollback --skip {RESOURCE}`"));
     assert_eq!(status(&world), "UPDATE_ROLLBACK_FAILED");
 }
 

@@ -106,7 +106,7 @@ fn what_is_left_of_a_failed_creation_goes_and_a_new_stack_comes() {
     let world = whole();
     for status in FAILED_CREATIONS {
         let outcome = up_from(&world, POOL, status).expect_code(0);
-        let says_why = outcome.stderr.contains("an earlier attempt failed and is removed now");
+        let says_why = outcome.stderr.contains("an earlier attempt failed and is deleted now");
         assert_eq!(says_why, status != "REVIEW_IN_PROGRESS", "{status}: {}", outcome.stderr);
         let changes = changes(&world);
         let operations: Vec<&str> = changes.iter().map(|(operation, _)| operation.as_str()).collect();
@@ -130,7 +130,7 @@ fn follow(world: &World, stack: &str, status: &str, end: &str) -> Outcome {
     assert_eq!(world.aws().stack_status(stack).as_deref(), Some(status));
     world.proxy.clear();
     let mut running = world.up_invocation([]).spawn();
-    running.wait_for_stderr(&format!("{stack}: somebody's work on it is under way; following it"));
+    running.wait_for_stderr(&format!("{stack}: another operation is in progress; following it"));
     world.control(json!({}));
     running.wait()
 }
@@ -139,7 +139,7 @@ fn follow_all(cases: &[(&str, &str)]) {
     let world = whole();
     for (status, end) in cases {
         let outcome = follow(&world, POOL, status, end).expect_code(0);
-        let failed = outcome.stderr.contains("what was under way has failed");
+        let failed = outcome.stderr.contains("the operation in progress has failed");
         assert_eq!(failed, end.contains("ROLLBACK"), "{status}: {}", outcome.stderr);
         let made_anew = changes(&world).len();
         assert_eq!(made_anew, if *end == "ROLLBACK_COMPLETE" { 3 } else { 0 }, "{status}");

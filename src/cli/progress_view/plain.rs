@@ -59,7 +59,7 @@ impl Plain {
 fn beginning(operation: StackOperation, resources: Option<usize>) -> String {
     let word = operation.name();
     match (operation, resources) {
-        (StackOperation::Attach, _) => "somebody's work on it is under way; following it".to_owned(),
+        (StackOperation::Attach, _) => "another operation is in progress; following it".to_owned(),
         (_, None) => format!("{word} begins"),
         (_, Some(1)) => format!("{word} of 1 resource begins"),
         (_, Some(number)) => format!("{word} of {number} resources begins"),
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(beginning(StackOperation::Update, Some(1)), "update of 1 resource begins");
         assert_eq!(
             beginning(StackOperation::Attach, None),
-            "somebody's work on it is under way; following it"
+            "another operation is in progress; following it"
         );
     }
 

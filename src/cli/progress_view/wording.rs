@@ -31,7 +31,7 @@ pub(super) fn lines_for(event: &Event) -> Vec<String> {
             )]
         }
         Event::Record { name, state, target } => {
-            vec![format!("record {name} leads to {target}: {}", state.name())]
+            vec![format!("record {name} points at {target}: {}", state.name())]
         },
         Event::Ready { endpoint } => vec![format!("{STAGE}the cluster is ready:{STAGE:#} {endpoint}")],
         Event::StackBegan { .. }

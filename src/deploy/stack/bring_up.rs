@@ -252,7 +252,7 @@ impl BringUp<'_> {
         let ended = operation.follow(self.run).await?;
         if matches!(ended.end, End::Failed | End::RolledBack) {
             let report = self.report(ended).await?;
-            self.run.progress.warn(format!("what was under way has failed: {report}"));
+            self.run.progress.warn(format!("the operation in progress has failed: {report}"));
         }
         self.read_live().await
     }
@@ -261,7 +261,7 @@ impl BringUp<'_> {
     async fn delete_failed_creation(&self, stack: &Stack) -> Result<(), DeployError> {
         if stack.status != StackStatus::ReviewInProgress {
             let report = report_past_failure(self.run, &self.desired.part, stack).await?;
-            self.run.progress.warn(format!("an earlier attempt failed and is removed now: {report}"));
+            self.run.progress.warn(format!("an earlier attempt failed and is deleted now: {report}"));
         }
         if stack.protected {
             self.run.clients.protect_stack(&stack.arn, false).await?;

@@ -25,7 +25,7 @@ impl Stuck {
             stack: self.stack,
             status: StackStatus::DeleteFailed,
             reason: reasons.join("; "),
-            help: "remove what holds it, then run the same command again".to_owned(),
+            help: "delete what holds it, then run the same command again".to_owned(),
         }
     }
 }

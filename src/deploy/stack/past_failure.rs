@@ -37,10 +37,10 @@ pub(super) async fn explain_stuck(run: &Run, part: &StackPart, stack: &Stack) ->
     };
     let help = match next_step(Some(&stack.status)) {
         Step::RollBack => {
-            "mend the cause, then `infra rollback`; `infra rollback --skip ID` goes on without that resource"
+            "fix the cause, then run `infra rollback`; `infra rollback --skip ID` continues without that resource"
         }
-        Step::FinishDeletion => "`infra destroy` goes on with the deletion; then run `infra up` again",
-        _ => "look at the stack in the CloudFormation console; this tool does not use that operation",
+        Step::FinishDeletion => "finish the deletion with `infra destroy`, then run `infra up` again",
+        _ => "inspect the stack in the CloudFormation console; infra does not use that operation",
     };
     DeployError::Stuck {
         stack: stack.name.clone(),

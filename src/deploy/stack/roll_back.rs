@@ -73,9 +73,9 @@ async fn follow(
         reason: report.to_string(),
         help: match &report.resource {
             Some(resource) => {
-                format!("mend that, or go on without it: `infra rollback --skip {}`", resource.path)
+                format!("fix that, or continue without it: `infra rollback --skip {}`", resource.path)
             }
-            None => "look at the stack's events in the CloudFormation console".to_owned(),
+            None => "read the stack's events in the CloudFormation console".to_owned(),
         },
     })
 }
