@@ -14,18 +14,18 @@ use super::{AwsError, Cause, Clients};
 /// What is known of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BucketFacts {
-    /// Nobody has it.
+    /// There is no such bucket.
     Missing,
-    /// It is somebody else's, or the caller may not see it.
+    /// The bucket is of another account, or the caller may not read it.
     Forbidden,
-    /// It is in another region.
+    /// The bucket is in another region.
     Elsewhere {
         /// That region.
         region: String,
     },
-    /// It is there.
+    /// The bucket is there.
     Found {
-        /// Its region.
+        /// The region of the bucket.
         region: String,
         /// Whether nothing in it can be made public.
         public_access_blocked: bool,
@@ -50,7 +50,7 @@ pub struct Upload<'a> {
 }
 
 impl Clients {
-    /// Looks at a bucket.
+    /// Reads what is known about a bucket.
     pub async fn look_at_bucket(&self, name: &str) -> Result<BucketFacts, AwsError> {
         let answer = self.s3.head_bucket().bucket(name).send().await;
         let status =
@@ -106,7 +106,7 @@ impl Clients {
         Ok(answer.contents.unwrap_or_default().is_empty())
     }
 
-    /// Makes a bucket that is encrypted, keeps old versions, and that nobody else and nobody without TLS can read.
+    /// Creates a bucket that is encrypted, keeps old versions, and that no other account and no call without TLS can read.
     pub async fn create_private_bucket(
         &self,
         name: &str,
@@ -115,12 +115,12 @@ impl Clients {
     ) -> Result<(), AwsError> {
         let region = self.region().unwrap_or_default();
         // S3's first region is the one that must not be named.
-        let place = (region != "us-east-1").then(|| {
+        let constraint = (region != "us-east-1").then(|| {
             CreateBucketConfiguration::builder()
                 .location_constraint(BucketLocationConstraint::from(region))
                 .build()
         });
-        let call = self.s3.create_bucket().bucket(name).set_create_bucket_configuration(place);
+        let call = self.s3.create_bucket().bucket(name).set_create_bucket_configuration(constraint);
         match call.send().await.map_err(AwsError::of(actions::S3_CREATE_BUCKET)) {
             Err(error) if error.has_code("BucketAlreadyOwnedByYou") => {}
             other => {

@@ -15,7 +15,7 @@ use super::{AwsError, ChangeSetStatus, Clients, TemplateSource};
 pub struct ChangeSetRequest<'a> {
     /// The stack's name; for a stack that is there, better its ARN.
     pub stack: &'a str,
-    /// Whether the stack is to be made.
+    /// Whether the stack is to be created.
     pub creates: bool,
     /// The change set's own name.
     pub name: &'a str,
@@ -32,11 +32,11 @@ pub struct ChangeSetRequest<'a> {
 /// A change set as far as it got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeSet {
-    /// Its ARN.
+    /// The ARN of the change set.
     pub arn: String,
     /// The stack's ARN.
     pub stack_arn: String,
-    /// Its status.
+    /// The status of the change set.
     pub status: ChangeSetStatus,
     /// Why it has that status.
     pub reason: Option<String>,
@@ -58,9 +58,9 @@ impl ChangeSet {
 /// What would be done to one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedChange {
-    /// Its name in the template.
+    /// The name of the resource in the template.
     pub logical_id: String,
-    /// Its type.
+    /// The type of the resource.
     pub kind: String,
     /// `Add`, `Modify`, `Remove` and a few more.
     pub action: String,
@@ -71,7 +71,7 @@ pub struct PlannedChange {
 }
 
 impl Clients {
-    /// Begins to make a change set; gives its ARN and the stack's.
+    /// Begins to create a change set; gives its ARN and the stack's.
     pub async fn create_change_set(
         &self,
         request: &ChangeSetRequest<'_>,
@@ -91,7 +91,7 @@ impl Clients {
             .set_parameters(Some(sdk_parameters(request.parameters)))
             .set_tags(Some(request.tags.iter().map(tag).collect()))
             .client_token(request.token);
-        // What a failed creation leaves behind is of use to whoever looks for the cause, and goes with the next run.
+        // What a failed creation leaves behind shows the cause, and is deleted by the next run.
         let call = if request.creates { call.on_stack_failure(OnStackFailure::Rollback) } else { call };
         let answer = call.send().await.map_err(AwsError::of(actions::CFN_CREATE_CHANGE_SET))?;
         Ok((answer.id.unwrap_or_default(), answer.stack_id.unwrap_or_default()))
@@ -132,7 +132,7 @@ impl Clients {
         call.send().await.map_err(AwsError::of(actions::CFN_EXECUTE_CHANGE_SET)).map(|_| ())
     }
 
-    /// Removes a change set that is not wanted.
+    /// Deletes a change set that is not wanted.
     pub async fn delete_change_set(&self, stack: &str, arn: &str) -> Result<(), AwsError> {
         let call = self.cloudformation.delete_change_set().stack_name(stack).change_set_name(arn);
         call.send().await.map_err(AwsError::of(actions::CFN_DELETE_CHANGE_SET)).map(|_| ())

@@ -25,7 +25,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Connects with a configuration that is looked up now.
+    /// Connects with a configuration that is loaded now.
     pub async fn connect(connection: &Connection) -> Self {
         Self::from_configuration(&connection.load().await)
     }

@@ -30,7 +30,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Looks the configuration up. Credentials are resolved with the first call, not here.
+    /// Loads the configuration. Credentials are resolved with the first call, not here.
     pub(super) async fn load(&self) -> SdkConfig {
         self.apply(aws_config::defaults(behavior())).load().await
     }

@@ -8,9 +8,9 @@ use super::{AwsError, Clients};
 /// A snapshot of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Its id.
+    /// The id of the snapshot.
     pub id: String,
-    /// The volume it was made of.
+    /// The volume that the snapshot was created from.
     pub volume: String,
     /// When it was begun.
     pub started: Option<String>,

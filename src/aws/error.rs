@@ -41,12 +41,12 @@ pub struct AwsError {
 }
 
 impl AwsError {
-    /// A call that could not even be put together, or whose answer broke off.
+    /// A call that could not be built, or whose answer broke off.
     pub(super) fn unsent(action: Action, message: String) -> Self {
         Self { operation: action.name, ..Self::lost(message) }
     }
 
-    /// A call whose task went away.
+    /// A call whose task ended without an answer.
     pub(crate) fn lost(message: String) -> Self {
         Self {
             operation: "a call to AWS",
@@ -70,7 +70,7 @@ impl AwsError {
         self.message.contains(words)
     }
 
-    /// Whether the caller is known, but may not do this.
+    /// Whether AWS knows the caller, but does not allow this.
     #[must_use]
     pub fn is_denied(&self) -> bool {
         let code = self.code.as_deref().unwrap_or_default();

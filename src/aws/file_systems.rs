@@ -7,30 +7,30 @@ use crate::well_known::CLUSTER_TAG;
 /// A file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExistingFileSystem {
-    /// Its id.
+    /// The id of the file system.
     pub id: String,
-    /// Its state; `available` is the good one.
+    /// The state of the file system; `available` is the good one.
     pub state: String,
     /// Whether it is encrypted.
     pub encrypted: bool,
     /// The only zone it is in, if it is of that kind.
     pub only_zone: Option<String>,
-    /// The cluster it was made for: the tag `infra:cluster`.
+    /// The cluster that the file system was created for: the tag `infra:cluster`.
     pub cluster: Option<String>,
 }
 
 /// Where machines of one zone reach a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountTarget {
-    /// Its id.
+    /// The id of the mount target.
     pub id: String,
-    /// Its state; `available` is the good one.
+    /// The state of the mount target; `available` is the good one.
     pub state: String,
-    /// Its zone.
+    /// The availability zone of the mount target.
     pub zone: String,
-    /// Its subnet.
+    /// The subnet of the mount target.
     pub subnet: String,
-    /// Its VPC.
+    /// The VPC of the mount target.
     pub vpc: Option<String>,
 }
 

@@ -19,9 +19,9 @@ const DISK_OPERATIONS: [GrantOperation; 7] = [
 /// A grant of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Its id.
+    /// The id of the grant.
     pub id: String,
-    /// Its name.
+    /// The name of the grant.
     pub name: String,
     /// Who may use the key.
     pub grantee: String,

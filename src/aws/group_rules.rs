@@ -10,11 +10,11 @@ use super::{AwsError, Clients};
 /// A security group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VpcGroup {
-    /// Its id.
+    /// The id of the security group.
     pub id: String,
-    /// Its name.
+    /// The name of the security group.
     pub name: String,
-    /// Its tags.
+    /// The tags of the security group.
     pub tags: BTreeMap<String, String>,
     /// The groups that its rules name, in either direction.
     pub named: BTreeSet<String>,

@@ -7,11 +7,11 @@ use super::{AwsError, Clients};
 /// A machine image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// Its id.
+    /// The id of the image.
     pub id: String,
-    /// Its name.
+    /// The name of the image.
     pub name: String,
-    /// When it was made.
+    /// When the image was created.
     pub created: String,
     /// When it becomes or became deprecated.
     pub deprecated: Option<String>,
@@ -19,7 +19,7 @@ pub struct Image {
     pub root_device: String,
     /// The architecture, as EC2 spells it (`x86_64`).
     pub architecture: String,
-    /// Its state; `available` is the good one.
+    /// The state of the image; `available` is the good one.
     pub state: String,
 }
 

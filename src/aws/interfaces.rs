@@ -1,4 +1,4 @@
-//! Network interfaces: what stands in a VPC, and for whom.
+//! Network interfaces: what uses the addresses of a VPC.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use super::{AwsError, Clients};
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its id.
+    /// The id of the network interface.
     pub id: String,
     /// What AWS or a person wrote on it.
     pub description: String,
     /// Whether nothing holds it.
     pub free: bool,
-    /// Its subnet.
+    /// The subnet of the network interface.
     pub subnet: String,
-    /// Its security groups.
+    /// The security groups of the network interface.
     pub security_groups: Vec<String>,
     /// The machine it belongs to.
     pub instance: Option<String>,
-    /// Its tags.
+    /// The tags of the network interface.
     pub tags: BTreeMap<String, String>,
 }
 

@@ -1,4 +1,4 @@
-//! KMS keys, and the one that EBS uses when nobody names any.
+//! KMS keys, and the one that EBS uses where none is named.
 
 use super::actions;
 use super::{AwsError, Clients};
@@ -6,15 +6,15 @@ use super::{AwsError, Clients};
 /// A KMS key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Its ARN.
+    /// The ARN of the key.
     pub arn: String,
-    /// Its state; `Enabled` is the good one.
+    /// The state of the key; `Enabled` is the good one.
     pub state: String,
     /// What kind of key it is; `SYMMETRIC_DEFAULT` is the ordinary one.
     pub spec: String,
     /// What it is for (`ENCRYPT_DECRYPT`).
     pub usage: String,
-    /// Whether AWS made it for a service of its own, which may then use it without being asked.
+    /// Whether AWS created the key for a service of its own, which may then use it without being asked.
     pub managed_by_aws: bool,
 }
 

@@ -16,24 +16,24 @@ const TAG_BATCH: usize = 20;
 pub struct LoadBalancer {
     /// What it is deleted by: its ARN, or its name for a classic one.
     pub id: String,
-    /// Its name.
+    /// The name of the load balancer.
     pub name: String,
     /// Whether it is of the first generation.
     pub classic: bool,
-    /// Its security groups.
+    /// The security groups of the load balancer.
     pub security_groups: Vec<String>,
-    /// Its tags.
+    /// The tags of the load balancer.
     pub tags: BTreeMap<String, String>,
 }
 
 /// A target group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetGroup {
-    /// Its ARN.
+    /// The ARN of the target group.
     pub arn: String,
-    /// Its name.
+    /// The name of the target group.
     pub name: String,
-    /// Its tags.
+    /// The tags of the target group.
     pub tags: BTreeMap<String, String>,
 }
 

@@ -17,19 +17,19 @@ const NO_LATEST_OUTPUT: [&str; 4] =
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
-    /// Its id.
+    /// The id of the machine.
     pub id: String,
-    /// Its state (`running`).
+    /// The state of the machine (`running`).
     pub state: String,
     /// What it is in its cluster: the tag `infra:role`.
     pub role: Option<String>,
-    /// Its private DNS name, which is its node's name too.
+    /// The private DNS name of the machine, which is its node's name too.
     pub name: Option<String>,
-    /// Its private address.
+    /// The private address of the machine.
     pub private_address: Option<String>,
-    /// Its zone.
+    /// The availability zone of the machine.
     pub zone: String,
-    /// Its type.
+    /// The type of the machine.
     pub instance_type: String,
     /// The Auto Scaling group that started it.
     pub group: Option<String>,

@@ -12,9 +12,9 @@ use super::{AwsError, Clients};
 /// A VPC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vpc {
-    /// Its IPv4 ranges, the one it was made with first.
+    /// The IPv4 ranges of the VPC, the one it was created with first.
     pub ranges: Vec<String>,
-    /// Its DHCP options; `default` if it has none.
+    /// The DHCP options of the VPC; `default` if it has none.
     pub dhcp_options: String,
 }
 
@@ -30,31 +30,31 @@ pub struct VpcNames {
 /// A subnet as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExistingSubnet {
-    /// Its id.
+    /// The id of the subnet.
     pub id: String,
-    /// Its VPC.
+    /// The VPC of the subnet.
     pub vpc: String,
-    /// Its zone.
+    /// The availability zone of the subnet.
     pub zone: String,
 }
 
 /// A route table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteTable {
-    /// Its id.
+    /// The id of the route table.
     pub id: String,
     /// Whether it serves the subnets that have no table of their own.
     pub main: bool,
     /// The subnets it is attached to.
     pub subnets: Vec<String>,
-    /// Where everything goes that no other route is for (`igw-…`, `nat-…`), if that works.
+    /// The target of the default route (`igw-…`, `nat-…`), if that works.
     pub default_target: Option<String>,
 }
 
 /// A security group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecurityGroup {
-    /// Its id.
+    /// The id of the security group.
     pub id: String,
     /// What it lets in.
     pub inbound: Vec<InboundRule>,

@@ -14,18 +14,18 @@ const FILTER_VALUES: usize = 100;
 /// A zone of the region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// Its name.
+    /// The name of the availability zone.
     pub name: String,
-    /// Its state; `available` is the good one.
+    /// The state of the availability zone; `available` is the good one.
     pub state: String,
-    /// Its kind: `availability-zone`, `local-zone` or `wavelength-zone`.
+    /// The kind of the availability zone: `availability-zone`, `local-zone` or `wavelength-zone`.
     pub kind: String,
 }
 
 /// A capacity reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapacityReservation {
-    /// Its state; `active` is the good one.
+    /// The state of the reservation; `active` is the good one.
     pub state: String,
     /// The type it is for.
     pub instance_type: String,

@@ -16,15 +16,15 @@ const EVENING_OUT: &str = "AZRebalance";
 /// An Auto Scaling group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScalingGroup {
-    /// Its name.
+    /// The name of the Auto Scaling group.
     pub name: String,
     /// How many machines it shall have.
     pub desired: u32,
     /// The version of the launch template that new machines get.
     pub template_version: Option<String>,
-    /// Its machines.
+    /// The machines of the Auto Scaling group.
     pub machines: Vec<GroupMachine>,
-    /// Its tags.
+    /// The tags of the Auto Scaling group.
     pub tags: BTreeMap<String, String>,
     /// Whether it ends machines in one zone to start others in another, so that zones have as many each.
     pub rebalances_zones: bool,
@@ -33,7 +33,7 @@ pub struct ScalingGroup {
 /// A machine of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupMachine {
-    /// Its instance id.
+    /// The instance id of the machine.
     pub id: String,
     /// `InService` and others.
     pub state: String,
@@ -52,7 +52,7 @@ impl GroupMachine {
 /// One attempt of a group to start or end a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScalingActivity {
-    /// Its id.
+    /// The id of the activity.
     pub id: String,
     /// What was attempted; names the machine.
     pub description: String,

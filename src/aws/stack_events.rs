@@ -14,7 +14,7 @@ pub const STACK_TYPE: &str = "AWS::CloudFormation::Stack";
 /// One step of one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackEvent {
-    /// Its own id.
+    /// The id of the event.
     pub id: String,
     /// When.
     pub at: Option<OffsetDateTime>,

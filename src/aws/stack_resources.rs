@@ -1,4 +1,4 @@
-//! What stands in a stack, also in one that is deleted.
+//! The resources of a stack, also of one that is deleted.
 
 use aws_sdk_cloudformation::types::StackStatus as SdkStackStatus;
 
@@ -8,13 +8,13 @@ use super::{AwsError, Clients, ResourceStatus};
 /// A resource of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackResource {
-    /// Its name in the template.
+    /// The name of the resource in the template.
     pub logical_id: String,
     /// What AWS calls it.
     pub physical_id: String,
-    /// Its type.
+    /// The type of the resource.
     pub kind: String,
-    /// Its status.
+    /// The status of the resource.
     pub status: ResourceStatus,
 }
 

@@ -11,23 +11,23 @@ use super::{AwsError, Clients, StackStatus};
 /// A stack as CloudFormation describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {
-    /// Its name.
+    /// The name of the stack.
     pub name: String,
-    /// Its ARN, which also leads to it once it is deleted.
+    /// The ARN of the stack, which also names it once it is deleted.
     pub arn: String,
-    /// Its status.
+    /// The status of the stack.
     pub status: StackStatus,
     /// Why it has that status.
     pub reason: Option<String>,
     /// The values of its parameters.
     pub parameters: BTreeMap<String, String>,
-    /// What it hands on.
+    /// The outputs of the stack, which other stacks use.
     pub outputs: BTreeMap<String, String>,
-    /// Its own tags.
+    /// The tags of the stack.
     pub tags: BTreeMap<String, String>,
     /// Whether it refuses to be deleted.
     pub protected: bool,
-    /// When it was made.
+    /// When the stack was created.
     pub created: Option<OffsetDateTime>,
     /// When it was changed last.
     pub updated: Option<OffsetDateTime>,
@@ -77,13 +77,13 @@ impl Clients {
         call.send().await.map_err(AwsError::of(actions::CFN_DELETE_STACK)).map(|_| ())
     }
 
-    /// Has a running update undone.
+    /// Has a running update rolled back.
     pub async fn cancel_update(&self, arn: &str, token: &str) -> Result<(), AwsError> {
         let call = self.cloudformation.cancel_update_stack().stack_name(arn).client_request_token(token);
         call.send().await.map_err(AwsError::of(actions::CFN_CANCEL_UPDATE_STACK)).map(|_| ())
     }
 
-    /// Goes on with a rollback that failed, without the resources named.
+    /// Continues a rollback that failed, without the resources named.
     pub async fn continue_rollback(&self, arn: &str, skip: &[String], token: &str) -> Result<(), AwsError> {
         let call = self.cloudformation.continue_update_rollback().stack_name(arn).client_request_token(token);
         let skipped = (!skip.is_empty()).then(|| skip.to_vec());
@@ -134,7 +134,7 @@ impl Clients {
     }
 }
 
-/// Every stack of ours may make roles.
+/// Every stack of ours may create IAM roles.
 pub(super) const CAPABILITY: Capability = Capability::CapabilityIam;
 
 pub(super) fn sdk_parameters(

@@ -20,9 +20,9 @@ pub struct RefusedObject {
 /// One version of an object, or the mark that it was deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectVersion {
-    /// Its key.
+    /// The key of the object.
     pub key: String,
-    /// Its version; `null` is that of an object from when the bucket kept none. A removal without one only hides the object.
+    /// The version of the object; `null` is that of an object from when the bucket kept none. A removal without one only hides the object.
     pub version: Option<String>,
 }
 

@@ -12,9 +12,9 @@ const BATCH: usize = 100;
 /// A record that can be removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZoneRecord {
-    /// Its name, without a dot at the end.
+    /// The name of the record, without a dot at the end.
     pub name: String,
-    /// Its type.
+    /// The type of the record.
     pub kind: String,
     whole: ResourceRecordSet,
 }

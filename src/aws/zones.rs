@@ -10,9 +10,9 @@ use super::{AwsError, Clients};
 /// A hosted zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostedZone {
-    /// Its id, without a path.
+    /// The id of the hosted zone, without a path.
     pub id: String,
-    /// Its name, without a dot at the end.
+    /// The name of the hosted zone, without a dot at the end.
     pub name: String,
     /// Whether only VPCs see it.
     pub private: bool,
@@ -27,21 +27,21 @@ impl HostedZone {
     }
 }
 
-/// A record that leads a name somewhere.
+/// A record that points a name at something.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AddressRecord {
     /// `A`, `AAAA` or `CNAME`.
     pub kind: String,
     /// The name it is an alias of, and that name's zone.
     pub alias: Option<Alias>,
-    /// Its values, if it is no alias.
+    /// The values of the record, if it is no alias.
     pub values: Vec<String>,
     /// Whether it is one of several for the same name, chosen by a routing policy.
     pub routed: bool,
     whole: ResourceRecordSet,
 }
 
-/// What an alias record leads to.
+/// What an alias record points at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alias {
     /// The load balancer's name, without a dot at the end.
@@ -118,7 +118,7 @@ impl Clients {
         self.change_record(ChangeAction::Upsert, zone, record.build().map_err(|error| unsent(&error))?).await
     }
 
-    /// Removes a record exactly as it was read; says whether it is gone. It is not if somebody has changed it meanwhile.
+    /// Deletes a record exactly as it was read; says whether it is gone. It is not if someone else has changed it meanwhile.
     pub async fn remove_address_record(&self, zone: &str, record: &AddressRecord) -> Result<bool, AwsError> {
         match self.change_record(ChangeAction::Delete, zone, record.whole.clone()).await {
             Err(error) if is_gone(&error) => Ok(true),
@@ -187,7 +187,7 @@ fn address_record(record: ResourceRecordSet) -> AddressRecord {
     }
 }
 
-/// The console writes `dualstack.` before the names of load balancers; they lead to the same place.
+/// The console writes `dualstack.` before the names of load balancers; they point at the same load balancer.
 fn plain_name(name: &str) -> String {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     name.strip_prefix("dualstack.").map(str::to_owned).unwrap_or(name)

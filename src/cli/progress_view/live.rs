@@ -36,14 +36,14 @@ impl Live {
 
     /// Draws an event, and prints what stays of it above the lines.
     pub(super) fn show(&mut self, event: &Event, printer: &Printer) {
-        let staying = self.take_in(event);
+        let staying = self.apply_event(event);
         // A terminal that is gone shows itself here; `suspend` would panic about it.
         if !staying.is_empty() && self.lines.clear().is_ok() {
             self.lines.suspend(|| printer.note(staying.join("\n")));
         }
     }
 
-    /// Takes all lines away.
+    /// Removes all lines.
     pub(super) fn clear(&mut self) {
         self.stop_waiting();
         for (_, line) in std::mem::take(&mut self.stacks).into_values() {
@@ -54,7 +54,7 @@ impl Live {
     }
 
     /// Brings the live lines up to date. Gives the lines that stay.
-    fn take_in(&mut self, event: &Event) -> Vec<String> {
+    fn apply_event(&mut self, event: &Event) -> Vec<String> {
         match event {
             Event::StackBegan { stack, operation, resources } => {
                 self.stop_waiting();
@@ -191,8 +191,8 @@ mod tests {
         Event::StackEnded { stack: stack.to_owned(), status: status.into(), good }
     }
 
-    fn take_in(live: &mut Live, events: &[Event]) -> Vec<String> {
-        let staying: Vec<String> = events.iter().flat_map(|event| live.take_in(event)).collect();
+    fn apply_events(live: &mut Live, events: &[Event]) -> Vec<String> {
+        let staying: Vec<String> = events.iter().flat_map(|event| live.apply_event(event)).collect();
         staying.iter().map(|line| strip_str(line).to_string()).collect()
     }
 
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn stacks_have_a_line_while_they_are_worked_on_and_one_that_stays() {
         let mut live = Live::on(ProgressDrawTarget::hidden());
-        let staying = take_in(
+        let staying = apply_events(
             &mut live,
             &[
                 began("paddle-network", StackOperation::Create, Some(2)),
@@ -230,7 +230,7 @@ mod tests {
             drawn(&live),
             [pair("paddle-network  create  1/2", "Zone"), pair("paddle-pool     delete  0", "")]
         );
-        let staying = take_in(
+        let staying = apply_events(
             &mut live,
             &[
                 ended("paddle-network", "CREATE_COMPLETE", true),
@@ -259,18 +259,18 @@ mod tests {
             ended("a", "UPDATE_COMPLETE", true),
             ended("b", "X", true),
         ];
-        assert_eq!(take_in(&mut live, &events), ["✓ a  UPDATE_COMPLETE after 0s", "✓ b  X"]);
+        assert_eq!(apply_events(&mut live, &events), ["✓ a  UPDATE_COMPLETE after 0s", "✓ b  X"]);
     }
 
     #[test]
     fn one_line_waits_and_goes_with_the_stage() {
         let mut live = Live::on(ProgressDrawTarget::hidden());
         let waiting = |name: &str| Event::Waiting { waiting_for: vec![name.to_owned(), "b".to_owned()] };
-        assert!(take_in(&mut live, &[waiting("a"), waiting("two\nlines")]).is_empty());
+        assert!(apply_events(&mut live, &[waiting("a"), waiting("two\nlines")]).is_empty());
         assert_eq!(drawn(&live), [pair("waiting", "two lines, b")]);
-        assert_eq!(take_in(&mut live, &[Event::Stage { what: "next" }]), ["next"]);
+        assert_eq!(apply_events(&mut live, &[Event::Stage { what: "next" }]), ["next"]);
         assert!(drawn(&live).is_empty());
-        take_in(&mut live, &[began("a", StackOperation::Create, None), waiting("a")]);
+        apply_events(&mut live, &[began("a", StackOperation::Create, None), waiting("a")]);
         live.clear();
         assert!(drawn(&live).is_empty());
     }

@@ -28,11 +28,11 @@ pub(super) struct ProgressView(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     printer: Printer,
-    look: Mutex<Look>,
+    format: Mutex<Format>,
 }
 
 #[derive(Debug)]
-enum Look {
+enum Format {
     Events,
     Live(Live),
     Plain(Plain),
@@ -50,21 +50,21 @@ pub(super) struct TimedEvent<'a> {
 }
 
 impl ProgressView {
-    /// With `quiet` logs, lines can be drawn again: nobody else writes between them.
+    /// With `quiet` logs, lines can be drawn again: nothing else is written between them.
     pub(super) fn new(output: Output, printer: Printer, quiet: bool) -> Self {
-        let surroundings = Surroundings {
+        let terminal = TerminalInfo {
             terminal: io::stderr().is_terminal(),
             ci: std::env::var_os("CI").is_some(),
             term: std::env::var_os("TERM"),
         };
-        let look = match output {
-            Output::Json => Look::Events,
-            Output::Text | Output::Markdown if quiet && surroundings.can_redraw() => {
-                Look::Live(Live::on_stderr())
+        let format = match output {
+            Output::Json => Format::Events,
+            Output::Text | Output::Markdown if quiet && terminal.can_redraw() => {
+                Format::Live(Live::on_stderr())
             }
-            Output::Text | Output::Markdown => Look::Plain(Plain::default()),
+            Output::Text | Output::Markdown => Format::Plain(Plain::default()),
         };
-        Self(Arc::new(Shared { printer, look: Mutex::new(look) }))
+        Self(Arc::new(Shared { printer, format: Mutex::new(format) }))
     }
 
     /// Where the events of a command go.
@@ -73,9 +73,9 @@ impl ProgressView {
         Progress::new(move |event| view.show(&event))
     }
 
-    /// Takes the live lines away. Whoever prints or asks something else calls this first.
+    /// Removes the live lines. Whoever prints or asks something else calls this first.
     pub(super) fn finish(&self) {
-        if let Look::Live(live) = &mut *self.look() {
+        if let Format::Live(live) = &mut *self.format() {
             live.clear();
         }
     }
@@ -83,16 +83,16 @@ impl ProgressView {
     fn show(&self, event: &Event) {
         let printer = &self.0.printer;
         let now = OffsetDateTime::now_utc();
-        // Held while printing, so that lines of stacks that run side by side do not mix.
-        match &mut *self.look() {
-            Look::Events => {
+        // Held while printing, so that lines of stacks that run in parallel do not mix.
+        match &mut *self.format() {
+            Format::Events => {
                 if let Some(line) = event_line(event, now) {
-                    // A reader that is gone, or a full disk, does not stop what goes on in AWS.
+                    // A reader that is gone, or a full disk, does not stop what AWS is doing.
                     let _ = printer.data(line);
                 }
             }
-            Look::Live(live) => live.show(event, printer),
-            Look::Plain(plain) => {
+            Format::Live(live) => live.show(event, printer),
+            Format::Plain(plain) => {
                 for line in plain.lines(event) {
                     printer.note(format_args!("{} {line}", clock(now)));
                 }
@@ -100,19 +100,19 @@ impl ProgressView {
         }
     }
 
-    fn look(&self) -> MutexGuard<'_, Look> {
-        self.0.look.lock().unwrap_or_else(PoisonError::into_inner)
+    fn format(&self) -> MutexGuard<'_, Format> {
+        self.0.format.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What decides whether lines can be drawn again.
-struct Surroundings<T> {
+struct TerminalInfo<T> {
     terminal: bool,
     ci: bool,
     term: Option<T>,
 }
 
-impl<T: AsRef<OsStr>> Surroundings<T> {
+impl<T: AsRef<OsStr>> TerminalInfo<T> {
     fn can_redraw(&self) -> bool {
         let capable = self.term.as_ref().is_some_and(|term| term.as_ref() != "dumb");
         self.terminal && !self.ci && capable
@@ -128,7 +128,7 @@ fn event_line(event: &Event, now: OffsetDateTime) -> Option<String> {
 mod tests {
     use time::macros::datetime;
 
-    use super::{Surroundings, event_line};
+    use super::{TerminalInfo, event_line};
     use crate::deploy::preflight::{Finding, Severity};
     use crate::deploy::{Event, FailedResource, FailureReport, StackOperation};
 
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn lines_are_drawn_again_only_where_a_person_looks() {
-        let can_redraw = |terminal, ci, term| Surroundings { terminal, ci, term }.can_redraw();
+        let can_redraw = |terminal, ci, term| TerminalInfo { terminal, ci, term }.can_redraw();
         assert!(can_redraw(true, false, Some("xterm-256color")));
         assert!(!can_redraw(false, false, Some("xterm-256color")));
         assert!(!can_redraw(true, true, Some("xterm-256color")));

@@ -7,7 +7,7 @@ use super::wording::{FAILURE, duration, failed_status, lines_for, one_line};
 use crate::aws::{Phase, ResourceStatus};
 use crate::deploy::{Event, StackOperation, is_echo};
 
-/// What has been told so far.
+/// What has been printed so far.
 #[derive(Debug, Default)]
 pub(super) struct Plain {
     began: BTreeMap<String, Instant>,
@@ -105,7 +105,7 @@ mod tests {
         let lines = told(&[
             Event::StackBegan { stack: stack(), operation: StackOperation::Create, resources: Some(34) },
             resource("CREATE_IN_PROGRESS", None),
-            resource("CREATE_COMPLETE", Some("not told")),
+            resource("CREATE_COMPLETE", Some("not printed")),
             resource("CREATE_FAILED", Some("limit")),
             resource("CREATE_FAILED", Some("Resource creation cancelled")),
             Event::StackEnded { stack: stack(), status: "ROLLBACK_COMPLETE".into(), good: false },
@@ -127,10 +127,7 @@ mod tests {
     fn beginnings_say_what_is_known() {
         assert_eq!(beginning(StackOperation::Delete, None), "delete begins");
         assert_eq!(beginning(StackOperation::Update, Some(1)), "update of 1 resource begins");
-        assert_eq!(
-            beginning(StackOperation::Attach, None),
-            "another operation is in progress; following it"
-        );
+        assert_eq!(beginning(StackOperation::Attach, None), "another operation is in progress; following it");
     }
 
     #[test]

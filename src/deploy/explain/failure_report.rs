@@ -68,7 +68,7 @@ pub(crate) async fn report_failure(
     })
 }
 
-/// Whether only `infra rollback` leads on from a status.
+/// Whether only `infra rollback` helps with this status.
 pub(crate) fn is_stuck(status: &StackStatus) -> bool {
     next_step(Some(status)) == Step::RollBack
 }

@@ -19,7 +19,7 @@ pub fn begins_operation(event: &StackEvent) -> bool {
     event.stack_status().is_some_and(StackStatus::begins_operation)
 }
 
-/// The part of an operation that tells why it could not be taken back; all of it, if none does.
+/// The part of an operation that shows why its rollback failed; all of it, if none does.
 #[must_use]
 pub fn failed_rollback(operation: &[StackEvent]) -> &[StackEvent] {
     let begins = |event: &StackEvent| event.stack_status() == Some(&StackStatus::UpdateRollbackInProgress);
@@ -34,7 +34,7 @@ pub fn is_echo(reason: &str) -> bool {
     ECHOES.iter().any(|echo| reason.contains(echo))
 }
 
-/// The first event that tells of a failure of its own.
+/// The first event of a failure that is not the consequence of another.
 #[must_use]
 pub fn first_failure(events: &[StackEvent]) -> Option<&StackEvent> {
     let own_failure = |event: &&StackEvent| {

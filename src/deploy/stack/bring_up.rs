@@ -27,13 +27,13 @@ const MOST_STEPS: usize = 6;
 /// On which terms a stack is changed.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
-    /// Resources that may be replaced or removed.
+    /// Resources that may be replaced or deleted.
     pub(crate) allowed: BTreeSet<String>,
     /// Whether the end is waited for.
     pub(crate) waits: bool,
 }
 
-/// A stack that is as it should be, or on its way there if nobody waits.
+/// A stack that is as it should be, or on its way there if the caller does not wait.
 #[derive(Debug)]
 pub(crate) struct BroughtUp {
     pub(crate) stack: Stack,
@@ -77,7 +77,7 @@ impl BringUp<'_> {
         parameters: &BTreeMap<String, String>,
     ) -> Result<BroughtUp, DeployError> {
         let mut live = found;
-        // Whether this run has seen the stack in use: if it is gone afterwards, somebody else has deleted it.
+        // Whether this run has seen the stack in use: if it is gone afterwards, another process has deleted it.
         let mut was_in_use = false;
         for _ in 0..MOST_STEPS {
             let step = next_step(live.as_ref().map(|live| &live.stack.status));
@@ -136,7 +136,7 @@ impl BringUp<'_> {
     }
 
     async fn create(&self, parameters: &BTreeMap<String, String>) -> Result<Stack, DeployError> {
-        let change_set = self.make_change_set(&self.desired.name, true, parameters).await?;
+        let change_set = self.create_change_set(&self.desired.name, true, parameters).await?;
         if change_set.status != ChangeSetStatus::CreateComplete {
             self.run.clients.delete_stack(&change_set.stack_arn, &new_token()?).await?;
             return Err(self.refused_change_set(&change_set));
@@ -156,7 +156,7 @@ impl BringUp<'_> {
             return self.unchanged(stack).await;
         }
         let parameters = self.desired.renew_size(parameters, &self.run.clients).await?;
-        let change_set = self.make_change_set(&stack.arn, false, &parameters).await?;
+        let change_set = self.create_change_set(&stack.arn, false, &parameters).await?;
         if change_set.is_empty() {
             self.run.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
             return self.unchanged(stack).await;
@@ -183,8 +183,8 @@ impl BringUp<'_> {
         Ok(BroughtUp { stack, changed: false })
     }
 
-    /// Has CloudFormation work out what would change, and waits for that.
-    async fn make_change_set(
+    /// Creates a change set, and waits until CloudFormation has worked it out.
+    async fn create_change_set(
         &self,
         stack: &str,
         creates: bool,
@@ -218,7 +218,7 @@ impl BringUp<'_> {
         };
         if !self.terms.waits {
             operation.report_beginning(self.run);
-            self.run.progress.note(format!("{} goes on in AWS", self.desired.name));
+            self.run.progress.note(format!("{} continues in AWS", self.desired.name));
             return self.read(arn).await;
         }
         let ended = operation.follow(self.run).await?;

@@ -1,4 +1,4 @@
-//! Stacks that somebody else takes away while this run wants them: nothing is brought back behind their back.
+//! Stacks that another process deletes while this run needs them: none of them is created again.
 
 use crate::aws::{AwsError, Clients, Stack, StackEvent, StackStatus};
 use crate::deploy::error::DeployError;
@@ -6,16 +6,16 @@ use crate::deploy::run::new_token;
 use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::LiveCluster;
 
-/// Before the tokens of deletions that are meant to last, so that whoever reads the stack's events can tell them from all others.
+/// Begins the tokens of deletions that are meant to last, so that the stack's events distinguish them from all others.
 const MARK: &str = "away-";
 
-/// A token for the deletion of a stack that shall not come back.
+/// A token for the deletion of a stack that is not to be created again.
 pub(crate) fn deletion_token() -> Result<String, AwsError> {
     Ok(format!("{MARK}{}", new_token()?))
 }
 
-/// Whether a stack is being deleted by an `infra destroy` or a `--prune`. One that is deleted by hand, or by a run that makes a failed
-/// creation anew, may be made again.
+/// Whether a stack is being deleted by an `infra destroy` or a `--prune`. One that is deleted by hand, or by a run that retries a failed
+/// creation, may be created again.
 pub(crate) async fn is_being_destroyed(clients: &Clients, stack: &Stack) -> Result<bool, AwsError> {
     if stack.status != StackStatus::DeleteInProgress {
         return Ok(false);
@@ -26,7 +26,7 @@ pub(crate) async fn is_being_destroyed(clients: &Clients, stack: &Stack) -> Resu
     Ok(token.is_some_and(|token| token.starts_with(MARK)))
 }
 
-/// Refuses to begin while one of the stacks that shall be there is being taken away.
+/// Refuses to begin while `infra destroy` deletes one of the desired stacks.
 pub(crate) async fn refuse_while_destroyed(
     clients: &Clients,
     desired: &[DesiredStack],
@@ -41,7 +41,7 @@ pub(crate) async fn refuse_while_destroyed(
     Ok(())
 }
 
-/// Sees that what was brought up is still there.
+/// Checks that the stacks that were brought up still exist.
 pub(crate) async fn check_all_exist(clients: &Clients, names: &[String]) -> Result<(), DeployError> {
     if names.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Deletes one stack from any state, again and again while that helps, and says what holds it when it does not.
+//! Deletes one stack from any state, retries while that helps, and reports what holds the stack when it does not.
 
 use super::concurrent_deletion::deletion_token;
 use super::operation::Operation;
@@ -14,7 +14,7 @@ use crate::deploy::state::step::{Step, next_step};
 const MOST_ATTEMPTS: usize = 4;
 
 impl Stuck {
-    /// As an error, for who cannot go on.
+    /// As an error, for a caller that cannot continue.
     pub(crate) fn into_error(self) -> DeployError {
         let reasons: Vec<String> = self
             .resources
@@ -51,7 +51,7 @@ pub(crate) async fn delete_stack(
         if current.protected
             && let Err(error) = run.clients.protect_stack(&current.arn, false).await
         {
-            // Somebody else may have lifted it and gone on.
+            // Another process may have lifted the protection and begun the deletion.
             match run.clients.stack(&current.arn).await? {
                 None => return Ok(None),
                 Some(now) if now.status.is_deletion() => current = now,
@@ -117,7 +117,7 @@ async fn delete_once(run: &Run, part: &StackPart, stack: &Stack) -> Result<Optio
     Ok(Some(Stuck { stack: stack.name.clone(), resources: failures(&ended.events) }))
 }
 
-/// The protection was lifted just before.
+/// Another process has protected the stack since this run lifted the protection.
 fn protected_again(stack: &Stack) -> DeployError {
     DeployError::ProtectedAgain { stack: stack.name.clone() }
 }
@@ -130,7 +130,7 @@ fn are_the_same(before: &[StuckResource], now: &[StuckResource]) -> bool {
     names(before) == names(now)
 }
 
-/// Each resource that would not go, once, with the last reason.
+/// Each resource that could not be deleted, once, with the last reason.
 fn failures(events: &[StackEvent]) -> Vec<StuckResource> {
     let mut failed = std::collections::BTreeMap::new();
     let is_failure = |event: &&StackEvent| event.resource_status() == Some(&ResourceStatus::DeleteFailed);

@@ -1,4 +1,4 @@
-//! Runs the stacks of a cluster side by side, each as soon as what it needs is there.
+//! Brings up the stacks of a cluster in parallel, each as soon as the stacks that it needs are complete.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use crate::deploy::state::live::LiveCluster;
 pub(crate) struct Outcome {
     /// The stacks that this run has changed.
     pub(crate) changed: BTreeSet<StackPart>,
-    /// What they hand on, together.
+    /// The outputs of all of them.
     pub(crate) outputs: BTreeMap<String, String>,
     /// The stacks that are as they should be.
     pub(crate) settled: BTreeSet<StackPart>,
@@ -29,8 +29,8 @@ pub(crate) struct Outcome {
 
 type Joined = (DesiredStack, Result<BroughtUp, DeployError>);
 
-/// Brings up every stack. One that fails stops those that need it; the others are finished. What must be there before a stack is
-/// created is seen to at the last moment.
+/// Brings up every stack. One that fails stops those that need it; the others are finished. `before_creation` runs right before a
+/// stack is created.
 pub(crate) async fn bring_up_all(
     run: &Run,
     store: &AssetStore,
@@ -47,7 +47,7 @@ pub(crate) async fn bring_up_all(
     let mut errors = Vec::new();
     let mut running: JoinSet<Joined> = JoinSet::new();
     loop {
-        // After the user has gone, or AWS no longer knows us, nothing new is begun, and what is not begun has not failed.
+        // After an interruption, or once AWS refuses the credentials, nothing new is begun, and what is not begun has not failed.
         if !errors.iter().any(ends_everything) {
             skip_dependents(run, &mut waiting, &mut failed);
             let ready: Vec<StackPart> = waiting
@@ -126,7 +126,7 @@ fn ends_everything(error: &DeployError) -> bool {
     }
 }
 
-/// Several errors into the one that says most: who we are, then what failed, then what goes on.
+/// Several errors into the one that says most: credentials first, then what failed, then what continues.
 fn merge(errors: Vec<DeployError>) -> DeployError {
     let mut reports = Vec::new();
     let mut refusals = Vec::new();
@@ -145,13 +145,13 @@ fn merge(errors: Vec<DeployError>) -> DeployError {
     }
     let is_credentials =
         |error: &DeployError| matches!(error, DeployError::Aws(error) if error.cause == Cause::Credentials);
-    if let Some(place) = others.iter().position(is_credentials) {
-        return others.swap_remove(place);
+    if let Some(index) = others.iter().position(is_credentials) {
+        return others.swap_remove(index);
     }
     // What else failed did so because of that.
-    if let Some(place) = others.iter().position(|error| matches!(error, DeployError::DeletedMeanwhile { .. }))
+    if let Some(index) = others.iter().position(|error| matches!(error, DeployError::DeletedMeanwhile { .. }))
     {
-        return others.swap_remove(place);
+        return others.swap_remove(index);
     }
     if !reports.is_empty() {
         return DeployError::Failed(reports);

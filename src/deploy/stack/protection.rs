@@ -1,4 +1,4 @@
-//! Protection of stacks that hold what cannot be made again. Change sets cannot set it, so it is kept beside them.
+//! Protection of stacks that hold what cannot be created again. Change sets cannot set it, so calls of their own do.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(crate) async fn keep_protected(run: &Run, part: &StackPart, stack: &Stack) -
     Ok(())
 }
 
-/// Lets one change through that the user asked for by name; `keep_protected` closes the door behind it.
+/// Allows one change that the user asked for by name; `keep_protected` forbids it again afterwards.
 pub(crate) async fn lift_policy(run: &Run, stack: &Stack) -> Result<(), DeployError> {
     let open = json!({"Statement": [allow_all()]});
     run.clients.set_stack_policy(&stack.arn, &open.to_string()).await?;
@@ -34,7 +34,7 @@ fn allow_all() -> Value {
     json!({"Effect": "Allow", "Action": "Update:*", "Principal": "*", "Resource": "*"})
 }
 
-/// Volumes and file systems are never replaced or removed by an update.
+/// Volumes and file systems are never replaced or deleted by an update.
 fn policy() -> Value {
     json!({"Statement": [
         allow_all(),

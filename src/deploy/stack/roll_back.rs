@@ -1,4 +1,4 @@
-//! `infra rollback`: brings stacks back to where they were before a change whose rollback failed too.
+//! `infra rollback`: returns stacks to what they were before a change whose rollback failed too.
 
 use super::operation::Operation;
 use super::watch::{Beginning, Target};
@@ -12,7 +12,7 @@ use crate::deploy::run::{Run, new_token};
 use crate::deploy::state::live::LiveCluster;
 use crate::deploy::state::step::{Step, next_step};
 
-/// Rolls back whatever needs it, and follows rollbacks that are under way; gives the names of all these stacks.
+/// Rolls back whatever needs it, and follows rollbacks that are in progress; gives the names of all these stacks.
 pub async fn roll_back(run: &Run, live: &LiveCluster, skip: &[String]) -> Result<Vec<String>, DeployError> {
     let stacks = || live.stacks.iter().map(|(part, live)| (part, &live.stack));
     let stuck: Vec<(&StackPart, &Stack)> =
@@ -80,7 +80,7 @@ async fn follow(
     })
 }
 
-/// The resources that stand in the way of a rollback.
+/// The resources whose rollback failed.
 async fn failed_resources(run: &Run, stack: &Stack) -> Result<Vec<String>, DeployError> {
     let events = run.clients.stack_events(&stack.arn, None).await?;
     let failed = failed_rollback(newest_operation(&events)).iter().filter(|event| event.is_failure());
@@ -124,10 +124,10 @@ mod tests {
                 (stack, "UPDATE_IN_PROGRESS"),
                 ("Forth", "UPDATE_FAILED"),
                 (stack, "UPDATE_ROLLBACK_IN_PROGRESS"),
-                ("Mended", "UPDATE_FAILED"),
+                ("Fixed", "UPDATE_FAILED"),
                 (stack, "UPDATE_ROLLBACK_FAILED"),
                 (stack, "UPDATE_ROLLBACK_IN_PROGRESS"),
-                ("Mended", "UPDATE_COMPLETE"),
+                ("Fixed", "UPDATE_COMPLETE"),
                 ("Broken", "UPDATE_FAILED"),
                 (stack, "UPDATE_ROLLBACK_FAILED"),
             ];
@@ -155,9 +155,9 @@ mod tests {
         let live = LiveStack { stack, template: LiveTemplate::NotRead };
         let live =
             LiveCluster { stacks: BTreeMap::from([(StackPart::Network, live)]), ..LiveCluster::default() };
-        let refused = roll_back(&test.run, &live, &["Mended".to_owned()]).await.err();
+        let refused = roll_back(&test.run, &live, &["Fixed".to_owned()]).await.err();
         let refused = refused.ok_or("it was skipped")?;
-        assert_eq!(refused.to_string(), "Mended is not a resource whose rollback failed");
+        assert_eq!(refused.to_string(), "Fixed is not a resource whose rollback failed");
         assert_eq!(refused.help().as_deref(), Some("those that failed: Broken"));
         Ok(())
     }

@@ -56,7 +56,7 @@ pub(crate) enum Beginning<'a> {
 impl Beginning<'_> {
     fn is(self, event: &StackEvent) -> bool {
         let Some(status) = event.stack_status() else { return false };
-        // A change that fails is rolled back under the same token, so only the status tells the two apart.
+        // A change that fails is rolled back under the same token, so only the status distinguishes the two.
         let is_change = status.begins_operation();
         let is_rollback = status.begins_rollback();
         let has_token = |token: &str| event.token.as_deref() == Some(token);
@@ -69,7 +69,7 @@ impl Beginning<'_> {
         }
     }
 
-    /// Whether somebody else may have begun the operation, long before it is watched.
+    /// Whether another process may have begun the operation, long before it is watched.
     fn is_found(self) -> bool {
         match self {
             Self::Newest | Self::NewestRollback => true,

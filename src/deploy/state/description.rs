@@ -5,7 +5,7 @@ use crate::config::Cluster;
 use crate::config::values::PoolName;
 use crate::well_known::internal_domain;
 
-/// What a resource is, for somebody who knows cluster.yaml and not our templates.
+/// What a resource is, for a reader who knows cluster.yaml and not our templates.
 #[must_use]
 pub fn describe_resource(cluster: &Cluster, part: &StackPart, logical_id: &str) -> String {
     match part {

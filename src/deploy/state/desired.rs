@@ -20,22 +20,22 @@ use crate::well_known::{CLUSTER_TAG, CREDENTIALS_TAG, S3_URI_TAG};
 pub struct DesiredStack {
     /// Which part of the cluster it is.
     pub part: StackPart,
-    /// Its name in AWS.
+    /// The name of the stack in AWS.
     pub name: String,
-    /// Its template.
+    /// The template of the stack.
     pub template: Template,
-    /// Its tags.
+    /// The tags of the stack.
     pub tags: BTreeMap<String, String>,
     /// Values of parameters that no stack hands on.
     pub given: BTreeMap<String, String>,
     /// A pool's size.
     size: Option<PoolSize>,
-    /// A pool's stack as it stands.
+    /// The live stack of a pool.
     standing: Option<LiveStack>,
 }
 
 impl DesiredStack {
-    /// Every stack of a cluster, in the order they are made. `missing_mount_targets` says for each mount target at a file system that
+    /// Every stack of a cluster, in the order in which they are created. `missing_mount_targets` says for each mount target at a file system that
     /// was there before whether the cluster has to create it.
     #[must_use]
     pub fn of_cluster(
@@ -98,7 +98,7 @@ impl DesiredStack {
         self.template.compact()
     }
 
-    /// A value for every parameter; the names of those that nobody hands on yet, if there are any.
+    /// A value for every parameter; the names of those that no stack has as an output yet, if there are any.
     pub fn parameters(
         &self,
         outputs: &BTreeMap<String, String>,

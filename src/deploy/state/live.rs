@@ -1,4 +1,4 @@
-//! What of a cluster is in AWS now: its stacks, their templates, and their groups of machines.
+//! What of a cluster is in AWS now: its stacks, their templates, and their Auto Scaling groups.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ impl LiveStack {
         Ok(Self { stack, template })
     }
 
-    /// The template for whoever looks something up in it; `Null` if there is none to look into.
+    /// The template for a caller that only reads facts from it; `Null` if it was not read or is unreadable.
     #[must_use]
     pub fn template(&self) -> &Value {
         match &self.template {
@@ -56,7 +56,7 @@ impl LiveStack {
         }
     }
 
-    /// The template for whoever compares with it: one that cannot be read is an error.
+    /// The template for a caller that compares with it: an unreadable one is an error.
     pub(crate) fn readable_template(&self) -> Result<&Value, DeployError> {
         match &self.template {
             LiveTemplate::Unreadable(reason) => Err(DeployError::UnreadableTemplate {
@@ -71,7 +71,7 @@ impl LiveStack {
 /// A stack that has a name of the cluster's and is not the cluster's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignStack {
-    /// Its name.
+    /// The name of the stack.
     pub name: String,
     /// The cluster it is of: `x-pool-network` may be the network of `x-pool`, and a pool of `x`.
     pub cluster: Option<String>,
@@ -80,16 +80,16 @@ pub struct ForeignStack {
 /// A cluster as AWS has it.
 #[derive(Clone, Debug, Default)]
 pub struct LiveCluster {
-    /// Its stacks.
+    /// The stacks of the cluster.
     pub stacks: BTreeMap<StackPart, LiveStack>,
     /// Stacks with names of ours that are not ours.
     pub foreign: Vec<ForeignStack>,
-    /// Its Auto Scaling groups.
+    /// The Auto Scaling groups of the cluster.
     pub groups: Vec<ScalingGroup>,
 }
 
 impl LiveCluster {
-    /// Looks at everything; changes nothing. `described` is what cluster.yaml says, unless it is lost.
+    /// Reads everything; changes nothing. `described` is what cluster.yaml says, unless it is lost.
     pub async fn read(
         clients: &Clients,
         cluster: &ClusterName,
@@ -103,7 +103,7 @@ impl LiveCluster {
             let Some(part) = StackPart::from_stack_name(cluster, &stack.name) else { continue };
             if !is_of_cluster(&stack, cluster, described) {
                 let cluster = stack.tags.get(CLUSTER_TAG).cloned();
-                // One that somebody only plans, under a name that cluster.yaml does not need, is in nobody's way.
+                // One that is only planned, under a name that cluster.yaml does not need, is no obstacle.
                 if cluster.is_some() || stack.status != StackStatus::ReviewInProgress {
                     live.foreign.push(ForeignStack { name: stack.name, cluster });
                 }
@@ -135,7 +135,7 @@ impl LiveCluster {
         self.stacks.keys().any(|part| matches!(part, StackPart::ControlPlane | StackPart::Pool(_)))
     }
 
-    /// Whether a stack stands, or is on its way, so that what it holds need not be made.
+    /// Whether a stack is complete, or will be, so that what it holds need not be created.
     #[must_use]
     pub fn stands(&self, part: &StackPart) -> bool {
         let Some(live) = self.stacks.get(part) else { return false };
@@ -144,7 +144,7 @@ impl LiveCluster {
         !goes && matches!(next_step(Some(status)), Step::Compare | Step::Follow | Step::RollBack)
     }
 
-    /// What stacks hand on to others.
+    /// The outputs of all stacks.
     #[must_use]
     pub fn outputs(&self) -> BTreeMap<String, String> {
         let stacks = self.stacks.values().flat_map(|live| live.stack.outputs.clone());
@@ -163,13 +163,13 @@ impl LiveCluster {
         self.stacks.get(part)?.stack.tags.get(name).map(String::as_str)
     }
 
-    /// A pool's group of machines.
+    /// The Auto Scaling group of a pool.
     #[must_use]
     pub fn pool_group(&self, pool: &PoolName) -> Option<&ScalingGroup> {
         self.group_of_role(&Role::Pool(pool.clone()))
     }
 
-    /// The group of machines of a role.
+    /// The Auto Scaling group of a role.
     #[must_use]
     pub fn group_of_role(&self, role: &Role) -> Option<&ScalingGroup> {
         let role = role.name();
@@ -177,7 +177,7 @@ impl LiveCluster {
     }
 }
 
-/// Whether a stack with a name of the cluster's is the cluster's. One that is only planned yet may have no tags to show: its name tells,
+/// Whether a stack with a name of the cluster's is the cluster's. One that is only planned may have no tags: its name decides,
 /// unless it could be another cluster's.
 pub(crate) fn is_of_cluster(stack: &Stack, cluster: &ClusterName, described: Option<&Cluster>) -> bool {
     if let Some(tagged) = stack.tags.get(CLUSTER_TAG) {
