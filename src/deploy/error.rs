@@ -56,7 +56,7 @@ pub enum DeployError {
         reason: String,
     },
     /// The user interrupted the wait, or the time limit was reached; AWS continues.
-    #[error("{what}; {} in AWS", goes_on(.running))]
+    #[error("{what}; {} in AWS", what_continues(.running))]
     StillRunning {
         /// What ended the wait.
         what: String,
@@ -294,10 +294,10 @@ fn count(number: usize) -> String {
     if number == 1 { "one thing".to_owned() } else { format!("{number} things") }
 }
 
-fn goes_on(running: &[String]) -> String {
+fn what_continues(running: &[String]) -> String {
     match running {
         [] => "nothing is running".to_owned(),
-        [one] => format!("{one} goes on"),
-        many => format!("{} go on", many.join(", ")),
+        [one] => format!("{one} continues"),
+        many => format!("{} continue", many.join(", ")),
     }
 }

@@ -71,7 +71,7 @@ fn the_first_interruption_detaches_and_aws_goes_on() {
     assert!(!outcome.stderr.contains("failed"), "what was left alone has not failed: {}", outcome.stderr);
     outcome
         .expect_stderr("a second Ctrl-C ends at once")
-        .expect_stderr(&format!("detached; {NETWORK} goes on in AWS"))
+        .expect_stderr(&format!("detached; {NETWORK} continues in AWS"))
         .expect_stderr("run the same command again to resume");
     assert_eq!(status(&world, NETWORK), "CREATE_IN_PROGRESS");
 
@@ -186,7 +186,7 @@ fn a_removal_cannot_be_cancelled_and_is_left_to_aws() {
     let mut running = world.up_invocation(["--cancel-on-interrupt"]).spawn();
     running.wait_for_stderr(&format!("{POOL}: delete begins"));
     running.interrupt();
-    running.wait().expect_code(5).expect_stderr(&format!("detached; {POOL} goes on in AWS"));
+    running.wait().expect_code(5).expect_stderr(&format!("detached; {POOL} continues in AWS"));
     comes_back(&world);
 }
 
@@ -194,7 +194,7 @@ fn a_removal_cannot_be_cancelled_and_is_left_to_aws() {
 fn the_time_limit_ends_the_watching_only() {
     let world = slow_world();
     let outcome = world.up(["--timeout", "3s"]).expect_code(5);
-    outcome.expect_stderr(&format!("the time limit was reached; {NETWORK} goes on in AWS"));
+    outcome.expect_stderr(&format!("the time limit was reached; {NETWORK} continues in AWS"));
     assert_eq!(status(&world, NETWORK), "CREATE_IN_PROGRESS");
     comes_back(&world);
 }
@@ -206,7 +206,7 @@ fn nobody_waits_for_more_than_was_asked_for() {
     let asked_the_api = || world.api.requests().iter().filter(|request| request.contains("/readyz")).count();
     let before = asked_the_api();
     let outcome = updating(&world, &["--wait", "none"]).wait().expect_code(0);
-    outcome.expect_stderr(&format!("{POOL} goes on in AWS"));
+    outcome.expect_stderr(&format!("{POOL} continues in AWS"));
     assert_eq!(status(&world, POOL), "UPDATE_IN_PROGRESS");
 
     world.control(json!({}));

@@ -88,7 +88,7 @@ fn a_spot_pool_without_capacity_is_left_to_aws() {
             // The control plane is done, and so is its name.
             .expect_stderr("record minimal.example.com leads to")
             .expect_stderr("there is no spot capacity for pool cpu")
-            .expect_stderr("minimal-pool-cpu goes on in AWS")
+            .expect_stderr("minimal-pool-cpu continues in AWS")
             .expect_stderr("run the same command again");
     });
     assert_eq!(world.aws().stack_status("minimal-pool-cpu").as_deref(), Some("CREATE_IN_PROGRESS"));
@@ -178,7 +178,7 @@ fn a_raised_count_without_capacity_is_told_of_and_spot_machines_are_left_to_aws(
             .expect_code(5)
             .expect_stderr("pool cpu: 2 of 3 nodes are Ready")
             .expect_stderr("there is no spot capacity for pool cpu")
-            .expect_stderr("minimal-pool-cpu goes on in AWS");
+            .expect_stderr("minimal-pool-cpu continues in AWS");
     });
     assert_eq!(world.aws().stack_status("minimal-pool-cpu").as_deref(), Some("UPDATE_COMPLETE"));
 }

@@ -97,7 +97,7 @@ fn a_rollback_that_was_left_is_come_back_to() {
     world
         .run(["rollback", "--timeout", "2s"])
         .expect_code(5)
-        .expect_stderr(&format!("{STACK} goes on in AWS"))
+        .expect_stderr(&format!("{STACK} continues in AWS"))
         .expect_stderr("run the same command again");
     assert_eq!(status(&world), "UPDATE_ROLLBACK_IN_PROGRESS");
     come_back(&world, json!({})).expect_code(0).expect_stderr(&format!("rolled back: {STACK}"));

@@ -231,7 +231,7 @@ async fn the_time_limit_ends_the_watching_and_names_what_goes_on() -> TestResult
     let script =
         Script::new(|asked| describe_events(&[of_stack(0, "CREATE_IN_PROGRESS", "ours")], asked, 100));
     let error = run(&script, OURS).await?.result.err().ok_or("it ended")?;
-    assert_eq!(error.to_string(), "the time limit was reached; paddle-network goes on in AWS");
+    assert_eq!(error.to_string(), "the time limit was reached; paddle-network continues in AWS");
     let calls = script.asked().len();
     assert!((700..=740).contains(&calls), "{calls} calls in two hours");
     Ok(())
