@@ -176,7 +176,7 @@ fn what_may_not_be_asked_is_a_warning() {
         ("key", "kms:DescribeKey", "kms:DescribeKey"),
         ("key", "ec2:GetEbsDefaultKmsKeyId", "ec2:GetEbsDefaultKmsKeyId"),
         ("key pair", "ec2:DescribeKeyPairs", "ec2:DescribeKeyPairs"),
-        ("zones", "ec2:DescribeAvailabilityZones", "ec2:DescribeAvailabilityZones"),
+        ("availability zones", "ec2:DescribeAvailabilityZones", "ec2:DescribeAvailabilityZones"),
         ("instance types", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypeOfferings"),
         ("quotas", "ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypes"),
         ("quotas", "ec2:DescribeInstances", "ec2:DescribeInstances"),
