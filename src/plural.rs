@@ -9,6 +9,13 @@ pub fn count_of<Number: Copy + Display + PartialEq + From<u8>>(count: Number, no
     format!("{count} {noun}{ending}")
 }
 
+/// Counts of what was done, without those that are zero: "3 written, 11 unchanged".
+#[must_use]
+pub fn list_counts(counts: &[(usize, &str)]) -> String {
+    let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+    counts.collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::count_of;

@@ -59,16 +59,16 @@ impl Project {
 
     /// Renders and checks everything in memory.
     pub(crate) fn render(&self, credentials: &Credentials) -> Result<RenderedProject, ProjectError> {
-        let (snippets, unused_snippets) = self.directory.read_snippets(&self.blueprint.roles)?;
+        let snippets = self.directory.read_snippets(&self.blueprint.roles)?;
         let assets = render_assets(&AssetSources {
             blueprint: &self.blueprint,
             credentials,
             templates: &Templates::new(&self.directory.read_overrides()?)?,
             extra_manifests: &self.directory.read_extra_manifests()?,
-            snippets: &snippets,
+            snippets: &snippets.by_role,
         })?;
         let findings = check_assets(&assets, &self.blueprint.rules);
-        Ok(RenderedProject { assets, findings, unused_snippets })
+        Ok(RenderedProject { assets, findings, unused_snippets: snippets.unused })
     }
 
     /// The path and text of infra.lock, if there is one.

@@ -10,6 +10,15 @@ use crate::blueprint::Role;
 use crate::document::{nearest, parse_untyped, read_text};
 use crate::render::Asset;
 
+/// The team's own Ignition configs.
+#[derive(Debug)]
+pub(super) struct Snippets {
+    /// Those of each role, in the order they are merged in.
+    pub(super) by_role: BTreeMap<Role, Vec<Asset>>,
+    /// Those that are for no role.
+    pub(super) unused: Vec<UnusedSnippet>,
+}
+
 /// A snippet that no machine of the cluster boots with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnusedSnippet {
@@ -54,12 +63,9 @@ impl AssetDirectory {
         Ok(manifests)
     }
 
-    /// The team's own Ignition configs for each role, in order, and those that are for none of them. Each goes to the roles with the
+    /// The team's own Ignition configs. Each goes to the roles with the
     /// longest name that its own begins with.
-    pub(super) fn read_snippets(
-        &self,
-        roles: &[Role],
-    ) -> Result<(BTreeMap<Role, Vec<Asset>>, Vec<UnusedSnippet>), ProjectError> {
+    pub(super) fn read_snippets(&self, roles: &[Role]) -> Result<Snippets, ProjectError> {
         let prefixes: BTreeSet<String> = roles.iter().map(Role::snippet_prefix).collect();
         let mut snippets: BTreeMap<Role, Vec<Asset>> =
             roles.iter().map(|role| (role.clone(), Vec::new())).collect();
@@ -83,7 +89,7 @@ impl AssetDirectory {
                 }
             }
         }
-        Ok((snippets, unused))
+        Ok(Snippets { by_role: snippets, unused })
     }
 }
 

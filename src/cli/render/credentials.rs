@@ -11,9 +11,9 @@ use super::super::failure::Refusal;
 use super::super::printer::Output;
 use super::super::question::confirm;
 use super::super::session::Session;
-use super::list_counts;
 use crate::blueprint::Blueprint;
 use crate::credentials::{Action, AuthoritySource, BroughtAuthority, Ensured, Request, Store, ensure};
+use crate::plural::list_counts;
 use crate::project::Project;
 
 /// Create keys, certificates and kubeconfig

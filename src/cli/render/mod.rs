@@ -40,12 +40,6 @@ pub(super) struct RenderDocument {
     assets: Option<stack::Report>,
 }
 
-/// Counts of what was done, without those that are zero.
-fn list_counts(counts: &[(usize, &str)]) -> String {
-    let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
-    counts.collect::<Vec<_>>().join(", ")
-}
-
 pub(super) fn run(arguments: &RenderArguments, session: &Session) -> anyhow::Result<Exit> {
     let project = session.load_project()?;
     let report = match &arguments.part {

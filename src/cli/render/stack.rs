@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::super::printer::Output;
 use super::super::session::Session;
-use super::list_counts;
 use crate::credentials::Store;
+use crate::plural::list_counts;
 use crate::project::{Project, WrittenFiles};
 
 /// Write CloudFormation stacks (stacks/), boot configs (userdata/) and manifests (manifests/)
