@@ -1,4 +1,4 @@
-//! Whether a thing that an ARN names is really there: what the tagging service says may be an hour old.
+//! Whether the resource that an ARN names still exists: the tagging service may list it for an hour after its deletion.
 
 use aws_sdk_sts::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sts::operation::RequestId;
@@ -7,20 +7,20 @@ use super::actions::{self, Action};
 use super::{AwsError, Clients, StackStatus};
 
 impl Clients {
-    /// Asks the service that an ARN belongs to; what is being deleted or terminated is not there. An ARN of a kind that nobody here
-    /// makes counts as there, so that somebody looks.
-    pub async fn is_there(&self, arn: &str) -> Result<bool, AwsError> {
+    /// Queries the service that an ARN belongs to; a resource that is being deleted or terminated does not exist. A resource of a kind
+    /// that infra never creates counts as existing, so that the user looks at it.
+    pub async fn exists(&self, arn: &str) -> Result<bool, AwsError> {
         let mut parts = arn.splitn(6, ':').skip(2);
         let (service, resource) = (parts.next().unwrap_or_default(), parts.nth(2).unwrap_or_default());
         let (kind, id) = resource.split_once('/').unwrap_or((resource, ""));
         let answer = match (service, kind) {
             ("ec2", _) => self.is_in_ec2(kind, id).await,
-            ("elasticloadbalancing", "loadbalancer") => self.is_balancer_there(arn, id).await,
-            // A listener goes with its load balancer, whose ARN is the beginning of its own.
+            ("elasticloadbalancing", "loadbalancer") => self.is_load_balancer(arn, id).await,
+            // A listener is deleted with its load balancer, whose ARN is the beginning of its own.
             ("elasticloadbalancing", "listener") => {
                 let balancer = arn.replacen(":listener/", ":loadbalancer/", 1);
                 let balancer = balancer.rsplit_once('/').map_or(balancer.as_str(), |(before, _)| before);
-                self.is_balancer_there(balancer, id).await
+                self.is_load_balancer(balancer, id).await
             }
             ("elasticloadbalancing", "targetgroup") => {
                 let call = self.balancers.describe_target_groups().target_group_arns(arn).send();
@@ -42,7 +42,7 @@ impl Clients {
         }
     }
 
-    async fn is_balancer_there(&self, arn: &str, id: &str) -> Result<bool, AwsError> {
+    async fn is_load_balancer(&self, arn: &str, id: &str) -> Result<bool, AwsError> {
         const OPERATION: Action = actions::ELB_DESCRIBE_LOAD_BALANCERS;
         if id.contains('/') {
             let call = self.balancers.describe_load_balancers().load_balancer_arns(arn).send();
@@ -159,7 +159,7 @@ fn alive<T, S: AsRef<str>>(list: Option<Vec<T>>, state: impl Fn(&T) -> Option<&S
     Some(list)
 }
 
-/// Services say "there is no such thing" each in its own way.
+/// Each service has its own code for a resource that does not exist.
 fn is_missing(error: &AwsError) -> bool {
     let code = error.code.as_deref().unwrap_or_default();
     code.contains("NotFound") || code.ends_with(".Malformed") || code.ends_with(".Unknown")

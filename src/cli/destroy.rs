@@ -1,4 +1,4 @@
-//! `infra destroy`: takes the cluster away.
+//! `infra destroy`: deletes the cluster.
 
 use std::time::Duration;
 
@@ -24,14 +24,14 @@ use crate::deploy::{
 };
 use crate::kube::ApiServer;
 
-/// Take the cluster away, and say what stays
+/// Delete the cluster, and report what is kept
 ///
-/// Lists first what goes, in order, what stays, and what else stands in the network; then asks. Files in the shared file system, etcd's
-/// snapshots, the bucket and the key stay unless `--delete-data` says otherwise. Can be run again from any state, also when cluster.yaml
-/// or the credentials are lost. Ends with an audit: 7 if anything is left that should not be.
+/// First lists what is deleted, in order, what is kept, and which foreign resources are in the network; then asks. Files in the shared
+/// file system and snapshots of etcd are kept unless `--delete-data` is given; the bucket and the key are always kept. Can be run again
+/// from any state, also when cluster.yaml or the credentials are lost. Ends with an audit: 7 if anything is left that should not be.
 #[derive(Args, Debug)]
 pub(super) struct DestroyArguments {
-    /// Show what would go and what would stay, and do nothing
+    /// Show what would be deleted and what would be kept, and change nothing
     #[arg(long)]
     plan_only: bool,
     /// Delete files and snapshots too; asks for the cluster's name
@@ -40,13 +40,13 @@ pub(super) struct DestroyArguments {
     /// The cluster's name, for --delete-data without a terminal
     #[arg(long, value_name = "NAME", requires = "delete_data")]
     confirm: Option<String>,
-    /// Remove mount targets of other file systems that stand in this cluster's subnets
+    /// Delete mount targets of other file systems in this cluster's subnets
     #[arg(long)]
-    remove_foreign_mount_targets: bool,
+    delete_foreign_mount_targets: bool,
     /// The cluster, when cluster.yaml is lost; needs --region
     #[arg(long, value_name = "NAME", requires = "region")]
     cluster_name: Option<ClusterName>,
-    /// Where assets are, when neither cluster.yaml nor a stack says so; what the network stack names is looked at too
+    /// Where assets are, if neither cluster.yaml nor a stack says so; the S3 URI that the network stack names is used too
     #[arg(long, value_name = "URI")]
     s3_uri: Option<S3Uri>,
     /// How long to wait in total; AWS continues after that
@@ -61,10 +61,10 @@ pub(super) fn run(arguments: &DestroyArguments, session: &Session) -> anyhow::Re
         Some(_) => None,
         None => Some(session.load_project()?.blueprint.cluster),
     };
-    block_on(Box::pin(take_away(arguments, session, cluster)))
+    block_on(Box::pin(destroy_cluster(arguments, session, cluster)))
 }
 
-async fn take_away(
+async fn destroy_cluster(
     arguments: &DestroyArguments,
     session: &Session,
     cluster: Option<Cluster>,
@@ -85,12 +85,12 @@ async fn take_away(
     if plan.delete.is_empty() {
         let auditing = Box::pin(async { Ok(audit(&clients, &scope).await?) });
         let outcome = until_interrupted(auditing).await?;
-        session.printer.note(format_args!("there is nothing of {} left to take away", target.name));
-        advise_place(target, session);
+        session.printer.note(format_args!("nothing of {} is left to delete", target.name));
+        warn_of_unknown_s3_uri(target, session);
         return Ok(report(&outcome, target, &plan, &view, session));
     }
-    until_interrupted(Box::pin(agree(arguments, session, target))).await?;
-    advise_place(target, session);
+    until_interrupted(Box::pin(confirm(arguments, session, target))).await?;
+    warn_of_unknown_s3_uri(target, session);
     let (interrupter, waiting) = session.begin_waiting(Some(arguments.timeout));
     let run = Run {
         clients,
@@ -102,7 +102,7 @@ async fn take_away(
     let api = connect_api(session, &scope).unwrap_or_else(|error| {
         // Keys that cannot be read or do not fit are no reason to keep a cluster.
         session.printer.warning(format_args!(
-            "the cluster's API is not asked: {error:#}; load balancers of Services are removed by tag instead"
+            "skipping the Kubernetes API: {error:#}; load balancers of Services are deleted by tag instead"
         ));
         None
     });
@@ -123,7 +123,7 @@ async fn read(
         .ok_or_else(|| Refusal::invalid("which cluster? `--cluster-name NAME --region REGION` names it"))?;
     let options = DestroyOptions {
         delete_data: arguments.delete_data,
-        remove_foreign_mount_targets: arguments.remove_foreign_mount_targets,
+        delete_foreign_mount_targets: arguments.delete_foreign_mount_targets,
     };
     let s3_uri = arguments.s3_uri.clone();
     Ok(Box::pin(DestroyScope::read(clients, name, cluster, s3_uri, options)).await?)
@@ -144,14 +144,14 @@ fn show(plan: &DestroyPlan, target: &DestroyTarget, session: &Session) -> anyhow
         columns(&rows)
     };
     if !plan.delete.is_empty() {
-        session.printer.data(format_args!("This goes, in this order:\n{}", lines(&plan.delete)))?;
+        session.printer.data(format_args!("To be deleted, in this order:\n{}", lines(&plan.delete)))?;
     }
     if !plan.keep.is_empty() {
-        session.printer.data(format_args!("This stays:\n{}", lines(&plan.keep)))?;
+        session.printer.data(format_args!("To be kept:\n{}", lines(&plan.keep)))?;
     }
     if !plan.foreign.is_empty() {
         session.printer.data(format_args!(
-            "This is not {}'s; it stays, and its network cannot go while it is there:\n{}",
+            "Foreign resources in the network of {}; they are kept, and block its deletion:\n{}",
             target.name,
             lines(&plan.foreign)
         ))?;
@@ -159,13 +159,13 @@ fn show(plan: &DestroyPlan, target: &DestroyTarget, session: &Session) -> anyhow
     Ok(())
 }
 
-async fn agree(
+async fn confirm(
     arguments: &DestroyArguments,
     session: &Session,
     target: &DestroyTarget,
 ) -> anyhow::Result<()> {
     if arguments.delete_data {
-        // A yes is typed too quickly for what cannot be undone.
+        // A yes is typed too quickly where nothing can be undone.
         return match &arguments.confirm {
             Some(name) if name == target.name.as_str() => Ok(()),
             Some(name) => {
@@ -173,7 +173,7 @@ async fn agree(
             }
             None => {
                 let question =
-                    "Files and snapshots will be deleted for good. Type the cluster's name to go on:";
+                    "Files and snapshots will be deleted for good. Type the cluster's name to continue:";
                 ask_word_on_thread(question, target.name.as_str(), "--confirm NAME", &session.printer).await
             }
         };
@@ -181,10 +181,10 @@ async fn agree(
     if session.yes {
         return Ok(());
     }
-    ask_on_thread(&format!("Take {} away?", target.name), "--yes", &session.printer).await
+    ask_on_thread(&format!("{} will be deleted. Continue?", target.name), "--yes", &session.printer).await
 }
 
-/// The API, if there may be one and its keys are here.
+/// The Kubernetes API, if there may be one and its keys are here.
 fn connect_api(session: &Session, scope: &DestroyScope) -> anyhow::Result<Option<ApiServer>> {
     let Some(cluster) = &scope.target.cluster else { return Ok(None) };
     let Some(balancer) = load_balancer(&scope.found.live.outputs()) else { return Ok(None) };
@@ -198,11 +198,11 @@ fn connect_api(session: &Session, scope: &DestroyScope) -> anyhow::Result<Option
     Ok(Some(ApiServer::of_cluster(&credentials, &name, &balancer.name, address.as_ref())?))
 }
 
-/// Objects can only be looked for where somebody says they are.
-fn advise_place(target: &DestroyTarget, session: &Session) {
-    if target.places.is_empty() {
+/// Uploads can only be deleted from a known S3 URI.
+fn warn_of_unknown_s3_uri(target: &DestroyTarget, session: &Session) {
+    if target.s3_uris.is_empty() {
         session.printer.warning(format_args!(
-            "nobody says where objects of {} are; `--s3-uri s3://BUCKET/PREFIX` removes them too",
+            "the S3 URI of {}'s uploads is not known; `--s3-uri s3://BUCKET/PREFIX` deletes them too",
             target.name
         ));
     }
@@ -217,30 +217,30 @@ fn report(
 ) -> Exit {
     let printer = &session.printer;
     for stuck in &outcome.stuck {
-        printer.error(format_args!("stack {} would not go", stuck.stack));
+        printer.error(format_args!("stack {} could not be deleted", stuck.stack));
         for left in &stuck.resources {
             printer.note(format_args!("  {} {}: {}", left.resource, left.id, left.reason));
         }
     }
     for name in &outcome.created_meanwhile {
         printer.error(format_args!(
-            "stack {name} came while {} was being taken away: somebody is bringing the cluster up",
+            "stack {name} was created meanwhile: another process is bringing {} up",
             target.name
         ));
     }
     for blocker in &outcome.blockers {
-        printer.note(format_args!("  in the way: {blocker}"));
+        printer.note(format_args!("  blocked by: {blocker}"));
     }
     for left in &outcome.leftovers {
-        printer.error(format_args!("left: {left}"));
+        printer.error(format_args!("left over: {left}"));
         printer.note(format_args!("  {}", left.fix));
     }
     for id in &outcome.kept_file_systems {
         let line = target.adoption_line(id);
-        printer.note(format_args!("the files stay in {id}; `{line}` in cluster.yaml uses them again"));
+        printer.note(format_args!("files are kept in {id}; `{line}` in cluster.yaml uses them again"));
     }
     for kept in plan.keep.iter().filter(|item| item.resource.kind == ResourceKind::Backup) {
-        printer.note(format_args!("{} stays in AWS Backup's vault: {}", kept.resource.id, kept.why));
+        printer.note(format_args!("AWS Backup keeps {}: {}", kept.resource.id, kept.why));
     }
     view.progress().report(Event::Destroyed {
         cluster: target.name.to_string(),
@@ -253,14 +253,14 @@ fn report(
     });
     if !outcome.is_complete() {
         printer.help(if outcome.created_meanwhile.is_empty() {
-            "remove what is in the way, then run `infra destroy` again"
+            "delete what is listed above, then run `infra destroy` again"
         } else {
-            "settle it with whoever runs `infra up`, then run `infra destroy` again"
+            "wait until the other `infra up` has ended, or stop it, then run `infra destroy` again"
         });
         return Exit::LeftBehind;
     }
     if !plan.delete.is_empty() {
-        printer.note(format_args!("{} is gone", target.name));
+        printer.note(format_args!("{} is deleted", target.name));
     }
     Exit::Done
 }

@@ -64,7 +64,7 @@ impl Audit<'_> {
             if kept.contains(&id) || in_live_stacks || arn.contains(":cloudformation:") || is_backup(&arn) {
                 continue;
             }
-            if self.clients.is_there(&arn).await? {
+            if self.clients.exists(&arn).await? {
                 left.push(leftover_of_arn(&arn, &target.region));
             }
         }
@@ -91,7 +91,7 @@ impl Audit<'_> {
         left.extend(zones.into_iter().map(|zone| Leftover {
             fix: format!("aws route53 delete-hosted-zone --id {}", zone.id),
             why: Some(zone.name),
-            resource: Resource::new(ResourceKind::PrivateZone, zone.id),
+            resource: Resource::new(ResourceKind::PrivateHostedZone, zone.id),
         }));
         Ok(left)
     }
@@ -138,7 +138,7 @@ impl Audit<'_> {
         let (before, now, options) = (&self.scope.found, self.now, self.scope.options);
         let mut kept: Vec<String> = Vec::new();
         let file_systems = before.data.file_systems.iter().chain(&now.data.file_systems);
-        let staying = file_systems.filter(|system| !system.is_made() || !options.delete_data);
+        let staying = file_systems.filter(|system| !system.is_own() || !options.delete_data);
         kept.extend(staying.map(|system| system.id.clone()));
         // A VPC that was there before the cluster may carry any tag.
         kept.extend(before.vpc.iter().filter(|vpc| vpc.is_adopted).map(|vpc| vpc.id.clone()));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::deletion_command::{backup_deletion, file_system_deletion, snapshot_deletion};
-use super::file_systems::{FileSystem, Standing, live_mounts, place_of};
+use super::file_systems::{FileSystem, Ownership, live_mounts, location_of};
 use super::plan::DestroyPlan;
 use super::scope::DestroyScope;
 use super::stored_objects::StoredObjects;
@@ -18,18 +18,19 @@ use crate::plural::count_of;
 use crate::waiting::Pace;
 
 /// A file system can be deleted once its last mount target is.
-const PATIENCE: Duration = Duration::from_mins(5);
+const LONGEST_WAIT: Duration = Duration::from_mins(5);
 
 /// Lists the data, and what was there before the cluster.
 pub(crate) fn list_data(scope: &DestroyScope, plan: &mut DestroyPlan) {
     let found = &scope.found;
     let mut data = DestroyPlan::default();
-    for FileSystem { id, standing } in &found.data.file_systems {
-        match standing {
-            Standing::Made => data.delete(ResourceKind::FileSystem, id, "holds your files"),
-            Standing::Adopted => plan.keep(ResourceKind::FileSystem, id, "was there before the cluster"),
-            Standing::InUse(place) => {
-                let why = format!("a cluster of this name made it, and somebody mounts it in {place}");
+    for FileSystem { id, ownership } in &found.data.file_systems {
+        match ownership {
+            Ownership::Created => data.delete(ResourceKind::FileSystem, id, "holds your files"),
+            Ownership::Adopted => plan.keep(ResourceKind::FileSystem, id, "existed before the cluster"),
+            Ownership::InUse(location) => {
+                let why =
+                    format!("created by a cluster of this name, and someone else mounts it in {location}");
                 plan.keep(ResourceKind::FileSystem, id, why);
             }
         }
@@ -39,8 +40,9 @@ pub(crate) fn list_data(scope: &DestroyScope, plan: &mut DestroyPlan) {
             let count = count_of(stored.backups.len(), "object");
             data.delete(ResourceKind::EtcdSnapshots, stored.snapshot_address(), count);
         }
-        if let Some((count, example)) = stored.strangers() {
-            let why = format!("{count}, for example {example}: this tool did not write them");
+        if let Some((count, example)) = stored.foreign_objects() {
+            let count = count_of(count, "object");
+            let why = format!("{count}, for example {example}: not uploaded by infra");
             plan.keep(ResourceKind::ForeignObjects, stored.address(), why);
         }
     }
@@ -66,15 +68,15 @@ fn list_surroundings(scope: &DestroyScope, plan: &mut DestroyPlan) {
         let why = format!("a backup of your files; `{}` deletes it", backup_deletion(arn, &target.region));
         plan.keep(ResourceKind::Backup, arn, why);
     }
-    let buckets: BTreeSet<&str> = target.places.iter().map(S3Uri::bucket).collect();
+    let buckets: BTreeSet<&str> = target.s3_uris.iter().map(S3Uri::bucket).collect();
     for bucket in buckets {
-        plan.keep(ResourceKind::Bucket, bucket, "may hold more than this cluster");
+        plan.keep(ResourceKind::Bucket, bucket, "may hold more than this cluster's objects");
     }
     if let Some(key) = &target.kms_key {
-        plan.keep(ResourceKind::KmsKey, key, "was there before the cluster");
+        plan.keep(ResourceKind::KmsKey, key, "existed before the cluster");
     }
     if let Some(vpc) = scope.found.vpc.as_ref().filter(|vpc| vpc.is_adopted) {
-        plan.keep(ResourceKind::Vpc, &vpc.id, "was there before the cluster");
+        plan.keep(ResourceKind::Vpc, &vpc.id, "existed before the cluster");
     }
 }
 
@@ -82,9 +84,9 @@ fn list_surroundings(scope: &DestroyScope, plan: &mut DestroyPlan) {
 pub(crate) async fn delete_data(run: &Run, scope: &DestroyScope) -> Result<Vec<Leftover>, DeployError> {
     let DestroyScope { target, found, .. } = scope;
     let mut refused = Vec::new();
-    for place in &target.places {
+    for s3_uri in &target.s3_uris {
         // etcd members uploaded snapshots until the last of them was terminated.
-        let stored = StoredObjects::read(&run.clients, target, place).await?;
+        let stored = StoredObjects::read(&run.clients, target, s3_uri).await?;
         refused.extend(stored.delete(run, &stored.backups, "etcd snapshots").await?);
     }
     let mut denied = None;
@@ -99,7 +101,7 @@ pub(crate) async fn delete_data(run: &Run, scope: &DestroyScope) -> Result<Vec<L
             }),
         }
     }
-    for system in found.data.file_systems.iter().filter(|system| system.is_made()) {
+    for system in found.data.file_systems.iter().filter(|system| system.is_own()) {
         if let Some(why) = delete_file_system(run, &system.id).await? {
             refused.push(Leftover {
                 resource: Resource::new(ResourceKind::FileSystem, &system.id),
@@ -116,18 +118,18 @@ fn reason(error: AwsError) -> Result<String, AwsError> {
     if error.cause == Cause::Refused { Ok(error.message) } else { Err(error) }
 }
 
-/// Removes a file system; gives why it stays, if it does. Its mount targets went with the storage stack or with the network: one that is
-/// there still is somebody else's.
+/// Deletes a file system; returns why it is kept, if it is. The cluster's mount targets were deleted with the storage stack or with the
+/// network: one that is left is foreign.
 async fn delete_file_system(run: &Run, id: &str) -> Result<Option<String>, DeployError> {
-    let patience = run.waiting.patience(PATIENCE);
+    let patience = run.waiting.patience(LONGEST_WAIT);
     let mut pace = Pace::of_moment();
     loop {
         if let Some(mount) = live_mounts(&run.clients, id).await?.first() {
-            return Ok(Some(format!("somebody mounts it in {}", place_of(mount))));
+            return Ok(Some(format!("someone else mounts it in {}", location_of(mount))));
         }
         match run.clients.delete_file_system(id).await {
             Ok(()) => break,
-            // The second is what it says while somebody else's deletion goes on.
+            // Mount targets are still there, or another process is deleting the file system.
             Err(error) if error.is_busy_file_system() => {}
             Err(error) if error.is_denied() => return Err(error.into()),
             Err(error) => return Ok(Some(reason(error)?)),

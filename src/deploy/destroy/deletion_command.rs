@@ -83,7 +83,7 @@ const FORMS: [Form; 20] = [
 pub(crate) fn leftover_of_arn(arn: &str, region: &str) -> Leftover {
     let Some(form) = FORMS.iter().find(|form| arn.contains(form.part)) else {
         let resource = Resource::new(ResourceKind::Other, arn);
-        return Leftover { resource, why: None, fix: format!("look at {arn} in the console") };
+        return Leftover { resource, why: None, fix: format!("find {arn} in the AWS console") };
     };
     let mut parts = arn.rsplit(['/', ':']);
     let id = match form.argument {
@@ -159,6 +159,6 @@ mod tests {
     fn an_arn_of_an_unknown_kind_is_its_own_id() {
         let leftover = leftover_of_arn("arn:aws:sqs:r:1:queue", "r");
         assert_eq!(leftover.resource, Resource::new(ResourceKind::Other, "arn:aws:sqs:r:1:queue"));
-        assert_eq!(leftover.fix, "look at arn:aws:sqs:r:1:queue in the console");
+        assert_eq!(leftover.fix, "find arn:aws:sqs:r:1:queue in the AWS console");
     }
 }

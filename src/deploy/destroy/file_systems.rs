@@ -1,4 +1,4 @@
-//! A cluster's file systems, and which of them a destroy may take: a tag says who made one, not who uses it now.
+//! A cluster's file systems, and which of them a destroy may delete: a tag says who created one, not who uses it now.
 
 use std::collections::BTreeSet;
 
@@ -10,31 +10,31 @@ use crate::aws::{AwsError, Clients, MountTarget};
 use crate::blueprint::StackPart;
 use crate::deploy::state::live::LiveCluster;
 
-/// A file system, and how it stands to the cluster.
+/// A file system, and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSystem {
-    /// Its id.
+    /// The id of the file system.
     pub id: String,
-    /// How it stands to the cluster.
-    pub standing: Standing,
+    /// Whose it is.
+    pub ownership: Ownership,
 }
 
-/// How a file system stands to the cluster.
+/// Whose a file system is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// A cluster of this name made it, and nobody else uses it.
-    Made,
-    /// It was there before the cluster.
+pub enum Ownership {
+    /// A cluster of this name created it, and nobody else uses it.
+    Created,
+    /// It existed before the cluster.
     Adopted,
-    /// A cluster of this name made it, and somebody else mounts it: in words, where.
+    /// A cluster of this name created it, and someone else mounts it: where, in words.
     InUse(String),
 }
 
 impl FileSystem {
-    /// Whether it goes with the cluster's data.
+    /// Whether it is deleted with the cluster's data.
     #[must_use]
-    pub fn is_made(&self) -> bool {
-        self.standing == Standing::Made
+    pub fn is_own(&self) -> bool {
+        self.ownership == Ownership::Created
     }
 
     /// Reads the file system in use, and those that earlier clusters of the name left.
@@ -45,41 +45,43 @@ impl FileSystem {
         stacks: &StackContents,
         vpc: Option<&ClusterVpc>,
     ) -> Result<Vec<Self>, AwsError> {
-        let mut made = stacks.file_systems.clone();
+        let mut created = stacks.file_systems.clone();
         let output = live.outputs().remove("FileSystemId");
-        let mut adopted: BTreeSet<String> = output.into_iter().filter(|id| !made.contains(id)).collect();
+        let mut adopted: BTreeSet<String> = output.into_iter().filter(|id| !created.contains(id)).collect();
         let tagged = clients.file_systems_of_cluster(target.name.as_str()).await?.into_iter();
-        let mut tagged: Vec<String> =
-            tagged.map(|system| system.id).filter(|id| !made.contains(id) && !adopted.contains(id)).collect();
+        let mut tagged: Vec<String> = tagged
+            .map(|system| system.id)
+            .filter(|id| !created.contains(id) && !adopted.contains(id))
+            .collect();
         if !tagged.is_empty() {
             let mut remembered = adopted_earlier(clients, target, live).await?;
             remembered.extend(target.adopted_file_system().map(str::to_owned));
             adopted.extend(tagged.extract_if(.., |id| remembered.contains(id)));
         }
-        made.extend(tagged);
+        created.extend(tagged);
         let mut all: Vec<Self> =
-            adopted.into_iter().map(|id| Self { id, standing: Standing::Adopted }).collect();
-        for id in made {
-            let others = mounts_of_others(clients, stacks, vpc, &id).await?;
-            let standing = match others.first() {
-                Some(mount) => Standing::InUse(place_of(mount)),
-                None => Standing::Made,
+            adopted.into_iter().map(|id| Self { id, ownership: Ownership::Adopted }).collect();
+        for id in created {
+            let foreign = foreign_mounts(clients, stacks, vpc, &id).await?;
+            let ownership = match foreign.first() {
+                Some(mount) => Ownership::InUse(location_of(mount)),
+                None => Ownership::Created,
             };
-            all.push(Self { id, standing });
+            all.push(Self { id, ownership });
         }
         Ok(all)
     }
 }
 
-/// Where a mount target stands, in words.
-pub(crate) fn place_of(mount: &MountTarget) -> String {
+/// Where a mount target is, in words.
+pub(crate) fn location_of(mount: &MountTarget) -> String {
     match &mount.vpc {
         Some(vpc) => format!("{} of {vpc}", mount.subnet),
         None => mount.subnet.clone(),
     }
 }
 
-/// The mount targets of a file system that are there and not about to go.
+/// The mount targets of a file system that are not being deleted.
 pub(crate) async fn live_mounts(clients: &Clients, id: &str) -> Result<Vec<MountTarget>, AwsError> {
     let mut mounts = match clients.mount_targets(id).await {
         Err(error) if error.is_missing_file_system() => Vec::new(),
@@ -89,8 +91,8 @@ pub(crate) async fn live_mounts(clients: &Clients, id: &str) -> Result<Vec<Mount
     Ok(mounts)
 }
 
-/// The mount targets that neither a stack of the cluster made nor stand in a VPC that goes with it.
-async fn mounts_of_others(
+/// The mount targets that no stack of the cluster created and that are not in a VPC which is deleted with it.
+async fn foreign_mounts(
     clients: &Clients,
     stacks: &StackContents,
     vpc: Option<&ClusterVpc>,
@@ -106,8 +108,8 @@ async fn mounts_of_others(
     Ok(mounts)
 }
 
-/// The file systems that storage stacks of this name have adopted, also stacks that are gone: what was there before a cluster outlives
-/// it, and neither the tag nor a lost cluster.yaml tells.
+/// The file systems that storage stacks of this name have adopted, also stacks that are deleted: neither the tag nor a lost cluster.yaml
+/// says which file system existed before a cluster.
 async fn adopted_earlier(
     clients: &Clients,
     target: &DestroyTarget,
@@ -118,7 +120,7 @@ async fn adopted_earlier(
     let mut adopted = BTreeSet::new();
     for stack in stacks {
         let text = match clients.stack_template(&stack.arn).await {
-            // One that was only planned has none.
+            // A stack that was only planned has no template.
             Err(error) if error.is_missing_stack() => continue,
             text => text?,
         };

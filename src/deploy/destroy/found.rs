@@ -64,8 +64,8 @@ impl Found {
             None => NetworkFindings::default(),
         };
         let mut stored = Vec::new();
-        for place in &target.places {
-            stored.push(StoredObjects::read(clients, target, place).await?);
+        for s3_uri in &target.s3_uris {
+            stored.push(StoredObjects::read(clients, target, s3_uri).await?);
         }
         let (key, value) = target.tag();
         let backups = clients.tagged(key, value).await?.into_iter().filter(|arn| is_backup(arn)).collect();

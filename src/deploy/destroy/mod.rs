@@ -24,7 +24,7 @@ mod target;
 mod uploads;
 
 use audit::Audit;
-use file_systems::Standing;
+use file_systems::Ownership;
 use found::Found;
 use network::NetworkFindings;
 pub use plan::DestroyPlan;
@@ -69,7 +69,7 @@ pub async fn destroy(
     api: Option<&ApiServer>,
 ) -> Result<DestroyOutcome, DeployError> {
     let undeleted = run_steps(run, scope, api).await?;
-    run.progress.stage("looking for what is left");
+    run.progress.stage("checking for leftovers");
     let now = scope.read_again(&run.clients).await?;
     let Undeleted { stuck, created_meanwhile, refused } = undeleted;
     let mut leftovers = Box::pin(find_leftovers(&run.clients, scope, &now)).await?;
@@ -101,11 +101,11 @@ async fn find_leftovers(
 /// The file systems that the plan keeps and that nobody deleted meanwhile.
 fn kept_file_systems(scope: &DestroyScope, now: &Found) -> Vec<String> {
     let is_there = |id: &str| now.data.file_systems.iter().any(|system| system.id == id);
-    let kept = scope.found.data.file_systems.iter().filter(|system| match system.standing {
+    let kept = scope.found.data.file_systems.iter().filter(|system| match system.ownership {
         // Nothing names an adopted one once the stacks are deleted.
-        Standing::Adopted => true,
-        Standing::Made => !scope.options.delete_data && is_there(&system.id),
-        Standing::InUse(_) => false,
+        Ownership::Adopted => true,
+        Ownership::Created => !scope.options.delete_data && is_there(&system.id),
+        Ownership::InUse(_) => false,
     });
     kept.map(|system| system.id.clone()).collect()
 }

@@ -1,4 +1,4 @@
-//! What stands in a cluster's network besides the stacks' own resources: what is the cluster's, and what is somebody else's.
+//! What is in a cluster's network besides the resources of its stacks: what is the cluster's, and what is foreign.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,16 +23,16 @@ pub(crate) struct OwnNetwork<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct NetworkFindings {
     /// What is this cluster's.
-    pub own: Occupants,
-    /// Target groups of this cluster; they hold nothing.
+    pub own: NetworkResources,
+    /// Target groups of this cluster; they block nothing.
     pub target_groups: Vec<TargetGroup>,
-    /// What is not, and holds a subnet, a group or the VPC that is to go.
-    pub foreign: Occupants,
+    /// Foreign resources that block the deletion of a subnet, a security group or the VPC.
+    pub foreign: NetworkResources,
 }
 
-/// Whatever holds a part of a network.
+/// Resources that block the deletion of a network.
 #[derive(Clone, Debug, Default)]
-pub struct Occupants {
+pub struct NetworkResources {
     /// Load balancers.
     pub balancers: Vec<LoadBalancer>,
     /// Security groups.
@@ -43,17 +43,17 @@ pub struct Occupants {
     pub interfaces: Vec<Interface>,
 }
 
-/// A mount target, as its interface tells of it.
+/// A mount target, as its network interface describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// Its id.
+    /// The id of the mount target.
     pub id: String,
-    /// Its file system.
+    /// The id of the file system.
     pub file_system: String,
-    /// Its subnet.
+    /// The id of the subnet.
     pub subnet: String,
-    /// Whether it may go if that is asked for: neither does its subnet stay, nor did the cluster adopt its file system.
-    pub removable: bool,
+    /// Whether it may be deleted if the user asks for it: its subnet is deleted, and the cluster did not adopt its file system.
+    pub can_be_deleted: bool,
 }
 
 impl NetworkFindings {
@@ -71,8 +71,8 @@ impl NetworkFindings {
             clients.groups_in(vpc),
             clients.interfaces_in(vpc),
         )?;
-        // Of a VPC that stays only the groups go.
-        let holds = |groups: &[String]| is_vpc_deleted || groups.iter().any(|group| stacks.contains(group));
+        // Of a VPC that is kept only the security groups are deleted.
+        let blocks = |groups: &[String]| is_vpc_deleted || groups.iter().any(|group| stacks.contains(group));
         let mut findings = Self::default();
         let known: BTreeSet<String> = balancers.iter().map(|balancer| balancer.name.clone()).collect();
         let of_stacks =
@@ -80,7 +80,7 @@ impl NetworkFindings {
         for balancer in balancers.into_iter().filter(|balancer| !of_stacks(&balancer.id, &balancer.tags)) {
             if target.is_of_cluster(&balancer.tags) {
                 findings.own.balancers.push(balancer);
-            } else if holds(&balancer.security_groups) {
+            } else if blocks(&balancer.security_groups) {
                 findings.foreign.balancers.push(balancer);
             }
         }
@@ -91,24 +91,24 @@ impl NetworkFindings {
             let named: Vec<String> = group.named.iter().cloned().collect();
             if target.is_of_cluster(&group.tags) {
                 findings.own.groups.push(group);
-            } else if group.name != "default" && holds(&named) {
+            } else if group.name != "default" && blocks(&named) {
                 findings.foreign.groups.push(group);
             }
         }
-        let strange =
+        let is_foreign =
             |interface: &Interface| !is_of_stack(interface, stacks) && !target.is_of_stack(&interface.tags);
-        for interface in interfaces.into_iter().filter(strange) {
+        for interface in interfaces.into_iter().filter(is_foreign) {
             if let Some(mut mount) = mount_of(&interface) {
                 let own = file_systems.iter().find(|system| system.id == mount.file_system);
-                mount.removable = is_vpc_deleted && own.is_none_or(FileSystem::is_made);
-                if is_vpc_deleted && own.is_some_and(FileSystem::is_made) {
+                mount.can_be_deleted = is_vpc_deleted && own.is_none_or(FileSystem::is_own);
+                if is_vpc_deleted && own.is_some_and(FileSystem::is_own) {
                     findings.own.mounts.push(mount);
-                } else if holds(&interface.security_groups) {
+                } else if blocks(&interface.security_groups) {
                     findings.foreign.mounts.push(mount);
                 }
             } else if target.is_of_cluster(&interface.tags) {
                 findings.own.interfaces.push(interface);
-            } else if holds(&interface.security_groups)
+            } else if blocks(&interface.security_groups)
                 && !balancer_of(&interface).is_some_and(|name| known.contains(name))
             {
                 findings.foreign.interfaces.push(interface);
@@ -118,16 +118,19 @@ impl NetworkFindings {
     }
 }
 
-impl Occupants {
+impl NetworkResources {
     /// Each resource with its owner, in words.
     pub(crate) fn descriptions(&self, stacks: &StackContents) -> Vec<String> {
         let balancers = self.balancers.iter().map(|balancer| format!("load balancer {}", balancer.name));
         let mounts = self.mounts.iter().map(|mount| {
-            let help = if mount.removable { "; `--remove-foreign-mount-targets` removes it" } else { "" };
+            let help =
+                if mount.can_be_deleted { "; `--delete-foreign-mount-targets` deletes it" } else { "" };
             format!("mount target {} of {} in {}{help}", mount.id, mount.file_system, mount.subnet)
         });
-        let groups =
-            self.groups.iter().map(|group| format!("security group {}: {}", group.id, why(group, stacks)));
+        let groups = self
+            .groups
+            .iter()
+            .map(|group| format!("security group {}: {}", group.id, describe_group(group, stacks)));
         let interfaces = self
             .interfaces
             .iter()
@@ -139,16 +142,16 @@ impl Occupants {
     }
 }
 
-/// What a group of somebody else has to do with the cluster.
-pub(crate) fn why(group: &VpcGroup, stacks: &StackContents) -> String {
+/// What a foreign security group has to do with the cluster.
+pub(crate) fn describe_group(group: &VpcGroup, stacks: &StackContents) -> String {
     let ours: Vec<&str> = group.named.iter().filter(|id| stacks.contains(id)).map(String::as_str).collect();
     if ours.is_empty() {
-        return format!("{}, stands in the VPC", group.name);
+        return format!("{}, is in the VPC", group.name);
     }
     format!("{}, its rules name {}", group.name, ours.join(", "))
 }
 
-/// What AWS names on the interfaces that it makes for it.
+/// Prefixes of ids that AWS writes on the interfaces which it creates for them.
 const NAMED_ON_INTERFACES: [&str; 3] = ["fsmt-", "nat-", "vpce-"];
 
 /// Whether a resource of a stack holds an interface, or is it.
@@ -176,6 +179,6 @@ fn mount_of(interface: &Interface) -> Option<Mount> {
         id: id.trim_end_matches(')').to_owned(),
         file_system: file_system.to_owned(),
         subnet: interface.subnet.clone(),
-        removable: false,
+        can_be_deleted: false,
     })
 }

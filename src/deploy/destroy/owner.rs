@@ -1,8 +1,8 @@
-//! Who a network interface belongs to, told by what AWS writes on it.
+//! The owner of a network interface, from the description that AWS writes on it.
 
 use crate::aws::Interface;
 
-/// What holds an interface.
+/// The owner of an interface.
 #[must_use]
 pub fn owner_of(interface: &Interface) -> String {
     let text = interface.description.as_str();
@@ -34,7 +34,7 @@ pub fn owner_of(interface: &Interface) -> String {
     if text.starts_with("aws-K8S-") {
         return "a pod network of Kubernetes".to_owned();
     }
-    if text.is_empty() { "nobody that AWS names".to_owned() } else { format!("\"{text}\"") }
+    if text.is_empty() { "an unknown owner".to_owned() } else { format!("\"{text}\"") }
 }
 
 #[cfg(test)]
@@ -65,7 +65,7 @@ mod tests {
             ("VPC Endpoint Interface vpce-0abc", "VPC endpoint vpce-0abc"),
             ("RDSNetworkInterface", "an RDS database"),
             ("my own", "\"my own\""),
-            ("", "nobody that AWS names"),
+            ("", "an unknown owner"),
         ];
         for (description, expected) in table {
             assert_eq!(owner(description), expected);

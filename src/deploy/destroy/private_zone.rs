@@ -46,8 +46,10 @@ impl PrivateZone {
                 break;
             }
             if run.clients.remove_records(&self.id, &foreign).await? {
-                run.progress
-                    .note(format!("removed {} of the private zone", count_of(foreign.len(), "record")));
+                run.progress.note(format!(
+                    "deleted {} of the private hosted zone",
+                    count_of(foreign.len(), "record")
+                ));
                 break;
             }
         }

@@ -56,7 +56,7 @@ impl PublicRecord {
 
     /// Lists the record as deleted, or as kept if it points elsewhere.
     pub(crate) fn list(&self, plan: &mut DestroyPlan) {
-        let leads = format!("leads to {}", self.destination);
+        let leads = format!("points at {}", self.destination);
         if self.ours.is_empty() {
             plan.keep(ResourceKind::PublicRecord, &self.name, format!("{leads}, which is not this cluster"));
         } else {
@@ -69,16 +69,16 @@ impl PublicRecord {
         let mut changed = Vec::new();
         for own in &self.ours {
             if run.clients.remove_address_record(&self.zone, own).await? {
-                run.progress.note(format!("removed the record of {}", self.name));
+                run.progress.note(format!("deleted the record of {}", self.name));
             } else {
                 changed.push(Leftover {
                     resource: Resource::new(
                         ResourceKind::PublicRecord,
                         format!("{} of type {}", self.name, own.kind),
                     ),
-                    why: Some("somebody changed it meanwhile".to_owned()),
+                    why: Some("it was changed meanwhile".to_owned()),
                     fix: format!(
-                        "look at it: aws route53 list-resource-record-sets --hosted-zone-id {} --start-record-name {} --max-items 2",
+                        "check it: aws route53 list-resource-record-sets --hosted-zone-id {} --start-record-name {} --max-items 2",
                         self.zone, self.name
                     ),
                 });

@@ -13,7 +13,7 @@ pub struct DestroyOptions {
     /// Whether files and snapshots are deleted too.
     pub delete_data: bool,
     /// Whether foreign mount targets in the cluster's subnets are deleted.
-    pub remove_foreign_mount_targets: bool,
+    pub delete_foreign_mount_targets: bool,
 }
 
 /// A cluster that is to be destroyed, as it was found before anything was deleted.

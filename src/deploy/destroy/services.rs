@@ -1,4 +1,4 @@
-//! Has Kubernetes remove the load balancers of its Services, while there is a Kubernetes.
+//! Lets Kubernetes delete the load balancers of its Services, while its API answers.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::deploy::run::Run;
 use crate::kube::ApiServer;
 use crate::waiting::Pace;
 
-/// After that the sweep does what the cloud controller did not.
-const PATIENCE: Duration = Duration::from_mins(5);
+/// After this time load balancers that are left are deleted by tag.
+const LONGEST_WAIT: Duration = Duration::from_mins(5);
 
-/// Deletes every Service of type LoadBalancer and waits until their load balancers are gone.
+/// Deletes every Service of type LoadBalancer and waits until their load balancers are deleted.
 pub(crate) async fn delete_services(
     run: &Run,
     target: &DestroyTarget,
@@ -23,7 +23,7 @@ pub(crate) async fn delete_services(
         Ok(services) => services,
         Err(error) => {
             run.progress.warn(format!(
-                "Services are not asked for: {error}; their load balancers are removed by tag instead"
+                "could not list Services: {error}; their load balancers are deleted by tag instead"
             ));
             return Ok(());
         }
@@ -33,16 +33,16 @@ pub(crate) async fn delete_services(
     }
     for service in &services {
         if let Err(error) = api.delete_service(service).await {
-            // Whoever takes the cluster away at the same time may have taken its API already.
+            // Another process that destroys the cluster at the same time may have deleted its API already.
             run.progress.warn(format!(
-                "Service {}/{} was not deleted: {error}; its load balancer is removed by tag instead",
+                "Service {}/{} could not be deleted: {error}; its load balancer is deleted by tag instead",
                 service.namespace, service.name
             ));
             return Ok(());
         }
         run.progress.note(format!("deleted Service {}/{}", service.namespace, service.name));
     }
-    let patience = run.waiting.patience(PATIENCE);
+    let patience = run.waiting.patience(LONGEST_WAIT);
     let mut pace = Pace::of_stack();
     loop {
         let balancers = run.clients.load_balancers_in(vpc).await?;
@@ -58,8 +58,9 @@ pub(crate) async fn delete_services(
         run.progress.report(Event::Waiting { waiting_for: left });
         let ended = |end| Run::still_running(end, "the deletion of Services");
         if !patience.pause(pace.next_pause()).await.map_err(ended)? {
-            run.progress
-                .warn("Kubernetes did not remove all load balancers in time; they are removed by tag");
+            run.progress.warn(
+                "Kubernetes did not delete all load balancers in time; they are deleted by tag instead",
+            );
             return Ok(());
         }
     }

@@ -107,9 +107,9 @@ impl Step {
     /// What to print when the step begins; stacks report for themselves.
     fn stage(self) -> Option<&'static str> {
         match self {
-            Self::Services => Some("removing load balancers of Services"),
-            Self::Stacks(StackGroup::Pools) => Some("removing pools"),
-            Self::Network => Some("removing what Kubernetes made in the network"),
+            Self::Services => Some("deleting load balancers of Services"),
+            Self::Stacks(StackGroup::Pools) => Some("deleting pools"),
+            Self::Network => Some("deleting what Kubernetes created in the network"),
             Self::Data => Some("deleting data"),
             Self::Stacks(_) | Self::PublicRecord | Self::PrivateRecords | Self::Uploads => None,
         }

@@ -1,4 +1,4 @@
-//! What stands below a cluster's prefix in a bucket, and which of it is the cluster's: teams keep other things there too.
+//! The objects below a cluster's prefix in a bucket, and which of them are the cluster's: teams keep other objects there too.
 
 use std::collections::BTreeSet;
 
@@ -11,52 +11,52 @@ use crate::deploy::error::DeployError;
 use crate::deploy::event::{Leftover, Resource, ResourceKind};
 use crate::deploy::run::Run;
 
-/// The objects below a cluster's prefix in one place, with all their versions.
+/// The objects below a cluster's prefix in one bucket, with all their versions.
 #[derive(Clone, Debug)]
 pub struct StoredObjects {
     /// The bucket.
     pub bucket: String,
-    /// What stands before the keys of the cluster's objects.
+    /// The prefix of the keys of the cluster's objects.
     pub prefix: String,
-    /// What machines booted from, and templates.
+    /// Boot configs and templates that `up` uploaded.
     pub boot: Vec<ObjectVersion>,
     /// Snapshots of etcd.
     pub backups: Vec<ObjectVersion>,
-    /// Whatever nobody here writes.
-    pub others: Vec<ObjectVersion>,
+    /// Objects that infra did not upload.
+    pub foreign: Vec<ObjectVersion>,
 }
 
 impl StoredObjects {
-    /// Looks at one place; a bucket that is gone holds nothing.
+    /// Reads the objects below one S3 URI; a bucket that does not exist holds none.
     pub(crate) async fn read(
         clients: &Clients,
         target: &DestroyTarget,
-        place: &S3Uri,
+        s3_uri: &S3Uri,
     ) -> Result<Self, AwsError> {
-        let prefix = format!("{}{}/", place.key_prefix(), target.name);
-        let all = match clients.object_versions(place.bucket(), &prefix).await {
+        let prefix = format!("{}{}/", s3_uri.key_prefix(), target.name);
+        let all = match clients.object_versions(s3_uri.bucket(), &prefix).await {
             Err(error) if error.is_missing_bucket() => Vec::new(),
             other => other?,
         };
         let mut stored = Self {
-            bucket: place.bucket().to_owned(),
+            bucket: s3_uri.bucket().to_owned(),
             prefix,
             boot: Vec::new(),
             backups: Vec::new(),
-            others: Vec::new(),
+            foreign: Vec::new(),
         };
         for object in all {
             let key = object.key.strip_prefix(&stored.prefix).unwrap_or_default();
             match key.split_once('/') {
                 Some(("snapshots", _)) => stored.backups.push(object),
-                Some((folder, file)) if is_of_boot(folder, file) => stored.boot.push(object),
-                _ => stored.others.push(object),
+                Some((folder, file)) if is_uploaded_asset(folder, file) => stored.boot.push(object),
+                _ => stored.foreign.push(object),
             }
         }
         Ok(stored)
     }
 
-    /// Where they are, as people write it.
+    /// The S3 URI of the cluster's prefix.
     #[must_use]
     pub fn address(&self) -> String {
         format!("s3://{}/{}", self.bucket, self.prefix)
@@ -67,10 +67,10 @@ impl StoredObjects {
         format!("{}snapshots/", self.address())
     }
 
-    /// How many objects are not the cluster's, and the name of one; none if there are none.
+    /// The number of foreign objects and the name of one, if there are any.
     #[must_use]
-    pub fn strangers(&self) -> Option<(usize, &str)> {
-        let keys: BTreeSet<&str> = self.others.iter().map(|object| object.key.as_str()).collect();
+    pub fn foreign_objects(&self) -> Option<(usize, &str)> {
+        let keys: BTreeSet<&str> = self.foreign.iter().map(|object| object.key.as_str()).collect();
         let first = keys.first()?;
         Some((keys.len(), first.strip_prefix(&self.prefix).unwrap_or(first)))
     }
@@ -105,8 +105,8 @@ impl StoredObjects {
     }
 }
 
-/// Whether a key is one that `up` writes: each of them is the digest of its content.
-fn is_of_boot(folder: &str, file: &str) -> bool {
+/// Whether a key is one that `up` writes: the name of each file is the digest of its content.
+fn is_uploaded_asset(folder: &str, file: &str) -> bool {
     let is_digest = |text: Option<&str>, length: usize| {
         text.is_some_and(|text| {
             text.len() == length && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
@@ -120,22 +120,22 @@ fn is_of_boot(folder: &str, file: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_of_boot;
+    use super::is_uploaded_asset;
 
     #[test]
     fn only_what_up_writes_is_the_clusters() {
         let (long, short) = ("0a".repeat(64), "0a".repeat(32));
         for folder in ["etcd-0", "etcd-12", "controller", "pool-gpu", "pool-a-b2"] {
-            assert!(is_of_boot(folder, &format!("{long}.ign")), "{folder}");
-            assert!(!is_of_boot(folder, &format!("{short}.ign")), "{folder}");
-            assert!(!is_of_boot(folder, "1.ign"), "{folder}");
-            assert!(!is_of_boot(folder, &format!("more/{long}.ign")), "{folder}");
+            assert!(is_uploaded_asset(folder, &format!("{long}.ign")), "{folder}");
+            assert!(!is_uploaded_asset(folder, &format!("{short}.ign")), "{folder}");
+            assert!(!is_uploaded_asset(folder, "1.ign"), "{folder}");
+            assert!(!is_uploaded_asset(folder, &format!("more/{long}.ign")), "{folder}");
         }
         for folder in ["etcd-", "etcd-a", "etcd-01", "controllers", "pool-", "pool-A", "datasets", ""] {
-            assert!(!is_of_boot(folder, &format!("{long}.ign")), "{folder}");
+            assert!(!is_uploaded_asset(folder, &format!("{long}.ign")), "{folder}");
         }
-        assert!(is_of_boot("stacks", &format!("{short}.json")));
-        assert!(!is_of_boot("stacks", &format!("{long}.json")));
-        assert!(!is_of_boot("stacks", "network.json"));
+        assert!(is_uploaded_asset("stacks", &format!("{short}.json")));
+        assert!(!is_uploaded_asset("stacks", &format!("{long}.json")));
+        assert!(!is_uploaded_asset("stacks", "network.json"));
     }
 }

@@ -1,8 +1,9 @@
-//! Removes what Kubernetes made in the network and no stack knows of: load balancers, target groups, groups and their rules, interfaces.
+//! Deletes what Kubernetes created in the network outside of stacks: load balancers, target groups, security groups and their rules,
+//! interfaces.
 
 use std::time::Duration;
 
-use super::network::{Mount, NetworkFindings, OwnNetwork, why};
+use super::network::{Mount, NetworkFindings, OwnNetwork, describe_group};
 use super::owner::owner_of;
 use super::plan::DestroyPlan;
 use super::scope::{DestroyOptions, DestroyScope};
@@ -13,8 +14,8 @@ use crate::deploy::event::{Event, ResourceKind};
 use crate::deploy::run::Run;
 use crate::waiting::Pace;
 
-/// AWS lets go of a load balancer's interfaces a while after the load balancer.
-const PATIENCE: Duration = Duration::from_mins(5);
+/// AWS deletes the interfaces of a load balancer a while after the load balancer.
+const LONGEST_WAIT: Duration = Duration::from_mins(5);
 
 /// Lists what was found in the network: what is the cluster's is deleted, everything else is foreign.
 pub(crate) fn list_network(scope: &DestroyScope, plan: &mut DestroyPlan) {
@@ -25,11 +26,11 @@ pub(crate) fn list_network(scope: &DestroyScope, plan: &mut DestroyPlan) {
             .get("kubernetes.io/service-name")
             .or_else(|| balancer.tags.get("service.k8s.aws/stack"));
         let owner =
-            service.map_or_else(|| "made by Kubernetes".to_owned(), |name| format!("of Service {name}"));
+            service.map_or_else(|| "created by Kubernetes".to_owned(), |name| format!("of Service {name}"));
         plan.delete(ResourceKind::LoadBalancer, &balancer.name, owner);
     }
     for group in &found.target_groups {
-        plan.delete(ResourceKind::TargetGroup, &group.name, "made by Kubernetes");
+        plan.delete(ResourceKind::TargetGroup, &group.name, "created by Kubernetes");
     }
     let mounts = found.foreign.mounts.iter().filter(|mount| is_to_delete(mount, scope.options));
     for mount in found.own.mounts.iter().chain(mounts) {
@@ -40,11 +41,11 @@ pub(crate) fn list_network(scope: &DestroyScope, plan: &mut DestroyPlan) {
         );
     }
     for group in &found.own.groups {
-        let why = format!("{}, made by Kubernetes", group.name);
+        let why = format!("{}, created by Kubernetes", group.name);
         plan.delete(ResourceKind::SecurityGroup, &group.id, why);
     }
     for interface in found.own.interfaces.iter().filter(|interface| interface.free) {
-        plan.delete(ResourceKind::NetworkInterface, &interface.id, "nothing uses it any more");
+        plan.delete(ResourceKind::NetworkInterface, &interface.id, "unused");
     }
     list_foreign(scope, plan);
 }
@@ -52,7 +53,7 @@ pub(crate) fn list_network(scope: &DestroyScope, plan: &mut DestroyPlan) {
 fn list_foreign(scope: &DestroyScope, plan: &mut DestroyPlan) {
     let foreign = &scope.found.network.foreign;
     for balancer in &foreign.balancers {
-        plan.leave(ResourceKind::LoadBalancer, &balancer.name, "carries no tag of this cluster");
+        plan.leave(ResourceKind::LoadBalancer, &balancer.name, "has no tag of this cluster");
     }
     for mount in foreign.mounts.iter().filter(|mount| !is_to_delete(mount, scope.options)) {
         plan.leave(
@@ -62,7 +63,7 @@ fn list_foreign(scope: &DestroyScope, plan: &mut DestroyPlan) {
         );
     }
     for group in &foreign.groups {
-        plan.leave(ResourceKind::SecurityGroup, &group.id, why(group, &scope.found.stacks));
+        plan.leave(ResourceKind::SecurityGroup, &group.id, describe_group(group, &scope.found.stacks));
     }
     for interface in &foreign.interfaces {
         let owner = format!("of {}", owner_of(interface));
@@ -76,7 +77,7 @@ pub(crate) async fn sweep_network(
     scope: &DestroyScope,
     network: OwnNetwork<'_>,
 ) -> Result<(), DeployError> {
-    let patience = run.waiting.patience(PATIENCE);
+    let patience = run.waiting.patience(LONGEST_WAIT);
     let mut pace = Pace::of_stack();
     loop {
         let findings = Box::pin(NetworkFindings::read(&run.clients, &scope.target, network)).await?;
@@ -85,16 +86,16 @@ pub(crate) async fn sweep_network(
             return Ok(());
         }
         run.progress.report(Event::Waiting { waiting_for: left.clone() });
-        let ended = |end| Run::still_running(end, "the removal of what Kubernetes made in the network");
+        let ended = |end| Run::still_running(end, "the deletion of what Kubernetes created in the network");
         if !patience.pause(pace.next_pause()).await.map_err(ended)? {
-            // Whatever is in the way is named by the stack that cannot go.
-            run.progress.warn(format!("could not be removed yet: {}", left.join(", ")));
+            // What blocks the deletion is reported with the stack that cannot be deleted.
+            run.progress.warn(format!("not deleted yet: {}", left.join(", ")));
             return Ok(());
         }
     }
 }
 
-/// One round; gives what did not go.
+/// One round; returns what could not be deleted.
 async fn sweep_once(
     run: &Run,
     findings: &NetworkFindings,
@@ -103,17 +104,17 @@ async fn sweep_once(
 ) -> Result<Vec<String>, DeployError> {
     let mut left = Vec::new();
     for balancer in &findings.own.balancers {
-        let gone = run.clients.delete_load_balancer(balancer).await;
-        note(run, gone, &format!("load balancer {}", balancer.name), &mut left)?;
+        let result = run.clients.delete_load_balancer(balancer).await;
+        note(run, result, &format!("load balancer {}", balancer.name), &mut left)?;
     }
     for group in &findings.target_groups {
-        let gone = run.clients.delete_target_group(&group.arn).await;
-        note(run, gone, &format!("target group {}", group.name), &mut left)?;
+        let result = run.clients.delete_target_group(&group.arn).await;
+        note(run, result, &format!("target group {}", group.name), &mut left)?;
     }
     let to_delete = findings.foreign.mounts.iter().filter(|mount| is_to_delete(mount, options));
     for mount in findings.own.mounts.iter().chain(to_delete) {
-        let gone = run.clients.delete_mount_target(&mount.id).await;
-        note(run, gone, &format!("mount target {} of {}", mount.id, mount.file_system), &mut left)?;
+        let result = run.clients.delete_mount_target(&mount.id).await;
+        note(run, result, &format!("mount target {} of {}", mount.id, mount.file_system), &mut left)?;
     }
     for group in &findings.own.groups {
         for ours in stacks.resources.iter().filter(|id| id.starts_with("sg-")) {
@@ -123,19 +124,19 @@ async fn sweep_once(
                 return Err(error.into());
             }
         }
-        let gone = run.clients.delete_group(&group.id).await;
-        note(run, gone, &format!("security group {}", group.id), &mut left)?;
+        let result = run.clients.delete_group(&group.id).await;
+        note(run, result, &format!("security group {}", group.id), &mut left)?;
     }
     for interface in findings.own.interfaces.iter().filter(|interface| interface.free) {
-        let gone = run.clients.delete_interface(&interface.id).await;
-        note(run, gone, &format!("network interface {}", interface.id), &mut left)?;
+        let result = run.clients.delete_interface(&interface.id).await;
+        note(run, result, &format!("network interface {}", interface.id), &mut left)?;
     }
     Ok(left)
 }
 
 /// Whether a foreign mount target is deleted: the user said so, and nothing else keeps it.
 fn is_to_delete(mount: &Mount, options: DestroyOptions) -> bool {
-    options.remove_foreign_mount_targets && mount.removable
+    options.delete_foreign_mount_targets && mount.can_be_deleted
 }
 
 fn note(

@@ -1,4 +1,4 @@
-//! Which cluster is to go, and what is known of it: from cluster.yaml, or, when that is lost, from what the live stacks say.
+//! Which cluster is destroyed, and what is known of it: from cluster.yaml, or, when that is lost, from the live stacks.
 
 use crate::aws::{AwsError, Clients, Stack};
 use crate::blueprint::StackPart;
@@ -7,48 +7,48 @@ use crate::config::{Cluster, FileSystemSource};
 use crate::deploy::state::live::LiveCluster;
 use crate::well_known::{CLUSTER_TAG, S3_URI_TAG, kubernetes_cluster_tag};
 
-/// A cluster that is to go.
+/// A cluster that is to be destroyed.
 #[derive(Clone, Debug)]
 pub struct DestroyTarget {
     /// The name of the cluster.
     pub name: ClusterName,
     /// The region of the cluster.
     pub region: String,
-    /// Its description, unless that is lost.
+    /// The description of the cluster, unless cluster.yaml is lost.
     pub cluster: Option<Cluster>,
-    /// Where its assets are: what the user says and what the network stack says may be two places.
-    pub places: Vec<S3Uri>,
-    /// Its public name.
+    /// Where the assets are: the user and the network stack may name two different S3 URIs.
+    pub s3_uris: Vec<S3Uri>,
+    /// The public DNS name of the cluster.
     pub external_dns_name: Option<String>,
-    /// The zone of that name, if it was given.
+    /// The id of the public hosted zone, if cluster.yaml names it.
     pub hosted_zone: Option<String>,
-    /// Whether the public record is ours to remove.
+    /// Whether infra manages the public record.
     pub manages_record: bool,
-    /// The key that a grant may have been made for.
+    /// The KMS key that may have a grant.
     pub kms_key: Option<String>,
 }
 
 impl DestroyTarget {
-    /// Puts together what is known. `place` is what the user said. Data may outlive the network stack, which knows where it is; a
-    /// deleted stack still tells.
+    /// Collects what is known. `s3_uri` is what the user says. Data may outlive the network stack, which has a tag with its S3 URI; a
+    /// deleted stack still has it.
     pub async fn read(
         clients: &Clients,
         name: ClusterName,
         cluster: Option<Cluster>,
-        place: Option<S3Uri>,
+        s3_uri: Option<S3Uri>,
         live: &LiveCluster,
     ) -> Result<Self, AwsError> {
         let region = clients.region().unwrap_or_default().to_owned();
-        let mut target = Self::new(name, region, cluster, place, live);
-        if target.places.is_empty() && !live.stacks.contains_key(&StackPart::Network) {
+        let mut target = Self::new(name, region, cluster, s3_uri, live);
+        if target.s3_uris.is_empty() && !live.stacks.contains_key(&StackPart::Network) {
             let deleted = target.deleted_stacks(clients, &StackPart::Network).await?;
             let newest = deleted.first().and_then(|stack| stack.tags.get(S3_URI_TAG)?.parse().ok());
-            target.places.extend(newest);
+            target.s3_uris.extend(newest);
         }
         Ok(target)
     }
 
-    /// The cluster's stacks of a part that were deleted in the last months, the newest first. Others may have had one of the same name.
+    /// The cluster's stacks of a part that were deleted in the last months, the newest first. Another cluster may have had one of the same name.
     pub(crate) async fn deleted_stacks(
         &self,
         clients: &Clients,
@@ -68,7 +68,7 @@ impl DestroyTarget {
         name: ClusterName,
         region: String,
         cluster: Option<Cluster>,
-        place: Option<S3Uri>,
+        s3_uri: Option<S3Uri>,
         live: &LiveCluster,
     ) -> Self {
         let fact = |key: &str| {
@@ -77,13 +77,13 @@ impl DestroyTarget {
         };
         let of_file = cluster.as_ref();
         let tagged = live.tag(&StackPart::Network, S3_URI_TAG).and_then(|text| text.parse().ok());
-        let tagged = tagged.filter(|tagged| place.as_ref() != Some(tagged));
-        let mut places: Vec<S3Uri> = place.into_iter().chain(tagged).collect();
-        if places.is_empty() {
-            places.extend(of_file.and_then(|cluster| cluster.s3_uri.clone()));
+        let tagged = tagged.filter(|tagged| s3_uri.as_ref() != Some(tagged));
+        let mut s3_uris: Vec<S3Uri> = s3_uri.into_iter().chain(tagged).collect();
+        if s3_uris.is_empty() {
+            s3_uris.extend(of_file.and_then(|cluster| cluster.s3_uri.clone()));
         }
         Self {
-            places,
+            s3_uris,
             external_dns_name: of_file
                 .map(|cluster| cluster.external_dns_name.to_string())
                 .or_else(|| fact("externalDNSName")),
@@ -103,7 +103,7 @@ impl DestroyTarget {
         (CLUSTER_TAG, self.name.as_str())
     }
 
-    /// The tag that Kubernetes puts on what it makes for this cluster.
+    /// The tag that Kubernetes puts on what it creates for this cluster.
     #[must_use]
     pub fn kubernetes_tag(&self) -> String {
         kubernetes_cluster_tag(&self.name)
@@ -132,17 +132,18 @@ impl DestroyTarget {
         format!("storage: {{efs: {{fileSystemId: {id}{path}{create}}}}}")
     }
 
-    /// Whether tags say that a stack of this cluster made something, and takes it away: also one that came since stacks were listed.
+    /// Whether tags say that a stack of this cluster created a resource, and deletes it: also a stack that was created after stacks were
+    /// listed.
     #[must_use]
     pub fn is_of_stack(&self, tags: &std::collections::BTreeMap<String, String>) -> bool {
         tags.contains_key("aws:cloudformation:stack-name")
             && tags.get(CLUSTER_TAG).is_some_and(|name| name == self.name.as_str())
     }
 
-    /// Whether tags say that Kubernetes made something for this cluster.
+    /// Whether tags say that Kubernetes created a resource for this cluster.
     #[must_use]
     pub fn is_of_cluster(&self, tags: &std::collections::BTreeMap<String, String>) -> bool {
-        // `shared` is what others let the cluster use.
+        // `shared` is on foreign resources that the cluster may use.
         tags.get(&self.kubernetes_tag()).is_some_and(|value| value == "owned")
             || tags.get("elbv2.k8s.aws/cluster").is_some_and(|name| name == self.name.as_str())
             || tags.get(CLUSTER_TAG).is_some_and(|name| name == self.name.as_str())

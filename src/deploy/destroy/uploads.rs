@@ -14,7 +14,7 @@ pub(crate) fn list_uploads(scope: &DestroyScope, plan: &mut DestroyPlan) {
         plan.delete(ResourceKind::UploadedAssets, stored.address(), count);
     }
     if let Some(grant) = &scope.found.grant {
-        plan.delete(ResourceKind::KmsGrant, &grant.id, "let Auto Scaling use the key for disks");
+        plan.delete(ResourceKind::KmsGrant, &grant.id, "lets Auto Scaling use the key for disks");
     }
 }
 
@@ -22,11 +22,11 @@ pub(crate) fn list_uploads(scope: &DestroyScope, plan: &mut DestroyPlan) {
 pub(crate) async fn delete_uploads(run: &Run, scope: &DestroyScope) -> Result<Vec<Leftover>, DeployError> {
     let mut refused = Vec::new();
     for stored in &scope.found.stored {
-        refused.extend(stored.delete(run, &stored.boot, "machine configurations").await?);
+        refused.extend(stored.delete(run, &stored.boot, "uploaded assets").await?);
     }
     if let (Some(grant), Some(key)) = (&scope.found.grant, &scope.target.kms_key) {
         run.clients.revoke_grant(key, &grant.id).await?;
-        run.progress.note("ended the grant that let Auto Scaling use the key for disks");
+        run.progress.note("revoked the grant that let Auto Scaling use the key for disks");
     }
     Ok(refused)
 }

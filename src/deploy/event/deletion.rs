@@ -16,7 +16,7 @@ pub enum ResourceKind {
     /// Records of the private hosted zone that no stack created.
     PrivateRecords,
     /// The cluster's private hosted zone.
-    PrivateZone,
+    PrivateHostedZone,
     /// A load balancer of either generation.
     LoadBalancer,
     /// A listener of a load balancer.
@@ -84,8 +84,8 @@ impl ResourceKind {
         match self {
             Self::Stack => "stack",
             Self::PublicRecord => "public record",
-            Self::PrivateRecords => "records of the private zone",
-            Self::PrivateZone => "private zone",
+            Self::PrivateRecords => "records of the private hosted zone",
+            Self::PrivateHostedZone => "private hosted zone",
             Self::LoadBalancer => "load balancer",
             Self::Listener => "listener",
             Self::TargetGroup => "target group",
@@ -105,9 +105,9 @@ impl ResourceKind {
             Self::RouteTable => "route table",
             Self::ElasticIp => "Elastic IP address",
             Self::VpcEndpoint => "VPC endpoint",
-            Self::UploadedAssets => "machine configurations",
+            Self::UploadedAssets => "uploaded assets",
             Self::EtcdSnapshots => "etcd snapshots",
-            Self::ForeignObjects => "objects of others",
+            Self::ForeignObjects => "foreign objects",
             Self::Object => "object",
             Self::Bucket => "bucket",
             Self::KmsGrant => "grant of the KMS key",
