@@ -131,7 +131,7 @@ class Operator(Stand):
         self.check(self.infra("plan", "--detailed-exitcode", keys=keys), 0)
         # No API server answers here; everything else was looked at.
         self.check(self.infra("status", keys=keys), 3)
-        self.check(self.infra("destroy", "--yes", keys=keys), 0, "minimal is gone")
+        self.check(self.infra("destroy", "--yes", keys=keys), 0, "minimal is deleted")
 
     def test_a_stranger_may_do_nothing(self):
         self.iam.create_user(UserName="stranger")

@@ -13,7 +13,7 @@ fn live_and_die(cluster: &str, members: usize, makes_files: bool) {
     let mut before = world.census();
     world.up([]).expect_code(0);
     assert_ne!(world.census(), before);
-    let outcome = world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("is gone");
+    let outcome = world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("is deleted");
     if makes_files {
         *before.get_mut("file systems").unwrap() += 1;
         before.insert("mount targets".to_owned(), 0);
@@ -21,7 +21,7 @@ fn live_and_die(cluster: &str, members: usize, makes_files: bool) {
     }
     assert_eq!(world.census(), before);
     assert_eq!(world.snapshots(), members, "etcd's disks are kept as snapshots");
-    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("there is nothing of");
+    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("is left to delete");
     world.run(["status"]).expect_code(3).expect_stdout("there is no such cluster");
 }
 
@@ -148,7 +148,7 @@ fn what_kubernetes_made_in_the_network_goes_too() {
     world.make_balancer("a1b2c3", &[(owned, "owned"), ("kubernetes.io/service-name", "default/web")]);
     world.make_group_of_kubernetes();
     let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
-    plan.expect_stdout("of Service default/web").expect_stdout("k8s-elb-a1b2c3, made by Kubernetes");
+    plan.expect_stdout("of Service default/web").expect_stdout("k8s-elb-a1b2c3, created by Kubernetes");
     world.run(["destroy", "--yes"]).expect_code(0);
     assert_eq!(world.census(), before);
 }
@@ -172,7 +172,7 @@ fn a_dead_api_is_no_reason_to_stay() {
     let before = world.census();
     world.up([]).expect_code(0);
     world.api.set_unreachable(true);
-    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("removed by tag instead");
+    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("deleted by tag instead");
     assert_eq!(world.census(), before);
 }
 
@@ -182,10 +182,10 @@ fn what_is_somebody_elses_stays_and_is_named() {
     world.up([]).expect_code(0);
     world.make_balancer("theirs", &[("team", "other")]);
     let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
-    plan.expect_stdout("theirs").expect_stdout("carries no tag of this cluster");
+    plan.expect_stdout("theirs").expect_stdout("has no tag of this cluster");
     let outcome = world.run(["destroy", "--yes"]).expect_code(7);
     outcome
-        .expect_stderr("stack minimal-network would not go")
+        .expect_stderr("stack minimal-network could not be deleted")
         .expect_stderr("load balancer theirs")
         .expect_stderr("then run `infra destroy` again");
     let left = world.census();
@@ -200,7 +200,7 @@ fn what_is_somebody_elses_stays_and_is_named() {
     let arn = element(&list, "LoadBalancerArn").unwrap().to_owned();
     let form = [("Action", "DeleteLoadBalancer"), ("Version", BALANCERS), ("LoadBalancerArn", arn.as_str())];
     world.aws().post("elasticloadbalancing", "us-west-2", &form);
-    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("is gone");
+    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("is deleted");
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn a_record_goes_only_while_it_leads_to_this_cluster() {
     let zone = world.make_zone("example.com", false);
     world.up([]).expect_code(0);
     assert!(world.records(&zone).contains("minimal.example.com"));
-    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("removed the record of minimal.example.com");
+    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("deleted the record of minimal.example.com");
     assert!(!world.records(&zone).contains("minimal.example.com"));
 
     let other = World::of_golden("minimal");
@@ -293,7 +293,7 @@ fn a_stack_that_will_not_go_is_explained_and_taken_up_again() {
     world.control(json!({"fail_delete": {"PrivateZone": "it is busy"}}));
     let outcome = world.run(["destroy", "--yes"]).expect_code(7);
     outcome
-        .expect_stderr("stack minimal-network would not go")
+        .expect_stderr("stack minimal-network could not be deleted")
         .expect_stderr("PrivateZone")
         .expect_stderr("it is busy");
     world.control(json!({}));

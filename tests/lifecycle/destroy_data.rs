@@ -31,7 +31,7 @@ fn snapshots_of_etcds_disks_go_by_name_and_nobody_elses() {
     let disk = element(&world.ec2("DescribeVolumes", &members), "volumeId").unwrap().to_owned();
     let earlier = world.made("CreateSnapshot", &[("VolumeId", &disk)], "snapshotId");
     let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
-    let stays = plan.stdout.split_once("This stays:").unwrap().1;
+    let stays = plan.stdout.split_once("To be kept:").unwrap().1;
     assert!(
         stays.contains(&earlier) && stays.contains("kept as a snapshot") && stays.contains(&disk),
         "{}",
@@ -81,7 +81,7 @@ fn the_grant_for_disks_goes_and_those_of_others_stay() {
     world.up([]).expect_code(0).expect_stderr("granted Auto Scaling the use of");
     assert_eq!(names(), ["infra-vault-disks", "infra-vault-disks", "infra-vault2-disks"]);
     world.run(["destroy", "--plan-only"]).expect_code(0).expect_stdout("grant of the KMS key");
-    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("ended the grant");
+    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("revoked the grant");
     assert_eq!(names(), ["infra-vault-disks", "infra-vault2-disks"]);
 }
 
@@ -114,7 +114,7 @@ fn the_printed_line_uses_the_files_again() {
 
     // It was there before this cluster: nothing takes it now.
     let plan = world.run(["destroy", "--plan-only", "--delete-data"]).expect_code(0);
-    assert!(plan.stdout.split_once("This stays:").unwrap().1.contains(&systems[0]), "{}", plan.stdout);
+    assert!(plan.stdout.split_once("To be kept:").unwrap().1.contains(&systems[0]), "{}", plan.stdout);
     let outcome = world.run(["destroy", "--delete-data", "--confirm", &name]).expect_code(0);
     assert_eq!(printed_line(&outcome.stderr), line);
     assert_eq!((world.file_systems(), world.mount_targets(&systems[0]).len()), (systems.clone(), 0));
@@ -130,7 +130,7 @@ fn files_of_earlier_clusters_of_the_name_stay_too() {
         let outcome = world.run(["destroy", "--yes"]).expect_code(0);
         assert_eq!(world.file_systems().len(), life);
         for id in world.file_systems() {
-            assert!(outcome.stderr.contains(&format!("the files stay in {id}")), "{}", outcome.stderr);
+            assert!(outcome.stderr.contains(&format!("files are kept in {id}")), "{}", outcome.stderr);
         }
     }
     world.run(["destroy", "--delete-data", "--confirm", &world.cluster()]).expect_code(0);
@@ -144,7 +144,7 @@ fn a_snapshot_that_is_uploaded_meanwhile_goes_too() {
     world.up([]).expect_code(0);
     world.control(json!({"hold": ["minimal-pool-cpu"]}));
     let mut running = world.infra(["destroy", "--delete-data", "--confirm", "minimal"]).spawn();
-    running.wait_for_stderr("removing pools");
+    running.wait_for_stderr("deleting pools");
     let key = format!("/{}/clusters/minimal/snapshots/late.db", world.bucket());
     assert_eq!(world.aws().send("s3", "us-west-2", "PUT", &key, "x").status(), 200);
     world.control(json!({}));
@@ -160,7 +160,8 @@ fn snapshots_that_are_left_are_named() {
     assert_eq!(world.aws().send("s3", "us-west-2", "PUT", &key, "x").status(), 200);
     world.control(json!({"fail_delete": {"PrivateZone": "it is busy"}}));
     let outcome = world.run(["destroy", "--delete-data", "--confirm", "minimal"]).expect_code(7);
-    let left = format!("left: etcd snapshots s3://{}/clusters/minimal/snapshots/: 1 object", world.bucket());
+    let left =
+        format!("left over: etcd snapshots s3://{}/clusters/minimal/snapshots/: 1 object", world.bucket());
     outcome.expect_stderr(&left).expect_stderr("run `infra destroy --delete-data` again");
     world.control(json!({}));
     world.run(["destroy", "--delete-data", "--confirm", "minimal"]).expect_code(0);
@@ -177,9 +178,9 @@ fn a_disk_snapshot_that_stays_keeps_nothing_else() {
     let kept = snapshots(&world).into_iter().next().unwrap();
     let outcome = outcome
         .expect_stderr("deleted file system")
-        .expect_stderr(&format!("error: left: disk snapshot {kept}: "))
+        .expect_stderr(&format!("error: left over: disk snapshot {kept}: "))
         .expect_stderr(&format!("  aws ec2 delete-snapshot --snapshot-id {kept} --region us-west-2"));
-    assert_eq!(outcome.stderr.matches("error: left: ").count(), 1, "{}", outcome.stderr);
+    assert_eq!(outcome.stderr.matches("error: left over: ").count(), 1, "{}", outcome.stderr);
     assert_eq!(world.file_systems(), [""; 0]);
     world.proxy.heal();
     world.run(["destroy", "--delete-data", "--confirm", &name]).expect_code(0);
@@ -197,9 +198,9 @@ fn backups_of_files_stay_and_are_named() {
         "aws backup delete-recovery-point --backup-vault-name aws/efs/automatic-backup-vault --recovery-point-arn {arn}"
     );
     let outcome = world.run(["destroy", "--yes"]).expect_code(0).expect_stdout(&command);
-    outcome.expect_stderr(&format!("{arn} stays in AWS Backup's vault"));
+    outcome.expect_stderr(&format!("AWS Backup keeps {arn}"));
     let outcome = world.run(["destroy", "--delete-data", "--confirm", &name]).expect_code(0);
-    let stays = outcome.stdout.split_once("This stays:").unwrap().1;
+    let stays = outcome.stdout.split_once("To be kept:").unwrap().1;
     assert!(stays.contains(&command), "{}", outcome.stdout);
     outcome.expect_stderr(&command);
 }

@@ -20,7 +20,7 @@ fn is_held(world: &World, arguments: &[&str]) -> Outcome {
     assert_eq!(stacks, [("minimal-network".to_owned(), "DELETE_FAILED".to_owned())]);
     assert_eq!(world.census()["autoscaling groups"], 0);
     outcome
-        .expect_stderr("stack minimal-network would not go")
+        .expect_stderr("stack minimal-network could not be deleted")
         .expect_stderr("DependencyViolation")
         .expect_stderr("then run `infra destroy` again")
 }
@@ -28,7 +28,7 @@ fn is_held(world: &World, arguments: &[&str]) -> Outcome {
 /// Nothing is in the way any more.
 #[track_caller]
 fn goes_now(world: &World) {
-    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("minimal is gone");
+    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("minimal is deleted");
     assert_eq!(world.stacks().len(), 0);
 }
 
@@ -47,7 +47,7 @@ fn classic_load_balancers_of_services_go_and_those_of_others_stay() {
     // What a cluster may only use is not its own.
     world.make_classic_balancer("common", &subnet, &[(owned, "shared")]);
     let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
-    let (goes, foreign) = plan.stdout.split_once("This is not minimal's").unwrap();
+    let (goes, foreign) = plan.stdout.split_once("Foreign resources in the network of minimal").unwrap();
     assert!(goes.contains("a1b2c3") && goes.contains("of Service default/web"), "{}", plan.stdout);
     for name in ["legacy", "neighbour", "common"] {
         assert!(foreign.contains(name) && !goes.contains(name), "{name}: {}", plan.stdout);
@@ -56,7 +56,7 @@ fn classic_load_balancers_of_services_go_and_those_of_others_stay() {
     let outcome = is_held(&world, &[]).expect_stderr("deleted load balancer a1b2c3");
     assert_eq!(world.classic_balancers(), ["legacy", "neighbour", "common"]);
     for name in ["legacy", "neighbour", "common"] {
-        assert!(outcome.stderr.contains(&format!("in the way: load balancer {name}")), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(&format!("blocked by: load balancer {name}")), "{}", outcome.stderr);
         world.balancers(CLASSIC_BALANCERS, "DeleteLoadBalancer", &[("LoadBalancerName", name)]);
     }
     goes_now(&world);
@@ -69,16 +69,20 @@ fn mount_targets_of_others_go_only_if_that_is_asked_for() {
     let theirs = world.make_file_system();
     let mount = world.make_mount_target(&theirs, &before, &[]);
     let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
-    assert!(plan.stdout.split_once("This is not minimal's").unwrap().1.contains(&mount), "{}", plan.stdout);
+    assert!(
+        plan.stdout.split_once("Foreign resources in the network of minimal").unwrap().1.contains(&mount),
+        "{}",
+        plan.stdout
+    );
     is_held(&world, &[])
-        .expect_stderr(&format!("in the way: mount target {mount} of {theirs} in {before}"))
-        .expect_stderr("`--remove-foreign-mount-targets` removes it");
+        .expect_stderr(&format!("blocked by: mount target {mount} of {theirs} in {before}"))
+        .expect_stderr("`--delete-foreign-mount-targets` deletes it");
     assert_eq!(world.mount_targets(&theirs), [mount.as_str()]);
 
-    let plan = world.run(["destroy", "--plan-only", "--remove-foreign-mount-targets"]).expect_code(0);
-    assert!(!plan.stdout.contains("This is not minimal's"), "{}", plan.stdout);
+    let plan = world.run(["destroy", "--plan-only", "--delete-foreign-mount-targets"]).expect_code(0);
+    assert!(!plan.stdout.contains("Foreign resources in the network of minimal"), "{}", plan.stdout);
     plan.expect_stdout(&mount);
-    let outcome = world.run(["destroy", "--yes", "--remove-foreign-mount-targets"]).expect_code(0);
+    let outcome = world.run(["destroy", "--yes", "--delete-foreign-mount-targets"]).expect_code(0);
     outcome.expect_stderr(&format!("deleted mount target {mount} of {theirs}"));
     assert_eq!(world.mount_targets(&theirs), [""; 0]);
     assert_eq!(world.file_systems(), [theirs], "their files stay whatever is asked for");
@@ -93,15 +97,15 @@ fn interfaces_of_others_are_named_with_their_owner() {
     let function = world.make_interface(&subnet, "AWS Lambda VPC ENI-report-0a1b2c3d", &[]);
     let nobodys = world.make_interface(&subnet, "", &[]);
     let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
-    let (goes, foreign) = plan.stdout.split_once("This is not minimal's").unwrap();
+    let (goes, foreign) = plan.stdout.split_once("Foreign resources in the network of minimal").unwrap();
     assert!(goes.contains(&ours), "{}", plan.stdout);
     assert_eq!(foreign.matches("eni-").count(), 3, "machines and load balancers have theirs: {foreign}");
 
     is_held(&world, &[])
         .expect_stderr(&format!("deleted network interface {ours}"))
-        .expect_stderr(&format!("in the way: {neighbours} in {subnet}: \"etcd\""))
-        .expect_stderr(&format!("in the way: {function} in {subnet}: Lambda function report"))
-        .expect_stderr(&format!("in the way: {nobodys} in {subnet}: nobody that AWS names"));
+        .expect_stderr(&format!("blocked by: {neighbours} in {subnet}: \"etcd\""))
+        .expect_stderr(&format!("blocked by: {function} in {subnet}: Lambda function report"))
+        .expect_stderr(&format!("blocked by: {nobodys} in {subnet}: an unknown owner"));
     assert_eq!(world.interfaces(), [neighbours.as_str(), &function, &nobodys]);
     for id in [&neighbours, &function, &nobodys] {
         world.ec2("DeleteNetworkInterface", &[("NetworkInterfaceId", id)]);
@@ -118,11 +122,11 @@ fn whoever_leaves_during_the_sweep_has_left() {
     let user = [("SubnetId", subnet.as_str()), ("SecurityGroupId.1", group.as_str())];
     let user = world.made("CreateNetworkInterface", &user, "networkInterfaceId");
     let mut running = world.infra(["destroy", "--yes"]).spawn();
-    running.wait_for_stderr("removing what Kubernetes made in the network");
+    running.wait_for_stderr("deleting what Kubernetes created in the network");
     running.wait_for_stderr(&group);
     running.interrupt();
     let outcome = running.wait().expect_code(5);
-    outcome.expect_stderr("the removal of what Kubernetes made in the network");
+    outcome.expect_stderr("the deletion of what Kubernetes created in the network");
     let left: Vec<(String, String)> = world.stacks().into_iter().collect();
     assert_eq!(left, [("minimal-network".to_owned(), "CREATE_COMPLETE".to_owned())]);
     let outcome = world.run(["destroy", "--yes", "--timeout", "6s"]).expect_code(5);
@@ -142,7 +146,7 @@ fn a_group_of_others_that_names_ours_is_named_itself() {
     plan.expect_stdout(&theirs).expect_stdout(&format!("database, its rules name {ours}"));
     is_held(&world, &[])
         .expect_stderr(&format!("{ours} has a dependent object"))
-        .expect_stderr(&format!("in the way: security group {theirs}: database, its rules name {ours}"));
+        .expect_stderr(&format!("blocked by: security group {theirs}: database, its rules name {ours}"));
     assert!(world.ec2("DescribeSecurityGroups", &[("GroupId.1", &theirs)]).contains(&ours), "it was changed");
     world.ec2("DeleteSecurityGroup", &[("GroupId", &theirs)]);
     goes_now(&world);
@@ -168,15 +172,15 @@ fn a_network_that_was_there_before_holds_whatever_it_likes() {
     // That of the load balancer too.
     *before.get_mut("interfaces").unwrap() += 2;
     let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
-    assert!(!plan.stdout.contains("This is not"), "they hold nothing that goes: {}", plan.stdout);
+    assert!(!plan.stdout.contains("Foreign resources"), "they hold nothing that goes: {}", plan.stdout);
 
     // Only somebody who uses a group of the cluster's is in the way.
     let nodes = world.tagged("DescribeSecurityGroups", "groupId");
     let guest = world.make_group(&vpc, "guest", Some(&nodes));
-    let outcome = world.run(["destroy", "--yes", "--remove-foreign-mount-targets"]).expect_code(7);
-    outcome.expect_stderr(&format!("in the way: security group {guest}: guest, its rules name {nodes}"));
+    let outcome = world.run(["destroy", "--yes", "--delete-foreign-mount-targets"]).expect_code(7);
+    outcome.expect_stderr(&format!("blocked by: security group {guest}: guest, its rules name {nodes}"));
     world.ec2("DeleteSecurityGroup", &[("GroupId", &guest)]);
-    world.run(["destroy", "--yes", "--remove-foreign-mount-targets"]).expect_code(0);
+    world.run(["destroy", "--yes", "--delete-foreign-mount-targets"]).expect_code(0);
     assert_eq!(world.census(), before);
     assert_eq!(world.mount_targets(&system), [mount], "it was there before the cluster");
     assert_eq!(world.classic_balancers(), ["theirs"]);

@@ -55,9 +55,9 @@ fn files_that_another_cluster_mounts_stay() {
     let name = world.cluster();
     for goes in [1, 0] {
         let plan = world.run(["destroy", "--delete-data", "--plan-only"]).expect_code(0);
-        let (before, stays) = plan.stdout.split_once("This stays:").unwrap();
+        let (before, stays) = plan.stdout.split_once("To be kept:").unwrap();
         assert!(!before.contains(&kept) && stays.contains(&kept), "{}", plan.stdout);
-        assert!(stays.contains(&format!("somebody mounts it in {subnet} of {vpc}")), "{}", plan.stdout);
+        assert!(stays.contains(&format!("someone else mounts it in {subnet} of {vpc}")), "{}", plan.stdout);
         let outcome = world.run(["destroy", "--delete-data", "--confirm", &name]).expect_code(0);
         assert_eq!(outcome.stderr.matches("deleted file system").count(), goes, "{}", outcome.stderr);
         assert_eq!(world.file_systems(), [kept.as_str()]);
@@ -85,7 +85,7 @@ fn an_adopted_file_system_stays_when_its_stack_and_cluster_yaml_are_gone() {
     world.control(json!({}));
     for _ in 0..2 {
         // Neither the storage stack nor, with the name alone, cluster.yaml tells.
-        let outcome = world.run(by_name).expect_code(0).expect_stdout("was there before the cluster");
+        let outcome = world.run(by_name).expect_code(0).expect_stdout("existed before the cluster");
         assert!(!outcome.stderr.contains("deleted file system"), "{}", outcome.stderr);
         assert_eq!(world.file_systems(), systems);
     }
@@ -104,12 +104,15 @@ fn what_a_team_keeps_below_the_clusters_prefix_stays() {
         put(&world, key);
     }
     let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
-    let (goes, stays) = plan.stdout.split_once("This stays:").unwrap();
+    let (goes, stays) = plan.stdout.split_once("To be kept:").unwrap();
     let address = format!("s3://{}/clusters/minimal/", world.bucket());
-    let line = goes.lines().find(|line| line.contains("machine configurations")).unwrap();
+    let line = goes.lines().find(|line| line.contains("uploaded assets")).unwrap();
     assert!(line.contains(&format!("{address} ")), "{line}");
-    let line = stays.lines().find(|line| line.contains("objects of others")).unwrap();
-    assert!(line.contains(&address) && line.contains("3, for example controller/notes.ign"), "{line}");
+    let line = stays.lines().find(|line| line.contains("foreign objects")).unwrap();
+    assert!(
+        line.contains(&address) && line.contains("3 objects, for example controller/notes.ign"),
+        "{line}"
+    );
     world.run(["destroy", "--delete-data", "--confirm", "minimal"]).expect_code(0);
     assert_eq!(versions(&world), theirs);
 }
@@ -139,7 +142,7 @@ fn objects_go_from_where_the_stack_says_and_from_where_the_user_says() {
     let place = format!("s3://{}/elsewhere", world.bucket());
     let outcome = world.run(["destroy", "--yes", "--s3-uri", &place]).expect_code(0);
     for prefix in ["clusters", "elsewhere"] {
-        let said = format!("machine configurations from s3://{}/{prefix}/minimal/", world.bucket());
+        let said = format!("uploaded assets from s3://{}/{prefix}/minimal/", world.bucket());
         assert!(outcome.stderr.contains(&said), "{}", outcome.stderr);
     }
     assert_eq!(world.census(), before);

@@ -34,9 +34,9 @@ fn stacks_that_were_deleted_by_hand_are_not_missed() {
         for stack in gone {
             delete_by_hand(&world, stack);
         }
-        world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("minimal is gone");
+        world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("minimal is deleted");
         assert_eq!(world.census(), before, "without {gone:?}");
-        world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("there is nothing of minimal left");
+        world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("nothing of minimal is left");
     }
 }
 
@@ -75,7 +75,7 @@ fn objects_are_found_by_what_a_deleted_stack_said() {
     }
     assert!(world.census()["objects"] > 0);
     let outcome = world.run(["destroy", "--yes"]).expect_code(0);
-    outcome.expect_stderr("machine configurations from s3://");
+    outcome.expect_stderr("uploaded assets from s3://");
     assert_eq!(world.census(), before);
 }
 
@@ -87,16 +87,16 @@ fn objects_are_found_where_somebody_says_they_are() {
     let key = format!("/{}/clusters/minimal/controller/{}.ign", world.bucket(), "0a".repeat(64));
     assert_eq!(world.aws().send("s3", "us-west-2", "PUT", &key, "x").status(), 200);
     let outcome = world.run(["destroy", "--yes"]).expect_code(0);
-    outcome.expect_stderr("nobody says where objects of minimal are; `--s3-uri s3://BUCKET/PREFIX`");
+    outcome.expect_stderr("the S3 URI of minimal's uploads is not known; `--s3-uri s3://BUCKET/PREFIX`");
     assert_eq!(world.census()["objects"], before["objects"] + 1);
     let place = format!("s3://{}/clusters", world.bucket());
     let outcome = world.run(["destroy", "--yes", "--s3-uri", &place]).expect_code(0);
-    outcome.expect_stderr("machine configurations from s3://");
+    outcome.expect_stderr("uploaded assets from s3://");
     assert_eq!(world.census(), before);
     world
         .run(["destroy", "--yes", "--s3-uri", &place])
         .expect_code(0)
-        .expect_stderr("there is nothing of minimal left");
+        .expect_stderr("nothing of minimal is left");
 }
 
 #[test]
@@ -111,8 +111,8 @@ fn keys_that_cannot_be_read_are_no_reason_to_stay() {
             Some(text) => std::fs::write(&key, text).unwrap(),
             None => std::fs::remove_file(&key).unwrap(),
         }
-        let outcome = world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("minimal is gone");
-        outcome.expect_stderr("warning: the cluster's API is not asked: ");
+        let outcome = world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("minimal is deleted");
+        outcome.expect_stderr("warning: skipping the Kubernetes API: ");
         assert_eq!(world.census(), before);
         std::fs::write(&key, &good).unwrap();
     }
@@ -131,7 +131,7 @@ fn while_a_pool_stands_nothing_that_it_needs_goes() {
     let whole = world.census();
     world.control(json!({"fail_delete": {"minimal-pool-cpu/Nodes": "it is busy"}}));
     let outcome = world.run(["destroy", "--yes"]).expect_code(7).expect_stderr("it is busy");
-    assert!(!outcome.stderr.contains("removing what Kubernetes made"), "{}", outcome.stderr);
+    assert!(!outcome.stderr.contains("deleting what Kubernetes created"), "{}", outcome.stderr);
     assert!(!outcome.stderr.contains("objects below"), "{}", outcome.stderr);
     assert!(world.records(&zone).contains("minimal.example.com"));
     for kind in ["objects", "grants", "load balancers", "autoscaling groups"] {

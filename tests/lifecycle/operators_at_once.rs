@@ -170,10 +170,10 @@ fn a_destroy_before_the_first_stack_of_a_run() {
     assert!(world.census()["objects"] > 0);
     let nothing = destroy(&world).wait().expect_code(0);
     nothing
-        .expect_stderr("there is nothing of")
-        .expect_stderr("`--s3-uri s3://BUCKET/PREFIX` removes them too");
+        .expect_stderr("is left to delete")
+        .expect_stderr("`--s3-uri s3://BUCKET/PREFIX` deletes them too");
     let place = format!("s3://{}/clusters", world.bucket());
-    world.run(["destroy", "--yes", "--s3-uri", &place]).expect_code(0).expect_stderr("is gone");
+    world.run(["destroy", "--yes", "--s3-uri", &place]).expect_code(0).expect_stderr("is deleted");
     assert_eq!(world.census(), before, "what it said was true then");
     let asked = world.proxy.calls().into_iter().filter(|call| call.operation.ends_with("CreateChangeSet"));
     assert!(asked.into_iter().all(|call| call.outcome == CallOutcome::Faulted), "the other one has gone on");
@@ -199,7 +199,7 @@ fn destroy_during_creation(parts: &[&str]) {
     }
     let up = up.wait().expect_code(1).expect_stderr(TAKEN_AWAY);
     assert!(up.stderr.contains("agree with that user"), "{}", up.stderr);
-    destroy.wait().expect_code(0).expect_stderr("is gone");
+    destroy.wait().expect_code(0).expect_stderr("is deleted");
     expect_good_end(&world, &before);
 }
 
@@ -235,8 +235,8 @@ fn a_run_that_overtakes_a_destroy_is_named_by_it() {
     up.wait().expect_code(0);
     way.heal();
     let outcome = destroy.wait().expect_code(7);
-    let came = format!("stack {} came while", stack(&world, "control-plane"));
-    outcome.expect_stderr(&came).expect_stderr("settle it with whoever runs `infra up`");
+    let created = format!("stack {} was created meanwhile", stack(&world, "control-plane"));
+    outcome.expect_stderr(&created).expect_stderr("wait until the other `infra up` has ended");
     assert_eq!(way.count("cloudformation:DeleteStack"), 0);
     world.run(["status"]).expect_code(0);
     expect_good_end(&world, &before);
@@ -272,7 +272,7 @@ fn a_run_during_a_destroy_is_refused_and_changes_nothing() {
         }
         hold(&world, &parts[number + 1..]);
     }
-    destroy.wait().expect_code(0).expect_stderr("is gone");
+    destroy.wait().expect_code(0).expect_stderr("is deleted");
     expect_good_end(&world, &before);
 }
 
@@ -302,7 +302,7 @@ fn a_run_between_two_steps_of_a_destroy_is_told_what_went() {
     world.control(json!({}));
     up.wait().expect_code(1).expect_stderr(&format!("{} {TAKEN_AWAY}", stack(&world, "control-plane")));
     let outcome = destroy.wait().expect_code(7);
-    outcome.expect_stderr(&format!("stack {} came while", stack(&world, "pool-workers")));
+    outcome.expect_stderr(&format!("stack {} was created meanwhile", stack(&world, "pool-workers")));
     expect_good_end(&world, &before);
 }
 
@@ -339,7 +339,7 @@ fn a_destroy_waits_for_an_update_and_takes_its_result_away() {
     // Who sees the end of the update first is chance.
     let up = up.wait();
     assert!(up.code == 0 || up.stderr.contains(TAKEN_AWAY), "{}", up.stderr);
-    destroy.wait().expect_code(0).expect_stderr("is gone");
+    destroy.wait().expect_code(0).expect_stderr("is deleted");
     expect_good_end(&world, &before);
 }
 
@@ -354,7 +354,7 @@ fn an_update_whose_stack_goes_is_told_so() {
     wait_until_gone(&world, "pool-workers");
     way.heal();
     up.wait().expect_code(1).expect_stderr(&format!("{} {TAKEN_AWAY}", stack(&world, "pool-workers")));
-    destroy.wait().expect_code(0).expect_stderr("is gone");
+    destroy.wait().expect_code(0).expect_stderr("is deleted");
     expect_good_end(&world, &before);
 }
 
@@ -382,8 +382,8 @@ fn destroy_twice(first: &[&str], second: &[&str], moment: Option<&str>) {
         other.infra(second.iter().map(String::as_str)).endpoint(&way.url()).kubernetes(&world.api).spawn();
     way.wait_for("cloudformation:DescribeStacks", 1);
     world.control(json!({}));
-    running.wait().expect_code(0).expect_stderr("is gone");
-    late.wait().expect_code(0).expect_stderr("is gone");
+    running.wait().expect_code(0).expect_stderr("is deleted");
+    late.wait().expect_code(0).expect_stderr("is deleted");
     if !keeps_files(&first) || !keeps_files(&second) {
         assert_eq!(world.census(), before);
     } else {

@@ -254,7 +254,7 @@ fn a_destroy_removes_the_name_as_the_console_wrote_it() {
     assert_ne!(by_console, own);
     change(&world, &zone, "CREATE", &by_console);
     change(&world, &zone, "CREATE", &by_console.replace("<Type>A<", "<Type>AAAA<"));
-    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("removed the record of minimal.example.com");
+    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("deleted the record of minimal.example.com");
     assert_eq!(records(&world, &zone), [""; 0]);
 }
 
@@ -266,11 +266,11 @@ fn a_destroy_finds_the_name_behind_a_nearer_zone_of_others() {
     let public = world.make_zone("example.com", false);
     world.up([]).expect_code(0);
     alias(&world, &public);
-    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("removed the record of minimal.example.com");
+    world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("deleted the record of minimal.example.com");
     assert_eq!(records(&world, &public), [""; 0]);
     assert_eq!(records(&world, &nearer).len(), 1);
     let outcome = world.run(["destroy", "--yes"]).expect_code(0);
-    outcome.expect_stdout("leads to 10.9.0.7, which is not this cluster");
+    outcome.expect_stdout("points at 10.9.0.7, which is not this cluster");
 }
 
 #[test]
@@ -280,12 +280,12 @@ fn a_name_that_changes_during_a_destroy_is_left_and_named() {
     world.up([]).expect_code(0);
     world.control(json!({"hold": ["minimal-pool-cpu"]}));
     let mut running = world.infra(["destroy", "--yes"]).spawn();
-    running.wait_for_stderr("removing pools");
+    running.wait_for_stderr("deleting pools");
     remove_records(&world, &zone);
     world.put_record(&zone, "minimal.example.com", "A", "192.0.2.7");
     world.control(json!({}));
     let outcome = running.wait().expect_code(7);
-    outcome.expect_stderr("left: public record minimal.example.com of type A: somebody changed it meanwhile");
+    outcome.expect_stderr("left over: public record minimal.example.com of type A: it was changed meanwhile");
     assert_eq!(world.stacks().len(), 0);
     assert!(world.records(&zone).contains("192.0.2.7"));
 }

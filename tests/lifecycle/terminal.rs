@@ -11,11 +11,15 @@ fn a_question_is_asked_before_a_cluster_goes() {
     let before = world.census();
 
     let declined = world.at_terminal(&["destroy"], "dumb", "n\n").expect_code(1);
-    declined.expect_stdout("Take minimal away? [y/N]").expect_stdout("declined; nothing was changed");
+    declined
+        .expect_stdout("minimal will be deleted. Continue? [y/N]")
+        .expect_stdout("declined; nothing was changed");
     let wrong = world.at_terminal(&["destroy", "--delete-data"], "dumb", "yes\n").expect_code(1);
-    wrong.expect_stdout("Type the cluster's name to go on:").expect_stdout("declined; nothing was changed");
+    wrong
+        .expect_stdout("Type the cluster's name to continue:")
+        .expect_stdout("declined; nothing was changed");
     assert_eq!(world.census(), before);
-    world.at_terminal(&["destroy"], "dumb", "y\n").expect_code(0).expect_stdout("minimal is gone");
+    world.at_terminal(&["destroy"], "dumb", "y\n").expect_code(0).expect_stdout("minimal is deleted");
 }
 
 #[test]

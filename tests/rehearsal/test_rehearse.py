@@ -90,7 +90,7 @@ class Rehearsal(unittest.TestCase):
         seen = self.run_to_end()
         self.assertEqual(self.headings(seen), ["A cluster.yaml", *STEPS])
         for part in ("$ infra up --s3-uri", "example: healthy", "DesiredCapacity: 1 → 2", "job.yaml: good",
-                     "sufficient g5.xlarge capacity", "(exit code 6)", "example is gone", "no stack and no machine is left",
+                     "sufficient g5.xlarge capacity", "(exit code 6)", "example is deleted", "no stack and no machine is left",
                      "==> Summary", "==> Next, with a real account"):
             self.assertIn(part, seen)
         self.assertNotIn("NOT REHEARSED", seen)
@@ -115,7 +115,7 @@ class Rehearsal(unittest.TestCase):
         self.assertEqual(self.headings(seen), ["Your cluster.yaml", *STEPS])
         for part in ("    copied with it: manifests/extra/\n", "    the key pair team\n", "    the bucket own-assets\n", "    the network vpc-0123456789abcdef0\n",
                      "    the file system fs-0123456789abcdef0\n", "    the hosted zone own.example.com\n",
-                     "    the reservation cr-0123456789abcdef0\n", "\n$ infra up\n", "{name: l4, count: 2,", "own is gone"):
+                     "    the reservation cr-0123456789abcdef0\n", "\n$ infra up\n", "{name: l4, count: 2,", "own is deleted"):
             self.assertIn(part, seen)
         left_out = re.findall("NOT REHEARSED: (.*)", seen)
         self.assertEqual([line for line in left_out if "not made for that job" not in line], [], seen)
