@@ -55,7 +55,7 @@ pub enum WriteError {
 }
 
 /// Writes a file, in place of any that is there.
-pub fn replace(path: &Path, bytes: &[u8], access: Access) -> Result<(), WriteError> {
+pub(crate) fn replace(path: &Path, bytes: &[u8], access: Access) -> Result<(), WriteError> {
     let refused = |reason| WriteError::Refused { path: path.to_owned(), reason };
     let file = write_temporary(path, bytes, access).map_err(refused)?;
     file.persist(path).map_err(|error| refused(error.error))?;
@@ -63,7 +63,7 @@ pub fn replace(path: &Path, bytes: &[u8], access: Access) -> Result<(), WriteErr
 }
 
 /// Writes a file unless it is there with the same bytes and, if it is private, closed to others; gives whether it was written.
-pub fn ensure(path: &Path, bytes: &[u8], access: Access) -> Result<bool, WriteError> {
+pub(crate) fn ensure(path: &Path, bytes: &[u8], access: Access) -> Result<bool, WriteError> {
     let is_closed = || std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & OTHERS == 0);
     let is_there = std::fs::read(path).is_ok_and(|found| found == bytes);
     if is_there && (access == Access::Public || is_closed()) {
@@ -73,7 +73,7 @@ pub fn ensure(path: &Path, bytes: &[u8], access: Access) -> Result<bool, WriteEr
 }
 
 /// Writes a file that must not be there yet.
-pub fn create(path: &Path, bytes: &[u8], access: Access) -> Result<(), WriteError> {
+pub(crate) fn create(path: &Path, bytes: &[u8], access: Access) -> Result<(), WriteError> {
     let refused = |reason: io::Error| match reason.kind() {
         io::ErrorKind::AlreadyExists => WriteError::Exists { path: path.to_owned() },
         _ => WriteError::Refused { path: path.to_owned(), reason },
@@ -84,7 +84,7 @@ pub fn create(path: &Path, bytes: &[u8], access: Access) -> Result<(), WriteErro
 }
 
 /// Removes what killed runs left in a directory; only for one that no other run is writing to.
-pub fn remove_leftovers(directory: &Path) -> io::Result<()> {
+pub(crate) fn remove_leftovers(directory: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
         let name = entry.file_name();

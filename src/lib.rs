@@ -1,21 +1,24 @@
 //! `infra` brings up a GPU Kubernetes cluster on AWS from one file, runs training jobs on it, and takes all of it away again.
 
-pub mod aws;
+// Tests need few of these layers; what nobody outside needs is private, so that the compiler finds dead code.
+#![warn(unreachable_pub)]
+
+mod aws;
 pub mod blueprint;
 pub mod check;
 pub mod cli;
 pub mod config;
 pub mod credentials;
-pub mod deploy;
-pub mod document;
-pub mod durable_file;
-pub mod hexadecimal;
-pub mod job;
-pub mod kube;
-pub mod operator;
-pub mod outcome;
-pub(crate) mod plural;
-pub(crate) mod project;
+mod deploy;
+mod document;
+mod durable_file;
+mod hexadecimal;
+mod job;
+mod kube;
+mod operator;
+mod outcome;
+mod plural;
+mod project;
 pub mod render;
-pub mod waiting;
+mod waiting;
 mod well_known;

@@ -4,7 +4,7 @@ use std::error::Error;
 
 /// How a command ends that an error stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Nothing more is known than the error's text.
     Failed,
     /// The arguments or a file of the user's are wrong.
@@ -24,7 +24,7 @@ pub enum Outcome {
 }
 
 /// An error that explains itself.
-pub trait Explain: Error {
+pub(crate) trait Explain: Error {
     /// What the user can do about it.
     fn help(&self) -> Option<String> {
         None

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 /// A count and its noun: `1 file`, `2 files`.
 #[must_use]
-pub fn count_of<Number: Copy + Display + PartialEq + From<u8>>(count: Number, noun: &str) -> String {
+pub(crate) fn count_of<Number: Copy + Display + PartialEq + From<u8>>(count: Number, noun: &str) -> String {
     let ending = if count == Number::from(1) { "" } else { "s" };
     format!("{count} {noun}{ending}")
 }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 /// Why a wait ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitEnd {
+pub(crate) enum WaitEnd {
     /// The user interrupted it.
     Interrupted,
     /// The time limit was reached.
@@ -28,24 +28,24 @@ impl fmt::Display for WaitEnd {
 
 /// Ends all waits of a run.
 #[derive(Clone, Debug)]
-pub struct Interrupter(Arc<watch::Sender<bool>>);
+pub(crate) struct Interrupter(Arc<watch::Sender<bool>>);
 
 impl Interrupter {
     /// Ends all waits now.
-    pub fn interrupt(&self) {
+    pub(crate) fn interrupt(&self) {
         self.0.send_replace(true);
     }
 
     /// Whether all waits were ended.
     #[must_use]
-    pub fn is_interrupted(&self) -> bool {
+    pub(crate) fn is_interrupted(&self) -> bool {
         *self.0.borrow()
     }
 }
 
 /// How long a run may wait.
 #[derive(Clone, Debug)]
-pub struct Waiting {
+pub(crate) struct Waiting {
     interrupted: watch::Receiver<bool>,
     deadline: Option<Instant>,
     tempo: Tempo,
@@ -54,7 +54,7 @@ pub struct Waiting {
 impl Waiting {
     /// Waits at most this long in total, or until it is interrupted.
     #[must_use]
-    pub fn new(limit: Option<Duration>) -> (Interrupter, Self) {
+    pub(crate) fn new(limit: Option<Duration>) -> (Interrupter, Self) {
         let (sender, interrupted) = watch::channel(false);
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         (Interrupter(Arc::new(sender)), Self { interrupted, deadline, tempo: Tempo::default() })
@@ -62,12 +62,12 @@ impl Waiting {
 
     /// Shortens every pause, and no limit.
     #[must_use]
-    pub fn at_tempo(self, tempo: Tempo) -> Self {
+    pub(crate) fn at_tempo(self, tempo: Tempo) -> Self {
         Self { tempo, ..self }
     }
 
     /// Pauses.
-    pub async fn pause(&self, duration: Duration) -> Result<(), WaitEnd> {
+    pub(crate) async fn pause(&self, duration: Duration) -> Result<(), WaitEnd> {
         let wake = Instant::now() + self.tempo.shorten(duration);
         let (until, ends) = match self.deadline {
             Some(deadline) if deadline <= wake => (deadline, true),
@@ -83,13 +83,13 @@ impl Waiting {
 
     /// A limit after which the run goes on without what it waits for.
     #[must_use]
-    pub fn patience(&self, limit: Duration) -> Patience {
+    pub(crate) fn patience(&self, limit: Duration) -> Patience {
         Patience { own: self.at_most(limit), run: self.clone() }
     }
 
     /// Why waits end at once, if they do.
     #[must_use]
-    pub fn end(&self) -> Option<WaitEnd> {
+    pub(crate) fn end(&self) -> Option<WaitEnd> {
         if *self.interrupted.borrow() {
             return Some(WaitEnd::Interrupted);
         }
@@ -98,7 +98,7 @@ impl Waiting {
 
     /// A limit of its own for a part of the run.
     #[must_use]
-    pub fn at_most(&self, limit: Duration) -> Self {
+    pub(crate) fn at_most(&self, limit: Duration) -> Self {
         let own = Instant::now() + limit;
         let deadline = self.deadline.map_or(own, |deadline| deadline.min(own));
         Self { deadline: Some(deadline), ..self.clone() }
@@ -107,14 +107,14 @@ impl Waiting {
 
 /// How long a run waits for something that it can continue without.
 #[derive(Clone, Debug)]
-pub struct Patience {
+pub(crate) struct Patience {
     own: Waiting,
     run: Waiting,
 }
 
 impl Patience {
     /// Pauses; returns whether there is time left. Only the end of the whole run is an error.
-    pub async fn pause(&self, duration: Duration) -> Result<bool, WaitEnd> {
+    pub(crate) async fn pause(&self, duration: Duration) -> Result<bool, WaitEnd> {
         match self.own.pause(duration).await {
             Err(WaitEnd::TimedOut) => self.run.pause(Duration::ZERO).await.map(|()| false),
             other => other.map(|()| true),
@@ -124,12 +124,12 @@ impl Patience {
 
 /// How long pauses are, as a part of what they are for users; less than one for tests alone, which would sleep most of their time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tempo(f64);
+pub(crate) struct Tempo(f64);
 
 impl Tempo {
     /// A pause at this tempo.
     #[must_use]
-    pub fn shorten(self, pause: Duration) -> Duration {
+    pub(crate) fn shorten(self, pause: Duration) -> Duration {
         pause.mul_f64(self.0)
     }
 }
@@ -153,7 +153,7 @@ impl FromStr for Tempo {
 
 /// Pauses between polls of the same thing: short at first, then as long as rate limits ask for.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub(crate) struct Pace {
     next: Duration,
     longest: Duration,
 }
@@ -161,18 +161,18 @@ pub struct Pace {
 impl Pace {
     /// For a stack: a poll every two seconds at first, every ten at last.
     #[must_use]
-    pub fn of_stack() -> Self {
+    pub(crate) fn of_stack() -> Self {
         Self { next: Duration::from_secs(2), longest: Duration::from_secs(10) }
     }
 
     /// For what takes seconds.
     #[must_use]
-    pub fn of_moment() -> Self {
+    pub(crate) fn of_moment() -> Self {
         Self { next: Duration::from_millis(500), longest: Duration::from_secs(5) }
     }
 
     /// The next pause; the one after it is half as long again.
-    pub fn next_pause(&mut self) -> Duration {
+    pub(crate) fn next_pause(&mut self) -> Duration {
         let pause = self.next;
         self.next = (pause * 3 / 2).min(self.longest);
         pause

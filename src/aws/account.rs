@@ -5,7 +5,7 @@ use super::{AwsError, Clients};
 
 /// Who is calling.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallerIdentity {
+pub(crate) struct CallerIdentity {
     /// The account's number.
     pub account: String,
     /// The user or role.
@@ -14,7 +14,7 @@ pub struct CallerIdentity {
 
 impl Clients {
     /// Asks AWS who is calling; needs credentials, but no permission.
-    pub async fn caller_identity(&self) -> Result<CallerIdentity, AwsError> {
+    pub(crate) async fn caller_identity(&self) -> Result<CallerIdentity, AwsError> {
         let answer = self
             .sts
             .get_caller_identity()

@@ -2,7 +2,7 @@
 
 /// What an action can be confined to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
+pub(crate) enum Scope {
     /// AWS knows no narrower resource for it, or we look for what we do not know yet.
     Everything,
     /// The cluster's stacks and their change sets.
@@ -21,7 +21,7 @@ pub enum Scope {
 
 /// An action as IAM names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Action {
+pub(crate) struct Action {
     /// Its name.
     pub name: &'static str,
     /// What it can be confined to.
@@ -33,7 +33,7 @@ macro_rules! actions {
         $(pub(super) const $constant: Action = Action { name: $name, scope: Scope::$scope };)*
 
         /// Every action of the table.
-        pub const ACTIONS: &[Action] = &[$($constant),*];
+        pub(crate) const ACTIONS: &[Action] = &[$($constant),*];
     };
 }
 

@@ -13,7 +13,7 @@ use super::{AwsError, Cause, Clients};
 
 /// What is known of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BucketFacts {
+pub(crate) enum BucketFacts {
     /// There is no such bucket.
     Missing,
     /// The bucket is of another account, or the caller may not read it.
@@ -34,7 +34,7 @@ pub enum BucketFacts {
 
 /// An object to upload.
 #[derive(Clone, Debug)]
-pub struct Upload<'a> {
+pub(crate) struct Upload<'a> {
     /// The bucket.
     pub bucket: &'a str,
     /// The whole key.
@@ -51,7 +51,7 @@ pub struct Upload<'a> {
 
 impl Clients {
     /// Reads what is known about a bucket.
-    pub async fn look_at_bucket(&self, name: &str) -> Result<BucketFacts, AwsError> {
+    pub(crate) async fn look_at_bucket(&self, name: &str) -> Result<BucketFacts, AwsError> {
         let answer = self.s3.head_bucket().bucket(name).send().await;
         let status =
             answer.as_ref().err().and_then(|error| error.raw_response()).map(|raw| raw.status().as_u16());
@@ -100,14 +100,14 @@ impl Clients {
     }
 
     /// Whether a bucket holds no object.
-    pub async fn is_bucket_empty(&self, name: &str) -> Result<bool, AwsError> {
+    pub(crate) async fn is_bucket_empty(&self, name: &str) -> Result<bool, AwsError> {
         let answer = self.s3.list_objects_v2().bucket(name).max_keys(1).send().await;
         let answer = answer.map_err(AwsError::of(actions::S3_LIST_BUCKET))?;
         Ok(answer.contents.unwrap_or_default().is_empty())
     }
 
     /// Creates a bucket that is encrypted, keeps old versions, and that no other account and no call without TLS can read.
-    pub async fn create_private_bucket(
+    pub(crate) async fn create_private_bucket(
         &self,
         name: &str,
         kms_key: &str,
@@ -162,7 +162,7 @@ impl Clients {
     }
 
     /// The size of an object, if it is there.
-    pub async fn object_size(&self, bucket: &str, key: &str) -> Result<Option<i64>, AwsError> {
+    pub(crate) async fn object_size(&self, bucket: &str, key: &str) -> Result<Option<i64>, AwsError> {
         let answer = self.s3.head_object().bucket(bucket).key(key).send().await;
         let status =
             answer.as_ref().err().and_then(|error| error.raw_response()).map(|raw| raw.status().as_u16());
@@ -174,7 +174,7 @@ impl Clients {
     }
 
     /// What an object holds, if it is there.
-    pub async fn object_bytes(
+    pub(crate) async fn object_bytes(
         &self,
         bucket: &str,
         key: &str,
@@ -193,7 +193,7 @@ impl Clients {
     }
 
     /// Uploads an object, encrypted, and has S3 compare what arrived.
-    pub async fn upload(&self, upload: &Upload<'_>) -> Result<(), AwsError> {
+    pub(crate) async fn upload(&self, upload: &Upload<'_>) -> Result<(), AwsError> {
         let call = self
             .s3
             .put_object()
@@ -210,7 +210,7 @@ impl Clients {
 
     /// Where CloudFormation reads an object.
     #[must_use]
-    pub fn object_url(&self, bucket: &str, key: &str, suffix: &str) -> String {
+    pub(crate) fn object_url(&self, bucket: &str, key: &str, suffix: &str) -> String {
         match self.endpoint_url() {
             Some(endpoint) => format!("{}/{bucket}/{key}", endpoint.trim_end_matches('/')),
             None => format!("https://{bucket}.s3.{}.{suffix}/{key}", self.region().unwrap_or_default()),

@@ -12,7 +12,7 @@ use super::{AwsError, ChangeSetStatus, Clients, TemplateSource};
 
 /// What a change set is made of.
 #[derive(Clone, Debug)]
-pub struct ChangeSetRequest<'a> {
+pub(crate) struct ChangeSetRequest<'a> {
     /// The stack's name; for a stack that is there, better its ARN.
     pub stack: &'a str,
     /// Whether the stack is to be created.
@@ -31,7 +31,7 @@ pub struct ChangeSetRequest<'a> {
 
 /// A change set as far as it got.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChangeSet {
+pub(crate) struct ChangeSet {
     /// The ARN of the change set.
     pub arn: String,
     /// The stack's ARN.
@@ -47,7 +47,7 @@ pub struct ChangeSet {
 impl ChangeSet {
     /// Whether CloudFormation found nothing to do.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         let reason = self.reason.as_deref().unwrap_or_default();
         self.status == ChangeSetStatus::Failed
             && (reason.contains("didn't contain changes")
@@ -57,7 +57,7 @@ impl ChangeSet {
 
 /// What would be done to one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlannedChange {
+pub(crate) struct PlannedChange {
     /// The name of the resource in the template.
     pub logical_id: String,
     /// The type of the resource.
@@ -72,7 +72,7 @@ pub struct PlannedChange {
 
 impl Clients {
     /// Begins to create a change set; gives its ARN and the stack's.
-    pub async fn create_change_set(
+    pub(crate) async fn create_change_set(
         &self,
         request: &ChangeSetRequest<'_>,
     ) -> Result<(String, String), AwsError> {
@@ -98,7 +98,7 @@ impl Clients {
     }
 
     /// A change set with everything it would do. The stack is named in all of these, because rights are given by stack.
-    pub async fn change_set(&self, stack: &str, arn: &str) -> Result<ChangeSet, AwsError> {
+    pub(crate) async fn change_set(&self, stack: &str, arn: &str) -> Result<ChangeSet, AwsError> {
         let mut changes = Vec::new();
         let mut next_token = None;
         loop {
@@ -122,7 +122,12 @@ impl Clients {
     }
 
     /// Begins to do what a change set says.
-    pub async fn execute_change_set(&self, stack: &str, arn: &str, token: &str) -> Result<(), AwsError> {
+    pub(crate) async fn execute_change_set(
+        &self,
+        stack: &str,
+        arn: &str,
+        token: &str,
+    ) -> Result<(), AwsError> {
         let call = self
             .cloudformation
             .execute_change_set()
@@ -133,7 +138,7 @@ impl Clients {
     }
 
     /// Deletes a change set that is not wanted.
-    pub async fn delete_change_set(&self, stack: &str, arn: &str) -> Result<(), AwsError> {
+    pub(crate) async fn delete_change_set(&self, stack: &str, arn: &str) -> Result<(), AwsError> {
         let call = self.cloudformation.delete_change_set().stack_name(stack).change_set_name(arn);
         call.send().await.map_err(AwsError::of(actions::CFN_DELETE_CHANGE_SET)).map(|_| ())
     }

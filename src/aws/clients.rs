@@ -6,7 +6,7 @@ use super::Connection;
 
 /// Clients for every service that a cluster needs.
 #[derive(Clone, Debug)]
-pub struct Clients {
+pub(crate) struct Clients {
     pub(super) autoscaling: aws_sdk_autoscaling::Client,
     pub(super) balancers: aws_sdk_elasticloadbalancingv2::Client,
     pub(super) classic_balancers: aws_sdk_elasticloadbalancing::Client,
@@ -26,7 +26,7 @@ pub struct Clients {
 
 impl Clients {
     /// Connects with a configuration that is loaded now.
-    pub async fn connect(connection: &Connection) -> Self {
+    pub(crate) async fn connect(connection: &Connection) -> Self {
         Self::from_configuration(&connection.load().await)
     }
 
@@ -55,7 +55,7 @@ impl Clients {
 
     /// The region that calls go to, if one is known.
     #[must_use]
-    pub fn region(&self) -> Option<&str> {
+    pub(crate) fn region(&self) -> Option<&str> {
         self.region.as_deref()
     }
 

@@ -18,7 +18,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// How AWS is reached. What is not given comes from the environment and the shared configuration files, as for every AWS tool.
 #[derive(Clone, Debug, Default)]
-pub struct Connection {
+pub(crate) struct Connection {
     /// A profile of the shared configuration files.
     pub profile: Option<String>,
     /// The region.

@@ -7,7 +7,7 @@ use super::{AwsError, Clients};
 
 /// A snapshot of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     /// The id of the snapshot.
     pub id: String,
     /// The volume that the snapshot was created from.
@@ -22,7 +22,7 @@ type Tags = Vec<(String, String)>;
 impl Clients {
     /// Our own snapshots of some volumes, also of volumes that are gone, and those that carry a tag: what tells of volumes is
     /// forgotten sooner than the snapshots.
-    pub async fn snapshots_of(
+    pub(crate) async fn snapshots_of(
         &self,
         volumes: &[String],
         (tag, value): (&str, &str),
@@ -62,7 +62,7 @@ impl Clients {
     }
 
     /// Deletes a snapshot; one that is gone is no error.
-    pub async fn delete_snapshot(&self, id: &str) -> Result<(), AwsError> {
+    pub(crate) async fn delete_snapshot(&self, id: &str) -> Result<(), AwsError> {
         match self
             .ec2
             .delete_snapshot()
@@ -77,7 +77,7 @@ impl Clients {
     }
 
     /// Whether a volume is there and not about to go, as one is for a moment after its machine.
-    pub async fn is_volume_kept(&self, id: &str) -> Result<bool, AwsError> {
+    pub(crate) async fn is_volume_kept(&self, id: &str) -> Result<bool, AwsError> {
         let answer = self.ec2.describe_volumes().volume_ids(id).send().await;
         let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_VOLUMES))?;
         let volumes = answer.volumes.unwrap_or_default().into_iter();

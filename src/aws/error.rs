@@ -14,7 +14,7 @@ use crate::outcome::{Explain, Outcome};
 
 /// What kind of failure it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub(crate) enum Cause {
     /// Credentials are missing, expired or not accepted.
     Credentials,
     /// No answer came.
@@ -25,7 +25,7 @@ pub enum Cause {
 
 /// A call that failed.
 #[derive(Clone, Debug, thiserror::Error)]
-pub struct AwsError {
+pub(crate) struct AwsError {
     /// The operation, as IAM names it.
     pub operation: &'static str,
     /// What kind of failure it was.
@@ -72,7 +72,7 @@ impl AwsError {
 
     /// Whether AWS knows the caller, but does not allow this.
     #[must_use]
-    pub fn is_denied(&self) -> bool {
+    pub(crate) fn is_denied(&self) -> bool {
         let code = self.code.as_deref().unwrap_or_default();
         matches!(
             code,
@@ -90,13 +90,13 @@ impl AwsError {
 
     /// Whether there is no such stack, or no template of it.
     #[must_use]
-    pub fn is_missing_stack(&self) -> bool {
+    pub(crate) fn is_missing_stack(&self) -> bool {
         self.says("does not exist")
     }
 
     /// Whether CloudFormation refused because another process has changed the stack since it was read.
     #[must_use]
-    pub fn is_overtaken(&self) -> bool {
+    pub(crate) fn is_overtaken(&self) -> bool {
         self.has_code_of(&["AlreadyExistsException", "ChangeSetNotFound", "InvalidChangeSetStatus"])
             || self.says("already exists and cannot be created again")
             || self.says("state and can not be updated")
@@ -104,43 +104,43 @@ impl AwsError {
 
     /// Whether a stack was not deleted because it is protected.
     #[must_use]
-    pub fn is_termination_protected(&self) -> bool {
+    pub(crate) fn is_termination_protected(&self) -> bool {
         self.says("TerminationProtection is enabled")
     }
 
     /// Whether there is no such bucket.
     #[must_use]
-    pub fn is_missing_bucket(&self) -> bool {
+    pub(crate) fn is_missing_bucket(&self) -> bool {
         self.has_code("NoSuchBucket")
     }
 
     /// Whether there is no such KMS key, or no such grant.
     #[must_use]
-    pub fn is_missing_key(&self) -> bool {
+    pub(crate) fn is_missing_key(&self) -> bool {
         self.has_code("NotFoundException")
     }
 
     /// Whether there is no such file system.
     #[must_use]
-    pub fn is_missing_file_system(&self) -> bool {
+    pub(crate) fn is_missing_file_system(&self) -> bool {
         self.has_code("FileSystemNotFound")
     }
 
     /// Whether a file system is in use, or being deleted by another process.
     #[must_use]
-    pub fn is_busy_file_system(&self) -> bool {
+    pub(crate) fn is_busy_file_system(&self) -> bool {
         self.has_code_of(&["FileSystemInUse", "IncorrectFileSystemLifeCycleState"])
     }
 
     /// Whether there is no such security group, or no such rule in it.
     #[must_use]
-    pub fn is_missing_rule(&self) -> bool {
+    pub(crate) fn is_missing_rule(&self) -> bool {
         self.has_code_of(&["InvalidGroup.NotFound", "InvalidPermission.NotFound"])
     }
 
     /// Whether a resource cannot be deleted yet, because another one still uses it.
     #[must_use]
-    pub fn is_in_use(&self) -> bool {
+    pub(crate) fn is_in_use(&self) -> bool {
         self.has_code_of(&[
             "DependencyViolation",
             "ResourceInUse",
@@ -223,7 +223,7 @@ impl Explain for AwsError {
 }
 
 /// What a failed call does not stop.
-pub const GOES_ON: &str = "what AWS was told to do goes on, and the same command comes back to it";
+pub(crate) const GOES_ON: &str = "what AWS was told to do goes on, and the same command comes back to it";
 
 fn clock_help(minutes: i64) -> String {
     let clock = match minutes {

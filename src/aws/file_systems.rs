@@ -6,7 +6,7 @@ use crate::well_known::CLUSTER_TAG;
 
 /// A file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExistingFileSystem {
+pub(crate) struct ExistingFileSystem {
     /// The id of the file system.
     pub id: String,
     /// The state of the file system; `available` is the good one.
@@ -21,7 +21,7 @@ pub struct ExistingFileSystem {
 
 /// Where machines of one zone reach a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MountTarget {
+pub(crate) struct MountTarget {
     /// The id of the mount target.
     pub id: String,
     /// The state of the mount target; `available` is the good one.
@@ -36,7 +36,7 @@ pub struct MountTarget {
 
 impl Clients {
     /// A file system by its id.
-    pub async fn file_system(&self, id: &str) -> Result<Option<ExistingFileSystem>, AwsError> {
+    pub(crate) async fn file_system(&self, id: &str) -> Result<Option<ExistingFileSystem>, AwsError> {
         let answer = self.efs.describe_file_systems().file_system_id(id).send().await;
         match answer.map_err(AwsError::of(actions::EFS_DESCRIBE_FILE_SYSTEMS)) {
             Ok(answer) => Ok(answer.file_systems.unwrap_or_default().into_iter().next().map(file_system_of)),
@@ -46,7 +46,7 @@ impl Clients {
     }
 
     /// Every file system of the region, by id.
-    pub async fn file_systems(&self) -> Result<Vec<ExistingFileSystem>, AwsError> {
+    pub(crate) async fn file_systems(&self) -> Result<Vec<ExistingFileSystem>, AwsError> {
         let found = self.efs.describe_file_systems().into_paginator().items().send().try_collect().await;
         let found = found.map_err(AwsError::of(actions::EFS_DESCRIBE_FILE_SYSTEMS))?;
         let mut file_systems: Vec<ExistingFileSystem> = found.into_iter().map(file_system_of).collect();
@@ -55,14 +55,17 @@ impl Clients {
     }
 
     /// Every file system of the region with the cluster's tag.
-    pub async fn file_systems_of_cluster(&self, cluster: &str) -> Result<Vec<ExistingFileSystem>, AwsError> {
+    pub(crate) async fn file_systems_of_cluster(
+        &self,
+        cluster: &str,
+    ) -> Result<Vec<ExistingFileSystem>, AwsError> {
         let mut file_systems = self.file_systems().await?;
         file_systems.retain(|file_system| file_system.cluster.as_deref() == Some(cluster));
         Ok(file_systems)
     }
 
     /// Every mount target of a file system, by zone.
-    pub async fn mount_targets(&self, file_system: &str) -> Result<Vec<MountTarget>, AwsError> {
+    pub(crate) async fn mount_targets(&self, file_system: &str) -> Result<Vec<MountTarget>, AwsError> {
         let request = self.efs.describe_mount_targets().file_system_id(file_system);
         let found = request.into_paginator().items().send().try_collect().await;
         let found = found.map_err(AwsError::of(actions::EFS_DESCRIBE_MOUNT_TARGETS))?;
@@ -79,7 +82,7 @@ impl Clients {
     }
 
     /// Deletes a mount target; one that is gone is no error.
-    pub async fn delete_mount_target(&self, id: &str) -> Result<(), AwsError> {
+    pub(crate) async fn delete_mount_target(&self, id: &str) -> Result<(), AwsError> {
         let call = self.efs.delete_mount_target().mount_target_id(id);
         match call.send().await.map_err(AwsError::of(actions::EFS_DELETE_MOUNT_TARGET)) {
             Err(error) if error.has_code("MountTargetNotFound") => Ok(()),
@@ -88,7 +91,7 @@ impl Clients {
     }
 
     /// Deletes a file system and everything in it; one that is gone is no error.
-    pub async fn delete_file_system(&self, id: &str) -> Result<(), AwsError> {
+    pub(crate) async fn delete_file_system(&self, id: &str) -> Result<(), AwsError> {
         let call = self.efs.delete_file_system().file_system_id(id);
         match call.send().await.map_err(AwsError::of(actions::EFS_DELETE_FILE_SYSTEM)) {
             Err(error) if error.has_code("FileSystemNotFound") => Ok(()),
@@ -97,7 +100,7 @@ impl Clients {
     }
 
     /// The security groups of a mount target.
-    pub async fn mount_target_groups(&self, mount_target: &str) -> Result<Vec<String>, AwsError> {
+    pub(crate) async fn mount_target_groups(&self, mount_target: &str) -> Result<Vec<String>, AwsError> {
         let answer = self.efs.describe_mount_target_security_groups().mount_target_id(mount_target).send();
         let answer = answer.await;
         Ok(answer.map_err(AwsError::of(actions::EFS_DESCRIBE_MOUNT_TARGET_SECURITY_GROUPS))?.security_groups)

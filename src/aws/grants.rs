@@ -18,7 +18,7 @@ const DISK_OPERATIONS: [GrantOperation; 7] = [
 
 /// A grant of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grant {
+pub(crate) struct Grant {
     /// The id of the grant.
     pub id: String,
     /// The name of the grant.
@@ -29,7 +29,7 @@ pub struct Grant {
 
 impl Clients {
     /// Every grant of a key.
-    pub async fn grants(&self, key: &str) -> Result<Vec<Grant>, AwsError> {
+    pub(crate) async fn grants(&self, key: &str) -> Result<Vec<Grant>, AwsError> {
         let mut pages = self.kms.list_grants().key_id(key).into_paginator().items().send();
         let mut grants = Vec::new();
         while let Some(next) = pages.next().await {
@@ -44,14 +44,14 @@ impl Clients {
     }
 
     /// Lets a role start machines with disks of this key. The name makes a repetition the same grant.
-    pub async fn grant_disk_use(&self, key: &str, grantee: &str, name: &str) -> Result<(), AwsError> {
+    pub(crate) async fn grant_disk_use(&self, key: &str, grantee: &str, name: &str) -> Result<(), AwsError> {
         let call = self.kms.create_grant().key_id(key).grantee_principal(grantee).name(name);
         let call = call.set_operations(Some(DISK_OPERATIONS.to_vec()));
         call.send().await.map_err(AwsError::of(actions::KMS_CREATE_GRANT)).map(|_| ())
     }
 
     /// Ends a grant; one that is gone is no error.
-    pub async fn revoke_grant(&self, key: &str, id: &str) -> Result<(), AwsError> {
+    pub(crate) async fn revoke_grant(&self, key: &str, id: &str) -> Result<(), AwsError> {
         let call = self.kms.revoke_grant().key_id(key).grant_id(id);
         match call.send().await.map_err(AwsError::of(actions::KMS_REVOKE_GRANT)) {
             Err(error) if error.has_code("NotFoundException") => Ok(()),

@@ -9,7 +9,7 @@ use super::{AwsError, Clients};
 
 /// A security group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VpcGroup {
+pub(crate) struct VpcGroup {
     /// The id of the security group.
     pub id: String,
     /// The name of the security group.
@@ -22,7 +22,7 @@ pub struct VpcGroup {
 
 impl Clients {
     /// Every security group of a VPC.
-    pub async fn groups_in(&self, vpc: &str) -> Result<Vec<VpcGroup>, AwsError> {
+    pub(crate) async fn groups_in(&self, vpc: &str) -> Result<Vec<VpcGroup>, AwsError> {
         let filter = Filter::builder().name("vpc-id").values(vpc).build();
         let mut pages = self.ec2.describe_security_groups().filters(filter).into_paginator().items().send();
         let mut found = Vec::new();
@@ -43,7 +43,7 @@ impl Clients {
     }
 
     /// Removes the inbound rules of a group that name another one; gives how many there were.
-    pub async fn revoke_rules_naming(&self, group: &str, other: &str) -> Result<usize, AwsError> {
+    pub(crate) async fn revoke_rules_naming(&self, group: &str, other: &str) -> Result<usize, AwsError> {
         let call = self.ec2.describe_security_groups().group_ids(group);
         let answer = call.send().await.map_err(AwsError::of(actions::EC2_DESCRIBE_SECURITY_GROUPS))?;
         let groups = answer.security_groups.unwrap_or_default().into_iter();
@@ -61,7 +61,7 @@ impl Clients {
     }
 
     /// Deletes a security group; one that is gone is no error.
-    pub async fn delete_group(&self, id: &str) -> Result<(), AwsError> {
+    pub(crate) async fn delete_group(&self, id: &str) -> Result<(), AwsError> {
         match self
             .ec2
             .delete_security_group()

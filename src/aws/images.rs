@@ -6,7 +6,7 @@ use super::{AwsError, Clients};
 
 /// A machine image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Image {
+pub(crate) struct Image {
     /// The id of the image.
     pub id: String,
     /// The name of the image.
@@ -25,7 +25,11 @@ pub struct Image {
 
 impl Clients {
     /// The newest image of `owner` whose name has the pattern and that ordinary machines can start from.
-    pub async fn newest_image(&self, owner: &str, name_pattern: &str) -> Result<Option<Image>, AwsError> {
+    pub(crate) async fn newest_image(
+        &self,
+        owner: &str,
+        name_pattern: &str,
+    ) -> Result<Option<Image>, AwsError> {
         let images = self
             .ec2
             .describe_images()
@@ -46,7 +50,7 @@ impl Clients {
     }
 
     /// An image by its id.
-    pub async fn image(&self, id: &str) -> Result<Option<Image>, AwsError> {
+    pub(crate) async fn image(&self, id: &str) -> Result<Option<Image>, AwsError> {
         let answer = self.ec2.describe_images().image_ids(id).send().await;
         match answer.map_err(AwsError::of(actions::EC2_DESCRIBE_IMAGES)) {
             Ok(answer) => Ok(answer.images.unwrap_or_default().into_iter().next().map(image_of)),

@@ -9,7 +9,7 @@ use super::{AwsError, Clients};
 
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface {
+pub(crate) struct Interface {
     /// The id of the network interface.
     pub id: String,
     /// What AWS or a person wrote on it.
@@ -28,7 +28,7 @@ pub struct Interface {
 
 impl Clients {
     /// Every network interface of a VPC.
-    pub async fn interfaces_in(&self, vpc: &str) -> Result<Vec<Interface>, AwsError> {
+    pub(crate) async fn interfaces_in(&self, vpc: &str) -> Result<Vec<Interface>, AwsError> {
         let filter = Filter::builder().name("vpc-id").values(vpc).build();
         let mut pages =
             self.ec2.describe_network_interfaces().filters(filter).into_paginator().items().send();
@@ -53,7 +53,7 @@ impl Clients {
     }
 
     /// Deletes an interface that nothing holds; one that is gone is no error.
-    pub async fn delete_interface(&self, id: &str) -> Result<(), AwsError> {
+    pub(crate) async fn delete_interface(&self, id: &str) -> Result<(), AwsError> {
         let call = self.ec2.delete_network_interface().network_interface_id(id);
         match call.send().await.map_err(AwsError::of(actions::EC2_DELETE_NETWORK_INTERFACE)) {
             Err(error) if error.has_code("InvalidNetworkInterfaceID.NotFound") => Ok(()),

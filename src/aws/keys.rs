@@ -5,7 +5,7 @@ use super::{AwsError, Clients};
 
 /// A KMS key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
+pub(crate) struct Key {
     /// The ARN of the key.
     pub arn: String,
     /// The state of the key; `Enabled` is the good one.
@@ -20,7 +20,7 @@ pub struct Key {
 
 impl Clients {
     /// A key by its ARN, id or alias.
-    pub async fn key(&self, name: &str) -> Result<Option<Key>, AwsError> {
+    pub(crate) async fn key(&self, name: &str) -> Result<Option<Key>, AwsError> {
         let answer = self.kms.describe_key().key_id(name).send().await;
         match answer.map_err(AwsError::of(actions::KMS_DESCRIBE_KEY)) {
             Ok(answer) => Ok(answer.key_metadata.map(key_of)),
@@ -30,7 +30,7 @@ impl Clients {
     }
 
     /// The name of the key that encrypts disks for which none is named: an ARN, an id or an alias.
-    pub async fn default_disk_key(&self) -> Result<Option<String>, AwsError> {
+    pub(crate) async fn default_disk_key(&self) -> Result<Option<String>, AwsError> {
         let answer = self.ec2.get_ebs_default_kms_key_id().send().await;
         Ok(answer.map_err(AwsError::of(actions::EC2_GET_EBS_DEFAULT_KMS_KEY_ID))?.kms_key_id)
     }

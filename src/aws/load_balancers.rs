@@ -13,7 +13,7 @@ const TAG_BATCH: usize = 20;
 
 /// A load balancer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoadBalancer {
+pub(crate) struct LoadBalancer {
     /// What it is deleted by: its ARN, or its name for a classic one.
     pub id: String,
     /// The name of the load balancer.
@@ -28,7 +28,7 @@ pub struct LoadBalancer {
 
 /// A target group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TargetGroup {
+pub(crate) struct TargetGroup {
     /// The ARN of the target group.
     pub arn: String,
     /// The name of the target group.
@@ -39,7 +39,7 @@ pub struct TargetGroup {
 
 impl Clients {
     /// Every load balancer of a VPC.
-    pub async fn load_balancers_in(&self, vpc: &str) -> Result<Vec<LoadBalancer>, AwsError> {
+    pub(crate) async fn load_balancers_in(&self, vpc: &str) -> Result<Vec<LoadBalancer>, AwsError> {
         let (mut newer, classic) =
             tokio::try_join!(self.newer_balancers_in(vpc), self.classic_balancers_in(vpc))?;
         newer.extend(classic);
@@ -160,7 +160,7 @@ impl Clients {
     }
 
     /// Deletes a load balancer; one that is gone is no error.
-    pub async fn delete_load_balancer(&self, balancer: &LoadBalancer) -> Result<(), AwsError> {
+    pub(crate) async fn delete_load_balancer(&self, balancer: &LoadBalancer) -> Result<(), AwsError> {
         const OPERATION: Action = actions::ELB_DELETE_LOAD_BALANCER;
         if balancer.classic {
             let call = self.classic_balancers.delete_load_balancer().load_balancer_name(&balancer.id);
@@ -174,7 +174,7 @@ impl Clients {
     }
 
     /// Every target group of a VPC.
-    pub async fn target_groups_in(&self, vpc: &str) -> Result<Vec<TargetGroup>, AwsError> {
+    pub(crate) async fn target_groups_in(&self, vpc: &str) -> Result<Vec<TargetGroup>, AwsError> {
         let mut pages = self.balancers.describe_target_groups().into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
@@ -196,7 +196,7 @@ impl Clients {
     }
 
     /// Deletes a target group; one that is gone is no error.
-    pub async fn delete_target_group(&self, arn: &str) -> Result<(), AwsError> {
+    pub(crate) async fn delete_target_group(&self, arn: &str) -> Result<(), AwsError> {
         let call = self.balancers.delete_target_group().target_group_arn(arn);
         match call.send().await.map_err(AwsError::of(actions::ELB_DELETE_TARGET_GROUP)) {
             Err(error) if error.has_code("TargetGroupNotFound") => Ok(()),

@@ -16,7 +16,7 @@ const NO_LATEST_OUTPUT: [&str; 4] =
 
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Instance {
+pub(crate) struct Instance {
     /// The id of the machine.
     pub id: String,
     /// The state of the machine (`running`).
@@ -37,7 +37,7 @@ pub struct Instance {
 
 /// Machines of one type and one way of paying.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MachineKind {
+pub(crate) struct MachineKind {
     /// The type.
     pub instance_type: String,
     /// Whether they are spot machines.
@@ -46,7 +46,7 @@ pub struct MachineKind {
 
 impl Clients {
     /// What a machine wrote to its console; none if there is nothing yet. Only newer types can give it up to this moment.
-    pub async fn console_output(&self, instance: &str) -> Result<Option<String>, AwsError> {
+    pub(crate) async fn console_output(&self, instance: &str) -> Result<Option<String>, AwsError> {
         const OPERATION: Action = actions::EC2_GET_CONSOLE_OUTPUT;
         let request = self.ec2.get_console_output().instance_id(instance);
         let answer = match request.clone().latest(true).send().await.map_err(AwsError::of(OPERATION)) {
@@ -59,7 +59,7 @@ impl Clients {
     }
 
     /// Every machine with the cluster's tag, terminated ones too while EC2 remembers them.
-    pub async fn instances_of_cluster(&self, cluster: &str) -> Result<Vec<Instance>, AwsError> {
+    pub(crate) async fn instances_of_cluster(&self, cluster: &str) -> Result<Vec<Instance>, AwsError> {
         let found = self.instances(filter(&tag_filter(CLUSTER_TAG), [cluster])).await?;
         let mut instances: Vec<Instance> = found.iter().map(instance_of).collect();
         instances.sort_by(|one, other| one.id.cmp(&other.id));
@@ -67,7 +67,7 @@ impl Clients {
     }
 
     /// How many machines of each kind run in the region, whoever they belong to.
-    pub async fn running_machines(&self) -> Result<BTreeMap<MachineKind, u32>, AwsError> {
+    pub(crate) async fn running_machines(&self) -> Result<BTreeMap<MachineKind, u32>, AwsError> {
         let mut counts = BTreeMap::new();
         for instance in self.instances(filter("instance-state-name", ["pending", "running"])).await? {
             let spot = instance.instance_lifecycle == Some(InstanceLifecycleType::Spot);

@@ -11,7 +11,7 @@ use super::{AwsError, Clients};
 
 /// A VPC.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Vpc {
+pub(crate) struct Vpc {
     /// The IPv4 ranges of the VPC, the one it was created with first.
     pub ranges: Vec<String>,
     /// The DHCP options of the VPC; `default` if it has none.
@@ -20,7 +20,7 @@ pub struct Vpc {
 
 /// What a VPC's resolver does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VpcNames {
+pub(crate) struct VpcNames {
     /// Whether Amazon's resolver answers.
     pub resolver: bool,
     /// Whether machines get names.
@@ -29,7 +29,7 @@ pub struct VpcNames {
 
 /// A subnet as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExistingSubnet {
+pub(crate) struct ExistingSubnet {
     /// The id of the subnet.
     pub id: String,
     /// The VPC of the subnet.
@@ -40,7 +40,7 @@ pub struct ExistingSubnet {
 
 /// A route table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RouteTable {
+pub(crate) struct RouteTable {
     /// The id of the route table.
     pub id: String,
     /// Whether it serves the subnets that have no table of their own.
@@ -53,7 +53,7 @@ pub struct RouteTable {
 
 /// A security group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SecurityGroup {
+pub(crate) struct SecurityGroup {
     /// The id of the security group.
     pub id: String,
     /// What it lets in.
@@ -62,7 +62,7 @@ pub struct SecurityGroup {
 
 /// What a security group lets in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InboundRule {
+pub(crate) struct InboundRule {
     /// The protocol; `-1` for all of them.
     pub protocol: String,
     /// The first port; none for all of them.
@@ -77,7 +77,7 @@ pub struct InboundRule {
 
 impl Clients {
     /// A VPC by its id.
-    pub async fn vpc(&self, id: &str) -> Result<Option<Vpc>, AwsError> {
+    pub(crate) async fn vpc(&self, id: &str) -> Result<Option<Vpc>, AwsError> {
         let answer = self.ec2.describe_vpcs().vpc_ids(id).send().await;
         match answer.map_err(AwsError::of(actions::EC2_DESCRIBE_VPCS)) {
             Ok(answer) => Ok(answer.vpcs.unwrap_or_default().into_iter().next().map(vpc_of)),
@@ -87,7 +87,7 @@ impl Clients {
     }
 
     /// What a VPC's resolver does.
-    pub async fn vpc_names(&self, id: &str) -> Result<VpcNames, AwsError> {
+    pub(crate) async fn vpc_names(&self, id: &str) -> Result<VpcNames, AwsError> {
         const OPERATION: Action = actions::EC2_DESCRIBE_VPC_ATTRIBUTE;
         let request = self.ec2.describe_vpc_attribute().vpc_id(id);
         let resolver = request.clone().attribute(VpcAttributeName::EnableDnsSupport).send();
@@ -99,7 +99,7 @@ impl Clients {
     }
 
     /// The name servers that DHCP options hand out, as they say it (`AmazonProvidedDNS`); none without options.
-    pub async fn name_servers(&self, dhcp_options: &str) -> Result<Vec<String>, AwsError> {
+    pub(crate) async fn name_servers(&self, dhcp_options: &str) -> Result<Vec<String>, AwsError> {
         if dhcp_options == "default" {
             return Ok(Vec::new());
         }
@@ -112,7 +112,7 @@ impl Clients {
     }
 
     /// Those of the subnets that exist.
-    pub async fn subnets(&self, ids: &[String]) -> Result<Vec<ExistingSubnet>, AwsError> {
+    pub(crate) async fn subnets(&self, ids: &[String]) -> Result<Vec<ExistingSubnet>, AwsError> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
@@ -128,7 +128,7 @@ impl Clients {
     }
 
     /// Every route table of a VPC.
-    pub async fn route_tables(&self, vpc: &str) -> Result<Vec<RouteTable>, AwsError> {
+    pub(crate) async fn route_tables(&self, vpc: &str) -> Result<Vec<RouteTable>, AwsError> {
         let request = self.ec2.describe_route_tables().filters(filter("vpc-id", [vpc]));
         let found = request.into_paginator().items().send().try_collect().await;
         Ok(found
@@ -139,7 +139,7 @@ impl Clients {
     }
 
     /// Those of the security groups that exist.
-    pub async fn security_groups(&self, ids: &[String]) -> Result<Vec<SecurityGroup>, AwsError> {
+    pub(crate) async fn security_groups(&self, ids: &[String]) -> Result<Vec<SecurityGroup>, AwsError> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
@@ -154,7 +154,7 @@ impl Clients {
     }
 
     /// How many elastic addresses the account has in the region, those aside that services manage for themselves.
-    pub async fn elastic_addresses(&self) -> Result<u32, AwsError> {
+    pub(crate) async fn elastic_addresses(&self) -> Result<u32, AwsError> {
         let answer = self.ec2.describe_addresses().send().await;
         let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_ADDRESSES))?;
         let own = answer.addresses().iter().filter(|address| address.service_managed().is_none());

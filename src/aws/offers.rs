@@ -13,7 +13,7 @@ const FILTER_VALUES: usize = 100;
 
 /// A zone of the region.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Zone {
+pub(crate) struct Zone {
     /// The name of the availability zone.
     pub name: String,
     /// The state of the availability zone; `available` is the good one.
@@ -24,7 +24,7 @@ pub struct Zone {
 
 /// A capacity reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CapacityReservation {
+pub(crate) struct CapacityReservation {
     /// The state of the reservation; `active` is the good one.
     pub state: String,
     /// The type it is for.
@@ -39,7 +39,7 @@ pub struct CapacityReservation {
 
 impl Clients {
     /// The zones of the region that the account has.
-    pub async fn availability_zones(&self) -> Result<Vec<Zone>, AwsError> {
+    pub(crate) async fn availability_zones(&self) -> Result<Vec<Zone>, AwsError> {
         let answer = self.ec2.describe_availability_zones().send().await;
         let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_AVAILABILITY_ZONES))?;
         let zones = answer.availability_zones.unwrap_or_default().into_iter().map(|zone| Zone {
@@ -51,7 +51,7 @@ impl Clients {
     }
 
     /// The zones that offer each of the types; a type that no zone offers is not in the answer.
-    pub async fn type_offerings(
+    pub(crate) async fn type_offerings(
         &self,
         types: &[String],
     ) -> Result<BTreeMap<String, BTreeSet<String>>, AwsError> {
@@ -70,7 +70,7 @@ impl Clients {
     }
 
     /// How many vCPUs a machine of each type has; a type that the region does not know is not in the answer.
-    pub async fn processors_of(&self, types: &[String]) -> Result<BTreeMap<String, u32>, AwsError> {
+    pub(crate) async fn processors_of(&self, types: &[String]) -> Result<BTreeMap<String, u32>, AwsError> {
         let mut processors = BTreeMap::new();
         for types in types.chunks(FILTER_VALUES) {
             let request = self.ec2.describe_instance_types().filters(filter("instance-type", types));
@@ -86,7 +86,7 @@ impl Clients {
     }
 
     /// Whether the account has this key pair in the region.
-    pub async fn key_pair_exists(&self, name: &str) -> Result<bool, AwsError> {
+    pub(crate) async fn key_pair_exists(&self, name: &str) -> Result<bool, AwsError> {
         let answer = self.ec2.describe_key_pairs().key_names(name).send().await;
         match answer.map_err(AwsError::of(actions::EC2_DESCRIBE_KEY_PAIRS)) {
             Ok(answer) => Ok(answer.key_pairs.is_some_and(|pairs| !pairs.is_empty())),
@@ -96,7 +96,10 @@ impl Clients {
     }
 
     /// A capacity reservation by its id.
-    pub async fn capacity_reservation(&self, id: &str) -> Result<Option<CapacityReservation>, AwsError> {
+    pub(crate) async fn capacity_reservation(
+        &self,
+        id: &str,
+    ) -> Result<Option<CapacityReservation>, AwsError> {
         let answer = self.ec2.describe_capacity_reservations().capacity_reservation_ids(id).send().await;
         match answer.map_err(AwsError::of(actions::EC2_DESCRIBE_CAPACITY_RESERVATIONS)) {
             Ok(answer) => {

@@ -9,7 +9,7 @@ use super::{AwsError, Clients, StackStatus};
 impl Clients {
     /// Queries the service that an ARN belongs to; a resource that is being deleted or terminated does not exist. A resource of a kind
     /// that infra never creates counts as existing, so that the user looks at it.
-    pub async fn exists(&self, arn: &str) -> Result<bool, AwsError> {
+    pub(crate) async fn exists(&self, arn: &str) -> Result<bool, AwsError> {
         let mut parts = arn.splitn(6, ':').skip(2);
         let (service, resource) = (parts.next().unwrap_or_default(), parts.nth(2).unwrap_or_default());
         let (kind, id) = resource.split_once('/').unwrap_or((resource, ""));

@@ -10,12 +10,12 @@ use super::actions;
 use super::{AwsError, Clients};
 
 /// The CloudFormation type of an Auto Scaling group.
-pub const GROUP_TYPE: &str = "AWS::AutoScaling::AutoScalingGroup";
+pub(crate) const GROUP_TYPE: &str = "AWS::AutoScaling::AutoScalingGroup";
 const EVENING_OUT: &str = "AZRebalance";
 
 /// An Auto Scaling group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScalingGroup {
+pub(crate) struct ScalingGroup {
     /// The name of the Auto Scaling group.
     pub name: String,
     /// How many machines it shall have.
@@ -32,7 +32,7 @@ pub struct ScalingGroup {
 
 /// A machine of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupMachine {
+pub(crate) struct GroupMachine {
     /// The instance id of the machine.
     pub id: String,
     /// `InService` and others.
@@ -44,14 +44,14 @@ pub struct GroupMachine {
 impl GroupMachine {
     /// Whether the machine is on its way out.
     #[must_use]
-    pub fn is_terminating(&self) -> bool {
+    pub(crate) fn is_terminating(&self) -> bool {
         self.state.starts_with("Terminat")
     }
 }
 
 /// One attempt of a group to start or end a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScalingActivity {
+pub(crate) struct ScalingActivity {
     /// The id of the activity.
     pub id: String,
     /// What was attempted; names the machine.
@@ -68,7 +68,7 @@ impl ScalingActivity {
     /// Why no machine came of it, in AWS's words, if that is so. A machine that could not open its disks was started first, and counts
     /// as cancelled.
     #[must_use]
-    pub fn failure(&self) -> Option<&str> {
+    pub(crate) fn failure(&self) -> Option<&str> {
         let message = self.message.as_deref().filter(|message| !message.is_empty());
         match self.status.as_str() {
             "Failed" => Some(message.unwrap_or(&self.description)),
@@ -79,14 +79,14 @@ impl ScalingActivity {
 
     /// Whether a machine was to be started, rather than ended.
     #[must_use]
-    pub fn is_launch(&self) -> bool {
+    pub(crate) fn is_launch(&self) -> bool {
         self.description.starts_with("Launching")
     }
 }
 
 impl Clients {
     /// Every group of a cluster.
-    pub async fn groups_of_cluster(&self, cluster: &str) -> Result<Vec<ScalingGroup>, AwsError> {
+    pub(crate) async fn groups_of_cluster(&self, cluster: &str) -> Result<Vec<ScalingGroup>, AwsError> {
         let filter = Filter::builder().name(tag_filter(CLUSTER_TAG)).values(cluster).build();
         let call = self.autoscaling.describe_auto_scaling_groups().filters(filter);
         let mut pages = call.into_paginator().items().send();
@@ -99,7 +99,7 @@ impl Clients {
     }
 
     /// The newest activities of a group, the newest first; also of a group that is gone already.
-    pub async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>, AwsError> {
+    pub(crate) async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>, AwsError> {
         let call = self.autoscaling.describe_scaling_activities().auto_scaling_group_name(group);
         let answer = call.include_deleted_groups(true).max_records(50).send().await;
         let answer = answer.map_err(AwsError::of(actions::AUTOSCALING_DESCRIBE_SCALING_ACTIVITIES))?;
@@ -114,14 +114,14 @@ impl Clients {
     }
 
     /// From now on a group leaves its machines where they are, however many each zone has.
-    pub async fn suspend_az_rebalance(&self, group: &str) -> Result<(), AwsError> {
+    pub(crate) async fn suspend_az_rebalance(&self, group: &str) -> Result<(), AwsError> {
         let call = self.autoscaling.suspend_processes().auto_scaling_group_name(group);
         let answer = call.scaling_processes(EVENING_OUT).send().await;
         answer.map_err(AwsError::of(actions::AUTOSCALING_SUSPEND_PROCESSES)).map(|_| ())
     }
 
     /// Terminates a machine, for which its Auto Scaling group starts another one; false if no group has it any more.
-    pub async fn replace_machine(&self, instance: &str) -> Result<bool, AwsError> {
+    pub(crate) async fn replace_machine(&self, instance: &str) -> Result<bool, AwsError> {
         let call = self.autoscaling.terminate_instance_in_auto_scaling_group();
         let call = call.instance_id(instance).should_decrement_desired_capacity(false);
         let answer = call.send().await;

@@ -9,11 +9,11 @@ use super::actions;
 use super::{AwsError, Clients, Phase, ResourceStatus, StackStatus};
 
 /// The type under which a stack reports about itself and about stacks in it.
-pub const STACK_TYPE: &str = "AWS::CloudFormation::Stack";
+pub(crate) const STACK_TYPE: &str = "AWS::CloudFormation::Stack";
 
 /// One step of one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StackEvent {
+pub(crate) struct StackEvent {
     /// The id of the event.
     pub id: String,
     /// When.
@@ -34,7 +34,7 @@ pub struct StackEvent {
 
 /// The status of the stack itself, or of a resource in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EventStatus {
+pub(crate) enum EventStatus {
     /// The event is about the stack itself.
     Stack(StackStatus),
     /// The event is about a resource of the stack, which may be a nested stack.
@@ -44,7 +44,7 @@ pub enum EventStatus {
 impl StackEvent {
     /// The status of the stack, if the event is about the stack itself.
     #[must_use]
-    pub fn stack_status(&self) -> Option<&StackStatus> {
+    pub(crate) fn stack_status(&self) -> Option<&StackStatus> {
         match &self.status {
             EventStatus::Stack(status) => Some(status),
             EventStatus::Resource(_) => None,
@@ -53,7 +53,7 @@ impl StackEvent {
 
     /// The status of the resource, if the event is about one.
     #[must_use]
-    pub fn resource_status(&self) -> Option<&ResourceStatus> {
+    pub(crate) fn resource_status(&self) -> Option<&ResourceStatus> {
         match &self.status {
             EventStatus::Resource(status) => Some(status),
             EventStatus::Stack(_) => None,
@@ -62,14 +62,18 @@ impl StackEvent {
 
     /// Whether a step of a resource has failed.
     #[must_use]
-    pub fn is_failure(&self) -> bool {
+    pub(crate) fn is_failure(&self) -> bool {
         self.resource_status().is_some_and(|status| status.phase() == Phase::Failed)
     }
 }
 
 impl Clients {
     /// The events of a stack that came after the event `after`, oldest first; all of them without one.
-    pub async fn stack_events(&self, arn: &str, after: Option<&str>) -> Result<Vec<StackEvent>, AwsError> {
+    pub(crate) async fn stack_events(
+        &self,
+        arn: &str,
+        after: Option<&str>,
+    ) -> Result<Vec<StackEvent>, AwsError> {
         let is_known = |event: &StackEvent| after.is_some_and(|known| known == event.id);
         let mut events = self.stack_events_since(arn, is_known).await?;
         if events.first().is_some_and(is_known) {
@@ -81,7 +85,7 @@ impl Clients {
     /// The events of a stack from the newest one that `begins` on, oldest first; all of them if none does.
     ///
     /// Only as many pages are read as are needed.
-    pub async fn stack_events_since(
+    pub(crate) async fn stack_events_since(
         &self,
         arn: &str,
         begins: impl Fn(&StackEvent) -> bool,

@@ -7,7 +7,7 @@ use super::{AwsError, Clients, ResourceStatus};
 
 /// A resource of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StackResource {
+pub(crate) struct StackResource {
     /// The name of the resource in the template.
     pub logical_id: String,
     /// What AWS calls it.
@@ -20,7 +20,7 @@ pub struct StackResource {
 
 impl Clients {
     /// Every resource of a stack, by the stack's name or ARN.
-    pub async fn stack_resources(&self, stack: &str) -> Result<Vec<StackResource>, AwsError> {
+    pub(crate) async fn stack_resources(&self, stack: &str) -> Result<Vec<StackResource>, AwsError> {
         let mut pages =
             self.cloudformation.list_stack_resources().stack_name(stack).into_paginator().items().send();
         let mut found = Vec::new();
@@ -39,7 +39,7 @@ impl Clients {
     }
 
     /// The ARNs of stacks of a name that were deleted in the last months, the newest first.
-    pub async fn deleted_stacks(&self, name: &str) -> Result<Vec<String>, AwsError> {
+    pub(crate) async fn deleted_stacks(&self, name: &str) -> Result<Vec<String>, AwsError> {
         let call = self.cloudformation.list_stacks().stack_status_filter(SdkStackStatus::DeleteComplete);
         let mut pages = call.into_paginator().items().send();
         let mut found = Vec::new();

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 /// What CloudFormation accepts next for a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accepts {
+pub(crate) enum Accepts {
     /// Nothing but an end of the operation in progress.
     Nothing,
     /// An update, or a deletion.
@@ -30,7 +30,7 @@ pub enum Accepts {
 
 /// How an operation on a stack ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     /// The operation did what was asked for.
     Good,
     /// The operation failed, and the stack is what it was before, or empty.
@@ -43,7 +43,7 @@ pub enum End {
 
 /// What a status says about the last step of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub(crate) enum Phase {
     /// The step has begun.
     InProgress,
     /// The step is done.
@@ -57,7 +57,7 @@ macro_rules! text_enum {
     ($(#[$about:meta])* $name:ident { $($variant:ident $text:literal)* }) => {
         $(#[$about])*
         #[derive(Clone, Debug, PartialEq, Eq)]
-        pub enum $name {
+        pub(crate) enum $name {
             $(#[doc = concat!("`", $text, "`")] $variant,)*
             /// A status that this list does not have.
             Unknown(String),
@@ -66,7 +66,7 @@ macro_rules! text_enum {
         impl $name {
             /// The status in CloudFormation's words.
             #[must_use]
-            pub fn as_str(&self) -> &str {
+            pub(crate) fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $text,)*
                     Self::Unknown(text) => text,
@@ -121,7 +121,7 @@ macro_rules! stack_statuses {
         impl StackStatus {
             /// What CloudFormation accepts next.
             #[must_use]
-            pub fn accepts(&self) -> Accepts {
+            pub(crate) fn accepts(&self) -> Accepts {
                 match self {
                     $(Self::$variant => Accepts::$accepts,)*
                     Self::Unknown(_) => Accepts::Undocumented,
@@ -131,7 +131,7 @@ macro_rules! stack_statuses {
             /// How an operation that arrives at this status has ended; none while it is in progress. An unknown status is an end that
             /// failed.
             #[must_use]
-            pub fn end(&self) -> Option<End> {
+            pub(crate) fn end(&self) -> Option<End> {
                 match self {
                     $(Self::$variant => $end,)*
                     Self::Unknown(_) => Some(End::Failed),
@@ -171,13 +171,13 @@ stack_statuses! {
 impl StackStatus {
     /// Whether a stack's own event with this status begins an operation. A rollback belongs to the operation that it undoes.
     #[must_use]
-    pub fn begins_operation(&self) -> bool {
+    pub(crate) fn begins_operation(&self) -> bool {
         matches!(self, Self::CreateInProgress | Self::UpdateInProgress | Self::DeleteInProgress)
     }
 
     /// Whether a stack's own event with this status begins a rollback.
     #[must_use]
-    pub fn begins_rollback(&self) -> bool {
+    pub(crate) fn begins_rollback(&self) -> bool {
         matches!(
             self,
             Self::RollbackInProgress | Self::UpdateRollbackInProgress | Self::ImportRollbackInProgress
@@ -186,13 +186,13 @@ impl StackStatus {
 
     /// Whether an update is being rolled back.
     #[must_use]
-    pub fn is_rolling_back_update(&self) -> bool {
+    pub(crate) fn is_rolling_back_update(&self) -> bool {
         matches!(self, Self::UpdateRollbackInProgress | Self::UpdateRollbackCleanupInProgress)
     }
 
     /// Whether a deletion of the stack has begun, failed or ended.
     #[must_use]
-    pub fn is_deletion(&self) -> bool {
+    pub(crate) fn is_deletion(&self) -> bool {
         matches!(self, Self::DeleteInProgress | Self::DeleteFailed | Self::DeleteComplete)
     }
 }
@@ -207,7 +207,7 @@ macro_rules! resource_statuses {
         impl ResourceStatus {
             /// How far the resource's last step is.
             #[must_use]
-            pub fn phase(&self) -> Phase {
+            pub(crate) fn phase(&self) -> Phase {
                 match self {
                     $(Self::$variant => Phase::$phase,)*
                     Self::Unknown(text) if text.ends_with("_IN_PROGRESS") => Phase::InProgress,

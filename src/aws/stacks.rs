@@ -10,7 +10,7 @@ use super::{AwsError, Clients, StackStatus};
 
 /// A stack as CloudFormation describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stack {
+pub(crate) struct Stack {
     /// The name of the stack.
     pub name: String,
     /// The ARN of the stack, which also names it once it is deleted.
@@ -35,7 +35,7 @@ pub struct Stack {
 
 /// A template: in the call itself, or at an address in S3.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TemplateSource {
+pub(crate) enum TemplateSource {
     /// Up to 51,200 bytes.
     Inline(String),
     /// Up to a megabyte.
@@ -44,7 +44,7 @@ pub enum TemplateSource {
 
 impl Clients {
     /// A stack by its name or ARN; none if there is no such stack.
-    pub async fn stack(&self, name: &str) -> Result<Option<Stack>, AwsError> {
+    pub(crate) async fn stack(&self, name: &str) -> Result<Option<Stack>, AwsError> {
         let answer = self.cloudformation.describe_stacks().stack_name(name).send().await;
         match answer.map_err(AwsError::of(actions::CFN_DESCRIBE_STACKS)) {
             Ok(answer) => Ok(answer.stacks.unwrap_or_default().into_iter().next().map(stack)),
@@ -54,7 +54,7 @@ impl Clients {
     }
 
     /// Every stack of the account and region that is not deleted.
-    pub async fn stacks(&self) -> Result<Vec<Stack>, AwsError> {
+    pub(crate) async fn stacks(&self) -> Result<Vec<Stack>, AwsError> {
         let mut pages = self.cloudformation.describe_stacks().into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
@@ -64,7 +64,7 @@ impl Clients {
     }
 
     /// A stack's template as it was handed in.
-    pub async fn stack_template(&self, name: &str) -> Result<String, AwsError> {
+    pub(crate) async fn stack_template(&self, name: &str) -> Result<String, AwsError> {
         let call =
             self.cloudformation.get_template().stack_name(name).template_stage(TemplateStage::Original);
         let answer = call.send().await.map_err(AwsError::of(actions::CFN_GET_TEMPLATE))?;
@@ -72,19 +72,24 @@ impl Clients {
     }
 
     /// Begins to delete a stack.
-    pub async fn delete_stack(&self, arn: &str, token: &str) -> Result<(), AwsError> {
+    pub(crate) async fn delete_stack(&self, arn: &str, token: &str) -> Result<(), AwsError> {
         let call = self.cloudformation.delete_stack().stack_name(arn).client_request_token(token);
         call.send().await.map_err(AwsError::of(actions::CFN_DELETE_STACK)).map(|_| ())
     }
 
     /// Has a running update rolled back.
-    pub async fn cancel_update(&self, arn: &str, token: &str) -> Result<(), AwsError> {
+    pub(crate) async fn cancel_update(&self, arn: &str, token: &str) -> Result<(), AwsError> {
         let call = self.cloudformation.cancel_update_stack().stack_name(arn).client_request_token(token);
         call.send().await.map_err(AwsError::of(actions::CFN_CANCEL_UPDATE_STACK)).map(|_| ())
     }
 
     /// Continues a rollback that failed, without the resources named.
-    pub async fn continue_rollback(&self, arn: &str, skip: &[String], token: &str) -> Result<(), AwsError> {
+    pub(crate) async fn continue_rollback(
+        &self,
+        arn: &str,
+        skip: &[String],
+        token: &str,
+    ) -> Result<(), AwsError> {
         let call = self.cloudformation.continue_update_rollback().stack_name(arn).client_request_token(token);
         let skipped = (!skip.is_empty()).then(|| skip.to_vec());
         let call = call.set_resources_to_skip(skipped);
@@ -92,33 +97,33 @@ impl Clients {
     }
 
     /// Rolls back a stack whose change failed while rollback was switched off.
-    pub async fn roll_back(&self, arn: &str, token: &str) -> Result<(), AwsError> {
+    pub(crate) async fn roll_back(&self, arn: &str, token: &str) -> Result<(), AwsError> {
         let call = self.cloudformation.rollback_stack().stack_name(arn).client_request_token(token);
         call.send().await.map_err(AwsError::of(actions::CFN_ROLLBACK_STACK)).map(|_| ())
     }
 
     /// Protects a stack from being deleted, or no longer.
-    pub async fn protect_stack(&self, name: &str, protected: bool) -> Result<(), AwsError> {
+    pub(crate) async fn protect_stack(&self, name: &str, protected: bool) -> Result<(), AwsError> {
         let call = self.cloudformation.update_termination_protection().stack_name(name);
         let call = call.enable_termination_protection(protected);
         call.send().await.map_err(AwsError::of(actions::CFN_UPDATE_TERMINATION_PROTECTION)).map(|_| ())
     }
 
     /// What may not be done to a stack's resources, as a JSON document.
-    pub async fn stack_policy(&self, name: &str) -> Result<Option<String>, AwsError> {
+    pub(crate) async fn stack_policy(&self, name: &str) -> Result<Option<String>, AwsError> {
         let call = self.cloudformation.get_stack_policy().stack_name(name);
         let answer = call.send().await.map_err(AwsError::of(actions::CFN_GET_STACK_POLICY))?;
         Ok(answer.stack_policy_body.filter(|body| !body.is_empty()))
     }
 
     /// Says what may not be done to a stack's resources.
-    pub async fn set_stack_policy(&self, name: &str, policy: &str) -> Result<(), AwsError> {
+    pub(crate) async fn set_stack_policy(&self, name: &str, policy: &str) -> Result<(), AwsError> {
         let call = self.cloudformation.set_stack_policy().stack_name(name).stack_policy_body(policy);
         call.send().await.map_err(AwsError::of(actions::CFN_SET_STACK_POLICY)).map(|_| ())
     }
 
     /// A link to AWS's calculator, filled in with what a template would cost.
-    pub async fn estimate_cost(
+    pub(crate) async fn estimate_cost(
         &self,
         template: &TemplateSource,
         parameters: &BTreeMap<String, String>,

@@ -10,7 +10,7 @@ const BATCH: usize = 1000;
 
 /// One version of an object that S3 would not remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefusedObject {
+pub(crate) struct RefusedObject {
     /// Which.
     pub object: ObjectVersion,
     /// Why, in S3's words.
@@ -19,7 +19,7 @@ pub struct RefusedObject {
 
 /// One version of an object, or the mark that it was deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ObjectVersion {
+pub(crate) struct ObjectVersion {
     /// The key of the object.
     pub key: String,
     /// The version of the object; `null` is that of an object from when the bucket kept none. A removal without one only hides the object.
@@ -28,7 +28,11 @@ pub struct ObjectVersion {
 
 impl Clients {
     /// Every version of every object below a prefix.
-    pub async fn object_versions(&self, bucket: &str, prefix: &str) -> Result<Vec<ObjectVersion>, AwsError> {
+    pub(crate) async fn object_versions(
+        &self,
+        bucket: &str,
+        prefix: &str,
+    ) -> Result<Vec<ObjectVersion>, AwsError> {
         let mut found = Vec::new();
         let mut markers = (None, None);
         loop {
@@ -53,7 +57,7 @@ impl Clients {
     }
 
     /// Removes versions of objects for good; gives those that S3 would not remove.
-    pub async fn delete_objects(
+    pub(crate) async fn delete_objects(
         &self,
         bucket: &str,
         objects: &[ObjectVersion],

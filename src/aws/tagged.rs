@@ -9,7 +9,7 @@ impl Clients {
     /// The ARNs of everything in the region that carries a tag.
     ///
     /// The service learns of deletions late: whoever asks confirms each hit elsewhere.
-    pub async fn tagged(&self, key: &str, value: &str) -> Result<Vec<String>, AwsError> {
+    pub(crate) async fn tagged(&self, key: &str, value: &str) -> Result<Vec<String>, AwsError> {
         let filter = TagFilter::builder().key(key).values(value).build();
         let mut pages = self.tagging.get_resources().tag_filters(filter).into_paginator().items().send();
         let mut found = Vec::new();

@@ -11,7 +11,7 @@ const BATCH: usize = 100;
 
 /// A record that can be removed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ZoneRecord {
+pub(crate) struct ZoneRecord {
     /// The name of the record, without a dot at the end.
     pub name: String,
     /// The type of the record.
@@ -21,7 +21,7 @@ pub struct ZoneRecord {
 
 impl Clients {
     /// Every record of a zone but those that make it a zone.
-    pub async fn removable_records(&self, zone: &str) -> Result<Vec<ZoneRecord>, AwsError> {
+    pub(crate) async fn removable_records(&self, zone: &str) -> Result<Vec<ZoneRecord>, AwsError> {
         let mut found = Vec::new();
         let mut start = (None, None, None);
         loop {
@@ -48,7 +48,7 @@ impl Clients {
 
     /// Removes records exactly as they were read. Says whether all were still there: a call removes all of its records or none, so what
     /// is left has to be read again otherwise.
-    pub async fn remove_records(&self, zone: &str, records: &[ZoneRecord]) -> Result<bool, AwsError> {
+    pub(crate) async fn remove_records(&self, zone: &str, records: &[ZoneRecord]) -> Result<bool, AwsError> {
         const OPERATION: Action = actions::ROUTE53_CHANGE_RESOURCE_RECORD_SETS;
         let failed = |error| AwsError::unsent(OPERATION, format!("{error}"));
         for batch in records.chunks(BATCH) {

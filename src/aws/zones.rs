@@ -9,7 +9,7 @@ use super::{AwsError, Clients};
 
 /// A hosted zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostedZone {
+pub(crate) struct HostedZone {
     /// The id of the hosted zone, without a path.
     pub id: String,
     /// The name of the hosted zone, without a dot at the end.
@@ -21,7 +21,7 @@ pub struct HostedZone {
 impl HostedZone {
     /// Whether a name is the zone's own or below it.
     #[must_use]
-    pub fn holds(&self, name: &str) -> bool {
+    pub(crate) fn holds(&self, name: &str) -> bool {
         let (name, zone) = (name.to_ascii_lowercase(), self.name.to_ascii_lowercase());
         name == zone || name.strip_suffix(&zone).is_some_and(|rest| rest.ends_with('.'))
     }
@@ -29,7 +29,7 @@ impl HostedZone {
 
 /// A record that points a name at something.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AddressRecord {
+pub(crate) struct AddressRecord {
     /// `A`, `AAAA` or `CNAME`.
     pub kind: String,
     /// The name it is an alias of, and that name's zone.
@@ -43,7 +43,7 @@ pub struct AddressRecord {
 
 /// What an alias record points at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Alias {
+pub(crate) struct Alias {
     /// The load balancer's name, without a dot at the end.
     pub name: String,
     /// The load balancer's own zone.
@@ -52,7 +52,7 @@ pub struct Alias {
 
 impl Clients {
     /// Every zone that a name could be a record of, the nearest first; among equals public before private.
-    pub async fn hosted_zones_for(&self, name: &str) -> Result<Vec<HostedZone>, AwsError> {
+    pub(crate) async fn hosted_zones_for(&self, name: &str) -> Result<Vec<HostedZone>, AwsError> {
         let mut pages = self.route53.list_hosted_zones().into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
@@ -66,7 +66,7 @@ impl Clients {
     }
 
     /// The private zones of a name that VPCs of a region see: one name may be in use in several regions.
-    pub async fn private_zones(&self, name: &str, region: &str) -> Result<Vec<HostedZone>, AwsError> {
+    pub(crate) async fn private_zones(&self, name: &str, region: &str) -> Result<Vec<HostedZone>, AwsError> {
         let mut found = Vec::new();
         let of_name = |zone: &HostedZone| zone.private && zone.name.eq_ignore_ascii_case(name);
         for zone in self.hosted_zones_for(name).await?.into_iter().filter(of_name) {
@@ -85,7 +85,7 @@ impl Clients {
     }
 
     /// A zone by its id.
-    pub async fn hosted_zone(&self, id: &str) -> Result<Option<HostedZone>, AwsError> {
+    pub(crate) async fn hosted_zone(&self, id: &str) -> Result<Option<HostedZone>, AwsError> {
         let answer = self.route53.get_hosted_zone().id(id).send().await;
         match answer.map_err(AwsError::of(actions::ROUTE53_GET_HOSTED_ZONE)) {
             Ok(answer) => Ok(answer.hosted_zone.map(hosted_zone)),
@@ -95,7 +95,11 @@ impl Clients {
     }
 
     /// The records that lead a name to an address.
-    pub async fn address_records(&self, zone: &str, name: &str) -> Result<Vec<AddressRecord>, AwsError> {
+    pub(crate) async fn address_records(
+        &self,
+        zone: &str,
+        name: &str,
+    ) -> Result<Vec<AddressRecord>, AwsError> {
         let call = self.route53.list_resource_record_sets().hosted_zone_id(zone).start_record_name(name);
         let answer = call.send().await.map_err(AwsError::of(actions::ROUTE53_LIST_RESOURCE_RECORD_SETS))?;
         // The list begins at the name and goes on behind it.
@@ -107,7 +111,7 @@ impl Clients {
     }
 
     /// Makes a name an alias of a load balancer, whatever it was before; gives the change's id.
-    pub async fn put_alias(&self, zone: &str, name: &str, alias: &Alias) -> Result<String, AwsError> {
+    pub(crate) async fn put_alias(&self, zone: &str, name: &str, alias: &Alias) -> Result<String, AwsError> {
         let target = AliasTarget::builder()
             .dns_name(format!("{}.", alias.name))
             .hosted_zone_id(&alias.zone)
@@ -119,7 +123,11 @@ impl Clients {
     }
 
     /// Deletes a record exactly as it was read; says whether it is gone. It is not if someone else has changed it meanwhile.
-    pub async fn remove_address_record(&self, zone: &str, record: &AddressRecord) -> Result<bool, AwsError> {
+    pub(crate) async fn remove_address_record(
+        &self,
+        zone: &str,
+        record: &AddressRecord,
+    ) -> Result<bool, AwsError> {
         match self.change_record(ChangeAction::Delete, zone, record.whole.clone()).await {
             Err(error) if is_gone(&error) => Ok(true),
             Err(error) if error.has_code("InvalidChangeBatch") => Ok(false),
@@ -149,7 +157,7 @@ impl Clients {
     }
 
     /// Whether every name server knows of a change.
-    pub async fn is_in_sync(&self, change: &str) -> Result<bool, AwsError> {
+    pub(crate) async fn is_in_sync(&self, change: &str) -> Result<bool, AwsError> {
         let answer = self.route53.get_change().id(change).send().await;
         let answer = answer.map_err(AwsError::of(actions::ROUTE53_GET_CHANGE))?;
         Ok(answer.change_info.is_some_and(|change| change.status == ChangeStatus::Insync))

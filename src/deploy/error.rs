@@ -10,7 +10,7 @@ use crate::outcome::{Explain, Outcome};
 
 /// Why a command of this layer did not do what was asked.
 #[derive(Debug, thiserror::Error)]
-pub enum DeployError {
+pub(crate) enum DeployError {
     /// A call to AWS failed.
     #[error(transparent)]
     Aws(#[from] AwsError),

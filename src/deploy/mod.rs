@@ -19,35 +19,32 @@ pub(crate) mod status;
 mod test_run;
 pub(crate) mod up;
 
-pub use destroy::{
+pub(crate) use destroy::{
     DestroyOptions, DestroyOutcome, DestroyPlan, DestroyScope, DestroyTarget, audit, destroy, plan_destroy,
 };
-pub use error::DeployError;
-pub use event::{
-    DestroyItem, Event, Evidence, FailedResource, FailureKind, FailureReport, Hint, Leftover, Progress,
-    RecordState, Refusal, Resource, ResourceKind, StackOperation, Stuck,
-};
-pub use explain::hint::hint_for;
-pub use explain::operation_events::is_echo;
-pub use inputs::Inputs;
-pub use inputs::image_choice::{ChosenImage, ImageChoice, ImageNotice};
-pub use inputs::image_lock::{ImageLock, LockedImage};
-pub use inputs::s3_uri_choice::ChosenS3Uri;
-pub use machines::evidence::console_evidence;
-pub use machines::node_logs::{NodeLog, read_log};
-pub use machines::node_rollout::NodeRollout;
-pub use plan::change_preview::refine_plan;
-pub use plan::comparison::{PropertyChange, ResourceAction, ResourceChange};
-pub use plan::disruption::{disrupted_jobs, pools_losing_nodes};
-pub use plan::preparation::{PlanOptions, Prepared, prepare};
-pub use plan::user_data_change::{FileChange, TextChange, explain_user_data};
-pub use plan::{Plan, StackAction, StackPlan};
-pub use run::Run;
-pub use stack::roll_back::roll_back;
-pub use state::description::describe_resource;
-pub use state::desired::s3_uri_in_use;
-pub use state::live::{LiveCluster, LiveStack};
-pub use state::public_name::load_balancer;
-pub use status::report::StatusSources;
-pub use status::shape::{AbsentCluster, CertificateState, StatusDocument, StatusReport};
-pub use up::{Consent, Up, UpOptions, WaitFor};
+pub(crate) use error::DeployError;
+pub(crate) use event::{DestroyItem, Event, Evidence, Progress, ResourceKind, StackOperation};
+pub(crate) use explain::hint::hint_for;
+pub(crate) use explain::operation_events::is_echo;
+pub(crate) use inputs::Inputs;
+pub(crate) use inputs::image_choice::{ChosenImage, ImageChoice, ImageNotice};
+pub(crate) use inputs::image_lock::{ImageLock, LockedImage};
+pub(crate) use inputs::s3_uri_choice::ChosenS3Uri;
+pub(crate) use machines::evidence::console_evidence;
+pub(crate) use machines::node_logs::read_log;
+pub(crate) use machines::node_rollout::NodeRollout;
+pub(crate) use plan::change_preview::refine_plan;
+pub(crate) use plan::comparison::{PropertyChange, ResourceAction, ResourceChange};
+pub(crate) use plan::disruption::{disrupted_jobs, pools_losing_nodes};
+pub(crate) use plan::preparation::{PlanOptions, Prepared, prepare};
+pub(crate) use plan::user_data_change::{FileChange, TextChange, explain_user_data};
+pub(crate) use plan::{Plan, StackAction, StackPlan};
+pub(crate) use run::Run;
+pub(crate) use stack::roll_back::roll_back;
+pub(crate) use state::description::describe_resource;
+pub(crate) use state::desired::s3_uri_in_use;
+pub(crate) use state::live::LiveCluster;
+pub(crate) use state::public_name::load_balancer;
+pub(crate) use status::report::StatusSources;
+pub(crate) use status::shape::{AbsentCluster, CertificateState, StatusDocument, StatusReport};
+pub(crate) use up::{Consent, Up, UpOptions, WaitFor};

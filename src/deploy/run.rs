@@ -9,7 +9,7 @@ use crate::waiting::{WaitEnd, Waiting};
 
 /// The context that every step of a run needs.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub(crate) struct Run {
     /// The clients of AWS.
     pub clients: Clients,
     /// The cluster, in whose terms failures are explained; none if cluster.yaml is lost.

@@ -47,7 +47,7 @@ pub struct Loaded<T> {
 }
 
 /// Reads and validates the document at `path`.
-pub fn load<F, T>(
+pub(crate) fn load<F, T>(
     path: &Path,
     build: impl FnOnce(&F, &mut Problems) -> Option<T>,
 ) -> Result<Loaded<T>, LoadError>
@@ -58,7 +58,7 @@ where
 }
 
 /// Validates the text of a document of the shape `F`; `path` is only used to name it.
-pub fn validate<F, T>(
+pub(crate) fn validate<F, T>(
     path: &Path,
     text: &str,
     build: impl FnOnce(&F, &mut Problems) -> Option<T>,

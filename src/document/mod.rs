@@ -13,10 +13,10 @@ mod structure;
 mod suggestion;
 mod yaml;
 
-pub use fault::Fault;
-pub use load::{LoadError, Loaded, load, validate};
-pub use position::{At, Position};
-pub use problem::{Problem, Problems, Severity};
-pub use read::{ReadError, read_text};
-pub use suggestion::nearest;
-pub use yaml::{embedded, parse, parse_untyped, write_yaml};
+pub(crate) use fault::Fault;
+pub(crate) use load::{LoadError, Loaded, load, validate};
+pub(crate) use position::{At, Position};
+pub(crate) use problem::{Problem, Problems, Severity};
+pub(crate) use read::{ReadError, read_text};
+pub(crate) use suggestion::nearest;
+pub(crate) use yaml::{embedded, parse, parse_untyped, write_yaml};

@@ -58,7 +58,7 @@ impl Explain for ReadError {
 }
 
 /// Reads a whole document as UTF-8, without a byte-order mark.
-pub fn read_text(path: &Path) -> Result<String, ReadError> {
+pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
     let refused = |reason: std::io::Error| match reason.kind() {
         ErrorKind::NotFound => ReadError::Missing { path: path.to_owned() },
         _ => ReadError::Refused { path: path.to_owned(), reason },

@@ -1,7 +1,7 @@
 //! What was probably meant by something that was written wrongly.
 
 /// The candidate that `word` was most likely meant to be, if one is near enough to be worth saying.
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     candidates
         .into_iter()

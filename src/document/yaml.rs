@@ -13,7 +13,7 @@ use super::{At, Fault, Position, Problems};
 
 /// Reads `text` as a `T`. Problems of structure (unknown keys, wrong kinds of values) are all found before any value is
 /// looked at; `file` is only used to name the document.
-pub fn parse<T: DeserializeOwned + JsonSchema>(file: &Path, text: &str) -> Result<T, Problems> {
+pub(crate) fn parse<T: DeserializeOwned + JsonSchema>(file: &Path, text: &str) -> Result<T, Problems> {
     let mut problems = Problems::new(file);
     let tree: At<Node> = match serde_saphyr::from_str_with_options(text, options()) {
         Ok(tree) => tree,
@@ -27,7 +27,7 @@ pub fn parse<T: DeserializeOwned + JsonSchema>(file: &Path, text: &str) -> Resul
 }
 
 /// Reads `text` as untyped values, for documents whose shape is not ours.
-pub fn parse_untyped(file: &Path, text: &str) -> Result<serde_json::Value, Problems> {
+pub(crate) fn parse_untyped(file: &Path, text: &str) -> Result<serde_json::Value, Problems> {
     serde_saphyr::from_str_with_options(text, options())
         .map_err(|error| syntax_problem(Problems::new(file), &error))
 }
@@ -37,13 +37,13 @@ pub fn parse_untyped(file: &Path, text: &str) -> Result<serde_json::Value, Probl
 /// # Panics
 /// If the document does not have the shape of `T`; a test reads every embedded document.
 #[must_use]
-pub fn embedded<T: DeserializeOwned>(text: &str) -> T {
+pub(crate) fn embedded<T: DeserializeOwned>(text: &str) -> T {
     #[expect(clippy::panic, reason = "a mistake in a file compiled into the program, found by its tests")]
     serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("an embedded document is broken: {error}"))
 }
 
 /// Writes a value as YAML.
-pub fn write_yaml<T: Serialize>(value: &T) -> Result<String, Fault> {
+pub(crate) fn write_yaml<T: Serialize>(value: &T) -> Result<String, Fault> {
     serde_saphyr::to_string(value).map_err(|error| Fault::new(format!("cannot be written as YAML: {error}")))
 }
 

@@ -14,7 +14,7 @@ use crate::blueprint::Blueprint;
 use crate::hexadecimal::hexadecimal;
 
 /// Imports data and hands out results: Python, and the tools of a small Debian.
-pub const HELPER_IMAGE: &str = "public.ecr.aws/docker/library/python:3.13-slim-bookworm";
+pub(crate) const HELPER_IMAGE: &str = "public.ecr.aws/docker/library/python:3.13-slim-bookworm";
 /// For frameworks whose own images lack it.
 const TENSORBOARD_IMAGE: &str = "docker.io/tensorflow/tensorflow:2.16.1";
 /// The claim that a cluster has in `default`, and gets in any other namespace.
@@ -23,7 +23,7 @@ const CLUSTER_NAMESPACE: &str = "default";
 
 /// Decides everything about a job's objects that no run changes.
 #[must_use]
-pub fn decide(job: &TrainingJob, blueprint: Option<&Blueprint>, scripts: &Scripts) -> Workload {
+pub(crate) fn decide(job: &TrainingJob, blueprint: Option<&Blueprint>, scripts: &Scripts) -> Workload {
     let mirrored =
         |image: &str| blueprint.map_or_else(|| image.to_owned(), |known| known.mirrored_image(image));
     Workload {

@@ -13,7 +13,7 @@ use crate::document::At;
 /// A distributed training job, described in one file.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct JobFile {
+pub(crate) struct JobFile {
     /// The job's name: that of its objects and, unless `storage.path` says otherwise, of its directory on the claim.
     pub name: At<String>,
     /// The namespace it runs in, which must exist.
@@ -87,7 +87,7 @@ pub struct JobFile {
 /// Where a job reads and writes.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct StorageFile {
+pub(crate) struct StorageFile {
     /// The claim, in the job's namespace.
     pub claim: At<String>,
     /// The job's directory on the claim; the job's name if not given. Output goes to `output/` below it.
@@ -103,7 +103,7 @@ impl Default for StorageFile {
 /// Data to import before training.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct DataFile {
+pub(crate) struct DataFile {
     /// The path of an archive on the claim.
     #[serde(default)]
     pub archive: Option<At<String>>,
@@ -121,7 +121,7 @@ pub struct DataFile {
 /// How data is split among the replicas.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum SplitFile {
+pub(crate) enum SplitFile {
     /// Files whose names begin with `train` are split at line ends, one part per replica; every other file goes to all.
     Lines,
     /// Files are distributed in the order of their names.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// How the processes of a job find each other, and what they are started with.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Framework {
+pub(crate) enum Framework {
     /// PaddlePaddle before 1.0: a parameter server beside every trainer, told by `CONF_PADDLE_*`.
     PaddleV0,
     /// PaddlePaddle today: `paddle.distributed.launch`.
@@ -23,12 +23,12 @@ pub enum Framework {
 
 impl Framework {
     /// All of them.
-    pub const ALL: [Self; 5] =
+    pub(crate) const ALL: [Self; 5] =
         [Self::PaddleV0, Self::Paddle, Self::TensorflowSeed, Self::Tensorflow, Self::Pytorch];
 
     /// Its name in a job file.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::PaddleV0 => "paddle-v0",
             Self::Paddle => "paddle",
@@ -40,7 +40,7 @@ impl Framework {
 
     /// Where its pods find the claim; programs of the first generation have the path built in.
     #[must_use]
-    pub fn mount_path(self) -> &'static str {
+    pub(crate) fn mount_path(self) -> &'static str {
         match self {
             Self::PaddleV0 => "/home/jobpath",
             Self::TensorflowSeed => "/var/tensorflow",
@@ -50,13 +50,13 @@ impl Framework {
 
     /// Whether it knows parameter servers that are pods of their own.
     #[must_use]
-    pub fn has_parameter_servers(self) -> bool {
+    pub(crate) fn has_parameter_servers(self) -> bool {
         matches!(self, Self::TensorflowSeed | Self::Tensorflow)
     }
 
     /// What it calls a replica.
     #[must_use]
-    pub fn replica_role(self) -> &'static str {
+    pub(crate) fn replica_role(self) -> &'static str {
         match self {
             Self::PaddleV0 => "trainer",
             _ => "worker",

@@ -8,8 +8,8 @@ mod decide;
 mod environment;
 mod file;
 mod framework;
-pub mod life;
-pub mod lint;
+pub(crate) mod life;
+pub(crate) mod lint;
 mod machine;
 mod names;
 mod objects;
@@ -19,30 +19,30 @@ mod run;
 mod scripts;
 mod tolerations;
 mod training;
-pub mod values;
+pub(crate) mod values;
 mod workload;
 
 use std::path::Path;
 
-pub use decide::{HELPER_IMAGE, decide};
-pub use framework::Framework;
-pub use objects::objects_of;
-pub use run::{Run, RunId};
-pub use scripts::Scripts;
-pub use tolerations::tolerations_of_all_pools;
-pub use training::{Data, DataSource, Scale, Split, Storage, TrainingJob};
-pub use workload::Workload;
+pub(crate) use decide::{HELPER_IMAGE, decide};
+pub(crate) use framework::Framework;
+pub(crate) use objects::objects_of;
+pub(crate) use run::{Run, RunId};
+pub(crate) use scripts::Scripts;
+pub(crate) use tolerations::tolerations_of_all_pools;
+pub(crate) use training::TrainingJob;
+pub(crate) use workload::Workload;
 
 use crate::blueprint::Blueprint;
 use crate::document::{self, LoadError, Loaded, Problems};
 
 /// Reads and validates the job file at `path`; with a blueprint also whether that cluster can run it.
-pub fn load(path: &Path, blueprint: Option<&Blueprint>) -> Result<Loaded<TrainingJob>, LoadError> {
+pub(crate) fn load(path: &Path, blueprint: Option<&Blueprint>) -> Result<Loaded<TrainingJob>, LoadError> {
     document::load(path, |file, problems| build(file, blueprint, problems))
 }
 
 /// Validates the text of a job file; `path` is only used to name it.
-pub fn validate(
+pub(crate) fn validate(
     path: &Path,
     text: &str,
     blueprint: Option<&Blueprint>,
@@ -64,6 +64,6 @@ fn build(
 
 /// The JSON Schema of a job file.
 #[must_use]
-pub fn schema() -> schemars::Schema {
+pub(crate) fn schema() -> schemars::Schema {
     schemars::schema_for!(file::JobFile)
 }

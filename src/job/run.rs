@@ -6,12 +6,12 @@ use super::workload::{RolePlan, Variable, Workload};
 
 /// The id of a run of a job: two runs never take each other's markers for their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunId(String);
+pub(crate) struct RunId(String);
 
 impl RunId {
     /// The run with this name, of which only letters, digits and `-` are kept.
     #[must_use]
-    pub fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let clean: String =
             name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(40).collect();
         Self(format!("r-{}", clean.trim_matches('-').to_ascii_lowercase()))
@@ -19,20 +19,20 @@ impl RunId {
 
     /// The run of a job that exists, as its label says it.
     #[must_use]
-    pub fn of_label(label: &str) -> Self {
+    pub(crate) fn of_label(label: &str) -> Self {
         Self(label.to_owned())
     }
 
     /// The id as labels and paths have it.
     #[must_use]
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 /// A workload that is to run under an id.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub(crate) struct Run {
     /// What runs.
     pub workload: Workload,
     /// The digest of the workload, the same in every run of it.
@@ -44,7 +44,7 @@ pub struct Run {
 impl Run {
     /// A run of a workload; without an id of its own it is named after the workload's digest.
     #[must_use]
-    pub fn new(workload: Workload, id: Option<RunId>) -> Self {
+    pub(crate) fn new(workload: Workload, id: Option<RunId>) -> Self {
         let digest = digest_of(&workload);
         let id = id.unwrap_or_else(|| RunId::new(&digest));
         Self { workload, digest, id }

@@ -28,17 +28,17 @@ const ALL: [&str; 10] =
 
 /// The texts of all scripts.
 #[derive(Clone, Debug)]
-pub struct Scripts(BTreeMap<&'static str, String>);
+pub(crate) struct Scripts(BTreeMap<&'static str, String>);
 
 impl Scripts {
     /// Takes each script from wherever templates come from.
-    pub fn new(text_of: impl Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn new(text_of: impl Fn(&str) -> Option<String>) -> Self {
         Self(ALL.into_iter().filter_map(|name| text_of(name).map(|text| (name, text))).collect())
     }
 
     /// The program that hands out results.
     #[must_use]
-    pub fn archive_server(&self) -> String {
+    pub(crate) fn archive_server(&self) -> String {
         self.text(SERVE_ARCHIVE)
     }
 

@@ -31,7 +31,7 @@ pub(super) fn helper_tolerations(job: &TrainingJob, blueprint: Option<&Blueprint
 
 /// What a pod tolerates that may run on any machine of a cluster but its controllers, which do not reach the file system.
 #[must_use]
-pub fn tolerations_of_all_pools(blueprint: &Blueprint) -> Vec<Toleration> {
+pub(crate) fn tolerations_of_all_pools(blueprint: &Blueprint) -> Vec<Toleration> {
     let mut tolerations = vec![gpu_toleration()];
     for toleration in blueprint.cluster.pools.iter().flat_map(tolerations_of) {
         if !tolerations.contains(&toleration) {

@@ -10,11 +10,11 @@ use super::values::{
 use crate::config::values::PoolName;
 use crate::document::At;
 
-pub use super::file::SplitFile as Split;
+pub(crate) use super::file::SplitFile as Split;
 
 /// A whole job.
 #[derive(Clone, Debug)]
-pub struct TrainingJob {
+pub(crate) struct TrainingJob {
     /// The name of the job.
     pub name: JobName,
     /// The namespace of the job.
@@ -57,7 +57,7 @@ pub struct TrainingJob {
 
 /// How many processes of which kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scale {
+pub(crate) enum Scale {
     /// All alike.
     Replicas(u32),
     /// Parameter servers and workers.
@@ -74,7 +74,7 @@ pub enum Scale {
 impl Scale {
     /// How many processes train: the number of shards.
     #[must_use]
-    pub fn trainers(&self) -> u32 {
+    pub(crate) fn trainers(&self) -> u32 {
         match self {
             Self::Replicas(count) | Self::Servers { workers: count, .. } => *count,
         }
@@ -83,7 +83,7 @@ impl Scale {
 
 /// Where a job reads and writes.
 #[derive(Clone, Debug)]
-pub struct Storage {
+pub(crate) struct Storage {
     /// The claim.
     pub claim: ClaimName,
     /// The job's directory there.
@@ -92,7 +92,7 @@ pub struct Storage {
 
 /// Data to import.
 #[derive(Clone, Debug)]
-pub struct Data {
+pub(crate) struct Data {
     /// Where it is.
     pub source: DataSource,
     /// How it is divided.
@@ -103,7 +103,7 @@ pub struct Data {
 
 /// Where data is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DataSource {
+pub(crate) enum DataSource {
     /// An archive on the claim.
     Archive(ClaimPath),
     /// An archive on the web.
@@ -113,7 +113,7 @@ pub enum DataSource {
 impl TrainingJob {
     /// The memory each replica asks for: what it may use, or room for shared memory and the program.
     #[must_use]
-    pub fn requested_memory(&self) -> Size {
+    pub(crate) fn requested_memory(&self) -> Size {
         self.memory.clone().unwrap_or_else(|| self.shared_memory.plus_gibibytes(1))
     }
 }

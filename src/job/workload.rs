@@ -11,7 +11,7 @@ use crate::kube::Toleration;
 
 /// An environment variable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Variable {
+pub(crate) struct Variable {
     /// The name of the variable.
     pub name: String,
     /// Where its value comes from.
@@ -30,7 +30,7 @@ impl Variable {
 
 /// Where a variable's value comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub enum VariableSource {
+pub(crate) enum VariableSource {
     /// The file; `$(NAME)` in it is put in by the kubelet.
     Text(String),
     /// The pod itself.
@@ -39,7 +39,7 @@ pub enum VariableSource {
 
 /// One kind of process of a job: a Kubernetes Job of numbered pods.
 #[derive(Clone, Debug, Serialize)]
-pub struct RolePlan {
+pub(crate) struct RolePlan {
     /// What it is called in labels.
     pub role: &'static str,
     /// Its Kubernetes Job.
@@ -62,7 +62,7 @@ pub struct RolePlan {
 
 /// The import of data.
 #[derive(Clone, Debug, Serialize)]
-pub struct DataPlan {
+pub(crate) struct DataPlan {
     /// The image that imports.
     pub image: String,
     /// The file that says it is done.
@@ -73,7 +73,7 @@ pub struct DataPlan {
 
 /// A volume and claim of the cluster's file system for one more namespace.
 #[derive(Clone, Debug, Serialize)]
-pub struct VolumePair {
+pub(crate) struct VolumePair {
     /// The volume.
     pub volume: String,
     /// The NFS server.
@@ -82,7 +82,7 @@ pub struct VolumePair {
 
 /// A job, decided: the same for every run of it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Workload {
+pub(crate) struct Workload {
     /// The name of the job.
     pub name: String,
     /// The namespace of the job.
@@ -136,7 +136,7 @@ impl Workload {
 
     /// Whether its pods talk to each other.
     #[must_use]
-    pub fn has_peers(&self) -> bool {
+    pub(crate) fn has_peers(&self) -> bool {
         !self.asks_for_peers && self.roles.iter().map(|role| role.replicas).sum::<u32>() > 1
     }
 }

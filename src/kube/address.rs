@@ -7,7 +7,7 @@ use tokio::net::lookup_host;
 
 /// Where to connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
+pub(crate) enum Address {
     /// A name, as that of the load balancer; each of its addresses is tried.
     Host {
         /// The name.
@@ -44,7 +44,7 @@ impl fmt::Display for Address {
 }
 
 /// The addresses that a name leads to from here; none if it leads nowhere.
-pub async fn resolve(name: &str) -> Vec<String> {
+pub(crate) async fn resolve(name: &str) -> Vec<String> {
     let found = tokio::net::lookup_host((name, 443)).await;
     let mut addresses: Vec<String> =
         found.map(|found| found.map(|address| address.ip().to_string()).collect()).unwrap_or_default();

@@ -18,18 +18,22 @@ const HTTPS: u16 = 443;
 
 /// A cluster's API server, used by its administrator. Each request has its own connection, and clones are cheap.
 #[derive(Clone, Debug)]
-pub struct ApiServer {
+pub(crate) struct ApiServer {
     connection: Arc<Connection>,
 }
 
 impl ApiServer {
     /// The API server whose certificate is for `tls_name`, at `address`.
-    pub fn new(credentials: &Credentials, tls_name: &str, address: Address) -> Result<Self, KubeError> {
+    pub(crate) fn new(
+        credentials: &Credentials,
+        tls_name: &str,
+        address: Address,
+    ) -> Result<Self, KubeError> {
         Ok(Self { connection: Arc::new(Connection::new(credentials, tls_name, address)?) })
     }
 
     /// The API server of the cluster with this public name: at `address`, or behind `host`, as a load balancer, if none is given.
-    pub fn of_cluster(
+    pub(crate) fn of_cluster(
         credentials: &Credentials,
         public_name: &str,
         host: &str,
@@ -41,12 +45,12 @@ impl ApiServer {
     }
 
     /// The document at `path`, or nothing if there is none.
-    pub async fn get_json(&self, path: &str) -> Result<Option<Value>, KubeError> {
+    pub(crate) async fn get_json(&self, path: &str) -> Result<Option<Value>, KubeError> {
         self.get(path).await
     }
 
     /// Changes the object at `path`; the content type says what kind of patch it is. The answer is the object as it is then.
-    pub async fn patch_json(
+    pub(crate) async fn patch_json(
         &self,
         path: &str,
         content_type: &str,
@@ -56,7 +60,7 @@ impl ApiServer {
     }
 
     /// Deletes the object at `path`, and later what belongs to it; false if there was none.
-    pub async fn delete(&self, path: &str) -> Result<bool, KubeError> {
+    pub(crate) async fn delete(&self, path: &str) -> Result<bool, KubeError> {
         let options = json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -68,7 +72,7 @@ impl ApiServer {
     }
 
     /// Opens what is at `path` for reading piece by piece, for as long as it takes.
-    pub async fn open(&self, path: &str) -> Result<Body, KubeError> {
+    pub(crate) async fn open(&self, path: &str) -> Result<Body, KubeError> {
         let question = Question::get(path);
         let response = self.connection.send(&question).await?;
         if response.status().is_success() {

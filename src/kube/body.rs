@@ -11,7 +11,7 @@ use super::connection::Connection;
 
 /// An answer that is still coming. Dropping it ends the connection.
 #[derive(Debug)]
-pub struct Body {
+pub(crate) struct Body {
     incoming: Incoming,
     connection: Arc<Connection>,
 }
@@ -22,13 +22,13 @@ impl Body {
     }
 
     /// As [`Body::chunk`], for what never pauses: this much silence ends the connection.
-    pub async fn chunk_within(&mut self, limit: Duration) -> Result<Option<Bytes>, KubeError> {
+    pub(crate) async fn chunk_within(&mut self, limit: Duration) -> Result<Option<Bytes>, KubeError> {
         let connection = Arc::clone(&self.connection);
         connection.within(limit, self.chunk()).await
     }
 
     /// The next bytes as soon as there are any; none at the end. Nothing is lost if the wait is given up.
-    pub async fn chunk(&mut self) -> Result<Option<Bytes>, KubeError> {
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, KubeError> {
         while let Some(frame) = self.incoming.frame().await {
             let frame = frame.map_err(|error| self.connection.broken(&error))?;
             if let Ok(bytes) = frame.into_data() {

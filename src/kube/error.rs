@@ -4,7 +4,7 @@ use crate::outcome::Explain;
 
 /// A request to the Kubernetes API that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KubeError {
+pub(crate) enum KubeError {
     /// There was no answer, or the connection broke.
     #[error("the Kubernetes API at {address} cannot be reached: {reason}")]
     Unreachable {
@@ -68,19 +68,19 @@ pub enum KubeError {
 impl KubeError {
     /// Whether there was no answer, so that a retry may help later.
     #[must_use]
-    pub fn is_unreachable(&self) -> bool {
+    pub(crate) fn is_unreachable(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::TimedOut { .. })
     }
 
     /// Whether a retry may help soon: there was no answer, or the server cannot answer just now.
     #[must_use]
-    pub fn is_passing(&self) -> bool {
+    pub(crate) fn is_passing(&self) -> bool {
         self.is_unreachable() || matches!(self.status(), Some(429 | 500..=599))
     }
 
     /// The HTTP status, if the API answered with a refusal.
     #[must_use]
-    pub fn status(&self) -> Option<u16> {
+    pub(crate) fn status(&self) -> Option<u16> {
         match self {
             Self::Refused { status, .. } => Some(*status),
             _ => None,

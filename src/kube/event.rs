@@ -9,7 +9,7 @@ use super::{ApiServer, KubeError};
 /// A warning about an object.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(from = "EventDocument")]
-pub struct Warning {
+pub(crate) struct Warning {
     /// Kubernetes' word for it, as `FailedMount`.
     pub reason: String,
     /// What happened.
@@ -38,7 +38,7 @@ impl From<EventDocument> for Warning {
 
 impl ApiServer {
     /// The warnings about an object, oldest first. Selected by uid: earlier objects had the same name.
-    pub async fn warnings(&self, namespace: &str, uid: &str) -> Result<Vec<Warning>, KubeError> {
+    pub(crate) async fn warnings(&self, namespace: &str, uid: &str) -> Result<Vec<Warning>, KubeError> {
         let path = format!("/api/v1/namespaces/{}/events", encode(namespace));
         let selector = encode(&format!("involvedObject.uid={uid},type=Warning"));
         let mut warnings: Vec<Warning> = self.list(&path, Some(&format!("fieldSelector={selector}"))).await?;

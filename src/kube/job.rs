@@ -11,19 +11,15 @@ use super::{ApiServer, KubeError};
 /// A Job.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "JobDocument")]
-pub struct Job {
+pub(crate) struct Job {
     /// The namespace of the Job.
     pub namespace: String,
-    /// The name of the Job.
-    pub name: String,
     /// What tells it from others that have had its name.
     pub uid: String,
     /// The labels of the Job.
     pub labels: BTreeMap<String, String>,
     /// The annotations of the Job.
     pub annotations: BTreeMap<String, String>,
-    /// When it was created, as the API writes it.
-    pub made: String,
     /// Whether it is being removed.
     pub leaving: bool,
     /// Whether its pods are held back.
@@ -44,7 +40,7 @@ pub struct Job {
 
 /// How a Job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum JobEnd {
+pub(crate) enum JobEnd {
     /// All its pods succeeded.
     Complete,
     /// It gave up.
@@ -96,11 +92,9 @@ impl From<JobDocument> for Job {
             );
         Self {
             namespace: metadata.namespace,
-            name: metadata.name,
             uid: metadata.uid,
             labels: metadata.labels,
             annotations: metadata.annotations,
-            made: metadata.creation_timestamp,
             leaving: metadata.deletion_timestamp.is_some(),
             suspended: spec.suspend,
             completions: spec.completions.unwrap_or(1),
@@ -125,14 +119,14 @@ fn rows(text: &str) -> Vec<(u32, u32)> {
 impl Job {
     /// Whether the pod with this index has succeeded, even if it was deleted since.
     #[must_use]
-    pub fn has_completed(&self, index: u32) -> bool {
+    pub(crate) fn has_completed(&self, index: u32) -> bool {
         self.completed.iter().any(|(first, last)| (*first..=*last).contains(&index))
     }
 }
 
 impl ApiServer {
     /// The Jobs that a label selector chooses, in one namespace or in all.
-    pub async fn jobs(&self, namespace: Option<&str>, selector: &str) -> Result<Vec<Job>, KubeError> {
+    pub(crate) async fn jobs(&self, namespace: Option<&str>, selector: &str) -> Result<Vec<Job>, KubeError> {
         let path = match namespace {
             Some(namespace) => format!("/apis/batch/v1/namespaces/{}/jobs", encode(namespace)),
             None => "/apis/batch/v1/jobs".to_owned(),

@@ -10,7 +10,7 @@ const SELECTORS: &str = "labelSelector=batch.kubernetes.io%2Fjob-name\
 
 /// A Job's pod that runs or is about to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JobPod {
+pub(crate) struct JobPod {
     /// The namespace of the pod.
     pub namespace: String,
     /// The name of the pod.
@@ -38,7 +38,7 @@ impl JobPod {
 
 impl ApiServer {
     /// Every Job's pod, in any namespace, that runs or waits on a node.
-    pub async fn job_pods(&self) -> Result<Vec<JobPod>, KubeError> {
+    pub(crate) async fn job_pods(&self) -> Result<Vec<JobPod>, KubeError> {
         let pods: Vec<Pod> = self.list(PODS, Some(SELECTORS)).await?;
         Ok(pods.into_iter().filter_map(JobPod::of).collect())
     }

@@ -25,20 +25,18 @@ mod taint;
 mod tls;
 mod volume_claim;
 
-pub use address::{Address, resolve};
-pub use api_server::ApiServer;
-pub use body::Body;
-pub use error::KubeError;
-pub use event::Warning;
-pub use job::{Job, JobEnd};
-pub use job_pod::JobPod;
-pub use node::Node;
-pub use object::ObjectName;
-pub use outage::{Contact, MayPass, Outage};
-pub use pod::{LogPart, Pod, PodPhase};
-pub use readiness::Readiness;
-pub use service::ServiceName;
-pub use taint::{Taint, TaintEffect, Toleration};
+pub(crate) use address::{Address, resolve};
+pub(crate) use api_server::ApiServer;
+pub(crate) use body::Body;
+pub(crate) use error::KubeError;
+pub(crate) use job::{Job, JobEnd};
+pub(crate) use job_pod::JobPod;
+pub(crate) use node::Node;
+pub(crate) use object::ObjectName;
+pub(crate) use outage::{Contact, MayPass, Outage};
+pub(crate) use pod::{LogPart, Pod, PodPhase};
+pub(crate) use readiness::Readiness;
+pub(crate) use taint::{Taint, TaintEffect, Toleration};
 
 #[cfg(test)]
 mod connection_tests;

@@ -17,7 +17,7 @@ const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// A machine that joined the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub(crate) struct Node {
     /// The name of the node.
     pub name: String,
     /// The pool it belongs to.
@@ -136,13 +136,13 @@ fn last_part(provider_id: &str) -> Option<String> {
 
 impl ApiServer {
     /// Every node.
-    pub async fn nodes(&self) -> Result<Vec<Node>, KubeError> {
+    pub(crate) async fn nodes(&self) -> Result<Vec<Node>, KubeError> {
         let documents: Vec<NodeDocument> = self.list(NODES, None).await?;
         Ok(documents.into_iter().map(Node::from).collect())
     }
 
     /// Lets new pods onto a node, or keeps them off it; those that are there stay.
-    pub async fn set_schedulable(&self, node: &str, schedulable: bool) -> Result<(), KubeError> {
+    pub(crate) async fn set_schedulable(&self, node: &str, schedulable: bool) -> Result<(), KubeError> {
         let patch = json!({"spec": {"unschedulable": !schedulable}});
         self.patch_json(&format!("{NODES}/{}", encode(node)), MERGE_PATCH, &patch).await?;
         Ok(())

@@ -26,7 +26,7 @@ const KINDS: [(&str, &str, &str, bool); 10] = [
 
 /// Which object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ObjectName {
+pub(crate) struct ObjectName {
     /// The kind of the object.
     pub kind: String,
     /// The namespace of the object; empty for what is in none.
@@ -38,13 +38,13 @@ pub struct ObjectName {
 impl ObjectName {
     /// The name of an object in a namespace.
     #[must_use]
-    pub fn new(kind: &str, namespace: &str, name: &str) -> Self {
+    pub(crate) fn new(kind: &str, namespace: &str, name: &str) -> Self {
         Self { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
     /// The name of a written object.
     #[must_use]
-    pub fn of(object: &Value) -> Self {
+    pub(crate) fn of(object: &Value) -> Self {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         Self::new(text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
     }
@@ -74,28 +74,28 @@ fn collection(kind: &str, namespace: Option<&str>) -> Result<String, KubeError> 
 
 impl ApiServer {
     /// Creates an object, or changes the existing one, by server-side apply. Fields of other managers are kept.
-    pub async fn apply(&self, object: &Value) -> Result<Value, KubeError> {
+    pub(crate) async fn apply(&self, object: &Value) -> Result<Value, KubeError> {
         let path = format!("{}?fieldManager={OUR_NAME}&force=true", ObjectName::of(object).path()?);
         self.patch_json(&path, APPLY, object).await
     }
 
     /// Changes some fields of an object that is there.
-    pub async fn merge(&self, name: &ObjectName, change: &Value) -> Result<Value, KubeError> {
+    pub(crate) async fn merge(&self, name: &ObjectName, change: &Value) -> Result<Value, KubeError> {
         self.patch_json(&name.path()?, MERGE, change).await
     }
 
     /// An object, if it is there.
-    pub async fn object(&self, name: &ObjectName) -> Result<Option<Value>, KubeError> {
+    pub(crate) async fn object(&self, name: &ObjectName) -> Result<Option<Value>, KubeError> {
         self.get_json(&name.path()?).await
     }
 
     /// Deletes an object, and later what belongs to it; false if there was none.
-    pub async fn delete_object(&self, name: &ObjectName) -> Result<bool, KubeError> {
+    pub(crate) async fn delete_object(&self, name: &ObjectName) -> Result<bool, KubeError> {
         self.delete(&name.path()?).await
     }
 
     /// Every object of a kind that a label selector chooses, in one namespace or in all.
-    pub async fn objects(
+    pub(crate) async fn objects(
         &self,
         kind: &str,
         namespace: Option<&str>,
@@ -106,7 +106,7 @@ impl ApiServer {
     }
 
     /// Whether there is a namespace.
-    pub async fn has_namespace(&self, name: &str) -> Result<bool, KubeError> {
+    pub(crate) async fn has_namespace(&self, name: &str) -> Result<bool, KubeError> {
         Ok(self.get_json(&format!("/api/v1/namespaces/{}", encode(name))).await?.is_some())
     }
 }

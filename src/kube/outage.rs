@@ -5,7 +5,7 @@ use std::fmt::Display;
 use super::error::KubeError;
 
 /// An error of whoever asks the API.
-pub trait MayPass: Display {
+pub(crate) trait MayPass: Display {
     /// Whether asking again soon may help.
     fn is_passing(&self) -> bool;
 }
@@ -18,13 +18,13 @@ impl MayPass for KubeError {
 
 /// Whether the API answers.
 #[derive(Debug, Default)]
-pub struct Outage {
+pub(crate) struct Outage {
     is_away: bool,
 }
 
 /// A change in whether the API answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Contact {
+pub(crate) enum Contact {
     /// The API does not answer; requests are retried.
     Lost(String),
     /// The API answers again.
@@ -33,7 +33,7 @@ pub enum Contact {
 
 impl Outage {
     /// What was read; nothing if the API is away, as it is while a control plane is being replaced.
-    pub fn survive<T, E: MayPass>(
+    pub(crate) fn survive<T, E: MayPass>(
         &mut self,
         read: Result<T, E>,
         tell: impl FnOnce(Contact),

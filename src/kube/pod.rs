@@ -11,7 +11,7 @@ use super::{ApiServer, Body, KubeError};
 /// A pod.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "PodDocument")]
-pub struct Pod {
+pub(crate) struct Pod {
     /// The namespace of the pod.
     pub namespace: String,
     /// The name of the pod.
@@ -34,15 +34,13 @@ pub struct Pod {
     pub leaving: bool,
     /// What it waits for or how it ended.
     pub detail: Option<String>,
-    /// The code its container ended with.
-    pub exit_code: Option<i64>,
     /// When its container ended, as the API writes it: later is greater.
     pub ended: Option<String>,
 }
 
 /// The phase of a pod's life.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-pub enum PodPhase {
+pub(crate) enum PodPhase {
     /// The pod is waiting for a node, an image or a volume.
     Pending,
     /// It runs.
@@ -60,14 +58,14 @@ pub enum PodPhase {
 impl PodPhase {
     /// Whether the pod has ended, and holds nothing any more.
     #[must_use]
-    pub fn is_over(self) -> bool {
+    pub(crate) fn is_over(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed)
     }
 }
 
 /// Which part of a pod's log is wanted.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LogPart {
+pub(crate) struct LogPart {
     /// Whether to follow what the pod prints from now on.
     pub follow: bool,
     /// Only this many of the last lines.
@@ -159,7 +157,6 @@ impl From<PodDocument> for Pod {
             gpus: limits.filter_map(|count| count.parse::<u32>().ok()).sum(),
             leaving: metadata.deletion_timestamp.is_some(),
             detail: status.detail(),
-            exit_code: ended.map(|ended| ended.exit_code),
             ended: ended.and_then(|ended| ended.finished_at.clone()),
             namespace: metadata.namespace,
             name: metadata.name,
@@ -218,7 +215,7 @@ fn with_reason(reason: &str, message: Option<&str>) -> String {
 
 impl ApiServer {
     /// The pods that a label selector chooses, in one namespace or in all.
-    pub async fn pods(&self, namespace: Option<&str>, selector: &str) -> Result<Vec<Pod>, KubeError> {
+    pub(crate) async fn pods(&self, namespace: Option<&str>, selector: &str) -> Result<Vec<Pod>, KubeError> {
         let path = match namespace {
             Some(namespace) => format!("/api/v1/namespaces/{}/pods", encode(namespace)),
             None => "/api/v1/pods".to_owned(),
@@ -227,7 +224,7 @@ impl ApiServer {
     }
 
     /// The log of a pod; if it is followed, also what it prints from now on.
-    pub async fn pod_log(&self, namespace: &str, pod: &str, part: LogPart) -> Result<Body, KubeError> {
+    pub(crate) async fn pod_log(&self, namespace: &str, pod: &str, part: LogPart) -> Result<Body, KubeError> {
         let (namespace, pod) = (encode(namespace), encode(pod));
         let mut path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/log?follow={}", part.follow);
         if let Some(tail) = part.tail {
@@ -240,7 +237,7 @@ impl ApiServer {
     }
 
     /// What a pod answers over HTTP, passed on by the API server.
-    pub async fn open_pod_page(
+    pub(crate) async fn open_pod_page(
         &self,
         namespace: &str,
         pod: &str,

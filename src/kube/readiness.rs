@@ -10,7 +10,7 @@ const CHECKS: &str = "/readyz?verbose";
 
 /// What the API server says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Readiness {
+pub(crate) enum Readiness {
     /// Every check passed.
     Ready,
     /// Some did not.
@@ -22,7 +22,7 @@ pub enum Readiness {
 
 impl ApiServer {
     /// Asks the API server whether it is ready.
-    pub async fn check_ready(&self) -> Result<Readiness, KubeError> {
+    pub(crate) async fn check_ready(&self) -> Result<Readiness, KubeError> {
         let question = Question::get(CHECKS);
         let answer = self.ask(&question).await?;
         judge(&question, &answer)

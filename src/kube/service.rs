@@ -10,7 +10,7 @@ const SERVICES: &str = "/api/v1/services";
 
 /// Which Service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ServiceName {
+pub(crate) struct ServiceName {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -33,7 +33,7 @@ struct Spec {
 
 impl ApiServer {
     /// Every Service with a load balancer, in any namespace.
-    pub async fn load_balancer_services(&self) -> Result<Vec<ServiceName>, KubeError> {
+    pub(crate) async fn load_balancer_services(&self) -> Result<Vec<ServiceName>, KubeError> {
         let documents: Vec<ServiceDocument> = self.list(SERVICES, None).await?;
         let balanced = documents.into_iter().filter(|document| document.spec.kind == "LoadBalancer");
         Ok(balanced
@@ -45,7 +45,7 @@ impl ApiServer {
     }
 
     /// Deletes a Service; false if there was none. Its load balancer goes later, and the Service stays visible until then.
-    pub async fn delete_service(&self, service: &ServiceName) -> Result<bool, KubeError> {
+    pub(crate) async fn delete_service(&self, service: &ServiceName) -> Result<bool, KubeError> {
         let ServiceName { namespace, name } = service;
         let path = format!("/api/v1/namespaces/{}/services/{}", encode(namespace), encode(name));
         self.delete(&path).await

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a taint does to pods that do not tolerate it.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-pub enum TaintEffect {
+pub(crate) enum TaintEffect {
     /// They are not placed on the node.
     NoSchedule,
     /// They are placed on the node only if there is no other.
@@ -20,7 +20,7 @@ pub enum TaintEffect {
 /// Keeps pods away from a node.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
-pub struct Taint {
+pub(crate) struct Taint {
     /// The key of the taint.
     pub key: String,
     /// The value of the taint.
@@ -31,7 +31,7 @@ pub struct Taint {
 
 /// Lets a pod onto nodes with a taint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Toleration {
+pub(crate) struct Toleration {
     key: String,
     #[serde(flatten)]
     matching: Matching,
@@ -49,7 +49,7 @@ enum Matching {
 impl Taint {
     /// Whether pods that do not tolerate the taint are never placed on its node.
     #[must_use]
-    pub fn is_binding(&self) -> bool {
+    pub(crate) fn is_binding(&self) -> bool {
         self.effect != TaintEffect::PreferNoSchedule
     }
 }
@@ -57,20 +57,20 @@ impl Taint {
 impl Toleration {
     /// Tolerates this very taint.
     #[must_use]
-    pub fn of(taint: &Taint) -> Self {
+    pub(crate) fn of(taint: &Taint) -> Self {
         let matching = Matching::Equal { value: taint.value.clone() };
         Self { key: taint.key.clone(), matching, effect: taint.effect }
     }
 
     /// Tolerates every value of a taint.
     #[must_use]
-    pub fn of_any_value(key: &str, effect: TaintEffect) -> Self {
+    pub(crate) fn of_any_value(key: &str, effect: TaintEffect) -> Self {
         Self { key: key.to_owned(), matching: Matching::Exists, effect }
     }
 
     /// Whether the taint does not keep the pod away.
     #[must_use]
-    pub fn tolerates(&self, taint: &Taint) -> bool {
+    pub(crate) fn tolerates(&self, taint: &Taint) -> bool {
         let has_value = match &self.matching {
             Matching::Equal { value } => *value == taint.value,
             Matching::Exists => true,

@@ -19,7 +19,7 @@ struct Status {
 
 impl ApiServer {
     /// The phase of a persistent volume claim, as `Bound`; nothing if there is no such claim.
-    pub async fn claim_phase(&self, namespace: &str, name: &str) -> Result<Option<String>, KubeError> {
+    pub(crate) async fn claim_phase(&self, namespace: &str, name: &str) -> Result<Option<String>, KubeError> {
         let path =
             format!("/api/v1/namespaces/{}/persistentvolumeclaims/{}", encode(namespace), encode(name));
         let claim: Option<ClaimDocument> = self.get(&path).await?;

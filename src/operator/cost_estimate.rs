@@ -8,7 +8,7 @@ use crate::deploy::state::live::LiveCluster;
 
 /// A stack's link, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CostEstimate {
+pub(crate) struct CostEstimate {
     /// The stack.
     pub stack: String,
     /// The link.
@@ -16,7 +16,11 @@ pub struct CostEstimate {
 }
 
 /// Asks for a link a stack.
-pub async fn estimate_costs(clients: &Clients, inputs: &Inputs<'_>, live: &LiveCluster) -> Vec<CostEstimate> {
+pub(crate) async fn estimate_costs(
+    clients: &Clients,
+    inputs: &Inputs<'_>,
+    live: &LiveCluster,
+) -> Vec<CostEstimate> {
     let zones = inputs.blueprint.cluster.zones.len();
     let mount_targets = (0..zones).map(|index| (index, true)).collect();
     let outputs = live.outputs();

@@ -5,5 +5,5 @@
 mod cost_estimate;
 mod policy;
 
-pub use cost_estimate::{CostEstimate, estimate_costs};
-pub use policy::{Policy, operator_policies};
+pub(crate) use cost_estimate::{CostEstimate, estimate_costs};
+pub(crate) use policy::{Policy, operator_policies};

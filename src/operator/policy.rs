@@ -28,7 +28,7 @@ const COMPANIONS: [Action; 3] = [
 
 /// A managed policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub(crate) struct Policy {
     /// Its name.
     pub name: String,
     /// Its document.
@@ -37,7 +37,7 @@ pub struct Policy {
 
 /// The policies that together let an operator bring a cluster up, look at it and take it away.
 #[must_use]
-pub fn operator_policies(cluster: &Cluster, place: &S3Uri) -> Vec<Policy> {
+pub(crate) fn operator_policies(cluster: &Cluster, place: &S3Uri) -> Vec<Policy> {
     let places = Places::new(cluster, place);
     let mut statements = own_statements(&places);
     statements.extend(stack_statements(&places));

@@ -129,8 +129,9 @@ mod tests {
     use time::macros::datetime;
 
     use super::{TerminalInfo, event_line};
+    use crate::deploy::event::{FailedResource, FailureReport};
     use crate::deploy::preflight::{Finding, Severity};
-    use crate::deploy::{Event, FailedResource, FailureReport, StackOperation};
+    use crate::deploy::{Event, StackOperation};
 
     fn line(event: &Event) -> String {
         event_line(event, datetime!(2026-03-01 12:03:05.678 UTC)).unwrap_or_default()

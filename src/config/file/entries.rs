@@ -5,4 +5,4 @@ use std::collections::BTreeMap;
 use crate::document::At;
 
 /// Free `key: value` lines, each with its position.
-pub type Entries = BTreeMap<At<String>, At<String>>;
+pub(crate) type Entries = BTreeMap<At<String>, At<String>>;

@@ -10,10 +10,13 @@ mod storage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use entries::Entries;
-pub use network::{ExistingNetworkFile, Nat, NetworkFile, Topology};
-pub use pool::{PoolFile, Rollout, TaintEffect, TaintFile};
-pub use storage::{EfsDriver, EfsFile, Lifecycle, StorageFile, ThroughputMode};
+pub(crate) use entries::Entries;
+pub use network::Nat;
+pub(crate) use network::{ExistingNetworkFile, NetworkFile, Topology};
+pub(crate) use pool::{PoolFile, TaintFile};
+pub use pool::{Rollout, TaintEffect};
+pub(crate) use storage::{EfsDriver, EfsFile, StorageFile};
+pub use storage::{Lifecycle, ThroughputMode};
 
 use crate::document::At;
 
@@ -21,7 +24,7 @@ use crate::document::At;
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(extend("x-formerly" = super::kube_aws::renamed_keys()))]
-pub struct ClusterFile {
+pub(crate) struct ClusterFile {
     /// The cluster's name: the first part of every stack, tag and inside DNS name.
     #[schemars(regex(pattern = r"^[a-z]([a-z0-9-]{0,29}[a-z0-9])?$"))]
     pub cluster_name: At<String>,
@@ -88,7 +91,7 @@ pub struct ClusterFile {
 /// Kubernetes itself.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct KubernetesFile {
+pub(crate) struct KubernetesFile {
     /// The version of every component.
     pub version: At<String>,
     /// The range that pods get their addresses from, a /24 a node.
@@ -114,7 +117,7 @@ pub enum ServiceAccountKey {
 /// The operating system of every machine.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct OsFile {
+pub(crate) struct OsFile {
     /// The distribution.
     pub distribution: At<Distribution>,
     /// The release channel that images are taken from.
@@ -124,7 +127,7 @@ pub struct OsFile {
 /// A distribution of the CoreOS family.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Distribution {
+pub(crate) enum Distribution {
     /// Flatcar Container Linux.
     Flatcar,
     /// Fedora CoreOS; known, and refused with the reason.
@@ -146,7 +149,7 @@ pub enum Channel {
 /// Who may reach the API server, and under which names.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct ApiFile {
+pub(crate) struct ApiFile {
     /// Whether there is a load balancer on the internet, besides the one inside the VPC.
     pub public: bool,
     /// Ranges that may reach the API server from outside.
@@ -159,7 +162,7 @@ pub struct ApiFile {
 /// The public DNS record of the API server.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct DnsFile {
+pub(crate) struct DnsFile {
     /// Whether `up` writes the record and `destroy` removes it.
     pub manage: bool,
     /// The Route 53 zone; without it, the public zone with the longest matching name.
@@ -169,7 +172,7 @@ pub struct DnsFile {
 /// The etcd members.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct EtcdFile {
+pub(crate) struct EtcdFile {
     /// How many members: an odd number.
     #[schemars(range(min = 1, max = 7))]
     pub count: At<u32>,
@@ -184,7 +187,7 @@ pub struct EtcdFile {
 /// The machines that run the control plane.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct ControllersFile {
+pub(crate) struct ControllersFile {
     /// How many.
     #[schemars(range(min = 1, max = 9))]
     pub count: At<u32>,

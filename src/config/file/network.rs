@@ -8,7 +8,7 @@ use crate::document::At;
 /// The network, made or adopted.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct NetworkFile {
+pub(crate) struct NetworkFile {
     /// The VPC's range; of an adopted VPC, the range it has.
     #[serde(rename = "vpcCIDR")]
     pub vpc_cidr: At<String>,
@@ -23,7 +23,7 @@ pub struct NetworkFile {
 /// Where machines stand.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Topology {
+pub(crate) enum Topology {
     /// In public subnets, with public addresses and closed security groups.
     Public,
     /// In private subnets behind NAT gateways.
@@ -43,7 +43,7 @@ pub enum Nat {
 /// A VPC that exists already; nothing of it is changed or tagged.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ExistingNetworkFile {
+pub(crate) struct ExistingNetworkFile {
     /// The VPC.
     pub vpc_id: At<String>,
     /// Its subnets that the cluster uses.
@@ -53,7 +53,7 @@ pub struct ExistingNetworkFile {
 /// A subnet that exists already.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ExistingSubnetFile {
+pub(crate) struct ExistingSubnetFile {
     /// The subnet.
     pub id: At<String>,
     /// The zone it is in.

@@ -9,7 +9,7 @@ use crate::document::At;
 /// A pool of worker machines.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PoolFile {
+pub(crate) struct PoolFile {
     /// The pool's name: its stack's, and the value of its nodes' label `infra.internal/pool`.
     #[schemars(regex(pattern = r"^[a-z]([a-z0-9-]{0,29}[a-z0-9])?$"))]
     pub name: At<String>,
@@ -77,7 +77,7 @@ pub enum Rollout {
 /// A taint of a pool's nodes.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct TaintFile {
+pub(crate) struct TaintFile {
     /// The taint's key.
     pub key: At<String>,
     /// The taint's value.

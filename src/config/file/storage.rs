@@ -8,7 +8,7 @@ use crate::document::At;
 /// Shared storage.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct StorageFile {
+pub(crate) struct StorageFile {
     /// An EFS file system that every node mounts.
     pub efs: At<EfsFile>,
 }
@@ -16,7 +16,7 @@ pub struct StorageFile {
 /// An EFS file system, made or adopted.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct EfsFile {
+pub(crate) struct EfsFile {
     /// How nodes reach it.
     pub driver: At<EfsDriver>,
     /// How its throughput is paid for.
@@ -36,7 +36,7 @@ pub struct EfsFile {
 /// How nodes reach the file system.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum EfsDriver {
+pub(crate) enum EfsDriver {
     /// Plain NFS 4.1.
     Nfs,
     /// AWS's CSI driver; known, and refused with the reason.

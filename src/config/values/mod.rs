@@ -36,11 +36,13 @@ macro_rules! checked_text {
         $(#[$documentation])*
         #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
         #[serde(transparent)]
+        #[allow(unreachable_pub, reason = "the values of cluster.yaml are public, those of job files are not")]
         pub struct $name(String);
 
         impl $name {
             /// The text.
             #[must_use]
+            #[allow(dead_code, unreachable_pub, reason = "not every value is read as text")]
             pub fn as_str(&self) -> &str {
                 &self.0
             }

@@ -12,7 +12,7 @@ use crate::deploy::state::live::LiveCluster;
 
 /// A file system, and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileSystem {
+pub(crate) struct FileSystem {
     /// The id of the file system.
     pub id: String,
     /// Whose it is.
@@ -21,7 +21,7 @@ pub struct FileSystem {
 
 /// Whose a file system is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ownership {
+pub(crate) enum Ownership {
     /// A cluster of this name created it, and nobody else uses it.
     Created,
     /// It existed before the cluster.
@@ -33,7 +33,7 @@ pub enum Ownership {
 impl FileSystem {
     /// Whether it is deleted with the cluster's data.
     #[must_use]
-    pub fn is_own(&self) -> bool {
+    pub(crate) fn is_own(&self) -> bool {
         self.ownership == Ownership::Created
     }
 

@@ -14,7 +14,7 @@ use crate::deploy::state::live::LiveCluster;
 
 /// What was found of a cluster.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub(crate) struct Found {
     /// The stacks.
     pub live: LiveCluster,
     /// What the stacks hold.
@@ -37,7 +37,7 @@ pub struct Found {
 
 /// The data of a cluster besides its objects.
 #[derive(Clone, Debug)]
-pub struct DataFindings {
+pub(crate) struct DataFindings {
     /// The file system in use, and those that earlier clusters of the name left.
     pub(crate) file_systems: Vec<FileSystem>,
     /// ARNs of recovery points that AWS Backup made of file systems; its vault keeps them.

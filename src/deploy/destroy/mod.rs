@@ -27,11 +27,11 @@ use audit::Audit;
 use file_systems::Ownership;
 use found::Found;
 use network::NetworkFindings;
-pub use plan::DestroyPlan;
-pub use scope::{DestroyOptions, DestroyScope};
-pub use steps::plan_destroy;
+pub(crate) use plan::DestroyPlan;
+pub(crate) use scope::{DestroyOptions, DestroyScope};
+pub(crate) use steps::plan_destroy;
 use steps::{Undeleted, run_steps};
-pub use target::DestroyTarget;
+pub(crate) use target::DestroyTarget;
 
 use super::error::DeployError;
 use super::event::{Leftover, Stuck};
@@ -41,7 +41,7 @@ use crate::kube::ApiServer;
 
 /// What is left after a destroy.
 #[derive(Clone, Debug, Default)]
-pub struct DestroyOutcome {
+pub(crate) struct DestroyOutcome {
     /// Stacks that could not be deleted.
     pub stuck: Vec<Stuck>,
     /// Stacks that were created meanwhile; what they need is kept.
@@ -57,13 +57,13 @@ pub struct DestroyOutcome {
 impl DestroyOutcome {
     /// Whether nothing is left but what was kept on purpose.
     #[must_use]
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.stuck.is_empty() && self.created_meanwhile.is_empty() && self.leftovers.is_empty()
     }
 }
 
 /// Deletes a cluster; returns what is left.
-pub async fn destroy(
+pub(crate) async fn destroy(
     run: &Run,
     scope: &DestroyScope,
     api: Option<&ApiServer>,
@@ -82,7 +82,7 @@ pub async fn destroy(
 }
 
 /// Reports what is left of a cluster of which nothing is to be deleted.
-pub async fn audit(clients: &Clients, scope: &DestroyScope) -> Result<DestroyOutcome, AwsError> {
+pub(crate) async fn audit(clients: &Clients, scope: &DestroyScope) -> Result<DestroyOutcome, AwsError> {
     Ok(DestroyOutcome {
         leftovers: Box::pin(find_leftovers(clients, scope, &scope.found)).await?,
         kept_file_systems: kept_file_systems(scope, &scope.found),

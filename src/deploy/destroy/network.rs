@@ -21,7 +21,7 @@ pub(crate) struct OwnNetwork<'a> {
 
 /// What was found in the VPC.
 #[derive(Clone, Debug, Default)]
-pub struct NetworkFindings {
+pub(crate) struct NetworkFindings {
     /// What is this cluster's.
     pub own: NetworkResources,
     /// Target groups of this cluster; they block nothing.
@@ -32,7 +32,7 @@ pub struct NetworkFindings {
 
 /// Resources that block the deletion of a network.
 #[derive(Clone, Debug, Default)]
-pub struct NetworkResources {
+pub(crate) struct NetworkResources {
     /// Load balancers.
     pub balancers: Vec<LoadBalancer>,
     /// Security groups.
@@ -45,7 +45,7 @@ pub struct NetworkResources {
 
 /// A mount target, as its network interface describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mount {
+pub(crate) struct Mount {
     /// The id of the mount target.
     pub id: String,
     /// The id of the file system.

@@ -4,7 +4,7 @@ use crate::aws::Interface;
 
 /// The owner of an interface.
 #[must_use]
-pub fn owner_of(interface: &Interface) -> String {
+pub(crate) fn owner_of(interface: &Interface) -> String {
     let text = interface.description.as_str();
     if let Some(instance) = &interface.instance {
         return format!("machine {instance}");

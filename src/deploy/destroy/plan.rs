@@ -8,7 +8,7 @@ use crate::deploy::event::{DestroyItem, Resource, ResourceKind};
 /// What a destroy deletes, what it keeps, and what is not the cluster's. The exit code is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct DestroyPlan {
+pub(crate) struct DestroyPlan {
     /// What is deleted, in this order.
     pub delete: Vec<DestroyItem>,
     /// What is kept on purpose.

@@ -14,7 +14,7 @@ const ROUNDS: usize = 5;
 
 /// The cluster's private hosted zone.
 #[derive(Clone, Debug)]
-pub struct PrivateZone {
+pub(crate) struct PrivateZone {
     /// The id of the hosted zone.
     id: String,
     /// The records that can be deleted.

@@ -11,7 +11,7 @@ use crate::deploy::state::public_name::points_at;
 
 /// A record of the cluster's public name.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PublicRecord {
+pub(crate) struct PublicRecord {
     /// The id of the hosted zone.
     zone: String,
     /// The DNS name.

@@ -9,7 +9,7 @@ use crate::deploy::state::live::LiveCluster;
 
 /// How much a destroy may delete.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct DestroyOptions {
+pub(crate) struct DestroyOptions {
     /// Whether files and snapshots are deleted too.
     pub delete_data: bool,
     /// Whether foreign mount targets in the cluster's subnets are deleted.
@@ -18,7 +18,7 @@ pub struct DestroyOptions {
 
 /// A cluster that is to be destroyed, as it was found before anything was deleted.
 #[derive(Clone, Debug)]
-pub struct DestroyScope {
+pub(crate) struct DestroyScope {
     /// The cluster.
     pub target: DestroyTarget,
     /// What was found of the cluster.
@@ -29,7 +29,7 @@ pub struct DestroyScope {
 
 impl DestroyScope {
     /// Reads everything of a cluster; changes nothing. `s3_uri` is what the user says.
-    pub async fn read(
+    pub(crate) async fn read(
         clients: &Clients,
         name: ClusterName,
         cluster: Option<Cluster>,

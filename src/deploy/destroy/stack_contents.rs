@@ -9,7 +9,7 @@ use crate::deploy::state::live::LiveCluster;
 
 /// The resources of a cluster's stacks.
 #[derive(Clone, Debug)]
-pub struct StackContents {
+pub(crate) struct StackContents {
     /// The physical ids of all resources.
     pub(crate) resources: BTreeSet<String>,
     /// The file systems that a live stack created.
@@ -60,7 +60,7 @@ impl StackContents {
 
 /// The VPC that a cluster is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClusterVpc {
+pub(crate) struct ClusterVpc {
     /// The id of the VPC.
     pub(crate) id: String,
     /// Whether the VPC was there before the cluster, and is kept.

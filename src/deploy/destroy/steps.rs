@@ -59,7 +59,7 @@ pub(crate) struct Undeleted {
 
 /// Lists what every step would delete and keep.
 #[must_use]
-pub fn plan_destroy(scope: &DestroyScope) -> DestroyPlan {
+pub(crate) fn plan_destroy(scope: &DestroyScope) -> DestroyPlan {
     let mut plan = DestroyPlan::default();
     for step in STEPS {
         step.list(scope, &mut plan);

@@ -13,7 +13,7 @@ use crate::deploy::run::Run;
 
 /// The objects below a cluster's prefix in one bucket, with all their versions.
 #[derive(Clone, Debug)]
-pub struct StoredObjects {
+pub(crate) struct StoredObjects {
     /// The bucket.
     pub bucket: String,
     /// The prefix of the keys of the cluster's objects.
@@ -58,7 +58,7 @@ impl StoredObjects {
 
     /// The S3 URI of the cluster's prefix.
     #[must_use]
-    pub fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("s3://{}/{}", self.bucket, self.prefix)
     }
 
@@ -69,7 +69,7 @@ impl StoredObjects {
 
     /// The number of foreign objects and the name of one, if there are any.
     #[must_use]
-    pub fn foreign_objects(&self) -> Option<(usize, &str)> {
+    pub(crate) fn foreign_objects(&self) -> Option<(usize, &str)> {
         let keys: BTreeSet<&str> = self.foreign.iter().map(|object| object.key.as_str()).collect();
         let first = keys.first()?;
         Some((keys.len(), first.strip_prefix(&self.prefix).unwrap_or(first)))

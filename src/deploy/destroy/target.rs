@@ -9,7 +9,7 @@ use crate::well_known::{CLUSTER_TAG, S3_URI_TAG, kubernetes_cluster_tag};
 
 /// A cluster that is to be destroyed.
 #[derive(Clone, Debug)]
-pub struct DestroyTarget {
+pub(crate) struct DestroyTarget {
     /// The name of the cluster.
     pub name: ClusterName,
     /// The region of the cluster.
@@ -31,7 +31,7 @@ pub struct DestroyTarget {
 impl DestroyTarget {
     /// Collects what is known. `s3_uri` is what the user says. Data may outlive the network stack, which has a tag with its S3 URI; a
     /// deleted stack still has it.
-    pub async fn read(
+    pub(crate) async fn read(
         clients: &Clients,
         name: ClusterName,
         cluster: Option<Cluster>,
@@ -99,19 +99,19 @@ impl DestroyTarget {
 
     /// The tag that stacks put on everything of this cluster.
     #[must_use]
-    pub fn tag(&self) -> (&'static str, &str) {
+    pub(crate) fn tag(&self) -> (&'static str, &str) {
         (CLUSTER_TAG, self.name.as_str())
     }
 
     /// The tag that Kubernetes puts on what it creates for this cluster.
     #[must_use]
-    pub fn kubernetes_tag(&self) -> String {
+    pub(crate) fn kubernetes_tag(&self) -> String {
         kubernetes_cluster_tag(&self.name)
     }
 
     /// The file system that cluster.yaml adopts.
     #[must_use]
-    pub fn adopted_file_system(&self) -> Option<&str> {
+    pub(crate) fn adopted_file_system(&self) -> Option<&str> {
         match &self.cluster.as_ref()?.file_system.as_ref()?.source {
             FileSystemSource::Adopted { id, .. } => Some(id.as_str()),
             FileSystemSource::Made { .. } => None,
@@ -121,7 +121,7 @@ impl DestroyTarget {
     /// The line of cluster.yaml that adopts a file system which this cluster leaves. Its mount targets were deleted with the cluster, or
     /// will be with the next one.
     #[must_use]
-    pub fn adoption_line(&self, id: &str) -> String {
+    pub(crate) fn adoption_line(&self, id: &str) -> String {
         let system = self.cluster.as_ref().and_then(|cluster| cluster.file_system.as_ref());
         let path = system.map(|system| format!(", mountPath: {}", system.mount_path)).unwrap_or_default();
         let creates_mount_targets = match system.map(|system| &system.source) {
@@ -135,14 +135,14 @@ impl DestroyTarget {
     /// Whether tags say that a stack of this cluster created a resource, and deletes it: also a stack that was created after stacks were
     /// listed.
     #[must_use]
-    pub fn is_of_stack(&self, tags: &std::collections::BTreeMap<String, String>) -> bool {
+    pub(crate) fn is_of_stack(&self, tags: &std::collections::BTreeMap<String, String>) -> bool {
         tags.contains_key("aws:cloudformation:stack-name")
             && tags.get(CLUSTER_TAG).is_some_and(|name| name == self.name.as_str())
     }
 
     /// Whether tags say that Kubernetes created a resource for this cluster.
     #[must_use]
-    pub fn is_of_cluster(&self, tags: &std::collections::BTreeMap<String, String>) -> bool {
+    pub(crate) fn is_of_cluster(&self, tags: &std::collections::BTreeMap<String, String>) -> bool {
         // `shared` is on foreign resources that the cluster may use.
         tags.get(&self.kubernetes_tag()).is_some_and(|value| value == "owned")
             || tags.get("elbv2.k8s.aws/cluster").is_some_and(|name| name == self.name.as_str())

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// The kind of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ResourceKind {
+pub(crate) enum ResourceKind {
     /// A CloudFormation stack.
     Stack,
     /// A record of the cluster's public DNS name.
@@ -80,7 +80,7 @@ pub enum ResourceKind {
 impl ResourceKind {
     /// The kind in words.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Stack => "stack",
             Self::PublicRecord => "public record",
@@ -122,7 +122,7 @@ impl ResourceKind {
 /// The identity of a resource: two with the same kind and id are the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Resource {
+pub(crate) struct Resource {
     /// The kind of the resource: `stack`, `file-system`, `security-group` and so on.
     // Not an enum in the schema: kinds may be added.
     #[schemars(with = "String")]
@@ -147,7 +147,7 @@ impl fmt::Display for Resource {
 /// A resource in the plan of a `destroy`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct DestroyItem {
+pub(crate) struct DestroyItem {
     /// The resource.
     #[serde(flatten)]
     pub resource: Resource,
@@ -158,7 +158,7 @@ pub struct DestroyItem {
 /// A resource that is still there although `destroy` should have deleted it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Leftover {
+pub(crate) struct Leftover {
     /// The resource.
     #[serde(flatten)]
     pub resource: Resource,

@@ -10,7 +10,7 @@ use crate::aws::StackStatus;
 /// The one cause of a stack's failure, in the user's words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct FailureReport {
+pub(crate) struct FailureReport {
     /// The stack.
     pub stack: String,
     /// The status of the stack now, in CloudFormation's words.
@@ -31,7 +31,7 @@ pub struct FailureReport {
 /// A resource that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct FailedResource {
+pub(crate) struct FailedResource {
     /// The name of the resource in the template, after those of the nested stacks that it is in.
     pub path: String,
     /// The CloudFormation type of the resource.
@@ -44,7 +44,7 @@ pub struct FailedResource {
 /// Output of a machine, or activities of an Auto Scaling group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Evidence {
+pub(crate) struct Evidence {
     /// The machine or the Auto Scaling group.
     pub source: String,
     /// The last step that the boot scripts reported, if there is one.
@@ -77,7 +77,7 @@ impl FailureReport {
 
 /// What is known about a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Hint {
+pub(crate) struct Hint {
     /// What kind of failure it is.
     pub kind: FailureKind,
     /// What to do next.
@@ -87,7 +87,7 @@ pub struct Hint {
 /// What kind of failure it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum FailureKind {
+pub(crate) enum FailureKind {
     /// AWS has no such machine available here.
     Capacity,
     /// The account may not run more machines or disks of this kind.
@@ -125,7 +125,7 @@ pub enum FailureKind {
 impl FailureKind {
     /// Whether a launch that failed like this fails again until the user acts.
     #[must_use]
-    pub fn is_permanent(self) -> bool {
+    pub(crate) fn is_permanent(self) -> bool {
         match self {
             Self::Capacity
             | Self::Quota

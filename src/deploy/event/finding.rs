@@ -9,7 +9,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "PreflightSeverity")]
-pub enum Severity {
+pub(crate) enum Severity {
     /// The cluster would not come up, or not stay up.
     Refused,
     /// The cluster can work; the user should know all the same.
@@ -19,7 +19,7 @@ pub enum Severity {
 /// A finding of preflight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "PreflightFinding")]
-pub struct Finding {
+pub(crate) struct Finding {
     /// The severity of the finding.
     pub severity: Severity,
     /// The subject of the finding, in a word or two.

@@ -13,16 +13,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::aws::{ResourceStatus, StackStatus};
-pub use deletion::{DestroyItem, Leftover, Resource, ResourceKind};
-pub use failure::{Evidence, FailedResource, FailureKind, FailureReport, Hint};
-pub use finding::{Finding, Severity};
-pub use refusal::Refusal;
-pub use stuck::{Stuck, StuckResource};
+pub(crate) use deletion::{DestroyItem, Leftover, Resource, ResourceKind};
+pub(crate) use failure::{Evidence, FailedResource, FailureKind, FailureReport, Hint};
+pub(crate) use finding::{Finding, Severity};
+pub(crate) use refusal::Refusal;
+pub(crate) use stuck::{Stuck, StuckResource};
 
 /// What is done to a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum StackOperation {
+pub(crate) enum StackOperation {
     /// The stack is created.
     Create,
     /// The stack is updated.
@@ -38,7 +38,7 @@ pub enum StackOperation {
 impl StackOperation {
     /// The word for people and programs.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Create => "create",
             Self::Update => "update",
@@ -52,7 +52,7 @@ impl StackOperation {
 /// What happened to the record of the public name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum RecordState {
+pub(crate) enum RecordState {
     /// There was no record.
     Created,
     /// The record pointed elsewhere, and `--adopt-record` replaced it.
@@ -68,7 +68,7 @@ pub enum RecordState {
 impl RecordState {
     /// The word for people and programs.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Created => "created",
             Self::Adopted => "adopted",
@@ -84,7 +84,7 @@ impl RecordState {
 /// Something that happened.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
-pub enum Event {
+pub(crate) enum Event {
     /// A stage of the work begins.
     Stage {
         /// The stage.
@@ -221,17 +221,17 @@ pub enum Event {
 
 /// Where events go.
 #[derive(Clone)]
-pub struct Progress(Arc<dyn Fn(Event) + Send + Sync>);
+pub(crate) struct Progress(Arc<dyn Fn(Event) + Send + Sync>);
 
 impl Progress {
     /// Sends events to a function.
     #[must_use]
-    pub fn new(receiver: impl Fn(Event) + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(receiver: impl Fn(Event) + Send + Sync + 'static) -> Self {
         Self(Arc::new(receiver))
     }
 
     /// Reports something.
-    pub fn report(&self, event: Event) {
+    pub(crate) fn report(&self, event: Event) {
         (self.0)(event);
     }
 

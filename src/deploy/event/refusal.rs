@@ -2,7 +2,7 @@
 
 /// A change that is refused, and what to do instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub(crate) struct Refusal {
     /// What is refused, and why.
     pub what: String,
     /// What to do instead.

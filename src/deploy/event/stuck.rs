@@ -6,7 +6,7 @@ use serde::Serialize;
 /// What is left of a stack that could not be deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Stuck {
+pub(crate) struct Stuck {
     /// The stack.
     pub stack: String,
     /// Each resource that could not be deleted.
@@ -16,7 +16,7 @@ pub struct Stuck {
 /// A resource that could not be deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct StuckResource {
+pub(crate) struct StuckResource {
     /// The name of the resource in the template.
     pub resource: String,
     /// The id of the resource in AWS.

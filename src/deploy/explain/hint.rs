@@ -39,7 +39,7 @@ impl Entry {
 /// What to do about a resource's status reason, a scaling activity's status message, or the code and message of a refused
 /// call. AWS's messages about quotas name no machine; with its type behind the reason, after a space, the hint names the quota.
 #[must_use]
-pub fn hint_for(reason: &str) -> Option<Hint> {
+pub(crate) fn hint_for(reason: &str) -> Option<Hint> {
     let (lower_case, action) = (reason.to_ascii_lowercase(), action_in(reason));
     let entry = TABLE.iter().find(|entry| entry.fits(&lower_case, action))?;
     Some(Hint { kind: entry.kind, text: entry.text(action) })

@@ -8,20 +8,20 @@ const ECHOES: [&str; 4] =
 
 /// The events of the newest operation among all events, oldest first. A rollback belongs to what it undoes.
 #[must_use]
-pub fn newest_operation(events: &[StackEvent]) -> &[StackEvent] {
+pub(crate) fn newest_operation(events: &[StackEvent]) -> &[StackEvent] {
     let start = events.iter().rposition(begins_operation).unwrap_or(0);
     &events[start..]
 }
 
 /// Whether an operation on a stack begins with this event.
 #[must_use]
-pub fn begins_operation(event: &StackEvent) -> bool {
+pub(crate) fn begins_operation(event: &StackEvent) -> bool {
     event.stack_status().is_some_and(StackStatus::begins_operation)
 }
 
 /// The part of an operation that shows why its rollback failed; all of it, if none does.
 #[must_use]
-pub fn failed_rollback(operation: &[StackEvent]) -> &[StackEvent] {
+pub(crate) fn failed_rollback(operation: &[StackEvent]) -> &[StackEvent] {
     let begins = |event: &StackEvent| event.stack_status() == Some(&StackStatus::UpdateRollbackInProgress);
     let start = operation.iter().rposition(begins).unwrap_or(0);
     let rollback = &operation[start..];
@@ -30,13 +30,13 @@ pub fn failed_rollback(operation: &[StackEvent]) -> &[StackEvent] {
 
 /// Whether a reason only says that something else had failed before.
 #[must_use]
-pub fn is_echo(reason: &str) -> bool {
+pub(crate) fn is_echo(reason: &str) -> bool {
     ECHOES.iter().any(|echo| reason.contains(echo))
 }
 
 /// The first event of a failure that is not the consequence of another.
 #[must_use]
-pub fn first_failure(events: &[StackEvent]) -> Option<&StackEvent> {
+pub(crate) fn first_failure(events: &[StackEvent]) -> Option<&StackEvent> {
     let own_failure = |event: &&StackEvent| {
         let reason = event.reason.as_deref().unwrap_or_default();
         event.is_failure() && !is_echo(reason)

@@ -11,7 +11,7 @@ use crate::deploy::state::description::describe_resource;
 
 /// What failed first, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RootCause {
+pub(crate) struct RootCause {
     /// The resource, if it was one.
     pub resource: Option<FailedResource>,
     /// What AWS calls it.
@@ -21,7 +21,7 @@ pub struct RootCause {
 }
 
 /// Finds the cause in an operation's events, and behind them in those of stacks inside the stack.
-pub async fn find_root_cause(
+pub(crate) async fn find_root_cause(
     clients: &Clients,
     cluster: Option<&Cluster>,
     part: &StackPart,

@@ -17,7 +17,7 @@ pub(crate) const LARGEST_INLINE: usize = 51_200;
 
 /// Where the assets of a cluster are, and how they are encrypted there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AssetStore {
+pub(crate) struct AssetStore {
     uri: S3Uri,
     cluster: String,
     kms_key: String,
@@ -27,7 +27,7 @@ pub struct AssetStore {
 impl AssetStore {
     /// The store of a cluster at an S3 URI.
     #[must_use]
-    pub fn new(cluster: &Cluster, uri: S3Uri) -> Self {
+    pub(crate) fn new(cluster: &Cluster, uri: S3Uri) -> Self {
         Self {
             uri,
             cluster: cluster.name.to_string(),
@@ -38,7 +38,7 @@ impl AssetStore {
 
     /// The name of the bucket.
     #[must_use]
-    pub fn bucket(&self) -> &str {
+    pub(crate) fn bucket(&self) -> &str {
         self.uri.bucket()
     }
 

@@ -12,12 +12,12 @@ const NAMES: [&str; 4] = ["ca", "etcd-ca", "service-account", "secrets-encryptio
 
 /// One digest per key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CredentialDigests(Vec<(String, String)>);
+pub(crate) struct CredentialDigests(Vec<(String, String)>);
 
 impl CredentialDigests {
     /// The digests of the keys on disk.
     #[must_use]
-    pub fn of(credentials: &Credentials) -> Self {
+    pub(crate) fn of(credentials: &Credentials) -> Self {
         let bytes = |name: &str| {
             credentials
                 .certificate(name)
@@ -30,14 +30,14 @@ impl CredentialDigests {
 
     /// Parses the tag of a stack.
     #[must_use]
-    pub fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let pairs = text.split(' ').filter_map(|pair| pair.split_once('='));
         Self(pairs.map(|(name, digest)| (name.to_owned(), digest.to_owned())).collect())
     }
 
     /// The names of the keys that differ.
     #[must_use]
-    pub fn differences(&self, other: &Self) -> Vec<&str> {
+    pub(crate) fn differences(&self, other: &Self) -> Vec<&str> {
         self.0.iter().filter(|pair| !other.0.contains(pair)).map(|(name, _)| name.as_str()).collect()
     }
 }

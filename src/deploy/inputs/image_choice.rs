@@ -7,7 +7,7 @@ use crate::deploy::error::DeployError;
 
 /// Which image machines boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ImageChoice {
+pub(crate) enum ImageChoice {
     /// This image, everywhere.
     Locked(String),
     /// The image of each live stack, since there is no lock; new stacks take that of the control plane.
@@ -16,7 +16,7 @@ pub enum ImageChoice {
 
 /// The image that was chosen.
 #[derive(Clone, Debug)]
-pub struct ChosenImage {
+pub(crate) struct ChosenImage {
     /// Which image machines boot.
     pub choice: ImageChoice,
     /// The lock to write.
@@ -27,7 +27,7 @@ pub struct ChosenImage {
 
 /// What the user should know about the choice of an image.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ImageNotice {
+pub(crate) enum ImageNotice {
     /// An upgrade was asked for, and there is nothing newer.
     #[error("{0} is the newest image already")]
     AlreadyNewest(String),
@@ -38,7 +38,7 @@ pub enum ImageNotice {
 
 impl ChosenImage {
     /// The lock's image; without a lock that of the live cluster (`in_use`); without that, or for an upgrade, the newest.
-    pub async fn choose(
+    pub(crate) async fn choose(
         clients: &Clients,
         cluster: &Cluster,
         lock: Option<ImageLock>,

@@ -14,7 +14,7 @@ use crate::document::{Problems, parse};
 /// The content of infra.lock.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ImageLock {
+pub(crate) struct ImageLock {
     /// The cluster that the lock belongs to.
     pub cluster: String,
     /// The region of the image; every region has its own.
@@ -26,7 +26,7 @@ pub struct ImageLock {
 /// An image, and its name, which contains the version.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct LockedImage {
+pub(crate) struct LockedImage {
     /// The id of the image.
     pub id: String,
     /// The name of the image.
@@ -35,13 +35,13 @@ pub struct LockedImage {
 
 impl ImageLock {
     /// Parses the text of the file.
-    pub fn parse(file: &Path, text: &str) -> Result<Self, Problems> {
+    pub(crate) fn parse(file: &Path, text: &str) -> Result<Self, Problems> {
         parse(file, text)
     }
 
     /// The text of the file.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         format!(
             "# Looked up once by `infra lock` or the first `infra up`. Commit it: machines that start later boot the same image.\n\
              # `infra up --upgrade-os` moves it to the newest one.\n\
@@ -51,7 +51,7 @@ impl ImageLock {
     }
 
     /// Refuses a lock of another cluster or region.
-    pub fn check(&self, cluster: &Cluster) -> Result<(), DeployError> {
+    pub(crate) fn check(&self, cluster: &Cluster) -> Result<(), DeployError> {
         let mismatch = |key: &'static str, locked: &str, wanted: &str| DeployError::LockMismatch {
             key,
             locked: locked.to_owned(),
@@ -67,7 +67,7 @@ impl ImageLock {
     }
 
     /// Looks up the newest image of the cluster's channel.
-    pub async fn resolve(clients: &Clients, cluster: &Cluster) -> Result<Self, DeployError> {
+    pub(crate) async fn resolve(clients: &Clients, cluster: &Cluster) -> Result<Self, DeployError> {
         let none = || DeployError::NoImage { region: cluster.region.to_string() };
         let source = image_source(cluster).ok_or_else(none)?;
         let image = clients.newest_image(source.owner, &source.name_pattern).await?.ok_or_else(none)?;

@@ -9,7 +9,7 @@ const FLATCAR_OWNER: &str = "075585003325";
 
 /// Where the newest image is looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ImageSource {
+pub(crate) struct ImageSource {
     /// The account that owns the image.
     pub owner: &'static str,
     /// A pattern for the name of the image.
@@ -18,7 +18,7 @@ pub struct ImageSource {
 
 /// Where a cluster's image is looked up; none where nobody is known to publish one.
 #[must_use]
-pub fn image_source(cluster: &Cluster) -> Option<ImageSource> {
+pub(crate) fn image_source(cluster: &Cluster) -> Option<ImageSource> {
     let owner = match cluster.region.partition() {
         Partition::Aws => FLATCAR_OWNER,
         Partition::China | Partition::UsGovernment => return None,

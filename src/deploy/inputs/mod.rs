@@ -17,7 +17,7 @@ use image_choice::ImageChoice;
 
 /// What a cluster is deployed from.
 #[derive(Clone, Debug)]
-pub struct Inputs<'a> {
+pub(crate) struct Inputs<'a> {
     /// The decided cluster.
     pub blueprint: &'a Blueprint,
     /// Keys and certificates.

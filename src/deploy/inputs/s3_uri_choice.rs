@@ -6,7 +6,7 @@ use crate::deploy::error::DeployError;
 
 /// The S3 URI that was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChosenS3Uri {
+pub(crate) struct ChosenS3Uri {
     /// The S3 URI.
     pub uri: S3Uri,
     /// What the live cluster uses, if that is another.
@@ -15,7 +15,7 @@ pub struct ChosenS3Uri {
 
 impl ChosenS3Uri {
     /// The flag's, then that of cluster.yaml, then the one that the live cluster uses.
-    pub fn choose(
+    pub(crate) fn choose(
         flag: Option<&S3Uri>,
         cluster: &Cluster,
         in_use: Option<S3Uri>,
@@ -28,7 +28,7 @@ impl ChosenS3Uri {
 
     /// What to warn of, if the live cluster uses another.
     #[must_use]
-    pub fn warning(&self) -> Option<String> {
+    pub(crate) fn warning(&self) -> Option<String> {
         let Self { uri, replaces } = self;
         replaces.as_ref().map(|replaced| {
             format!(

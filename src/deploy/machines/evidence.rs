@@ -35,7 +35,7 @@ pub(crate) async fn gather_evidence(clients: &Clients, group: &str) -> Vec<Evide
 
 /// The end of a console, and the last step that infra's boot scripts reported.
 #[must_use]
-pub fn console_evidence(machine: &str, text: &str) -> Evidence {
+pub(crate) fn console_evidence(machine: &str, text: &str) -> Evidence {
     let lines: Vec<String> =
         text.lines().map(|line| line.trim_end().to_owned()).filter(|line| !line.is_empty()).collect();
     let ours = lines.iter().rev().find_map(|line| line.split_once(OUR_MARK));

@@ -7,7 +7,7 @@ use crate::kube::Node;
 
 /// How many nodes there should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExpectedNodes {
+pub(crate) struct ExpectedNodes {
     /// How many controllers.
     pub controllers: usize,
     /// The name of each pool, how many nodes, and how many GPUs per node.
@@ -19,7 +19,7 @@ pub struct ExpectedNodes {
 impl ExpectedNodes {
     /// The nodes of a cluster; `wanted` is how many machines the Auto Scaling group of a pool wants now.
     #[must_use]
-    pub fn new(blueprint: &Blueprint, wanted: impl Fn(&PoolName) -> Option<u32>) -> Self {
+    pub(crate) fn new(blueprint: &Blueprint, wanted: impl Fn(&PoolName) -> Option<u32>) -> Self {
         let cluster = &blueprint.cluster;
         let pools = cluster.pools.iter().map(|pool| {
             let count = wanted(&pool.name).unwrap_or(pool.count);
@@ -34,7 +34,7 @@ impl ExpectedNodes {
 
     /// The same, with only one of the pools.
     #[must_use]
-    pub fn only(mut self, pool: Option<&PoolName>) -> Self {
+    pub(crate) fn only(mut self, pool: Option<&PoolName>) -> Self {
         if let Some(pool) = pool {
             self.pools.retain(|(name, ..)| name == pool);
         }
@@ -52,7 +52,7 @@ impl ExpectedNodes {
 
     /// What is still missing, given the nodes that exist.
     #[must_use]
-    pub fn missing(&self, nodes: &[Node]) -> Vec<String> {
+    pub(crate) fn missing(&self, nodes: &[Node]) -> Vec<String> {
         let mut missing = Vec::new();
         let controllers: Vec<&Node> = nodes.iter().filter(|node| node.is_controller).collect();
         missing.extend(lacking("controllers", &controllers, self.controllers, 0));

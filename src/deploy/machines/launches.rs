@@ -113,7 +113,7 @@ mod tests {
     use super::{Launches, PermanentLaunchFailure};
     use crate::aws::ScalingActivity;
     use crate::blueprint::StackPart;
-    use crate::deploy::FailureKind;
+    use crate::deploy::event::FailureKind;
 
     const CAPACITY: &str = "We currently do not have sufficient g5.xlarge capacity in the Availability Zone you requested \
                             (us-west-2a). Launching EC2 instance failed.";

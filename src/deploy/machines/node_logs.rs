@@ -7,7 +7,7 @@ use crate::well_known::POOL_PREFIX;
 
 /// A machine and its console.
 #[derive(Clone, Debug)]
-pub struct NodeLog {
+pub(crate) struct NodeLog {
     /// The machine.
     pub instance: Instance,
     /// The console of the machine; none if EC2 has not collected it yet.
@@ -15,7 +15,11 @@ pub struct NodeLog {
 }
 
 /// Reads the console of the machine that a word names: an instance id, a node's name, or a role like `etcd-0` or `pool-gpu`.
-pub async fn read_log(clients: &Clients, cluster: &Cluster, word: &str) -> Result<NodeLog, DeployError> {
+pub(crate) async fn read_log(
+    clients: &Clients,
+    cluster: &Cluster,
+    word: &str,
+) -> Result<NodeLog, DeployError> {
     let instances = clients.instances_of_cluster(cluster.name.as_str()).await?;
     let instance = choose(&instances, word)?.clone();
     let text = clients.console_output(&instance.id).await?;

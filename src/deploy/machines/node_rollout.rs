@@ -23,7 +23,7 @@ const POLLS_PER_LAUNCH_CALL: u32 = 3;
 
 /// A pool whose outdated machines are replaced.
 #[derive(Clone, Copy, Debug)]
-pub struct NodeRollout<'a> {
+pub(crate) struct NodeRollout<'a> {
     /// The context of the run.
     pub run: &'a Run,
     /// The cluster.
@@ -36,7 +36,7 @@ pub struct NodeRollout<'a> {
 
 impl NodeRollout<'_> {
     /// Replaces at most `most` outdated machines; returns how many are still outdated.
-    pub async fn replace_outdated(&self, most: Option<usize>) -> Result<usize, DeployError> {
+    pub(crate) async fn replace_outdated(&self, most: Option<usize>) -> Result<usize, DeployError> {
         let pool = self.pool;
         let mut group = self.read_group().await?;
         let outdated = outdated_machines(&group).count();
@@ -210,7 +210,7 @@ fn count_up(group: &ScalingGroup, nodes: &[Node], gone: &str, gpus: u32) -> (usi
 }
 
 /// Machines that were started from another version of the launch template than new machines are.
-pub fn outdated_machines(group: &ScalingGroup) -> impl Iterator<Item = &GroupMachine> {
+pub(crate) fn outdated_machines(group: &ScalingGroup) -> impl Iterator<Item = &GroupMachine> {
     group.machines.iter().filter(|machine| is_outdated(machine, group))
 }
 

@@ -15,7 +15,7 @@ use crate::deploy::state::live::LiveStack;
 use crate::deploy::state::step::{Step, next_step};
 
 /// Creates a change set for every stack that would change, and takes over what CloudFormation knows better. Nothing is left behind.
-pub async fn refine_plan(run: &Run, prepared: &Prepared) -> Result<Plan, DeployError> {
+pub(crate) async fn refine_plan(run: &Run, prepared: &Prepared) -> Result<Plan, DeployError> {
     let outputs = prepared.live.outputs();
     let mut plan = prepared.plan.clone();
     for stack in plan.stacks.iter_mut().filter(|stack| stack.action == StackAction::Update) {

@@ -14,7 +14,7 @@ use crate::check::{create_only_properties, is_function, referenced_names};
 /// What happens to a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum ResourceAction {
+pub(crate) enum ResourceAction {
     /// The resource is created.
     Create,
     /// The resource is updated in place.
@@ -27,7 +27,7 @@ pub enum ResourceAction {
 
 /// What happens to one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResourceChange {
+pub(crate) struct ResourceChange {
     /// The name of the resource in the template.
     pub logical_id: String,
     /// The CloudFormation type of the resource.
@@ -41,7 +41,7 @@ pub struct ResourceChange {
 /// A property with another value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct PropertyChange {
+pub(crate) struct PropertyChange {
     /// The path of the property in the resource, as `Tags[Name]`; for a tag of the stack, its key.
     pub path: String,
     /// The old value; null if there was none.
@@ -54,7 +54,7 @@ pub struct PropertyChange {
 
 /// A template and the values of its parameters.
 #[derive(Clone, Copy, Debug)]
-pub struct Version<'a> {
+pub(crate) struct Version<'a> {
     /// The template.
     pub template: &'a Value,
     /// The parameters.
@@ -66,7 +66,7 @@ const ATTRIBUTES: [&str; 4] = ["CreationPolicy", "DeletionPolicy", "UpdatePolicy
 
 /// What changes from one version to another; without an old one everything is created.
 #[must_use]
-pub fn compare(old: Option<Version<'_>>, new: Version<'_>) -> Vec<ResourceChange> {
+pub(crate) fn compare(old: Option<Version<'_>>, new: Version<'_>) -> Vec<ResourceChange> {
     let before = old.map(|old| resources(old.template, old.parameters)).unwrap_or_default();
     let after = resources(new.template, new.parameters);
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();

@@ -12,7 +12,7 @@ use crate::kube::{ApiServer, JobPod, KubeError};
 
 /// The pools whose nodes a plan replaces or deletes.
 #[must_use]
-pub fn pools_losing_nodes(plan: &Plan, cluster: &Cluster, live: &LiveCluster) -> Vec<PoolName> {
+pub(crate) fn pools_losing_nodes(plan: &Plan, cluster: &Cluster, live: &LiveCluster) -> Vec<PoolName> {
     let losing = plan.stacks.iter().filter_map(|stack| {
         let StackPart::Pool(name) = &stack.part else { return None };
         let loses = match stack.action {
@@ -79,7 +79,7 @@ fn below<'a>(change: &'a ResourceChange, property: &'a str) -> impl Iterator<Ite
 }
 
 /// The job pods on the nodes of some pools.
-pub async fn disrupted_jobs(api: &ApiServer, pools: &[PoolName]) -> Result<Vec<JobPod>, KubeError> {
+pub(crate) async fn disrupted_jobs(api: &ApiServer, pools: &[PoolName]) -> Result<Vec<JobPod>, KubeError> {
     let nodes = api.nodes().await?;
     let in_pools: Vec<&str> = nodes
         .iter()

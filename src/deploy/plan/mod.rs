@@ -25,7 +25,7 @@ use comparison::{PropertyChange, ResourceAction, ResourceChange, Version, compar
 /// What happens to a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum StackAction {
+pub(crate) enum StackAction {
     /// The stack is created.
     Create,
     /// What a failed creation left is deleted, and the stack is created again.
@@ -40,7 +40,7 @@ pub enum StackAction {
 
 /// What happens to a stack and everything in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StackPlan {
+pub(crate) struct StackPlan {
     /// Which part of the cluster it is.
     pub part: StackPart,
     /// The name of the stack.
@@ -55,17 +55,9 @@ pub struct StackPlan {
     pub after: Vec<String>,
 }
 
-impl StackPlan {
-    /// Whether something happens to a resource in this way.
-    #[must_use]
-    pub fn has(&self, action: ResourceAction) -> bool {
-        self.resources.iter().any(|change| change.action == action)
-    }
-}
-
 /// What happens to a whole cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The stacks, in the order of the work; those that are deleted come last.
     pub stacks: Vec<StackPlan>,
 }
@@ -73,7 +65,7 @@ pub struct Plan {
 impl Plan {
     /// Compares everything.
     #[must_use]
-    pub fn new(desired: &[DesiredStack], live: &LiveCluster) -> Self {
+    pub(crate) fn new(desired: &[DesiredStack], live: &LiveCluster) -> Self {
         let outputs = live.outputs();
         let mut stacks: Vec<StackPlan> = Vec::new();
         for stack in desired {
@@ -91,18 +83,18 @@ impl Plan {
 
     /// Whether anything changes.
     #[must_use]
-    pub fn has_changes(&self) -> bool {
+    pub(crate) fn has_changes(&self) -> bool {
         self.stacks.iter().any(|stack| stack.action != StackAction::Unchanged)
     }
 
     /// The stacks that would be deleted.
-    pub fn deletions(&self) -> impl Iterator<Item = &StackPlan> {
+    pub(crate) fn deletions(&self) -> impl Iterator<Item = &StackPlan> {
         self.stacks.iter().filter(|stack| stack.action == StackAction::Delete)
     }
 
     /// How many resources of updated stacks would be replaced or deleted.
     #[must_use]
-    pub fn losses(&self) -> usize {
+    pub(crate) fn losses(&self) -> usize {
         let kept = self.stacks.iter().filter(|stack| stack.action == StackAction::Update);
         kept.flat_map(|stack| &stack.resources)
             .filter(|change| matches!(change.action, ResourceAction::Replace | ResourceAction::Delete))
@@ -111,7 +103,7 @@ impl Plan {
 
     /// The plan with only some of the stacks.
     #[must_use]
-    pub fn only(mut self, wanted: impl Fn(&StackPart) -> bool) -> Self {
+    pub(crate) fn only(mut self, wanted: impl Fn(&StackPart) -> bool) -> Self {
         self.stacks.retain(|stack| wanted(&stack.part));
         self
     }

@@ -16,7 +16,7 @@ use crate::deploy::state::live::LiveCluster;
 
 /// How much of a cluster is planned for, and what may be lost.
 #[derive(Clone, Debug, Default)]
-pub struct PlanOptions {
+pub(crate) struct PlanOptions {
     /// Only this pool.
     pub pool: Option<PoolName>,
     /// Resources that may be replaced or deleted.
@@ -25,7 +25,7 @@ pub struct PlanOptions {
 
 /// What `up` would apply.
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub(crate) struct Prepared {
     /// The live cluster.
     pub live: LiveCluster,
     /// The desired stacks.
@@ -39,7 +39,7 @@ pub struct Prepared {
 }
 
 /// Compares cluster.yaml with the live cluster, and refuses forbidden changes. Nothing is changed.
-pub async fn prepare(
+pub(crate) async fn prepare(
     clients: &Clients,
     inputs: &Inputs<'_>,
     live: LiveCluster,

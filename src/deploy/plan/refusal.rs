@@ -26,7 +26,7 @@ const PROTECTED_TYPES: [(&str, &str); 6] = [
 
 /// Every refusal, in a stable order.
 #[must_use]
-pub fn find_refusals(
+pub(crate) fn find_refusals(
     blueprint: &Blueprint,
     desired: &[DesiredStack],
     live: &LiveCluster,
@@ -152,7 +152,7 @@ fn refuse_losses(plan: &Plan, allowed: &BTreeSet<String>, refusals: &mut Vec<Ref
 
 /// The refusals of what CloudFormation says that a change set would replace or delete.
 #[must_use]
-pub fn refuse_planned_losses(
+pub(crate) fn refuse_planned_losses(
     stack: &str,
     changes: &[PlannedChange],
     allowed: &BTreeSet<String>,

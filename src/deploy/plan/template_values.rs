@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// Every resource that the template creates with these parameters, by its name.
 #[must_use]
-pub fn resources(template: &Value, parameters: &BTreeMap<String, String>) -> BTreeMap<String, Value> {
+pub(crate) fn resources(template: &Value, parameters: &BTreeMap<String, String>) -> BTreeMap<String, Value> {
     let Some(all) = template["Resources"].as_object() else { return BTreeMap::new() };
     let wanted = all.iter().filter(|(_, resource)| match resource["Condition"].as_str() {
         Some(condition) => holds(&template["Conditions"][condition], parameters),

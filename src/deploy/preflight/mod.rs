@@ -17,14 +17,14 @@ mod machines;
 mod quotas;
 mod subject;
 
-pub use super::event::{Finding, Severity};
-pub use subject::{CertificateExpiry, Preflight};
+pub(crate) use super::event::{Finding, Severity};
+pub(crate) use subject::{CertificateExpiry, Preflight};
 
 use crate::aws::{AwsError, Clients};
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub(crate) struct Report {
     /// The account.
     pub account: String,
     /// The user or role that asked.
@@ -36,14 +36,14 @@ pub struct Report {
 impl Report {
     /// Whether anything stands in the way.
     #[must_use]
-    pub fn refuses(&self) -> bool {
+    pub(crate) fn refuses(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Refused)
     }
 }
 
 impl Preflight<'_> {
     /// Asks everything, all at once.
-    pub async fn run(&self, clients: &Clients) -> Result<Report, AwsError> {
+    pub(crate) async fn run(&self, clients: &Clients) -> Result<Report, AwsError> {
         let caller = clients.caller_identity().await?;
         let mut findings = account::check(self, &caller, clients.region());
         // What is or is not in another region says nothing about the cluster's.

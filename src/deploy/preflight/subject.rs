@@ -6,7 +6,7 @@ use crate::deploy::state::live::LiveCluster;
 
 /// What is looked at before a cluster comes up.
 #[derive(Clone, Copy, Debug)]
-pub struct Preflight<'a> {
+pub(crate) struct Preflight<'a> {
     /// The cluster.
     pub blueprint: &'a Blueprint,
     /// Where assets will be uploaded.
@@ -23,7 +23,7 @@ pub struct Preflight<'a> {
 
 /// When a certificate ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CertificateExpiry {
+pub(crate) struct CertificateExpiry {
     /// Its name.
     pub name: String,
     /// How many whole days it has left; less than zero once it has ended.

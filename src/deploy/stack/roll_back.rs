@@ -13,7 +13,11 @@ use crate::deploy::state::live::LiveCluster;
 use crate::deploy::state::step::{Step, next_step};
 
 /// Rolls back whatever needs it, and follows rollbacks that are in progress; gives the names of all these stacks.
-pub async fn roll_back(run: &Run, live: &LiveCluster, skip: &[String]) -> Result<Vec<String>, DeployError> {
+pub(crate) async fn roll_back(
+    run: &Run,
+    live: &LiveCluster,
+    skip: &[String],
+) -> Result<Vec<String>, DeployError> {
     let stacks = || live.stacks.iter().map(|(part, live)| (part, &live.stack));
     let stuck: Vec<(&StackPart, &Stack)> =
         stacks().filter(|(_, stack)| next_step(Some(&stack.status)) == Step::RollBack).collect();

@@ -7,7 +7,7 @@ use crate::well_known::internal_domain;
 
 /// What a resource is, for a reader who knows cluster.yaml and not our templates.
 #[must_use]
-pub fn describe_resource(cluster: &Cluster, part: &StackPart, logical_id: &str) -> String {
+pub(crate) fn describe_resource(cluster: &Cluster, part: &StackPart, logical_id: &str) -> String {
     match part {
         StackPart::Pool(name) => describe_pool_resource(cluster, name, logical_id),
         StackPart::ControlPlane => describe_control_plane_resource(cluster, logical_id),

@@ -17,7 +17,7 @@ use crate::well_known::{CLUSTER_TAG, CREDENTIALS_TAG, S3_URI_TAG};
 
 /// A stack as it shall be.
 #[derive(Clone, Debug)]
-pub struct DesiredStack {
+pub(crate) struct DesiredStack {
     /// Which part of the cluster it is.
     pub part: StackPart,
     /// The name of the stack in AWS.
@@ -38,7 +38,7 @@ impl DesiredStack {
     /// Every stack of a cluster, in the order in which they are created. `missing_mount_targets` says for each mount target at a file system that
     /// was there before whether the cluster has to create it.
     #[must_use]
-    pub fn of_cluster(
+    pub(crate) fn of_cluster(
         inputs: &Inputs<'_>,
         missing_mount_targets: &BTreeMap<usize, bool>,
         live: &LiveCluster,
@@ -94,12 +94,12 @@ impl DesiredStack {
 
     /// Its template as it is handed in: without the white space that is for readers.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.template.compact()
     }
 
     /// A value for every parameter; the names of those that no stack has as an output yet, if there are any.
-    pub fn parameters(
+    pub(crate) fn parameters(
         &self,
         outputs: &BTreeMap<String, String>,
     ) -> Result<BTreeMap<String, String>, Vec<String>> {
@@ -121,7 +121,7 @@ impl DesiredStack {
     /// Whether CloudFormation would find nothing to update in a live stack. It updates a template's description and metadata only
     /// along with something else.
     #[must_use]
-    pub fn is_unchanged(&self, live: &LiveStack, parameters: &BTreeMap<String, String>) -> bool {
+    pub(crate) fn is_unchanged(&self, live: &LiveStack, parameters: &BTreeMap<String, String>) -> bool {
         is_same_template(live.template(), self.template.document())
             && live.stack.parameters == *parameters
             && live.stack.tags == self.tags
@@ -156,7 +156,7 @@ impl DesiredStack {
 
 /// The S3 URI that the live cluster uses.
 #[must_use]
-pub fn s3_uri_in_use(live: &LiveCluster) -> Option<S3Uri> {
+pub(crate) fn s3_uri_in_use(live: &LiveCluster) -> Option<S3Uri> {
     live.tag(&StackPart::Network, S3_URI_TAG)?.parse().ok()
 }
 

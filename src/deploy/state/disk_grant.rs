@@ -2,6 +2,6 @@
 
 /// The name of a cluster's grant, by which it is found again.
 #[must_use]
-pub fn grant_name(cluster: &str) -> String {
+pub(crate) fn grant_name(cluster: &str) -> String {
     format!("infra-{cluster}-disks")
 }

@@ -14,7 +14,7 @@ use crate::well_known::{CLUSTER_TAG, ROLE_TAG};
 
 /// A stack with its template.
 #[derive(Clone, Debug)]
-pub struct LiveStack {
+pub(crate) struct LiveStack {
     /// The stack.
     pub stack: Stack,
     /// The template of the stack.
@@ -23,7 +23,7 @@ pub struct LiveStack {
 
 /// The template of a live stack.
 #[derive(Clone, Debug)]
-pub enum LiveTemplate {
+pub(crate) enum LiveTemplate {
     /// The stack holds nothing worth comparing with, so its template is not read.
     NotRead,
     /// The template, as infra wrote it.
@@ -49,7 +49,7 @@ impl LiveStack {
 
     /// The template for a caller that only reads facts from it; `Null` if it was not read or is unreadable.
     #[must_use]
-    pub fn template(&self) -> &Value {
+    pub(crate) fn template(&self) -> &Value {
         match &self.template {
             LiveTemplate::Read(template) => template,
             LiveTemplate::NotRead | LiveTemplate::Unreadable(_) => &Value::Null,
@@ -70,7 +70,7 @@ impl LiveStack {
 
 /// A stack that has a name of the cluster's and is not the cluster's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ForeignStack {
+pub(crate) struct ForeignStack {
     /// The name of the stack.
     pub name: String,
     /// The cluster it is of: `x-pool-network` may be the network of `x-pool`, and a pool of `x`.
@@ -79,7 +79,7 @@ pub struct ForeignStack {
 
 /// A cluster as AWS has it.
 #[derive(Clone, Debug, Default)]
-pub struct LiveCluster {
+pub(crate) struct LiveCluster {
     /// The stacks of the cluster.
     pub stacks: BTreeMap<StackPart, LiveStack>,
     /// Stacks with names of ours that are not ours.
@@ -90,7 +90,7 @@ pub struct LiveCluster {
 
 impl LiveCluster {
     /// Reads everything; changes nothing. `described` is what cluster.yaml says, unless it is lost.
-    pub async fn read(
+    pub(crate) async fn read(
         clients: &Clients,
         cluster: &ClusterName,
         described: Option<&Cluster>,
@@ -125,19 +125,19 @@ impl LiveCluster {
 
     /// Whether anything of the cluster is there.
     #[must_use]
-    pub fn exists(&self) -> bool {
+    pub(crate) fn exists(&self) -> bool {
         !self.stacks.is_empty()
     }
 
     /// Whether stacks of machines are there.
     #[must_use]
-    pub fn has_machines(&self) -> bool {
+    pub(crate) fn has_machines(&self) -> bool {
         self.stacks.keys().any(|part| matches!(part, StackPart::ControlPlane | StackPart::Pool(_)))
     }
 
     /// Whether a stack is complete, or will be, so that what it holds need not be created.
     #[must_use]
-    pub fn stands(&self, part: &StackPart) -> bool {
+    pub(crate) fn stands(&self, part: &StackPart) -> bool {
         let Some(live) = self.stacks.get(part) else { return false };
         let status = &live.stack.status;
         let goes = matches!(status, StackStatus::RollbackInProgress | StackStatus::DeleteInProgress);
@@ -146,32 +146,32 @@ impl LiveCluster {
 
     /// The outputs of all stacks.
     #[must_use]
-    pub fn outputs(&self) -> BTreeMap<String, String> {
+    pub(crate) fn outputs(&self) -> BTreeMap<String, String> {
         let stacks = self.stacks.values().flat_map(|live| live.stack.outputs.clone());
         stacks.collect()
     }
 
     /// A parameter of a live stack.
     #[must_use]
-    pub fn parameter(&self, part: &StackPart, name: &str) -> Option<&str> {
+    pub(crate) fn parameter(&self, part: &StackPart, name: &str) -> Option<&str> {
         self.stacks.get(part)?.stack.parameters.get(name).map(String::as_str)
     }
 
     /// A tag of a live stack.
     #[must_use]
-    pub fn tag(&self, part: &StackPart, name: &str) -> Option<&str> {
+    pub(crate) fn tag(&self, part: &StackPart, name: &str) -> Option<&str> {
         self.stacks.get(part)?.stack.tags.get(name).map(String::as_str)
     }
 
     /// The Auto Scaling group of a pool.
     #[must_use]
-    pub fn pool_group(&self, pool: &PoolName) -> Option<&ScalingGroup> {
+    pub(crate) fn pool_group(&self, pool: &PoolName) -> Option<&ScalingGroup> {
         self.group_of_role(&Role::Pool(pool.clone()))
     }
 
     /// The Auto Scaling group of a role.
     #[must_use]
-    pub fn group_of_role(&self, role: &Role) -> Option<&ScalingGroup> {
+    pub(crate) fn group_of_role(&self, role: &Role) -> Option<&ScalingGroup> {
         let role = role.name();
         self.groups.iter().find(|group| group.tags.get(ROLE_TAG) == Some(&role))
     }

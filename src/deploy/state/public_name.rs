@@ -7,7 +7,7 @@ use crate::config::Cluster;
 
 /// Where the record of the name is, if there can be one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ZoneChoice {
+pub(crate) enum ZoneChoice {
     /// In this hosted zone.
     Zone(HostedZone),
     /// Nowhere, for this reason.
@@ -15,7 +15,7 @@ pub enum ZoneChoice {
 }
 
 /// The hosted zone of the cluster's public name: the one that cluster.yaml gives, else the nearest that users of the name can see.
-pub async fn choose_zone(clients: &Clients, cluster: &Cluster) -> Result<ZoneChoice, AwsError> {
+pub(crate) async fn choose_zone(clients: &Clients, cluster: &Cluster) -> Result<ZoneChoice, AwsError> {
     if !cluster.dns.manage {
         return Ok(ZoneChoice::None("dns.manage is false".to_owned()));
     }
@@ -40,20 +40,20 @@ pub async fn choose_zone(clients: &Clients, cluster: &Cluster) -> Result<ZoneCho
 
 /// Whether the records of a name point at a load balancer, and nowhere else; the AWS console creates a record for IPv6 as well.
 #[must_use]
-pub fn all_point_at(records: &[AddressRecord], load_balancer: &str) -> bool {
+pub(crate) fn all_point_at(records: &[AddressRecord], load_balancer: &str) -> bool {
     records.iter().any(|record| record.kind == "A")
         && records.iter().all(|record| points_at(record, load_balancer))
 }
 
 /// Whether a record is an alias of a load balancer.
 #[must_use]
-pub fn points_at(record: &AddressRecord, load_balancer: &str) -> bool {
+pub(crate) fn points_at(record: &AddressRecord, load_balancer: &str) -> bool {
     record.alias.as_ref().is_some_and(|alias| alias.name.eq_ignore_ascii_case(load_balancer))
 }
 
 /// The load balancer of the API, once there is one.
 #[must_use]
-pub fn load_balancer(outputs: &BTreeMap<String, String>) -> Option<Alias> {
+pub(crate) fn load_balancer(outputs: &BTreeMap<String, String>) -> Option<Alias> {
     let name = outputs.get("ApiLoadBalancerName")?.to_ascii_lowercase();
     Some(Alias { name, zone: outputs.get("ApiLoadBalancerZoneId")?.clone() })
 }

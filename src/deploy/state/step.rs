@@ -4,7 +4,7 @@ use crate::aws::{Accepts, StackStatus};
 
 /// What `up` does next with a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub(crate) enum Step {
     /// There is no stack: create it.
     Create,
     /// The stack is complete: compare, and update it if it differs.
@@ -23,7 +23,7 @@ pub enum Step {
 
 /// What `up` does next with a stack of this status; none means that there is no stack.
 #[must_use]
-pub fn next_step(status: Option<&StackStatus>) -> Step {
+pub(crate) fn next_step(status: Option<&StackStatus>) -> Step {
     match status.map_or(Accepts::Creation, StackStatus::accepts) {
         Accepts::Creation => Step::Create,
         Accepts::Update => Step::Compare,

@@ -19,7 +19,7 @@ const DUE_DAYS: i64 = 30;
 
 /// What `status` works from.
 #[derive(Debug)]
-pub struct StatusSources<'a> {
+pub(crate) struct StatusSources<'a> {
     /// The clients of AWS.
     pub clients: &'a Clients,
     /// The cluster.
@@ -34,7 +34,7 @@ pub struct StatusSources<'a> {
 
 impl StatusReport {
     /// Reads everything; none if nothing of the cluster exists.
-    pub async fn read(sources: StatusSources<'_>) -> Result<Option<Self>, AwsError> {
+    pub(crate) async fn read(sources: StatusSources<'_>) -> Result<Option<Self>, AwsError> {
         let cluster = &sources.blueprint.cluster;
         let live = LiveCluster::read(sources.clients, &cluster.name, Some(cluster)).await?;
         if !live.exists() {

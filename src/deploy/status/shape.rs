@@ -10,7 +10,7 @@ use crate::aws::StackStatus;
 /// What `infra status --output json` prints: a report, or that there is no such cluster.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum StatusDocument {
+pub(crate) enum StatusDocument {
     /// Something of the cluster exists.
     Report(Box<StatusReport>),
     /// Nothing of the cluster exists.
@@ -20,7 +20,7 @@ pub enum StatusDocument {
 /// A cluster of which something exists. The exit code is 0 if `healthy` is true, 3 otherwise.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct StatusReport {
+pub(crate) struct StatusReport {
     /// `clusterName` of cluster.yaml.
     pub cluster: String,
     /// Whether everything works: `problems` is empty.
@@ -44,7 +44,7 @@ pub struct StatusReport {
 /// A cluster of which nothing exists. The exit code is 3.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct AbsentCluster {
+pub(crate) struct AbsentCluster {
     /// `clusterName` of cluster.yaml.
     pub cluster: String,
     /// Always false.
@@ -58,7 +58,7 @@ pub struct AbsentCluster {
 impl AbsentCluster {
     /// The document for a cluster that does not exist.
     #[must_use]
-    pub fn new(cluster: &str) -> Self {
+    pub(crate) fn new(cluster: &str) -> Self {
         Self {
             cluster: cluster.to_owned(),
             healthy: false,
@@ -71,7 +71,7 @@ impl AbsentCluster {
 /// A stack.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct StackState {
+pub(crate) struct StackState {
     /// The name of the stack.
     pub name: String,
     /// CloudFormation's status of the stack.
@@ -83,7 +83,7 @@ pub struct StackState {
 /// The API server.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ApiState {
+pub(crate) struct ApiState {
     /// The URL of the API server.
     pub endpoint: String,
     /// The load balancer behind that name; null before it is created.
@@ -97,7 +97,7 @@ pub struct ApiState {
 /// Whether the API answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum ApiAnswer {
+pub(crate) enum ApiAnswer {
     /// The API server answers and is ready.
     Ready,
     /// The API server answers, and is not ready.
@@ -122,7 +122,7 @@ impl fmt::Display for ApiAnswer {
 /// The public name.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct DnsState {
+pub(crate) struct DnsState {
     /// `externalDNSName` of cluster.yaml.
     pub name: String,
     /// The addresses that the name resolves to from here.
@@ -134,7 +134,7 @@ pub struct DnsState {
 /// What the record of the public name points at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum RecordOwner {
+pub(crate) enum RecordOwner {
     /// The record points at this cluster.
     Ours,
     /// The record points elsewhere.
@@ -159,7 +159,7 @@ impl fmt::Display for RecordOwner {
 /// The nodes of a pool, or the controllers.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct NodesState {
+pub(crate) struct NodesState {
     /// The name of the pool, or `controllers`.
     pub pool: String,
     /// How many nodes are Ready.
@@ -177,7 +177,7 @@ pub struct NodesState {
 /// The shared file system.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct FileSystemState {
+pub(crate) struct FileSystemState {
     /// The id of the file system.
     pub id: String,
     /// `available`, another word of EFS, or `gone`.
@@ -191,7 +191,7 @@ pub struct FileSystemState {
 /// The certificate that expires first.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct CertificateState {
+pub(crate) struct CertificateState {
     /// The name of the certificate's file.
     pub name: String,
     /// Days until the certificate expires.

@@ -40,7 +40,7 @@ use upload::upload_boot_objects;
 
 /// How a cluster is brought up.
 #[derive(Clone, Debug)]
-pub struct UpOptions {
+pub(crate) struct UpOptions {
     /// Whether a missing bucket is created.
     pub create_bucket: bool,
     /// Whether an existing record that points elsewhere is replaced.
@@ -53,7 +53,7 @@ pub struct UpOptions {
 
 /// What to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitFor {
+pub(crate) enum WaitFor {
     /// Nothing that AWS does without this run.
     None,
     /// The stacks.
@@ -64,14 +64,14 @@ pub enum WaitFor {
 
 /// What the user agreed to, beyond the changes that were shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Consent {
+pub(crate) struct Consent {
     /// Whether pools that are no longer in cluster.yaml are deleted.
     pub delete_dropped_pools: bool,
 }
 
 /// A cluster that is brought up.
 #[derive(Clone, Copy, Debug)]
-pub struct Up<'a> {
+pub(crate) struct Up<'a> {
     /// The context of the run.
     pub run: &'a Run,
     /// What the cluster is deployed from.
@@ -82,7 +82,7 @@ pub struct Up<'a> {
 
 impl Up<'_> {
     /// Applies what was prepared.
-    pub async fn apply(&self, prepared: &Prepared, consent: Consent) -> Result<(), DeployError> {
+    pub(crate) async fn apply(&self, prepared: &Prepared, consent: Consent) -> Result<(), DeployError> {
         let Self { run, inputs, options } = *self;
         let Prepared { live, desired, plan, store, options: planned } = prepared;
         let cluster = &inputs.blueprint.cluster;
@@ -139,7 +139,7 @@ impl Up<'_> {
     }
 
     /// Waits until every node is Ready, after what `apply` did not wait for.
-    pub async fn wait_for_nodes(&self, prepared: &Prepared) -> Result<(), DeployError> {
+    pub(crate) async fn wait_for_nodes(&self, prepared: &Prepared) -> Result<(), DeployError> {
         let Prepared { live, options: planned, .. } = prepared;
         let Some(target) = load_balancer(&live.outputs()) else { return Ok(()) };
         let is_meant = |part: &StackPart| match (part, &planned.pool) {

@@ -6,7 +6,7 @@ use crate::waiting::WaitEnd;
 
 /// What went wrong with a job.
 #[derive(Debug, thiserror::Error)]
-pub enum JobError {
+pub(crate) enum JobError {
     /// A request to the API failed.
     #[error(transparent)]
     Kube(#[from] KubeError),

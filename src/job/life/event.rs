@@ -6,7 +6,7 @@ use crate::kube::{Contact, ObjectName};
 
 /// What happens while a job is submitted and runs.
 #[derive(Clone, Debug)]
-pub enum JobEvent {
+pub(crate) enum JobEvent {
     /// The same job exists and is not over; it is followed instead of created.
     Attached(JobState),
     /// The job that exists is being deleted.

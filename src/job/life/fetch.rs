@@ -17,7 +17,7 @@ const LONGEST_SECONDS: u32 = 6 * 3600;
 
 /// The location of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FetchSource {
+pub(crate) struct FetchSource {
     /// The job.
     pub name: String,
     /// The namespace of the job.
@@ -30,7 +30,7 @@ pub struct FetchSource {
 
 /// How results are read.
 #[derive(Clone, Debug)]
-pub struct FetchTarget {
+pub(crate) struct FetchTarget {
     /// The image of the reader.
     pub image: String,
     /// The program it runs.
@@ -43,7 +43,7 @@ pub struct FetchTarget {
 
 /// A pod that serves results. It must be deleted afterwards.
 #[derive(Debug)]
-pub struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     api: &'a ApiServer,
     source: &'a FetchSource,
     pod: ObjectName,
@@ -51,7 +51,7 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Starts a reader.
-    pub async fn start(
+    pub(crate) async fn start(
         api: &'a ApiServer,
         source: &'a FetchSource,
         target: &FetchTarget,
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Waits until the reader pod serves, and returns the number of bytes.
-    pub async fn wait_until_ready(
+    pub(crate) async fn wait_until_ready(
         &self,
         waiting: &Waiting,
         tell: &(dyn Fn(String) + Sync),
@@ -136,12 +136,12 @@ impl<'a> Reader<'a> {
     }
 
     /// The results as one tar archive.
-    pub async fn open(&self) -> Result<Body, JobError> {
+    pub(crate) async fn open(&self) -> Result<Body, JobError> {
         Ok(self.api.open_pod_page(&self.source.namespace, &self.pod.name, PORT, "archive.tar").await?)
     }
 
     /// Deletes the reader pod.
-    pub async fn remove(self) -> Result<(), JobError> {
+    pub(crate) async fn remove(self) -> Result<(), JobError> {
         self.api.delete_object(&self.pod).await?;
         Ok(())
     }

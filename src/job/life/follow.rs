@@ -13,7 +13,7 @@ use crate::waiting::{Pace, Waiting};
 
 /// How a followed job ended.
 #[derive(Clone, Debug)]
-pub struct Followed {
+pub(crate) struct Followed {
     /// The job at its end.
     pub report: JobReport,
     /// The replica that failed first, if one did.
@@ -23,7 +23,7 @@ pub struct Followed {
 }
 
 /// Follows a job until it is over.
-pub async fn follow(
+pub(crate) async fn follow(
     api: &ApiServer,
     namespace: &str,
     name: &str,

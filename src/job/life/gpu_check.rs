@@ -20,7 +20,7 @@ const COMMAND: [&str; 3] =
 /// What a GPU node was found to have. The exit code is 3 if one has a `problem`, 0 otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct NodeGpus {
+pub(crate) struct NodeGpus {
     /// The node.
     pub node: String,
     /// The pool of the node; null if it is in none.
@@ -37,7 +37,7 @@ pub struct NodeGpus {
 
 /// A check of every GPU node.
 #[derive(Debug)]
-pub struct GpuCheck<'a> {
+pub(crate) struct GpuCheck<'a> {
     api: &'a ApiServer,
     mark: String,
     image: String,
@@ -46,12 +46,12 @@ pub struct GpuCheck<'a> {
 impl<'a> GpuCheck<'a> {
     /// A check whose pods are told from those of another by `mark`.
     #[must_use]
-    pub fn new(api: &'a ApiServer, mark: &str, image: &str) -> Self {
+    pub(crate) fn new(api: &'a ApiServer, mark: &str, image: &str) -> Self {
         Self { api, mark: mark.to_owned(), image: image.to_owned() }
     }
 
     /// Runs nvidia-smi on every node that should have GPUs: `expected` knows how many. The pods must be deleted afterwards.
-    pub async fn run(
+    pub(crate) async fn run(
         &self,
         expected: impl Fn(&Node) -> u32,
         waiting: &Waiting,
@@ -136,7 +136,7 @@ impl<'a> GpuCheck<'a> {
     }
 
     /// Deletes the pods of the check.
-    pub async fn remove(&self) -> Result<(), JobError> {
+    pub(crate) async fn remove(&self) -> Result<(), JobError> {
         for pod in self.api.pods(Some(NAMESPACE), &self.selector()).await? {
             self.api.delete_object(&ObjectName::new("Pod", NAMESPACE, &pod.name)).await?;
         }

@@ -2,7 +2,7 @@
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Precondition {
+pub(crate) enum Precondition {
     /// The job cannot run.
     Unmet(String),
     /// The job can run, and its author should know this.

@@ -13,7 +13,11 @@ const KINDS: [&str; 8] =
     ["Job", "Deployment", "Pod", "Service", "ConfigMap", "RoleBinding", "Role", "ServiceAccount"];
 
 /// Every object of a job that is there.
-pub async fn removal_of(api: &ApiServer, namespace: &str, name: &str) -> Result<Vec<ObjectName>, JobError> {
+pub(crate) async fn removal_of(
+    api: &ApiServer,
+    namespace: &str,
+    name: &str,
+) -> Result<Vec<ObjectName>, JobError> {
     let mut objects = Vec::new();
     for kind in KINDS {
         let found = api.objects(kind, Some(namespace), &format!("{JOB_LABEL}={name}")).await?;
@@ -49,7 +53,7 @@ pub(super) async fn remove_leftovers(api: &ApiServer, run: &Run) -> Result<(), J
 }
 
 /// Deletes a job and waits for its pods to terminate. Reports what is left whenever the number changes.
-pub async fn remove_job(
+pub(crate) async fn remove_job(
     api: &ApiServer,
     namespace: &str,
     name: &str,

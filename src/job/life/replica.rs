@@ -11,7 +11,7 @@ use crate::kube::{Job, JobEnd, Pod, PodPhase};
 /// One process of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ReplicaReport {
+pub(crate) struct ReplicaReport {
     /// The role of the replica.
     pub role: String,
     /// The index of the replica.
@@ -35,7 +35,7 @@ pub struct ReplicaReport {
 
 /// The phase of a replica: that of its newest pod, in Kubernetes' words, or why it has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub enum ReplicaPhase {
+pub(crate) enum ReplicaPhase {
     /// The pod is waiting for a node, an image or a volume.
     Pending,
     /// The pod is running.

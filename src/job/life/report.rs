@@ -19,7 +19,7 @@ pub(super) const DATA_ROLE: &str = "data";
 /// The state of a job. The exit code of `job status` is 3 if `state` is `failed`, 0 otherwise; that of `job submit` 1 or 0.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct JobReport {
+pub(crate) struct JobReport {
     /// The name of the job.
     pub name: String,
     /// The namespace of the job.
@@ -50,7 +50,7 @@ pub struct JobReport {
 
 impl JobReport {
     /// Reads a job.
-    pub async fn read(api: &ApiServer, namespace: &str, name: &str) -> Result<Self, JobError> {
+    pub(crate) async fn read(api: &ApiServer, namespace: &str, name: &str) -> Result<Self, JobError> {
         let selector = format!("{JOB_LABEL}={name}");
         let (mut jobs, mut pods) = tokio::try_join!(
             Box::pin(api.jobs(Some(namespace), &selector)),
@@ -62,7 +62,7 @@ impl JobReport {
     }
 
     /// Reads every job of the cluster, or of a namespace.
-    pub async fn read_all(api: &ApiServer, namespace: Option<&str>) -> Result<Vec<Self>, JobError> {
+    pub(crate) async fn read_all(api: &ApiServer, namespace: Option<&str>) -> Result<Vec<Self>, JobError> {
         let selector = format!("{MANAGER_LABEL}={MANAGER},{JOB_LABEL}");
         let (jobs, pods) = tokio::try_join!(
             Box::pin(api.jobs(namespace, &selector)),
@@ -118,7 +118,7 @@ impl JobReport {
 
     /// The newest pod of a replica.
     #[must_use]
-    pub fn replica(&self, role: Option<&str>, index: u32) -> Option<&ReplicaReport> {
+    pub(crate) fn replica(&self, role: Option<&str>, index: u32) -> Option<&ReplicaReport> {
         let is_role = |replica: &&ReplicaReport| match role {
             Some(role) => replica.role == role,
             None => replica.role != "ps",

@@ -10,7 +10,7 @@ use crate::kube::{Job, JobEnd};
 /// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum JobState {
+pub(crate) enum JobState {
     /// The data is being imported; no GPU is held.
     Importing,
     /// Training is held back: until the data is imported, or by the queue.
@@ -28,13 +28,13 @@ pub enum JobState {
 impl JobState {
     /// Whether nothing more will happen.
     #[must_use]
-    pub fn is_over(self) -> bool {
+    pub(crate) fn is_over(self) -> bool {
         matches!(self, Self::Complete | Self::Failed)
     }
 
     /// The name of the state.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Importing => "importing",
             Self::Held => "held",

@@ -19,11 +19,11 @@ use crate::kube::ApiServer;
 use crate::waiting::Waiting;
 
 /// Pods have half a minute to terminate, and a lost machine needs a few minutes more.
-pub const REMOVAL_LIMIT: Duration = Duration::from_mins(5);
+pub(crate) const REMOVAL_LIMIT: Duration = Duration::from_mins(5);
 
 /// What was asked for.
 #[derive(Clone, Debug)]
-pub struct SubmitRequest {
+pub(crate) struct SubmitRequest {
     /// The job.
     pub workload: Workload,
     /// The id of a new run.
@@ -36,7 +36,7 @@ pub struct SubmitRequest {
 
 /// What a request comes to on the cluster as it is.
 #[derive(Debug)]
-pub struct Submission {
+pub(crate) struct Submission {
     run: Run,
     way: Way,
     preconditions: Vec<Precondition>,
@@ -54,7 +54,7 @@ enum Way {
 
 impl Submission {
     /// Reads what exists under the job's name, and what the job needs; changes nothing.
-    pub async fn plan(
+    pub(crate) async fn plan(
         api: &ApiServer,
         request: SubmitRequest,
         blueprint: Option<&Blueprint>,
@@ -86,25 +86,25 @@ impl Submission {
 
     /// The job.
     #[must_use]
-    pub fn workload(&self) -> &Workload {
+    pub(crate) fn workload(&self) -> &Workload {
         &self.run.workload
     }
 
     /// What the job needs and the cluster does not have, and what else its author should know.
     #[must_use]
-    pub fn preconditions(&self) -> &[Precondition] {
+    pub(crate) fn preconditions(&self) -> &[Precondition] {
         &self.preconditions
     }
 
     /// Refuses what the cluster cannot run.
-    pub fn check(&self) -> Result<(), JobError> {
+    pub(crate) fn check(&self) -> Result<(), JobError> {
         let is_unmet = |precondition: &Precondition| matches!(precondition, Precondition::Unmet(_));
         if self.preconditions.iter().any(is_unmet) { Err(JobError::NotReady) } else { Ok(()) }
     }
 
     /// The state of a job that is deleted although it is not over: that needs the user's consent.
     #[must_use]
-    pub fn interrupts(&self) -> Option<JobState> {
+    pub(crate) fn interrupts(&self) -> Option<JobState> {
         match self.way {
             Way::Replace(state) => state.filter(|state| !state.is_over()),
             Way::Attach(_) | Way::Create => None,
@@ -112,7 +112,7 @@ impl Submission {
     }
 
     /// Deletes what is in the way and creates the job; returns when training may begin.
-    pub async fn start(
+    pub(crate) async fn start(
         &self,
         api: &ApiServer,
         waiting: &Waiting,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// One thing that is wrong with an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct LintFinding {
+pub(crate) struct LintFinding {
     /// The object, such as `Job train`.
     pub object: String,
     /// The field, such as `spec.completions`.

@@ -12,14 +12,14 @@ use std::path::Path;
 
 use serde_json::Value;
 
-pub use finding::LintFinding;
+pub(crate) use finding::LintFinding;
 
 use finding::Findings;
 
 use crate::document::{Problems, parse_untyped};
 
 /// The objects of a file that holds any number of documents.
-pub fn parse_objects(path: &Path, text: &str) -> Result<Vec<Value>, Problems> {
+pub(crate) fn parse_objects(path: &Path, text: &str) -> Result<Vec<Value>, Problems> {
     let mut objects = Vec::new();
     for (line, document) in documents(text) {
         let value = parse_untyped(path, &document).map_err(|problems| problems.moved_down(line))?;
@@ -58,7 +58,7 @@ fn documents(text: &str) -> Vec<(u64, String)> {
 
 /// Everything that is wrong with some objects.
 #[must_use]
-pub fn lint_objects(objects: &[Value]) -> Vec<LintFinding> {
+pub(crate) fn lint_objects(objects: &[Value]) -> Vec<LintFinding> {
     objects.iter().enumerate().flat_map(|(number, object)| lint_object(number, object)).collect()
 }
 

@@ -16,7 +16,7 @@ use super::run::Run;
 
 /// Every object of a job. Training comes last: what it needs is there then.
 #[must_use]
-pub fn objects_of(run: &Run) -> Vec<Value> {
+pub(crate) fn objects_of(run: &Run) -> Vec<Value> {
     let workload = &run.workload;
     let mut objects = storage::volume_pair(workload);
     objects.extend(peers::scripts(workload));

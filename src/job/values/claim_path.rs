@@ -12,7 +12,7 @@ checked_text!(
 impl ClaimPath {
     /// The directory it is in, empty at the root, and its last part.
     #[must_use]
-    pub fn split_last(&self) -> (&str, &str) {
+    pub(crate) fn split_last(&self) -> (&str, &str) {
         self.as_str().rsplit_once('/').unwrap_or(("", self.as_str()))
     }
 }

@@ -3,7 +3,7 @@
 use crate::document::Fault;
 
 /// Seconds of a text as `90m`, `24h` or `7d`.
-pub fn parse_deadline(text: &str) -> Result<u64, Fault> {
+pub(crate) fn parse_deadline(text: &str) -> Result<u64, Fault> {
     let refuse = |reason: &str| {
         Err(Fault::new(format!("'{text}' is not a time limit: {reason}")).help("write 90m, 24h or 7d"))
     };

@@ -11,7 +11,7 @@ checked_text!(
 
 /// A private registry of AWS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EcrRegistry<'a> {
+pub(crate) struct EcrRegistry<'a> {
     /// The account it belongs to.
     pub account: &'a str,
     /// The region it is in.
@@ -23,7 +23,7 @@ pub struct EcrRegistry<'a> {
 impl ImageReference {
     /// Whether what it names today may be something else tomorrow.
     #[must_use]
-    pub fn is_floating(&self) -> bool {
+    pub(crate) fn is_floating(&self) -> bool {
         let (name, digest) =
             self.as_str().split_once('@').map_or((self.as_str(), ""), |(name, digest)| (name, digest));
         let last = name.rsplit('/').next().unwrap_or(name);
@@ -32,7 +32,7 @@ impl ImageReference {
 
     /// The registry, if it is a private one of AWS.
     #[must_use]
-    pub fn ecr(&self) -> Option<EcrRegistry<'_>> {
+    pub(crate) fn ecr(&self) -> Option<EcrRegistry<'_>> {
         let host = self.as_str().split('/').next()?;
         let (account, rest) = host.split_once(".dkr.ecr.")?;
         let (region, in_china) = match rest.strip_suffix(".amazonaws.com.cn") {

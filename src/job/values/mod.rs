@@ -7,9 +7,9 @@ mod name;
 mod quantity;
 mod url;
 
-pub use claim_path::ClaimPath;
-pub use deadline::parse_deadline;
-pub use image_reference::ImageReference;
-pub use name::{ClaimName, EnvironmentName, JobName, Namespace, QueueName};
-pub use quantity::{Processors, Size};
-pub use url::parse_url;
+pub(crate) use claim_path::ClaimPath;
+pub(crate) use deadline::parse_deadline;
+pub(crate) use image_reference::ImageReference;
+pub(crate) use name::{ClaimName, EnvironmentName, JobName, Namespace, QueueName};
+pub(crate) use quantity::{Processors, Size};
+pub(crate) use url::parse_url;

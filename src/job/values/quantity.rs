@@ -27,7 +27,7 @@ const UNITS: [(&str, u64); 9] = [
 /// An amount of memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Size {
+pub(crate) struct Size {
     text: String,
     #[serde(skip)]
     bytes: u64,
@@ -36,13 +36,13 @@ pub struct Size {
 impl Size {
     /// How much it is.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// So much more, in whole gibibytes.
     #[must_use]
-    pub fn plus_gibibytes(&self, more: u64) -> Self {
+    pub(crate) fn plus_gibibytes(&self, more: u64) -> Self {
         let gibibytes = self.bytes.div_ceil(GIBIBYTE) + more;
         Self { text: format!("{gibibytes}Gi"), bytes: gibibytes * GIBIBYTE }
     }
@@ -84,7 +84,7 @@ impl fmt::Display for Size {
 /// A number of processors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Processors {
+pub(crate) struct Processors {
     text: String,
     #[serde(skip)]
     thousandths: u64,
@@ -93,7 +93,7 @@ pub struct Processors {
 impl Processors {
     /// Thousandths of a processor.
     #[must_use]
-    pub fn thousandths(&self) -> u64 {
+    pub(crate) fn thousandths(&self) -> u64 {
         self.thousandths
     }
 }

@@ -3,7 +3,7 @@
 use crate::document::Fault;
 
 /// A URL that can be fetched without a login.
-pub fn parse_url(text: &str) -> Result<String, Fault> {
+pub(crate) fn parse_url(text: &str) -> Result<String, Fault> {
     let refuse = |reason: &str| {
         Err(Fault::new(format!("'{text}' cannot be fetched: {reason}"))
             .help("write a URL as https://example.com/data.tar.gz, or put the archive on the claim and name it with archive:"))

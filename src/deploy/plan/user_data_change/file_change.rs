@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// A file or unit on a machine that changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct FileChange {
+pub(crate) struct FileChange {
     /// Its path; a unit's name; a directory's path ends with a slash.
     pub path: String,
     /// What changes.
@@ -15,7 +15,7 @@ pub struct FileChange {
 /// What changes in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", content = "detail", rename_all = "camelCase")]
-pub enum TextChange {
+pub(crate) enum TextChange {
     /// It is new.
     Added,
     /// It goes.

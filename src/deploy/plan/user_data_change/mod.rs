@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-pub use file_change::{FileChange, TextChange};
+pub(crate) use file_change::{FileChange, TextChange};
 
 use self::configs::compare_configs;
 use super::comparison::PropertyChange;
@@ -24,7 +24,7 @@ const NO_DOCUMENT: &str = "the configuration is no JSON";
 const NOT_OURS: &str = "it is no user data of ours";
 
 /// Which files change with user data: old configurations come from S3, new ones from what was rendered, by the key after the prefix.
-pub async fn explain_user_data(
+pub(crate) async fn explain_user_data(
     clients: &Clients,
     change: &PropertyChange,
     rendered: &BTreeMap<String, BootObject<'_>>,
