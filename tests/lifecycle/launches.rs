@@ -86,7 +86,7 @@ fn a_spot_pool_without_capacity_is_left_to_aws() {
             .up([])
             .expect_code(5)
             // The control plane is done, and so is its name.
-            .expect_stderr("record minimal.example.com leads to")
+            .expect_stderr("record minimal.example.com points at")
             .expect_stderr("there is no spot capacity for pool cpu")
             .expect_stderr("minimal-pool-cpu continues in AWS")
             .expect_stderr("run the same command again");
@@ -155,7 +155,7 @@ fn a_stack_that_is_complete_without_its_machines_is_no_end() {
                  pool cpu, 2 × m5.large in us-west-2a (Nodes): {NO_CAPACITY}"
             ))
             .expect_stderr("add instanceTypes or availabilityZones to the pool")
-            .expect_stderr("the same command comes back to it");
+            .expect_stderr("run the same command again to resume");
     });
     assert_eq!(world.aws().stack_status("minimal-pool-cpu").as_deref(), Some("CREATE_COMPLETE"));
     // The next run tells of what failed, does not count it, and is there when capacity comes.
