@@ -218,7 +218,7 @@ fn a_destroy_while_pools_are_made() {
     destroy_during_creation(&["pool-workers"]);
 }
 
-/// Stacks that come while their ground is taken away stay with their ground, and somebody is told.
+/// Stacks that are created meanwhile keep what they need, and are reported.
 #[test]
 fn a_run_that_overtakes_a_destroy_is_named_by_it() {
     let (world, before) = world();
