@@ -11,7 +11,7 @@ pub(crate) fn count_of<Number: Copy + Display + PartialEq + From<u8>>(count: Num
 
 /// Counts of what was done, without those that are zero: "3 written, 11 unchanged".
 #[must_use]
-pub fn list_counts(counts: &[(usize, &str)]) -> String {
+pub(crate) fn list_counts(counts: &[(usize, &str)]) -> String {
     let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
     counts.collect::<Vec<_>>().join(", ")
 }

@@ -15,6 +15,7 @@ const NO_LATEST_OUTPUT: [&str; 4] =
     ["UnsupportedOperation", "InvalidParameter", "InvalidParameterValue", "InvalidParameterCombination"];
 
 /// A machine.
+#[expect(clippy::struct_field_names, reason = "an instance type is what AWS calls it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Instance {
     /// The id of the machine.

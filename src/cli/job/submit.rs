@@ -168,7 +168,9 @@ fn show(event: &JobEvent, workload: &Workload, session: &Session) {
             state.name()
         )),
         JobEvent::Deleting(state) => {
-            session.printer.note(format_args!("deleting the existing job ({}); its files stay", state.name()))
+            session
+                .printer
+                .note(format_args!("deleting the existing job ({}); its files stay", state.name()));
         }
         JobEvent::Terminating(left) => tell_left(left, session),
         JobEvent::Applied(name) => session.printer.note(format_args!("{name}: applied")),
@@ -176,7 +178,7 @@ fn show(event: &JobEvent, workload: &Workload, session: &Session) {
             session.printer.note("importing the data; training begins when that is complete");
         }
         JobEvent::ImportWaits(detail) => {
-            session.printer.note(format_args!("the import is waiting: {detail}"))
+            session.printer.note(format_args!("the import is waiting: {detail}"));
         }
         JobEvent::Contact(Contact::Lost(why)) => {
             session.printer.warning(format_args!("{why}; the job continues, and is still followed"));
