@@ -61,7 +61,8 @@ class KubernetesApi:
         if size := gpu_sizes().get(kind):
             count = str(size["gpus"])
             labels |= {"infra.internal/gpu-count": count, "infra.internal/gpu-model": size["model"]}
-            resources["nvidia.com/gpu"] = count
+            # What the system keeps of a machine is little.
+            resources |= {"nvidia.com/gpu": count, "cpu": f"{size['vcpus'] * 1000 - 100}m", "memory": f"{size['memoryGiB'] - 1}Gi"}
         version = (facts.get("kubernetes") or {}).get("version", VERSION)
         return {
             "kind": "Node", "apiVersion": "v1",

@@ -61,6 +61,20 @@ fn nodes_that_cannot_be_used_are_counted_with_their_reason() {
 }
 
 #[test]
+fn gpus_alone_are_no_room() {
+    let world = JobWorld::new(&format!("{TRAIN}memory: 8Gi\n"));
+    let small = json!({"status": {"allocatable": {"cpu": "3920m", "memory": "6000Mi"}}});
+    for node in ["gpu-1", "gpu-2", "gpu-3"] {
+        world.cluster.change("nodes", "", node, small.clone());
+    }
+    let refused = world.run(["submit"]).expect_code(1);
+    refused.expect_stderr(
+        "- 2 replicas with 1 GPU each need more than the cluster has now: none of 4 usable nodes has room",
+    );
+    expect_untouched(&world);
+}
+
+#[test]
 fn an_autoscaler_may_start_what_is_missing() {
     let world = JobWorld::of_golden("ha-gpu-efs", &format!("{TRAIN}pool: gpu\n"));
     world.cluster.decide(|_, _, _| Fate::Succeed("gpu-1", ""));

@@ -60,6 +60,9 @@ impl Machines {
                 labels["infra.internal/gpu-count"] = json!(count.to_string());
                 labels["infra.internal/gpu-model"] = json!("a10g");
                 resources["nvidia.com/gpu"] = json!(count.to_string());
+                // Somewhat less than a g5.12xlarge has for each of its GPUs.
+                resources["cpu"] = json!((count * 8).to_string());
+                resources["memory"] = json!(format!("{}Gi", count * 45));
             }
         } else if role == "controller" {
             labels["node.kubernetes.io/controller"] = json!("true");
