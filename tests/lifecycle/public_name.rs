@@ -215,9 +215,9 @@ fn a_record_that_leads_elsewhere_is_taken_over_only_if_told_so() {
         let before = records(&world, &zone);
         for more in [&[][..], &["--adopt-record"]] {
             let refused = world.up(more.iter().copied()).expect_code(1);
-            let help = format!("remove the {kind} record by hand, then run `infra up` again");
+            let help = format!("delete the {kind} record by hand, then run `infra up` again");
             refused
-                .expect_stderr(&format!("record minimal.example.com of type {kind} already"))
+                .expect_stderr(&format!("already has a record minimal.example.com of type {kind}: "))
                 .expect_stderr(&help);
         }
         assert_eq!(records(&world, &zone), before);
