@@ -73,7 +73,7 @@ fn every_event_fits_the_schema_and_every_type_is_met() {
     let known: BTreeSet<String> =
         known.map(|event| event["properties"]["type"]["const"].as_str().unwrap().to_owned()).collect();
     assert_eq!(types(&all), known, "of {} lines", all.len());
-    let destroyed = all.iter().find(|line| line.contains("\"gone\":false")).unwrap();
+    let destroyed = all.iter().find(|line| line.contains("\"complete\":false")).unwrap();
     expect_refused("events", &broken(destroyed, &[]));
 }
 
