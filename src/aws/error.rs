@@ -203,11 +203,11 @@ impl Explain for AwsError {
         match (self.cause, self.clock) {
             (Cause::Credentials, Some(minutes)) => Some(clock_help(minutes)),
             (Cause::Credentials, None) => Some(format!(
-                "renew them (`aws sso login`, a fresh session), or name a profile with --profile; {GOES_ON}"
+                "renew them (`aws sso login`, a fresh session), or name a profile with --profile; {CONTINUES_IN_AWS}"
             )),
             (Cause::Unreachable, _) => Some(format!(
                 "see that this machine reaches the network, and that the region and --endpoint-url are right; behind a proxy set \
-                 HTTPS_PROXY; {GOES_ON}"
+                 HTTPS_PROXY; {CONTINUES_IN_AWS}"
             )),
             (Cause::Refused, _) => None,
         }
@@ -223,7 +223,8 @@ impl Explain for AwsError {
 }
 
 /// What a failed call does not stop.
-pub(crate) const GOES_ON: &str = "what AWS was told to do goes on, and the same command comes back to it";
+pub(crate) const CONTINUES_IN_AWS: &str =
+    "operations that were started continue in AWS, and the same command resumes them";
 
 fn clock_help(minutes: i64) -> String {
     let clock = match minutes {

@@ -44,7 +44,7 @@ pub(crate) use change_sets::{ChangeSet, ChangeSetRequest, PlannedChange};
 pub(crate) use clients::Clients;
 pub(crate) use configuration::Connection;
 pub(crate) use disks::Snapshot;
-pub(crate) use error::{AwsError, Cause, GOES_ON};
+pub(crate) use error::{AwsError, CONTINUES_IN_AWS, Cause};
 pub(crate) use file_systems::{ExistingFileSystem, MountTarget};
 pub(crate) use grants::Grant;
 pub(crate) use group_rules::VpcGroup;

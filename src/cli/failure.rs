@@ -5,7 +5,7 @@ use std::error::Error;
 use super::exit::Exit;
 use super::interruption::Interrupted;
 use super::printer::Printer;
-use crate::aws::{AwsError, GOES_ON};
+use crate::aws::{AwsError, CONTINUES_IN_AWS};
 use crate::check::Findings;
 use crate::credentials::CredentialsError;
 use crate::deploy::{DeployError, Evidence, hint_for};
@@ -147,7 +147,7 @@ fn proxy_help() -> Option<String> {
         .collect();
     (!proxies.is_empty()).then(|| {
         format!(
-            "{}: see that this proxy runs and lets you through to AWS, or except hosts with NO_PROXY; {GOES_ON}",
+            "{}: see that this proxy runs and lets you through to AWS, or except hosts with NO_PROXY; {CONTINUES_IN_AWS}",
             proxies.join(", ")
         )
     })

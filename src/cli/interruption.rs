@@ -18,9 +18,9 @@ pub(super) enum Interrupted {
     BeforeChanges,
     #[error("interrupted; nothing was changed, but a change set `infra-plan-…` may be left at a stack")]
     BeforeCleanup,
-    #[error("interrupted; what AWS was told to do goes on, and the same command comes back to it")]
+    #[error("interrupted; operations that were started continue in AWS, and the same command resumes them")]
     WhileAwsWorks,
-    #[error("interrupted; the job goes on, and the same command comes back to it")]
+    #[error("interrupted; the job continues, and the same command attaches to it")]
     WhileJobRuns,
     #[error("interrupted; {left}")]
     WhileFetching { left: String },

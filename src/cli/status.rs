@@ -121,7 +121,7 @@ fn screen(report: &StatusReport) -> String {
         lines.push(line("files", system.state.clone(), detail));
     }
     if let Some(first) = &report.certificates {
-        lines.push(line("keys", format!("{} days", first.days_left), format!("{} ends first", first.name)));
+        lines.push(line("keys", count_of(first.days_left, "day"), format!("{} expires first", first.name)));
     }
     let verdict = if report.healthy { "healthy" } else { "NOT HEALTHY" };
     let mut text = format!("{}: {verdict}\n{}", report.cluster, columns(&lines));

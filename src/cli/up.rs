@@ -307,7 +307,9 @@ async fn replace_nodes(
         NodeRollout { run: up.run, cluster: &deployment.project.blueprint.cluster, api: &api, pool };
     let left = rollout.replace_outdated(arguments.max).await?;
     if left > 0 {
-        session.printer.note(format_args!("{left} outdated machines are left; run the same command again"));
+        session
+            .printer
+            .note(format_args!("{} left; run the same command again", count_of(left, "outdated machine")));
     } else if arguments.wait == Wait::Nodes {
         up.wait_for_nodes(prepared).await?;
     }

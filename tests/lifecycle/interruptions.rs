@@ -93,7 +93,7 @@ fn the_second_interruption_ends_at_once() {
     running.wait_for_stderr("a second Ctrl-C ends at once");
     running.interrupt();
     let started = Instant::now();
-    running.wait().expect_code(130).expect_stderr("the same command comes back to it");
+    running.wait().expect_code(130).expect_stderr("the same command resumes");
     // What hangs is waited for half a minute.
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     comes_back(&world);

@@ -104,7 +104,7 @@ fn a_status_that_goes_on_looks_again_and_ends_with_ctrl_c() {
 fn without_credentials_aws_is_not_asked_again_and_again() {
     let world = World::of_golden("minimal");
     let outcome = world.up_invocation([]).env("AWS_ACCESS_KEY_ID", "").run().expect_code(4);
-    let outcome = outcome.expect_stderr("--profile").expect_stderr("comes back to it");
+    let outcome = outcome.expect_stderr("--profile").expect_stderr("the same command resumes");
     assert!(!outcome.stderr.contains("ProviderError"), "the SDK's insides are shown:\n{}", outcome.stderr);
     assert_eq!(world.proxy.count("*"), 0);
 }

@@ -170,7 +170,7 @@ fn expired_credentials_end_the_watching_at_once_and_aws_goes_on() {
     for number in 2..10 {
         world.proxy.fault("cloudformation:DescribeStackEvents", Fault::ExpiredToken, Times::Nth(number));
     }
-    world.up([]).expect_code(4).expect_stderr("ExpiredToken").expect_stderr("goes on");
+    world.up([]).expect_code(4).expect_stderr("ExpiredToken").expect_stderr("continue in AWS");
     assert_eq!(world.proxy.count("cloudformation:DescribeStackEvents"), 2, "nobody asks again with them");
     assert_eq!(world.aws().stack_status("minimal-network").as_deref(), Some("CREATE_IN_PROGRESS"));
 

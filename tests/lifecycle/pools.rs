@@ -294,7 +294,7 @@ fn not_ready_is_said_and_ready_means_gpus_and_the_claim_too() {
     world.api.gpus("gpu", 0);
     world.api.claim("efs", "Pending");
     let mut running = world.up_invocation([]).spawn();
-    running.wait_for_stderr("pool gpu: 0 of 3 nodes have 1 GPUs available");
+    running.wait_for_stderr("pool gpu: 0 of 3 nodes have 1 GPU available");
     running.wait_for_stderr("the file system's claim is Pending");
     running.interrupt();
     running.wait().expect_code(5).expect_stderr("run the same command again");

@@ -61,7 +61,7 @@ fn where_nobody_answers_every_command_gives_up_and_a_run_under_way_can_be_come_b
         let outcome = world.up_invocation([]).time_limit(Duration::from_secs(200)).run().expect_code(1);
         outcome
             .expect_stderr("cloudformation:DescribeStackEvents: no answer within 90 s")
-            .expect_stderr("the same command comes back to it");
+            .expect_stderr("the same command resumes");
         world.proxy.heal();
         world.up([]).expect_code(0);
         for (outcome, took) in all.join().unwrap() {

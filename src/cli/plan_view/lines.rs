@@ -55,7 +55,7 @@ pub(super) fn action(stack: &StackPlan) -> String {
         StackAction::Update if !stack.resources.is_empty() => format!("update ({resources})"),
         StackAction::Update if !stack.tags.is_empty() => "update (tags)".to_owned(),
         StackAction::Update => "update (outputs)".to_owned(),
-        StackAction::Delete => format!("DELETE ({resources}); goes only with --prune or a yes"),
+        StackAction::Delete => format!("DELETE ({resources}); deleted only with --prune or a yes"),
     }
 }
 

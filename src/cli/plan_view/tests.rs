@@ -118,7 +118,7 @@ fn the_text_says_what_changes_and_what_is_lost() -> Result<(), Problems> {
         "    team: a → b",
         "  after network: may change more once that is done",
         "pool gpu: create (1 resource)",
-        "pool old: DELETE (1 resource); goes only with --prune or a yes",
+        "pool old: DELETE (1 resource); deleted only with --prune or a yes",
         SUMMARY,
     ] {
         assert!(lines.contains(&expected), "{expected:?} is not in\n{text}");
@@ -147,7 +147,7 @@ fn markdown_warns_first_and_cannot_be_broken_out_of() -> Result<(), Problems> {
     );
     for expected in [
         " (EtcdVolume0): etcd member 0 loses its disk**\n",
-        "- **pool old: DELETE (1 resource); goes only with --prune or a yes**\n",
+        "- **pool old: DELETE (1 resource); deleted only with --prune or a yes**\n",
         "\n| network | no changes |\n",
         "\n| pool gpu | create (1 resource) |\n",
         "<details><summary>control plane: update (2 resources)</summary>\n\n````diff\n",

@@ -4,6 +4,7 @@ use crate::blueprint::Blueprint;
 use crate::config::values::PoolName;
 use crate::deploy::state::live::LiveCluster;
 use crate::kube::Node;
+use crate::plural::count_of;
 
 /// How many nodes there should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +75,8 @@ fn lacking(what: &str, nodes: &[&Node], wanted: usize, gpus: u32) -> Option<Stri
         return Some(format!("{what}: {ready} of {wanted} nodes are Ready{}", why.unwrap_or_default()));
     }
     let with_gpus = nodes.iter().filter(|node| node.ready && node.gpus >= gpus).count();
-    (with_gpus < wanted).then(|| format!("{what}: {with_gpus} of {wanted} nodes have {gpus} GPUs available"))
+    (with_gpus < wanted)
+        .then(|| format!("{what}: {with_gpus} of {wanted} nodes have {} available", count_of(gpus, "GPU")))
 }
 
 #[cfg(test)]

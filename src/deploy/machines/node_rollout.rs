@@ -12,6 +12,7 @@ use crate::deploy::error::DeployError;
 use crate::deploy::event::Event;
 use crate::deploy::run::Run;
 use crate::kube::{ApiServer, Contact, KubeError, Node, Outage};
+use crate::plural::count_of;
 use crate::waiting::Pace;
 use crate::well_known::ROLE_TAG;
 
@@ -46,7 +47,8 @@ impl NodeRollout<'_> {
         }
         let count = most.unwrap_or(usize::MAX).min(outdated);
         self.run.progress.note(format!(
-            "{outdated} machines of pool {pool} are outdated; replacing {count} now, one by one"
+            "pool {pool} has {}; replacing {count} now, one by one",
+            count_of(outdated, "outdated machine")
         ));
         let mut replaced: BTreeSet<String> = BTreeSet::new();
         let is_left = |machine: &&GroupMachine, replaced: &BTreeSet<String>| {

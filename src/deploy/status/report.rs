@@ -13,6 +13,7 @@ use crate::deploy::state::live::LiveCluster;
 use crate::deploy::state::public_name::{ZoneChoice, all_point_at, choose_zone, load_balancer};
 use crate::deploy::state::step::{Step, next_step};
 use crate::kube::{Address, ApiServer, Node, Readiness};
+use crate::plural::count_of;
 
 /// Days below which a certificate is a problem.
 const DUE_DAYS: i64 = 30;
@@ -89,7 +90,7 @@ impl StatusReport {
             problems.push(format!("the file system {} is {}", system.id, system.state));
         }
         if let Some(due) = self.certificates.as_ref().filter(|due| due.days_left < DUE_DAYS) {
-            problems.push(format!("certificate {} has {} days left", due.name, due.days_left));
+            problems.push(format!("certificate {} has {} left", due.name, count_of(due.days_left, "day")));
         }
         self.healthy = problems.is_empty();
         self.problems = problems;

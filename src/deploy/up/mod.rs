@@ -30,6 +30,7 @@ use crate::aws::{Alias, Cause};
 use crate::blueprint::{Role, StackPart};
 use crate::kube::{Address, ApiServer};
 use crate::outcome::Explain;
+use crate::plural::count_of;
 use crate::render::{BootObject, boot_objects};
 use crate::waiting::WaitEnd;
 use bucket::ensure_bucket;
@@ -245,7 +246,8 @@ async fn upload_deleted_again(
     let uploaded = upload_boot_objects(run, store, &wanted.collect()).await?;
     if uploaded > 0 {
         run.progress.warn(format!(
-            "somebody removed {uploaded} machine configurations meanwhile, as `infra destroy` does; they were uploaded again"
+            "another process deleted {} meanwhile, as `infra destroy` does; uploaded again",
+            count_of(uploaded, "machine configuration")
         ));
     }
     Ok(())
