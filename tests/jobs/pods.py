@@ -189,7 +189,13 @@ class Pod:
         self.process.wait()
 
     def others_alive(self):
-        """Processes of the container that are left when its first one is gone."""
+        """Processes of the container that are left when its first one is gone. A process that was killed may need a moment to end."""
+        deadline = time.monotonic() + 10
+        while (found := self.others_now()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return found
+
+    def others_now(self):
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if entry.name.isdigit():

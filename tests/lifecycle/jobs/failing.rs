@@ -169,6 +169,7 @@ fn a_job_past_its_deadline_says_so() {
     failed
         .expect_stderr("DeadlineExceeded: Job was active longer")
         .expect_stderr("`infra job submit --replace`");
+    world.cluster.wait_for("the end of the pods", |state| (!state.has_pod_of("worker")).then_some(()));
     world.run(["status"]).expect_code(3).expect_stdout("worker  1      Removed");
     let gone = world.run(["logs"]).expect_code(1);
     gone.expect_stderr("worker 0 of job 'train' no longer has a pod, and its log was deleted with it");
