@@ -1,4 +1,4 @@
-//! `infra` brings up a GPU Kubernetes cluster on AWS from one file, runs training jobs on it, and takes all of it away again.
+//! `infra` brings up a GPU Kubernetes cluster on AWS from one file, runs training jobs on it, and deletes all of it again.
 
 // Tests need few of these layers; what nobody outside needs is private, so that the compiler finds dead code.
 #![warn(unreachable_pub)]

@@ -35,7 +35,7 @@ impl Explain for Interrupted {
 }
 
 /// What the first Ctrl-C says where the work goes on without the command.
-pub(super) const LEAVING: &str = "leaving; a second Ctrl-C ends at once";
+pub(super) const LEAVING: &str = "detaching; a second Ctrl-C exits at once";
 
 /// Runs what changes nothing; Ctrl-C ends it at once.
 pub(super) async fn until_interrupted<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
@@ -51,7 +51,7 @@ pub(super) async fn until_cleaned_up<T>(
     interrupter: &Interrupter,
     printer: &Printer,
 ) -> anyhow::Result<T> {
-    let leave = || printer.note("leaving as soon as it is tidy; a second Ctrl-C ends at once");
+    let leave = || printer.note("leaving as soon as it is tidy; a second Ctrl-C exits at once");
     let result = until_second_interruption(work, interrupter, leave, Interrupted::BeforeCleanup).await;
     let has_ended = result.as_ref().map_or_else(is_wait_ended, |_| true);
     if has_ended && interrupter.is_interrupted() {

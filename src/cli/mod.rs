@@ -44,7 +44,7 @@ use failure::Refusal;
 use printer::{Output, Printer};
 use session::{GlobalOptions, Session};
 
-/// Brings up a GPU Kubernetes cluster on AWS from one file, runs training jobs on it, and takes all of it away again.
+/// Brings up a GPU Kubernetes cluster on AWS from one file, runs training jobs on it, and deletes all of it again.
 #[derive(Debug, Parser)]
 #[command(
     name = "infra",

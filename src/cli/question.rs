@@ -70,7 +70,7 @@ pub(super) fn ask_list<T: FromStr<Err = Fault>>(
 /// Asks for a yes; anything else, or nobody to ask, is a no. `flag` is what says yes without being asked.
 pub(super) fn confirm(question: &str, flag: &str, printer: &Printer) -> anyhow::Result<()> {
     if !can_ask() {
-        return Err(Refusal::new(format!("{question} There is no terminal to ask at."))
+        return Err(Refusal::new(format!("{question} There is no terminal to answer it."))
             .help(format!("`{flag}` answers yes"))
             .into());
     }
@@ -99,7 +99,7 @@ pub(super) async fn ask_word_on_thread(
     printer: &Printer,
 ) -> anyhow::Result<()> {
     if !can_ask() {
-        return Err(Refusal::new(format!("{question} There is no terminal to ask at."))
+        return Err(Refusal::new(format!("{question} There is no terminal to answer it."))
             .help(format!("`{flag}` says it"))
             .into());
     }

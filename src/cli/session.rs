@@ -21,7 +21,7 @@ pub(super) struct GlobalOptions {
     /// Work in this directory instead of the current one
     #[arg(short = 'C', value_name = "DIR", default_value = ".", hide_default_value = true, global = true)]
     asset_directory: PathBuf,
-    /// Take templates of your own from this directory instead of templates/
+    /// Read overriding templates from this directory instead of templates/
     #[arg(long, value_name = "DIR", global = true)]
     templates: Option<PathBuf>,
     /// How results are printed; markdown is for `plan`
@@ -30,7 +30,7 @@ pub(super) struct GlobalOptions {
     /// Answer yes where a question would be asked
     #[arg(long, global = true)]
     yes: bool,
-    /// Say more about what is done; twice for details
+    /// Log more; twice for details
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub(super) verbose: u8,
 }

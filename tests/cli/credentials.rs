@@ -225,7 +225,7 @@ fn authorities_are_replaced_only_with_a_flag_and_a_yes() {
     let before = fs::read(workspace.credential("ca.pem")).unwrap();
     let asked = workspace.infra(["render", "credentials", "--generate-ca", "--replace-ca"]).expect_code(1);
     assert!(
-        asked.stderr.contains("There is no terminal to ask at")
+        asked.stderr.contains("There is no terminal to answer it")
             && asked.stderr.contains("`--yes` answers yes")
     );
     workspace

@@ -70,7 +70,7 @@ fn the_first_interruption_detaches_and_aws_goes_on() {
     let outcome = running.wait().expect_code(5);
     assert!(!outcome.stderr.contains("failed"), "what was left alone has not failed: {}", outcome.stderr);
     outcome
-        .expect_stderr("a second Ctrl-C ends at once")
+        .expect_stderr("a second Ctrl-C exits at once")
         .expect_stderr(&format!("detached; {NETWORK} continues in AWS"))
         .expect_stderr("run the same command again to resume");
     assert_eq!(status(&world, NETWORK), "CREATE_IN_PROGRESS");
@@ -90,7 +90,7 @@ fn the_second_interruption_ends_at_once() {
     let mut running = creating(&world, &[]);
     world.proxy.wait_for("cloudformation:DescribeStackEvents", 1);
     running.interrupt();
-    running.wait_for_stderr("a second Ctrl-C ends at once");
+    running.wait_for_stderr("a second Ctrl-C exits at once");
     running.interrupt();
     let started = Instant::now();
     running.wait().expect_code(130).expect_stderr("the same command resumes");

@@ -46,7 +46,7 @@ fn a_new_pool_touches_nothing_else_and_goes_only_when_asked() {
     world.run(["plan"]).expect_code(0).expect_stdout("pool spare: DELETE");
     run_job(&world, "spare");
     world.proxy.clear();
-    // There is no terminal to ask at, so the pool stays; everything else is done.
+    // There is no terminal to answer it, so the pool stays; everything else is done.
     world
         .up([])
         .expect_code(0)

@@ -76,7 +76,7 @@ fn a_second_interruption_ends_at_once() {
     world.cluster.stall(true);
     world.cluster.wait_for_stalled();
     running.interrupt();
-    running.wait_for_stderr("leaving; a second Ctrl-C ends at once");
+    running.wait_for_stderr("detaching; a second Ctrl-C exits at once");
     running.interrupt();
     running.wait().expect_code(130);
     world.cluster.stall(false);
