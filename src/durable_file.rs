@@ -18,7 +18,7 @@ const OTHERS: u32 = 0o077;
 /// Who may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Its owner only.
+    /// The owner only.
     Private,
     /// Everybody.
     Public,

@@ -81,7 +81,7 @@ impl Waiting {
         }
     }
 
-    /// A limit after which the run goes on without what it waits for.
+    /// A limit after which the run continues without what it waits for.
     #[must_use]
     pub(crate) fn patience(&self, limit: Duration) -> Patience {
         Patience { own: self.at_most(limit), run: self.clone() }

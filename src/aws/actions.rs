@@ -22,7 +22,7 @@ pub(crate) enum Scope {
 /// An action as IAM names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Action {
-    /// Its name.
+    /// The name of the action.
     pub name: &'static str,
     /// What it can be confined to.
     pub scope: Scope,

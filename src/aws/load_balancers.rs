@@ -8,7 +8,7 @@ use aws_sdk_elasticloadbalancingv2::types::TagDescription;
 use super::actions::{self, Action};
 use super::{AwsError, Clients};
 
-/// As many as one call tells the tags of.
+/// The most load balancers whose tags one call returns.
 const TAG_BATCH: usize = 20;
 
 /// A load balancer.

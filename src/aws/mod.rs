@@ -15,6 +15,8 @@ mod error;
 mod file_systems;
 mod grants;
 mod group_rules;
+mod hosted_zone_records;
+mod hosted_zones;
 mod images;
 mod interfaces;
 mod keys;
@@ -34,8 +36,6 @@ mod stored_objects;
 mod tagged;
 #[cfg(test)]
 pub(crate) mod test_script;
-mod zone_records;
-mod zones;
 
 pub(crate) use account::CallerIdentity;
 pub(crate) use actions::{ACTIONS, Action, Scope};
@@ -48,6 +48,8 @@ pub(crate) use error::{AwsError, CONTINUES_IN_AWS, Cause};
 pub(crate) use file_systems::{ExistingFileSystem, MountTarget};
 pub(crate) use grants::Grant;
 pub(crate) use group_rules::VpcGroup;
+pub(crate) use hosted_zone_records::ZoneRecord;
+pub(crate) use hosted_zones::{AddressRecord, Alias, HostedZone};
 pub(crate) use images::Image;
 pub(crate) use interfaces::Interface;
 pub(crate) use keys::Key;
@@ -62,8 +64,6 @@ pub(crate) use stack_events::{STACK_TYPE, StackEvent};
 pub(crate) use stack_status::{Accepts, ChangeSetStatus, End, Phase, ResourceStatus, StackStatus};
 pub(crate) use stacks::{Stack, TemplateSource};
 pub(crate) use stored_objects::ObjectVersion;
-pub(crate) use zone_records::ZoneRecord;
-pub(crate) use zones::{AddressRecord, Alias, HostedZone};
 
 /// AWS's time as ours.
 fn moment(time: aws_smithy_types::DateTime) -> Option<time::OffsetDateTime> {

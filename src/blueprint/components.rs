@@ -34,7 +34,7 @@ pub struct Components {
 /// NVIDIA's container runtime as a system extension.
 #[derive(Clone, Debug, Serialize)]
 pub struct NvidiaRuntime {
-    /// Its file name.
+    /// The file name.
     pub file: String,
     /// Where it is.
     pub url: String,

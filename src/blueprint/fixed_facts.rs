@@ -21,7 +21,7 @@ pub fn fixed_facts(cluster: &Cluster) -> BTreeMap<&'static str, String> {
         ("clusterName", cluster.name.to_string()),
         ("externalDNSName", cluster.external_dns_name.to_string()),
         ("region", cluster.region.to_string()),
-        // Their order too: it says where each etcd member stands.
+        // Their order too: it decides the availability zone of each etcd member.
         ("availabilityZones", zones.join(", ")),
         ("kmsKeyArn", cluster.kms_key.to_string()),
         ("kubernetes.podCIDR", cluster.kubernetes.pod_range.to_string()),

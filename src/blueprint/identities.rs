@@ -30,7 +30,7 @@ pub struct Identities {
 pub struct Authority {
     /// The name of its files.
     pub name: String,
-    /// Its subject.
+    /// The subject.
     pub common_name: String,
     /// How long it lives.
     pub days: u16,
@@ -72,7 +72,7 @@ pub enum Usage {
 pub struct SigningKey {
     /// The name of its files.
     pub name: String,
-    /// Its kind.
+    /// The kind of the identity.
     pub kind: ServiceAccountKey,
 }
 

@@ -22,13 +22,13 @@ pub struct NetworkPlan {
 /// A subnet, made or adopted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subnet {
-    /// Its logical id.
+    /// The logical id.
     pub resource: String,
-    /// Its zone.
+    /// The availability zone.
     pub zone: AvailabilityZone,
     /// The zone's place in the list.
     pub zone_index: usize,
-    /// Whether it leads to an internet gateway.
+    /// Whether the subnet has a route to an internet gateway.
     pub public: bool,
     /// Made with a range, or there with an id.
     pub source: SubnetSource,
@@ -37,9 +37,9 @@ pub struct Subnet {
 /// Where a subnet comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubnetSource {
-    /// It is made with this range.
+    /// The VPC is created with this range.
     Made(Ipv4Net),
-    /// It is there under this id.
+    /// The VPC exists under this id.
     Adopted(SubnetId),
 }
 
@@ -90,12 +90,12 @@ impl NetworkPlan {
         Self { adopted_vpc: None, subnets: subnets.collect(), nat_zones, public_machines: !private }
     }
 
-    /// The subnets that machines stand in, one a zone.
+    /// The subnets of the machines, one per availability zone.
     pub fn machine_subnets(&self) -> impl Iterator<Item = &Subnet> {
         self.subnets.iter().filter(|subnet| subnet.public == self.public_machines)
     }
 
-    /// The subnets that lead to the internet, one a zone.
+    /// The public subnets, one per availability zone.
     pub fn public_subnets(&self) -> impl Iterator<Item = &Subnet> {
         self.subnets.iter().filter(|subnet| subnet.public)
     }

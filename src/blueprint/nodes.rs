@@ -87,9 +87,9 @@ pub struct PoolNodes {
 /// A taint as Kubernetes writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NodeTaint {
-    /// Its key.
+    /// The key.
     pub key: String,
-    /// Its value.
+    /// The value.
     pub value: String,
     /// What it does.
     pub effect: TaintEffect,

@@ -22,7 +22,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// Its logical id.
+    /// The logical id.
     #[must_use]
     pub fn resource(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl Group {
         }
     }
 
-    /// Its name in tags.
+    /// The name in tags.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -175,7 +175,7 @@ pub(super) fn rules(cluster: &Cluster, groups: &[Group]) -> Vec<Rule> {
 }
 
 impl Rule {
-    /// Its logical id: who, to whom, which port.
+    /// The logical id: who, to whom, which port.
     #[must_use]
     pub fn resource(&self) -> String {
         let letters = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>();

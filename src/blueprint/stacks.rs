@@ -45,7 +45,7 @@ impl StackPart {
         format!("{cluster}-{}", self.file_name())
     }
 
-    /// The part that a stack's name stands for; none if no cluster of this name could have such a stack.
+    /// The part that a stack's name means; none if no cluster of this name could have such a stack.
     #[must_use]
     pub fn from_stack_name(cluster: &ClusterName, stack: &str) -> Option<Self> {
         match stack.strip_prefix(cluster.as_str())?.strip_prefix('-')? {

@@ -134,7 +134,7 @@ fn print_evidence(evidence: &Evidence, printer: &Printer) {
     }
 }
 
-/// Variables that lead calls elsewhere, as every tool of AWS reads them.
+/// Proxy and endpoint variables, as every AWS tool reads them.
 const PROXY_VARIABLES: [&str; 6] =
     ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 

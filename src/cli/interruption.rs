@@ -34,7 +34,7 @@ impl Explain for Interrupted {
     }
 }
 
-/// What the first Ctrl-C says where the work goes on without the command.
+/// Printed at the first Ctrl-C where the operation continues without the command.
 pub(super) const LEAVING: &str = "detaching; a second Ctrl-C exits at once";
 
 /// Runs what changes nothing; Ctrl-C ends it at once.
@@ -60,7 +60,7 @@ pub(super) async fn until_cleaned_up<T>(
     result
 }
 
-/// Runs what AWS goes on with when the command ends; the first Ctrl-C ends the waiting for it.
+/// Runs what AWS continues when the command ends; the first Ctrl-C stops waiting for it.
 pub(super) async fn until_detached<T>(
     work: impl Future<Output = anyhow::Result<T>>,
     interrupter: &Interrupter,
@@ -74,7 +74,7 @@ pub(super) async fn until_detached<T>(
     until_second_interruption(work, interrupter, leave, Interrupted::WhileAwsWorks).await
 }
 
-/// Runs what goes on without us: the first Ctrl-C ends the waiting for it, after `leave`; the second ends the command at once.
+/// Runs what continues without the command: the first Ctrl-C stops waiting for it, after `leave`; the second exits at once.
 pub(super) async fn until_second_interruption<T>(
     work: impl Future<Output = anyhow::Result<T>>,
     interrupter: &Interrupter,

@@ -12,7 +12,7 @@ use crate::project::Project;
 
 /// Print the administrator's kubeconfig, or merge it into yours
 ///
-/// It holds a private key. `infra kubeconfig --merge` adds the cluster to $KUBECONFIG or ~/.kube/config and keeps the
+/// The kubeconfig holds a private key. `infra kubeconfig --merge` adds the cluster to $KUBECONFIG or ~/.kube/config and keeps the
 /// current context, if there is one.
 #[derive(Args, Debug)]
 pub(super) struct KubeconfigArguments {

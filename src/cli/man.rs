@@ -55,7 +55,7 @@ pub(super) fn run(
 fn page(command: &Command) -> anyhow::Result<String> {
     let is_root = command.get_display_name().is_none_or(|name| name == command.get_name());
     let examples = match command.get_after_help() {
-        // What else stands there are the codes, which have a section of their own.
+        // The rest are the exit codes, which have a section of their own.
         Some(_) if is_root => FIRST_STEPS.to_owned(),
         text => text.map(ToString::to_string).unwrap_or_default(),
     };
@@ -64,7 +64,7 @@ fn page(command: &Command) -> anyhow::Result<String> {
     Ok(String::from_utf8(bytes)? + &example_section(&examples) + &exit_status(is_root))
 }
 
-/// Line by line, as it is written: filled like prose, commands could not be told apart.
+/// Line by line, as it is written: if it were filled like prose, commands would run together.
 fn example_section(examples: &str) -> String {
     if examples.is_empty() {
         return String::new();

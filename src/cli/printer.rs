@@ -49,7 +49,7 @@ impl Printer {
         ignore_closed_pipe(stream.write_all(text.as_bytes()).and_then(|()| stream.flush()))
     }
 
-    /// A result whose bytes, colours among them, are somebody else's.
+    /// A result whose bytes, including colours, are printed unchanged.
     pub(super) fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
         let mut stream = io::stdout().lock();
         ignore_closed_pipe(stream.write_all(bytes).and_then(|()| stream.flush()))
@@ -60,7 +60,7 @@ impl Printer {
         self.foreign_json(document)
     }
 
-    /// A result as JSON in somebody else's format: IAM's, Kubernetes', JSON Schema.
+    /// A result as JSON in an external format: IAM's, Kubernetes', JSON Schema.
     pub(super) fn foreign_json(&self, value: &impl Serialize) -> anyhow::Result<()> {
         self.data(serde_json::to_string_pretty(value)?)
     }
@@ -70,7 +70,7 @@ impl Printer {
         self.to_stderr(format_args!("{text}"));
     }
 
-    /// Something that should be looked at.
+    /// A warning.
     pub(super) fn warning(&self, text: impl Display) {
         self.to_stderr(format_args!("{WARNING}warning:{WARNING:#} {text}"));
     }

@@ -7,7 +7,7 @@ use super::failure::Refusal;
 use super::printer::Printer;
 use crate::document::Fault;
 
-/// Whether somebody is there to answer.
+/// Whether a person can answer.
 pub(super) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }

@@ -17,7 +17,7 @@ use super::values::{
 /// A whole cluster.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    /// Its name.
+    /// The name.
     pub name: ClusterName,
     /// The API server's public name.
     pub external_dns_name: DnsName,
@@ -82,7 +82,7 @@ pub struct Kubernetes {
     pub service_account_key: ServiceAccountKey,
 }
 
-/// The network, made or adopted.
+/// The network, created or adopted.
 #[derive(Clone, Debug)]
 pub struct Network {
     /// The VPC's range.
@@ -110,11 +110,11 @@ pub enum NetworkLayout {
 /// A subnet that is there.
 #[derive(Clone, Debug)]
 pub struct AdoptedSubnet {
-    /// Its id.
+    /// The id.
     pub id: SubnetId,
-    /// Its zone.
+    /// The availability zone.
     pub zone: AvailabilityZone,
-    /// Whether it leads to an internet gateway.
+    /// Whether the subnet has a route to an internet gateway.
     pub public: bool,
 }
 
@@ -143,7 +143,7 @@ pub struct Dns {
 pub struct Etcd {
     /// How many; odd.
     pub count: u32,
-    /// Their machine.
+    /// The instance type of the machines.
     pub instance_type: InstanceType,
     /// The size of each member's own disk.
     pub volume_gib: u32,
@@ -152,22 +152,22 @@ pub struct Etcd {
 /// The control plane's machines.
 #[derive(Clone, Debug)]
 pub struct Controllers {
-    /// How many.
+    /// The number of machines.
     pub count: u32,
-    /// Their machine.
+    /// The instance type of the machines.
     pub instance_type: InstanceType,
 }
 
 /// A pool of workers.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    /// Its name.
+    /// The name.
     pub name: PoolName,
-    /// Its machines' types, the preferred one first; never empty.
+    /// The instance types, the preferred one first; never empty.
     pub instance_types: Vec<InstanceType>,
     /// The GPUs of each machine, the same on all types.
     pub gpus: Option<Gpus>,
-    /// How many machines.
+    /// The number of machines.
     pub count: u32,
     /// The fewest.
     pub min_count: u32,
@@ -175,13 +175,13 @@ pub struct Pool {
     pub max_count: u32,
     /// Whether they are spot machines.
     pub spot: bool,
-    /// Their zones; never empty.
+    /// The availability zones; never empty.
     pub zones: Vec<AvailabilityZone>,
     /// How changes reach them.
     pub rollout: Rollout,
     /// The size of each machine's disk.
     pub root_volume_gib: u32,
-    /// Whether they stand close together.
+    /// Whether the machines are in one placement group.
     pub placement_group: bool,
     /// The reservation they start in.
     pub capacity_reservation: Option<CapacityReservationId>,
@@ -189,18 +189,18 @@ pub struct Pool {
     pub managed_policies: Vec<PolicyArn>,
     /// How far instance metadata travels.
     pub metadata_hop_limit: u32,
-    /// Their nodes' labels.
+    /// Labels of the nodes.
     pub labels: BTreeMap<LabelKey, LabelValue>,
-    /// Their nodes' taints.
+    /// Taints of the nodes.
     pub taints: Vec<Taint>,
 }
 
 /// A taint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taint {
-    /// Its key.
+    /// The key.
     pub key: LabelKey,
-    /// Its value.
+    /// The value.
     pub value: LabelValue,
     /// What it does.
     pub effect: TaintEffect,
@@ -209,7 +209,7 @@ pub struct Taint {
 /// The shared file system.
 #[derive(Clone, Debug)]
 pub struct FileSystem {
-    /// Where nodes mount it.
+    /// Where nodes mount the file system.
     pub mount_path: MountPath,
     /// Made or adopted.
     pub source: FileSystemSource,
@@ -229,7 +229,7 @@ pub enum FileSystemSource {
     },
     /// We use one that is there.
     Adopted {
-        /// Its id.
+        /// The id.
         id: FileSystemId,
         /// Whether it gets mount targets where it has none.
         create_mount_targets: bool,
@@ -237,13 +237,13 @@ pub enum FileSystemSource {
 }
 
 impl Cluster {
-    /// The zone that an etcd member stands in: members take the zones in turn.
+    /// The availability zone of an etcd member: members use the availability zones in turn.
     #[must_use]
     pub fn etcd_zone(&self, member: u32) -> &AvailabilityZone {
         &self.zones[member as usize % self.zones.len()]
     }
 
-    /// Zones that hold so many etcd members that the others could not go on without them.
+    /// Availability zones whose loss would cost etcd its quorum.
     #[must_use]
     pub fn zones_that_hold_a_quorum(&self) -> Vec<&AvailabilityZone> {
         let members_in =

@@ -15,7 +15,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| embedded(include_str!("gpu_mach
 pub struct Gpus {
     /// The model, as NVIDIA's tools shorten it (`a10g`).
     pub model: &'static str,
-    /// How many.
+    /// The number of machines.
     pub count: u32,
     /// The memory of each.
     pub memory_mib: u32,
@@ -29,7 +29,7 @@ pub struct Gpus {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RuntimeExtension {
-    /// Its file name.
+    /// The file name.
     pub file: String,
     /// Where it is.
     pub url: String,
@@ -108,7 +108,7 @@ pub fn runtime_extension() -> &'static RuntimeExtension {
 
 /// Processors and GiB of memory of a GPU machine.
 #[must_use]
-pub fn size_of(instance_type: &InstanceType) -> Option<(u32, u32)> {
+pub fn gpu_machine_size(instance_type: &InstanceType) -> Option<(u32, u32)> {
     let family = TABLE.supported.iter().find(|family| family.name == instance_type.family())?;
     family.sizes.get(instance_type.size()).map(|size| (size.vcpus, size.memory_gib))
 }
@@ -127,7 +127,7 @@ fn unknown_size(instance_type: &InstanceType, family: &Family) -> Fault {
 
 #[cfg(test)]
 mod tests {
-    use super::{TABLE, gpus_of, size_of};
+    use super::{TABLE, gpu_machine_size, gpus_of};
     use crate::config::values::InstanceType;
     use crate::document::Fault;
 
@@ -141,7 +141,8 @@ mod tests {
                 assert_eq!(gpus.map(|gpus| gpus.count), Some(row.gpus));
                 assert!(
                     row.gpus > 0
-                        && size_of(&instance_type).is_some_and(|(vcpus, memory)| vcpus > 0 && memory > 0)
+                        && gpu_machine_size(&instance_type)
+                            .is_some_and(|(vcpus, memory)| vcpus > 0 && memory > 0)
                 );
             }
         }

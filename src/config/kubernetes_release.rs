@@ -21,7 +21,7 @@ static RELEASES: LazyLock<Vec<Release>> = LazyLock::new(|| {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Release {
-    /// Its first two numbers.
+    /// The major and minor version.
     pub minor: String,
     /// When it came out.
     #[serde(with = "calendar_day")]
@@ -45,7 +45,7 @@ pub struct Release {
 pub struct Download {
     /// Where it is.
     pub url: String,
-    /// Its SHA-256.
+    /// The SHA-256 of the file.
     pub sha256: String,
 }
 

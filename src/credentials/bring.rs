@@ -40,7 +40,7 @@ impl BroughtAuthority {
         })
     }
 
-    /// Whether it is an authority, may sign, has its own key, is valid today and stands in a chain that allows it.
+    /// Whether it is an authority, may sign, has its own key, is valid today, and its chain allows it.
     pub(super) fn check(&self, now: OffsetDateTime) -> Result<LoadedAuthority, CredentialsError> {
         let unfit =
             |reason: String| CredentialsError::UnfitAuthority { path: self.certificate_path.clone(), reason };

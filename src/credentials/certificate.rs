@@ -33,7 +33,7 @@ pub(super) struct Certificate {
 pub(super) struct AuthorityMarks {
     /// `basicConstraints` says so.
     pub(super) is_authority: bool,
-    /// How many authorities may stand below it, if that is limited.
+    /// The path length constraint, if there is one.
     pub(super) path_length: Option<u32>,
     /// Key usage allows signing certificates, or is not limited.
     pub(super) may_sign: bool,

@@ -42,13 +42,13 @@ pub enum AuthoritySource {
 /// What was done to one identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It was good and is as it was.
+    /// The file was valid and is unchanged.
     Kept,
-    /// It was not there.
+    /// The file did not exist.
     Made,
-    /// It was there and had to be made again, for this reason.
+    /// The file existed and was created again, for this reason.
     Remade(String),
-    /// It was good and was issued again because that was asked for.
+    /// The certificate was valid and was issued again on request.
     Renewed,
     /// An authority was taken from the files that were brought.
     Brought,

@@ -32,7 +32,7 @@ pub enum CredentialsError {
     /// An authority on disk cannot be used, and is not overwritten.
     #[error("the certificate authority '{name}' on disk cannot be used: {reason}")]
     BrokenAuthority {
-        /// Its name.
+        /// The name of the file.
         name: String,
         /// What is wrong with it.
         reason: String,

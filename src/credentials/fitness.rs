@@ -13,11 +13,11 @@ use crate::blueprint::LeafCertificate;
 /// What was found in place of a certificate.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fitness {
-    /// It is there and good.
+    /// The file exists and is valid.
     Good,
     /// Neither certificate nor key is there, or one of them is not.
     Missing,
-    /// It is there and cannot stay, for this reason.
+    /// The file exists and must be replaced, for this reason.
     Unfit(String),
 }
 

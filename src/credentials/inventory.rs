@@ -14,7 +14,7 @@ pub const FEWEST_DAYS_LEFT: i64 = 30;
 /// One certificate file.
 #[derive(Clone, Debug)]
 pub struct InventoryEntry {
-    /// Its name in the directory.
+    /// The file name.
     pub file: String,
     /// What it says, or why that cannot be read.
     pub certificate: Result<CertificateFacts, String>,
@@ -29,7 +29,7 @@ pub struct CertificateFacts {
     pub issuer: String,
     /// The names it is good for.
     pub names: Vec<CertificateName>,
-    /// Its last moment.
+    /// When the certificate expires.
     pub not_after: OffsetDateTime,
     /// Whole days until then; negative once it has passed.
     pub days_left: i64,

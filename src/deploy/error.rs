@@ -79,7 +79,7 @@ pub(crate) enum DeployError {
     AmbiguousMachine {
         /// The role that was given.
         role: String,
-        /// Its machines.
+        /// The machines.
         machines: Vec<String>,
     },
     /// A pool was never brought up.

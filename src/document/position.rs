@@ -41,7 +41,7 @@ impl<T> At<T> {
         Self { value: value.into(), position: None }
     }
 
-    /// Whether the value stands in the document.
+    /// Whether the value is in the document.
     pub fn is_written(&self) -> bool {
         self.position.is_some()
     }
@@ -54,7 +54,7 @@ impl<T: Default> Default for At<T> {
     }
 }
 
-/// Two values are equal wherever they stand.
+/// Two values are equal whatever their positions.
 impl<T: PartialEq> PartialEq for At<T> {
     fn eq(&self, other: &Self) -> bool {
         self.value == other.value

@@ -72,7 +72,7 @@ impl Problems {
         }
     }
 
-    /// Turns a written text into the type it stands for, or notes why that cannot be.
+    /// Parses a text into its type, or records why that fails.
     pub fn parse<T: std::str::FromStr<Err = Fault>>(&mut self, text: &At<String>) -> Option<T> {
         self.take(text.position, text.value.parse())
     }
@@ -97,7 +97,7 @@ impl Problems {
         self.list.iter().filter(|problem| problem.severity == Severity::Error).count()
     }
 
-    /// The same problems of a document that begins so many lines further down.
+    /// The same problems, for a document that begins this many lines further down.
     #[must_use]
     pub fn moved_down(mut self, lines: u64) -> Self {
         for problem in &mut self.list {
@@ -120,7 +120,7 @@ impl Problems {
     }
 }
 
-/// Messages repeat what was written, and somebody may have written a book.
+/// Messages quote the text, which may be very long.
 fn shorten(message: String) -> String {
     const LONGEST: usize = 400;
     match message.char_indices().nth(LONGEST) {

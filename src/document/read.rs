@@ -17,12 +17,12 @@ pub enum ReadError {
         /// The file.
         path: PathBuf,
     },
-    /// Something else stands in its place.
+    /// The path is not a file.
     #[error("{} is {what}, not a file", path.display())]
     NotAFile {
         /// The place.
         path: PathBuf,
-        /// What stands there.
+        /// What it is instead.
         what: &'static str,
     },
     /// The operating system refused.
@@ -46,7 +46,7 @@ pub enum ReadError {
         path: PathBuf,
         /// The line the first bad byte is on.
         line: usize,
-        /// How many good bytes stand before it.
+        /// The number of valid bytes before it.
         offset: usize,
     },
 }

@@ -1,7 +1,7 @@
 //! Compares a document's tree with the JSON Schema of its type and notes every difference.
 //!
 //! The schema is the one users get from `infra schema`, so an editor and this check agree. Meaning (does this network
-//! overlap that one?) is not looked at here.
+//! overlap that one?) is not checked here.
 
 use schemars::Schema;
 use serde_json::{Map, Value};

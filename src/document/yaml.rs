@@ -12,7 +12,7 @@ use super::structure::check_structure;
 use super::{At, Fault, Position, Problems};
 
 /// Reads `text` as a `T`. Problems of structure (unknown keys, wrong kinds of values) are all found before any value is
-/// looked at; `file` is only used to name the document.
+/// read; `file` is only used to name the document.
 pub(crate) fn parse<T: DeserializeOwned + JsonSchema>(file: &Path, text: &str) -> Result<T, Problems> {
     let mut problems = Problems::new(file);
     let tree: At<Node> = match serde_saphyr::from_str_with_options(text, options()) {

@@ -85,7 +85,7 @@ fn variables_beside_servers(job: &TrainingJob, replicas: u32) -> [Variable; 3] {
     [
         Variable::text("INFRA_WORKERS", job.scale.trainers().to_string()),
         Variable::text("INFRA_FAILURES_ALLOWED", failures_allowed(job.retries, replicas).to_string()),
-        // Tells this Job from one that had the same name, and the same run, before.
+        // Distinguishes this Job from an earlier one with the same name and run.
         Variable::field("INFRA_JOB_UID", "metadata.labels['batch.kubernetes.io/controller-uid']"),
     ]
 }
@@ -156,7 +156,7 @@ fn plan_data(data: &Data, job: &TrainingJob, mirrored: &dyn Fn(&str) -> String) 
         DataSource::Archive(path) => format!("{}/{path}", job.framework.mount_path()),
         DataSource::Url(url) => url.clone(),
     };
-    // Other data, or the same divided otherwise, is imported anew.
+    // Other data, or the same data split differently, is imported again.
     let what = format!("{source}\n{split}\n{count}");
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, what.as_bytes());
     let stamp = format!("{root}/.infra/data-{}.ready", hexadecimal(&digest.as_ref()[..6]));

@@ -1,4 +1,4 @@
-//! The environment contract of each framework: which variables its processes read, and what stands in them.
+//! The environment contract of each framework: which variables its processes read, and their values.
 
 use serde_json::json;
 
@@ -236,7 +236,7 @@ fn tensorflow(job: &TrainingJob, role: &str) -> Vec<Variable> {
     vec![told, Variable::text("PYTHONUNBUFFERED", "1")]
 }
 
-/// The first worker leads: Estimators refuse parameter servers without a chief, and ParameterServerStrategy waits for one.
+/// The first worker is the chief: Estimators refuse parameter servers without a chief, and ParameterServerStrategy waits for one.
 fn name_the_chief(cluster: &mut serde_json::Value) {
     let workers = cluster["worker"].as_array().cloned().unwrap_or_default();
     if let Some((chief, others)) = workers.split_first() {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Framework {
-    /// PaddlePaddle before 1.0: a parameter server beside every trainer, told by `CONF_PADDLE_*`.
+    /// PaddlePaddle before 1.0: a parameter server beside every trainer, configured by `CONF_PADDLE_*`.
     PaddleV0,
     /// PaddlePaddle today: `paddle.distributed.launch`.
     Paddle,
@@ -17,7 +17,7 @@ pub(crate) enum Framework {
     TensorflowSeed,
     /// TensorFlow programs that read `TF_CONFIG`.
     Tensorflow,
-    /// PyTorch: torchrun, told by `PET_*`.
+    /// PyTorch: torchrun, configured by `PET_*`.
     Pytorch,
 }
 
@@ -26,7 +26,7 @@ impl Framework {
     pub(crate) const ALL: [Self; 5] =
         [Self::PaddleV0, Self::Paddle, Self::TensorflowSeed, Self::Tensorflow, Self::Pytorch];
 
-    /// Its name in a job file.
+    /// The name of the framework in a job file.
     #[must_use]
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
 //! What a machine offers to pods, and whether pods fit: one rule for the machines of a pool and for the nodes that exist.
 
-use crate::config::gpu::size_of;
+use crate::config::gpu::gpu_machine_size;
 use crate::config::{self, Pool};
 use crate::kube::{Node, Taint, TaintEffect, Toleration};
 
@@ -45,7 +45,7 @@ pub(super) enum Shortage {
 
 /// Processors and gibibytes of memory of a pool's machines; known of GPU machines only.
 pub(super) fn size_of_machines(pool: &Pool) -> Option<(u32, u32)> {
-    size_of(pool.instance_types.first()?)
+    gpu_machine_size(pool.instance_types.first()?)
 }
 
 /// A taint of cluster.yaml, as the nodes get it.

@@ -38,7 +38,7 @@ use crate::document::{self, LoadError, Loaded, Problems};
 
 /// Reads and validates the job file at `path`; with a blueprint also whether that cluster can run it.
 pub(crate) fn load(path: &Path, blueprint: Option<&Blueprint>) -> Result<Loaded<TrainingJob>, LoadError> {
-    document::load(path, |file, problems| build(file, blueprint, problems))
+    document::load(path, |file, problems| build_and_place_job(file, blueprint, problems))
 }
 
 /// Validates the text of a job file; `path` is only used to name it.
@@ -47,10 +47,10 @@ pub(crate) fn validate(
     text: &str,
     blueprint: Option<&Blueprint>,
 ) -> Result<Loaded<TrainingJob>, Problems> {
-    document::validate(path, text, |file, problems| build(file, blueprint, problems))
+    document::validate(path, text, |file, problems| build_and_place_job(file, blueprint, problems))
 }
 
-fn build(
+fn build_and_place_job(
     file: &file::JobFile,
     blueprint: Option<&Blueprint>,
     problems: &mut Problems,

@@ -79,7 +79,7 @@ pub(super) fn build_job(file: &JobFile, problems: &mut Problems) -> Option<Train
     })
 }
 
-/// A value that may be left out: no job comes of one that was written and is bad, after everything else was looked at too.
+/// An optional value: a bad one fails the job, after everything else was checked too.
 fn unless_bad<T>(written: Option<Option<T>>) -> Option<Option<T>> {
     match written {
         None => Some(None),

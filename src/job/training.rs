@@ -64,7 +64,7 @@ pub(crate) enum Scale {
     Servers {
         /// Parameter servers.
         servers: u32,
-        /// Their image.
+        /// The image.
         image: Option<ImageReference>,
         /// Workers.
         workers: u32,

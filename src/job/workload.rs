@@ -42,15 +42,15 @@ pub(crate) enum VariableSource {
 pub(crate) struct RolePlan {
     /// What it is called in labels.
     pub role: &'static str,
-    /// Its Kubernetes Job.
+    /// The name of the Kubernetes Job.
     pub job: String,
     /// How many pods.
     pub replicas: u32,
-    /// Their image.
+    /// The image.
     pub image: String,
     /// What they run.
     pub command: Vec<String>,
-    /// Their environment variables.
+    /// The environment variables.
     pub variables: Vec<Variable>,
     /// What they listen on.
     pub ports: Vec<(String, u16)>,

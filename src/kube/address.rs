@@ -43,7 +43,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// The addresses that a name leads to from here; none if it leads nowhere.
+/// The addresses that a name resolves to from here; none if it does not resolve.
 pub(crate) async fn resolve(name: &str) -> Vec<String> {
     let found = tokio::net::lookup_host((name, 443)).await;
     let mut addresses: Vec<String> =

@@ -1,4 +1,4 @@
-//! What goes wrong between us and the API server, each told apart from the others.
+//! Each way in which a connection to the API server fails, distinguished from the others.
 
 use std::error::Error;
 use std::io::{Read, Write};
@@ -97,7 +97,7 @@ async fn silence_times_out() -> Outcome {
     Ok(())
 }
 
-/// `localhost` may well stand for `::1` first, where nobody listens.
+/// `localhost` may resolve to `::1` first, where nothing listens.
 #[tokio::test]
 async fn every_address_of_a_name_is_tried() -> Outcome {
     let server = serve(|_| json_answer("200 OK", "ok"))?;

@@ -1,4 +1,4 @@
-//! Events: what Kubernetes says about an object that its status does not tell.
+//! Events: what Kubernetes reports about an object beyond its status.
 
 use serde::Deserialize;
 

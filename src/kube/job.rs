@@ -14,7 +14,7 @@ use super::{ApiServer, KubeError};
 pub(crate) struct Job {
     /// The namespace of the Job.
     pub namespace: String,
-    /// What tells it from others that have had its name.
+    /// The uid, which distinguishes the Job from others of the same name.
     pub uid: String,
     /// The labels of the Job.
     pub labels: BTreeMap<String, String>,
@@ -43,7 +43,7 @@ pub(crate) struct Job {
 pub(crate) enum JobEnd {
     /// All its pods succeeded.
     Complete,
-    /// It gave up.
+    /// The Job has failed.
     Failed {
         /// Why, in Kubernetes' words.
         reason: String,

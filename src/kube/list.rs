@@ -82,7 +82,7 @@ impl ApiServer {
         selectors: Option<&str>,
     ) -> Result<Vec<T>, KubeError> {
         match self.list_in_pages(path, selectors, PAGE).await {
-            // The API forgets after minutes where a list goes on; without a limit it is one page.
+            // A continue token expires after minutes; without a limit there is one page.
             Err(error) if error.status() == Some(EXPIRED) => self.list_in_pages(path, selectors, 0).await,
             listed => listed,
         }

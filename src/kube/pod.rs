@@ -16,13 +16,13 @@ pub(crate) struct Pod {
     pub namespace: String,
     /// The name of the pod.
     pub name: String,
-    /// What tells it from others that have had its name.
+    /// The uid, which distinguishes the pod from others of the same name.
     pub uid: String,
     /// The labels of the pod.
     pub labels: BTreeMap<String, String>,
     /// When it was created, as the API writes it: later is greater.
     pub made: String,
-    /// Its number, if it is one of an indexed Job's.
+    /// The completion index, if the pod belongs to an indexed Job.
     pub index: Option<u32>,
     /// The node it is on.
     pub node: Option<String>,
@@ -43,7 +43,7 @@ pub(crate) struct Pod {
 pub(crate) enum PodPhase {
     /// The pod is waiting for a node, an image or a volume.
     Pending,
-    /// It runs.
+    /// The pod runs.
     Running,
     /// All containers of the pod succeeded.
     Succeeded,

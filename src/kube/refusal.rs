@@ -1,4 +1,4 @@
-//! What the API says when it refuses: a Status document, or whatever stands in its place.
+//! What the API answers when it refuses: a Status document, or whatever comes instead.
 
 use serde::Deserialize;
 

@@ -11,9 +11,9 @@ const SERVICES: &str = "/api/v1/services";
 /// Which Service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ServiceName {
-    /// Its namespace.
+    /// The namespace.
     pub namespace: String,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
@@ -44,7 +44,7 @@ impl ApiServer {
             .collect())
     }
 
-    /// Deletes a Service; false if there was none. Its load balancer goes later, and the Service stays visible until then.
+    /// Deletes a Service; false if there was none. Its load balancer is deleted later, and the Service stays visible until then.
     pub(crate) async fn delete_service(&self, service: &ServiceName) -> Result<bool, KubeError> {
         let ServiceName { namespace, name } = service;
         let path = format!("/api/v1/namespaces/{}/services/{}", encode(namespace), encode(name));

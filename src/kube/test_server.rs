@@ -127,7 +127,7 @@ fn read_request(stream: &mut impl Read) -> io::Result<String> {
     }
 }
 
-/// A whole answer; its type is looked at by nobody.
+/// A whole response; nothing reads its content type.
 pub(super) fn json_answer(status: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",

@@ -29,9 +29,9 @@ const COMPANIONS: [Action; 3] = [
 /// A managed policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Policy {
-    /// Its name.
+    /// The name of the policy.
     pub name: String,
-    /// Its document.
+    /// The policy document.
     pub document: Value,
 }
 

@@ -63,7 +63,7 @@ impl AssetDirectory {
         Ok(manifests)
     }
 
-    /// The team's own Ignition configs. Each goes to the roles with the
+    /// The team's own Ignition configs. Each belongs to the roles with the
     /// longest name that its own begins with.
     pub(super) fn read_snippets(&self, roles: &[Role]) -> Result<Snippets, ProjectError> {
         let prefixes: BTreeSet<String> = roles.iter().map(Role::snippet_prefix).collect();

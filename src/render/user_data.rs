@@ -85,7 +85,7 @@ impl UserData {
     }
 }
 
-/// What only CloudFormation can tell a machine.
+/// What only CloudFormation knows.
 fn stack_environment(cluster: &Cluster, role: &Role) -> String {
     let mut lines = vec![
         format!("INFRA_CLUSTER={}", cluster.name),

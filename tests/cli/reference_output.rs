@@ -212,7 +212,7 @@ fn documents_are_described_as_they_are_printed() {
     for part in [
         "\n## status\n",
         "\n### plan: stacks.resources.userData.change\n",
-        "| `masked` | It holds keys",
+        "| `masked` | The file may hold keys",
         "\n## gpu-check\n",
     ] {
         assert!(text.contains(part), "{part} is not in {text}");

@@ -12,7 +12,7 @@ use crate::render::Templates;
 
 /// Write an example job file
 ///
-/// It overwrites nothing.
+/// An existing file is never overwritten.
 #[derive(Args, Debug)]
 pub(super) struct InitArguments {
     /// The framework of the example

@@ -121,7 +121,7 @@ pub(super) fn removed(result: Result<(), JobError>, what: &str, printer: &Printe
     }
 }
 
-/// A few random letters and digits that tell one run from another.
+/// A few random letters and digits that distinguish runs.
 pub(super) fn random_mark() -> anyhow::Result<String> {
     let mut bytes = [0; 4];
     rand::fill(&mut bytes).map_err(|_| Refusal::new("this machine provides no random numbers"))?;

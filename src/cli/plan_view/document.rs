@@ -55,7 +55,7 @@ struct ResourceCounts {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct StackDocument {
-    /// Its name in AWS.
+    /// The name of the stack in AWS.
     stack: String,
     /// What happens to it.
     action: StackAction,
@@ -71,9 +71,9 @@ struct StackDocument {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ResourceDocument {
-    /// Its name in the template.
+    /// The logical id in the template.
     logical_id: String,
-    /// Its CloudFormation type.
+    /// The CloudFormation type.
     #[serde(rename = "type")]
     kind: String,
     /// What it is in terms of cluster.yaml.

@@ -25,13 +25,13 @@ pub(super) enum Sign {
     Change,
     /// What another one takes the place of.
     Replace,
-    /// What goes.
+    /// A deletion.
     Remove,
     /// What nobody must overlook.
     Loud,
 }
 
-/// A line and how far it stands to the right.
+/// A line and its indentation.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) depth: usize,
@@ -66,7 +66,7 @@ pub(super) fn body(view: &PlanView<'_>, stack: &StackPlan, all: bool) -> Vec<Lin
         if all || stack.action == StackAction::Update {
             lines.push(resource_line(view, stack, change));
         }
-        lines.extend(consequence(change).map(|text| Line::new(2, Sign::Loud, text)));
+        lines.extend(describe_loss(change).map(|text| Line::new(2, Sign::Loud, text)));
         if stack.action == StackAction::Update {
             let files = view.files(stack, change);
             lines.extend(change.properties.iter().flat_map(|property| property_lines(property, files)));
@@ -89,14 +89,14 @@ pub(super) fn body(view: &PlanView<'_>, stack: &StackPlan, all: bool) -> Vec<Lin
     lines
 }
 
-/// What is replaced or goes, with what that means.
+/// What is replaced or deleted, and what that means.
 pub(super) fn warnings(view: &PlanView<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     for stack in &view.plan.stacks {
         match stack.action {
             StackAction::Delete => {
                 warnings.push(format!("{}: {}", stack.part, action(stack)));
-                warnings.extend(stack.resources.iter().filter_map(consequence));
+                warnings.extend(stack.resources.iter().filter_map(describe_loss));
             }
             StackAction::Update => {
                 for change in &stack.resources {
@@ -107,7 +107,7 @@ pub(super) fn warnings(view: &PlanView<'_>) -> Vec<String> {
                     };
                     let mut text =
                         format!("{word}: {} ({})", view.describe(stack, change), change.logical_id);
-                    if let Some(consequence) = consequence(change) {
+                    if let Some(consequence) = describe_loss(change) {
                         text = format!("{text}: {consequence}");
                     }
                     warnings.push(text);
@@ -131,7 +131,7 @@ fn resource_line(view: &PlanView<'_>, stack: &StackPlan, change: &ResourceChange
 }
 
 /// What it means to lose one of the few resources that hold something.
-fn consequence(change: &ResourceChange) -> Option<String> {
+fn describe_loss(change: &ResourceChange) -> Option<String> {
     let replaced = match change.action {
         ResourceAction::Replace => true,
         ResourceAction::Delete => false,

@@ -10,10 +10,10 @@ use crate::deploy::{
 };
 use crate::plural::count_of;
 
-/// What stands in the place of user data.
+/// What is shown in place of user data.
 const USER_DATA: &str = "(user data)";
 
-/// A plan to be looked at.
+/// A plan, for display.
 #[derive(Debug)]
 pub(in super::super) struct PlanView<'a> {
     /// The plan.

@@ -70,7 +70,7 @@ pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// An object's key without most of its digest, which would fill the line and tell a person nothing.
+/// An object's key without most of its digest, which would fill the line.
 fn short_key(key: &str) -> String {
     const SHOWN: usize = 12;
     let (place, name) = key.rsplit_once('/').unwrap_or(("", key));
@@ -139,7 +139,7 @@ mod tests {
         let digest = "26643c5b4f3bcad6edeb4773f3c96f6022637a14ea6767f374a45cc2e08d2d69";
         let key = format!("clusters/paddle/controller/{digest}.ign");
         assert_eq!(uploaded(&key), ["uploaded clusters/paddle/controller/26643c5b4f3b….ign (7 bytes)"]);
-        // What is no digest may be what somebody looks for.
+        // What is no digest is shown in full.
         assert_eq!(
             uploaded("clusters/a-file-with-a-name.txt"),
             ["uploaded clusters/a-file-with-a-name.txt (7 bytes)"]

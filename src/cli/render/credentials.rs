@@ -58,17 +58,17 @@ pub(super) struct Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Done {
-    /// It is valid and was not changed
+    /// The file is valid and was not changed
     Kept,
-    /// It did not exist
+    /// The file did not exist
     Created,
-    /// It existed and had to be created again
+    /// The file existed and had to be created again
     Recreated,
-    /// It was valid and was issued again, with `--renew`
+    /// The certificate was valid and was issued again, with `--renew`
     Renewed,
-    /// It was copied from the files of `--ca-cert-path` and `--ca-key-path`
+    /// The authority was copied from the files of `--ca-cert-path` and `--ca-key-path`
     Imported,
-    /// It was replaced, with `--replace-ca`
+    /// The authority was replaced, with `--replace-ca`
     Replaced,
 }
 

@@ -25,7 +25,7 @@ use crate::document::At;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(extend("x-formerly" = super::kube_aws::renamed_keys()))]
 pub(crate) struct ClusterFile {
-    /// The cluster's name: the first part of every stack, tag and inside DNS name.
+    /// The cluster's name: the first part of every stack name, tag and private DNS name.
     #[schemars(regex(pattern = r"^[a-z]([a-z0-9-]{0,29}[a-z0-9])?$"))]
     pub cluster_name: At<String>,
     /// The API server's name in certificates, kubeconfig and DNS.
@@ -33,18 +33,18 @@ pub(crate) struct ClusterFile {
     pub external_dns_name: At<String>,
     /// The AWS region.
     pub region: At<String>,
-    /// The zones that machines are spread over; etcd members take them in turn.
+    /// The availability zones that machines are spread over; etcd members use them in turn.
     #[schemars(length(min = 1))]
     pub availability_zones: At<Vec<At<String>>>,
     /// The EC2 key pair for SSH; SSM Session Manager works without one.
     #[serde(default)]
     pub key_name: Option<At<String>>,
-    /// The KMS key that protects uploaded objects and the file system; a key of the same region, by its own ARN.
+    /// The KMS key that protects uploaded objects and the file system; a key in the same region, by its key ARN.
     pub kms_key_arn: At<String>,
     /// Whether machines' disks use the KMS key too, instead of the account's default EBS key.
     #[serde(default)]
     pub encrypt_disks_with_kms_key: bool,
-    /// Where assets are uploaded; `--s3-uri` wins over it.
+    /// Where assets are uploaded; `--s3-uri` overrides it.
     #[serde(default, rename = "s3URI")]
     pub s3_uri: Option<At<String>>,
     /// Kubernetes itself.
@@ -53,13 +53,13 @@ pub(crate) struct ClusterFile {
     /// The operating system of every machine.
     #[serde(default)]
     pub os: OsFile,
-    /// The network, made or adopted.
+    /// The network, created or adopted.
     #[serde(default)]
     pub network: NetworkFile,
     /// Who may reach the API server, and under which names.
     #[serde(default)]
     pub api: ApiFile,
-    /// Ranges that may reach machines by SSH; none by default.
+    /// CIDR ranges that may connect to machines by SSH; none by default.
     #[serde(default, rename = "sshAllowedCIDRs")]
     pub ssh_allowed_cidrs: At<Vec<At<String>>>,
     /// The public DNS record of the API server.
@@ -80,10 +80,10 @@ pub(crate) struct ClusterFile {
     /// Parts of the cluster that can be left out.
     #[serde(default)]
     pub addons: AddonsFile,
-    /// For closed networks: a host that nodes download from, and the URL of its copy.
+    /// For closed networks: a host that nodes download from, and the URL of its mirror.
     #[serde(default)]
     pub mirrors: Entries,
-    /// Tags for everything that is made in AWS.
+    /// Tags for everything that is created in AWS.
     #[serde(default)]
     pub tags: Entries,
 }
@@ -94,17 +94,17 @@ pub(crate) struct ClusterFile {
 pub(crate) struct KubernetesFile {
     /// The version of every component.
     pub version: At<String>,
-    /// The range that pods get their addresses from, a /24 a node.
+    /// The CIDR range of pod addresses, a /24 per node.
     #[serde(rename = "podCIDR")]
     pub pod_cidr: At<String>,
-    /// The range that Services get their addresses from.
+    /// The CIDR range of Service addresses.
     #[serde(rename = "serviceCIDR")]
     pub service_cidr: At<String>,
-    /// The kind of key that signs service-account tokens.
+    /// The type of the key that signs service-account tokens.
     pub service_account_key: ServiceAccountKey,
 }
 
-/// The kind of key that signs service-account tokens.
+/// The type of the key that signs service-account tokens.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ServiceAccountKey {
@@ -120,7 +120,7 @@ pub enum ServiceAccountKey {
 pub(crate) struct OsFile {
     /// The distribution.
     pub distribution: At<Distribution>,
-    /// The release channel that images are taken from.
+    /// The release channel of the image.
     pub channel: Channel,
 }
 
@@ -150,9 +150,9 @@ pub enum Channel {
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct ApiFile {
-    /// Whether there is a load balancer on the internet, besides the one inside the VPC.
+    /// Whether there is an internet-facing load balancer besides the one inside the VPC.
     pub public: bool,
-    /// Ranges that may reach the API server from outside.
+    /// CIDR ranges that may connect to the API server from outside.
     #[serde(rename = "allowedCIDRs")]
     pub allowed_cidrs: At<Vec<At<String>>>,
     /// More names and addresses for the API server's certificate.
@@ -163,9 +163,9 @@ pub(crate) struct ApiFile {
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct DnsFile {
-    /// Whether `up` writes the record and `destroy` removes it.
+    /// Whether `up` creates the record and `destroy` deletes it.
     pub manage: bool,
-    /// The Route 53 zone; without it, the public zone with the longest matching name.
+    /// The id of the Route 53 hosted zone; without it, the public hosted zone with the longest matching name.
     pub hosted_zone_id: Option<At<String>>,
 }
 
@@ -173,10 +173,10 @@ pub(crate) struct DnsFile {
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct EtcdFile {
-    /// How many members: an odd number.
+    /// The number of members, which is odd.
     #[schemars(range(min = 1, max = 7))]
     pub count: At<u32>,
-    /// Their machine.
+    /// The instance type of the machines.
     pub instance_type: At<String>,
     /// The size of each member's own disk.
     #[serde(rename = "volumeGiB")]
@@ -188,10 +188,10 @@ pub(crate) struct EtcdFile {
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct ControllersFile {
-    /// How many.
+    /// The number of machines.
     #[schemars(range(min = 1, max = 9))]
     pub count: At<u32>,
-    /// Their machine.
+    /// The instance type of the machines.
     pub instance_type: At<String>,
 }
 

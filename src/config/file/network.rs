@@ -5,22 +5,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::At;
 
-/// The network, made or adopted.
+/// The network, created or adopted.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct NetworkFile {
-    /// The VPC's range; of an adopted VPC, the range it has.
+    /// The CIDR range of the VPC; for an adopted VPC, the range it has.
     #[serde(rename = "vpcCIDR")]
     pub vpc_cidr: At<String>,
-    /// Whether machines have public addresses or stand behind NAT gateways.
+    /// Whether machines have public addresses or are behind NAT gateways.
     pub topology: At<Topology>,
-    /// In private topology: one NAT gateway a zone, or one for all.
+    /// In private topology: one NAT gateway per availability zone, or one for all.
     pub nat: At<Nat>,
-    /// A VPC that exists already and is used as it is.
+    /// An existing VPC, which is never changed.
     pub existing: Option<At<ExistingNetworkFile>>,
 }
 
-/// Where machines stand.
+/// Where machines run.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Topology {
@@ -46,7 +46,7 @@ pub enum Nat {
 pub(crate) struct ExistingNetworkFile {
     /// The VPC.
     pub vpc_id: At<String>,
-    /// Its subnets that the cluster uses.
+    /// The subnets that the cluster uses.
     pub subnets: Vec<At<ExistingSubnetFile>>,
 }
 
@@ -56,8 +56,8 @@ pub(crate) struct ExistingNetworkFile {
 pub(crate) struct ExistingSubnetFile {
     /// The subnet.
     pub id: At<String>,
-    /// The zone it is in.
+    /// The availability zone of the subnet.
     pub availability_zone: At<String>,
-    /// Whether its route table leads to an internet gateway.
+    /// Whether the route table of the subnet has a route to an internet gateway.
     pub public: bool,
 }

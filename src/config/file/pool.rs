@@ -10,19 +10,19 @@ use crate::document::At;
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct PoolFile {
-    /// The pool's name: its stack's, and the value of its nodes' label `infra.internal/pool`.
+    /// The name of the pool, part of its stack's name and the value of the node label `infra.internal/pool`.
     #[schemars(regex(pattern = r"^[a-z]([a-z0-9-]{0,29}[a-z0-9])?$"))]
     pub name: At<String>,
-    /// Its machine.
+    /// The instance type of the machines.
     pub instance_type: At<String>,
     /// More types to choose from, of the same architecture and GPU.
     #[serde(default)]
     pub instance_types: Vec<At<String>>,
-    /// How many machines.
+    /// The number of machines.
     #[serde(default = "crate::config::defaults::pool_count")]
     #[schemars(range(min = 0, max = 5000))]
     pub count: At<u32>,
-    /// The fewest that the autoscaler may leave; `count` if not given.
+    /// The least that the autoscaler keeps; `count` if not given.
     #[serde(default)]
     #[schemars(range(min = 0, max = 5000))]
     pub min_count: Option<At<u32>>,
@@ -30,29 +30,29 @@ pub(crate) struct PoolFile {
     #[serde(default)]
     #[schemars(range(min = 0, max = 5000))]
     pub max_count: Option<At<u32>>,
-    /// Whether machines are spot machines: cheaper, and taken away at two minutes' notice.
+    /// Whether machines are spot machines: cheaper, and interrupted at two minutes' notice.
     #[serde(default)]
     pub spot: At<bool>,
-    /// The zones of this pool; all of the cluster's if not given. Training wants one.
+    /// The availability zones of this pool; all of the cluster's if not given. Training is faster in one.
     #[serde(default)]
     pub availability_zones: Option<At<Vec<At<String>>>>,
-    /// How a changed pool gets new machines; `manual` for GPU pools and `rolling` for others if not given.
+    /// How machines of a changed pool are replaced; `manual` for GPU pools and `rolling` for others if not given.
     #[serde(default)]
     pub rollout: Option<Rollout>,
     /// The size of each machine's disk.
     #[serde(default = "crate::config::defaults::root_volume_gib", rename = "rootVolumeGiB")]
     #[schemars(range(min = 20, max = 16384))]
     pub root_volume_gib: At<u32>,
-    /// Whether machines stand close together for fast traffic among them; needs one zone.
+    /// Whether machines are close together for a fast network; needs one availability zone.
     #[serde(default)]
     pub placement_group: At<bool>,
     /// A capacity reservation to start machines in; excludes spot.
     #[serde(default)]
     pub capacity_reservation_id: Option<At<String>>,
-    /// Managed IAM policies for the machines' role.
+    /// Managed IAM policies for the IAM role of the machines.
     #[serde(default)]
     pub managed_policy_arns: At<Vec<At<String>>>,
-    /// How many network hops instance metadata travels; 2 lets pods use the machine's role.
+    /// The hop limit of instance metadata; 2 lets pods use the IAM role of the machine.
     #[serde(default = "crate::config::defaults::metadata_hop_limit")]
     #[schemars(range(min = 1, max = 64))]
     pub metadata_hop_limit: At<u32>,
@@ -83,7 +83,7 @@ pub(crate) struct TaintFile {
     /// The taint's value.
     #[serde(default)]
     pub value: Option<At<String>>,
-    /// What it does to pods that do not tolerate it.
+    /// The effect on pods that do not tolerate the taint.
     pub effect: TaintEffect,
 }
 

@@ -17,17 +17,17 @@ pub(crate) struct StorageFile {
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct EfsFile {
-    /// How nodes reach it.
+    /// How nodes mount the file system.
     pub driver: At<EfsDriver>,
-    /// How its throughput is paid for.
+    /// The throughput mode of the file system.
     pub throughput_mode: At<ThroughputMode>,
-    /// Where nodes mount it.
+    /// Where nodes mount the file system.
     pub mount_path: At<String>,
     /// After how many days without access a file moves to cheaper storage.
     pub lifecycle: At<Lifecycle>,
-    /// Whether AWS Backup copies it every day.
+    /// Whether AWS Backup copies the file system every day.
     pub backup: At<bool>,
-    /// A file system that exists already and is used as it is.
+    /// An existing file system, which is adopted and never deleted.
     pub file_system_id: Option<At<String>>,
     /// Whether the adopted file system gets mount targets where it has none.
     pub create_mount_targets: At<bool>,

@@ -1,4 +1,4 @@
-//! Labels, taints and tags: well formed, and none that belongs to somebody else.
+//! Labels, taints and tags: well formed, and none that is reserved.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! What a cluster.yaml must mean to be built, a file for each part of it.
 //!
-//! Every rule notes its problem and goes on, so that one run shows them all. A part that could not be made is `None`; the
+//! Every rule records its problem and continues, so that one run shows them all. A part that could not be made is `None`; the
 //! whole cluster exists only if every part does.
 
 mod access;

@@ -179,7 +179,7 @@ fn check_coverage(
     }
 }
 
-/// Whether the pod range holds every node, and each subnet every machine that may stand in it.
+/// Whether the pod range holds every node, and each subnet every machine that may run in it.
 pub(super) fn check_room(
     file: &ClusterFile,
     ranges: &Ranges,

@@ -8,7 +8,7 @@ use crate::document::Fault;
 
 const KMS_EXAMPLE: &str = "arn:aws:kms:us-west-2:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab";
 
-/// The ARN of one KMS key (not of an alias, which may lead to another key tomorrow).
+/// The ARN of one KMS key (not of an alias, which may point at another key tomorrow).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KmsKeyArn {
     text: String,

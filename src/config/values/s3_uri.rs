@@ -13,7 +13,7 @@ pub struct S3Uri {
 }
 
 impl S3Uri {
-    /// Stands in where a stack is only measured and no bucket is known yet.
+    /// A placeholder for a stack that is only measured, when no bucket is known yet.
     #[must_use]
     pub fn placeholder() -> Self {
         Self { bucket: "unknown".to_owned(), prefix: String::new() }
@@ -31,7 +31,7 @@ impl S3Uri {
         &self.prefix
     }
 
-    /// What stands before every key: nothing, or the prefix and a slash.
+    /// The prefix of every key: empty, or the prefix and a slash.
     #[must_use]
     pub fn key_prefix(&self) -> String {
         if self.prefix.is_empty() { String::new() } else { format!("{}/", self.prefix) }

@@ -14,7 +14,7 @@ enum Argument {
     Arn,
 }
 
-/// A part of ARNs that tells a kind, and the command that deletes resources of the kind.
+/// A part of ARNs that identifies a kind, and the command that deletes resources of the kind.
 struct Form {
     part: &'static str,
     kind: ResourceKind,

@@ -24,7 +24,7 @@ pub(crate) struct FileSystem {
 pub(crate) enum Ownership {
     /// A cluster of this name created it, and nobody else uses it.
     Created,
-    /// It existed before the cluster.
+    /// The file system existed before the cluster.
     Adopted,
     /// A cluster of this name created it, and someone else mounts it: where, in words.
     InUse(String),

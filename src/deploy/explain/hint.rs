@@ -1,4 +1,4 @@
-//! What to do next about a failure, told by what AWS said about it.
+//! AWS's messages into what the user can do next.
 
 use std::sync::LazyLock;
 

@@ -84,7 +84,7 @@ fn check_ranges(cluster: &Cluster, id: &str, vpc: &Vpc, findings: &mut SubjectFi
     }
 }
 
-/// Amazon's resolver goes by its word, by one address for all VPCs, and by the third address of each.
+/// Amazon's resolver is called by its name, by one address for all VPCs, or by the third address of each VPC.
 fn check_resolver(id: &str, vpc: &Vpc, servers: &[String], findings: &mut SubjectFindings) {
     let third = vpc.ranges.first().and_then(|range| range.parse::<Ipv4Net>().ok()?.hosts().nth(1));
     let is_amazons = |server: &String| {

@@ -1,4 +1,4 @@
-//! The shared file system: one that is adopted, or one of this cluster's that somebody may have forgotten.
+//! The shared file system: an adopted one, or one that an earlier cluster of this name left behind.
 
 use std::collections::BTreeSet;
 

@@ -4,7 +4,7 @@ use super::finding::SubjectFindings;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients, Key};
 
-/// What EBS uses until somebody chooses another key.
+/// The key that EBS uses unless another one is chosen.
 const EBS_OWN_KEY: &str = "alias/aws/ebs";
 
 pub(crate) async fn check(

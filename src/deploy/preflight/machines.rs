@@ -10,7 +10,7 @@ use crate::config::values::{AvailabilityZone, InstanceType};
 use crate::config::{Cluster, Pool};
 use crate::deploy::state::pool_size::missing_machines;
 
-/// Machines that may be of any of some types and stand in each of some zones.
+/// Machines of any of some types, in each of some availability zones.
 struct Wanted<'a> {
     who: String,
     types: &'a [InstanceType],

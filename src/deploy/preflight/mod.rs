@@ -34,7 +34,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Whether anything stands in the way.
+    /// Whether a finding refuses the run.
     #[must_use]
     pub(crate) fn refuses(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Refused)

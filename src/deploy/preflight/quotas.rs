@@ -197,7 +197,7 @@ fn groups<'a>(cluster: &'a Cluster, live: &LiveCluster) -> Vec<Group<'a>> {
     control_plane.chain(pools).collect()
 }
 
-/// How many machines a pool has that count against this quota already; none if it does not stand, or stands on another.
+/// How many machines of a pool already count against this quota; none if the pool does not exist or counts against another.
 fn machines_of_pool(pool: &Pool, quota: &Quota, live: &LiveCluster) -> Option<u32> {
     let part = StackPart::Pool(pool.name.clone());
     let group = live.pool_group(&pool.name).filter(|_| live.stands(&part))?;

@@ -4,7 +4,7 @@ use crate::blueprint::Blueprint;
 use crate::config::values::S3Uri;
 use crate::deploy::state::live::LiveCluster;
 
-/// What is looked at before a cluster comes up.
+/// What preflight checks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Preflight<'a> {
     /// The cluster.
@@ -24,7 +24,7 @@ pub(crate) struct Preflight<'a> {
 /// When a certificate ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CertificateExpiry {
-    /// Its name.
+    /// The name of the subject.
     pub name: String,
     /// How many whole days it has left; less than zero once it has ended.
     pub days_left: i64,

@@ -1,4 +1,4 @@
-//! Operations that take an hour, in no time: what no stand-in shows, told by a script on a clock that runs ahead.
+//! Operations that take an hour, scripted on a clock that runs ahead: what no stand-in can show.
 
 use std::time::Duration;
 

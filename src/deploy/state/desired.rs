@@ -92,7 +92,7 @@ impl DesiredStack {
         }
     }
 
-    /// Its template as it is handed in: without the white space that is for readers.
+    /// The template without white space for readers, as CloudFormation gets it.
     #[must_use]
     pub(crate) fn text(&self) -> String {
         self.template.compact()
@@ -160,7 +160,7 @@ pub(crate) fn s3_uri_in_use(live: &LiveCluster) -> Option<S3Uri> {
     live.tag(&StackPart::Network, S3_URI_TAG)?.parse().ok()
 }
 
-/// Whether two templates are the same but for what only tells readers something.
+/// Whether two templates are equal apart from text for readers.
 fn is_same_template(old: &Value, new: &Value) -> bool {
     let sections = |template: &Value| -> Option<BTreeMap<String, Value>> {
         let sections = template.as_object()?.iter();

@@ -44,7 +44,7 @@ pub(crate) struct GpuCheck<'a> {
 }
 
 impl<'a> GpuCheck<'a> {
-    /// A check whose pods are told from those of another by `mark`.
+    /// A check whose pods carry `mark`, which distinguishes them from those of other checks.
     #[must_use]
     pub(crate) fn new(api: &'a ApiServer, mark: &str, image: &str) -> Self {
         Self { api, mark: mark.to_owned(), image: image.to_owned() }

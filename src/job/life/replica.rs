@@ -46,7 +46,7 @@ pub(crate) enum ReplicaPhase {
     Failed,
     /// The node of the pod does not answer.
     Unknown,
-    /// The pod was told to terminate, and still runs.
+    /// The pod is terminating.
     Terminating,
     /// The Job is suspended, and has no pods.
     Held,

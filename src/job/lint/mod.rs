@@ -40,7 +40,7 @@ fn documents(text: &str) -> Vec<(u64, String)> {
             line.strip_prefix("---").filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r']));
         if let Some(rest) = begins {
             let rest = rest.trim();
-            // What stands beside the separator belongs to the document that it begins.
+            // Text beside the separator belongs to the document that it begins.
             let is_empty = rest.is_empty() || rest.starts_with('#');
             documents.push(if is_empty {
                 (number + 1, String::new())

@@ -128,7 +128,7 @@ fn check_environment(container: &Value, field: &str, findings: &mut Findings) {
         }
         let Some(value) = variable["value"].as_str() else { continue };
         for name in references(value) {
-            // The kubelet puts in what stands before; the rest is left as it is written.
+            // The kubelet expands variables that are defined before; others stay as written.
             if all.iter().position(|known| *known == name).is_some_and(|place| place >= number) {
                 let help = format!("put {name} before it, or it stays as written");
                 findings.add(

@@ -17,7 +17,7 @@ impl ClaimPath {
     }
 }
 
-/// Paths stand in environment variables and scripts, so they have nothing that a shell or `$(…)` could read.
+/// Paths are used in environment variables and scripts, so they contain nothing that a shell or `$(…)` would expand.
 fn check_claim_path(text: &str) -> Result<(), Fault> {
     let refuse = |reason: &str| {
         Err(Fault::new(format!("'{text}' is not a path on the claim: {reason}"))

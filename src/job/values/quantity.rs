@@ -68,7 +68,7 @@ impl FromStr for Size {
             return refuse("it is more than a pebibyte");
         }
         if bytes < 1 << 20 {
-            // Somebody wrote 8 and meant 8Gi.
+            // Probably 8Gi was meant.
             return refuse("it is less than a mebibyte");
         }
         Ok(Self { text: text.to_owned(), bytes })

@@ -47,7 +47,7 @@ pub(super) fn pool_group_tags(blueprint: &Blueprint, nodes: &PoolNodes, pool: &P
     let mut tags = base_group_tags(blueprint, &Role::Pool(nodes.name.clone()).name(), true);
     let mut add =
         |key: String, value: &str| tags.push(json!({"Key": key, "Value": value, "PropagateAtLaunch": false}));
-    // What cluster.yaml asked for: compared with the live tag it tells a new count from one that the autoscaler has changed since.
+    // What cluster.yaml asked for: compared with the live tag it distinguishes a new count from one that the autoscaler has changed since.
     add(COUNT_TAG.to_owned(), &pool.count.to_string());
     add(format!("{AUTOSCALER_TAG_PREFIX}enabled"), "true");
     add(format!("{AUTOSCALER_TAG_PREFIX}{cluster}"), "owned");

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A file or unit on a machine that changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct FileChange {
-    /// Its path; a unit's name; a directory's path ends with a slash.
+    /// The path of the file, or the name of a unit; the path of a directory ends with a slash.
     pub path: String,
     /// What changes.
     pub change: TextChange,
@@ -16,17 +16,17 @@ pub(crate) struct FileChange {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", content = "detail", rename_all = "camelCase")]
 pub(crate) enum TextChange {
-    /// It is new.
+    /// The file is new.
     Added,
-    /// It goes.
+    /// The file is deleted.
     Removed,
-    /// It holds keys, or may: only that it changes is told.
+    /// The file may hold keys: its contents are not shown.
     Masked,
-    /// It is no text.
+    /// The file is not text.
     Binary,
-    /// Lines that go, come and stand around, each behind its `-`, `+` or space; before them other changes, as `mode 0644 -> 0600`.
+    /// Deleted, added and surrounding lines, each after its `-`, `+` or space; before them other changes, such as `mode 0644 -> 0600`.
     Lines(Vec<String>),
-    /// What changes cannot be told.
+    /// The change is unknown.
     Unknown {
         /// Why.
         reason: String,

@@ -94,7 +94,7 @@ impl Clients {
         }
     }
 
-    /// The records that lead a name to an address.
+    /// The address records of a name.
     pub(crate) async fn address_records(
         &self,
         zone: &str,
@@ -102,7 +102,7 @@ impl Clients {
     ) -> Result<Vec<AddressRecord>, AwsError> {
         let call = self.route53.list_resource_record_sets().hosted_zone_id(zone).start_record_name(name);
         let answer = call.send().await.map_err(AwsError::of(actions::ROUTE53_LIST_RESOURCE_RECORD_SETS))?;
-        // The list begins at the name and goes on behind it.
+        // The list begins at the name and continues after it.
         let mine = answer.resource_record_sets.into_iter().filter(|record| {
             record.name.trim_end_matches('.').eq_ignore_ascii_case(name)
                 && matches!(record.r#type, RrType::A | RrType::Aaaa | RrType::Cname)

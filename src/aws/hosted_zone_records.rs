@@ -3,7 +3,7 @@
 use aws_sdk_route53::types::{Change, ChangeAction, ChangeBatch, ResourceRecordSet, RrType};
 
 use super::actions::{self, Action};
-use super::zones::is_gone;
+use super::hosted_zones::is_gone;
 use super::{AwsError, Clients};
 
 /// As many changes as one call takes with room to spare.
