@@ -59,7 +59,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], access: Access) -> Result<(), W
     let refused = |reason| WriteError::Refused { path: path.to_owned(), reason };
     let file = write_temporary(path, bytes, access).map_err(refused)?;
     file.persist(path).map_err(|error| refused(error.error))?;
-    sync_directory(directory_of(path)).map_err(refused)
+    sync_directory(parent_directory(path)).map_err(refused)
 }
 
 /// Writes a file unless it is there with the same bytes and, if it is private, closed to others; gives whether it was written.
@@ -80,7 +80,7 @@ pub(crate) fn create(path: &Path, bytes: &[u8], access: Access) -> Result<(), Wr
     };
     let file = write_temporary(path, bytes, access).map_err(refused)?;
     file.persist_noclobber(path).map_err(|error| refused(error.error))?;
-    sync_directory(directory_of(path)).map_err(refused)
+    sync_directory(parent_directory(path)).map_err(refused)
 }
 
 /// Removes what killed runs left in a directory; only for one that no other run is writing to.
@@ -101,7 +101,7 @@ fn write_temporary(path: &Path, bytes: &[u8], access: Access) -> io::Result<Name
         .prefix(TEMPORARY_PREFIX)
         .suffix(TEMPORARY_SUFFIX)
         .permissions(Permissions::from_mode(0o600))
-        .tempfile_in(directory_of(path))?;
+        .tempfile_in(parent_directory(path))?;
     file.write_all(bytes)?;
     if access != Access::Private {
         file.as_file().set_permissions(Permissions::from_mode(access.mode()))?;
@@ -115,7 +115,7 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-fn directory_of(path: &Path) -> &Path {
+fn parent_directory(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

@@ -179,7 +179,7 @@ impl AwsError {
             let chain = match &error {
                 SdkError::TimeoutError(_) => format!("no answer within {} s", PATIENCE.as_secs()),
                 _ if refused_by_proxy => "the proxy requires authentication (407)".to_owned(),
-                _ => innermost(&error),
+                _ => innermost_cause(&error),
             };
             let cause = match (&error, code.as_deref()) {
                 _ if refused_by_proxy => Cause::Unreachable,
@@ -276,7 +276,7 @@ fn whole_chain(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// The last cause of an error: the SDK's own text says only that something failed.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+fn innermost_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut current = error;
     while let Some(next) = current.source() {
         current = next;

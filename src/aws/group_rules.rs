@@ -49,7 +49,7 @@ impl Clients {
         let groups = answer.security_groups.unwrap_or_default().into_iter();
         let rules: Vec<IpPermission> = groups
             .flat_map(|group| group.ip_permissions.unwrap_or_default())
-            .filter_map(|rule| naming(rule, other))
+            .filter_map(|rule| rules_naming(rule, other))
             .collect();
         if rules.is_empty() {
             return Ok(0);
@@ -77,7 +77,7 @@ impl Clients {
 }
 
 /// The part of a rule that names a group.
-fn naming(rule: IpPermission, other: &str) -> Option<IpPermission> {
+fn rules_naming(rule: IpPermission, other: &str) -> Option<IpPermission> {
     let pairs = rule.user_id_group_pairs.unwrap_or_default().into_iter();
     let pairs: Vec<UserIdGroupPair> = pairs.filter(|pair| pair.group_id.as_deref() == Some(other)).collect();
     if pairs.is_empty() {

@@ -117,9 +117,10 @@ impl Clients {
             .hosted_zone_id(&alias.zone)
             .evaluate_target_health(false)
             .build()
-            .map_err(|error| unsent(&error))?;
+            .map_err(|error| not_sent(&error))?;
         let record = ResourceRecordSet::builder().name(name).r#type(RrType::A).alias_target(target);
-        self.change_record(ChangeAction::Upsert, zone, record.build().map_err(|error| unsent(&error))?).await
+        self.change_record(ChangeAction::Upsert, zone, record.build().map_err(|error| not_sent(&error))?)
+            .await
     }
 
     /// Deletes a record exactly as it was read; says whether it is gone. It is not if someone else has changed it meanwhile.
@@ -145,12 +146,12 @@ impl Clients {
             .action(action)
             .resource_record_set(record)
             .build()
-            .map_err(|error| unsent(&error))?;
+            .map_err(|error| not_sent(&error))?;
         let batch = ChangeBatch::builder()
             .comment("infra")
             .changes(change)
             .build()
-            .map_err(|error| unsent(&error))?;
+            .map_err(|error| not_sent(&error))?;
         let call = self.route53.change_resource_record_sets().hosted_zone_id(zone).change_batch(batch);
         let answer = call.send().await.map_err(AwsError::of(actions::ROUTE53_CHANGE_RESOURCE_RECORD_SETS))?;
         Ok(answer.change_info.map(|change| change.id).unwrap_or_default())
@@ -164,7 +165,7 @@ impl Clients {
     }
 }
 
-fn unsent(error: &aws_sdk_route53::error::BuildError) -> AwsError {
+fn not_sent(error: &aws_sdk_route53::error::BuildError) -> AwsError {
     AwsError::unsent(actions::ROUTE53_CHANGE_RESOURCE_RECORD_SETS, error.to_string())
 }
 

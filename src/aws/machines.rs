@@ -56,7 +56,7 @@ impl Clients {
             }
             answer => answer?,
         };
-        Ok(answer.output.filter(|output| !output.is_empty()).map(|output| decoded(&output)))
+        Ok(answer.output.filter(|output| !output.is_empty()).map(|output| decode_console(&output)))
     }
 
     /// Every machine with the cluster's tag, terminated ones too while EC2 remembers them.
@@ -118,7 +118,7 @@ fn instance_of(instance: &aws_sdk_ec2::types::Instance) -> Instance {
     }
 }
 
-fn decoded(output: &str) -> String {
+fn decode_console(output: &str) -> String {
     let joined: String = output.split_whitespace().collect();
     match STANDARD.decode(joined) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -128,11 +128,11 @@ fn decoded(output: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::decoded;
+    use super::decode_console;
 
     #[test]
     fn console_output_is_decoded_and_what_cannot_be_is_kept() {
-        assert_eq!(decoded("aGVs\nbG8="), "hello");
-        assert_eq!(decoded("[    0.000000] Linux"), "[    0.000000] Linux");
+        assert_eq!(decode_console("aGVs\nbG8="), "hello");
+        assert_eq!(decode_console("[    0.000000] Linux"), "[    0.000000] Linux");
     }
 }

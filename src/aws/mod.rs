@@ -66,6 +66,6 @@ pub(crate) use stacks::{Stack, TemplateSource};
 pub(crate) use stored_objects::ObjectVersion;
 
 /// AWS's time as ours.
-fn moment(time: aws_smithy_types::DateTime) -> Option<time::OffsetDateTime> {
+fn to_offset_date_time(time: aws_smithy_types::DateTime) -> Option<time::OffsetDateTime> {
     time::OffsetDateTime::from_unix_timestamp_nanos(time.as_nanos()).ok()
 }

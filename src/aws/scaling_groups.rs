@@ -92,8 +92,9 @@ impl Clients {
         let mut pages = call.into_paginator().items().send();
         let mut groups = Vec::new();
         while let Some(next) = pages.next().await {
-            groups
-                .push(group(next.map_err(AwsError::of(actions::AUTOSCALING_DESCRIBE_AUTO_SCALING_GROUPS))?));
+            groups.push(to_scaling_group(
+                next.map_err(AwsError::of(actions::AUTOSCALING_DESCRIBE_AUTO_SCALING_GROUPS))?,
+            ));
         }
         Ok(groups)
     }
@@ -108,7 +109,7 @@ impl Clients {
             description: found.description.unwrap_or_default(),
             status: found.status_code.map(|status| status.as_str().to_owned()).unwrap_or_default(),
             message: found.status_message,
-            started: found.start_time.and_then(super::moment),
+            started: found.start_time.and_then(super::to_offset_date_time),
         };
         Ok(answer.activities.unwrap_or_default().into_iter().map(activity).collect())
     }
@@ -135,7 +136,7 @@ impl Clients {
     }
 }
 
-fn group(found: AutoScalingGroup) -> ScalingGroup {
+fn to_scaling_group(found: AutoScalingGroup) -> ScalingGroup {
     let mixed = found.mixed_instances_policy.and_then(|policy| policy.launch_template);
     let template = found.launch_template.or_else(|| mixed?.launch_template_specification);
     let tags = found.tags.unwrap_or_default().into_iter();

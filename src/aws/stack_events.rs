@@ -97,7 +97,7 @@ impl Clients {
             let answer = call.set_next_token(next_token).send().await;
             let answer = answer.map_err(AwsError::of(actions::CFN_DESCRIBE_STACK_EVENTS))?;
             for found in answer.stack_events.unwrap_or_default() {
-                let event = event(found);
+                let event = to_stack_event(found);
                 let is_first = begins(&event);
                 events.push(event);
                 if is_first {
@@ -114,14 +114,14 @@ impl Clients {
     }
 }
 
-fn event(found: SdkStackEvent) -> StackEvent {
+fn to_stack_event(found: SdkStackEvent) -> StackEvent {
     let logical_id = found.logical_resource_id.unwrap_or_default();
     let physical_id = found.physical_resource_id.unwrap_or_default();
     let kind = found.resource_type.unwrap_or_default();
     let status = found.resource_status.as_ref().map_or("", |status| status.as_str());
     StackEvent {
         id: found.event_id.unwrap_or_default(),
-        at: found.timestamp.and_then(super::moment),
+        at: found.timestamp.and_then(super::to_offset_date_time),
         status: EventStatus::new(status, &kind, &logical_id, &physical_id),
         logical_id,
         physical_id,

@@ -47,7 +47,7 @@ impl Clients {
     pub(crate) async fn stack(&self, name: &str) -> Result<Option<Stack>, AwsError> {
         let answer = self.cloudformation.describe_stacks().stack_name(name).send().await;
         match answer.map_err(AwsError::of(actions::CFN_DESCRIBE_STACKS)) {
-            Ok(answer) => Ok(answer.stacks.unwrap_or_default().into_iter().next().map(stack)),
+            Ok(answer) => Ok(answer.stacks.unwrap_or_default().into_iter().next().map(to_stack)),
             Err(error) if error.says("does not exist") => Ok(None),
             Err(error) => Err(error),
         }
@@ -58,7 +58,7 @@ impl Clients {
         let mut pages = self.cloudformation.describe_stacks().into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
-            found.push(stack(next.map_err(AwsError::of(actions::CFN_DESCRIBE_STACKS))?));
+            found.push(to_stack(next.map_err(AwsError::of(actions::CFN_DESCRIBE_STACKS))?));
         }
         Ok(found)
     }
@@ -151,7 +151,7 @@ pub(super) fn sdk_parameters(
     parameters.iter().map(parameter).collect()
 }
 
-fn stack(found: SdkStack) -> Stack {
+fn to_stack(found: SdkStack) -> Stack {
     let parameters = found.parameters.unwrap_or_default().into_iter();
     let outputs = found.outputs.unwrap_or_default().into_iter();
     let tags = found.tags.unwrap_or_default().into_iter();
@@ -166,7 +166,7 @@ fn stack(found: SdkStack) -> Stack {
         outputs: outputs.filter_map(|output| Some((output.output_key?, output.output_value?))).collect(),
         tags: tags.filter_map(|tag| Some((tag.key?, tag.value?))).collect(),
         protected: found.enable_termination_protection.unwrap_or_default(),
-        created: found.creation_time.and_then(super::moment),
-        updated: found.last_updated_time.and_then(super::moment),
+        created: found.creation_time.and_then(super::to_offset_date_time),
+        updated: found.last_updated_time.and_then(super::to_offset_date_time),
     }
 }

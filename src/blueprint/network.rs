@@ -57,7 +57,7 @@ impl NetworkPlan {
                     .filter_map(|subnet| {
                         let zone_index = cluster.zones.iter().position(|zone| *zone == subnet.zone)?;
                         Some(Subnet {
-                            resource: resource(subnet.public, zone_index),
+                            resource: resource_name(subnet.public, zone_index),
                             zone: subnet.zone.clone(),
                             zone_index,
                             public: subnet.public,
@@ -81,7 +81,7 @@ impl NetworkPlan {
         // The rules of cluster.yaml have made sure that they fit.
         let ranges = range.subnets(prefix).into_iter().flatten();
         let subnets = places.zip(ranges).map(|((public, (zone_index, zone)), range)| Subnet {
-            resource: resource(public, zone_index),
+            resource: resource_name(public, zone_index),
             zone: zone.clone(),
             zone_index,
             public,
@@ -101,7 +101,7 @@ impl NetworkPlan {
     }
 }
 
-fn resource(public: bool, zone_index: usize) -> String {
+fn resource_name(public: bool, zone_index: usize) -> String {
     format!("{}Subnet{zone_index}", if public { "Public" } else { "Private" })
 }
 

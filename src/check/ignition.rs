@@ -43,7 +43,7 @@ pub fn check_ignition(asset: &str, bytes: &[u8]) -> Vec<Finding> {
     check.paths(&document);
     check.units(&document);
     for resource in ["merge", "replace"] {
-        for (index, source) in items(&document["ignition"]["config"][resource]).into_iter().enumerate() {
+        for (index, source) in list_items(&document["ignition"]["config"][resource]).into_iter().enumerate() {
             check.source(&format!("ignition.config.{resource}[{index}]"), source);
         }
     }
@@ -55,18 +55,21 @@ impl Check<'_> {
     fn paths(&mut self, document: &Value) {
         let storage = &document["storage"];
         let mut seen: BTreeMap<String, &str> = BTreeMap::new();
-        for unit in items(&document["systemd"]["units"]) {
-            let name = text(&unit["name"]);
+        for unit in list_items(&document["systemd"]["units"]) {
+            let name = text_of(&unit["name"]);
             if unit["contents"].is_string() {
                 seen.insert(format!("/etc/systemd/system/{name}"), "a unit");
             }
-            for drop_in in items(&unit["dropins"]) {
-                seen.insert(format!("/etc/systemd/system/{name}.d/{}", text(&drop_in["name"])), "a drop-in");
+            for drop_in in list_items(&unit["dropins"]) {
+                seen.insert(
+                    format!("/etc/systemd/system/{name}.d/{}", text_of(&drop_in["name"])),
+                    "a drop-in",
+                );
             }
         }
         for kind in ["directories", "files", "links"] {
-            for entry in items(&storage[kind]) {
-                let path = text(&entry["path"]);
+            for entry in list_items(&storage[kind]) {
+                let path = text_of(&entry["path"]);
                 if !path.starts_with('/') {
                     self.note(path, "the path is not absolute".to_owned());
                 }
@@ -78,7 +81,8 @@ impl Check<'_> {
                 if let Some(other) = seen.insert(path.to_owned(), kind) {
                     self.note(path, format!("it is written twice: {other} has the same path"));
                 }
-                for contents in items(&entry["contents"]).into_iter().chain(items(&entry["append"])) {
+                for contents in list_items(&entry["contents"]).into_iter().chain(list_items(&entry["append"]))
+                {
                     self.source(path, contents);
                 }
             }
@@ -86,9 +90,9 @@ impl Check<'_> {
     }
 
     fn source(&mut self, position: &str, resource: &Value) {
-        let source = text(&resource["source"]);
-        let hash = text(&resource["verification"]["hash"]);
-        if source.starts_with("s3://") && !text(&resource["compression"]).is_empty() {
+        let source = text_of(&resource["source"]);
+        let hash = text_of(&resource["verification"]["hash"]);
+        if source.starts_with("s3://") && !text_of(&resource["compression"]).is_empty() {
             self.note(
                 position,
                 "Ignition cannot decompress what it downloads from S3: remove compression".to_owned(),
@@ -110,11 +114,12 @@ impl Check<'_> {
     /// Units may only start and read files that exist.
     fn units(&mut self, document: &Value) {
         let storage = &document["storage"];
-        let there: Vec<&str> = items(&storage["files"]).into_iter().map(|file| text(&file["path"])).collect();
-        for unit in items(&document["systemd"]["units"]) {
-            let name = text(&unit["name"]);
-            let texts = items(&unit["dropins"]).into_iter().map(|drop_in| text(&drop_in["contents"]));
-            for contents in texts.chain([text(&unit["contents"])]) {
+        let there: Vec<&str> =
+            list_items(&storage["files"]).into_iter().map(|file| text_of(&file["path"])).collect();
+        for unit in list_items(&document["systemd"]["units"]) {
+            let name = text_of(&unit["name"]);
+            let texts = list_items(&unit["dropins"]).into_iter().map(|drop_in| text_of(&drop_in["contents"]));
+            for contents in texts.chain([text_of(&unit["contents"])]) {
                 for needed in needed_files(contents) {
                     let given =
                         GIVEN.iter().any(|given| needed.starts_with(given)) || needed.starts_with("/usr/");
@@ -144,7 +149,7 @@ fn needed_files(unit: &str) -> Vec<&str> {
 }
 
 /// A list's items; a single value counts as a list of one.
-fn items(value: &Value) -> Vec<&Value> {
+fn list_items(value: &Value) -> Vec<&Value> {
     match value {
         Value::Array(items) => items.iter().collect(),
         Value::Null => Vec::new(),
@@ -152,7 +157,7 @@ fn items(value: &Value) -> Vec<&Value> {
     }
 }
 
-fn text(value: &Value) -> &str {
+fn text_of(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 

@@ -14,7 +14,7 @@ pub(super) struct References {
 /// Every reference in a value, however deep: `Ref`, `Fn::GetAtt`, `Fn::Sub` and `DependsOn`.
 pub(super) fn references_in(value: &Value) -> References {
     let mut references = References::default();
-    collect(value, &mut references);
+    collect_references(value, &mut references);
     references
 }
 
@@ -26,9 +26,9 @@ pub fn referenced_names(value: &Value) -> BTreeSet<String> {
     names
 }
 
-fn collect(value: &Value, references: &mut References) {
+fn collect_references(value: &Value, references: &mut References) {
     match value {
-        Value::Array(items) => items.iter().for_each(|item| collect(item, references)),
+        Value::Array(items) => items.iter().for_each(|item| collect_references(item, references)),
         Value::Object(entries) => {
             for (key, entry) in entries {
                 match key.as_str() {
@@ -39,7 +39,7 @@ fn collect(value: &Value, references: &mut References) {
                     }
                     "Fn::GetAtt" => collect_attribute(entry, references),
                     "Fn::Sub" => collect_substitutions(entry, references),
-                    _ => collect(entry, references),
+                    _ => collect_references(entry, references),
                 }
             }
         }
@@ -69,7 +69,7 @@ fn collect_substitutions(entry: &Value, references: &mut References) {
         other => (other.as_str().unwrap_or_default(), None),
     };
     if let Some(own) = own {
-        collect(own, references);
+        collect_references(own, references);
     }
     for part in text.split("${").skip(1) {
         let Some((name, _)) = part.split_once('}') else { continue };

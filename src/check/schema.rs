@@ -107,8 +107,8 @@ impl<'a> Walk<'a> {
             self.note(position, format!("{value} is not one of {}", words.join(", ")));
             return;
         }
-        let kinds = kinds(schema);
-        if !kinds.is_empty() && !kinds.iter().any(|kind| fits(kind, value)) {
+        let kinds = list_types(schema);
+        if !kinds.is_empty() && !kinds.iter().any(|kind| fits_type(kind, value)) {
             self.note(position, format!("expected {}, found {}", kinds.join(" or "), kind_of(value)));
             return;
         }
@@ -160,7 +160,7 @@ pub fn is_function(value: &Value) -> bool {
         .is_some_and(|key| key == "Ref" || key.starts_with("Fn::"))
 }
 
-fn kinds(schema: &Value) -> Vec<&str> {
+fn list_types(schema: &Value) -> Vec<&str> {
     match &schema["type"] {
         Value::String(kind) => vec![kind],
         Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
@@ -169,7 +169,7 @@ fn kinds(schema: &Value) -> Vec<&str> {
 }
 
 /// CloudFormation takes numbers and booleans as texts too.
-fn fits(kind: &str, value: &Value) -> bool {
+fn fits_type(kind: &str, value: &Value) -> bool {
     match (kind, value) {
         ("string", Value::String(_) | Value::Number(_) | Value::Bool(_))
         | ("boolean", Value::Bool(_))

@@ -130,7 +130,7 @@ impl Check<'_> {
             inline.chain([&properties["PolicyDocument"]]).filter_map(|policy| policy["Statement"].as_array());
         for statement in statements.flatten().filter(|statement| statement["Effect"] == "Allow") {
             let sid = statement["Sid"].as_str().unwrap_or("a statement");
-            let actions = texts(&statement["Action"]);
+            let actions = collect_texts(&statement["Action"]);
             for action in actions.iter().filter(|action| action.contains('*')) {
                 self.note(name, format!("{sid} allows {action}: name the actions that are needed"));
             }
@@ -138,7 +138,7 @@ impl Check<'_> {
                 let verb = action.split(':').nth(1).unwrap_or_default();
                 ["Describe", "Get", "List"].iter().any(|read| verb.starts_with(read))
             };
-            let everything = texts(&statement["Resource"]).contains(&"*");
+            let everything = collect_texts(&statement["Resource"]).contains(&"*");
             if everything && !actions.iter().all(reads) && !UNBOUNDED_STATEMENTS.contains(&sid) {
                 self.note(
                     name,
@@ -280,7 +280,7 @@ impl Check<'_> {
     }
 }
 
-fn texts(value: &Value) -> Vec<&str> {
+fn collect_texts(value: &Value) -> Vec<&str> {
     match value {
         Value::String(text) => vec![text],
         Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),

@@ -62,13 +62,13 @@ pub(super) fn run(_: &CertificatesArguments, session: &Session) -> anyhow::Resul
         return Ok(Exit::Unhealthy);
     };
     let missing = find_missing(session, &listed).into_iter();
-    let mut rows: Vec<Row> = listed.into_iter().map(row).collect();
+    let mut rows: Vec<Row> = listed.into_iter().map(certificate_row).collect();
     rows.extend(missing.map(|file| Row { file, problem: Some("missing".to_owned()), ..Row::default() }));
     let healthy = rows.iter().all(|row| row.problem.is_none());
     match session.output {
         Output::Json => session.printer.json(&CertificatesDocument { healthy, certificates: rows })?,
         Output::Text | Output::Markdown => {
-            session.printer.data(table(&rows))?;
+            session.printer.data(certificate_table(&rows))?;
             if !healthy {
                 session.printer.error("some certificates are not healthy");
                 session.printer.help(
@@ -80,7 +80,7 @@ pub(super) fn run(_: &CertificatesArguments, session: &Session) -> anyhow::Resul
     Ok(if healthy { Exit::Done } else { Exit::Unhealthy })
 }
 
-fn row(entry: InventoryEntry) -> Row {
+fn certificate_row(entry: InventoryEntry) -> Row {
     let file = entry.file;
     match entry.certificate {
         Err(reason) => Row { file, problem: Some(reason), ..Row::default() },
@@ -114,7 +114,7 @@ fn find_missing(session: &Session, on_disk: &[InventoryEntry]) -> Vec<String> {
     }
 }
 
-fn table(rows: &[Row]) -> String {
+fn certificate_table(rows: &[Row]) -> String {
     let header = ["FILE", "SUBJECT", "ISSUER", "DAYS LEFT", "UNTIL", "NAMES"].map(str::to_owned);
     let lines = rows.iter().map(|row| {
         let days = match (&row.problem, row.days_left) {

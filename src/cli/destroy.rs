@@ -71,12 +71,12 @@ async fn destroy_cluster(
 ) -> anyhow::Result<Exit> {
     let clients =
         arguments.aws.connect_to(cluster.as_ref().map(|cluster| cluster.region.as_str()), session).await;
-    let reading = Box::pin(read(arguments, &clients, cluster));
+    let reading = Box::pin(read_scope(arguments, &clients, cluster));
     let scope = until_interrupted(reading).await?;
     let target = &scope.target;
     let plan = plan_destroy(&scope);
     if arguments.plan_only || session.output != Output::Json {
-        show(&plan, target, session)?;
+        show_plan(&plan, target, session)?;
     }
     if arguments.plan_only {
         return Ok(Exit::Done);
@@ -87,9 +87,9 @@ async fn destroy_cluster(
         let outcome = until_interrupted(auditing).await?;
         session.printer.note(format_args!("nothing of {} is left to delete", target.name));
         warn_of_unknown_s3_uri(target, session);
-        return Ok(report(&outcome, target, &plan, &view, session));
+        return Ok(report_result(&outcome, target, &plan, &view, session));
     }
-    until_interrupted(Box::pin(confirm(arguments, session, target))).await?;
+    until_interrupted(Box::pin(confirm_data_deletion(arguments, session, target))).await?;
     warn_of_unknown_s3_uri(target, session);
     let (interrupter, waiting) = session.begin_waiting(Some(arguments.timeout));
     let run = Run {
@@ -109,10 +109,10 @@ async fn destroy_cluster(
     let working = Box::pin(async { Ok(Box::pin(destroy(&run, &scope, api.as_ref())).await?) });
     let result = until_detached(working, &interrupter, &view, &session.printer).await;
     view.finish();
-    Ok(report(&result?, target, &plan, &view, session))
+    Ok(report_result(&result?, target, &plan, &view, session))
 }
 
-async fn read(
+async fn read_scope(
     arguments: &DestroyArguments,
     clients: &Clients,
     cluster: Option<Cluster>,
@@ -129,7 +129,7 @@ async fn read(
     Ok(Box::pin(DestroyScope::read(clients, name, cluster, s3_uri, options)).await?)
 }
 
-fn show(plan: &DestroyPlan, target: &DestroyTarget, session: &Session) -> anyhow::Result<()> {
+fn show_plan(plan: &DestroyPlan, target: &DestroyTarget, session: &Session) -> anyhow::Result<()> {
     if session.output == Output::Json {
         return session.printer.json(plan);
     }
@@ -159,7 +159,7 @@ fn show(plan: &DestroyPlan, target: &DestroyTarget, session: &Session) -> anyhow
     Ok(())
 }
 
-async fn confirm(
+async fn confirm_data_deletion(
     arguments: &DestroyArguments,
     session: &Session,
     target: &DestroyTarget,
@@ -208,7 +208,7 @@ fn warn_of_unknown_s3_uri(target: &DestroyTarget, session: &Session) {
     }
 }
 
-fn report(
+fn report_result(
     outcome: &DestroyOutcome,
     target: &DestroyTarget,
     plan: &DestroyPlan,

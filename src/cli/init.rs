@@ -66,14 +66,14 @@ pub(super) struct InitArguments {
 pub(super) fn run(arguments: &InitArguments, session: &Session) -> anyhow::Result<Exit> {
     let path = session.assets.cluster_file();
     if path.symlink_metadata().is_ok() {
-        return Err(exists(&path));
+        return Err(file_exists(&path));
     }
-    let answers = gather(arguments, &session.printer)?;
+    let answers = gather_answers(arguments, &session.printer)?;
     let text = render_cluster_file(&answers)?;
     // Each flag was checked alone; together they may contradict each other.
-    let cluster = config::validate(&path, &text).map_err(|problems| refuse(&problems))?.value;
+    let cluster = config::validate(&path, &text).map_err(|problems| refuse_overwriting(&problems))?.value;
     match durable_file::create(&path, text.as_bytes(), Access::Public) {
-        Err(WriteError::Exists { path }) => return Err(exists(&path)),
+        Err(WriteError::Exists { path }) => return Err(file_exists(&path)),
         other => other?,
     }
     session.printer.note(format_args!("{}: written", path.display()));
@@ -92,7 +92,7 @@ pub(super) fn run(arguments: &InitArguments, session: &Session) -> anyhow::Resul
 }
 
 /// The flags, completed by questions where there is a terminal.
-fn gather(arguments: &InitArguments, printer: &Printer) -> anyhow::Result<ClusterAnswers> {
+fn gather_answers(arguments: &InitArguments, printer: &Printer) -> anyhow::Result<ClusterAnswers> {
     let missing = arguments.missing_flags();
     let asking = !missing.is_empty() && can_ask();
     if !missing.is_empty() && !asking {
@@ -190,7 +190,7 @@ fn write_gitignore(session: &Session) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn refuse(problems: &Problems) -> anyhow::Error {
+fn refuse_overwriting(problems: &Problems) -> anyhow::Error {
     let lines = problems.list().iter().map(|problem| match &problem.help {
         Some(help) => format!("{}\n  help: {help}", problem.message),
         None => problem.message.clone(),
@@ -198,7 +198,7 @@ fn refuse(problems: &Problems) -> anyhow::Error {
     Refusal::invalid(lines.collect::<Vec<_>>().join("\n")).into()
 }
 
-fn exists(path: &Path) -> anyhow::Error {
+fn file_exists(path: &Path) -> anyhow::Error {
     Refusal::new(format!("{} exists already and was not changed", path.display()))
         .help("edit it, or use `-C DIR` for another cluster")
         .into()

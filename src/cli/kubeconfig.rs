@@ -32,13 +32,13 @@ pub(super) fn run(arguments: &KubeconfigArguments, session: &Session) -> anyhow:
         None => session.printer.raw(project.admin_kubeconfig(&store, &server)?.expose())?,
         Some(path) => {
             let path = path.clone().map_or_else(default_kubeconfig_path, Ok)?;
-            merge(&path, &project, &store, &server, session)?;
+            merge_into_file(&path, &project, &store, &server, session)?;
         }
     }
     Ok(Exit::Done)
 }
 
-fn merge(
+fn merge_into_file(
     path: &Path,
     project: &Project,
     store: &Store,

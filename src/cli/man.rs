@@ -39,7 +39,7 @@ pub(super) fn run(
         for command in all_commands(&root) {
             let name = command.get_display_name().unwrap_or_else(|| command.get_name());
             let path = directory.join(format!("{name}.1"));
-            durable_file::replace(&path, page(command)?.as_bytes(), Access::Public)?;
+            durable_file::replace(&path, render_page(command)?.as_bytes(), Access::Public)?;
         }
         return Ok(Exit::Done);
     }
@@ -48,11 +48,11 @@ pub(super) fn run(
         let unknown = || Refusal::invalid(format!("there is no command '{}'", arguments.path.join(" ")));
         command = command.find_subcommand(name).ok_or_else(unknown)?;
     }
-    session.printer.raw(&page(command)?)?;
+    session.printer.raw(&render_page(command)?)?;
     Ok(Exit::Done)
 }
 
-fn page(command: &Command) -> anyhow::Result<String> {
+fn render_page(command: &Command) -> anyhow::Result<String> {
     let is_root = command.get_display_name().is_none_or(|name| name == command.get_name());
     let examples = match command.get_after_help() {
         // The rest are the exit codes, which have a section of their own.

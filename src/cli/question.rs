@@ -23,7 +23,7 @@ pub(super) fn ask<T: FromStr<Err = Fault>>(
         printer.question(format_args!("{question}:"));
         match read_answer()?.parse() {
             Ok(value) => return Ok(value),
-            Err(fault) => explain(&fault, printer),
+            Err(fault) => explain_question(&fault, printer),
         }
     }
 }
@@ -43,7 +43,7 @@ pub(super) fn ask_optional<T: FromStr<Err = Fault>>(
         }
         match answer.parse() {
             Ok(value) => return Ok(Some(value)),
-            Err(fault) => explain(&fault, printer),
+            Err(fault) => explain_question(&fault, printer),
         }
     }
 }
@@ -62,7 +62,7 @@ pub(super) fn ask_list<T: FromStr<Err = Fault>>(
         match words.map(str::parse).collect::<Result<Vec<T>, Fault>>() {
             Ok(values) if !values.is_empty() => return Ok(values),
             Ok(_) => printer.note("  name at least one"),
-            Err(fault) => explain(&fault, printer),
+            Err(fault) => explain_question(&fault, printer),
         }
     }
 }
@@ -123,7 +123,7 @@ fn read_answer() -> anyhow::Result<String> {
     Ok(line.trim().to_owned())
 }
 
-fn explain(fault: &Fault, printer: &Printer) {
+fn explain_question(fault: &Fault, printer: &Printer) {
     printer.note(format_args!("  {fault}"));
     if let Some(help) = &fault.help {
         printer.note(format_args!("  {help}"));

@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Res
                 certificates: first_to_end(session)?,
             };
             let report = Box::pin(StatusReport::read(sources)).await?;
-            let exit = print(report, &blueprint, session)?;
+            let exit = print_status(report, &blueprint, session)?;
             if !arguments.watch {
                 return Ok(exit);
             }
@@ -70,7 +70,11 @@ fn first_to_end(session: &Session) -> anyhow::Result<Option<CertificateState>> {
     Ok(first.map(|expiry| CertificateState { name: expiry.name, days_left: expiry.days_left }))
 }
 
-fn print(report: Option<StatusReport>, blueprint: &Blueprint, session: &Session) -> anyhow::Result<Exit> {
+fn print_status(
+    report: Option<StatusReport>,
+    blueprint: &Blueprint,
+    session: &Session,
+) -> anyhow::Result<Exit> {
     let name = &blueprint.cluster.name;
     let healthy = report.as_ref().is_some_and(|report| report.healthy);
     match (session.output, report) {
@@ -78,7 +82,7 @@ fn print(report: Option<StatusReport>, blueprint: &Blueprint, session: &Session)
         (Output::Json, None) => {
             session.printer.json(&StatusDocument::Absent(AbsentCluster::new(name.as_str())))?;
         }
-        (Output::Text | Output::Markdown, Some(report)) => session.printer.data(screen(&report))?,
+        (Output::Text | Output::Markdown, Some(report)) => session.printer.data(status_screen(&report))?,
         (Output::Text | Output::Markdown, None) => {
             session.printer.data(format_args!("{name}: there is no such cluster; `infra up` creates it"))?;
         }
@@ -86,7 +90,7 @@ fn print(report: Option<StatusReport>, blueprint: &Blueprint, session: &Session)
     Ok(if healthy { Exit::Done } else { Exit::Unhealthy })
 }
 
-fn screen(report: &StatusReport) -> String {
+fn status_screen(report: &StatusReport) -> String {
     let line = |what: &str, state: String, detail: String| [what.to_owned(), state, detail];
     let mut lines = Vec::new();
     for stack in &report.stacks {

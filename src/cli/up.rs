@@ -115,7 +115,7 @@ async fn bring_up(
     let progress = view.progress();
     let preparing = Box::pin(prepare_plan(arguments, session, deployment, &clients, &progress));
     let (prepared, inputs, lock) = until_interrupted(preparing).await?;
-    let agreeing = Box::pin(agree(arguments, session, deployment, &prepared, &clients, options));
+    let agreeing = Box::pin(ask_for_consent(arguments, session, deployment, &prepared, &clients, options));
     let consent = until_interrupted(agreeing).await?;
     write_lock(&deployment.project, &lock, &session.printer)?;
     let (interrupter, waiting) = session.begin_waiting(Some(arguments.timeout));
@@ -196,7 +196,7 @@ async fn check_account(
 }
 
 /// Shows what would change, and asks where something would be lost.
-async fn agree(
+async fn ask_for_consent(
     arguments: &UpArguments,
     session: &Session,
     deployment: &Deployment,

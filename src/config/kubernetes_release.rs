@@ -65,17 +65,17 @@ pub struct Downloads {
 pub fn release_of(version: KubernetesVersion) -> Result<&'static Release, Fault> {
     let text = version.to_string();
     let holds = |release: &&Release| release.versions.iter().any(|downloads| downloads.version == text);
-    RELEASES.iter().find(holds).ok_or_else(|| unsupported(&text))
+    RELEASES.iter().find(holds).ok_or_else(|| unsupported_version(&text))
 }
 
 /// The hashes of one version's own files.
 pub fn downloads_of(version: KubernetesVersion) -> Result<&'static Downloads, Fault> {
     let text = version.to_string();
     let found = release_of(version)?.versions.iter().find(|downloads| downloads.version == text);
-    found.ok_or_else(|| unsupported(&text))
+    found.ok_or_else(|| unsupported_version(&text))
 }
 
-fn unsupported(text: &str) -> Fault {
+fn unsupported_version(text: &str) -> Fault {
     let versions =
         RELEASES.iter().flat_map(|release| &release.versions).map(|downloads| downloads.version.as_str());
     Fault::new(format!("Kubernetes {text} is not supported: the hashes of its downloads are not known"))

@@ -80,7 +80,7 @@ impl Certificate {
             common_name: text(parsed.subject().iter_common_name().next()),
             organization: text(parsed.subject().iter_organization().next()),
             names: alternative_names(&parsed),
-            usages: usages(&parsed),
+            usages: key_usages(&parsed),
             not_before: moment(parsed.validity().not_before),
             not_after: moment(parsed.validity().not_after),
             authority: authority_marks(&parsed),
@@ -139,7 +139,7 @@ fn alternative_names(certificate: &X509Certificate<'_>) -> Vec<CertificateName> 
         .collect()
 }
 
-fn usages(certificate: &X509Certificate<'_>) -> Vec<Usage> {
+fn key_usages(certificate: &X509Certificate<'_>) -> Vec<Usage> {
     let Ok(Some(extension)) = certificate.extended_key_usage() else { return Vec::new() };
     let (server, client) = (extension.value.server_auth, extension.value.client_auth);
     let all = [(server, Usage::Server), (client, Usage::Client)];

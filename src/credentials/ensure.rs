@@ -114,7 +114,7 @@ fn ensure_authority(
     let (certificate, key) = make_authority(authority, request.now)?;
     store.write_pair(&authority.name, &certificate, &key)?;
     let action = if there { Action::Replaced } else { Action::Made };
-    reload(store, &authority.name, request.now).map(|loaded| (loaded, action))
+    reload_certificate(store, &authority.name, request.now).map(|loaded| (loaded, action))
 }
 
 fn bring_authority(
@@ -126,7 +126,7 @@ fn bring_authority(
     let new = brought.check(request.now)?;
     let there = store.certificate_path(&authority.name).exists();
     if there && !request.replace_authorities {
-        let old = reload(store, &authority.name, request.now)?;
+        let old = reload_certificate(store, &authority.name, request.now)?;
         if !old.certificate.is(&new.certificate) {
             return Err(CredentialsError::OtherAuthority {
                 path: store.certificate_path(&authority.name),
@@ -141,7 +141,11 @@ fn bring_authority(
     Ok((new, if there { Action::Replaced } else { Action::Brought }))
 }
 
-fn reload(store: &Store, name: &str, now: OffsetDateTime) -> Result<LoadedAuthority, CredentialsError> {
+fn reload_certificate(
+    store: &Store,
+    name: &str,
+    now: OffsetDateTime,
+) -> Result<LoadedAuthority, CredentialsError> {
     load_authority(store, name, now)?
         .ok_or_else(|| CredentialsError::NoAuthority { path: store.certificate_path(name) })
 }

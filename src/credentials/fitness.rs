@@ -37,7 +37,7 @@ pub(super) fn judge_leaf(
         if !certificate.belongs_to(&key) {
             return Err("its key does not fit it".to_owned());
         }
-        compare(&certificate, leaf, authority, now)
+        compare_certificate(&certificate, leaf, authority, now)
     };
     Ok(match found() {
         Ok(()) => Fitness::Good,
@@ -45,7 +45,7 @@ pub(super) fn judge_leaf(
     })
 }
 
-fn compare(
+fn compare_certificate(
     certificate: &Certificate,
     leaf: &LeafCertificate,
     authority: &LoadedAuthority,

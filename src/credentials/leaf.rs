@@ -25,14 +25,14 @@ pub(super) fn make_leaf(
         let issuer = issuer?;
         let failed = || CredentialsError::crypto(&leaf.name);
         let key = Zeroizing::new(KeyPair::generate().map_err(failed())?);
-        let params = parameters(leaf, authority, now)?;
+        let params = certificate_parameters(leaf, authority, now)?;
         let certificate = params.signed_by(&*key, &issuer).map_err(failed())?;
         Ok((certificate.pem(), SecretText::new(key.serialize_pem())))
     };
     Some(sign())
 }
 
-fn parameters(
+fn certificate_parameters(
     leaf: &LeafCertificate,
     authority: &LoadedAuthority,
     now: OffsetDateTime,
@@ -53,7 +53,7 @@ fn parameters(
     }
     params.is_ca = IsCa::ExplicitNoCa;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = leaf.usages.iter().map(|usage| purpose(*usage)).collect();
+    params.extended_key_usages = leaf.usages.iter().map(|usage| extended_usage(*usage)).collect();
     params.use_authority_key_identifier_extension = true;
     params.serial_number = Some(random_serial()?);
     params.not_before = now - clock_tolerance();
@@ -62,7 +62,7 @@ fn parameters(
     Ok(params)
 }
 
-fn purpose(usage: Usage) -> ExtendedKeyUsagePurpose {
+fn extended_usage(usage: Usage) -> ExtendedKeyUsagePurpose {
     match usage {
         Usage::Server => ExtendedKeyUsagePurpose::ServerAuth,
         Usage::Client => ExtendedKeyUsagePurpose::ClientAuth,

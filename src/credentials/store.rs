@@ -73,20 +73,20 @@ impl Store {
 
     /// A certificate's text, if it is there.
     pub fn read_certificate(&self, name: &str) -> Result<Option<String>, CredentialsError> {
-        let bytes = read(&self.certificate_path(name))?;
+        let bytes = read_file(&self.certificate_path(name))?;
         // Bytes that are not text are judged, and replaced, like any other text that is no certificate.
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 
     /// A key, if it is there.
     pub fn read_key(&self, name: &str) -> Result<Option<SecretText>, CredentialsError> {
-        let bytes = read(&self.key_path(name))?;
+        let bytes = read_file(&self.key_path(name))?;
         Ok(bytes.map(|bytes| SecretText::new(String::from_utf8_lossy(&bytes).into_owned())))
     }
 
     /// The bytes of a secret, if it is there.
     pub fn read_secret(&self, name: &str) -> Result<Option<Zeroizing<Vec<u8>>>, CredentialsError> {
-        read(&self.file_path(name))
+        read_file(&self.file_path(name))
     }
 
     /// Writes a key and its certificate so that the next `infra` finds both old or both new.
@@ -119,13 +119,13 @@ impl Store {
 
     /// Closes what a careless copy or checkout may have left open to others.
     fn tighten(&self) -> io::Result<()> {
-        restrict(&self.directory, 0o700)?;
+        restrict_access(&self.directory, 0o700)?;
         for entry in std::fs::read_dir(&self.directory)? {
             let entry = entry?;
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if name.ends_with("-key.pem") || name.ends_with(".key") {
-                restrict(&entry.path(), 0o600)?;
+                restrict_access(&entry.path(), 0o600)?;
             }
         }
         Ok(())
@@ -140,7 +140,7 @@ impl Store {
             let name = file_name.strip_prefix('.').and_then(|name| name.strip_suffix(PENDING_SUFFIX));
             let Some(name) = name else { continue };
             let pending = self.pending_path(name);
-            let Some(bytes) = read(&pending)? else { continue };
+            let Some(bytes) = read_file(&pending)? else { continue };
             let both = Zeroizing::new(String::from_utf8_lossy(&bytes).into_owned());
             if let Some(middle) = both.find(CERTIFICATE_BEGINS) {
                 self.finish_pair(name, &pending, &both[middle..], &both[..middle])?;
@@ -167,12 +167,12 @@ impl Store {
     }
 }
 
-fn restrict(path: &Path, mode: u32) -> io::Result<()> {
+fn restrict_access(path: &Path, mode: u32) -> io::Result<()> {
     let current = std::fs::metadata(path)?.permissions().mode() & 0o777;
     if current & !mode == 0 { Ok(()) } else { std::fs::set_permissions(path, Permissions::from_mode(mode)) }
 }
 
-fn read(path: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, CredentialsError> {
+fn read_file(path: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, CredentialsError> {
     let failed = |reason| CredentialsError::Disk { doing: "read", path: path.to_owned(), reason };
     let mut file = match File::open(path) {
         Ok(file) => file,

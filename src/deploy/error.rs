@@ -18,16 +18,16 @@ pub(crate) enum DeployError {
     #[error("there is no S3 URI to upload assets to")]
     NoS3Uri,
     /// Something may not change.
-    #[error("{}", join(.0.iter().map(|refusal| &refusal.what)))]
+    #[error("{}", join_lines(.0.iter().map(|refusal| &refusal.what)))]
     Refused(Vec<Refusal>),
     /// Preflight found what would fail later.
-    #[error("preflight found {} that would fail later; nothing was changed", count(.0.len()))]
+    #[error("preflight found {} that would fail later; nothing was changed", count_things(.0.len()))]
     Preflight(Vec<Finding>),
     /// Stacks failed.
-    #[error("{}", join(.0.iter()))]
+    #[error("{}", join_lines(.0.iter()))]
     Failed(Vec<FailureReport>),
     /// Stacks are complete, but their Auto Scaling groups cannot start machines.
-    #[error("{}", join(.0.iter().map(FailureReport::without_machines)))]
+    #[error("{}", join_lines(.0.iter().map(FailureReport::without_machines)))]
     NoMachines(Vec<FailureReport>),
     /// A stack is in a state that needs a decision.
     #[error("stack {stack} is in {status}: {reason}")]
@@ -286,11 +286,11 @@ fn hints_of(reports: &[FailureReport]) -> Vec<&str> {
     hints
 }
 
-fn join(texts: impl Iterator<Item = impl fmt::Display>) -> String {
+fn join_lines(texts: impl Iterator<Item = impl fmt::Display>) -> String {
     texts.map(|text| text.to_string()).collect::<Vec<_>>().join("\n       ")
 }
 
-fn count(number: usize) -> String {
+fn count_things(number: usize) -> String {
     if number == 1 { "one thing".to_owned() } else { format!("{number} things") }
 }
 

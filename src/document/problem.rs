@@ -114,14 +114,14 @@ impl Problems {
 
     fn push(&mut self, severity: Severity, position: Option<Position>, fault: Fault) {
         let position = position.unwrap_or(Position::START);
-        let message = shorten(fault.message);
+        let message = shorten_text(fault.message);
         let place = self.list.partition_point(|other| other.position <= position);
         self.list.insert(place, Problem { severity, position, message, help: fault.help });
     }
 }
 
 /// Messages quote the text, which may be very long.
-fn shorten(message: String) -> String {
+fn shorten_text(message: String) -> String {
     const LONGEST: usize = 400;
     match message.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{} …", &message[..end]),

@@ -37,7 +37,7 @@ impl Walk<'_> {
             self.problems.add(found.position, fault);
             return;
         }
-        let choices = choices(&schema);
+        let choices = list_choices(&schema);
         if !choices.is_empty() {
             self.choice(name, found, &choices);
             return;
@@ -75,7 +75,7 @@ impl Walk<'_> {
         for required in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
             let Some(required) = required.as_str() else { continue };
             if entries.iter().all(|(key, _)| key.value != required) {
-                let description = properties.get(required).and_then(description);
+                let description = properties.get(required).and_then(schema_description);
                 let mut fault = Fault::new(format!("'{required}' is missing"));
                 fault.help = description.map(|text| format!("{required}: {text}"));
                 self.problems.add(found.position, fault);
@@ -144,14 +144,14 @@ fn expected_kind(schema: &Map<String, Value>) -> &str {
 }
 
 /// The words a schema allows, in either form that enumerations take.
-fn choices(schema: &Map<String, Value>) -> Vec<&str> {
+fn list_choices(schema: &Map<String, Value>) -> Vec<&str> {
     let plain = schema.get("enum").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     let documented = schema.get("oneOf").and_then(Value::as_array).into_iter().flatten();
     let documented = documented.filter_map(|option| option.get("const").and_then(Value::as_str));
     plain.chain(documented).collect()
 }
 
-fn description(schema: &Value) -> Option<&str> {
+fn schema_description(schema: &Value) -> Option<&str> {
     schema.get("description").and_then(Value::as_str).and_then(|text| text.lines().next())
 }
 

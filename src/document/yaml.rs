@@ -15,7 +15,7 @@ use super::{At, Fault, Position, Problems};
 /// read; `file` is only used to name the document.
 pub(crate) fn parse<T: DeserializeOwned + JsonSchema>(file: &Path, text: &str) -> Result<T, Problems> {
     let mut problems = Problems::new(file);
-    let tree: At<Node> = match serde_saphyr::from_str_with_options(text, options()) {
+    let tree: At<Node> = match serde_saphyr::from_str_with_options(text, parser_options()) {
         Ok(tree) => tree,
         Err(error) => return Err(syntax_problem(problems, &error)),
     };
@@ -23,12 +23,13 @@ pub(crate) fn parse<T: DeserializeOwned + JsonSchema>(file: &Path, text: &str) -
     if !problems.allow_use() {
         return Err(problems);
     }
-    serde_saphyr::from_str_with_options(text, options()).map_err(|error| syntax_problem(problems, &error))
+    serde_saphyr::from_str_with_options(text, parser_options())
+        .map_err(|error| syntax_problem(problems, &error))
 }
 
 /// Reads `text` as untyped values, for documents whose shape is not ours.
 pub(crate) fn parse_untyped(file: &Path, text: &str) -> Result<serde_json::Value, Problems> {
-    serde_saphyr::from_str_with_options(text, options())
+    serde_saphyr::from_str_with_options(text, parser_options())
         .map_err(|error| syntax_problem(Problems::new(file), &error))
 }
 
@@ -61,7 +62,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
 const MOST_VALUES: usize = 20_000;
 
 /// YAML 1.2 as written: `yes` is text, and aliases cannot multiply a small file into a large one.
-fn options() -> Options {
+fn parser_options() -> Options {
     serde_saphyr::options! {
         strict_booleans: true,
         with_snippet: false,

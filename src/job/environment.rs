@@ -141,28 +141,28 @@ pub(super) fn ports_of(job: &TrainingJob) -> Vec<(String, u16)> {
 }
 
 /// A pod's name in the cluster's DNS, which it keeps when it is replaced.
-fn host(job: &TrainingJob, role_job: &str, index: u32) -> String {
+fn peer_host(job: &TrainingJob, role_job: &str, index: u32) -> String {
     format!("{role_job}-{index}.{}.{}.svc.cluster.local", job.name, job.namespace.value)
 }
 
 /// Where all pods of a role are found, in the order of their numbers; a single one finds itself without DNS.
-fn hosts(job: &TrainingJob, role_job: &str, count: u32) -> Vec<String> {
+fn peer_hosts(job: &TrainingJob, role_job: &str, count: u32) -> Vec<String> {
     if job.scale == Scale::Replicas(1) {
         return vec!["127.0.0.1".to_owned()];
     }
-    (0..count).map(|index| host(job, role_job, index)).collect()
+    (0..count).map(|index| peer_host(job, role_job, index)).collect()
 }
 
 /// Where the first replica is found; a single one finds itself without DNS.
 fn first_host(job: &TrainingJob) -> String {
-    if job.scale.trainers() == 1 { "127.0.0.1".to_owned() } else { host(job, job.name.as_str(), 0) }
+    if job.scale.trainers() == 1 { "127.0.0.1".to_owned() } else { peer_host(job, job.name.as_str(), 0) }
 }
 
 fn paddle_v0(job: &TrainingJob) -> Vec<Variable> {
     let (above, last) = job.storage.path.split_last();
     let job_path = format!("{}/{above}", job.framework.mount_path());
     let trainers = job.scale.trainers();
-    let peers = hosts(job, job.name.as_str(), trainers);
+    let peers = peer_hosts(job, job.name.as_str(), trainers);
     let mut variables = vec![
         Variable::text("JOB_NAME", last),
         Variable::text("JOB_PATH", job_path.trim_end_matches('/')),
@@ -205,7 +205,7 @@ fn tensorflow_cluster(job: &TrainingJob, port: u16) -> serde_json::Value {
     let mut cluster = serde_json::Map::new();
     for (role, role_job, count) in role_jobs(job) {
         let addresses: Vec<String> =
-            hosts(job, &role_job, count).into_iter().map(|host| format!("{host}:{port}")).collect();
+            peer_hosts(job, &role_job, count).into_iter().map(|host| format!("{host}:{port}")).collect();
         cluster.insert(role.to_owned(), json!(addresses));
     }
     serde_json::Value::Object(cluster)

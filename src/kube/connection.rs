@@ -188,7 +188,7 @@ impl Connection {
     pub(super) fn broken(&self, error: &(dyn Error + 'static)) -> KubeError {
         match objection(error, &self.tls_name) {
             Some(reason) => KubeError::Tls { address: self.address.to_string(), reason },
-            None => self.unreachable(innermost(error)),
+            None => self.unreachable(innermost_cause(error)),
         }
     }
 
@@ -219,7 +219,7 @@ impl fmt::Debug for Connection {
 }
 
 /// The last cause of an error, without the operating system's number.
-fn innermost(error: &(dyn Error + 'static)) -> String {
+fn innermost_cause(error: &(dyn Error + 'static)) -> String {
     let mut current = error;
     while let Some(next) = current.source() {
         current = next;

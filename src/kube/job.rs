@@ -99,7 +99,7 @@ impl From<JobDocument> for Job {
             suspended: spec.suspend,
             completions: spec.completions.unwrap_or(1),
             succeeded: status.succeeded,
-            completed: rows(&status.completed_indexes),
+            completed: condition_rows(&status.completed_indexes),
             active: status.active,
             end,
             detail: None,
@@ -108,7 +108,7 @@ impl From<JobDocument> for Job {
 }
 
 /// `0-2,5` as rows of numbers.
-fn rows(text: &str) -> Vec<(u32, u32)> {
+fn condition_rows(text: &str) -> Vec<(u32, u32)> {
     let row = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         Some((first.trim().parse().ok()?, last.trim().parse().ok()?))
@@ -137,11 +137,11 @@ impl ApiServer {
 
 #[cfg(test)]
 mod tests {
-    use super::rows;
+    use super::condition_rows;
 
     #[test]
     fn numbers_come_in_rows() {
-        assert_eq!(rows("0-2,5"), [(0, 2), (5, 5)]);
-        assert_eq!(rows(""), []);
+        assert_eq!(condition_rows("0-2,5"), [(0, 2), (5, 5)]);
+        assert_eq!(condition_rows(""), []);
     }
 }

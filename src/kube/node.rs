@@ -76,7 +76,7 @@ struct NodeInfo {
 }
 
 /// An amount of processors as kubelets write it: `8` or `7910m`.
-fn thousandths(text: &str) -> Option<u64> {
+fn parse_thousandths(text: &str) -> Option<u64> {
     match text.strip_suffix('m') {
         Some(thousandths) => thousandths.parse().ok(),
         None => text.parse::<u64>().ok()?.checked_mul(1000),
@@ -84,7 +84,7 @@ fn thousandths(text: &str) -> Option<u64> {
 }
 
 /// An amount of memory as kubelets write it: `31412884Ki` or a number of bytes.
-fn bytes(text: &str) -> Option<u64> {
+fn parse_bytes(text: &str) -> Option<u64> {
     let units = [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("", 1)];
     let (number, factor) =
         units.iter().find_map(|(unit, factor)| text.strip_suffix(unit).map(|number| (number, *factor)))?;
@@ -110,8 +110,8 @@ impl From<NodeDocument> for Node {
             schedulable: !spec.unschedulable,
             instance_id: spec.provider_id.as_deref().and_then(last_part),
             gpus: status.allocatable.get(GPU_RESOURCE).and_then(|count| count.parse().ok()).unwrap_or(0),
-            processors: status.allocatable.get("cpu").and_then(|text| thousandths(text)),
-            memory: status.allocatable.get("memory").and_then(|text| bytes(text)),
+            processors: status.allocatable.get("cpu").and_then(|text| parse_thousandths(text)),
+            memory: status.allocatable.get("memory").and_then(|text| parse_bytes(text)),
             taints: spec.taints,
             kubelet_version: status.node_info.kubelet_version,
         }

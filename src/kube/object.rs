@@ -50,7 +50,7 @@ impl ObjectName {
     }
 
     fn path(&self) -> Result<String, KubeError> {
-        Ok(format!("{}/{}", collection(&self.kind, Some(&self.namespace))?, encode(&self.name)))
+        Ok(format!("{}/{}", collection_path(&self.kind, Some(&self.namespace))?, encode(&self.name)))
     }
 }
 
@@ -61,7 +61,7 @@ impl std::fmt::Display for ObjectName {
 }
 
 /// Where objects of a kind are; without a namespace those of all.
-fn collection(kind: &str, namespace: Option<&str>) -> Result<String, KubeError> {
+fn collection_path(kind: &str, namespace: Option<&str>) -> Result<String, KubeError> {
     let Some((_, group, plural, namespaced)) = KINDS.iter().find(|(known, ..)| *known == kind) else {
         let reason = "this kind of object is not supported".to_owned();
         return Err(KubeError::Answer { path: kind.to_owned(), reason });
@@ -102,7 +102,7 @@ impl ApiServer {
         selector: &str,
     ) -> Result<Vec<Value>, KubeError> {
         let query = format!("labelSelector={}", encode(selector));
-        self.list(&collection(kind, namespace)?, Some(&query)).await
+        self.list(&collection_path(kind, namespace)?, Some(&query)).await
     }
 
     /// Whether there is a namespace.

@@ -25,11 +25,11 @@ impl ApiServer {
     pub(crate) async fn check_ready(&self) -> Result<Readiness, KubeError> {
         let question = Question::get(CHECKS);
         let answer = self.ask(&question).await?;
-        judge(&question, &answer)
+        judge_answer(&question, &answer)
     }
 }
 
-fn judge(question: &Question<'_>, answer: &Answer) -> Result<Readiness, KubeError> {
+fn judge_answer(question: &Question<'_>, answer: &Answer) -> Result<Readiness, KubeError> {
     if answer.status.is_success() {
         return Ok(Readiness::Ready);
     }

@@ -28,7 +28,7 @@ pub(super) fn refusal(question: &Question<'_>, answer: &Answer) -> KubeError {
     let message = document
         .message
         .filter(|message| !message.is_empty())
-        .map(shorten)
+        .map(shorten_text)
         .or_else(|| first_line(&answer.bytes))
         .unwrap_or_else(|| "no reason was given".to_owned());
     KubeError::Refused {
@@ -41,7 +41,7 @@ pub(super) fn refusal(question: &Question<'_>, answer: &Answer) -> KubeError {
 }
 
 /// A long text without its middle.
-fn shorten(text: String) -> String {
+fn shorten_text(text: String) -> String {
     let length = text.chars().count();
     if length <= LONGEST_DOCUMENT_MESSAGE {
         return text;

@@ -17,38 +17,50 @@ const ADMINISTRATOR: &str = "admin";
 /// A client that is the administrator and believes only the cluster's own authority.
 pub(super) fn client_configuration(credentials: &Credentials) -> Result<ClientConfig, KubeError> {
     let mut authorities = RootCertStore::empty();
-    for certificate in certificates(credentials, AUTHORITY)? {
+    for certificate in read_certificates(credentials, AUTHORITY)? {
         authorities.add(certificate).map_err(|error| {
-            bad(format!("the certificate '{AUTHORITY}' is not that of a certificate authority: {error}"))
+            unreadable_credential(format!(
+                "the certificate '{AUTHORITY}' is not that of a certificate authority: {error}"
+            ))
         })?;
     }
-    let chain = certificates(credentials, ADMINISTRATOR)?;
-    let key =
-        credentials.key(ADMINISTRATOR).ok_or_else(|| bad(format!("there is no key '{ADMINISTRATOR}'")))?;
+    let chain = read_certificates(credentials, ADMINISTRATOR)?;
+    let key = credentials
+        .key(ADMINISTRATOR)
+        .ok_or_else(|| unreadable_credential(format!("there is no key '{ADMINISTRATOR}'")))?;
     // The parser's own words may quote the file.
-    let key = PrivateKeyDer::from_pem_slice(key.expose().as_bytes())
-        .map_err(|_| bad(format!("the file of the key '{ADMINISTRATOR}' contains no private key")))?;
+    let key = PrivateKeyDer::from_pem_slice(key.expose().as_bytes()).map_err(|_| {
+        unreadable_credential(format!("the file of the key '{ADMINISTRATOR}' contains no private key"))
+    })?;
     // Named, because a default for the whole process could be anything.
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| bad(error.to_string()))?
+        .map_err(|error| unreadable_credential(error.to_string()))?
         .with_root_certificates(authorities)
         .with_client_auth_cert(chain, key)
-        .map_err(|error| bad(format!("the key '{ADMINISTRATOR}' and its certificate do not match: {error}")))
+        .map_err(|error| {
+            unreadable_credential(format!(
+                "the key '{ADMINISTRATOR}' and its certificate do not match: {error}"
+            ))
+        })
 }
 
-fn certificates(credentials: &Credentials, name: &str) -> Result<Vec<CertificateDer<'static>>, KubeError> {
-    let text =
-        credentials.certificate(name).ok_or_else(|| bad(format!("there is no certificate '{name}'")))?;
+fn read_certificates(
+    credentials: &Credentials,
+    name: &str,
+) -> Result<Vec<CertificateDer<'static>>, KubeError> {
+    let text = credentials
+        .certificate(name)
+        .ok_or_else(|| unreadable_credential(format!("there is no certificate '{name}'")))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     match found {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        _ => Err(bad(format!("the file of the certificate '{name}' contains none"))),
+        _ => Err(unreadable_credential(format!("the file of the certificate '{name}' contains none"))),
     }
 }
 
-fn bad(reason: String) -> KubeError {
+fn unreadable_credential(reason: String) -> KubeError {
     KubeError::BadCredentials { reason }
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn operator_policies(cluster: &Cluster, place: &S3Uri) -> Vec<Policy>
     let places = Places::new(cluster, place);
     let mut statements = own_statements(&places);
     statements.extend(stack_statements(&places));
-    pack(statements)
+    pack_statements(statements)
         .into_iter()
         .enumerate()
         .map(|(index, statements)| Policy {
@@ -152,7 +152,7 @@ fn stack_statements(places: &Places) -> Vec<Value> {
 }
 
 /// Statements into as few policies as hold them; a statement that is too long alone is cut in two.
-fn pack(statements: Vec<Value>) -> Vec<Vec<Value>> {
+fn pack_statements(statements: Vec<Value>) -> Vec<Vec<Value>> {
     let empty = json!({"Version": "2012-10-17", "Statement": []}).to_string().len();
     let mut waiting: Vec<Value> = statements.into_iter().rev().collect();
     let mut policies: Vec<Vec<Value>> = vec![Vec::new()];
@@ -167,7 +167,7 @@ fn pack(statements: Vec<Value>) -> Vec<Vec<Value>> {
             continue;
         }
         let room = LARGEST_POLICY.saturating_sub(size);
-        if let Some(rest) = cut(&mut statement, room) {
+        if let Some(rest) = split_statement(&mut statement, room) {
             waiting.push(rest);
             waiting.push(statement);
         } else {
@@ -180,7 +180,7 @@ fn pack(statements: Vec<Value>) -> Vec<Vec<Value>> {
 }
 
 /// Leaves as many actions in a statement as have room; gives the rest. None if not even one has.
-fn cut(statement: &mut Value, room: usize) -> Option<Value> {
+fn split_statement(statement: &mut Value, room: usize) -> Option<Value> {
     let actions = statement["Action"].as_array()?.clone();
     let mut rest = statement.clone();
     for kept in (1..actions.len()).rev() {

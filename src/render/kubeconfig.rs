@@ -85,7 +85,7 @@ impl MergedKubeconfig {
 
 impl Drop for MergedKubeconfig {
     fn drop(&mut self) {
-        wipe(&mut self.0);
+        wipe_text(&mut self.0);
     }
 }
 
@@ -134,11 +134,11 @@ pub fn merge_kubeconfig(
     Ok(merged)
 }
 
-fn wipe(value: &mut Value) {
+fn wipe_text(value: &mut Value) {
     match value {
         Value::String(text) => text.zeroize(),
-        Value::Array(items) => items.iter_mut().for_each(wipe),
-        Value::Object(entries) => entries.values_mut().for_each(wipe),
+        Value::Array(items) => items.iter_mut().for_each(wipe_text),
+        Value::Object(entries) => entries.values_mut().for_each(wipe_text),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

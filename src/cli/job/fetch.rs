@@ -132,8 +132,8 @@ async fn fetch(reader: &Reader<'_>, directory: &Path, session: &Session) -> anyh
     let (sender, receiver) = sync_channel(PIECES);
     let target = directory.to_owned();
     // Unpacking waits for the disk, and must not block the network.
-    let unpacking = tokio::task::spawn_blocking(move || unpack(receiver, &target));
-    let pumped = pump(body, sender, session).await;
+    let unpacking = tokio::task::spawn_blocking(move || unpack_archive(receiver, &target));
+    let pumped = pump_archive(body, sender, session).await;
     let files = unpacking.await.context("unpacking")?;
     match pumped.and(files) {
         Ok(files) => {
@@ -147,7 +147,7 @@ async fn fetch(reader: &Reader<'_>, directory: &Path, session: &Session) -> anyh
     Ok(())
 }
 
-async fn pump(mut body: Body, sender: SyncSender<Vec<u8>>, session: &Session) -> anyhow::Result<()> {
+async fn pump_archive(mut body: Body, sender: SyncSender<Vec<u8>>, session: &Session) -> anyhow::Result<()> {
     let (mut done, mut told) = (0, 0);
     while let Some(chunk) = body.chunk_within(LONGEST_SILENCE).await.context("the archive ended early")? {
         done += chunk.len() as u64;
@@ -165,7 +165,7 @@ async fn pump(mut body: Body, sender: SyncSender<Vec<u8>>, session: &Session) ->
 }
 
 /// Unpacks what comes, and returns the number of files.
-fn unpack(receiver: Receiver<Vec<u8>>, directory: &Path) -> anyhow::Result<usize> {
+fn unpack_archive(receiver: Receiver<Vec<u8>>, directory: &Path) -> anyhow::Result<usize> {
     std::fs::create_dir_all(directory).with_context(|| format!("creating {}", directory.display()))?;
     let mut archive = tar::Archive::new(Pieces { receiver, piece: io::Cursor::default() });
     let mut files = 0;

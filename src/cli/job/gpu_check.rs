@@ -51,12 +51,12 @@ pub(super) fn run(arguments: &GpuCheckArguments, session: &Session) -> anyhow::R
         Output::Text | Output::Markdown if nodes.is_empty() => {
             session.printer.data(format_args!("{}: there are no GPU nodes", blueprint.cluster.name))?;
         }
-        Output::Text | Output::Markdown => session.printer.data(table(&nodes))?,
+        Output::Text | Output::Markdown => session.printer.data(gpu_table(&nodes))?,
     }
     Ok(if healthy { Exit::Done } else { Exit::Unhealthy })
 }
 
-fn table(nodes: &[NodeGpus]) -> String {
+fn gpu_table(nodes: &[NodeGpus]) -> String {
     let heading = ["NODE", "POOL", "GPUS", "SEEN", ""].map(str::to_owned);
     let line = |node: &NodeGpus| {
         let first =

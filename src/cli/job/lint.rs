@@ -62,8 +62,10 @@ pub(super) fn run(arguments: &LintArguments, session: &Session) -> anyhow::Resul
         judged.push(judge_objects(path)?);
     }
     match session.output {
-        Output::Json => session.printer.json(&judged.iter().map(document).collect::<Vec<_>>())?,
-        Output::Text | Output::Markdown => judged.iter().try_for_each(|file| print(file, session))?,
+        Output::Json => session.printer.json(&judged.iter().map(findings_document).collect::<Vec<_>>())?,
+        Output::Text | Output::Markdown => {
+            judged.iter().try_for_each(|file| print_findings(file, session))?;
+        }
     }
     Ok(if judged.iter().all(Judged::is_good) { Exit::Done } else { Exit::Invalid })
 }
@@ -88,12 +90,12 @@ fn judge_objects(path: &Path) -> anyhow::Result<Judged> {
     Ok(Judged { path: path.to_owned(), problems, findings })
 }
 
-fn document(file: &Judged) -> LintDocument {
+fn findings_document(file: &Judged) -> LintDocument {
     let problems = file.problems.as_ref().map(Problems::list).unwrap_or_default();
     LintDocument { file: file.path.clone(), problems: problems.to_vec(), findings: file.findings.clone() }
 }
 
-fn print(file: &Judged, session: &Session) -> anyhow::Result<()> {
+fn print_findings(file: &Judged, session: &Session) -> anyhow::Result<()> {
     if let Some(problems) = file.problems.as_ref().filter(|problems| !problems.list().is_empty()) {
         session.printer.data(problems)?;
     }

@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Resul
     let (_, api) = connect(session)?;
     block_on(async {
         tokio::select! {
-            result = print(&api, &target, arguments, session) => result,
+            result = print_log(&api, &target, arguments, session) => result,
             _ = tokio::signal::ctrl_c() => Err(Interrupted::WhilePrinting.into()),
         }
     })
@@ -55,7 +55,7 @@ struct Reading {
     last: Instant,
 }
 
-async fn print(
+async fn print_log(
     api: &ApiServer,
     target: &JobTarget,
     arguments: &LogsArguments,
@@ -67,7 +67,7 @@ async fn print(
     loop {
         let read = JobReport::read(api, &target.namespace, &target.name).await;
         let read = if arguments.follow {
-            outage.survive(read, |contact| tell(&contact, printer))?
+            outage.survive(read, |contact| report_contact(&contact, printer))?
         } else {
             Some(read?)
         };
@@ -75,7 +75,7 @@ async fn print(
             sleep(session.tempo.shorten(PAUSE)).await;
             continue;
         };
-        let replica = find(&report, arguments)?;
+        let replica = find_replica(&report, arguments)?;
         let is_new = reading.as_ref().is_none_or(|reading| replica.pod.as_ref() != Some(&reading.pod));
         match &replica.pod {
             Some(pod) if has_started(replica) && (is_new || replica.phase == ReplicaPhase::Running) => {
@@ -86,7 +86,7 @@ async fn print(
                 let tail = arguments.tail.filter(|_| reading.is_none());
                 let since = reading.filter(|_| !is_new).map(|reading| reading.last.elapsed().as_secs() + 1);
                 let part = LogPart { follow: arguments.follow, tail, since_seconds: since };
-                copy(api.pod_log(&report.namespace, pod, part).await, arguments.follow, printer).await?;
+                copy_log(api.pod_log(&report.namespace, pod, part).await, arguments.follow, printer).await?;
                 reading = Some(Reading { pod: pod.clone(), last: Instant::now() });
                 if !arguments.follow {
                     return Ok(Exit::Done);
@@ -94,7 +94,7 @@ async fn print(
             }
             _ if is_over(&report, replica) && reading.is_some() => return Ok(Exit::Done),
             _ if is_over(&report, replica) || !arguments.follow => {
-                return Err(silence(&report, replica).into());
+                return Err(explain_silence(&report, replica).into());
             }
             pod if awaited.as_ref() != Some(pod) => {
                 let again = if reading.is_some() { " again" } else { "" };
@@ -107,7 +107,7 @@ async fn print(
     }
 }
 
-fn find<'a>(report: &'a JobReport, arguments: &LogsArguments) -> Result<&'a ReplicaReport, Refusal> {
+fn find_replica<'a>(report: &'a JobReport, arguments: &LogsArguments) -> Result<&'a ReplicaReport, Refusal> {
     let role = arguments.role.as_deref();
     report.replica(role, arguments.index).ok_or_else(|| {
         let what = role.map_or_else(|| "replica".to_owned(), |role| format!("replica of role {role}"));
@@ -126,7 +126,7 @@ fn is_over(report: &JobReport, replica: &ReplicaReport) -> bool {
 }
 
 /// Why there is nothing to print.
-fn silence(report: &JobReport, replica: &ReplicaReport) -> Refusal {
+fn explain_silence(report: &JobReport, replica: &ReplicaReport) -> Refusal {
     let (role, index) = (&replica.role, replica.index);
     if is_over(report, replica) {
         return Refusal::new(format!(
@@ -140,7 +140,7 @@ fn silence(report: &JobReport, replica: &ReplicaReport) -> Refusal {
     Refusal::new(format!("{role} {index} has not started: {detail}")).help("`--follow` waits for it")
 }
 
-fn tell(contact: &Contact, printer: &Printer) {
+fn report_contact(contact: &Contact, printer: &Printer) {
     match contact {
         Contact::Lost(why) => printer.warning(format_args!("{why}; retrying")),
         Contact::Found => printer.note("-- the connection is back; some lines may repeat --"),
@@ -148,7 +148,7 @@ fn tell(contact: &Contact, printer: &Printer) {
 }
 
 /// Prints a log to its end. If a followed log breaks off, reading continues from there.
-async fn copy(opened: Result<Body, KubeError>, follow: bool, printer: &Printer) -> anyhow::Result<()> {
+async fn copy_log(opened: Result<Body, KubeError>, follow: bool, printer: &Printer) -> anyhow::Result<()> {
     let copied = async {
         let mut body = opened?;
         while let Some(chunk) = body.chunk().await? {

@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
             );
             ask_on_thread(&question, "--yes", &session.printer).await?;
         }
-        submission.start(&api, &waiting, &|event| show(&event, workload, session)).await?;
+        submission.start(&api, &waiting, &|event| show_event(&event, workload, session)).await?;
         mention_tensorboard(workload, session);
         if arguments.detach {
             session.printer.note(format_args!(
@@ -76,7 +76,7 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
             ));
             return Ok(Exit::Done);
         }
-        watch(&api, workload, &waiting, session).await
+        watch_job(&api, workload, &waiting, session).await
     };
     let leave = || session.printer.note(LEAVING);
     block_on(until_second_interruption(work, &interrupter, leave, Interrupted::WhileJobRuns))
@@ -96,7 +96,7 @@ fn show_preconditions(preconditions: &[Precondition], session: &Session) {
     }
 }
 
-async fn watch(
+async fn watch_job(
     api: &ApiServer,
     workload: &Workload,
     waiting: &Waiting,
@@ -104,7 +104,7 @@ async fn watch(
 ) -> anyhow::Result<Exit> {
     let before = std::sync::Mutex::new(None::<JobReport>);
     let tell = |event: JobEvent| {
-        let JobEvent::Changed(report) = event else { return show(&event, workload, session) };
+        let JobEvent::Changed(report) = event else { return show_event(&event, workload, session) };
         let mut before = before.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if session.output != Output::Json {
             for line in changes(before.as_ref(), &report) {
@@ -160,7 +160,7 @@ fn what_next(report: &JobReport, culprit: Option<&ReplicaReport>) -> String {
     }
 }
 
-fn show(event: &JobEvent, workload: &Workload, session: &Session) {
+fn show_event(event: &JobEvent, workload: &Workload, session: &Session) {
     match event {
         JobEvent::Attached(state) => session.printer.note(format_args!(
             "job '{}' already exists and is {}; attaching to it",

@@ -30,7 +30,7 @@ pub(super) struct JobFileOptions {
 
 impl JobFileOptions {
     pub(super) fn path(&self, session: &Session) -> PathBuf {
-        place(&self.file, session)
+        describe_cluster(&self.file, session)
     }
 
     /// The job, checked against the cluster too if one is known, after its warnings were printed.
@@ -48,7 +48,7 @@ impl JobFileOptions {
 }
 
 /// The path of a file: relative names are relative to the directory of cluster.yaml.
-fn place(file: &Path, session: &Session) -> PathBuf {
+fn describe_cluster(file: &Path, session: &Session) -> PathBuf {
     session.assets.cluster_file().with_file_name("").join(file)
 }
 
@@ -78,11 +78,11 @@ impl JobNameOptions {
     /// The job that is meant. A file is only needed if no name is given.
     pub(super) fn resolve(&self, session: &Session) -> anyhow::Result<JobTarget> {
         let Some(name) = &self.name else {
-            let job = job::load(&place(&self.file, session), None)?.value;
+            let job = job::load(&describe_cluster(&self.file, session), None)?.value;
             let namespace = self.namespace.clone().unwrap_or_else(|| job.namespace.value.to_string());
             return Ok(JobTarget { name: job.name.to_string(), namespace, job: Some(job) });
         };
-        let job = job::load(&place(&self.file, session), None).ok().map(|loaded| loaded.value);
+        let job = job::load(&describe_cluster(&self.file, session), None).ok().map(|loaded| loaded.value);
         let job = job.filter(|job| job.name.as_str() == name);
         let from_file = job.as_ref().map(|job| job.namespace.value.to_string());
         let namespace = self.namespace.clone().or(from_file).unwrap_or_else(|| "default".to_owned());

@@ -171,7 +171,7 @@ fn property_lines(property: &PropertyChange, files: Option<&[FileChange]>) -> Ve
         Some(_) => "these files change",
         None => "changes",
     };
-    let text = format!("{}: {what}{}", property.path, replaces(property));
+    let text = format!("{}: {what}{}", property.path, is_replacement(property));
     let mut lines = vec![Line::new(2, Sign::Plain, text)];
     lines.extend(files.into_iter().flatten().flat_map(file_lines));
     lines
@@ -198,21 +198,21 @@ fn file_lines(file: &FileChange) -> Vec<Line> {
 
 /// A property as `path: from → to`; what was not there before has only what it is now.
 fn property_text(property: &PropertyChange) -> String {
-    let value = |value: &Value| shorten(&shown_value(&property.path, value));
+    let value = |value: &Value| shorten_value(&shown_value(&property.path, value));
     let change = match (&property.from, &property.to) {
         (Some(from), Some(to)) => format!("{} → {}", value(from), value(to)),
         (Some(from), None) => format!("{} → removed", value(from)),
         (None, Some(to)) => value(to),
         (None, None) => "changes".to_owned(),
     };
-    format!("{}: {change}{}", property.path, replaces(property))
+    format!("{}: {change}{}", property.path, is_replacement(property))
 }
 
-fn replaces(property: &PropertyChange) -> &'static str {
+fn is_replacement(property: &PropertyChange) -> &'static str {
     if property.replaces { " (replaces)" } else { "" }
 }
 
-fn shorten(value: &Value) -> String {
+fn shorten_value(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let text = text.replace(|c: char| c.is_control(), " ");
     if text.chars().count() <= LONGEST_VALUE {

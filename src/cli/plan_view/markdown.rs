@@ -6,7 +6,7 @@ use super::view::PlanView;
 pub(super) fn render(view: &PlanView<'_>) -> String {
     let mut parts = vec![format!("### infra plan: {}", view.cluster.name), view.summary()];
     if !view.plan.has_changes() {
-        return join(&parts);
+        return join_markdown(&parts);
     }
     let warnings: Vec<String> = warnings(view).iter().map(|warning| format!("- **{warning}**")).collect();
     if !warnings.is_empty() {
@@ -20,18 +20,21 @@ pub(super) fn render(view: &PlanView<'_>) -> String {
         let lines = body(view, stack, true);
         if !lines.is_empty() {
             let title = format!("{}: {}", stack.part, action(stack));
-            parts.push(format!("<details><summary>{title}</summary>\n\n{}\n\n</details>", fenced(&lines)));
+            parts.push(format!(
+                "<details><summary>{title}</summary>\n\n{}\n\n</details>",
+                fenced_block(&lines)
+            ));
         }
     }
-    join(&parts)
+    join_markdown(&parts)
 }
 
-fn join(parts: &[String]) -> String {
+fn join_markdown(parts: &[String]) -> String {
     parts.join("\n\n") + "\n"
 }
 
 /// A block that no line in it can end.
-fn fenced(lines: &[Line]) -> String {
+fn fenced_block(lines: &[Line]) -> String {
     let text = lines.iter().map(format_line).collect::<Vec<_>>().join("\n");
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat((longest + 1).max(3));

@@ -34,14 +34,15 @@ impl PlanView<'_> {
         }
         let counts = Counts::of(self.plan);
         let actions = ["change", "replace", "create", "delete"].map(str::to_owned);
-        let inside = enumerate("resource", &counts.resources.into_iter().zip(actions).collect::<Vec<_>>());
+        let inside =
+            enumerate_stacks("resource", &counts.resources.into_iter().zip(actions).collect::<Vec<_>>());
         let update = if inside.is_empty() { "update".to_owned() } else { format!("update ({inside})") };
         let stacks = [
             (counts.create, "create".to_owned()),
             (counts.update, update),
             (counts.delete, "delete".to_owned()),
         ];
-        format!("Plan: {}", enumerate("stack", &stacks))
+        format!("Plan: {}", enumerate_stacks("stack", &stacks))
     }
 
     pub(super) fn describe(&self, stack: &StackPlan, change: &ResourceChange) -> String {
@@ -110,7 +111,7 @@ impl Counts {
 }
 
 /// As `2 stacks to create, 1 to delete`.
-fn enumerate(noun: &str, counts: &[(usize, String)]) -> String {
+fn enumerate_stacks(noun: &str, counts: &[(usize, String)]) -> String {
     let some = counts.iter().filter(|(count, _)| *count > 0).enumerate();
     let texts = some.map(|(index, (count, action))| match index {
         0 => format!("{} to {action}", count_of(*count, noun)),

@@ -127,7 +127,7 @@ impl Live {
     }
 
     fn add(&self, prefix: &str) -> ProgressBar {
-        let line = ProgressBar::no_length().with_style(style()).with_prefix(prefix.to_owned());
+        let line = ProgressBar::no_length().with_style(progress_style()).with_prefix(prefix.to_owned());
         let line = self.lines.add(line);
         line.enable_steady_tick(TICK);
         line
@@ -147,7 +147,7 @@ impl Live {
     }
 }
 
-fn style() -> ProgressStyle {
+fn progress_style() -> ProgressStyle {
     let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_spinner());
     style.with_key("duration", |state: &ProgressState, text: &mut dyn Write| {
         // Writing into a line in memory does not fail.
@@ -170,7 +170,7 @@ mod tests {
     use anstream::adapter::strip_str;
     use indicatif::{ProgressBar, ProgressDrawTarget};
 
-    use super::{Live, TEMPLATE, style};
+    use super::{Live, TEMPLATE, progress_style};
     use crate::deploy::{Event, StackOperation};
 
     fn began(stack: &str, operation: StackOperation, resources: Option<usize>) -> Event {
@@ -209,7 +209,7 @@ mod tests {
     fn the_template_is_one() {
         assert!(indicatif::ProgressStyle::with_template(TEMPLATE).is_ok());
         // Cloned with its own key, as indicatif does.
-        let _ = style().clone();
+        let _ = progress_style().clone();
     }
 
     #[test]

@@ -20,7 +20,7 @@ impl Plain {
         match event {
             Event::StackBegan { stack, operation, resources } => {
                 self.began.insert(stack.clone(), Instant::now());
-                vec![format!("{stack}: {}", beginning(*operation, *resources))]
+                vec![format!("{stack}: {}", describe_beginning(*operation, *resources))]
             }
             Event::Resource { stack, resource, status, reason, .. } => {
                 resource_text(resource, status, reason.as_deref())
@@ -56,7 +56,7 @@ impl Plain {
     }
 }
 
-fn beginning(operation: StackOperation, resources: Option<usize>) -> String {
+fn describe_beginning(operation: StackOperation, resources: Option<usize>) -> String {
     let word = operation.name();
     match (operation, resources) {
         (StackOperation::Attach, _) => "another operation is in progress; following it".to_owned(),
@@ -80,7 +80,7 @@ fn resource_text(resource: &str, status: &ResourceStatus, reason: Option<&str>) 
 mod tests {
     use anstream::adapter::strip_str;
 
-    use super::{Plain, beginning};
+    use super::{Plain, describe_beginning};
     use crate::deploy::{Event, StackOperation};
 
     fn told(events: &[Event]) -> Vec<String> {
@@ -125,9 +125,12 @@ mod tests {
 
     #[test]
     fn beginnings_say_what_is_known() {
-        assert_eq!(beginning(StackOperation::Delete, None), "delete begins");
-        assert_eq!(beginning(StackOperation::Update, Some(1)), "update of 1 resource begins");
-        assert_eq!(beginning(StackOperation::Attach, None), "another operation is in progress; following it");
+        assert_eq!(describe_beginning(StackOperation::Delete, None), "delete begins");
+        assert_eq!(describe_beginning(StackOperation::Update, Some(1)), "update of 1 resource begins");
+        assert_eq!(
+            describe_beginning(StackOperation::Attach, None),
+            "another operation is in progress; following it"
+        );
     }
 
     #[test]

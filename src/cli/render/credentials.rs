@@ -114,9 +114,9 @@ pub(super) fn run(
         renew: arguments.renew,
     };
     let ensured = ensure(&store, &request)?;
-    let rows = rows(ensured);
+    let rows = result_rows(ensured);
     if session.output != Output::Json {
-        print(&rows, session);
+        print_results(&rows, session);
     }
     // The kubeconfig follows from the credentials.
     if project.write_kubeconfig(&store)? {
@@ -139,7 +139,7 @@ fn confirm_replacement(
     confirm(question, "--yes", &session.printer)
 }
 
-fn rows(ensured: Ensured) -> Vec<Row> {
+fn result_rows(ensured: Ensured) -> Vec<Row> {
     let row = |(name, action)| {
         let (action, reason) = match action {
             Action::Kept => (Done::Kept, None),
@@ -154,7 +154,7 @@ fn rows(ensured: Ensured) -> Vec<Row> {
     ensured.actions.into_iter().map(row).collect()
 }
 
-fn print(rows: &[Row], session: &Session) {
+fn print_results(rows: &[Row], session: &Session) {
     for row in rows.iter().filter(|row| row.action != Done::Kept) {
         let reason = row.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         session.printer.note(format_args!("{:<9}  {}{reason}", row.action.name(), row.name));

@@ -35,12 +35,12 @@ pub(super) fn run(project: &Project, store: &Store, session: &Session) -> anyhow
     let WrittenFiles { written, unchanged, deleted } = project.write(&rendered.into_valid_assets()?)?;
     let report = Report { written, unchanged, deleted };
     if session.output == Output::Text {
-        print(&report, session);
+        print_written(&report, session);
     }
     Ok(report)
 }
 
-fn print(report: &Report, session: &Session) {
+fn print_written(report: &Report, session: &Session) {
     for path in &report.deleted {
         session.printer.note(format_args!("deleted    {path}"));
     }

@@ -95,7 +95,7 @@ pub(crate) async fn delete_data(run: &Run, scope: &DestroyScope) -> Result<Vec<L
             Ok(()) => run.progress.note(format!("deleted disk snapshot {}", snapshot.id)),
             Err(error) if error.is_denied() => denied = Some(error),
             Err(error) => refused.push(Leftover {
-                why: Some(reason(error)?),
+                why: Some(refusal_reason(error)?),
                 fix: snapshot_deletion(&snapshot.id, &target.region),
                 resource: Resource::new(ResourceKind::DiskSnapshot, snapshot.id),
             }),
@@ -114,7 +114,7 @@ pub(crate) async fn delete_data(run: &Run, scope: &DestroyScope) -> Result<Vec<L
 }
 
 /// Why AWS refused; a call that failed otherwise is an error.
-fn reason(error: AwsError) -> Result<String, AwsError> {
+fn refusal_reason(error: AwsError) -> Result<String, AwsError> {
     if error.cause == Cause::Refused { Ok(error.message) } else { Err(error) }
 }
 
@@ -132,7 +132,7 @@ async fn delete_file_system(run: &Run, id: &str) -> Result<Option<String>, Deplo
             // Mount targets are still there, or another process is deleting the file system.
             Err(error) if error.is_busy_file_system() => {}
             Err(error) if error.is_denied() => return Err(error.into()),
-            Err(error) => return Ok(Some(reason(error)?)),
+            Err(error) => return Ok(Some(refusal_reason(error)?)),
         }
         let ended = |end| Run::still_running(end, "the deletion of the file system's mount targets");
         if !patience.pause(pace.next_pause()).await.map_err(ended)? {

@@ -20,20 +20,20 @@ pub(crate) struct DestroyPlan {
 impl DestroyPlan {
     /// Adds a resource that is deleted.
     pub(crate) fn delete(&mut self, kind: ResourceKind, id: impl Into<String>, why: impl Into<String>) {
-        self.delete.push(item(kind, id, why));
+        self.delete.push(destroy_item(kind, id, why));
     }
 
     /// Adds a resource that is kept.
     pub(crate) fn keep(&mut self, kind: ResourceKind, id: impl Into<String>, why: impl Into<String>) {
-        self.keep.push(item(kind, id, why));
+        self.keep.push(destroy_item(kind, id, why));
     }
 
     /// Adds a foreign resource.
     pub(crate) fn leave(&mut self, kind: ResourceKind, id: impl Into<String>, why: impl Into<String>) {
-        self.foreign.push(item(kind, id, why));
+        self.foreign.push(destroy_item(kind, id, why));
     }
 }
 
-fn item(kind: ResourceKind, id: impl Into<String>, why: impl Into<String>) -> DestroyItem {
+fn destroy_item(kind: ResourceKind, id: impl Into<String>, why: impl Into<String>) -> DestroyItem {
     DestroyItem { resource: Resource::new(kind, id), why: why.into() }
 }

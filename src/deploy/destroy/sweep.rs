@@ -105,16 +105,21 @@ async fn sweep_once(
     let mut left = Vec::new();
     for balancer in &findings.own.balancers {
         let result = run.clients.delete_load_balancer(balancer).await;
-        note(run, result, &format!("load balancer {}", balancer.name), &mut left)?;
+        note_deletion(run, result, &format!("load balancer {}", balancer.name), &mut left)?;
     }
     for group in &findings.target_groups {
         let result = run.clients.delete_target_group(&group.arn).await;
-        note(run, result, &format!("target group {}", group.name), &mut left)?;
+        note_deletion(run, result, &format!("target group {}", group.name), &mut left)?;
     }
     let to_delete = findings.foreign.mounts.iter().filter(|mount| is_to_delete(mount, options));
     for mount in findings.own.mounts.iter().chain(to_delete) {
         let result = run.clients.delete_mount_target(&mount.id).await;
-        note(run, result, &format!("mount target {} of {}", mount.id, mount.file_system), &mut left)?;
+        note_deletion(
+            run,
+            result,
+            &format!("mount target {} of {}", mount.id, mount.file_system),
+            &mut left,
+        )?;
     }
     for group in &findings.own.groups {
         for ours in stacks.resources.iter().filter(|id| id.starts_with("sg-")) {
@@ -125,11 +130,11 @@ async fn sweep_once(
             }
         }
         let result = run.clients.delete_group(&group.id).await;
-        note(run, result, &format!("security group {}", group.id), &mut left)?;
+        note_deletion(run, result, &format!("security group {}", group.id), &mut left)?;
     }
     for interface in findings.own.interfaces.iter().filter(|interface| interface.free) {
         let result = run.clients.delete_interface(&interface.id).await;
-        note(run, result, &format!("network interface {}", interface.id), &mut left)?;
+        note_deletion(run, result, &format!("network interface {}", interface.id), &mut left)?;
     }
     Ok(left)
 }
@@ -139,7 +144,7 @@ fn is_to_delete(mount: &Mount, options: DestroyOptions) -> bool {
     options.delete_foreign_mount_targets && mount.can_be_deleted
 }
 
-fn note(
+fn note_deletion(
     run: &Run,
     result: Result<(), AwsError>,
     what: &str,

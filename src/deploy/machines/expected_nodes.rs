@@ -56,17 +56,17 @@ impl ExpectedNodes {
     pub(crate) fn missing(&self, nodes: &[Node]) -> Vec<String> {
         let mut missing = Vec::new();
         let controllers: Vec<&Node> = nodes.iter().filter(|node| node.is_controller).collect();
-        missing.extend(lacking("controllers", &controllers, self.controllers, 0));
+        missing.extend(missing_nodes("controllers", &controllers, self.controllers, 0));
         for (name, count, gpus) in &self.pools {
             let mine: Vec<&Node> =
                 nodes.iter().filter(|node| node.pool.as_deref() == Some(name.as_str())).collect();
-            missing.extend(lacking(&format!("pool {name}"), &mine, *count, *gpus));
+            missing.extend(missing_nodes(&format!("pool {name}"), &mine, *count, *gpus));
         }
         missing
     }
 }
 
-fn lacking(what: &str, nodes: &[&Node], wanted: usize, gpus: u32) -> Option<String> {
+fn missing_nodes(what: &str, nodes: &[&Node], wanted: usize, gpus: u32) -> Option<String> {
     let ready = nodes.iter().filter(|node| node.ready).count();
     if ready < wanted {
         let why = nodes

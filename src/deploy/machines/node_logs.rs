@@ -48,16 +48,16 @@ fn choose<'a>(instances: &'a [Instance], word: &str) -> Result<&'a Instance, Dep
         ([one], _) => Ok(one),
         (_, [one]) => Ok(one),
         ([], _) => {
-            let machines = instances.iter().map(describe).collect();
+            let machines = instances.iter().map(describe_machine).collect();
             Err(DeployError::NoSuchMachine { name: word.to_owned(), machines })
         }
         (many, _) => {
-            let machines = many.iter().copied().map(describe).collect();
+            let machines = many.iter().copied().map(describe_machine).collect();
             Err(DeployError::AmbiguousMachine { role: word.to_owned(), machines })
         }
     }
 }
 
-fn describe(instance: &Instance) -> String {
+fn describe_machine(instance: &Instance) -> String {
     format!("{} ({}, {})", instance.id, instance.role.as_deref().unwrap_or("?"), instance.state)
 }

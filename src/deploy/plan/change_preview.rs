@@ -26,7 +26,7 @@ pub(crate) async fn refine_plan(run: &Run, prepared: &Prepared) -> Result<Plan, 
             continue;
         }
         let Ok(parameters) = desired.parameters(&outputs) else { continue };
-        match preview(run, &prepared.store, desired, live, &parameters).await? {
+        match preview_stack(run, &prepared.store, desired, live, &parameters).await? {
             Some(change_set) if change_set.is_empty() => mark_unchanged(stack),
             Some(change_set) => take_over(stack, &change_set.changes),
             None => {}
@@ -36,7 +36,7 @@ pub(crate) async fn refine_plan(run: &Run, prepared: &Prepared) -> Result<Plan, 
 }
 
 /// The change set; none if the caller may not create one.
-async fn preview(
+async fn preview_stack(
     run: &Run,
     store: &AssetStore,
     desired: &DesiredStack,

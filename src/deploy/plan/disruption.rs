@@ -25,7 +25,7 @@ pub(crate) fn pools_losing_nodes(plan: &Plan, cluster: &Cluster, live: &LiveClus
                     "NodeLaunchTemplate" => rolls,
                     "Nodes" => {
                         change.action == ResourceAction::Replace
-                            || shrinks(change, machines)
+                            || is_shrinking(change, machines)
                             || if rolls { rolls_over(change) } else { sheds_machines(change) }
                     }
                     _ => false,
@@ -39,7 +39,7 @@ pub(crate) fn pools_losing_nodes(plan: &Plan, cluster: &Cluster, live: &LiveClus
 }
 
 /// Whether the Auto Scaling group gets smaller than it is now; the stack's parameter is older than that.
-fn shrinks(change: &ResourceChange, machines: Option<u32>) -> bool {
+fn is_shrinking(change: &ResourceChange, machines: Option<u32>) -> bool {
     change.properties.iter().any(|property| {
         let number = |value: &Option<Value>| {
             let value = value.as_ref()?;
@@ -94,7 +94,7 @@ pub(crate) async fn disrupted_jobs(api: &ApiServer, pools: &[PoolName]) -> Resul
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{PropertyChange, ResourceAction, ResourceChange, rolls_over, sheds_machines, shrinks};
+    use super::{PropertyChange, ResourceAction, ResourceChange, is_shrinking, rolls_over, sheds_machines};
 
     fn change(properties: &[(&str, Value, Value)]) -> ResourceChange {
         let value = |value: &Value| (!value.is_null()).then(|| value.clone());
@@ -115,12 +115,12 @@ mod tests {
     #[test]
     fn a_group_shrinks_from_what_it_is_and_not_from_what_it_was_given() {
         let grown = change(&[("DesiredCapacity", json!("3"), json!("5"))]);
-        assert!(shrinks(&grown, Some(8)));
-        assert!(!shrinks(&grown, Some(4)));
+        assert!(is_shrinking(&grown, Some(8)));
+        assert!(!is_shrinking(&grown, Some(4)));
         let lowered = change(&[("MaxSize", json!("8"), json!("4"))]);
-        assert!(shrinks(&lowered, Some(5)));
-        assert!(!shrinks(&lowered, Some(4)));
-        assert!(shrinks(&lowered, None));
+        assert!(is_shrinking(&lowered, Some(5)));
+        assert!(!is_shrinking(&lowered, Some(4)));
+        assert!(is_shrinking(&lowered, None));
     }
 
     #[test]

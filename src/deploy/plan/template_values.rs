@@ -9,21 +9,21 @@ use serde_json::{Map, Value, json};
 pub(crate) fn resources(template: &Value, parameters: &BTreeMap<String, String>) -> BTreeMap<String, Value> {
     let Some(all) = template["Resources"].as_object() else { return BTreeMap::new() };
     let wanted = all.iter().filter(|(_, resource)| match resource["Condition"].as_str() {
-        Some(condition) => holds(&template["Conditions"][condition], parameters),
+        Some(condition) => holds_value(&template["Conditions"][condition], parameters),
         None => true,
     });
-    wanted.map(|(name, resource)| (name.clone(), fill(resource, parameters))).collect()
+    wanted.map(|(name, resource)| (name.clone(), fill_in(resource, parameters))).collect()
 }
 
 /// infra's templates have no condition but the comparison of two values.
-fn holds(condition: &Value, parameters: &BTreeMap<String, String>) -> bool {
+fn holds_value(condition: &Value, parameters: &BTreeMap<String, String>) -> bool {
     match condition["Fn::Equals"].as_array().map(Vec::as_slice) {
-        Some([one, other]) => fill(one, parameters) == fill(other, parameters),
+        Some([one, other]) => fill_in(one, parameters) == fill_in(other, parameters),
         _ => true,
     }
 }
 
-fn fill(value: &Value, parameters: &BTreeMap<String, String>) -> Value {
+fn fill_in(value: &Value, parameters: &BTreeMap<String, String>) -> Value {
     match value {
         Value::Object(entries) => {
             if let Some(text) = single(entries, "Ref").and_then(Value::as_str)
@@ -32,24 +32,30 @@ fn fill(value: &Value, parameters: &BTreeMap<String, String>) -> Value {
                 return Value::String(found.clone());
             }
             match single(entries, "Fn::Sub") {
-                Some(Value::String(text)) => return json!({ "Fn::Sub": substitute(text, parameters, None) }),
+                Some(Value::String(text)) => {
+                    return json!({ "Fn::Sub": substitute_text(text, parameters, None) });
+                }
                 Some(Value::Array(parts)) => {
                     if let [Value::String(text), own] = parts.as_slice() {
-                        let text = substitute(text, parameters, own.as_object());
-                        return json!({ "Fn::Sub": [text, fill(own, parameters)] });
+                        let text = substitute_text(text, parameters, own.as_object());
+                        return json!({ "Fn::Sub": [text, fill_in(own, parameters)] });
                     }
                 }
                 _ => {}
             }
-            entries.iter().map(|(key, value)| (key.clone(), fill(value, parameters))).collect()
+            entries.iter().map(|(key, value)| (key.clone(), fill_in(value, parameters))).collect()
         }
-        Value::Array(items) => items.iter().map(|item| fill(item, parameters)).collect(),
+        Value::Array(items) => items.iter().map(|item| fill_in(item, parameters)).collect(),
         other => other.clone(),
     }
 }
 
 /// The text with the values of parameters; names of the substitution's own hide them.
-fn substitute(text: &str, parameters: &BTreeMap<String, String>, own: Option<&Map<String, Value>>) -> String {
+fn substitute_text(
+    text: &str,
+    parameters: &BTreeMap<String, String>,
+    own: Option<&Map<String, Value>>,
+) -> String {
     let mut filled = text.to_owned();
     let hidden = |name: &String| own.is_some_and(|own| own.contains_key(name));
     for (name, value) in parameters.iter().filter(|(name, _)| !hidden(name)) {

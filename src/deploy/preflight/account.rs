@@ -31,7 +31,7 @@ pub(crate) fn check(
         );
     }
     let partition = cluster.region.partition().as_str();
-    if let Some(callers) = field(&caller.arn, 1)
+    if let Some(callers) = account_field(&caller.arn, 1)
         && callers != partition
     {
         findings.refuse(
@@ -43,7 +43,7 @@ pub(crate) fn check(
             format!("use credentials of an account in {partition}"),
         );
     }
-    if let Some(keys) = field(cluster.kms_key.as_str(), 4)
+    if let Some(keys) = account_field(cluster.kms_key.as_str(), 4)
         && keys != caller.account
     {
         findings.warn(
@@ -124,7 +124,7 @@ fn service_roles(cluster: &Cluster) -> Vec<ServiceRole> {
 }
 
 /// A field of an ARN.
-fn field(arn: &str, place: usize) -> Option<&str> {
+fn account_field(arn: &str, place: usize) -> Option<&str> {
     arn.split(':').nth(place)
 }
 
@@ -132,7 +132,7 @@ fn field(arn: &str, place: usize) -> Option<&str> {
 mod tests {
     use std::path::Path;
 
-    use super::{check, field, service_roles};
+    use super::{account_field, check, service_roles};
     use crate::aws::CallerIdentity;
     use crate::blueprint::Blueprint;
     use crate::config;
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn fields_of_names_are_found() {
-        assert_eq!(field("arn:aws:kms:us-west-2:111122223333:key/1", 4), Some("111122223333"));
-        assert_eq!(field("", 4), None);
+        assert_eq!(account_field("arn:aws:kms:us-west-2:111122223333:key/1", 4), Some("111122223333"));
+        assert_eq!(account_field("", 4), None);
     }
 }

@@ -11,8 +11,8 @@ const ROOT_DEVICE: &str = "/dev/xvda";
 pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
     let mut findings = SubjectFindings::about("image");
     let image = match preflight.image {
-        Some(id) => locked(id, clients, &mut findings).await?,
-        None => newest(preflight, clients, &mut findings).await?,
+        Some(id) => check_locked_image(id, clients, &mut findings).await?,
+        None => check_newest_image(preflight, clients, &mut findings).await?,
     };
     if let Some(image) = image {
         check_image(&image, &mut findings);
@@ -20,7 +20,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
     Ok(findings.into_list())
 }
 
-async fn locked(
+async fn check_locked_image(
     id: &str,
     clients: &Clients,
     findings: &mut SubjectFindings,
@@ -36,7 +36,7 @@ async fn locked(
     Ok(image)
 }
 
-async fn newest(
+async fn check_newest_image(
     preflight: &Preflight<'_>,
     clients: &Clients,
     findings: &mut SubjectFindings,

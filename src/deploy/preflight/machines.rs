@@ -21,7 +21,7 @@ struct Wanted<'a> {
 
 pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
     let cluster = &preflight.blueprint.cluster;
-    let wanted = wanted(cluster);
+    let wanted = wanted_machines(cluster);
     let types: BTreeSet<String> =
         wanted.iter().flat_map(|wanted| wanted.types).map(ToString::to_string).collect();
     let types: Vec<String> = types.into_iter().collect();
@@ -80,7 +80,7 @@ async fn key_pair_exists(cluster: &Cluster, clients: &Clients) -> Result<bool, A
     }
 }
 
-fn wanted(cluster: &Cluster) -> Vec<Wanted<'_>> {
+fn wanted_machines(cluster: &Cluster) -> Vec<Wanted<'_>> {
     const OF_CLUSTER: &str = "set availabilityZones to those";
     let etcd = Wanted {
         who: "etcd members".to_owned(),

@@ -73,7 +73,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
     for (quota, value) in asked.into_iter().zip(values) {
         if let Some(Some(value)) = findings.take(value)? {
             let used = in_use.get(quota.code).copied().unwrap_or_default();
-            let demand = demand(&groups, quota, &processors);
+            let demand = machine_demand(&groups, quota, &processors);
             check_processors(cluster, quota, &demand, used, value, &mut findings);
         }
     }
@@ -86,7 +86,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
             "etcd members and NAT gateways have fixed addresses, and their stack would fail",
             format!(
                 "release unused ones, or {}",
-                increase(cluster, ADDRESSES, used.saturating_add(addresses))
+                demand_increase(cluster, ADDRESSES, used.saturating_add(addresses))
             ),
         );
     }
@@ -110,7 +110,7 @@ fn check_processors(
         )
     };
     let why = "AWS starts no machine beyond the quota";
-    let fix = |wanted: u32| increase(cluster, quota.code, wanted.saturating_add(used));
+    let fix = |wanted: u32| demand_increase(cluster, quota.code, wanted.saturating_add(used));
     if f64::from(demand.now) > value {
         findings.refuse(what(demand.now, ""), why, fix(demand.now));
     } else if f64::from(demand.now.saturating_add(used)) > value {
@@ -120,7 +120,7 @@ fn check_processors(
     }
 }
 
-fn increase(cluster: &Cluster, code: &str, wanted: u32) -> String {
+fn demand_increase(cluster: &Cluster, code: &str, wanted: u32) -> String {
     format!(
         "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code {code} --desired-value {wanted} \
          --region {}",
@@ -211,7 +211,7 @@ fn machines_of_pool(pool: &Pool, quota: &Quota, live: &LiveCluster) -> Option<u3
 }
 
 /// What some machines want of a quota: at least, with the smallest of their types, and at most, with the largest.
-fn demand(groups: &[Group<'_>], quota: &Quota, processors: &BTreeMap<String, u32>) -> Demand {
+fn machine_demand(groups: &[Group<'_>], quota: &Quota, processors: &BTreeMap<String, u32>) -> Demand {
     let mut demand = Demand::default();
     for group in groups.iter().filter(|group| group.quota == quota && group.most > 0) {
         let sizes = || group.types.iter().filter_map(|kind| processors.get(kind.as_str()).copied());
@@ -239,7 +239,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
 
-    use super::{Demand, QUOTAS, demand, groups, quota_of};
+    use super::{Demand, QUOTAS, groups, machine_demand, quota_of};
     use crate::config;
     use crate::deploy::state::live::LiveCluster;
     use crate::document::Problems;
@@ -269,10 +269,10 @@ mod tests {
         let processors: BTreeMap<String, u32> =
             sizes.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect();
         let groups = groups(&cluster, &LiveCluster::default());
-        let standard = demand(&groups, &QUOTAS[0], &processors);
+        let standard = machine_demand(&groups, &QUOTAS[0], &processors);
         assert_eq!((standard.now, standard.most), (12, 12));
         let gpus = Demand { who: vec!["pool gpu".to_owned()], now: 8, most: 64 };
-        assert_eq!(demand(&groups, &QUOTAS[4], &processors), gpus);
+        assert_eq!(machine_demand(&groups, &QUOTAS[4], &processors), gpus);
         Ok(())
     }
 }

@@ -40,7 +40,7 @@ pub(crate) async fn delete_stack(
         && !matches!(stack.status, StackStatus::CreateInProgress | StackStatus::DeleteInProgress)
     {
         // CloudFormation deletes nothing in the middle of an update.
-        attach(run, part, stack).await?;
+        attach_to_deletion(run, part, stack).await?;
     }
     let Some(mut current) = run.clients.stack(&stack.arn).await? else { return Ok(None) };
     let mut before = Vec::new();
@@ -75,7 +75,7 @@ pub(crate) async fn delete_stack(
     Ok(Some(Stuck { stack: stack.name.clone(), resources: before }))
 }
 
-async fn attach(run: &Run, part: &StackPart, stack: &Stack) -> Result<(), DeployError> {
+async fn attach_to_deletion(run: &Run, part: &StackPart, stack: &Stack) -> Result<(), DeployError> {
     let operation = Operation {
         target: Target::of(part, stack),
         kind: StackOperation::Attach,
@@ -114,7 +114,7 @@ async fn delete_once(run: &Run, part: &StackPart, stack: &Stack) -> Result<Optio
     if ended.end == End::Deleted {
         return Ok(None);
     }
-    Ok(Some(Stuck { stack: stack.name.clone(), resources: failures(&ended.events) }))
+    Ok(Some(Stuck { stack: stack.name.clone(), resources: failed_deletions(&ended.events) }))
 }
 
 /// Another process has protected the stack since this run lifted the protection.
@@ -131,7 +131,7 @@ fn are_the_same(before: &[StuckResource], now: &[StuckResource]) -> bool {
 }
 
 /// Each resource that could not be deleted, once, with the last reason.
-fn failures(events: &[StackEvent]) -> Vec<StuckResource> {
+fn failed_deletions(events: &[StackEvent]) -> Vec<StuckResource> {
     let mut failed = std::collections::BTreeMap::new();
     let is_failure = |event: &&StackEvent| event.resource_status() == Some(&ResourceStatus::DeleteFailed);
     for event in events.iter().filter(is_failure) {

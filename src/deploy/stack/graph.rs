@@ -94,7 +94,7 @@ pub(crate) async fn bring_up_all(
         }
     }
     if !errors.is_empty() {
-        outcome.failure = Some(merge(errors));
+        outcome.failure = Some(merge_failures(errors));
     }
     outcome
 }
@@ -127,7 +127,7 @@ fn ends_everything(error: &DeployError) -> bool {
 }
 
 /// Several errors into the one that says most: credentials first, then what failed, then what continues.
-fn merge(errors: Vec<DeployError>) -> DeployError {
+fn merge_failures(errors: Vec<DeployError>) -> DeployError {
     let mut reports = Vec::new();
     let mut refusals = Vec::new();
     let mut ended: Option<(String, Vec<String>)> = None;

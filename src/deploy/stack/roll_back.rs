@@ -37,7 +37,7 @@ pub(crate) async fn roll_back(
     let in_progress: Vec<(&StackPart, &Stack)> =
         stacks().filter(|(_, stack)| stack.status.is_rolling_back_update()).collect();
     for (part, stack) in &in_progress {
-        follow(run, part, stack, StackOperation::Attach, Beginning::NewestRollback).await?;
+        follow_rollback(run, part, stack, StackOperation::Attach, Beginning::NewestRollback).await?;
     }
     Ok(stuck.into_iter().chain(in_progress).map(|(_, stack)| stack.name.clone()).collect())
 }
@@ -54,10 +54,11 @@ async fn roll_back_one(
     } else {
         run.clients.continue_rollback(&stack.arn, skip, &token).await?;
     }
-    follow(run, part, stack, StackOperation::RollBack, Beginning::OurRollback { token: &token }).await
+    follow_rollback(run, part, stack, StackOperation::RollBack, Beginning::OurRollback { token: &token })
+        .await
 }
 
-async fn follow(
+async fn follow_rollback(
     run: &Run,
     part: &StackPart,
     stack: &Stack,

@@ -79,7 +79,7 @@ impl DesiredStack {
         let pool = cluster.pools.iter().find(|pool| *part == StackPart::Pool(pool.name.clone()));
         let size = pool.map(|pool| PoolSize::new(pool, standing.as_ref()));
         if let Some(size) = &size {
-            given.extend(sizes(size, live.pool_group(size.pool())));
+            given.extend(size_parameters(size, live.pool_group(size.pool())));
         }
         Self {
             name: part.stack_name(&cluster.name),
@@ -137,7 +137,7 @@ impl DesiredStack {
         let (Some(size), Some(cluster)) = (&self.size, self.tags.get(CLUSTER_TAG)) else { return Ok(values) };
         let groups = clients.groups_of_cluster(cluster).await?;
         let now = LiveCluster { groups, ..LiveCluster::default() };
-        let sizes = sizes(size, now.pool_group(size.pool())).into_iter();
+        let sizes = size_parameters(size, now.pool_group(size.pool())).into_iter();
         values.extend(sizes.filter(|(name, _)| parameters.contains_key(name)));
         Ok(values)
     }
@@ -184,7 +184,7 @@ fn image_of(part: &StackPart, choice: &ImageChoice, live: &LiveCluster) -> Strin
     }
 }
 
-fn sizes(size: &PoolSize, group: Option<&ScalingGroup>) -> [(String, String); 2] {
+fn size_parameters(size: &PoolSize, group: Option<&ScalingGroup>) -> [(String, String); 2] {
     [
         (DESIRED_CAPACITY.to_owned(), size.desired_capacity(group).to_string()),
         (IN_SERVICE.to_owned(), size.in_service(group).to_string()),

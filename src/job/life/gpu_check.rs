@@ -77,7 +77,7 @@ impl<'a> GpuCheck<'a> {
             self.api.apply(&self.pod(number, &check.node)).await?;
         }
         self.collect(&mut checks, waiting).await?;
-        checks.iter_mut().for_each(judge);
+        checks.iter_mut().for_each(judge_node);
         Ok(checks)
     }
 
@@ -183,7 +183,7 @@ impl<'a> GpuCheck<'a> {
     }
 }
 
-fn judge(check: &mut NodeGpus) {
+fn judge_node(check: &mut NodeGpus) {
     if check.problem.is_some() {
         return;
     }

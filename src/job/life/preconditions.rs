@@ -25,7 +25,7 @@ pub(super) async fn check_preconditions(
     )?;
     if has_namespace {
         let (claim, foreign) =
-            tokio::try_join!(Box::pin(claim(api, workload)), Box::pin(foreign_objects(api, run)))?;
+            tokio::try_join!(Box::pin(check_claim(api, workload)), Box::pin(foreign_objects(api, run)))?;
         found.extend(claim);
         found.extend(foreign);
     } else {
@@ -38,7 +38,7 @@ pub(super) async fn check_preconditions(
     Ok(found)
 }
 
-async fn claim(api: &ApiServer, workload: &Workload) -> Result<Option<Precondition>, JobError> {
+async fn check_claim(api: &ApiServer, workload: &Workload) -> Result<Option<Precondition>, JobError> {
     let (namespace, claim) = (&workload.namespace, &workload.claim);
     let object = api.object(&ObjectName::new("PersistentVolumeClaim", namespace, claim)).await?;
     let Some(object) = object else {

@@ -75,7 +75,7 @@ pub(super) fn replicas_of(role: &str, job: &Job, pods: &[Pod]) -> Vec<ReplicaRep
     (0..job.completions)
         .map(|index| {
             let of_index = own.iter().copied().filter(|pod| pod.index == Some(index)).collect();
-            line(role, index, of_index, job, || phase_without_pod(job, index))
+            replica_line(role, index, of_index, job, || phase_without_pod(job, index))
         })
         .collect()
 }
@@ -83,7 +83,7 @@ pub(super) fn replicas_of(role: &str, job: &Job, pods: &[Pod]) -> Vec<ReplicaRep
 /// The line of an import, which has no index. It has ended when its Job has: a failed pod is retried.
 pub(super) fn import_of(role: &str, job: &Job, pods: &[Pod]) -> ReplicaReport {
     let own = pods.iter().filter(|pod| is_of(pod, role, job)).collect();
-    let mut line = line(role, 0, own, job, || ReplicaPhase::Pending);
+    let mut line = replica_line(role, 0, own, job, || ReplicaPhase::Pending);
     line.phase = match job.end {
         Some(JobEnd::Complete) => ReplicaPhase::Succeeded,
         Some(JobEnd::Failed { .. }) => ReplicaPhase::Failed,
@@ -99,7 +99,7 @@ fn is_of(pod: &Pod, role: &str, job: &Job) -> bool {
     label(ROLE_LABEL) == Some(role) && label(RUN_LABEL) == job.labels.get(RUN_LABEL).map(String::as_str)
 }
 
-fn line(
+fn replica_line(
     role: &str,
     index: u32,
     mut own: Vec<&Pod>,
@@ -113,7 +113,7 @@ fn line(
         index,
         pod: newest.map(|pod| pod.name.clone()),
         node: newest.and_then(|pod| pod.node.clone()),
-        phase: newest.map_or_else(phase_without, |pod| phase(pod)),
+        phase: newest.map_or_else(phase_without, |pod| replica_phase(pod)),
         restarts: u32::try_from(own.len().saturating_sub(1)).unwrap_or(u32::MAX),
         gpus: newest.map_or(0, |pod| pod.gpus),
         detail: newest.map_or_else(|| job.detail.clone(), |pod| pod.detail.clone()),
@@ -121,7 +121,7 @@ fn line(
     }
 }
 
-fn phase(pod: &Pod) -> ReplicaPhase {
+fn replica_phase(pod: &Pod) -> ReplicaPhase {
     match pod.phase {
         PodPhase::Pending => ReplicaPhase::Pending,
         // A pod on a lost machine stays like this until it is deleted by hand.

@@ -71,7 +71,7 @@ fn machines_for(
         return vec![unmet_or_started(text, &needs, pool, blueprint)];
     }
     let free_on = |node: &&Node| {
-        let free = node.gpus.saturating_sub(used(node, pods, workload)) / gpus;
+        let free = node.gpus.saturating_sub(used_by_pods(node, pods, workload)) / gpus;
         room_on(node).map_or(free, |room| room.min(free))
     };
     let free: u32 = usable.iter().map(free_on).sum();
@@ -116,7 +116,7 @@ fn room_on_nodes(room: u32, nodes: usize) -> String {
 }
 
 /// GPUs of a node that others hold.
-fn used(node: &Node, pods: &[Pod], workload: &Workload) -> u32 {
+fn used_by_pods(node: &Node, pods: &[Pod], workload: &Workload) -> u32 {
     let is_own =
         |pod: &Pod| pod.namespace == workload.namespace && pod.labels.get(JOB_LABEL) == Some(&workload.name);
     pods.iter()

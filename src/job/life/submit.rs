@@ -57,13 +57,13 @@ pub(super) async fn submit(
             (true, false) => held_back(&step.object),
             (false, _) => step.object.clone(),
         };
-        apply(api, &step.name, &object, tell).await?;
+        apply_objects(api, &step.name, &object, tell).await?;
     }
     if waits_for_data {
         wait_for_data(api, workload, waiting, tell).await?;
         for step in steps.iter().filter(is_held) {
             if has_queue {
-                apply(api, &step.name, &step.object, tell).await?;
+                apply_objects(api, &step.name, &step.object, tell).await?;
             } else {
                 api.merge(&step.name, &json!({"spec": {"suspend": false}})).await?;
             }
@@ -97,7 +97,7 @@ async fn release_volume(api: &ApiServer, name: &ObjectName, volume: &Value) -> R
     Ok(())
 }
 
-async fn apply(
+async fn apply_objects(
     api: &ApiServer,
     name: &ObjectName,
     object: &Value,

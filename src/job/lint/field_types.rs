@@ -67,7 +67,7 @@ fn check(value: &Value, kind: &str, field: &str, findings: &mut Findings) {
                 .iter()
                 .enumerate()
                 .for_each(|(number, value)| check(value, item, &format!("{field}[{number}]"), findings)),
-            None => findings.add(field, format!("it must be a list, and is {}", describe(value)), None),
+            None => findings.add(field, format!("it must be a list, and is {}", describe_type(value)), None),
         }
         return;
     }
@@ -75,10 +75,10 @@ fn check(value: &Value, kind: &str, field: &str, findings: &mut Findings) {
         match value.as_object() {
             Some(entries) => {
                 for (key, value) in entries {
-                    check(value, entry, &join(field, key), findings);
+                    check(value, entry, &join_path(field, key), findings);
                 }
             }
-            None => findings.add(field, format!("it must be a map, and is {}", describe(value)), None),
+            None => findings.add(field, format!("it must be a map, and is {}", describe_type(value)), None),
         }
         return;
     }
@@ -89,16 +89,16 @@ fn check(value: &Value, kind: &str, field: &str, findings: &mut Findings) {
         | ("integer" | "number", Value::Number(_)) => {}
         ("string", _) => findings.add(
             field,
-            format!("it must be text, and is {}", describe(value)),
+            format!("it must be text, and is {}", describe_type(value)),
             Some("put it in quotes"),
         ),
         ("integer" | "number", _) => findings.add(
             field,
-            format!("it must be a number, and is {}", describe(value)),
+            format!("it must be a number, and is {}", describe_type(value)),
             Some("leave the quotes out"),
         ),
         ("boolean", _) => {
-            findings.add(field, format!("it must be true or false, and is {}", describe(value)), None);
+            findings.add(field, format!("it must be true or false, and is {}", describe_type(value)), None);
         }
         _ => check_object(value, kind, field, findings),
     }
@@ -107,7 +107,7 @@ fn check(value: &Value, kind: &str, field: &str, findings: &mut Findings) {
 fn check_object(value: &Value, kind: &str, field: &str, findings: &mut Findings) {
     let Some(known) = TABLE.types.get(kind) else { return };
     let Some(entries) = value.as_object() else {
-        findings.add(field, format!("it must have fields, and is {}", describe(value)), None);
+        findings.add(field, format!("it must have fields, and is {}", describe_type(value)), None);
         return;
     };
     // A type without fields is one whose content is free.
@@ -116,26 +116,26 @@ fn check_object(value: &Value, kind: &str, field: &str, findings: &mut Findings)
     }
     for (key, value) in entries {
         match known.fields.get(key) {
-            Some(kind) => check(value, kind, &join(field, key), findings),
+            Some(kind) => check(value, kind, &join_path(field, key), findings),
             None => {
                 let near = nearest(key, known.fields.keys().map(String::as_str));
                 let help = near.map(|near| format!("did you mean {near}?"));
-                findings.add(&join(field, key), "there is no such field", help.as_deref());
+                findings.add(&join_path(field, key), "there is no such field", help.as_deref());
             }
         }
     }
     for required in &known.required {
         if entries.get(required).is_none_or(Value::is_null) {
-            findings.add(&join(field, required), "it is missing", None);
+            findings.add(&join_path(field, required), "it is missing", None);
         }
     }
 }
 
-fn join(field: &str, key: &str) -> String {
+fn join_path(field: &str, key: &str) -> String {
     if field.is_empty() { key.to_owned() } else { format!("{field}.{key}") }
 }
 
-fn describe(value: &Value) -> &'static str {
+fn describe_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",
         Value::Bool(_) => "true or false",

@@ -21,7 +21,7 @@ use crate::document::{Problems, parse_untyped};
 /// The objects of a file that holds any number of documents.
 pub(crate) fn parse_objects(path: &Path, text: &str) -> Result<Vec<Value>, Problems> {
     let mut objects = Vec::new();
-    for (line, document) in documents(text) {
+    for (line, document) in split_documents(text) {
         let value = parse_untyped(path, &document).map_err(|problems| problems.moved_down(line))?;
         match value.get("items") {
             Some(Value::Array(items)) if value["kind"] == "List" => objects.extend(items.clone()),
@@ -33,7 +33,7 @@ pub(crate) fn parse_objects(path: &Path, text: &str) -> Result<Vec<Value>, Probl
 }
 
 /// The documents of a text, each with the number of lines before it.
-fn documents(text: &str) -> Vec<(u64, String)> {
+fn split_documents(text: &str) -> Vec<(u64, String)> {
     let mut documents = vec![(0, String::new())];
     for (number, line) in (0..).zip(text.lines()) {
         let begins =
@@ -91,11 +91,11 @@ fn lint_object(number: usize, object: &Value) -> Vec<LintFinding> {
 mod tests {
     use std::path::Path;
 
-    use super::{documents, parse_objects};
+    use super::{parse_objects, split_documents};
 
     #[test]
     fn documents_keep_their_lines() {
-        let found = |text: &str| documents(text);
+        let found = |text: &str| split_documents(text);
         let is = |line: u64, text: &str| (line, text.to_owned());
         assert_eq!(found("a: 1\n---\nb: 2\n"), [is(0, "a: 1\n"), is(2, "b: 2\n")]);
         assert_eq!(found("---\na: 1\n---\n"), [is(1, "a: 1\n")]);
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn separators_alone_cost_nothing() {
-        assert_eq!(documents(&"---\n".repeat(1 << 18)), []);
+        assert_eq!(split_documents(&"---\n".repeat(1 << 18)), []);
     }
 
     #[test]

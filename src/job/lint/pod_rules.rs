@@ -22,9 +22,9 @@ pub(super) fn pod_of(object: &Value) -> Option<(&Value, &'static str)> {
 
 /// What contradicts itself in a pod.
 pub(super) fn check_pod(pod: &Value, field: &str, findings: &mut Findings) {
-    let volumes: BTreeSet<&str> = names(&pod["volumes"]).collect();
+    let volumes: BTreeSet<&str> = variable_names(&pod["volumes"]).collect();
     let mut seen = BTreeSet::new();
-    for (number, name) in names(&pod["volumes"]).enumerate() {
+    for (number, name) in variable_names(&pod["volumes"]).enumerate() {
         if !seen.insert(name) {
             findings.add(
                 &format!("{field}.volumes[{number}].name"),
@@ -55,7 +55,7 @@ pub(super) fn check_pod(pod: &Value, field: &str, findings: &mut Findings) {
     }
 }
 
-fn names(list: &Value) -> impl Iterator<Item = &str> {
+fn variable_names(list: &Value) -> impl Iterator<Item = &str> {
     list.as_array().into_iter().flatten().filter_map(|item| item["name"].as_str())
 }
 
@@ -127,7 +127,7 @@ fn check_environment(container: &Value, field: &str, findings: &mut Findings) {
             findings.add(&field, "it has both value and valueFrom", None);
         }
         let Some(value) = variable["value"].as_str() else { continue };
-        for name in references(value) {
+        for name in variable_references(value) {
             // The kubelet expands variables that are defined before; others stay as written.
             if all.iter().position(|known| *known == name).is_some_and(|place| place >= number) {
                 let help = format!("put {name} before it, or it stays as written");
@@ -149,7 +149,7 @@ fn check_environment(container: &Value, field: &str, findings: &mut Findings) {
 }
 
 /// The variables that a value refers to.
-fn references(value: &str) -> Vec<&str> {
+fn variable_references(value: &str) -> Vec<&str> {
     let parts = value.match_indices("$(").filter(|(place, _)| !value[..*place].ends_with('$'));
     parts.filter_map(|(place, _)| value[place + 2..].split_once(')')).map(|(name, _)| name).collect()
 }

@@ -50,17 +50,17 @@ pub(super) fn check_training(object: &Value, findings: &mut Findings) {
             );
         }
     }
-    let mounts: Vec<&str> = containers(pod)
+    let mounts: Vec<&str> = containers_of(pod)
         .flat_map(|container| container["volumeMounts"].as_array().into_iter().flatten())
         .filter_map(|mount| mount["mountPath"].as_str())
         .collect();
-    for (number, container) in containers(pod).enumerate() {
+    for (number, container) in containers_of(pod).enumerate() {
         let field = format!("{field}.containers[{number}]");
         check_container(container, spec, &field, &mounts, findings);
     }
 }
 
-fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
+fn containers_of(pod: &Value) -> impl Iterator<Item = &Value> {
     pod["containers"].as_array().into_iter().flatten()
 }
 

@@ -72,7 +72,7 @@ fn pod_spec(run: &Run, role: &RolePlan) -> Value {
             "command": role.command,
             "env": environment(&run.variables_of(role)),
             "ports": ports,
-            "resources": resources(workload, role),
+            "resources": container_resources(workload, role),
             "securityContext": container_security(),
             "volumeMounts": mounts,
         }],
@@ -108,7 +108,7 @@ fn pod_spec(run: &Run, role: &RolePlan) -> Value {
     spec
 }
 
-fn resources(workload: &Workload, role: &RolePlan) -> Value {
+fn container_resources(workload: &Workload, role: &RolePlan) -> Value {
     let mut requests = json!({
         "cpu": workload.processors.to_string(),
         "memory": workload.requested_memory.to_string(),

@@ -12,7 +12,7 @@ use super::file_change::{FileChange, TextChange};
 
 /// What changes from one machine to another, sorted by path; each is given by its configs in the order Ignition merges them.
 pub(crate) fn compare_configs(old: &[Value], new: &[Value]) -> Vec<FileChange> {
-    let (old, new) = (merge(old), merge(new));
+    let (old, new) = (merge_configs(old), merge_configs(new));
     let paths: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let changes = paths.into_iter().filter_map(|path| {
         let change = match (old.get(path), new.get(path)) {
@@ -37,7 +37,7 @@ struct Entry {
 
 type Entries = BTreeMap<String, Entry>;
 
-fn merge(configs: &[Value]) -> Entries {
+fn merge_configs(configs: &[Value]) -> Entries {
     let mut all = Entries::new();
     for (section, value) in configs.iter().filter_map(Value::as_object).flatten() {
         match section.as_str() {
@@ -109,7 +109,7 @@ impl Entry {
         self.hidden.extend(others.map(|(key, value)| (key.clone(), value.clone())));
         let Some(source) = resource["source"].as_str() else { return };
         let content = match source.strip_prefix("data:") {
-            Some(data) => decode(data),
+            Some(data) => decode_contents(data),
             // It may be a signature or a password.
             None if source.contains(['?', '@']) => None,
             None => {
@@ -184,7 +184,7 @@ fn diff_lines(old: &str, new: &str) -> Vec<String> {
 }
 
 /// The content of a data URL after its scheme.
-fn decode(data: &str) -> Option<Zeroizing<Vec<u8>>> {
+fn decode_contents(data: &str) -> Option<Zeroizing<Vec<u8>>> {
     let (kind, payload) = data.split_once(',')?;
     let mut bytes = Zeroizing::new(Vec::with_capacity(payload.len()));
     let mut rest = payload.bytes();

@@ -31,22 +31,22 @@ pub(crate) async fn explain_user_data(
 ) -> Result<Vec<FileChange>, AwsError> {
     let (Some(old_stub), Some(new_stub)) = (read_stub(change.from.as_ref()), read_stub(change.to.as_ref()))
     else {
-        return Ok(vec![unknown(&change.path, NOT_OURS)]);
+        return Ok(vec![unknown_change(&change.path, NOT_OURS)]);
     };
     let mut unknowns = Vec::new();
     let mut old = vec![old_stub.own];
     for source in &old_stub.sources {
         match read_old(clients, source, rendered).await? {
             Ok(config) => old.push(config),
-            Err(reason) => unknowns.push(unknown(key_behind_prefix(source), &reason)),
+            Err(reason) => unknowns.push(unknown_change(key_behind_prefix(source), &reason)),
         }
     }
     let mut new = vec![new_stub.own];
     for source in &new_stub.sources {
         let key = key_behind_prefix(source);
-        match rendered.get(key).map_or(Err(NOT_RENDERED), |object| parse(&object.file.bytes)) {
+        match rendered.get(key).map_or(Err(NOT_RENDERED), |object| parse_document(&object.file.bytes)) {
             Ok(config) => new.push(config),
-            Err(reason) => unknowns.push(unknown(key, reason)),
+            Err(reason) => unknowns.push(unknown_change(key, reason)),
         }
     }
     // Compared with half a configuration, everything in the other half would be new.
@@ -83,18 +83,20 @@ async fn read_old(
 ) -> Result<Result<Value, String>, AwsError> {
     // The key is the digest of the content: what has the same key is the same.
     if let Some(object) = rendered.get(key_behind_prefix(source)) {
-        return Ok(parse(&object.file.bytes).map_err(str::to_owned));
+        return Ok(parse_document(&object.file.bytes).map_err(str::to_owned));
     }
     let Some((bucket, key)) = source.strip_prefix("s3://").and_then(|place| place.split_once('/')) else {
         return Ok(Err(NOT_OURS.to_owned()));
     };
-    judge(clients.object_bytes(bucket, key).await)
+    judge_change(clients.object_bytes(bucket, key).await)
 }
 
 /// A plan is worth reading even where old configurations are gone or closed; only other failures end it.
-fn judge(answer: Result<Option<Zeroizing<Vec<u8>>>, AwsError>) -> Result<Result<Value, String>, AwsError> {
+fn judge_change(
+    answer: Result<Option<Zeroizing<Vec<u8>>>, AwsError>,
+) -> Result<Result<Value, String>, AwsError> {
     match answer {
-        Ok(Some(bytes)) => Ok(parse(&bytes).map_err(str::to_owned)),
+        Ok(Some(bytes)) => Ok(parse_document(&bytes).map_err(str::to_owned)),
         Ok(None) => Ok(Err(GONE.to_owned())),
         Err(error) if error.is_missing_bucket() => Ok(Err(GONE.to_owned())),
         Err(error) if error.is_denied() => {
@@ -104,7 +106,7 @@ fn judge(answer: Result<Option<Zeroizing<Vec<u8>>>, AwsError>) -> Result<Result<
     }
 }
 
-fn parse(bytes: &[u8]) -> Result<Value, &'static str> {
+fn parse_document(bytes: &[u8]) -> Result<Value, &'static str> {
     serde_json::from_slice(bytes).map_err(|_| NO_DOCUMENT)
 }
 
@@ -113,7 +115,7 @@ fn key_behind_prefix(source: &str) -> &str {
     source.rmatch_indices('/').nth(2).map_or(source, |(slash, _)| &source[slash + 1..])
 }
 
-fn unknown(path: &str, reason: &str) -> FileChange {
+fn unknown_change(path: &str, reason: &str) -> FileChange {
     FileChange { path: path.to_owned(), change: TextChange::Unknown { reason: reason.to_owned() } }
 }
 
@@ -122,7 +124,7 @@ mod tests {
     use serde_json::json;
     use zeroize::Zeroizing;
 
-    use super::{GONE, NO_DOCUMENT, judge, key_behind_prefix, read_stub};
+    use super::{GONE, NO_DOCUMENT, judge_change, key_behind_prefix, read_stub};
     use crate::aws::{AwsError, Cause};
 
     #[test]
@@ -150,13 +152,13 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_told_and_ends_nothing() -> Result<(), AwsError> {
         let bytes = |text: &str| Ok(Some(Zeroizing::new(text.as_bytes().to_vec())));
-        assert_eq!(judge(bytes("{}"))?, Ok(json!({})));
-        assert_eq!(judge(bytes("#!/bin/sh"))?, Err(NO_DOCUMENT.to_owned()));
-        assert_eq!(judge(Ok(None))?, Err(GONE.to_owned()));
-        assert_eq!(judge(Err(refusal("NoSuchBucket")))?, Err(GONE.to_owned()));
-        let denied = judge(Err(refusal("AccessDenied")))?.err().unwrap_or_default();
+        assert_eq!(judge_change(bytes("{}"))?, Ok(json!({})));
+        assert_eq!(judge_change(bytes("#!/bin/sh"))?, Err(NO_DOCUMENT.to_owned()));
+        assert_eq!(judge_change(Ok(None))?, Err(GONE.to_owned()));
+        assert_eq!(judge_change(Err(refusal("NoSuchBucket")))?, Err(GONE.to_owned()));
+        let denied = judge_change(Err(refusal("AccessDenied")))?.err().unwrap_or_default();
         assert!(denied.ends_with("is denied: s3:GetObject: AccessDenied: no"), "{denied}");
-        assert!(judge(Err(refusal("SlowDown"))).is_err());
+        assert!(judge_change(Err(refusal("SlowDown"))).is_err());
         Ok(())
     }
 }
