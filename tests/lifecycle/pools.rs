@@ -302,7 +302,7 @@ fn not_ready_is_said_and_ready_means_gpus_and_the_claim_too() {
         .run(["status"])
         .expect_code(3)
         .expect_stdout("NOT HEALTHY")
-        .expect_stdout("0 of 3 nodes have 1 GPUs");
+        .expect_stdout("0 of 3 nodes have 1 GPU available");
     world.api.gpus("gpu", 1);
     world.api.claim("efs", "Bound");
     world.api.set_ready(false);
