@@ -160,10 +160,10 @@ fn whatever_cannot_be_made_is_named_and_made_by_the_next_run() {
         expect_failure(failed, &reason, description);
 
         world.control(json!({}));
-        let mended = world.up([]).expect_code(0);
+        let fixed = world.up([]).expect_code(0);
         let why =
-            mended.stderr.lines().find(|line| line.contains("an earlier attempt failed and is deleted now"));
-        assert!(why.is_some_and(|line| line.contains(&reason)), "{}", mended.stderr);
+            fixed.stderr.lines().find(|line| line.contains("an earlier attempt failed and is deleted now"));
+        assert!(why.is_some_and(|line| line.contains(&reason)), "{}", fixed.stderr);
         assert_eq!(inventory(&world), whole, "something of the failed attempt is left, or missing: {kind}");
     });
 }

@@ -52,7 +52,7 @@ fn a_rollback_goes_on_once_its_cause_is_mended() {
         .expect_stderr(&format!("those that failed: {RESOURCE}\n"));
     assert_eq!(status(&world), "UPDATE_ROLLBACK_FAILED", "nothing was begun");
 
-    // Nothing is mended yet.
+    // Nothing is fixed yet.
     world
         .run(["rollback"])
         .expect_code(1)
