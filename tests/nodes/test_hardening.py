@@ -90,6 +90,9 @@ class ControlPlane(unittest.TestCase):
             self.assertTrue(flags["root-ca-file"])  # 1.3.5
             self.assertNotIn("RotateKubeletServerCertificate=false", flags.get("feature-gates", ""))  # 1.3.6
             self.assertEqual(flags["bind-address"], "127.0.0.1")  # 1.3.7
+            # Callers that it cannot authenticate are anonymous, so the API server must decide what they may do.
+            self.assertEqual(flags["authentication-tolerate-lookup-failure"], "true")
+            self.assertTrue(flags["authorization-kubeconfig"])
 
     def test_1_4_scheduler(self):
         for _, flags in self.each("kube-scheduler"):
