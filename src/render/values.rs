@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::blueprint::{Blueprint, NodeTaint, NvidiaRuntime, PoolNodes};
 use crate::config::AddonsFile;
+use crate::well_known::NO_LOAD_BALANCER_LABEL;
 
 /// Marks where the key that encrypts Secrets is inserted.
 pub(super) const KEY_MARK: &str = "@secrets-encryption-key@";
@@ -107,7 +108,8 @@ impl<'a> Values<'a> {
     pub(super) fn of_controller(blueprint: &'a Blueprint) -> Self {
         Self {
             role: "controller",
-            node_labels: "node.kubernetes.io/controller=true".to_owned(),
+            // The cloud controller manager would open the controllers' security group to a Service's clients.
+            node_labels: format!("node.kubernetes.io/controller=true,{NO_LOAD_BALANCER_LABEL}=true"),
             ..Self::of_cluster(blueprint)
         }
     }

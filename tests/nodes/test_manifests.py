@@ -140,6 +140,14 @@ class Manifests(unittest.TestCase):
                 reserved = domain.endswith("kubernetes.io") or domain.endswith("k8s.io")
                 self.assertTrue(not reserved or domain in ("node.kubernetes.io", "kubelet.kubernetes.io"), label)
 
+    def test_only_pools_are_targets_of_load_balancers(self):
+        for config in configs():
+            if config.kind == "etcd":
+                continue
+            labels = re.search(r"--node-labels=(\S+)", config.units["kubelet.service"]["contents"]).group(1).split(",")
+            excluded = "node.kubernetes.io/exclude-from-external-load-balancers=true" in labels
+            self.assertEqual(excluded, config.kind == "controller", str(config))
+
     def test_what_breaks_the_bootstrap_circle_tolerates_it(self):
         needed = {
             "kube-proxy": ["node.cloudprovider.kubernetes.io/uninitialized", "node-role.kubernetes.io/control-plane", "node.kubernetes.io/not-ready"],
