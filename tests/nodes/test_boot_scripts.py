@@ -1013,6 +1013,27 @@ class ApplyAddons(Node):
         self.assertIn("waiting for add-on 15-proxy.yaml: no matches for kind", words)
         self.assertEqual(self.applied(), ["10-rbac.yaml", *["15-proxy.yaml"] * 4, "20-flannel.yaml", "9-last.yaml"])
 
+    def test_names_the_failing_checks_of_the_api_server(self):
+        # kubectl quotes the answer: its line breaks are a backslash and an n.
+        passing = "".join(rf"[+]poststarthook/start-some-controller-{number} ok\n" for number in range(40))
+        failing = r"[-]etcd failed: reason withheld\n" + passing + r"[-]poststarthook/rbac/bootstrap-roles failed: not finished\n"
+        answer = rf'an error on the server ("[+]ping ok\n{failing}{passing}readyz check failed") has prevented the request from succeeding'
+        self.write("answer", f"Error from server (InternalError): {answer}\n")
+        self.kubectl(
+            f"""\
+            [[ "$*" != *readyz* ]] || (($(grep -c readyz {self.folder}/kubectl.calls) > 1)) || {{ cat {self.root}/answer >&2; exit 1; }}
+            """
+        )
+        self.run_script("apply-addons")
+        line = "infra: waiting for the API server: failing checks: etcd, poststarthook/rbac/bootstrap-roles"
+        self.assertIn(line, self.console_lines())
+
+    def test_a_long_reason_is_cut(self):
+        self.kubectl(f"""[[ "$*" != *15-proxy* ]] || {{ printf '%s' {'x' * 3000} >&2; exit 1; }}""")
+        self.run_script("apply-addons", expect=1, INFRA_DEADLINE_SECONDS="0")
+        self.assertLess(max(map(len, self.console_lines())), 500)
+        self.assertIn("x" * 400, "".join(self.console_lines()))
+
     def test_one_broken_add_on_does_not_cost_the_others(self):
         self.kubectl('[[ "$*" != *15-proxy* ]] || { echo "bad manifest" >&2; exit 1; }')
         words = self.run_script("apply-addons", expect=1, INFRA_DEADLINE_SECONDS="0")
