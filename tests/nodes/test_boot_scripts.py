@@ -17,6 +17,8 @@ import textwrap
 import time
 import unittest
 
+import yaml
+
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from stand_in import KEY, METADATA_TOKEN, REGION, SECRET, SESSION, StandIn, Volume  # noqa: E402
 
@@ -844,7 +846,9 @@ class NodeEnvironment(Node):
         self.stub("nproc", f"echo {cores}")
         self.write("proc/meminfo", f"MemTotal:       {kibibytes} kB\nMemFree:          1 kB\n")
         self.run_script("node-environment")
-        return self.read("run/infra/kubelet-reserved.env").split()
+        [written] = (self.root / "run/infra/kubelet.conf.d").iterdir()
+        self.assertEqual((written.suffix, written.stat().st_mode & 0o133), (".conf", 0))
+        return yaml.safe_load(written.read_text())
 
     def test_who_it_is(self):
         self.aws.metadata["meta-data/local-hostname"] = "ip-10-0-1-23.corp.example us-west-2.compute.internal"
@@ -864,7 +868,9 @@ class NodeEnvironment(Node):
             (96, 384 * gibibyte, "310m", "14786Mi"),
         ]:
             with self.subTest(cores=cores):
-                self.assertEqual(self.describe(cores, memory), [f"KUBE_RESERVED_CPU={cpu}", f"KUBE_RESERVED_MEMORY={kept}"])
+                settings = self.describe(cores, memory)
+                self.assertEqual(settings.pop("apiVersion"), "kubelet.config.k8s.io/v1beta1")
+                self.assertEqual(settings, {"kind": "KubeletConfiguration", "kubeReserved": {"cpu": cpu, "memory": kept}})
 
 
 class SignalNode(Node):

@@ -97,6 +97,18 @@ class Manifests(unittest.TestCase):
             self.assertEqual(set(settings) - KUBELET_KEYS, set(), str(config))
             self.assertEqual(set(settings["evictionHard"]) - EVICTION_SIGNALS, set())
 
+    def test_kubelet_reads_what_the_machine_reserves(self):
+        for config in configs():
+            if config.kind == "etcd":
+                continue
+            unit = config.units["kubelet.service"]["contents"]
+            [directory] = re.findall(r"--config-dir=(\S+)", unit)
+            written = re.findall(r'write_file "\$state/(\S+)/[\w-]+\.conf"', config.text("/opt/infra/bin/node-environment"))
+            self.assertEqual([f"/run/infra/{name}" for name in written], [directory], str(config))
+            self.assertRegex(unit, r"(?m)^Requires=.*\bnode-environment\.service\b")
+            # The flag is deprecated, and would win over the file.
+            self.assertNotIn("--kube-reserved", unit)
+
     def test_kube_proxy_uses_flags_that_exist(self):
         for path in CLUSTERS.glob("*/expected/manifests/10-kube-proxy.yaml"):
             for document in documents(path.read_text()):
