@@ -18,10 +18,19 @@ pub(crate) fn list_counts(counts: &[(usize, &str)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::count_of;
+    use super::{count_of, list_counts};
 
     #[test]
     fn only_one_is_singular() {
         assert_eq!([0_usize, 1, 2].map(|count| count_of(count, "file")), ["0 files", "1 file", "2 files"]);
+    }
+
+    #[test]
+    fn counts_of_zero_are_left_out() {
+        assert_eq!(
+            list_counts(&[(3, "written"), (0, "deleted"), (11, "unchanged")]),
+            "3 written, 11 unchanged"
+        );
+        assert_eq!(list_counts(&[(0, "written"), (0, "deleted")]), "");
     }
 }

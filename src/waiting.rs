@@ -83,8 +83,8 @@ impl Waiting {
 
     /// A limit after which the run continues without what it waits for.
     #[must_use]
-    pub(crate) fn patience(&self, limit: Duration) -> Patience {
-        Patience { own: self.at_most(limit), run: self.clone() }
+    pub(crate) fn optional_wait(&self, limit: Duration) -> OptionalWait {
+        OptionalWait { own: self.at_most(limit), run: self.clone() }
     }
 
     /// Why waits end at once, if they do.
@@ -107,12 +107,12 @@ impl Waiting {
 
 /// How long a run waits for something that it can continue without.
 #[derive(Clone, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct OptionalWait {
     own: Waiting,
     run: Waiting,
 }
 
-impl Patience {
+impl OptionalWait {
     /// Pauses; returns whether there is time left. Only the end of the whole run is an error.
     pub(crate) async fn pause(&self, duration: Duration) -> Result<bool, WaitEnd> {
         match self.own.pause(duration).await {
@@ -210,17 +210,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn patience_ends_before_the_run_and_the_run_ends_patience() {
+    async fn an_optional_wait_ends_before_the_run_and_with_it() {
         let (interrupter, waiting) = Waiting::new(Some(Duration::from_secs(10)));
-        let patience = waiting.patience(Duration::from_secs(3));
-        assert_eq!(patience.pause(Duration::from_secs(2)).await, Ok(true));
-        assert_eq!(patience.pause(Duration::from_secs(2)).await, Ok(false));
-        let patience = waiting.patience(Duration::from_mins(1));
-        assert_eq!(patience.pause(Duration::from_secs(30)).await, Err(WaitEnd::TimedOut));
+        let wait = waiting.optional_wait(Duration::from_secs(3));
+        assert_eq!(wait.pause(Duration::from_secs(2)).await, Ok(true));
+        assert_eq!(wait.pause(Duration::from_secs(2)).await, Ok(false));
+        let wait = waiting.optional_wait(Duration::from_mins(1));
+        assert_eq!(wait.pause(Duration::from_secs(30)).await, Err(WaitEnd::TimedOut));
         let (again, waiting) = Waiting::new(None);
-        let patience = waiting.patience(Duration::from_secs(3));
+        let wait = waiting.optional_wait(Duration::from_secs(3));
         again.interrupt();
-        assert_eq!(patience.pause(Duration::from_secs(5)).await, Err(WaitEnd::Interrupted));
+        assert_eq!(wait.pause(Duration::from_secs(5)).await, Err(WaitEnd::Interrupted));
         drop(interrupter);
     }
 
@@ -232,7 +232,10 @@ mod tests {
         assert_eq!(waiting.pause(Duration::from_secs(40)).await, Ok(()));
         assert_eq!(start.elapsed(), Duration::from_secs(4));
         assert_eq!(waiting.at_most(Duration::from_secs(2)).pause(Duration::from_secs(10)).await, Ok(()));
-        assert_eq!(waiting.patience(Duration::from_secs(2)).pause(Duration::from_secs(30)).await, Ok(false));
+        assert_eq!(
+            waiting.optional_wait(Duration::from_secs(2)).pause(Duration::from_secs(30)).await,
+            Ok(false)
+        );
         assert_eq!(start.elapsed(), Duration::from_secs(7));
         assert_eq!(waiting.pause(Duration::from_secs(30)).await, Err(WaitEnd::TimedOut));
         assert_eq!(start.elapsed(), Duration::from_secs(10));

@@ -14,7 +14,7 @@ const ATTEMPTS: u32 = 8;
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(1);
 /// All attempts of one call together: long enough for eight that are throttled, and for two that hang before one that does not.
-pub(super) const PATIENCE: Duration = Duration::from_secs(90);
+pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// How AWS is reached. What is not given comes from the environment and the shared configuration files, as for every AWS tool.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +40,7 @@ impl Connection {
         let timeouts = TimeoutConfig::builder()
             .read_timeout(READ_TIMEOUT)
             .operation_attempt_timeout(ATTEMPT_TIMEOUT)
-            .operation_timeout(PATIENCE);
+            .operation_timeout(CALL_TIMEOUT);
         let mut loader = loader.retry_config(self.retries()).timeout_config(timeouts.build());
         if let Some(profile) = &self.profile {
             loader = loader.profile_name(profile);

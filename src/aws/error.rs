@@ -9,7 +9,7 @@ use aws_sdk_sts::operation::RequestId;
 
 use super::actions::Action;
 use super::clock::minutes_ahead;
-use super::configuration::PATIENCE;
+use super::configuration::CALL_TIMEOUT;
 use crate::outcome::{Explain, Outcome};
 
 /// What kind of failure it was.
@@ -177,7 +177,7 @@ impl AwsError {
             });
             let refused_by_proxy = answer.is_some_and(|answer| answer.status().as_u16() == 407);
             let chain = match &error {
-                SdkError::TimeoutError(_) => format!("no answer within {} s", PATIENCE.as_secs()),
+                SdkError::TimeoutError(_) => format!("no answer within {} s", CALL_TIMEOUT.as_secs()),
                 _ if refused_by_proxy => "the proxy requires authentication (407)".to_owned(),
                 _ => innermost_cause(&error),
             };

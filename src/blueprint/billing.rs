@@ -36,7 +36,7 @@ impl Blueprint {
         add("network", "public IPv4 address", number(self.network.nat_zones.len()), String::new());
         add("network", "private hosted zone", 1, String::new());
         if let Some(file_system) = &cluster.file_system
-            && let FileSystemSource::Made { throughput_mode, .. } = &file_system.source
+            && let FileSystemSource::Created { throughput_mode, .. } = &file_system.source
         {
             let note = format!("{throughput_mode} throughput, by what is stored and moved");
             add("storage", "EFS file system", 1, note);

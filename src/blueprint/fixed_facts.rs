@@ -7,7 +7,7 @@ use crate::config::{Cluster, NetworkLayout, ServiceAccountKey};
 /// Each key whose value is fixed when the cluster is made, with that value.
 #[must_use]
 pub fn fixed_facts(cluster: &Cluster) -> BTreeMap<&'static str, String> {
-    let zones: Vec<String> = cluster.zones.iter().map(ToString::to_string).collect();
+    let zones: Vec<String> = cluster.availability_zones.iter().map(ToString::to_string).collect();
     let topology = match &cluster.network.layout {
         NetworkLayout::Public => "public".to_owned(),
         NetworkLayout::Private(_) => "private".to_owned(),

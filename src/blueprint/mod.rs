@@ -65,7 +65,7 @@ impl Blueprint {
         let names = Names::new(&cluster);
         let makes_mount_targets =
             cluster.file_system.as_ref().is_some_and(|file_system| match &file_system.source {
-                FileSystemSource::Made { .. } => true,
+                FileSystemSource::Created { .. } => true,
                 FileSystemSource::Adopted { create_mount_targets, .. } => *create_mount_targets,
             });
         let groups = security::groups(&cluster, makes_mount_targets);

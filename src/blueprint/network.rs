@@ -38,7 +38,7 @@ pub struct Subnet {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubnetSource {
     /// The VPC is created with this range.
-    Made(Ipv4Net),
+    Created(Ipv4Net),
     /// The VPC exists under this id.
     Adopted(SubnetId),
 }
@@ -46,16 +46,17 @@ pub enum SubnetSource {
 impl NetworkPlan {
     pub(super) fn new(cluster: &Cluster) -> Self {
         match &cluster.network.layout {
-            NetworkLayout::Public => Self::made(cluster, false, Vec::new()),
+            NetworkLayout::Public => Self::created(cluster, false, Vec::new()),
             NetworkLayout::Private(Nat::PerZone) => {
-                Self::made(cluster, true, (0..cluster.zones.len()).collect())
+                Self::created(cluster, true, (0..cluster.availability_zones.len()).collect())
             }
-            NetworkLayout::Private(Nat::Shared) => Self::made(cluster, true, vec![0]),
+            NetworkLayout::Private(Nat::Shared) => Self::created(cluster, true, vec![0]),
             NetworkLayout::Adopted { vpc, subnets } => {
                 let mut plan: Vec<Subnet> = subnets
                     .iter()
                     .filter_map(|subnet| {
-                        let zone_index = cluster.zones.iter().position(|zone| *zone == subnet.zone)?;
+                        let zone_index =
+                            cluster.availability_zones.iter().position(|zone| *zone == subnet.zone)?;
                         Some(Subnet {
                             resource: resource_name(subnet.public, zone_index),
                             zone: subnet.zone.clone(),
@@ -72,20 +73,21 @@ impl NetworkPlan {
         }
     }
 
-    fn made(cluster: &Cluster, private: bool, nat_zones: Vec<usize>) -> Self {
+    fn created(cluster: &Cluster, private: bool, nat_zones: Vec<usize>) -> Self {
         let kinds: &[bool] = if private { &[true, false] } else { &[true] };
-        let places =
-            kinds.iter().flat_map(|public| cluster.zones.iter().enumerate().map(|zone| (*public, zone)));
+        let positions = kinds
+            .iter()
+            .flat_map(|public| cluster.availability_zones.iter().enumerate().map(|zone| (*public, zone)));
         let range = cluster.network.vpc_range;
-        let prefix = subnet_prefix(range, kinds.len() * cluster.zones.len());
+        let prefix = subnet_prefix(range, kinds.len() * cluster.availability_zones.len());
         // The rules of cluster.yaml have made sure that they fit.
         let ranges = range.subnets(prefix).into_iter().flatten();
-        let subnets = places.zip(ranges).map(|((public, (zone_index, zone)), range)| Subnet {
+        let subnets = positions.zip(ranges).map(|((public, (zone_index, zone)), range)| Subnet {
             resource: resource_name(public, zone_index),
             zone: zone.clone(),
             zone_index,
             public,
-            source: SubnetSource::Made(range),
+            source: SubnetSource::Created(range),
         });
         Self { adopted_vpc: None, subnets: subnets.collect(), nat_zones, public_machines: !private }
     }
@@ -113,7 +115,7 @@ mod tests {
 
     fn ranges(plan: &NetworkPlan) -> Vec<String> {
         let text = |source: &SubnetSource| match source {
-            SubnetSource::Made(range) => range.to_string(),
+            SubnetSource::Created(range) => range.to_string(),
             SubnetSource::Adopted(id) => id.to_string(),
         };
         plan.subnets.iter().map(|subnet| format!("{} {}", subnet.resource, text(&subnet.source))).collect()

@@ -105,7 +105,7 @@ fn gather_answers(arguments: &InitArguments, printer: &Printer) -> anyhow::Resul
         cluster_name: or_ask(arguments.cluster_name.as_ref(), "Cluster name", WHY_NAME, printer)?,
         external_dns_name: or_ask(arguments.external_dns_name.as_ref(), "DNS name", WHY_DNS_NAME, printer)?,
         region: or_ask(arguments.region.as_ref(), "Region", WHY_REGION, printer)?,
-        zones: match arguments.availability_zones.as_slice() {
+        availability_zones: match arguments.availability_zones.as_slice() {
             [] => ask_list("Availability zones", WHY_ZONES, printer)?,
             given => given.to_vec(),
         },
@@ -164,10 +164,10 @@ fn zone_loss(cluster: &Cluster) -> String {
     if fatal.is_empty() {
         return "any one availability zone can be lost: etcd keeps its majority".to_owned();
     }
-    let zones = if cluster.zones.len() == 1 {
+    let zones = if cluster.availability_zones.len() == 1 {
         "1 availability zone".to_owned()
     } else {
-        format!("{} availability zones", cluster.zones.len())
+        format!("{} availability zones", cluster.availability_zones.len())
     };
     format!(
         "with {zones}, losing {} stops the API: most etcd members are there; with three, the API survives the loss of any one",

@@ -23,8 +23,8 @@ pub struct Cluster {
     pub external_dns_name: DnsName,
     /// Where it runs.
     pub region: Region,
-    /// The zones it is spread over, in the order given; never empty.
-    pub zones: Vec<AvailabilityZone>,
+    /// The availability zones it is spread over, in the order given; never empty.
+    pub availability_zones: Vec<AvailabilityZone>,
     /// The key pair for SSH, if there is one.
     pub key_name: Option<KeyName>,
     /// The key that protects uploaded objects and the file system.
@@ -176,7 +176,7 @@ pub struct Pool {
     /// Whether they are spot machines.
     pub spot: bool,
     /// The availability zones; never empty.
-    pub zones: Vec<AvailabilityZone>,
+    pub availability_zones: Vec<AvailabilityZone>,
     /// How changes reach them.
     pub rollout: Rollout,
     /// The size of each machine's disk.
@@ -211,15 +211,15 @@ pub struct Taint {
 pub struct FileSystem {
     /// Where nodes mount the file system.
     pub mount_path: MountPath,
-    /// Made or adopted.
+    /// Whether infra creates it or uses one that exists.
     pub source: FileSystemSource,
 }
 
 /// Where the file system comes from.
 #[derive(Clone, Debug)]
 pub enum FileSystemSource {
-    /// We make one.
-    Made {
+    /// infra creates it.
+    Created {
         /// How throughput is paid for.
         throughput_mode: ThroughputMode,
         /// When files move to cheaper storage.
@@ -227,11 +227,11 @@ pub enum FileSystemSource {
         /// Whether AWS Backup copies it.
         backup: bool,
     },
-    /// We use one that is there.
+    /// It exists already, and infra uses it.
     Adopted {
         /// The id.
         id: FileSystemId,
-        /// Whether it gets mount targets where it has none.
+        /// Whether infra creates the mount targets that are missing.
         create_mount_targets: bool,
     },
 }
@@ -240,7 +240,7 @@ impl Cluster {
     /// The availability zone of an etcd member: members use the availability zones in turn.
     #[must_use]
     pub fn etcd_zone(&self, member: u32) -> &AvailabilityZone {
-        &self.zones[member as usize % self.zones.len()]
+        &self.availability_zones[member as usize % self.availability_zones.len()]
     }
 
     /// Availability zones whose loss would cost etcd its quorum.
@@ -249,6 +249,6 @@ impl Cluster {
         let members_in =
             |zone: &AvailabilityZone| (0..self.etcd.count).filter(|n| self.etcd_zone(*n) == zone).count();
         let tolerated = (self.etcd.count as usize - 1) / 2;
-        self.zones.iter().filter(|zone| members_in(zone) > tolerated).collect()
+        self.availability_zones.iter().filter(|zone| members_in(zone) > tolerated).collect()
     }
 }

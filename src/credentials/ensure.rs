@@ -45,7 +45,7 @@ pub enum Action {
     /// The file was valid and is unchanged.
     Kept,
     /// The file did not exist.
-    Made,
+    Created,
     /// The file existed and was created again, for this reason.
     Remade(String),
     /// The certificate was valid and was issued again on request.
@@ -113,7 +113,7 @@ fn ensure_authority(
     }
     let (certificate, key) = make_authority(authority, request.now)?;
     store.write_pair(&authority.name, &certificate, &key)?;
-    let action = if there { Action::Replaced } else { Action::Made };
+    let action = if there { Action::Replaced } else { Action::Created };
     reload_certificate(store, &authority.name, request.now).map(|loaded| (loaded, action))
 }
 
@@ -159,7 +159,7 @@ fn ensure_leaf(
     let action = match judge_leaf(store, leaf, authority, request.now)? {
         Fitness::Good if request.renew => Action::Renewed,
         Fitness::Good => return Ok(Action::Kept),
-        Fitness::Missing => Action::Made,
+        Fitness::Missing => Action::Created,
         Fitness::Unfit(reason) => Action::Remade(reason),
     };
     let made = make_leaf(leaf, authority, request.now).ok_or_else(|| CredentialsError::NoAuthorityKey {
@@ -179,7 +179,7 @@ fn ensure_signing_key(store: &Store, wanted: &SigningKey) -> Result<Action, Cred
         None => {
             let key = make_signing_key(wanted)?;
             store.write_key(&wanted.name, &SecretText::new(key.serialize_pem()))?;
-            (key, Action::Made)
+            (key, Action::Created)
         }
     };
     let kind = if key.is_compatible(&rcgen::PKCS_RSA_SHA256) {
@@ -217,7 +217,7 @@ fn ensure_secret(store: &Store, secret: &Secret) -> Result<Action, CredentialsEr
         let mut bytes = Zeroizing::new(vec![0; secret.bytes]);
         fill_random(&mut bytes)?;
         store.write_secret(&secret.name, &bytes)?;
-        return Ok(Action::Made);
+        return Ok(Action::Created);
     };
     if bytes.len() == secret.bytes {
         return Ok(Action::Kept);

@@ -21,7 +21,7 @@ pub(crate) async fn estimate_costs(
     inputs: &Inputs<'_>,
     live: &LiveCluster,
 ) -> Vec<CostEstimate> {
-    let zones = inputs.blueprint.cluster.zones.len();
+    let zones = inputs.blueprint.cluster.availability_zones.len();
     let mount_targets = (0..zones).map(|index| (index, true)).collect();
     let outputs = live.outputs();
     let mut estimates = Vec::new();

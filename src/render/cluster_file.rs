@@ -19,7 +19,7 @@ pub struct ClusterAnswers {
     /// The region.
     pub region: Region,
     /// The availability zones.
-    pub zones: Vec<AvailabilityZone>,
+    pub availability_zones: Vec<AvailabilityZone>,
     /// The key that protects uploads and the file system.
     pub kms_key: KmsKeyArn,
     /// The key pair for SSH.
@@ -48,7 +48,7 @@ struct Values<'a> {
     cluster_name: &'a str,
     external_dns_name: &'a str,
     region: &'a str,
-    zones: Vec<&'a str>,
+    availability_zones: Vec<&'a str>,
     kms_key_arn: &'a str,
     key_name: Option<&'a str>,
     s3_uri: Option<String>,
@@ -90,7 +90,7 @@ pub fn render_cluster_file(answers: &ClusterAnswers) -> Result<String, RenderErr
         cluster_name: answers.cluster_name.as_str(),
         external_dns_name: answers.external_dns_name.as_str(),
         region: answers.region.as_str(),
-        zones: answers.zones.iter().map(AvailabilityZone::as_str).collect(),
+        availability_zones: answers.availability_zones.iter().map(AvailabilityZone::as_str).collect(),
         kms_key_arn: answers.kms_key.as_str(),
         key_name: answers.key_name.as_ref().map(KeyName::as_str),
         s3_uri: answers.s3_uri.as_ref().map(ToString::to_string),

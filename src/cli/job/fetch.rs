@@ -21,7 +21,7 @@ use crate::kube::{ApiServer, Body};
 use crate::plural::count_of;
 
 /// A reader pod needs a machine and an image.
-const PATIENCE: Duration = Duration::from_mins(10);
+const READER_TIME_LIMIT: Duration = Duration::from_mins(10);
 /// Pieces that wait to be written; more would only use memory.
 const PIECES: usize = 16;
 const MEBIBYTE: u64 = 1 << 20;
@@ -120,7 +120,7 @@ async fn find_results(api: &ApiServer, target: &JobTarget, below: &str) -> anyho
 }
 
 async fn fetch(reader: &Reader<'_>, directory: &Path, session: &Session) -> anyhow::Result<()> {
-    let (_interrupter, waiting) = session.begin_waiting(Some(PATIENCE));
+    let (_interrupter, waiting) = session.begin_waiting(Some(READER_TIME_LIMIT));
     let tell = |detail: String| session.printer.note(format_args!("the reader pod is waiting: {detail}"));
     let bytes = reader.wait_until_ready(&waiting, &tell).await?;
     session.printer.note(format_args!(

@@ -15,7 +15,7 @@ use crate::job::life::{GpuCheck, NodeGpus};
 use crate::kube::Node;
 
 /// An image is pulled once per node; after that the check takes a second.
-const PATIENCE: Duration = Duration::from_mins(5);
+const CHECK_TIME_LIMIT: Duration = Duration::from_mins(5);
 
 /// Run nvidia-smi on every GPU node and compare what it sees with what the machine has
 ///
@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &GpuCheckArguments, session: &Session) -> anyhow::R
         pool.and_then(|pool| pool.gpus.as_ref()).map_or(0, |gpus| gpus.count)
     };
     let mark = random_mark()?;
-    let (_interrupter, waiting) = session.begin_waiting(Some(PATIENCE));
+    let (_interrupter, waiting) = session.begin_waiting(Some(CHECK_TIME_LIMIT));
     let image = arguments.image.clone().unwrap_or_else(|| blueprint.mirrored_image(HELPER_IMAGE));
     let check = GpuCheck::new(&api, &mark, &image);
     let checked = block_on(async {

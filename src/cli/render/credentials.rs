@@ -143,7 +143,7 @@ fn result_rows(ensured: Ensured) -> Vec<Row> {
     let row = |(name, action)| {
         let (action, reason) = match action {
             Action::Kept => (Done::Kept, None),
-            Action::Made => (Done::Created, None),
+            Action::Created => (Done::Created, None),
             Action::Remade(reason) => (Done::Recreated, Some(reason)),
             Action::Renewed => (Done::Renewed, None),
             Action::Brought => (Done::Imported, None),

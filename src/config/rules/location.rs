@@ -7,31 +7,35 @@ use crate::document::{At, Fault, Problems};
 /// What could be made out of the location of a cluster so far.
 pub(super) struct Location {
     pub(super) region: Option<Region>,
-    pub(super) zones: Option<Vec<AvailabilityZone>>,
+    pub(super) availability_zones: Option<Vec<AvailabilityZone>>,
     kms_key: Option<KmsKeyArn>,
 }
 
 /// A location with nothing missing.
 pub(super) struct CompleteLocation {
     pub(super) region: Region,
-    pub(super) zones: Vec<AvailabilityZone>,
+    pub(super) availability_zones: Vec<AvailabilityZone>,
     pub(super) kms_key: KmsKeyArn,
 }
 
 impl Location {
     pub(super) fn complete(self) -> Option<CompleteLocation> {
-        Some(CompleteLocation { region: self.region?, zones: self.zones?, kms_key: self.kms_key? })
+        Some(CompleteLocation {
+            region: self.region?,
+            availability_zones: self.availability_zones?,
+            kms_key: self.kms_key?,
+        })
     }
 }
 
 pub(super) fn build_location(file: &ClusterFile, problems: &mut Problems) -> Location {
     let region: Option<Region> = problems.parse(&file.region);
-    let zones = parse_zones(&file.availability_zones, region.as_ref(), problems);
+    let availability_zones = parse_zones(&file.availability_zones, region.as_ref(), problems);
     let kms_key: Option<KmsKeyArn> = problems.parse(&file.kms_key_arn);
     if let (Some(region), Some(kms_key)) = (&region, &kms_key) {
         problems.take(file.kms_key_arn.position, kms_key.check_region(region));
     }
-    Location { region, zones, kms_key }
+    Location { region, availability_zones, kms_key }
 }
 
 /// The zones of a list, if every one of it is good: in the region and there once.

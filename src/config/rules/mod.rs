@@ -48,7 +48,7 @@ pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Opti
         name: name?,
         external_dns_name: external_dns_name?,
         region: location.region,
-        zones: location.zones,
+        availability_zones: location.availability_zones,
         key_name: key_name?,
         kms_key: location.kms_key,
         encrypt_disks_with_kms_key: file.encrypt_disks_with_kms_key,

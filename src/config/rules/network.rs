@@ -131,7 +131,7 @@ fn build_adopted(
         let kind = if subnet.value.public { "public" } else { "private" };
         if !ids.insert(id.clone()) {
             problems.add(subnet.value.id.position, Fault::new(format!("subnet {id} is named twice")));
-        } else if location.zones.as_ref().is_some_and(|zones| !zones.contains(&zone)) {
+        } else if location.availability_zones.as_ref().is_some_and(|zones| !zones.contains(&zone)) {
             let fault =
                 Fault::new(format!("subnet {id} is in {zone}, which is not one of availabilityZones"));
             problems.add(subnet.value.availability_zone.position, fault);
@@ -144,7 +144,7 @@ fn build_adopted(
         }
     }
     if subnets.len() == existing.value.subnets.len()
-        && let Some(zones) = &location.zones
+        && let Some(zones) = &location.availability_zones
     {
         check_coverage(existing, zones, &subnets, public_api, problems);
     }

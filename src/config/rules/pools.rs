@@ -71,7 +71,7 @@ fn build_pool(
         min_count,
         max_count,
         spot: pool.spot.value,
-        zones: zones?,
+        availability_zones: zones?,
         rollout: pool.rollout.unwrap_or(by_kind),
         root_volume_gib: pool.root_volume_gib.value,
         placement_group: pool.placement_group.value,
@@ -133,7 +133,7 @@ fn parse_zones(
     location: &Location,
     problems: &mut Problems,
 ) -> Option<Vec<AvailabilityZone>> {
-    let Some(list) = &pool.availability_zones else { return location.zones.clone() };
+    let Some(list) = &pool.availability_zones else { return location.availability_zones.clone() };
     if list.value.is_empty() {
         let fault = Fault::new(format!("pool '{}' has no availability zone", pool.name.value))
             .help("remove the key to use all availability zones");
@@ -147,7 +147,7 @@ fn parse_zones(
         if good.contains(&zone.value) {
             problems
                 .add(zone.position, Fault::new(format!("availability zone {} is named twice", zone.value)));
-        } else if location.zones.as_ref().is_some_and(|all| !all.contains(&zone.value)) {
+        } else if location.availability_zones.as_ref().is_some_and(|all| !all.contains(&zone.value)) {
             let fault = Fault::new(format!(
                 "availability zone {} is not one of the cluster's availabilityZones",
                 zone.value

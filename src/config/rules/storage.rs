@@ -1,4 +1,4 @@
-//! The shared file system: made with its settings, or adopted without any.
+//! The shared file system: created with its settings, or adopted without any.
 
 use super::super::cluster::{FileSystem, FileSystemSource};
 use super::super::file::{EfsDriver, EfsFile};
@@ -15,19 +15,19 @@ pub(super) fn build_file_system(efs: &At<EfsFile>, problems: &mut Problems) -> O
     let mount_path: Option<MountPath> = problems.parse(&efs.mount_path);
     let source = match &efs.file_system_id {
         Some(id) => build_adopted(id, efs, problems),
-        None => build_made(efs, problems),
+        None => build_created(efs, problems),
     };
     Some(FileSystem { mount_path: mount_path?, source: source? })
 }
 
-fn build_made(efs: &EfsFile, problems: &mut Problems) -> Option<FileSystemSource> {
+fn build_created(efs: &EfsFile, problems: &mut Problems) -> Option<FileSystemSource> {
     if efs.create_mount_targets.is_written() {
         let fault = Fault::new("createMountTargets is for an adopted file system")
             .help("remove it: a file system that infra creates gets its mount targets");
         problems.add(efs.create_mount_targets.position, fault);
         return None;
     }
-    Some(FileSystemSource::Made {
+    Some(FileSystemSource::Created {
         throughput_mode: efs.throughput_mode.value,
         lifecycle: efs.lifecycle.value,
         backup: efs.backup.value,

@@ -121,7 +121,7 @@ fn refusal_reason(error: AwsError) -> Result<String, AwsError> {
 /// Deletes a file system; returns why it is kept, if it is. The cluster's mount targets were deleted with the storage stack or with the
 /// network: one that is left is foreign.
 async fn delete_file_system(run: &Run, id: &str) -> Result<Option<String>, DeployError> {
-    let patience = run.waiting.patience(LONGEST_WAIT);
+    let wait = run.waiting.optional_wait(LONGEST_WAIT);
     let mut pace = Pace::of_moment();
     loop {
         if let Some(mount) = live_mounts(&run.clients, id).await?.first() {
@@ -135,7 +135,7 @@ async fn delete_file_system(run: &Run, id: &str) -> Result<Option<String>, Deplo
             Err(error) => return Ok(Some(refusal_reason(error)?)),
         }
         let ended = |end| Run::still_running(end, "the deletion of the file system's mount targets");
-        if !patience.pause(pace.next_pause()).await.map_err(ended)? {
+        if !wait.pause(pace.next_pause()).await.map_err(ended)? {
             return Ok(Some("it still has mount targets".to_owned()));
         }
     }

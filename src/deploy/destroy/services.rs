@@ -42,7 +42,7 @@ pub(crate) async fn delete_services(
         }
         run.progress.note(format!("deleted Service {}/{}", service.namespace, service.name));
     }
-    let patience = run.waiting.patience(LONGEST_WAIT);
+    let wait = run.waiting.optional_wait(LONGEST_WAIT);
     let mut pace = Pace::of_stack();
     loop {
         let balancers = run.clients.load_balancers_in(vpc).await?;
@@ -57,7 +57,7 @@ pub(crate) async fn delete_services(
         }
         run.progress.report(Event::Waiting { waiting_for: left });
         let ended = |end| Run::still_running(end, "the deletion of Services");
-        if !patience.pause(pace.next_pause()).await.map_err(ended)? {
+        if !wait.pause(pace.next_pause()).await.map_err(ended)? {
             run.progress.warn(
                 "Kubernetes did not delete all load balancers in time; they are deleted by tag instead",
             );

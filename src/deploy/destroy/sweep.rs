@@ -77,7 +77,7 @@ pub(crate) async fn sweep_network(
     scope: &DestroyScope,
     network: OwnNetwork<'_>,
 ) -> Result<(), DeployError> {
-    let patience = run.waiting.patience(LONGEST_WAIT);
+    let wait = run.waiting.optional_wait(LONGEST_WAIT);
     let mut pace = Pace::of_stack();
     loop {
         let findings = Box::pin(NetworkFindings::read(&run.clients, &scope.target, network)).await?;
@@ -87,7 +87,7 @@ pub(crate) async fn sweep_network(
         }
         run.progress.report(Event::Waiting { waiting_for: left.clone() });
         let ended = |end| Run::still_running(end, "the deletion of what Kubernetes created in the network");
-        if !patience.pause(pace.next_pause()).await.map_err(ended)? {
+        if !wait.pause(pace.next_pause()).await.map_err(ended)? {
             // What blocks the deletion is reported with the stack that cannot be deleted.
             run.progress.warn(format!("not deleted yet: {}", left.join(", ")));
             return Ok(());

@@ -114,7 +114,7 @@ impl DestroyTarget {
     pub(crate) fn adopted_file_system(&self) -> Option<&str> {
         match &self.cluster.as_ref()?.file_system.as_ref()?.source {
             FileSystemSource::Adopted { id, .. } => Some(id.as_str()),
-            FileSystemSource::Made { .. } => None,
+            FileSystemSource::Created { .. } => None,
         }
     }
 

@@ -77,7 +77,7 @@ async fn missing_mount_targets(
         return Ok(BTreeMap::new());
     };
     let targets = clients.mount_targets(&id.to_string()).await?;
-    let missing = blueprint.cluster.zones.iter().enumerate().map(|(index, zone)| {
+    let missing = blueprint.cluster.availability_zones.iter().enumerate().map(|(index, zone)| {
         let name = format!("MountTarget{index}Missing");
         let kept = live.parameter(&StackPart::Storage, &name).map(|value| value == "true");
         (index, kept.unwrap_or_else(|| targets.iter().all(|target| target.zone != zone.to_string())))

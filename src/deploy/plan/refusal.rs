@@ -115,20 +115,20 @@ fn refuse_other_file_system(blueprint: &Blueprint, live: &LiveCluster, refusals:
     if stack.template().is_null() {
         return;
     }
-    let was_made = stack.template()["Resources"].get("FileSystem").is_some();
+    let was_created = stack.template()["Resources"].get("FileSystem").is_some();
     let found = stack.stack.outputs.get("FileSystemId").map_or("", String::as_str);
     let source = blueprint.cluster.file_system.as_ref().map(|file_system| &file_system.source);
     let what = match source {
         None => format!("the cluster's file system {found} is no longer in cluster.yaml"),
-        Some(FileSystemSource::Made { .. }) if !was_made => {
+        Some(FileSystemSource::Created { .. }) if !was_created => {
             format!("the cluster uses {found}, which existed before; cluster.yaml asks for a new file system")
         }
-        Some(FileSystemSource::Adopted { id, .. }) if was_made || id.to_string() != found => {
+        Some(FileSystemSource::Adopted { id, .. }) if was_created || id.to_string() != found => {
             format!("the cluster uses {found}; cluster.yaml asks for {id}")
         }
         Some(_) => return,
     };
-    let instead = if was_made {
+    let instead = if was_created {
         "put `storage: {efs: {}}` back as it was; data moves by copying it to a second cluster's file system"
             .to_owned()
     } else {

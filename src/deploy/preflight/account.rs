@@ -1,7 +1,7 @@
 //! Whose account and which region this is, and the roles that AWS's services have in it.
 
-use super::all::all;
 use super::finding::SubjectFindings;
+use super::join_all::join_all;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, CallerIdentity, Clients};
 use crate::config::{Cluster, FileSystemSource};
@@ -64,7 +64,7 @@ pub(crate) async fn check_service_roles(
 ) -> Result<Vec<Finding>, AwsError> {
     let mut findings = SubjectFindings::about("service-linked roles");
     let roles = service_roles(&preflight.blueprint.cluster);
-    let answers = all(roles.iter().map(|role| clients.role_exists(role.name))).await;
+    let answers = join_all(roles.iter().map(|role| clients.role_exists(role.name))).await;
     for (role, answer) in roles.iter().zip(answers) {
         if findings.take(answer)? != Some(false) {
             continue;
@@ -111,8 +111,8 @@ fn service_roles(cluster: &Cluster) -> Vec<ServiceRole> {
             why_first: Some("without it no spot machine starts, and Auto Scaling cannot create it"),
         });
     }
-    let made = |source: &FileSystemSource| matches!(source, FileSystemSource::Made { .. });
-    if cluster.file_system.as_ref().is_some_and(|file_system| made(&file_system.source)) {
+    let created = |source: &FileSystemSource| matches!(source, FileSystemSource::Created { .. });
+    if cluster.file_system.as_ref().is_some_and(|file_system| created(&file_system.source)) {
         roles.push(ServiceRole {
             name: "AWSServiceRoleForAmazonElasticFileSystem",
             service: "elasticfilesystem.amazonaws.com",

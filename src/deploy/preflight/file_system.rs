@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use ipnet::Ipv4Net;
 
-use super::all::all;
 use super::finding::{SubjectFindings, listed};
+use super::join_all::join_all;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients, ExistingFileSystem, InboundRule, MountTarget};
 use crate::blueprint::StackPart;
@@ -31,7 +31,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
             let (id, create_mount_targets) = (id.as_str(), *create_mount_targets);
             Adopted { preflight, id, create_mount_targets }.check(clients, &mut findings).await?;
         }
-        Some(FileSystemSource::Made { .. }) if !preflight.live.stands(&StackPart::Storage) => {
+        Some(FileSystemSource::Created { .. }) if !preflight.live.stands(&StackPart::Storage) => {
             let kept = clients.file_systems_of_cluster(cluster.name.as_str()).await;
             for kept in findings.take(kept)?.unwrap_or_default() {
                 findings.warn(
@@ -66,7 +66,7 @@ impl Adopted<'_> {
         if !self.check_targets(&targets, findings) {
             return Ok(());
         }
-        let answers = all(targets.iter().map(|target| clients.mount_target_groups(&target.id))).await;
+        let answers = join_all(targets.iter().map(|target| clients.mount_target_groups(&target.id))).await;
         let mut grouped: Vec<(&MountTarget, Vec<String>)> = Vec::new();
         for (target, groups) in targets.iter().zip(answers) {
             grouped.extend(findings.take(groups)?.map(|groups| (target, groups)));
@@ -104,7 +104,7 @@ impl Adopted<'_> {
             .preflight
             .blueprint
             .cluster
-            .zones
+            .availability_zones
             .iter()
             .filter(other)
             .map(AvailabilityZone::as_str)
@@ -141,7 +141,12 @@ impl Adopted<'_> {
             .filter(|target| target.state == "available")
             .map(|target| target.zone.as_str())
             .collect();
-        let pools = blueprint.cluster.pools.iter().flat_map(|pool| &pool.zones).map(AvailabilityZone::as_str);
+        let pools = blueprint
+            .cluster
+            .pools
+            .iter()
+            .flat_map(|pool| &pool.availability_zones)
+            .map(AvailabilityZone::as_str);
         let missing: BTreeSet<&str> = pools.filter(|zone| !zones.contains(zone)).collect();
         if !self.create_mount_targets && !missing.is_empty() {
             findings.refuse(

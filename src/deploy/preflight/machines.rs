@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::all::all;
 use super::finding::{SubjectFindings, listed};
+use super::join_all::join_all;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, CapacityReservation, Clients, Zone};
 use crate::config::values::{AvailabilityZone, InstanceType};
@@ -34,7 +34,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
         Box::pin(key_pair_exists(cluster, clients)),
         Box::pin(clients.availability_zones()),
         Box::pin(clients.type_offerings(&types)),
-        all(reserved.iter().map(|(_, id)| clients.capacity_reservation(id))),
+        join_all(reserved.iter().map(|(_, id)| clients.capacity_reservation(id))),
     );
 
     let mut findings = SubjectFindings::about("key pair");
@@ -91,13 +91,13 @@ fn wanted_machines(cluster: &Cluster) -> Vec<Wanted<'_>> {
     let controllers = Wanted {
         who: "controllers".to_owned(),
         types: std::slice::from_ref(&cluster.controllers.instance_type),
-        zones: cluster.zones.iter().map(AvailabilityZone::as_str).collect(),
+        zones: cluster.availability_zones.iter().map(AvailabilityZone::as_str).collect(),
         setting: OF_CLUSTER,
     };
     let pools = cluster.pools.iter().filter(|pool| pool.max_count > 0).map(|pool| Wanted {
         who: format!("pool {}", pool.name),
         types: &pool.instance_types,
-        zones: pool.zones.iter().map(AvailabilityZone::as_str).collect(),
+        zones: pool.availability_zones.iter().map(AvailabilityZone::as_str).collect(),
         setting: "set the pool's availabilityZones to those",
     });
     [etcd, controllers].into_iter().chain(pools).collect()
@@ -112,7 +112,9 @@ fn check_zones<'a>(
     let is_good = |zone: &&Zone| zone.state == "available" && zone.kind == "availability-zone";
     let good: BTreeSet<&str> = zones.iter().filter(is_good).map(|zone| zone.name.as_str()).collect();
     let mut bad = BTreeSet::new();
-    for name in cluster.zones.iter().map(AvailabilityZone::as_str).filter(|name| !good.contains(name)) {
+    for name in
+        cluster.availability_zones.iter().map(AvailabilityZone::as_str).filter(|name| !good.contains(name))
+    {
         bad.insert(name);
         let what = match zones.iter().find(|zone| zone.name == name) {
             Some(zone) => format!("the availability zone {name} is {} and of type {}", zone.state, zone.kind),
@@ -194,7 +196,7 @@ fn check_reservation(
             fix,
         );
     }
-    if pool.zones.iter().any(|pools| pools.as_str() != zone) {
+    if pool.availability_zones.iter().any(|pools| pools.as_str() != zone) {
         let fix = format!("set the pool's availabilityZones: [{zone}], or name another reservation");
         findings.refuse(
             format!("the capacity reservation {id} is in {zone}, but the pool is not"),

@@ -4,7 +4,6 @@
 //! changes nothing.
 
 mod account;
-mod all;
 mod bucket;
 mod certificates;
 mod existing_vpc;
@@ -12,6 +11,7 @@ mod file_system;
 mod finding;
 mod hosted_zone;
 mod image;
+mod join_all;
 mod key;
 mod machines;
 mod quotas;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice::from_ref;
 
-use super::all::all;
 use super::finding::{SubjectFindings, listed};
+use super::join_all::join_all;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients};
 use crate::blueprint::{Role, StackPart};
@@ -65,7 +65,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
     let (processors, in_use, values, (address_quota, addresses_in_use)) = tokio::join!(
         Box::pin(clients.processors_of(&types)),
         Box::pin(processors_in_use(clients)),
-        all(asked.iter().map(|quota| clients.quota("ec2", quota.code))),
+        join_all(asked.iter().map(|quota| clients.quota("ec2", quota.code))),
         Box::pin(address_facts(clients, addresses)),
     );
     let processors = findings.take(processors)?.unwrap_or_default();

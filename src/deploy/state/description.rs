@@ -20,7 +20,7 @@ fn describe_pool_resource(cluster: &Cluster, name: &PoolName, logical_id: &str) 
         return format!("pool {name}");
     };
     let types: Vec<String> = pool.instance_types.iter().map(ToString::to_string).collect();
-    let zones: Vec<String> = pool.zones.iter().map(ToString::to_string).collect();
+    let zones: Vec<String> = pool.availability_zones.iter().map(ToString::to_string).collect();
     let spot = if pool.spot { " spot" } else { "" };
     let what = format!("pool {name}, {} × {}{spot} in {}", pool.count, types.join(" or "), zones.join(", "));
     match logical_id {
@@ -43,7 +43,7 @@ fn describe_control_plane_resource(cluster: &Cluster, logical_id: &str) -> Strin
         };
         return format!("etcd member {member}, {detail}");
     }
-    let zones: Vec<String> = cluster.zones.iter().map(ToString::to_string).collect();
+    let zones: Vec<String> = cluster.availability_zones.iter().map(ToString::to_string).collect();
     match logical_id {
         "Controllers" | "ControllerLaunchTemplate" => {
             let controllers = &cluster.controllers;
@@ -63,8 +63,9 @@ fn describe_control_plane_resource(cluster: &Cluster, logical_id: &str) -> Strin
 }
 
 fn describe_shared_resource(cluster: &Cluster, logical_id: &str) -> String {
-    let zone =
-        |index: u32| cluster.zones.get(index as usize).map_or_else(String::new, |zone| format!(" in {zone}"));
+    let zone = |index: u32| {
+        cluster.availability_zones.get(index as usize).map_or_else(String::new, |zone| format!(" in {zone}"))
+    };
     if let Some(index) = number_in(logical_id, "MountTarget") {
         return format!("mount target{}", zone(index));
     }

@@ -81,7 +81,7 @@ pub(crate) enum JobError {
     },
     /// The job was deleted, and its pods have not terminated.
     #[error("job '{name}' is not deleted yet: {} left", left.join(", "))]
-    NotGone {
+    NotDeletedYet {
         /// The job.
         name: String,
         /// What is left.
@@ -118,7 +118,7 @@ impl Explain for JobError {
             Self::StillImporting { .. } => Some(
                 "run `infra job submit` again: it waits for the import, then starts training".to_owned(),
             ),
-            Self::NotGone { .. } => Some(
+            Self::NotDeletedYet { .. } => Some(
                 "run the same command again; a pod of a lost machine is deleted with its node, or by `kubectl delete pod --force`"
                     .to_owned(),
             ),
@@ -128,7 +128,7 @@ impl Explain for JobError {
 
     fn outcome(&self) -> Outcome {
         match self {
-            Self::StillRunning { .. } | Self::StillImporting { .. } | Self::NotGone { .. } => {
+            Self::StillRunning { .. } | Self::StillImporting { .. } | Self::NotDeletedYet { .. } => {
                 Outcome::StillRunning
             }
             _ => Outcome::Failed,

@@ -37,7 +37,7 @@ pub(super) async fn expect_no_pods(api: &ApiServer, namespace: &str, name: &str)
     let pods = api.pods(Some(namespace), &selector).await?;
     let runs = |pod: &&Pod| !pod.phase.is_over();
     let left: Vec<String> = pods.iter().filter(runs).map(|pod| format!("Pod {}", pod.name)).collect();
-    if left.is_empty() { Ok(()) } else { Err(JobError::NotGone { name: name.to_owned(), left }) }
+    if left.is_empty() { Ok(()) } else { Err(JobError::NotDeletedYet { name: name.to_owned(), left }) }
 }
 
 /// Deletes what is left of an earlier job and is not part of the new one, without waiting.
@@ -84,7 +84,7 @@ pub(crate) async fn remove_job(
             }
         }
         let go_on = waiting.pause(pace.next_pause()).await;
-        go_on.map_err(|_| JobError::NotGone {
+        go_on.map_err(|_| JobError::NotDeletedYet {
             name: name.to_owned(),
             left: left.iter().map(ToString::to_string).collect(),
         })?;

@@ -82,7 +82,7 @@ pub(super) fn rule_values(rule: &Rule) -> RuleValues {
 
 pub(super) fn subnet_values(subnet: &Subnet, blueprint: &Blueprint) -> SubnetValues {
     let (cidr, reference) = match &subnet.source {
-        SubnetSource::Made(range) => (range.to_string(), json!({"Ref": subnet.resource})),
+        SubnetSource::Created(range) => (range.to_string(), json!({"Ref": subnet.resource})),
         SubnetSource::Adopted(id) => (String::new(), json!(id)),
     };
     let shared = blueprint.network.nat_zones.len() == 1;
@@ -104,7 +104,7 @@ pub(super) fn subnet_values(subnet: &Subnet, blueprint: &Blueprint) -> SubnetVal
 
 pub(super) fn network_values(blueprint: &Blueprint) -> NetworkValues {
     let network = &blueprint.network;
-    let zone = |index: usize| blueprint.cluster.zones[index].to_string();
+    let zone = |index: usize| blueprint.cluster.availability_zones[index].to_string();
     NetworkValues {
         made: network.adopted_vpc.is_none(),
         vpc_cidr: blueprint.cluster.network.vpc_range.to_string(),

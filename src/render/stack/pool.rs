@@ -58,7 +58,10 @@ impl<'a> PoolStackValues<'a> {
         let pool = blueprint.cluster.pool(name).ok_or_else(missing)?;
         let nodes = blueprint.pool_nodes(name).ok_or_else(missing)?;
         let role = Role::Pool(name.clone());
-        let subnets = blueprint.network.machine_subnets().filter(|subnet| pool.zones.contains(&subnet.zone));
+        let subnets = blueprint
+            .network
+            .machine_subnets()
+            .filter(|subnet| pool.availability_zones.contains(&subnet.zone));
         Ok(Self {
             shared: SharedValues::new(blueprint),
             pool: PoolValues {

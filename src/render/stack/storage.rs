@@ -43,7 +43,7 @@ pub(super) fn storage_values(blueprint: &Blueprint) -> Option<StorageValues> {
             backup: false,
             mount_targets,
         },
-        FileSystemSource::Made { throughput_mode, lifecycle, backup } => StorageValues {
+        FileSystemSource::Created { throughput_mode, lifecycle, backup } => StorageValues {
             made: true,
             reference: json!({"Ref": "FileSystem"}).into(),
             throughput_mode: throughput_mode.as_str(),

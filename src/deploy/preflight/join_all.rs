@@ -1,10 +1,10 @@
-//! Waits for many answers at once.
+//! Many calls in parallel, as many as a list has; `tokio::join!` takes a fixed number.
 
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Waits for all of them at once.
-pub(super) async fn all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+/// The outputs of all futures, in their order.
+pub(super) async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let mut pending: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
     poll_fn(|context| {
         for (future, answer) in &mut pending {
@@ -22,7 +22,7 @@ pub(super) async fn all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<
 
 #[cfg(test)]
 mod tests {
-    use super::all;
+    use super::join_all;
 
     #[tokio::test]
     async fn answers_come_in_the_order_of_the_questions() {
@@ -32,7 +32,7 @@ mod tests {
             }
             number
         };
-        assert_eq!(all((0..5).map(question)).await, [0, 1, 2, 3, 4]);
-        assert_eq!(all(Vec::<std::future::Ready<u32>>::new()).await, Vec::<u32>::new());
+        assert_eq!(join_all((0..5).map(question)).await, [0, 1, 2, 3, 4]);
+        assert_eq!(join_all(Vec::<std::future::Ready<u32>>::new()).await, Vec::<u32>::new());
     }
 }
