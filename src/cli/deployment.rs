@@ -2,12 +2,11 @@
 
 use time::OffsetDateTime;
 
-use super::failure::Refusal;
 use super::printer::Printer;
 use super::session::Session;
 use crate::aws::Clients;
 use crate::blueprint::{Blueprint, StackPart};
-use crate::config::values::{PoolName, S3Uri};
+use crate::config::values::S3Uri;
 use crate::credentials::{Credentials, list_certificates};
 use crate::deploy::preflight::CertificateExpiry;
 use crate::deploy::{
@@ -42,25 +41,13 @@ impl Deployment {
         Ok(Self { project, credentials, assets })
     }
 
-    /// Refuses the name of a pool that cluster.yaml does not have.
-    pub(super) fn expect_pool(&self, name: Option<&PoolName>) -> Result<(), Refusal> {
-        let Some(name) = name else { return Ok(()) };
-        let cluster = &self.project.blueprint.cluster;
-        if cluster.pool(name).is_some() {
-            return Ok(());
-        }
-        let names: Vec<&str> = cluster.pools.iter().map(|pool| pool.name.as_str()).collect();
-        let known = if names.is_empty() { "no pools".to_owned() } else { names.join(", ") };
-        Err(Refusal::invalid(format!("cluster.yaml has no pool '{name}'")).help(format!("it has {known}")))
-    }
-
     pub(super) fn inputs(&self, s3_uri: S3Uri, image: ImageChoice) -> Inputs<'_> {
         let Self { project, credentials, assets } = self;
         Inputs { blueprint: &project.blueprint, credentials, assets, s3_uri, image }
     }
 }
 
-/// Where assets go; a move of them is warned of.
+/// The S3 URI to upload assets to; warns when it is not the one in use.
 pub(super) fn choose_s3_uri(
     flag: Option<&S3Uri>,
     blueprint: &Blueprint,
@@ -74,15 +61,13 @@ pub(super) fn choose_s3_uri(
     Ok(chosen.uri)
 }
 
-/// The lock, if there is one; refused if it belongs to another cluster.
+/// infra.lock, if there is one.
 pub(super) fn read_lock(project: &Project) -> anyhow::Result<Option<ImageLock>> {
     let Some((path, text)) = project.read_lock()? else { return Ok(None) };
-    let lock = ImageLock::parse(&path, &text)?;
-    lock.check(&project.blueprint.cluster)?;
-    Ok(Some(lock))
+    Ok(Some(ImageLock::parse(&path, &text, &project.blueprint.cluster)?))
 }
 
-/// Writes the lock unless it says the same already.
+/// Writes infra.lock unless it has the same content already.
 pub(super) fn write_lock(project: &Project, lock: &ImageLock, printer: &Printer) -> anyhow::Result<()> {
     if project.write_lock(&lock.text())? {
         printer.note(format_args!("infra.lock: {} ({})", lock.image.id, lock.image.name));

@@ -13,10 +13,11 @@ use crate::document::{LoadError, Problems, ReadError};
 use crate::job::life::JobError;
 use crate::kube::KubeError;
 use crate::outcome::{Explain, Outcome};
+use crate::plural::count_of;
 use crate::project::ProjectError;
 use crate::render::RenderError;
 
-/// An error made at the command line, with help.
+/// An error of the command line itself, with help.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(super) struct Refusal {
@@ -119,9 +120,7 @@ fn problems_of(error: &anyhow::Error) -> Option<&Problems> {
 
 /// How many things are wrong with a file.
 pub(super) fn summary(problems: &Problems) -> String {
-    let count = problems.errors();
-    let noun = if count == 1 { "problem" } else { "problems" };
-    format!("{} has {count} {noun}", problems.file.display())
+    format!("{} has {}", problems.file.display(), count_of(problems.errors(), "problem"))
 }
 
 fn print_evidence(evidence: &Evidence, printer: &Printer) {

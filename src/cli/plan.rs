@@ -48,7 +48,9 @@ pub(super) struct PlanArguments {
 
 pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Result<Exit> {
     let deployment = Deployment::load(session)?;
-    deployment.expect_pool(arguments.pool.as_ref())?;
+    if let Some(pool) = &arguments.pool {
+        deployment.project.check_pool_exists(pool)?;
+    }
     block_on(async {
         let (interrupter, waiting) = session.begin_waiting(None);
         let preparing = Box::pin(prepare_plan(arguments, session, &deployment, waiting));

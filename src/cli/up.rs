@@ -88,7 +88,9 @@ enum Wait {
 
 pub(super) fn run(arguments: &UpArguments, session: &Session) -> anyhow::Result<Exit> {
     let deployment = Deployment::load(session)?;
-    deployment.expect_pool(arguments.pool.as_ref())?;
+    if let Some(pool) = &arguments.pool {
+        deployment.project.check_pool_exists(pool)?;
+    }
     let options = UpOptions {
         create_bucket: arguments.create_bucket,
         adopt_record: arguments.adopt_record,

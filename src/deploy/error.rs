@@ -5,6 +5,7 @@ use std::fmt;
 use super::event::{FailureReport, Finding, Refusal};
 use crate::aws::{AwsError, StackStatus};
 use crate::config::values::PoolName;
+use crate::document::Problems;
 use crate::kube::KubeError;
 use crate::outcome::{Explain, Outcome};
 
@@ -178,6 +179,9 @@ pub(crate) enum DeployError {
         /// What cluster.yaml says.
         wanted: String,
     },
+    /// infra.lock cannot be read.
+    #[error("infra.lock is not valid")]
+    InvalidLock(#[from] Problems),
     /// AWS has no image of the cluster's channel.
     #[error("there is no Flatcar image of this channel in {region}")]
     NoImage {
@@ -257,6 +261,7 @@ impl Explain for DeployError {
             Self::LockMismatch { key, locked, .. } => format!(
                 "{key} cannot change while the cluster lives: put '{locked}' back; for a new cluster use a directory of its own"
             ),
+            Self::InvalidLock(_) => "fix it, or delete it and run `infra lock`".to_owned(),
             Self::NoImage { .. } => {
                 "another os.channel may have one; or put an image's id and name into infra.lock by hand".to_owned()
             }
@@ -270,6 +275,7 @@ impl Explain for DeployError {
             Self::Kube(error) => error.outcome(),
             Self::StillRunning { .. } => Outcome::StillRunning,
             Self::Failed(_) => Outcome::RolledBack,
+            Self::InvalidLock(problems) => problems.outcome(),
             _ => Outcome::Failed,
         }
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::check::Findings;
+use crate::config::values::PoolName;
 use crate::credentials::CredentialsError;
 use crate::document::{Fault, LoadError, Problems, ReadError};
 use crate::durable_file::WriteError;
@@ -35,6 +36,8 @@ pub(crate) enum ProjectError {
     NoTemplates { path: PathBuf },
     #[error("manifests/extra/{name} is not a .yaml file")]
     NotAManifest { name: String },
+    #[error("cluster.yaml has no pool '{name}'")]
+    UnknownPool { name: PoolName, known: Vec<String> },
     #[error("there are no credentials in {}", directory.display())]
     NoCredentials { directory: PathBuf },
     #[error("{file} is not among the credentials")]
@@ -64,6 +67,8 @@ impl Explain for ProjectError {
             Self::Cluster(error) => error.help(),
             Self::Credentials(error) => error.help(),
             Self::Render(error) => error.help(),
+            Self::UnknownPool { known, .. } if known.is_empty() => Some("it has no pools".to_owned()),
+            Self::UnknownPool { known, .. } => Some(format!("it has {}", known.join(", "))),
             Self::NoCredentials { .. } => {
                 Some("run `infra render credentials --generate-ca` to create them".to_owned())
             }
@@ -82,9 +87,10 @@ impl Explain for ProjectError {
             Self::Refused(error) => error.outcome(),
             Self::Read(error) => error.outcome(),
             Self::Invalid(error) => error.outcome(),
-            Self::NoTemplates { .. } | Self::NotAManifest { .. } | Self::Kubeconfig { .. } => {
-                Outcome::Invalid
-            }
+            Self::NoTemplates { .. }
+            | Self::NotAManifest { .. }
+            | Self::UnknownPool { .. }
+            | Self::Kubeconfig { .. } => Outcome::Invalid,
             Self::Blueprint(_)
             | Self::Write(_)
             | Self::Disk { .. }

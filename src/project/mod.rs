@@ -16,6 +16,7 @@ use std::path::PathBuf;
 
 use crate::blueprint::Blueprint;
 use crate::check::{Findings, check_assets};
+use crate::config::values::PoolName;
 use crate::credentials::{Credentials, Store};
 use crate::document::{Loaded, Problems, read_text};
 use crate::durable_file::{self, Access};
@@ -69,6 +70,16 @@ impl Project {
         })?;
         let findings = check_assets(&assets, &self.blueprint.rules);
         Ok(RenderedProject { assets, findings, unused_snippets: snippets.unused })
+    }
+
+    /// Refuses the name of a pool that cluster.yaml does not have.
+    pub(crate) fn check_pool_exists(&self, name: &PoolName) -> Result<(), ProjectError> {
+        let cluster = &self.blueprint.cluster;
+        if cluster.pool(name).is_some() {
+            return Ok(());
+        }
+        let known = cluster.pools.iter().map(|pool| pool.name.to_string()).collect();
+        Err(ProjectError::UnknownPool { name: name.clone(), known })
     }
 
     /// The path and text of infra.lock, if there is one.

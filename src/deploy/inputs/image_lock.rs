@@ -9,7 +9,7 @@ use super::image_source::image_source;
 use crate::aws::Clients;
 use crate::config::Cluster;
 use crate::deploy::error::DeployError;
-use crate::document::{Problems, parse};
+use crate::document::parse;
 
 /// The content of infra.lock.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
@@ -34,9 +34,11 @@ pub(crate) struct LockedImage {
 }
 
 impl ImageLock {
-    /// Parses the text of the file.
-    pub(crate) fn parse(file: &Path, text: &str) -> Result<Self, Problems> {
-        parse(file, text)
+    /// Parses the text of the file; a lock of another cluster or region is refused.
+    pub(crate) fn parse(file: &Path, text: &str, cluster: &Cluster) -> Result<Self, DeployError> {
+        let lock: Self = parse(file, text)?;
+        lock.check(cluster)?;
+        Ok(lock)
     }
 
     /// The text of the file.
@@ -50,8 +52,7 @@ impl ImageLock {
         )
     }
 
-    /// Refuses a lock of another cluster or region.
-    pub(crate) fn check(&self, cluster: &Cluster) -> Result<(), DeployError> {
+    fn check(&self, cluster: &Cluster) -> Result<(), DeployError> {
         let mismatch = |key: &'static str, locked: &str, wanted: &str| DeployError::LockMismatch {
             key,
             locked: locked.to_owned(),
@@ -84,16 +85,26 @@ mod tests {
     use std::path::Path;
 
     use super::{ImageLock, LockedImage};
-    use crate::document::Problems;
+    use crate::deploy::error::DeployError;
 
     #[test]
-    fn what_is_written_is_read_back() -> Result<(), Problems> {
+    fn what_is_written_is_read_back_and_a_lock_of_another_cluster_is_refused()
+    -> Result<(), Box<dyn std::error::Error>> {
+        let text = "{clusterName: paddle, externalDNSName: k8s.example.com, region: us-west-2, availabilityZones: [us-west-2a], \
+                    kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1234abcd'}";
+        let cluster = crate::config::validate(Path::new("cluster.yaml"), text)?.value;
+        let file = Path::new("infra.lock");
         let lock = ImageLock {
             cluster: "paddle".to_owned(),
             region: "us-west-2".to_owned(),
             image: LockedImage { id: "ami-1".to_owned(), name: "Flatcar-stable-4459.2.1-hvm".to_owned() },
         };
-        assert_eq!(ImageLock::parse(Path::new("infra.lock"), &lock.text())?, lock);
+        assert_eq!(ImageLock::parse(file, &lock.text(), &cluster)?, lock);
+        let other = ImageLock { cluster: "other".to_owned(), ..lock };
+        let refused = ImageLock::parse(file, &other.text(), &cluster);
+        assert!(matches!(refused, Err(DeployError::LockMismatch { key: "clusterName", .. })), "{refused:?}");
+        let refused = ImageLock::parse(file, "cluster: [", &cluster);
+        assert!(matches!(refused, Err(DeployError::InvalidLock(_))), "{refused:?}");
         Ok(())
     }
 }
