@@ -1,4 +1,5 @@
-//! Labels, tags and domains by which infra recognises what belongs to a cluster. Each is spelled here and nowhere else in the source.
+//! Labels, tags, domains and resources by which infra, Kubernetes and AWS recognise what belongs to a cluster. Each is spelled here and
+//! nowhere else: templates get them as values.
 
 use std::fmt::Display;
 
@@ -13,6 +14,9 @@ pub(crate) const GPU_MODEL_LABEL: &str = "infra.internal/gpu-model";
 pub(crate) const GPU_COUNT_LABEL: &str = "infra.internal/gpu-count";
 /// The label of a node that no Service of type LoadBalancer may have as a target.
 pub(crate) const NO_LOAD_BALANCER_LABEL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+
+/// The resource by which a node offers its GPUs and a pod requests them. The taint of GPU nodes has the same name.
+pub(crate) const GPU_RESOURCE: &str = "nvidia.com/gpu";
 
 /// The label of a job's object with the name of the job.
 pub(crate) const JOB_LABEL: &str = "infra.internal/job";

@@ -28,9 +28,9 @@ use std::process::Command;
 
 use circles::circles;
 use imports::{Import, imports};
-use source::{Source, is_of_tests, sources};
+use source::{Source, is_of_tests, sources, templates};
 
-/// Each layer and the layers it may use; the order is that of the data.
+/// Each layer and the layers, or the folders of a layer, that it may use; the order is that of the data.
 const LAYERS: [(&str, &[&str]); 20] = [
     ("outcome", &[]),
     ("document", &["outcome"]),
@@ -77,7 +77,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
             "waiting",
         ],
     ),
-    ("operator", &["aws", "blueprint", "check", "config", "deploy", "document"]),
+    ("operator", &["aws", "blueprint", "check", "config", "deploy/inputs", "deploy/state", "document"]),
     ("job", &["blueprint", "config", "document", "hexadecimal", "kube", "outcome", "plural", "waiting"]),
     ("cli", &ALL),
     ("lib", &ALL),
@@ -105,7 +105,7 @@ const ALL: [&str; 18] = [
 ];
 
 /// What only the named places may say, and why.
-const WORDS: [(&str, &[&str], &str); 24] = [
+const WORDS: [(&str, &[&str], &str); 15] = [
     ("aws_sdk_", &["aws"], "the SDK stays behind aws/"),
     (
         "aws_config",
@@ -133,18 +133,21 @@ const WORDS: [(&str, &[&str], &str); 24] = [
     ("std::env::", &["cli"], "the environment is looked at where the user is"),
     ("std::process", &["cli", "main.rs"], "only the command line ends the process"),
     ("anyhow", &["cli"], "layers have errors with fields"),
-    ("infra.internal", &["well_known.rs"], SPELLED_ONCE),
-    ("infra:cluster", &["well_known.rs"], SPELLED_ONCE),
-    ("infra:role", &["well_known.rs"], SPELLED_ONCE),
-    ("infra:count", &["well_known.rs"], SPELLED_ONCE),
-    ("infra:s3-uri", &["well_known.rs"], SPELLED_ONCE),
-    ("infra:credentials", &["well_known.rs"], SPELLED_ONCE),
-    ("kubernetes.io/cluster/", &["well_known.rs"], SPELLED_ONCE),
-    ("k8s.io/cluster-autoscaler", &["well_known.rs"], SPELLED_ONCE),
-    ("\"pool-", &["well_known.rs"], SPELLED_ONCE),
 ];
 
-const SPELLED_ONCE: &str = "labels, tags and domains are spelled in well_known.rs, which every layer may use";
+/// Labels, tags, domains and resources that well_known.rs alone spells. Every layer may use that file; templates get its constants as values.
+const SPELLED_ONCE: [&str; 10] = [
+    "infra.internal",
+    "infra:cluster",
+    "infra:role",
+    "infra:count",
+    "infra:s3-uri",
+    "infra:credentials",
+    "kubernetes.io/cluster/",
+    "k8s.io/cluster-autoscaler",
+    "nvidia.com/gpu",
+    "\"pool-",
+];
 
 /// The folders and files of deploy/ in the order of the data. Those of one row may import one another, but not in a circle.
 const DEPLOY_ORDER: [&[&str]; 8] = [
@@ -180,7 +183,10 @@ fn upward_imports(sources: &BTreeMap<String, Source>) -> Vec<String> {
         let (layer, used) = (layer_of(&from), layer_of(&to));
         let allowed = LAYERS.iter().find(|(name, _)| *name == layer).map_or(&[][..], |(_, allowed)| allowed);
         // Every layer may spell labels, tags and domains.
-        if used != layer && used != "well_known" && !allowed.contains(&used) {
+        let is_allowed = allowed
+            .iter()
+            .any(|entry| *entry == used || to.strip_prefix(entry).is_some_and(|rest| rest.starts_with('/')));
+        if used != layer && used != "well_known" && !is_allowed {
             wrong.push(format!("{from}: {layer} may not use {used} ({to})"));
         }
     }
@@ -308,6 +314,44 @@ fn libraries_clock_and_environment_stay_in_their_places() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The well-known names that a text spells, with the numbers of the lines; comments of YAML and shell may say them.
+fn well_known_names(file: &str, text: &str) -> Vec<String> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with('#'));
+    let named = lines.flat_map(|(number, line)| {
+        // `infra:cluster-autoscaler` is the name of something else.
+        let is_spelled = move |name: &&str| {
+            line.match_indices(*name).any(|(at, _)| !line[at + name.len()..].starts_with('-'))
+        };
+        let spelled = SPELLED_ONCE.into_iter().filter(is_spelled);
+        spelled.map(move |name| format!("{file}:{} spells {name}: use well_known.rs", number + 1))
+    });
+    named.collect()
+}
+
+#[test]
+fn well_known_names_are_spelled_once() {
+    let mut wrong = Vec::new();
+    for (file, source) in sources() {
+        if file != "well_known.rs" && !is_of_tests(&file) {
+            wrong.extend(well_known_names(&file, &source.code));
+        }
+    }
+    let templates = templates();
+    assert!(templates.contains_key("stacks/pool.yaml.tera"), "the templates were not found");
+    wrong.extend(templates.iter().flat_map(|(file, text)| well_known_names(file, text)));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_planted_well_known_name_is_refused() {
+    let template = "# infra:cluster\nTags:\n- {Key: \"infra:cluster\", Value: {{ cluster_name }}}\n\
+                    - {Key: {{ role_tag }}}\nname: infra:cluster-autoscaler\n";
+    assert_eq!(
+        well_known_names("stacks/pool.yaml.tera", template),
+        ["stacks/pool.yaml.tera:3 spells infra:cluster: use well_known.rs"]
+    );
+}
+
 #[test]
 fn files_are_short_and_begin_with_what_they_are_for() {
     for (file, Source { text, .. }) in sources() {
@@ -369,6 +413,17 @@ fn a_planted_upward_import_is_refused() {
     }
     let call = planted(&[("render.rs", "fn f() { crate::cli::run() }"), ("cli/mod.rs", "pub fn run() {}")]);
     assert_eq!(upward_imports(&call), ["render.rs: render may not use cli (cli/mod.rs)"]);
+    let folders = planted(&[
+        ("operator/policy.rs", "use crate::deploy::state::live::LiveCluster; use crate::deploy::up::Up;"),
+        ("deploy/mod.rs", ""),
+        ("deploy/state/live.rs", "pub struct LiveCluster;"),
+        ("deploy/up/mod.rs", "pub struct Up;"),
+    ]);
+    assert_eq!(
+        upward_imports(&folders),
+        ["operator/policy.rs: operator may not use deploy (deploy/up/mod.rs)"],
+        "only the folders that it needs"
+    );
     assert_eq!(upward_imports(&planted(&[("helpers.rs", "")])), ["helpers.rs: no layer is called 'helpers'"]);
 }
 

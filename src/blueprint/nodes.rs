@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::config::values::PoolName;
 use crate::config::{Cluster, Pool, TaintEffect};
-use crate::well_known::{GPU_COUNT_LABEL, GPU_MODEL_LABEL, POOL_LABEL, POOL_PREFIX};
+use crate::well_known::{GPU_COUNT_LABEL, GPU_MODEL_LABEL, GPU_RESOURCE, POOL_LABEL, POOL_PREFIX};
 
 /// A kind of machine; all machines of one kind boot the same configuration.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,7 +106,7 @@ impl PoolNodes {
             // The autoscaler's own mark of a GPU node: it waits for the GPUs of a new one instead of adding more.
             labels.insert("k8s.amazonaws.com/accelerator".to_owned(), gpus.model.to_owned());
             labels.insert(GPU_COUNT_LABEL.to_owned(), gpus.count.to_string());
-            let (key, value) = ("nvidia.com/gpu".to_owned(), "present".to_owned());
+            let (key, value) = (GPU_RESOURCE.to_owned(), "present".to_owned());
             taints.push(NodeTaint { key, value, effect: TaintEffect::NoSchedule });
         }
         taints.extend(pool.taints.iter().map(|taint| NodeTaint {

@@ -3,12 +3,11 @@
 use crate::config::gpu::gpu_machine_size;
 use crate::config::{self, Pool};
 use crate::kube::{Node, Taint, TaintEffect, Toleration};
+use crate::well_known::GPU_RESOURCE;
 
 const GIBIBYTE: u64 = 1 << 30;
 /// What the system, the kubelet and the daemons of a node keep of its memory, at least.
 const RESERVED_GIBIBYTES: u64 = 1;
-/// The key of the taint of machines with GPUs.
-pub(super) const GPU_TAINT: &str = "nvidia.com/gpu";
 
 /// What a machine offers to pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +64,7 @@ impl Machine {
         let memory =
             |gibibytes: u32| u64::from(gibibytes).saturating_sub(RESERVED_GIBIBYTES).saturating_mul(GIBIBYTE);
         let gpu_taint = pool.gpus.as_ref().map(|_| Taint {
-            key: GPU_TAINT.to_owned(),
+            key: GPU_RESOURCE.to_owned(),
             value: "present".to_owned(),
             effect: TaintEffect::NoSchedule,
         });

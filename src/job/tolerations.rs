@@ -1,10 +1,11 @@
 //! Which taints the pods of a job tolerate.
 
-use super::machine::{GPU_TAINT, taint_of};
+use super::machine::taint_of;
 use super::training::TrainingJob;
 use crate::blueprint::Blueprint;
 use crate::config::Pool;
 use crate::kube::{TaintEffect, Toleration};
+use crate::well_known::GPU_RESOURCE;
 
 /// What pods of a job with this many GPUs tolerate: the taint of GPU machines if they have GPUs, and all of the pool the job names.
 pub(super) fn tolerations(job: &TrainingJob, blueprint: Option<&Blueprint>, gpus: u32) -> Vec<Toleration> {
@@ -46,5 +47,5 @@ fn tolerations_of(pool: &Pool) -> impl Iterator<Item = Toleration> {
 }
 
 fn gpu_toleration() -> Toleration {
-    Toleration::of_any_value(GPU_TAINT, TaintEffect::NoSchedule)
+    Toleration::of_any_value(GPU_RESOURCE, TaintEffect::NoSchedule)
 }

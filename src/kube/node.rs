@@ -1,6 +1,5 @@
 //! The cluster's nodes.
 
-use crate::well_known::POOL_LABEL;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -9,10 +8,10 @@ use serde_json::json;
 use super::list::{Condition, ConditionStatus, Metadata};
 use super::path::encode;
 use super::{ApiServer, KubeError, Taint};
+use crate::well_known::{GPU_RESOURCE, POOL_LABEL};
 
 const NODES: &str = "/api/v1/nodes";
 const CONTROLLER_LABEL: &str = "node.kubernetes.io/controller";
-const GPU_RESOURCE: &str = "nvidia.com/gpu";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// A machine that joined the cluster.

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::list::{Condition, ConditionStatus, Metadata};
 use super::path::encode;
 use super::{ApiServer, Body, KubeError};
+use crate::well_known::GPU_RESOURCE;
 
 /// A pod.
 #[derive(Clone, Debug, Deserialize)]
@@ -21,7 +22,7 @@ pub(crate) struct Pod {
     /// The labels of the pod.
     pub labels: BTreeMap<String, String>,
     /// When it was created, as the API writes it: later is greater.
-    pub made: String,
+    pub created: String,
     /// The completion index, if the pod belongs to an indexed Job.
     pub index: Option<u32>,
     /// The node it is on.
@@ -143,7 +144,6 @@ struct Terminated {
 }
 
 const INDEX_ANNOTATION: &str = "batch.kubernetes.io/job-completion-index";
-const GPU_RESOURCE: &str = "nvidia.com/gpu";
 
 impl From<PodDocument> for Pod {
     fn from(document: PodDocument) -> Self {
@@ -162,7 +162,7 @@ impl From<PodDocument> for Pod {
             name: metadata.name,
             uid: metadata.uid,
             labels: metadata.labels,
-            made: metadata.creation_timestamp,
+            created: metadata.creation_timestamp,
             node: spec.node_name.filter(|node| !node.is_empty()),
             phase: status.phase,
         }

@@ -8,6 +8,7 @@ use super::engine::{RenderError, Templates};
 use crate::config::values::{
     AvailabilityZone, ClusterName, DnsName, InstanceType, KeyName, KmsKeyArn, Region, S3Uri,
 };
+use crate::well_known::GPU_RESOURCE;
 
 /// What a new cluster.yaml is rendered from.
 #[derive(Clone, Debug)]
@@ -78,9 +79,12 @@ pub fn render_cluster_file(answers: &ClusterAnswers) -> Result<String, RenderErr
         rollout: "rolling",
         documented: answers.gpu.is_none(),
     };
+    let gpu_comment = format!(
+        "Machines for training; they carry the taint {GPU_RESOURCE}, so that nothing else runs there."
+    );
     let gpu = answers.gpu.as_ref().map(|gpu| PoolValues {
         name: "gpu",
-        comment: "Machines for training; they carry the taint nvidia.com/gpu, so that nothing else runs there.",
+        comment: &gpu_comment,
         instance_type: gpu.instance_type.as_str(),
         count: gpu.count,
         rollout: "manual",

@@ -6,7 +6,10 @@ use serde::Serialize;
 
 use crate::blueprint::{Blueprint, NodeTaint, NvidiaRuntime, PoolNodes};
 use crate::config::AddonsFile;
-use crate::well_known::NO_LOAD_BALANCER_LABEL;
+use crate::well_known::{
+    AUTOSCALER_TAG_PREFIX, CLUSTER_TAG, GPU_MODEL_LABEL, NO_LOAD_BALANCER_LABEL, ROLE_TAG,
+    kubernetes_cluster_tag,
+};
 
 /// Marks where the key that encrypts Secrets is inserted.
 pub(super) const KEY_MARK: &str = "@secrets-encryption-key@";
@@ -15,6 +18,11 @@ pub(super) const KEY_MARK: &str = "@secrets-encryption-key@";
 #[derive(Clone, Serialize)]
 pub(super) struct Values<'a> {
     cluster_name: &'a str,
+    cluster_tag: &'static str,
+    role_tag: &'static str,
+    kubernetes_cluster_tag: String,
+    autoscaler_tag_prefix: &'static str,
+    gpu_model_label: &'static str,
     region: &'a str,
     region_partition_domain: &'static str,
     external_dns_name: &'a str,
@@ -66,6 +74,11 @@ impl<'a> Values<'a> {
         let AddonsFile { cluster_autoscaler, metrics_server } = cluster.addons;
         Self {
             cluster_name: cluster.name.as_str(),
+            cluster_tag: CLUSTER_TAG,
+            role_tag: ROLE_TAG,
+            kubernetes_cluster_tag: kubernetes_cluster_tag(&cluster.name),
+            autoscaler_tag_prefix: AUTOSCALER_TAG_PREFIX,
+            gpu_model_label: GPU_MODEL_LABEL,
             region: cluster.region.as_str(),
             region_partition_domain: cluster.region.partition().dns_suffix(),
             external_dns_name: cluster.external_dns_name.as_str(),

@@ -29,21 +29,23 @@ impl Source {
 
 /// All files by their path below src/.
 pub fn sources() -> BTreeMap<String, Source> {
-    fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
-        for entry in fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                walk(&path, found);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                found.push(path);
-            }
-        }
-    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut found = Vec::new();
-    walk(&root, &mut found);
+    let rust = files_below(&root).into_iter().filter(|path| path.extension().is_some_and(|end| end == "rs"));
     let name = |path: &Path| path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
-    found.iter().map(|path| (name(path), Source::new(&fs::read_to_string(path).unwrap()))).collect()
+    rust.map(|path| (name(&path), Source::new(&fs::read_to_string(&path).unwrap()))).collect()
+}
+
+/// The text of every template that is embedded in the binary, by its path in the repository.
+pub fn templates() -> BTreeMap<String, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let paths = ["stacks", "templates"].into_iter().flat_map(|folder| files_below(&root.join(folder)));
+    let name = |path: &Path| path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
+    paths.map(|path| (name(&path), fs::read_to_string(&path).unwrap())).collect()
+}
+
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    paths.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }
 
 /// Files that only unit tests are built with, by their names.

@@ -6,15 +6,12 @@ use super::super::cluster::Taint;
 use super::super::file::{ClusterFile, Entries, PoolFile, TaintFile};
 use super::super::values::{LabelKey, LabelValue, TagKey, TagValue};
 use crate::document::{At, Fault, Problems};
-use crate::well_known::INTERNAL_DOMAIN;
+use crate::well_known::{GPU_RESOURCE, INTERNAL_DOMAIN};
 
 /// What this program itself puts on an Auto Scaling group: names, ownership, the autoscaler's settings, GPUs; and a few to come.
 const OUR_TAGS: usize = 16;
 /// What AWS allows on any resource.
 const MOST_TAGS: usize = 50;
-
-/// The taint that keeps other work off GPU nodes.
-const GPU_TAINT: &str = "nvidia.com/gpu";
 
 pub(super) fn build_labels(
     entries: &Entries,
@@ -73,9 +70,9 @@ pub(super) fn build_taints(
             let fault =
                 Fault::new(format!("the taint '{key}' is reserved: Kubernetes sets and removes it itself"));
             problems.add(taint.key.position, fault.help("use a domain of your own"));
-        } else if has_gpus && key.as_str() == GPU_TAINT {
-            let fault =
-                Fault::new(format!("GPU pools have the taint '{GPU_TAINT}' already")).help("remove it here");
+        } else if has_gpus && key.as_str() == GPU_RESOURCE {
+            let fault = Fault::new(format!("GPU pools have the taint '{GPU_RESOURCE}' already"))
+                .help("remove it here");
             problems.add(taint.key.position, fault);
         } else if taints.iter().any(|other| other.key == key) {
             let fault = Fault::new(format!("the taint '{key}' is named twice")).help(

@@ -106,7 +106,7 @@ fn replica_line(
     job: &Job,
     phase_without: impl Fn() -> ReplicaPhase,
 ) -> ReplicaReport {
-    own.sort_by(|one, other| (&one.made, &one.name).cmp(&(&other.made, &other.name)));
+    own.sort_by(|one, other| (&one.created, &one.name).cmp(&(&other.created, &other.name)));
     let newest = own.last();
     ReplicaReport {
         role: role.to_owned(),

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::finding::Findings;
+use crate::well_known::GPU_RESOURCE;
 
-const GPU_RESOURCE: &str = "nvidia.com/gpu";
 const ALPHA_GPU_RESOURCE: &str = "alpha.kubernetes.io/nvidia-gpu";
 const UNITS: [&str; 19] =
     ["", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "n", "u", "e3", "e6", "e9"];
@@ -84,7 +84,7 @@ fn check_resources(resources: &Value, field: &str, findings: &mut Findings) {
                 findings.add(
                     &field,
                     "no node has had this resource since Kubernetes 1.11",
-                    Some("it is called nvidia.com/gpu"),
+                    Some(&format!("it is called {GPU_RESOURCE}")),
                 );
             }
         }

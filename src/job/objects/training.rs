@@ -15,10 +15,10 @@ use crate::job::names::{
 };
 use crate::job::run::Run;
 use crate::job::workload::{RolePlan, Variable, Workload, failures_allowed};
+use crate::well_known::GPU_RESOURCE;
 
 /// The Job and its logs are kept for a week after it is done.
 const SECONDS_KEPT: u32 = 604_800;
-const GPU_RESOURCE: &str = "nvidia.com/gpu";
 
 /// The Kubernetes Job of a role.
 pub(super) fn training_job(run: &Run, role: &RolePlan) -> Value {

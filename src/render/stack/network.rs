@@ -9,7 +9,7 @@ use crate::config::values::AvailabilityZone;
 
 #[derive(Serialize)]
 pub(super) struct NetworkValues {
-    made: bool,
+    created: bool,
     vpc_cidr: String,
     vpc_reference: Json,
     subnets: Vec<SubnetValues>,
@@ -106,7 +106,7 @@ pub(super) fn network_values(blueprint: &Blueprint) -> NetworkValues {
     let network = &blueprint.network;
     let zone = |index: usize| blueprint.cluster.availability_zones[index].to_string();
     NetworkValues {
-        made: network.adopted_vpc.is_none(),
+        created: network.adopted_vpc.is_none(),
         vpc_cidr: blueprint.cluster.network.vpc_range.to_string(),
         vpc_reference: match &network.adopted_vpc {
             Some(id) => json!(id).into(),

@@ -9,7 +9,7 @@ use crate::config::{FileSystemSource, Lifecycle};
 
 #[derive(Serialize)]
 pub(super) struct StorageValues {
-    made: bool,
+    created: bool,
     reference: Json,
     throughput_mode: &'static str,
     lifecycle: Option<&'static str>,
@@ -36,7 +36,7 @@ pub(super) fn storage_values(blueprint: &Blueprint) -> Option<StorageValues> {
         .collect();
     Some(match &file_system.source {
         FileSystemSource::Adopted { id, .. } => StorageValues {
-            made: false,
+            created: false,
             reference: json!(id.as_str()).into(),
             throughput_mode: "",
             lifecycle: None,
@@ -44,7 +44,7 @@ pub(super) fn storage_values(blueprint: &Blueprint) -> Option<StorageValues> {
             mount_targets,
         },
         FileSystemSource::Created { throughput_mode, lifecycle, backup } => StorageValues {
-            made: true,
+            created: true,
             reference: json!({"Ref": "FileSystem"}).into(),
             throughput_mode: throughput_mode.as_str(),
             lifecycle: match lifecycle {

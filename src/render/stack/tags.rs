@@ -7,7 +7,7 @@ use crate::blueprint::{Blueprint, PoolNodes, Role};
 use crate::config::{Cluster, Pool};
 use crate::well_known::{
     AUTOSCALER_LABEL_PREFIX, AUTOSCALER_RESOURCE_PREFIX, AUTOSCALER_TAG_PREFIX, AUTOSCALER_TAINT_PREFIX,
-    CLUSTER_TAG, COUNT_TAG, ROLE_TAG, kubernetes_cluster_tag,
+    CLUSTER_TAG, COUNT_TAG, GPU_RESOURCE, ROLE_TAG, kubernetes_cluster_tag,
 };
 
 /// The tags of a machine, its disks and its interfaces.
@@ -59,7 +59,7 @@ pub(super) fn pool_group_tags(blueprint: &Blueprint, nodes: &PoolNodes, pool: &P
         add(key, &format!("{}:{}", taint.value, taint.effect));
     }
     if let Some(gpus) = &pool.gpus {
-        add(format!("{AUTOSCALER_RESOURCE_PREFIX}nvidia.com/gpu"), &gpus.count.to_string());
+        add(format!("{AUTOSCALER_RESOURCE_PREFIX}{GPU_RESOURCE}"), &gpus.count.to_string());
     }
     Value::Array(tags).into()
 }
