@@ -104,5 +104,7 @@ fn only_the_api_servers_certificate_opens_etcd() {
         Some(0),
         "the server passed for one of ca's"
     );
-    assert_eq!(try_as(&workspace, "etcd-client").code, Some(0), "the server did not survive the refusals");
+    // A busy machine may need longer for an answer than a client waits.
+    let survives = || try_as(&workspace, "etcd-client").code == Some(0);
+    assert!((0..10).any(|_| survives()), "the server did not survive the refusals");
 }

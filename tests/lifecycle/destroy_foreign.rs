@@ -129,7 +129,7 @@ fn whoever_leaves_during_the_sweep_has_left() {
     outcome.expect_stderr("the deletion of what Kubernetes created in the network");
     let left: Vec<(String, String)> = world.stacks().into_iter().collect();
     assert_eq!(left, [("minimal-network".to_owned(), "CREATE_COMPLETE".to_owned())]);
-    let outcome = world.run(["destroy", "--yes", "--timeout", "6s"]).expect_code(5);
+    let outcome = world.run(["destroy", "--yes", "--timeout", "1s"]).expect_code(5);
     outcome.expect_stderr("the time limit was reached");
     assert_eq!(world.stacks()["minimal-network"], "CREATE_COMPLETE");
     world.ec2("DeleteNetworkInterface", &[("NetworkInterfaceId", &user)]);

@@ -3,6 +3,7 @@
 
 use serde_json::json;
 
+use crate::support::wait_until;
 use crate::support::world::World;
 
 /// What `up` would call an object that a controller boots from.
@@ -178,12 +179,9 @@ fn disks_of_a_deleted_stack_of_somebody_else_keep_their_snapshots() {
         json!({"Type": "AWS::EC2::Volume", "Properties": {"AvailabilityZone": "us-west-2a", "Size": 8}});
     make_stack(&world, "CreateStack", "minimal-control-plane", &volume, &[]);
     let aws = world.aws();
-    for _ in 0..100 {
-        if aws.stack_status("minimal-control-plane").as_deref() == Some("CREATE_COMPLETE") {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    wait_until("the stack is created", || {
+        aws.stack_status("minimal-control-plane").as_deref() == Some("CREATE_COMPLETE")
+    });
     let volumes = world.ec2("DescribeVolumes", &[]);
     let volume = crate::support::element(&volumes, "volumeId").unwrap().to_owned();
     world.ec2("CreateSnapshot", &[("VolumeId", &volume)]);

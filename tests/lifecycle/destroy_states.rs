@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::support::wait_until;
 use crate::support::world::World;
 
 /// Deletes a stack as somebody would in the console.
@@ -16,13 +17,8 @@ fn delete_by_hand(world: &World, stack: &str) {
     };
     ask("UpdateTerminationProtection", &[("EnableTerminationProtection", "false")]);
     ask("DeleteStack", &[]);
-    for _ in 0..200 {
-        if !world.stacks().contains_key(stack) || world.stacks()[stack] == "DELETE_COMPLETE" {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-    panic!("{stack} is {:?}", world.stacks().get(stack));
+    let is_gone = || world.stacks().get(stack).is_none_or(|status| status == "DELETE_COMPLETE");
+    wait_until(&format!("{stack} is deleted"), is_gone);
 }
 
 #[test]

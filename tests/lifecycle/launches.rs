@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::support::wait_until;
 use crate::support::world::World;
 
 const NO_CAPACITY: &str = "We currently do not have sufficient m5.large capacity in the Availability Zone you requested (us-west-2a). \
@@ -210,12 +211,8 @@ fn launches_that_may_mend_themselves_are_waited_for() {
     let mut running = world.up_invocation([]).spawn();
     let told = "Nodes could not start a machine";
     running.wait_for_stderr(told);
-    let deadline = Instant::now() + Duration::from_secs(180);
     // Far more than three failed by the second report.
-    while running.stderr().matches(told).count() < 2 {
-        assert!(Instant::now() < deadline, "{}", running.stderr());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("a second report", || running.stderr().matches(told).count() >= 2);
     world.control(json!({}));
     running.wait().expect_code(0).expect_stderr("the cluster is ready");
 }
@@ -231,11 +228,7 @@ fn a_pool_that_never_signals_shows_its_console_and_its_launches() {
     let mut running = world.up_invocation([]).spawn();
     running.wait_for_stderr("Nodes could not start a machine");
     world.control(silent.clone());
-    let deadline = Instant::now() + Duration::from_secs(180);
-    while world.census()["instances"] < 3 {
-        assert!(Instant::now() < deadline, "the machine does not start");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("the machine starts", || world.census()["instances"] >= 3);
     silent["signal_timeout"] = json!(0);
     world.control(silent);
     running

@@ -1,12 +1,12 @@
 //! Two people at work on one cluster at the same time: nothing is broken, and each is told what is true.
 
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::census::Census;
 use crate::support::fault_proxy::{CallOutcome, Fault, FaultProxy, Times};
+use crate::support::wait_until;
 use crate::support::workspace::{Invocation, Running, Workspace};
 use crate::support::world::World;
 
@@ -16,8 +16,6 @@ const GOING: &str =
 
 /// Nobody answers until all is healed; a client gives up after a minute and a half.
 const SILENCE: Fault = Fault::Hang(Duration::from_secs(200));
-/// What only a test that fails ever waits for.
-const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A command in another directory of the same world.
 fn infra<'a>(
@@ -42,28 +40,19 @@ fn stack(world: &World, part: &str) -> String {
 /// Returns as soon as all of these stacks have a status that begins so.
 #[track_caller]
 fn wait_for(world: &World, parts: &[&str], status: &str) {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
+    wait_until(&format!("{parts:?} are in {status}"), || {
         let stacks = world.stacks();
-        if parts
-            .iter()
-            .all(|part| stacks.get(&stack(world, part)).is_some_and(|found| found.starts_with(status)))
-        {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{parts:?} are not in {status}: {stacks:?}");
-        thread::sleep(Duration::from_millis(20));
-    }
+        let is_in = |part: &&str| {
+            stacks.get(&stack(world, part)).is_some_and(|found| found.starts_with(status))
+        };
+        parts.iter().all(is_in)
+    });
 }
 
 /// Returns as soon as there is no such stack.
 #[track_caller]
 fn wait_until_gone(world: &World, part: &str) {
-    let deadline = Instant::now() + PATIENCE;
-    while world.stacks().contains_key(&stack(world, part)) {
-        assert!(Instant::now() < deadline, "{part} stays");
-        thread::sleep(Duration::from_millis(20));
-    }
+    wait_until(&format!("{part} is gone"), || !world.stacks().contains_key(&stack(world, part)));
 }
 
 /// Whatever is done to these stacks waits until they are no longer held.

@@ -131,17 +131,20 @@ fn findings_of_up_are_events() {
 #[test]
 fn look_ups_are_few_and_run_side_by_side() {
     let world = ready(World::of_golden("ha-gpu-efs"));
-    world.proxy.clear();
-    let delay = Duration::from_millis(400);
-    world.proxy.fault("*", Fault::SlowBody(delay), Times::Always);
-    expect(&world, &[]);
-    let calls = world.proxy.calls();
-    assert!(calls.iter().all(|call| is_reading(&call.operation)), "{:?}", world.proxy.operations());
-    let first = calls.iter().position(|call| call.operation == "sts:GetCallerIdentity").unwrap();
-    let count = calls.len() - first;
-    assert!(count <= 21, "{count}: {:?}", world.proxy.operations());
-    let most = world.proxy.most_in_flight();
-    assert!(most >= 6, "{most} at the same time, of {count}");
+    // On a busy machine the first answer may be there before the sixth question.
+    let most_at_once = [400, 1600, 6400].into_iter().map(|delay| {
+        world.proxy.heal();
+        world.proxy.clear();
+        world.proxy.fault("*", Fault::SlowBody(Duration::from_millis(delay)), Times::Always);
+        expect(&world, &[]);
+        let calls = world.proxy.calls();
+        assert!(calls.iter().all(|call| is_reading(&call.operation)), "{:?}", world.proxy.operations());
+        let first = calls.iter().position(|call| call.operation == "sts:GetCallerIdentity").unwrap();
+        let count = calls.len() - first;
+        assert!(count <= 21, "{count}: {:?}", world.proxy.operations());
+        world.proxy.most_in_flight()
+    });
+    assert!(most_at_once.into_iter().any(|most| most >= 6), "fewer than six at the same time");
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn the_record_is_made_once_and_waited_for() {
 
     remove_records(&world, &public);
     world.control(json!({"dns_pending": 10_000}));
-    let left = world.up(["--timeout", "4s"]).expect_code(5);
+    let left = world.up(["--timeout", "1s"]).expect_code(5);
     left.expect_stderr("the change of the public record");
     assert_eq!(alias(&world, &public), target);
     world.up([]).expect_code(0).expect_stderr(&format!("{said}unchanged"));

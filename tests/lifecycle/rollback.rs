@@ -95,7 +95,7 @@ fn a_rollback_that_was_left_is_come_back_to() {
     let world = stuck_world();
     world.control(json!({"hold": [STACK]}));
     world
-        .run(["rollback", "--timeout", "2s"])
+        .run(["rollback", "--timeout", "1s"])
         .expect_code(5)
         .expect_stderr(&format!("{STACK} continues in AWS"))
         .expect_stderr("run the same command again");
@@ -109,7 +109,7 @@ fn a_rollback_that_was_left_and_fails_is_said_to_have_failed() {
     let world = stuck_world();
     let failing = json!({RESOURCE: NO_WAY_BACK});
     world.control(json!({"hold": [STACK], "fail_rollback": failing}));
-    world.run(["rollback", "--timeout", "2s"]).expect_code(5);
+    world.run(["rollback", "--timeout", "1s"]).expect_code(5);
     come_back(&world, json!({"fail_rollback": failing}))
         .expect_code(1)
         .expect_stderr(NO_WAY_BACK)

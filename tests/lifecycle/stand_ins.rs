@@ -362,9 +362,12 @@ fn a_run_is_captured_interrupted_and_limited() {
     running.signal("TERM");
     running.wait().expect_code(3);
 
-    let limited = shell("echo half done; exec sleep 60").time_limit(Duration::from_millis(300));
-    let panic = std::panic::catch_unwind(AssertUnwindSafe(|| limited.run())).unwrap_err();
-    assert!(panic.downcast_ref::<String>().unwrap().contains("half done"));
+    // How long a shell takes to print depends on what else the machine does.
+    let mut panics = [300, 3000, 30_000].into_iter().map(|limit| {
+        let limited = shell("echo half done; exec sleep 60").time_limit(Duration::from_millis(limit));
+        std::panic::catch_unwind(AssertUnwindSafe(|| limited.run())).unwrap_err()
+    });
+    assert!(panics.any(|panic| panic.downcast_ref::<String>().unwrap().contains("half done")));
 }
 
 /// The reader of a connection sees the end of it, and not half an answer.

@@ -1,10 +1,9 @@
 //! Every status that CloudFormation knows, as the one that a run finds a stack of a whole cluster in.
 
-use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::support::wait_until;
 use crate::support::workspace::Outcome;
 use crate::support::world::World;
 
@@ -216,11 +215,7 @@ fn what_is_deleted_is_made_again() {
         let form = [("Action", "DeleteStack"), ("Version", "2010-05-15"), ("StackName", POOL)];
         aws.post("cloudformation", &aws.region, &form);
         let wanted = slow.then_some(status);
-        let deadline = Instant::now() + Duration::from_secs(180);
-        while aws.stack_status(POOL).as_deref() != wanted {
-            assert!(Instant::now() < deadline, "{:?}", aws.stack_status(POOL));
-            thread::sleep(Duration::from_millis(50));
-        }
+        wait_until("the stack is being deleted, or gone", || aws.stack_status(POOL).as_deref() == wanted);
         world.proxy.clear();
         let mut running = world.up_invocation([]).spawn();
         if slow {

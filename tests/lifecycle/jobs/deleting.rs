@@ -84,7 +84,7 @@ fn a_job_whose_pods_stay_is_not_replaced_beside_them() {
     world.run(["submit", "--detach"]).expect_code(0);
     world.cluster.keep_pods(true);
     world.write_job(&TRAIN.replace("train:1", "train:2"));
-    let late = world.run(["submit", "--replace", "--yes", "--timeout", "2s"]).expect_code(5);
+    let late = world.run(["submit", "--replace", "--yes", "--timeout", "1s"]).expect_code(5);
     late.expect_stderr("waiting for Pod train-0-")
         .expect_stderr("job 'train' is not deleted yet: Pod train-0-")
         .expect_stderr("`kubectl delete pod --force`");

@@ -23,6 +23,9 @@ pub mod world;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::thread;
+use std::time::{Duration, Instant};
+
+use self::workspace::Outcome;
 
 /// The text of the first element of that name that has no attributes.
 pub fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
@@ -35,6 +38,31 @@ pub fn authorization(account: &str, region: &str, service: &str) -> String {
     format!(
         "AWS4-HMAC-SHA256 Credential={account}/20261116/{region}/{service}/aws4_request, SignedHeaders=host, Signature=0"
     )
+}
+
+/// Runs with a time limit, and again with a longer one as long as the limit ends the run before it has reported this: how far a
+/// run gets in a second depends on what else the machine does.
+#[track_caller]
+pub fn run_into_time_limit(part: &str, mut run: impl FnMut(&str) -> Outcome) -> Outcome {
+    let mut reported = String::new();
+    for limit in ["3s", "10s", "30s", "100s"] {
+        let outcome = run(limit).expect_code(5);
+        if outcome.stderr.contains(part) {
+            return outcome;
+        }
+        reported = outcome.stderr;
+    }
+    panic!("'{part}' is not in:\n{reported}");
+}
+
+/// Returns as soon as this holds; three minutes are what only a test that fails waits for.
+#[track_caller]
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(180);
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Does the work for each, four at a time. The first failure ends the test once the others are done.
