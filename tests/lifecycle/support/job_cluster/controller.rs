@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::State;
+use super::state::State;
 use super::store::Key;
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";

@@ -12,8 +12,8 @@ use std::thread;
 use serde_json::Value;
 
 use super::controller::role_of;
+use super::state::{Shared, State};
 use super::store::Key;
-use super::{Shared, State};
 
 /// The node that programs run on.
 const NODE: &str = "worker-1";

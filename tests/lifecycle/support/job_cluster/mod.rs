@@ -4,76 +4,31 @@
 pub mod controller;
 mod kubelet;
 mod pages;
+mod pods;
+mod state;
 mod store;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Child;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use self::controller::{Fate, index_of, phase_of, role_of};
-use self::store::{Key, Store};
+use self::controller::Fate;
+use self::state::{Shared, State};
+use self::store::Key;
 use super::api_connections::{serve, tls};
 use super::http::Server;
 use super::kubernetes::merge;
 
 /// How long a test waits for something that a stand-in or infra does.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long a pod takes to end.
-const GRACE: Duration = Duration::from_millis(300);
-
-type Fates = Box<dyn Fn(&str, u32, usize) -> Fate + Send>;
 
 pub struct JobCluster {
     server: Server,
     shared: Arc<Shared>,
     files: TempDir,
-}
-
-pub struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-/// A pod's log: each piece with the moment it was printed.
-#[derive(Default)]
-pub struct Log {
-    pieces: Vec<(Instant, String)>,
-    ended: bool,
-}
-
-pub struct State {
-    store: Store,
-    logs: BTreeMap<Key, Log>,
-    /// Counts up when every log that is followed breaks off.
-    breaks: usize,
-    fates: Option<Fates>,
-    requests: Vec<String>,
-    /// What happened in the cluster, in order.
-    history: Vec<String>,
-    unreachable: bool,
-    stalled: bool,
-    /// Requests that came while all were stalled.
-    stalled_requests: usize,
-    longest_page: Option<usize>,
-    overtaken: Option<String>,
-    /// Every request is answered with this.
-    refusal: Option<(u16, &'static str)>,
-    /// Pods that are told to go stay, as those of a lost machine.
-    keeps_pods: bool,
-    /// A quota: no pods are made, and an event says so.
-    quota: Option<&'static str>,
-    runs_programs: bool,
-    programs: BTreeMap<Key, Arc<Mutex<Child>>>,
-    ports: BTreeMap<Key, u16>,
-    claim: PathBuf,
-    scripts: PathBuf,
-    own: Weak<Shared>,
 }
 
 impl JobCluster {
@@ -82,31 +37,7 @@ impl JobCluster {
         let files = tempfile::tempdir().unwrap();
         let (claim, scripts) = (files.path().join("claim"), files.path().join("scripts"));
         std::fs::create_dir(&claim).unwrap();
-        let shared = Arc::new_cyclic(|own: &Weak<Shared>| Shared {
-            state: Mutex::new(State {
-                store: Store::default(),
-                logs: BTreeMap::new(),
-                breaks: 0,
-                fates: None,
-                requests: Vec::new(),
-                history: Vec::new(),
-                unreachable: false,
-                stalled: false,
-                stalled_requests: 0,
-                longest_page: None,
-                overtaken: None,
-                refusal: None,
-                keeps_pods: false,
-                quota: None,
-                runs_programs: true,
-                programs: BTreeMap::new(),
-                ports: BTreeMap::new(),
-                claim,
-                scripts,
-                own: own.clone(),
-            }),
-            changed: Condvar::new(),
-        });
+        let shared = Shared::new(claim, scripts);
         let (config, for_connections) = (Arc::new(tls(credentials)), Arc::clone(&shared));
         let server = Server::start(move |stream| {
             let is_unreachable = || for_connections.state.lock().unwrap().unreachable;
@@ -243,12 +174,6 @@ impl JobCluster {
         self.state().warn(key, reason, message);
     }
 
-    /// Every log that is being followed breaks off.
-    pub fn break_logs(&self) {
-        self.state().breaks += 1;
-        self.shared.changed.notify_all();
-    }
-
     /// What was asked, as `PATCH /apis/batch/v1/namespaces/default/jobs/train`, without queries.
     pub fn requests(&self) -> Vec<String> {
         self.state().requests.clone()
@@ -268,29 +193,6 @@ impl JobCluster {
         self.state().history.clone()
     }
 
-    /// Names of the pods that are there, of a role.
-    pub fn pods(&self, role: &str) -> Vec<String> {
-        let state = self.state();
-        let keys = state.store.keys("pods").into_iter();
-        keys.filter(|key| role_of(state.store.get(key).unwrap()) == role).map(|key| key.2).collect()
-    }
-
-    /// The newest pod of a number; waited for.
-    #[track_caller]
-    pub fn pod(&self, role: &str, index: u32) -> Key {
-        self.wait_for(&format!("a pod of {role} {index} that has not ended"), |state| {
-            let keys = state.store.keys("pods").into_iter();
-            let mut own: Vec<(String, Key)> = keys
-                .filter_map(|key| state.store.get(&key).map(|pod| (pod.clone(), key)))
-                .filter(|(pod, _)| role_of(pod) == role && index_of(pod).unwrap_or(0) == index)
-                .filter(|(pod, _)| !matches!(phase_of(pod), "Succeeded" | "Failed"))
-                .map(|(pod, key)| (pod["metadata"]["creationTimestamp"].to_string(), key))
-                .collect();
-            own.sort();
-            own.pop().map(|(_, key)| key)
-        })
-    }
-
     #[track_caller]
     pub fn wait_for<T>(&self, what: &str, mut look: impl FnMut(&mut State) -> Option<T>) -> T {
         let deadline = Instant::now() + PATIENCE;
@@ -308,55 +210,9 @@ impl JobCluster {
         }
     }
 
-    fn with_pod(&self, role: &str, index: u32, act: impl FnOnce(&mut State, &Key)) {
-        let key = self.pod(role, index);
-        let mut state = self.state();
-        act(&mut state, &key);
-        state.reconcile();
-        self.shared.changed.notify_all();
-    }
-
-    #[track_caller]
-    pub fn run(&self, role: &str, index: u32, node: &str) {
-        self.with_pod(role, index, |state, key| state.run(key, node));
-    }
-
-    #[track_caller]
-    pub fn print(&self, role: &str, index: u32, text: &str) {
-        self.with_pod(role, index, |state, key| state.print(key, text));
-    }
-
-    /// Ends a pod with a code.
-    #[track_caller]
-    pub fn finish(&self, role: &str, index: u32, code: i64) {
-        self.with_pod(role, index, |state, key| state.finish(key, code));
-    }
-
-    /// Ends pods one after the other before anybody looks.
-    #[track_caller]
-    pub fn finish_together(&self, role: &str, indexes: &[u32], code: i64) {
-        let keys: Vec<Key> = indexes.iter().map(|index| self.pod(role, *index)).collect();
-        let mut state = self.state();
-        keys.iter().for_each(|key| state.finish(key, code));
-        state.reconcile();
-    }
-
-    /// Ends a pod that was found, after it has printed.
-    pub fn end_pod(&self, key: &Key, code: i64, text: &str) {
-        let mut state = self.state();
-        state.print(key, text);
-        state.finish(key, code);
-    }
-
     /// What a pod says through the proxy breaks off after so many bytes.
     pub fn cut_proxy_after(&self, bytes: usize) {
         self.state().longest_page = Some(bytes);
-    }
-
-    /// Gives a pod this status.
-    #[track_caller]
-    pub fn set_status(&self, role: &str, index: u32, status: Value) {
-        self.with_pod(role, index, |state, key| state.store.get_mut(key).unwrap()["status"] = status);
     }
 }
 
@@ -369,43 +225,5 @@ impl Drop for JobCluster {
                 let _ = child.kill();
             }
         }
-    }
-}
-
-impl State {
-    pub fn print(&mut self, key: &Key, text: &str) {
-        self.logs.entry(key.clone()).or_default().pieces.push((Instant::now(), text.to_owned()));
-    }
-
-    pub fn has_pod_of(&self, role: &str) -> bool {
-        self.store.keys("pods").iter().any(|key| role_of(self.store.get(key).unwrap()) == role)
-    }
-
-    pub fn has_job(&self, name: &str) -> bool {
-        self.store.keys("jobs").iter().any(|key| key.2 == name)
-    }
-
-    /// Tells a pod to go. It takes a moment.
-    pub fn take_pod(&mut self, key: &Key) {
-        let now = self.store.now();
-        let Some(pod) = self.store.get_mut(key) else { return };
-        if !pod["metadata"]["deletionTimestamp"].is_null() {
-            return;
-        }
-        pod["metadata"]["deletionTimestamp"] = json!(now);
-        self.stop_program(key);
-        let (Some(shared), key) = (self.own.upgrade(), key.clone()) else { return };
-        thread::spawn(move || {
-            loop {
-                thread::sleep(GRACE);
-                let mut state = shared.state.lock().unwrap();
-                if !state.keeps_pods || Arc::strong_count(&shared) == 1 {
-                    state.store.remove(&key);
-                    state.logs.entry(key).or_default().ended = true;
-                    shared.changed.notify_all();
-                    return;
-                }
-            }
-        });
     }
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::controller::{phase_of, role_of};
+use super::state::{Log, Shared, State};
 use super::store::{Answer, Place};
-use super::{Log, Shared, State};
 use crate::support::http::{Message, field};
 use crate::support::kubernetes::{failure, not_found, success};
 
