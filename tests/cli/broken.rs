@@ -44,7 +44,7 @@ fn expect_each<const N: usize>(cases: Vec<Case>, file: &str, command: [&str; N])
         let run = workspace.infra(command);
         let help = case.help.map(|help| format!("\n  help: {help}")).unwrap_or_default();
         let expected = format!("{}{help}\n", case.message);
-        if run.code != Some(2) || run.stdout != expected {
+        if run.code != 2 || run.stdout != expected {
             wrong.push(format!("{}: exit {:?}\n{}{}", case.name, run.code, run.stdout, run.stderr));
         }
     }

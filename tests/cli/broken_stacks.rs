@@ -11,7 +11,7 @@ use infra::credentials::{Credentials, Store};
 use infra::render::{AssetSources, Templates, render_assets};
 
 use crate::golden::workspace;
-use crate::support::{Run, Workspace, tool};
+use crate::support::{Outcome, Workspace, tool};
 
 /// One mistake: in which template, what is replaced by what, what our check says, and whether cfn-lint finds it too.
 type Mistake = (&'static str, &'static str, &'static str, &'static str, bool);
@@ -355,7 +355,7 @@ fn lint(output: &Workspace) -> Vec<usize> {
     let mut command = tool("venv/bin/cfn-lint");
     command.args(["--regions", "us-west-2", "--format", "json", "--"]);
     command.args((0..MISTAKES.len()).map(|number| output.path(&format!("{number}.json"))));
-    let run = Run::of(&mut command);
+    let run = Outcome::of(&mut command);
     let findings: serde_json::Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run:?}"));
     let file = |finding: &serde_json::Value| {
         let name = finding["Filename"].as_str().unwrap();

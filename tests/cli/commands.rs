@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::{Run, Workspace};
+use crate::support::{Outcome, Workspace};
 
 #[test]
 fn transcripts() {
@@ -17,7 +17,7 @@ fn completions_are_good_scripts() {
         assert!(run.stdout.contains("certificates") && run.stdout.contains("generate-ca"), "{shell}");
         workspace.write(shell, run.stdout);
     }
-    Run::of(Command::new("bash").arg("-n").arg(workspace.path("bash"))).expect_code(0);
+    Outcome::of(Command::new("bash").arg("-n").arg(workspace.path("bash"))).expect_code(0);
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn a_reader_that_goes_away_is_no_failure() {
     let workspace = Workspace::new();
     let infra = env!("CARGO_BIN_EXE_infra");
     let script = format!("{infra} schema | head -n 1; exit ${{PIPESTATUS[0]}}");
-    Run::of(Command::new("bash").args(["-c", &script]).current_dir(workspace.path(""))).expect_code(0);
+    Outcome::of(Command::new("bash").args(["-c", &script]).current_dir(workspace.path(""))).expect_code(0);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn colour_is_for_terminals_only_and_can_be_switched_off() {
             .args(["-qefc", &command, "/dev/null"])
             .current_dir(workspace.path(""))
             .env("TERM", "xterm-256color");
-        Run::of(script.env_remove("NO_COLOR").env_remove("CI").stdin(std::process::Stdio::null())).stdout
+        Outcome::of(script.env_remove("NO_COLOR").env_remove("CI").stdin(std::process::Stdio::null())).stdout
     };
     assert!(at_terminal("").contains("\u{1b}[1m"), "{:?}", at_terminal(""));
     assert!(!at_terminal("NO_COLOR=1").contains('\u{1b}'));
@@ -60,7 +60,8 @@ fn colour_is_for_terminals_only_and_can_be_switched_off() {
 #[test]
 fn a_tempo_of_tests_is_a_number() {
     let workspace = Workspace::with_cluster();
-    let with_tempo = |tempo: &str| Run::of(workspace.command(["validate"]).env("INFRA_TEST_TEMPO", tempo));
+    let with_tempo =
+        |tempo: &str| Outcome::of(workspace.command(["validate"]).env("INFRA_TEST_TEMPO", tempo));
     with_tempo("0.05").expect_code(0);
     for wrong in ["", "0", "2", "fast"] {
         let message = format!("INFRA_TEST_TEMPO: '{wrong}' is not a number above 0 and at most 1");

@@ -10,7 +10,7 @@ use infra::credentials::{AuthoritySource, Request, Store, ensure};
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
-use crate::support::{MINIMAL, Run, Workspace, files_in, openssl};
+use crate::support::{MINIMAL, Outcome, Workspace, files_in, openssl};
 
 const GENERATE: [&str; 3] = ["render", "credentials", "--generate-ca"];
 const ENSURE: [&str; 2] = ["render", "credentials"];
@@ -33,7 +33,7 @@ fn issue(workspace: &Workspace, authorities: AuthoritySource, days: i64, renew: 
 }
 
 /// What was done to each identity, as JSON says it.
-fn actions(run: &Run) -> Vec<(String, String)> {
+fn actions(run: &Outcome) -> Vec<(String, String)> {
     let report: Value = serde_json::from_str(&run.stdout).unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     report["credentials"]
@@ -44,7 +44,7 @@ fn actions(run: &Run) -> Vec<(String, String)> {
         .collect()
 }
 
-fn changed(run: &Run) -> Vec<String> {
+fn changed(run: &Outcome) -> Vec<String> {
     actions(run).into_iter().filter(|(_, action)| action != "kept").map(|(name, _)| name).collect()
 }
 
@@ -67,7 +67,7 @@ fn everything_is_made_private_and_kept_byte_for_byte() {
     }
     let kubeconfig = workspace.read("kubeconfig");
     for arguments in [&GENERATE[..], &ENSURE[..]] {
-        let run = Run::of(workspace.command(["--output", "json"]).args(arguments)).expect_code(0);
+        let run = Outcome::of(workspace.command(["--output", "json"]).args(arguments)).expect_code(0);
         assert_eq!(changed(&run), Vec::<String>::new());
         assert_eq!(files_in(&workspace.path("credentials")), before);
         assert_eq!(workspace.read("kubeconfig"), kubeconfig);
@@ -346,12 +346,13 @@ fn certificates_near_their_end_are_not_healthy() {
 /// Makes an authority with openssl, as a company's security team would.
 fn make_authority(directory: &Path, name: &str, key: &[&str], more: &[&str]) {
     let file = |suffix: &str| directory.join(format!("{name}{suffix}")).to_string_lossy().into_owned();
-    let made = Run::of(Command::new("openssl").arg("genpkey").args(key).args(["-out", &file("-key.pem")]));
+    let made =
+        Outcome::of(Command::new("openssl").arg("genpkey").args(key).args(["-out", &file("-key.pem")]));
     made.expect_code(0);
     let mut request = Command::new("openssl");
     request.args(["req", "-x509", "-new", "-sha256", "-key", &file("-key.pem"), "-out", &file(".pem")]);
     request.args(["-subj", &format!("/O=Example/CN={name}")]);
-    Run::of(request.args(more)).expect_code(0);
+    Outcome::of(request.args(more)).expect_code(0);
 }
 
 const EC: [&str; 4] = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"];
@@ -363,10 +364,10 @@ const SIGNS: [&str; 4] = [
     "keyUsage=critical,keyCertSign,cRLSign",
 ];
 
-fn bring(workspace: &Workspace, certificate: &str, key: &str) -> Run {
+fn bring(workspace: &Workspace, certificate: &str, key: &str) -> Outcome {
     let (certificate, key) = (workspace.path(certificate), workspace.path(key));
     let mut command = workspace.command(ENSURE);
-    Run::of(command.arg("--ca-cert-path").arg(certificate).arg("--ca-key-path").arg(key))
+    Outcome::of(command.arg("--ca-cert-path").arg(certificate).arg("--ca-key-path").arg(key))
 }
 
 #[test]
@@ -393,7 +394,7 @@ fn an_authority_that_cannot_serve_is_refused_with_the_reason() {
     make_authority(&here, "leaf", &EC, &["-addext", "basicConstraints=critical,CA:FALSE"]);
     make_authority(&here, "mute", &EC, &["-addext", "keyUsage=critical,digitalSignature"]);
     make_authority(&here, "weak", &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"], &SIGNS);
-    Run::of(Command::new("openssl").current_dir(&here).args([
+    Outcome::of(Command::new("openssl").current_dir(&here).args([
         "pkey",
         "-in",
         "good-key.pem",
@@ -438,7 +439,7 @@ fn expired_authority(directory: &Path) {
     fs::write(file("ca.cnf"), configuration).unwrap();
     fs::write(file("index.txt"), "").unwrap();
     fs::write(file("serial"), "01\n").unwrap();
-    let run = |arguments: &[&str]| Run::of(Command::new("openssl").args(arguments)).expect_code(0);
+    let run = |arguments: &[&str]| Outcome::of(Command::new("openssl").args(arguments)).expect_code(0);
     let (key, request, out) = (file("old-key.pem"), file("old.csr"), file("old.pem"));
     run(&["req", "-new", "-key", &key, "-subj", "/O=Example/CN=old", "-out", &request]);
     run(&[
@@ -474,8 +475,8 @@ fn another_authority_is_not_overwritten() {
     );
     assert_eq!(files_in(&workspace.path("credentials")), before);
     let mut command = workspace.command(["render", "credentials", "--replace-ca", "--yes"]);
-    let run =
-        Run::of(command.args(["--ca-cert-path", "corp.pem", "--ca-key-path", "corp-key.pem"])).expect_code(0);
+    let run = Outcome::of(command.args(["--ca-cert-path", "corp.pem", "--ca-key-path", "corp-key.pem"]))
+        .expect_code(0);
     assert!(
         run.stderr.contains("replaced   ca\n") && run.stderr.contains("7 created, 9 kept"),
         "{}",
@@ -502,7 +503,7 @@ fn a_chain_may_be_brought_if_its_authorities_allow_it() {
         )
         .unwrap();
         let run = |arguments: &[&str]| {
-            Run::of(Command::new("openssl").current_dir(&here).args(arguments)).expect_code(0);
+            Outcome::of(Command::new("openssl").current_dir(&here).args(arguments)).expect_code(0);
         };
         run(&["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", "sub-key.pem"]);
         run(&["req", "-new", "-key", "sub-key.pem", "-subj", "/CN=sub", "-out", "sub.csr"]);
@@ -552,7 +553,7 @@ fn two_at_once_do_not_mix_their_files() {
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let run =
-            Run { code: Some(0), stdout: String::from_utf8(output.stdout).unwrap(), stderr: String::new() };
+            Outcome { code: 0, stdout: String::from_utf8(output.stdout).unwrap(), stderr: String::new() };
         match changed(&run).len() {
             16 => makers += 1,
             0 => {}

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Run, Workspace};
+use crate::support::{Outcome, Workspace};
 
 /// Every document of the project.
 fn documents() -> Vec<PathBuf> {
@@ -69,8 +69,8 @@ fn every_command_in_a_text_is_understood() {
         // NAME stands for a name, which is in lower case.
         let words = command.split_whitespace().map(|word| if word == "NAME" { "name" } else { word });
         let words = words.skip(1).chain(["--help"]);
-        let run = Run::of(workspace.command([]).args(words));
-        assert_eq!(run.code, Some(0), "`{command}`: {}", run.stderr);
+        let run = Outcome::of(workspace.command([]).args(words));
+        assert_eq!(run.code, 0, "`{command}`: {}", run.stderr);
     }
 }
 

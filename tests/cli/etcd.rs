@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{Run, Workspace, tool};
+use crate::support::{Outcome, Workspace, tool};
 
 /// A running etcd, killed when the test ends.
 struct Server {
@@ -55,14 +55,14 @@ fn start(workspace: &Workspace) -> Server {
 }
 
 /// Writes a key as a client with the given certificate, or with none.
-fn put(server: &Server, authority: &Path, client: Option<(&Path, &Path)>) -> Run {
+fn put(server: &Server, authority: &Path, client: Option<(&Path, &Path)>) -> Outcome {
     let mut command = tool("etcd/usr/bin/etcdctl");
     command.env("ETCDCTL_API", "3").args(["--dial-timeout=5s", "--command-timeout=5s"]);
     command.arg(format!("--endpoints={}", server.client_url)).arg("--cacert").arg(authority);
     if let Some((certificate, key)) = client {
         command.arg("--cert").arg(certificate).arg("--key").arg(key);
     }
-    Run::of(command.args(["put", "who", "me"]))
+    Outcome::of(command.args(["put", "who", "me"]))
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn only_the_api_servers_certificate_opens_etcd() {
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         let run = try_at(&server, &workspace, "etcd-client");
-        if run.code == Some(0) {
+        if run.code == 0 {
             break;
         }
         assert!(Instant::now() < deadline, "etcd did not come up: {run:?}");
@@ -92,19 +92,15 @@ fn only_the_api_servers_certificate_opens_etcd() {
     let try_as = |owner: &Workspace, name: &str| try_at(&server, owner, name);
     for name in ["worker", "admin", "apiserver-kubelet-client", "front-proxy-client"] {
         let run = try_as(&workspace, name);
-        assert_ne!(run.code, Some(0), "{name} was let in");
+        assert_ne!(run.code, 0, "{name} was let in");
     }
-    assert_ne!(try_as(&foreign, "etcd-client").code, Some(0), "another cluster's client was let in");
-    assert_ne!(put(&server, &authority, None).code, Some(0), "somebody without a certificate was let in");
+    assert_ne!(try_as(&foreign, "etcd-client").code, 0, "another cluster's client was let in");
+    assert_ne!(put(&server, &authority, None).code, 0, "somebody without a certificate was let in");
     let other = workspace.credential("ca.pem");
     let (certificate, key) =
         (workspace.credential("etcd-client.pem"), workspace.credential("etcd-client-key.pem"));
-    assert_ne!(
-        put(&server, &other, Some((&certificate, &key))).code,
-        Some(0),
-        "the server passed for one of ca's"
-    );
+    assert_ne!(put(&server, &other, Some((&certificate, &key))).code, 0, "the server passed for one of ca's");
     // A busy machine may need longer for an answer than a client waits.
-    let survives = || try_as(&workspace, "etcd-client").code == Some(0);
+    let survives = || try_as(&workspace, "etcd-client").code == 0;
     assert!((0..10).any(|_| survives()), "the server did not survive the refusals");
 }

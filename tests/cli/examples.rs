@@ -29,7 +29,7 @@ fn every_example_is_good_as_it_is() {
         let run = workspace.infra(["job", "lint"]).expect_code(0);
         assert!(run.stdout.is_empty(), "{name}: {}", run.stdout);
         let run = workspace.infra(["validate"]);
-        assert_eq!(run.code, Some(0), "{name}: {}{}", run.stdout, run.stderr);
+        assert_eq!(run.code, 0, "{name}: {}{}", run.stdout, run.stderr);
         let run = workspace.infra(["job", "render", "--output", "json"]).expect_code(0);
         assert!(run.stdout.contains(r#""completionMode": "Indexed""#), "{name}: {}", run.stdout);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Run, Workspace};
+use crate::support::{Outcome, Workspace};
 
 fn clusters() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clusters");
@@ -319,7 +319,7 @@ fn no_network_and_no_aws_settings_are_needed() {
     command
         .args(["--user", "--net", env!("CARGO_BIN_EXE_infra"), "render", "stack"])
         .current_dir(workspace.path(""));
-    let run = Run::of(command.env_clear());
+    let run = Outcome::of(command.env_clear());
     if run.stderr.contains("unshare") {
         eprintln!("SKIPPED: this machine has no user namespaces: {}", run.stderr);
         return;

@@ -5,14 +5,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use crate::support::{MINIMAL, Run, Workspace};
+use crate::support::{MINIMAL, Outcome, Workspace};
 
 /// Runs `infra validate` under the limits.
-fn validate(workspace: &Workspace) -> Run {
+fn validate(workspace: &Workspace) -> Outcome {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -t 1; ulimit -v 204800; exec \"$0\" validate", env!("CARGO_BIN_EXE_infra")]);
     command.current_dir(workspace.path("")).env_clear().env("PATH", "/usr/bin:/bin");
-    Run::of(&mut command)
+    Outcome::of(&mut command)
 }
 
 #[track_caller]
@@ -140,10 +140,10 @@ fn an_unreadable_file() {
         let copy = workspace.path("infra");
         // By another process: what a thread of this one has open for writing, a fork of another thread inherits, and then the copy
         // is "Text file busy".
-        Run::of(Command::new("cp").arg(env!("CARGO_BIN_EXE_infra")).arg(&copy)).expect_code(0);
+        Outcome::of(Command::new("cp").arg(env!("CARGO_BIN_EXE_infra")).arg(&copy)).expect_code(0);
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy).arg("validate");
-        let run = Run::of(command.current_dir(workspace.path("")));
+        let run = Outcome::of(command.current_dir(workspace.path("")));
         run.expect_code(2).expect_stderr("cannot read cluster.yaml: Permission denied");
     } else {
         validate(&workspace).expect_code(2).expect_stderr("cannot read cluster.yaml: Permission denied");

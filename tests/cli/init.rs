@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::support::{Run, Workspace};
+use crate::support::{Outcome, Workspace};
 
 const FLAGS: [&str; 6] = [
     "init",
@@ -15,8 +15,8 @@ const FLAGS: [&str; 6] = [
     "--availability-zone=us-west-2a",
 ];
 
-fn init(workspace: &Workspace, more: &[&str]) -> Run {
-    Run::of(workspace.command(FLAGS).args(more))
+fn init(workspace: &Workspace, more: &[&str]) -> Outcome {
+    Outcome::of(workspace.command(FLAGS).args(more))
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_gpu_pool_stands_beside_the_cpu_pool() {
 #[test]
 fn a_directory_that_cannot_be_written_to_is_named() {
     let workspace = Workspace::new();
-    let run = Run::of(workspace.command(FLAGS).args(["-C", "nowhere"])).expect_code(1);
+    let run = Outcome::of(workspace.command(FLAGS).args(["-C", "nowhere"])).expect_code(1);
     assert!(
         run.stderr.contains("cannot write nowhere/cluster.yaml: No such file or directory"),
         "{}",

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Run, Workspace};
+use crate::support::{Outcome, Workspace};
 
 const JOB: &str = "\
 name: ddp
@@ -28,7 +28,7 @@ fn training(objects: &[Value]) -> Value {
     objects.iter().find(|object| object["kind"] == "Job").unwrap().clone()
 }
 
-fn lint(object: &Value) -> Run {
+fn lint(object: &Value) -> Outcome {
     let workspace = Workspace::new();
     workspace.write("objects.yaml", object.to_string());
     let path = workspace.path("objects.yaml").display().to_string();
@@ -125,7 +125,7 @@ fn what_an_api_server_refuses_is_refused() {
             _ => panic!("{pointer}"),
         }
         let run = lint(&object);
-        if run.code != Some(2) || !run.stdout.contains(expected) {
+        if run.code != 2 || !run.stdout.contains(expected) {
             wrong.push(format!("{pointer}: exit {:?}, not '{expected}' but\n{}", run.code, run.stdout));
         }
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rcgen::{KeyPair, PublicKeyData};
 
-use crate::support::{MINIMAL, Run, Workspace, openssl};
+use crate::support::{MINIMAL, Outcome, Workspace, openssl};
 
 const KILLS: u32 = 50;
 
@@ -125,13 +125,13 @@ impl SmallDisk {
     fn mount(path: &Path, size: &str) -> Option<Self> {
         fs::create_dir(path).unwrap();
         let options = format!("size={size},mode=700");
-        let run = Run::of(Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(path));
-        (run.code == Some(0)).then(|| Self(path.to_owned()))
+        let run = Outcome::of(Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(path));
+        (run.code == 0).then(|| Self(path.to_owned()))
     }
 
     fn grow(&self, size: &str) {
         let options = format!("remount,size={size}");
-        Run::of(Command::new("mount").args(["-o", &options]).arg(&self.0)).expect_code(0);
+        Outcome::of(Command::new("mount").args(["-o", &options]).arg(&self.0)).expect_code(0);
     }
 }
 

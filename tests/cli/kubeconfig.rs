@@ -4,12 +4,12 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Run, Workspace, tool};
+use crate::support::{Outcome, Workspace, tool};
 
-fn kubectl(workspace: &Workspace, file: &str, arguments: &[&str]) -> Run {
+fn kubectl(workspace: &Workspace, file: &str, arguments: &[&str]) -> Outcome {
     let mut command = tool("venv/bin/kubectl");
     command.env("HOME", workspace.path("")).arg("--kubeconfig").arg(workspace.path(file));
-    Run::of(command.args(arguments))
+    Outcome::of(command.args(arguments))
 }
 
 fn view(workspace: &Workspace, file: &str) -> Value {
@@ -102,7 +102,7 @@ fn merging_finds_the_usual_places() {
     workspace.infra(["kubeconfig", "--merge"]).expect_code(0).expect_stderr(".kube/config");
     assert_eq!(view(&workspace, ".kube/config")["current-context"], "paddle");
     let mut command = workspace.command(["kubeconfig", "--merge"]);
-    Run::of(command.env("KUBECONFIG", format!(":{}:other", workspace.path("named").display())))
+    Outcome::of(command.env("KUBECONFIG", format!(":{}:other", workspace.path("named").display())))
         .expect_code(0);
     assert_eq!(view(&workspace, "named")["current-context"], "paddle");
 }
@@ -113,7 +113,7 @@ fn a_kubeconfig_that_cannot_be_understood_is_left_alone() {
     for bad in ["clusters: {a: b}\n", "- a list\n", "clusters: [\n"] {
         workspace.write("theirs", bad);
         let run = workspace.infra(["kubeconfig", "--merge", "theirs"]);
-        assert!(matches!(run.code, Some(1 | 2)), "{run:?}");
+        assert!(matches!(run.code, 1 | 2), "{run:?}");
         assert_eq!(workspace.read("theirs"), bad);
     }
 }

@@ -30,7 +30,7 @@ mod peers;
 mod reference;
 mod reference_output;
 mod schema;
-#[path = "../schema_judge/mod.rs"]
+#[path = "../support/schema_judge.rs"]
 mod schema_judge;
 mod secrecy;
 mod support;

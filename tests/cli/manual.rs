@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use crate::reference::commands_of;
-use crate::support::{Run, Workspace, files_in};
+use crate::support::{Outcome, Workspace, files_in};
 
 /// Every page that `--write-to` writes, by its name without the section.
 fn pages(workspace: &Workspace) -> BTreeMap<String, String> {
@@ -18,7 +18,7 @@ fn pages(workspace: &Workspace) -> BTreeMap<String, String> {
 /// Every command by the name of its page, as the help texts list them.
 fn commands(workspace: &Workspace, path: &[String]) -> BTreeSet<String> {
     let mut command = workspace.command([]);
-    let help = Run::of(command.args(path).arg("--help")).expect_code(0).stdout;
+    let help = Outcome::of(command.args(path).arg("--help")).expect_code(0).stdout;
     let mut names = BTreeSet::from([[&["infra".to_owned()], path].concat().join("-")]);
     for inner in commands_of(&help) {
         names.extend(commands(workspace, &[path, &[inner]].concat()));
@@ -85,7 +85,7 @@ fn groff_takes_every_page_without_a_warning() {
     for page in pages(&workspace).keys() {
         let mut groff = Command::new("groff");
         groff.args(["-man", "-ww", "-Tutf8", "-P-c"]).arg(workspace.path(&format!("pages/{page}.1")));
-        let run = Run::of(&mut groff).expect_code(0);
+        let run = Outcome::of(&mut groff).expect_code(0);
         assert_eq!(run.stderr, "", "{page}");
         assert!(
             run.stdout.contains("EXIT STATUS") || run.stdout.contains("E\u{8}E"),

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::reference_output::shapes;
 use crate::schema_judge::{broken, expect_exact, expect_fit, expect_refused, schema};
-use crate::support::{MINIMAL, Run, Workspace};
+use crate::support::{MINIMAL, Outcome, Workspace};
 
 /// The lines of the one block of docs/output.md.
 fn examples() -> Vec<String> {
@@ -94,7 +94,7 @@ fn documents_that_need_no_account_fit_their_schemas() {
     let mut documents: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut print = |shape, arguments: &[&str], code| {
         let mut command = workspace.command([]);
-        let run = Run::of(command.args(arguments).args(["--output", "json"])).expect_code(code);
+        let run = Outcome::of(command.args(arguments).args(["--output", "json"])).expect_code(code);
         documents.entry(shape).or_default().push(run.stdout);
     };
     print("render", &["render", "credentials", "--generate-ca"], 0);

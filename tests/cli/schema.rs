@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::support::{MINIMAL, Run, Workspace, tool};
+use crate::support::{MINIMAL, Outcome, Workspace, tool};
 
-fn check(workspace: &Workspace, file: &str) -> Run {
+fn check(workspace: &Workspace, file: &str) -> Outcome {
     workspace.write("schema.json", workspace.infra(["schema"]).expect_code(0).stdout);
     let mut command = tool("venv/bin/check-jsonschema");
     command.arg("--schemafile").arg(workspace.path("schema.json")).arg(workspace.path(file));
-    Run::of(&mut command)
+    Outcome::of(&mut command)
 }
 
 /// Removes the "#" from every optional key, which leaves prose alone: prose has one space behind it.
@@ -32,7 +32,7 @@ fn init(arguments: &[&str]) -> Workspace {
         "--availability-zone=us-west-2a",
         "--kms-key-arn=arn:aws:kms:us-west-2:111122223333:key/1234abcd",
     ]);
-    Run::of(command.args(arguments)).expect_code(0);
+    Outcome::of(command.args(arguments)).expect_code(0);
     workspace
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Run, Workspace, files_in};
+use crate::support::{Outcome, Workspace, files_in};
 
 /// Every line of every private key and secret, as it would look if it leaked.
 fn secrets(workspace: &Workspace) -> Vec<String> {
@@ -22,7 +22,7 @@ fn secrets(workspace: &Workspace) -> Vec<String> {
     secrets
 }
 
-fn expect_silence(workspace: &Workspace, run: &Run, about: &str) {
+fn expect_silence(workspace: &Workspace, run: &Outcome, about: &str) {
     let all = format!("{}{}", run.stdout, run.stderr);
     for secret in secrets(workspace) {
         assert!(!all.contains(&secret), "{about} printed a secret:\n{all}");
@@ -34,7 +34,7 @@ fn expect_silence(workspace: &Workspace, run: &Run, about: &str) {
 fn no_command_prints_a_key_even_when_it_talks_most_or_fails() {
     let workspace = Workspace::with_cluster();
     let verbose = |arguments: &[&str]| {
-        Run::of(
+        Outcome::of(
             workspace.command(["-vv"]).args(arguments).env("INFRA_LOG", "trace").env("RUST_BACKTRACE", "1"),
         )
     };

@@ -1,8 +1,8 @@
 //! Others' things in a cluster's network: what Kubernetes made for the cluster goes, everything else stays, is named with its owner,
 //! and holds only what it really holds.
 
+use crate::support::outcome::Outcome;
 use crate::support::strangers::CLASSIC_BALANCERS;
-use crate::support::workspace::Outcome;
 use crate::support::world::World;
 
 fn minimal() -> World {

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::support::in_parallel;
-use crate::support::workspace::Outcome;
+use crate::support::outcome::Outcome;
 use crate::support::world::World;
 
 /// Each kind of resource, and what the first of its kind is in the words of cluster.yaml.

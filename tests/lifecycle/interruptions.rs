@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::support::fault_proxy::{Fault, Times};
-use crate::support::workspace::{Outcome, Running};
+use crate::support::invocation::Running;
+use crate::support::outcome::Outcome;
 use crate::support::world::World;
 use crate::support::{run_into_time_limit, wait_until};
 

@@ -37,7 +37,7 @@ mod public_name;
 mod refusals;
 mod rollback;
 mod runbooks;
-#[path = "../schema_judge/mod.rs"]
+#[path = "../support/schema_judge.rs"]
 mod schema_judge;
 mod stand_ins;
 mod statuses;

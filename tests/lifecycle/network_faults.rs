@@ -10,9 +10,9 @@ use serde_json::json;
 
 use crate::support::census::Census;
 use crate::support::fault_proxy::{CallOutcome, Fault, Times};
+use crate::support::outcome::Outcome;
 use crate::support::permissions::{is_only_preflight, permission_for};
 use crate::support::reading::is_reading;
-use crate::support::workspace::Outcome;
 use crate::support::world::World;
 
 /// Runs at the same time: they mostly sleep.

@@ -5,28 +5,15 @@ use std::fs;
 use serde_json::json;
 
 use crate::support::element;
-use crate::support::workspace::{Invocation, Workspace};
+use crate::support::reading::is_reading;
 use crate::support::world::World;
 
 const OLD_IMAGE: &str = "Flatcar-stable-4230.2.3-hvm";
 const NEW_IMAGE: &str = "Flatcar-stable-4459.2.1-hvm";
 
-/// A command in another directory of the same world.
-fn infra<'a>(
-    world: &World,
-    workspace: &Workspace,
-    arguments: impl IntoIterator<Item = &'a str>,
-) -> Invocation {
-    workspace.infra(arguments).endpoint(&world.proxy.url()).kubernetes(&world.api)
-}
-
 /// Nothing was asked for since the calls were forgotten that changes anything.
 #[track_caller]
 fn expect_nothing_changed(world: &World) {
-    let is_reading = |operation: &String| {
-        let action = operation.rsplit(':').next().unwrap();
-        ["Describe", "Get", "List", "Head"].iter().any(|verb| action.starts_with(verb))
-    };
     let changing: Vec<String> =
         world.proxy.operations().into_iter().filter(|operation| !is_reading(operation)).collect();
     assert_eq!(changing, [""; 0]);
@@ -73,21 +60,21 @@ fn somebody_with_other_keys_is_refused() {
     let other = world.workspace.elsewhere(false);
     other.infra(["render", "credentials", "--generate-ca"]).run().expect_code(0);
     world.proxy.clear();
-    let outcome = infra(&world, &other, ["up", "--yes"]).run().expect_code(1);
+    let outcome = world.infra_in(&other, ["up", "--yes"]).run().expect_code(1);
     outcome
         .expect_stderr(
             "credentials/ does not hold the keys this cluster runs on: ca, etcd-ca, service-account, secrets-encryption differ",
         )
         .expect_stderr("copy credentials/ from whoever created the cluster");
     expect_nothing_changed(&world);
-    infra(&world, &other, ["plan"]).run().expect_code(1).expect_stderr("does not hold the keys");
+    world.infra_in(&other, ["plan"]).run().expect_code(1).expect_stderr("does not hold the keys");
     expect_nothing_changed(&world);
 
     // One key is enough, and the one that encrypts secrets is easily forgotten: nothing is signed with it.
     let half = world.workspace.elsewhere(true);
     let name = "secrets-encryption.key";
     fs::copy(other.credentials().join(name), half.credentials().join(name)).unwrap();
-    let outcome = infra(&world, &half, ["up", "--yes"]).run().expect_code(1);
+    let outcome = world.infra_in(&half, ["up", "--yes"]).run().expect_code(1);
     outcome.expect_stderr("runs on: secrets-encryption differ");
     expect_nothing_changed(&world);
 }
@@ -118,10 +105,10 @@ fn the_cluster_file_and_the_credentials_are_all_that_must_be_kept() {
     world.up([]).expect_code(0);
     let copy = world.workspace.elsewhere(true);
     world.proxy.clear();
-    infra(&world, &copy, ["up"]).run().expect_code(0).expect_stderr("no stack had to change");
+    world.infra_in(&copy, ["up"]).run().expect_code(0).expect_stderr("no stack had to change");
     expect_nothing_changed(&world);
     assert_eq!(copy.read("infra.lock"), world.workspace.read("infra.lock"));
-    infra(&world, &copy, ["status"]).run().expect_code(0);
+    world.infra_in(&copy, ["status"]).run().expect_code(0);
 }
 
 #[test]

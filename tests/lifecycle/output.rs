@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::schema_judge::{broken, expect_exact, expect_fit, expect_refused, schema};
-use crate::support::workspace::Outcome;
+use crate::support::outcome::Outcome;
 use crate::support::world::World;
 
 const NO_CAPACITY: &str = "We currently do not have sufficient m5.xlarge capacity in the Availability Zone you requested (us-west-2a). \

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::workspace::Running;
+use crate::support::invocation::Running;
 use crate::support::world::World;
 
 /// What `up` of a large cluster may ask of AWS in all; accounts are throttled far above it.

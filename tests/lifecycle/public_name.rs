@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::preflight::{changing_calls, expect};
 use crate::support::element;
 use crate::support::fault_proxy::{Fault, Times};
-use crate::support::workspace::Outcome;
+use crate::support::outcome::Outcome;
 use crate::support::world::World;
 
 const CHANGE: &str = "route53:ChangeResourceRecordSets";

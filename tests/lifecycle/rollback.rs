@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::workspace::Outcome;
+use crate::support::outcome::Outcome;
 use crate::support::world::World;
 
 const STACK: &str = "minimal-pool-cpu";

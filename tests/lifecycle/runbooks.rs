@@ -7,11 +7,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::fault_proxy::{Fault, Times};
+use crate::support::invocation::Invocation;
 use crate::support::job_cluster::JobCluster;
 use crate::support::job_cluster::controller::Fate;
 use crate::support::kubernetes::KubernetesApi;
+use crate::support::outcome::Outcome;
 use crate::support::runbook::{Command, Step, holds, pages, quotes_of, steps_of, with_sections};
-use crate::support::workspace::{Invocation, Outcome};
 use crate::support::world::World;
 
 const CREATE: &str = "create.md";

@@ -15,9 +15,10 @@ use serde_json::{Value, json};
 
 use crate::support::fault_proxy::{CallOutcome, Fault, FaultProxy, Times};
 use crate::support::http::{Message, ask, exchange};
+use crate::support::invocation::Invocation;
 use crate::support::kubernetes::KubernetesApi;
 use crate::support::ministack::MiniStack;
-use crate::support::workspace::{Invocation, Workspace};
+use crate::support::workspace::Workspace;
 use crate::support::{authorization, element};
 
 const FORM: &str = "application/x-www-form-urlencoded";

@@ -1,10 +1,9 @@
 //! Every status that CloudFormation knows, as the one that a run finds a stack of a whole cluster in.
 
-
 use serde_json::json;
 
+use crate::support::outcome::Outcome;
 use crate::support::wait_until;
-use crate::support::workspace::Outcome;
 use crate::support::world::World;
 
 const POOL: &str = "minimal-pool-cpu";

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::support::fault_proxy::{Fault, Times};
 use crate::support::forward_proxy::ForwardProxy;
-use crate::support::workspace::{Outcome, Workspace};
+use crate::support::outcome::Outcome;
+use crate::support::workspace::Workspace;
 use crate::support::world::World;
 
 const PLACE: &str = "s3://assets/clusters";

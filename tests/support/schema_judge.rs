@@ -7,6 +7,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::support::test_tool::test_tool;
+
 /// The schema that the program prints.
 pub fn schema(shape: &str) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_infra")).args(["schema", shape]).output().unwrap();
@@ -18,8 +20,7 @@ pub fn schema(shape: &str) -> Value {
 #[track_caller]
 pub fn refused(shape: &str, texts: &[String]) -> BTreeMap<usize, String> {
     assert!(!texts.is_empty(), "nothing to judge by the schema of {shape}");
-    let judge = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/test-tools/venv/bin/check-jsonschema");
-    assert!(judge.exists(), "{} is not there: run scripts/prepare-tests once", judge.display());
+    let judge = test_tool("venv/bin/check-jsonschema");
     let directory = tempfile::tempdir().unwrap();
     let path = |name: String| directory.path().join(name);
     fs::write(path("schema.json".to_owned()), schema(shape).to_string()).unwrap();

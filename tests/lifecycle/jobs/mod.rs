@@ -16,8 +16,10 @@ use std::process::Command;
 
 use serde_json::json;
 
+use crate::support::invocation::Invocation;
 use crate::support::job_cluster::JobCluster;
-use crate::support::workspace::{Invocation, Outcome, TEMPO, TEMPO_VARIABLE, Workspace};
+use crate::support::outcome::Outcome;
+use crate::support::workspace::Workspace;
 
 /// Two workers with a GPU each.
 const TRAIN: &str = "name: train\nframework: pytorch\nimage: registry.example.com/train:1\nreplicas: 2\ngpus: 1\n\
@@ -65,16 +67,8 @@ impl JobWorld {
 
     /// `infra job …` with somebody at the terminal who types this.
     fn at_terminal(&self, arguments: &str, typed: &str) -> Outcome {
-        let directory = self.workspace.directory().display();
-        let line = format!("{} -C {directory} job {arguments}", env!("CARGO_BIN_EXE_infra"));
-        let mut command = Command::new("script");
-        command.args(["-qefc", &line, "/dev/null"]).env_clear();
-        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("TERM", "dumb");
-        Invocation::of(command)
-            .env(TEMPO_VARIABLE, TEMPO)
-            .env("INFRA_API_SERVER", &self.cluster.address())
-            .input(typed)
-            .run()
+        let invocation = self.workspace.at_terminal(&format!("job {arguments}"), "dumb");
+        invocation.env("INFRA_API_SERVER", &self.cluster.address()).input(typed).run()
     }
 
     /// An archive on the claim with so many lines to train on, a word list and a directory.

@@ -10,8 +10,9 @@ use super::traces::leave_traces;
 use super::ways::Way;
 use crate::support::census::Census;
 use crate::support::fault_proxy::CallOutcome;
+use crate::support::invocation::Invocation;
+use crate::support::outcome::Outcome;
 use crate::support::reading::is_reading;
-use crate::support::workspace::{Invocation, Outcome};
 use crate::support::world::World;
 
 /// Throttled five times, a run takes half a minute longer; silence takes as long.

@@ -2,8 +2,8 @@
 
 use super::life::Call;
 use crate::support::fault_proxy::{Fault, Times};
+use crate::support::outcome::Outcome;
 use crate::support::permissions::permission_for;
-use crate::support::workspace::Outcome;
 
 /// What happens to one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::test_tool::test_tool;
+
 /// A server of its own on a free port of 127.0.0.1. It ends when it is dropped, or when its owner dies.
 pub struct MiniStack {
     process: Child,
@@ -31,8 +33,7 @@ impl MiniStack {
 
     pub fn start() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let python = root.join("target/test-tools/aws-venv/bin/python");
-        assert!(python.exists(), "{} is not there: run scripts/prepare-tests once", python.display());
+        let python = test_tool("aws-venv/bin/python");
         let directory = tempfile::Builder::new().prefix("ministack-").tempdir().unwrap().keep();
         let settings = json!({});
         write_control(&directory, &settings);

@@ -4,19 +4,27 @@
 #![allow(dead_code, reason = "a stand-in offers what its original does, whether a test asks for it or not")]
 
 pub mod api_connections;
+pub mod aws;
 pub mod census;
+#[path = "../../support/directory.rs"]
+pub mod directory;
 pub mod fault_proxy;
 pub mod forward_proxy;
 pub mod http;
+pub mod invocation;
 pub mod job_cluster;
 pub mod kubernetes;
 pub mod machines;
 pub mod ministack;
+#[path = "../../support/outcome.rs"]
+pub mod outcome;
 pub mod permissions;
 pub mod protocols;
 pub mod reading;
 pub mod runbook;
 pub mod strangers;
+#[path = "../../support/test_tool.rs"]
+pub mod test_tool;
 pub mod workspace;
 pub mod world;
 
@@ -25,7 +33,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use self::workspace::Outcome;
+use self::outcome::Outcome;
 
 /// The text of the first element of that name that has no attributes.
 pub fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::aws::Aws;
 use super::element;
 use super::fault_proxy::FaultProxy;
+use super::invocation::Invocation;
 use super::kubernetes::KubernetesApi;
 use super::ministack::MiniStack;
-use super::workspace::{Aws, Invocation, Outcome, TEMPO, TEMPO_VARIABLE, Workspace};
+use super::outcome::Outcome;
+use super::workspace::Workspace;
 
 /// A cluster's world, before the cluster.
 pub struct World {
@@ -83,7 +86,16 @@ impl World {
 
     /// A command on its way through the proxy.
     pub fn infra<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Invocation {
-        self.workspace.infra(arguments).endpoint(&self.proxy.url()).kubernetes(&self.api)
+        self.infra_in(&self.workspace, arguments)
+    }
+
+    /// The same in another directory.
+    pub fn infra_in<'a>(
+        &self,
+        workspace: &Workspace,
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> Invocation {
+        workspace.infra(arguments).endpoint(&self.proxy.url()).kubernetes(&self.api)
     }
 
     pub fn run<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Outcome {
@@ -92,17 +104,8 @@ impl World {
 
     /// A command at a pseudo-terminal, and what is typed there; all that is seen is on stdout.
     pub fn at_terminal(&self, arguments: &[&str], terminal: &str, typed: &str) -> Outcome {
-        let directory = self.workspace.directory().display().to_string();
-        let url = self.proxy.url();
-        let line = [&[env!("CARGO_BIN_EXE_infra"), "-C", &directory], arguments, &["--endpoint-url", &url]]
-            .concat()
-            .join(" ");
-        let mut command = std::process::Command::new("script");
-        command.args(["-qefc", &line, "/dev/null"]).env_clear();
-        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("TERM", terminal);
-        command.env("HOME", &directory).env("AWS_EC2_METADATA_DISABLED", "true");
-        command.env("AWS_ACCESS_KEY_ID", self.workspace.account()).env("AWS_SECRET_ACCESS_KEY", "any");
-        Invocation::of(command).env(TEMPO_VARIABLE, TEMPO).kubernetes(&self.api).input(typed).run()
+        let words = [arguments, &["--endpoint-url", &self.proxy.url()]].concat().join(" ");
+        self.workspace.at_terminal(&words, terminal).kubernetes(&self.api).input(typed).run()
     }
 
     /// `infra up` into this world's bucket.
