@@ -17,6 +17,8 @@ pub(crate) mod state;
 pub(crate) mod status;
 #[cfg(test)]
 mod test_run;
+#[cfg(test)]
+mod test_stack;
 pub(crate) mod up;
 
 pub(crate) use destroy::{

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::list::{Condition, ConditionStatus, Metadata};
+use super::list::{Condition, ConditionStatus, Object};
 use super::path::encode;
 use super::{ApiServer, KubeError};
 
@@ -52,13 +52,7 @@ pub(crate) enum JobEnd {
     },
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct JobDocument {
-    metadata: Metadata,
-    spec: Spec,
-    status: Status,
-}
+type JobDocument = Object<Spec, Status>;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

@@ -13,6 +13,15 @@ use super::{ApiServer, KubeError};
 const PAGE: u32 = 500;
 const EXPIRED: u16 = 410;
 
+/// An object: its metadata, what is asked for, and what there is.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Object<Spec, Status> {
+    pub(super) metadata: Metadata,
+    pub(super) spec: Spec,
+    pub(super) status: Status,
+}
+
 /// What every object says of itself.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

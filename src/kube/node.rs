@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::list::{Condition, ConditionStatus, Metadata};
+use super::list::{Condition, ConditionStatus, Object};
 use super::path::encode;
 use super::{ApiServer, KubeError, Taint};
 use crate::well_known::{GPU_RESOURCE, POOL_LABEL};
@@ -43,13 +43,7 @@ pub(crate) struct Node {
     pub kubelet_version: String,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct NodeDocument {
-    metadata: Metadata,
-    spec: Spec,
-    status: Status,
-}
+type NodeDocument = Object<Spec, Status>;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

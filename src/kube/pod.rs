@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::list::{Condition, ConditionStatus, Metadata};
+use super::list::{Condition, ConditionStatus, Object};
 use super::path::encode;
 use super::{ApiServer, Body, KubeError};
 use crate::well_known::GPU_RESOURCE;
@@ -75,13 +75,7 @@ pub(crate) struct LogPart {
     pub since_seconds: Option<u64>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct PodDocument {
-    metadata: Metadata,
-    spec: Spec,
-    status: Status,
-}
+type PodDocument = Object<Spec, Status>;
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -49,6 +49,8 @@ mod tests {
     use super::{failed_rollback, first_failure, newest_operation};
     use crate::aws::{EventStatus, STACK_TYPE, StackEvent};
 
+    const STACK: &str = "c";
+
     fn event(logical_id: &str, kind: &str, status: &str, reason: &str) -> StackEvent {
         let arn = format!("arn:aws:cloudformation:us-west-2:111122223333:stack/{logical_id}/1");
         StackEvent {
@@ -67,49 +69,61 @@ mod tests {
         }
     }
 
+    fn stack(status: &str) -> StackEvent {
+        event(STACK, STACK_TYPE, status, "")
+    }
+
+    fn resource(logical_id: &str, status: &str, reason: &str) -> StackEvent {
+        event(logical_id, "T", status, reason)
+    }
+
+    #[track_caller]
+    fn expect_cause(events: &[StackEvent], logical_id: &str) {
+        assert_eq!(first_failure(events).map(|event| event.logical_id.as_str()), Some(logical_id));
+    }
+
     #[test]
     fn the_first_failure_of_its_own_is_the_cause_not_its_echoes() {
         let events = [
-            event("c", STACK_TYPE, "CREATE_IN_PROGRESS", "User Initiated"),
+            event(STACK, STACK_TYPE, "CREATE_IN_PROGRESS", "User Initiated"),
             event("Vpc", "AWS::EC2::VPC", "CREATE_FAILED", "Resource creation cancelled"),
             event("Nodes", "AWS::AutoScaling::AutoScalingGroup", "CREATE_FAILED", "no capacity"),
             event("Zone", "AWS::Route53::HostedZone", "CREATE_FAILED", "too many zones"),
             event(
-                "c",
+                STACK,
                 STACK_TYPE,
                 "ROLLBACK_IN_PROGRESS",
                 "The following resource(s) failed to create: [Nodes, Zone].",
             ),
         ];
-        assert_eq!(first_failure(&events).map(|event| event.logical_id.as_str()), Some("Nodes"));
+        expect_cause(&events, "Nodes");
     }
 
     #[test]
     fn an_older_operation_is_not_looked_at_and_a_rollback_belongs_to_its_operation() {
         let events = [
-            event("c", STACK_TYPE, "CREATE_IN_PROGRESS", ""),
-            event("Old", "T", "CREATE_FAILED", "long ago"),
-            event("c", STACK_TYPE, "UPDATE_IN_PROGRESS", ""),
-            event("New", "T", "UPDATE_FAILED", "now"),
-            event("c", STACK_TYPE, "UPDATE_ROLLBACK_IN_PROGRESS", ""),
-            event("c", STACK_TYPE, "UPDATE_ROLLBACK_COMPLETE", ""),
+            stack("CREATE_IN_PROGRESS"),
+            resource("Old", "CREATE_FAILED", "long ago"),
+            stack("UPDATE_IN_PROGRESS"),
+            resource("New", "UPDATE_FAILED", "now"),
+            stack("UPDATE_ROLLBACK_IN_PROGRESS"),
+            stack("UPDATE_ROLLBACK_COMPLETE"),
         ];
         let newest = newest_operation(&events);
         assert_eq!(newest.len(), 4);
-        assert_eq!(first_failure(newest).map(|event| event.logical_id.as_str()), Some("New"));
+        expect_cause(newest, "New");
         assert_eq!(failed_rollback(newest), newest, "the rollback was good");
     }
 
     #[test]
     fn what_stops_a_rollback_is_not_what_it_was_for() {
         let events = [
-            event("c", STACK_TYPE, "UPDATE_IN_PROGRESS", ""),
-            event("Forth", "T", "UPDATE_FAILED", "no"),
-            event("c", STACK_TYPE, "UPDATE_ROLLBACK_IN_PROGRESS", ""),
-            event("Back", "T", "UPDATE_FAILED", "no way back"),
-            event("c", STACK_TYPE, "UPDATE_ROLLBACK_FAILED", ""),
+            stack("UPDATE_IN_PROGRESS"),
+            resource("Forth", "UPDATE_FAILED", "no"),
+            stack("UPDATE_ROLLBACK_IN_PROGRESS"),
+            resource("Back", "UPDATE_FAILED", "no way back"),
+            stack("UPDATE_ROLLBACK_FAILED"),
         ];
-        let cause = first_failure(failed_rollback(&events));
-        assert_eq!(cause.map(|event| event.logical_id.as_str()), Some("Back"));
+        expect_cause(failed_rollback(&events), "Back");
     }
 }

@@ -101,17 +101,15 @@ mod tests {
 
     use super::roll_back;
     use crate::aws::test_script::Script;
-    use crate::aws::{Stack, StackStatus};
     use crate::blueprint::StackPart;
     use crate::deploy::state::live::{LiveCluster, LiveStack, LiveTemplate};
     use crate::deploy::test_run::TestRun;
+    use crate::deploy::test_stack::{NETWORK_ARN, network_stack};
     use crate::outcome::Explain;
-
-    const ARN: &str = "arn:aws:cloudformation:us-west-2:111122223333:stack/paddle-network/1";
 
     fn event(number: usize, (id, status): (&str, &str)) -> String {
         let (physical, kind) = if id == "paddle-network" {
-            (ARN, "AWS::CloudFormation::Stack")
+            (NETWORK_ARN, "AWS::CloudFormation::Stack")
         } else {
             ("vpc-1", "AWS::EC2::VPC")
         };
@@ -145,19 +143,8 @@ mod tests {
             (200, body)
         });
         let test = TestRun::new(&script).await?;
-        let stack = Stack {
-            name: "paddle-network".to_owned(),
-            arn: ARN.to_owned(),
-            status: StackStatus::UpdateRollbackFailed,
-            reason: None,
-            parameters: BTreeMap::new(),
-            outputs: BTreeMap::new(),
-            tags: BTreeMap::new(),
-            protected: false,
-            created: None,
-            updated: None,
-        };
-        let live = LiveStack { stack, template: LiveTemplate::NotRead };
+        let live =
+            LiveStack { stack: network_stack("UPDATE_ROLLBACK_FAILED"), template: LiveTemplate::NotRead };
         let live =
             LiveCluster { stacks: BTreeMap::from([(StackPart::Network, live)]), ..LiveCluster::default() };
         let refused = roll_back(&test.run, &live, &["Fixed".to_owned()]).await.err();

@@ -205,11 +205,9 @@ pub(crate) async fn join_all<T: 'static>(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::LiveStack;
-    use crate::aws::Stack;
     use crate::aws::test_script::Script;
+    use crate::deploy::test_stack::network_stack;
 
     async fn read(status: &str, template: &'static str) -> Result<LiveStack, Box<dyn std::error::Error>> {
         let script = Script::new(move |_| {
@@ -218,19 +216,7 @@ mod tests {
             );
             (200, body)
         });
-        let stack = Stack {
-            name: "paddle-network".to_owned(),
-            arn: "arn:aws:cloudformation:us-west-2:111122223333:stack/paddle-network/1".to_owned(),
-            status: status.into(),
-            reason: None,
-            parameters: BTreeMap::new(),
-            outputs: BTreeMap::new(),
-            tags: BTreeMap::new(),
-            protected: false,
-            created: None,
-            updated: None,
-        };
-        Ok(LiveStack::read(&script.clients().await, stack).await?)
+        Ok(LiveStack::read(&script.clients().await, network_stack(status)).await?)
     }
 
     #[tokio::test(start_paused = true)]
