@@ -86,7 +86,7 @@ fn a_second_run_changes_nothing_and_says_so() {
     workspace.infra(["render", "stack"]).expect_code(0);
     let before = rendered(&workspace.path(""));
     let run = workspace.infra(["render", "stack"]).expect_code(0);
-    assert!(run.stderr.contains("manifests: 14 unchanged"), "{}", run.stderr);
+    assert!(run.stderr.contains("manifests: 15 unchanged"), "{}", run.stderr);
     assert_eq!(rendered(&workspace.path("")), before);
 }
 
@@ -97,7 +97,7 @@ fn pools_come_and_go_without_a_trace_in_the_control_plane() {
     let before = rendered(&workspace.path(""));
     let text = workspace.read("cluster.yaml");
     workspace.write("cluster.yaml", format!("{text}- {{name: gpu, instanceType: g5.xlarge, spot: true}}\n"));
-    workspace.infra(["render", "stack"]).expect_code(0).expect_stderr("2 written, 14 unchanged");
+    workspace.infra(["render", "stack"]).expect_code(0).expect_stderr("2 written, 15 unchanged");
     let with_gpu = rendered(&workspace.path(""));
     for (name, bytes) in &before {
         assert!(with_gpu[name] == *bytes, "{name} changed with a pool");

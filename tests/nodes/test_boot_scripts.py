@@ -979,6 +979,7 @@ class ApplyAddons(Node):
         super().setUp()
         for name in ("20-flannel.yaml", "10-rbac.yaml", "9-last.yaml", "15-proxy.yaml"):
             self.write(f"etc/kubernetes/addons/{name}", "kind: List\n")
+        self.write("run/infra/node.env", "NODE_NAME=me\n")
         self.ordered = ["10-rbac.yaml", "15-proxy.yaml", "20-flannel.yaml", "9-last.yaml"]
         self.kubectl()
 
@@ -1000,7 +1001,7 @@ class ApplyAddons(Node):
         self.assertEqual(first[0], ["get", "--raw", "/readyz"])
         self.assertEqual(self.applied(), self.ordered)
         self.assertEqual(first[1][:-1], ["apply", "--server-side", "--force-conflicts", "--field-manager=infra", "-f"])
-        self.assertEqual(first[-1], self.LABEL)
+        self.assertEqual(first[-2:], [["get", "node", "me"], self.LABEL])
         self.run_script("apply-addons")
         self.assertEqual(self.calls(), first * 2)
 
@@ -1054,10 +1055,33 @@ class ApplyAddons(Node):
         self.assertEqual(self.applied(), [])
 
     def test_the_label_waits_for_this_machine(self):
-        self.write("run/infra/node.env", "NODE_NAME=me\n")
         self.kubectl(f'[[ "$*" != *"get node me"* ]] || (($(grep -c "get node me" {self.folder}/kubectl.calls) > 2))')
         self.run_script("apply-addons")
         self.assertEqual(self.calls()[-4:], [["get", "node", "me"]] * 3 + [self.LABEL])
+
+    def test_the_api_of_metrics_server_waits_for_the_pod_of_this_machine(self):
+        self.write("etc/kubernetes/addons/52-metrics-api.yaml", "kind: APIService\n")
+        self.kubectl(
+            f"""\
+            [[ "$*" != *" wait "* ]] || (($(grep -c -- " wait " {self.folder}/kubectl.calls) > 2)) || {{ echo "no matching resources found"; exit 1; }}
+            """
+        )
+        words = self.run_script("apply-addons")
+        self.assertIn("waiting for metrics-server on this machine: no matching resources found", words)
+        self.assertEqual(self.applied(), [*self.ordered, "52-metrics-api.yaml"])
+        *before, last = self.calls()[-5:]
+        self.assertEqual(before[0], self.LABEL)
+        self.assertEqual([call[:2] for call in before[1:]], [["wait", "pod"]] * 3)
+        self.assertIn("--field-selector=spec.nodeName=me", before[1])
+        self.assertEqual(last[0], "apply")
+
+    def test_without_metrics_server_its_api_is_not_registered(self):
+        self.write("etc/kubernetes/addons/52-metrics-api.yaml", "kind: APIService\n")
+        self.kubectl('[[ "$*" != *" wait "* ]] || { echo "timed out waiting for the condition" >&2; exit 1; }')
+        words = self.run_script("apply-addons", expect=1, INFRA_DEADLINE_SECONDS="0")
+        self.assertIn("metrics-server on this machine: not within 0 s; last: timed out waiting for the condition", words)
+        self.assertIn("not applied: 52-metrics-api.yaml", words)
+        self.assertEqual(self.applied(), self.ordered)
 
 
 class FetchRuntime(Node):

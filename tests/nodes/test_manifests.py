@@ -134,6 +134,23 @@ class Manifests(unittest.TestCase):
                 carried = {path.removeprefix(prefix): file.contents for path, file in config.files.items() if path.startswith(prefix)}
                 self.assertEqual(carried, shown)
 
+    def test_an_api_with_a_server_is_applied_once_the_server_is_ready(self):
+        for config in configs():
+            if config.role != "controller":
+                continue
+            script = config.text("/opt/infra/bin/apply-addons")
+            [late] = re.findall(r"^metrics_api=\$root(\S+)$", script, re.M)
+            [selector] = re.findall(r"--selector=(\S+)", script)
+            for path in config.files:
+                if path.startswith("/etc/kubernetes/addons/"):
+                    found = documents(config.text(path))
+                    if any(document["kind"] == "APIService" for document in found):
+                        self.assertEqual((path, len(found)), (late, 1), str(config))
+            name, value = selector.split("=")
+            sets = [document for path in config.files if "metrics-server" in path for document in documents(config.text(path))]
+            pods = [document["spec"]["template"] for document in sets if document["kind"] == "DaemonSet"]
+            self.assertEqual([pod["metadata"]["labels"].get(name) for pod in pods], [value] * (late in config.files), str(config))
+
     def test_images_are_pinned_and_come_from_mirrors_where_there_are_any(self):
         for path in CLUSTERS.glob("*/expected/manifests/*.yaml"):
             images = re.findall(r"image: (\S+)", path.read_text())
