@@ -135,7 +135,7 @@ fn the_same_names_under_a_foreign_authority_are_refused() {
 }
 
 #[test]
-fn servers_answer_to_their_names_and_to_no_other() {
+fn server_certificates_are_valid_for_their_names_and_no_other() {
     let workspace = Workspace::with_credentials();
     let check = |leaf: &str, authority: &str, name: &str, accepted: bool| {
         let (authority, leaf) = (workspace.credential(authority), workspace.credential(leaf));
@@ -168,7 +168,7 @@ fn servers_answer_to_their_names_and_to_no_other() {
 }
 
 #[test]
-fn nothing_holds_after_its_last_day() {
+fn no_certificate_is_valid_after_its_last_day() {
     let workspace = Workspace::with_credentials();
     let (authority, leaf) = (workspace.credential("ca.pem"), workspace.credential("admin.pem"));
     let day = 24 * 60 * 60;

@@ -10,7 +10,7 @@ fn transcripts() {
 }
 
 #[test]
-fn completions_are_good_scripts() {
+fn completions_are_valid_shell_scripts() {
     let workspace = Workspace::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let run = workspace.infra(["completions", shell]).expect_code(0);
@@ -21,7 +21,7 @@ fn completions_are_good_scripts() {
 }
 
 #[test]
-fn a_bad_name_of_a_pool_is_refused_with_what_is_wrong_with_it() {
+fn an_invalid_pool_name_is_refused_with_the_reason() {
     let workspace = Workspace::new();
     for command in ["up", "plan"] {
         workspace
@@ -33,7 +33,7 @@ fn a_bad_name_of_a_pool_is_refused_with_what_is_wrong_with_it() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn a_closed_pipe_is_no_failure() {
     let workspace = Workspace::new();
     let infra = env!("CARGO_BIN_EXE_infra");
     let script = format!("{infra} schema | head -n 1; exit ${{PIPESTATUS[0]}}");

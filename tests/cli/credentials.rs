@@ -49,7 +49,7 @@ fn changed(run: &Outcome) -> Vec<String> {
 }
 
 #[test]
-fn everything_is_made_private_and_kept_byte_for_byte() {
+fn credentials_are_created_private_and_kept_byte_for_byte() {
     let workspace = Workspace::with_credentials();
     assert_eq!(workspace.mode("credentials"), 0o700);
     assert_eq!(workspace.mode("kubeconfig"), 0o600);
@@ -127,7 +127,7 @@ fn subjects_and_lifetimes_are_those_of_the_design() {
 }
 
 #[test]
-fn without_an_authority_both_ways_to_one_are_named() {
+fn without_an_authority_both_options_are_named() {
     let workspace = Workspace::with_cluster();
     let run = workspace.infra(ENSURE).expect_code(1);
     for part in
@@ -139,7 +139,7 @@ fn without_an_authority_both_ways_to_one_are_named() {
 }
 
 #[test]
-fn what_is_missing_is_made_and_nothing_else_touched() {
+fn missing_files_are_created_and_no_other_is_changed() {
     let workspace = Workspace::with_credentials();
     let before = files_in(&workspace.path("credentials"));
     fs::remove_file(workspace.credential("scheduler.pem")).unwrap();
@@ -153,7 +153,7 @@ fn what_is_missing_is_made_and_nothing_else_touched() {
 }
 
 #[test]
-fn an_expired_leaf_is_made_again_and_a_living_one_is_not() {
+fn only_expired_leaf_certificates_are_issued_again() {
     let old = made_days_ago(400);
     let run = old.infra(["render", "credentials"]).expect_code(0);
     assert!(run.stderr.contains("recreated  apiserver: it expired on "), "{}", run.stderr);
@@ -191,7 +191,7 @@ fn a_change_of_names_is_reported_and_followed() {
 }
 
 #[test]
-fn damaged_files_are_made_again() {
+fn damaged_files_are_created_again() {
     let workspace = Workspace::with_credentials();
     fs::write(workspace.credential("scheduler.pem"), b"\xff\xfe garbage").unwrap();
     fs::copy(workspace.credential("admin-key.pem"), workspace.credential("worker-key.pem")).unwrap();
@@ -277,7 +277,7 @@ fn an_expired_authority_is_refused() {
 }
 
 #[test]
-fn keys_made_once_are_never_replaced() {
+fn keys_are_never_replaced_once_created() {
     let workspace = Workspace::with_credentials();
     workspace.write("cluster.yaml", format!("{MINIMAL}kubernetes: {{serviceAccountKey: rsa}}\n"));
     let before = fs::read(workspace.credential("service-account-key.pem")).unwrap();
@@ -306,7 +306,7 @@ fn the_token_key_may_be_rsa_and_its_public_half_follows() {
 }
 
 #[test]
-fn permissions_that_were_opened_are_closed() {
+fn open_permissions_are_closed_again() {
     let workspace = Workspace::with_credentials();
     let open = |name: &str, mode| {
         fs::set_permissions(workspace.path(name), fs::Permissions::from_mode(mode)).unwrap()
@@ -318,7 +318,7 @@ fn permissions_that_were_opened_are_closed() {
 }
 
 #[test]
-fn certificates_near_their_end_are_not_healthy() {
+fn certificates_that_expire_soon_are_unhealthy() {
     let workspace = made_days_ago(340);
     let run = workspace.infra(["certificates"]).expect_code(3);
     assert!(
@@ -371,7 +371,7 @@ fn bring(workspace: &Workspace, certificate: &str, key: &str) -> Outcome {
 }
 
 #[test]
-fn an_authority_can_be_brought_rsa_or_ec() {
+fn an_rsa_or_ec_authority_can_be_imported() {
     for key in [EC, RSA] {
         let workspace = Workspace::with_cluster();
         make_authority(&workspace.path(""), "corp", &key, &[&SIGNS[..], &["-days", "90"]].concat());
@@ -387,7 +387,7 @@ fn an_authority_can_be_brought_rsa_or_ec() {
 }
 
 #[test]
-fn an_authority_that_cannot_serve_is_refused_with_the_reason() {
+fn an_unsuitable_authority_is_refused_with_the_reason() {
     let workspace = Workspace::with_cluster();
     let here = workspace.path("");
     make_authority(&here, "good", &EC, &SIGNS);
@@ -485,7 +485,7 @@ fn another_authority_is_not_overwritten() {
 }
 
 #[test]
-fn a_chain_may_be_brought_if_its_authorities_allow_it() {
+fn a_chain_can_be_imported_if_its_authorities_allow_it() {
     let workspace = Workspace::with_cluster();
     let here = workspace.path("");
     for (root, allowed) in [("wide", true), ("narrow", false)] {
@@ -539,7 +539,7 @@ fn a_chain_may_be_brought_if_its_authorities_allow_it() {
 }
 
 #[test]
-fn two_at_once_do_not_mix_their_files() {
+fn two_renders_at_once_do_not_mix_their_files() {
     let workspace = Workspace::with_cluster();
     let children: Vec<_> = (0..6)
         .map(|_| {

@@ -17,7 +17,7 @@ fn examples() -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_example_is_good_as_it_is() {
+fn every_example_validates_unchanged() {
     let examples = examples();
     assert!(examples.len() >= 3, "{examples:?}");
     for example in examples {
@@ -37,7 +37,7 @@ fn every_example_is_good_as_it_is() {
 
 /// What `infra job init` writes is good, whatever the framework.
 #[test]
-fn every_written_example_is_good() {
+fn every_job_file_that_init_writes_passes_lint() {
     for framework in ["paddle-v0", "paddle", "tensorflow-seed", "tensorflow", "pytorch"] {
         let workspace = Workspace::new();
         workspace.infra(["job", "init", "--framework", framework]).expect_code(0);

@@ -81,7 +81,7 @@ fn every_golden_cluster_renders_to_what_is_expected() {
 }
 
 #[test]
-fn a_second_run_changes_nothing_and_says_so() {
+fn a_second_render_changes_nothing_and_reports_so() {
     let workspace = golden("minimal");
     workspace.infra(["render", "stack"]).expect_code(0);
     let before = rendered(&workspace.path(""));
@@ -346,7 +346,7 @@ fn changed_resources(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String
 }
 
 #[test]
-fn a_change_touches_what_it_is_about_and_nothing_else() {
+fn each_setting_changes_only_the_assets_it_affects() {
     let workspace = golden("ha-gpu-efs");
     workspace.infra(["render", "stack"]).expect_code(0);
     let before = rendered(&workspace.path(""));

@@ -93,7 +93,7 @@ fn high_availability_says_what_the_loss_of_a_zone_costs() {
 }
 
 #[test]
-fn a_gpu_pool_stands_beside_the_cpu_pool() {
+fn init_adds_a_gpu_pool_beside_the_cpu_pool() {
     let workspace = Workspace::new();
     init(&workspace, &["--gpu=g5.xlarge", "--gpu-count=3", "--key-name=my key: #1"]).expect_code(0);
     let text = workspace.read("cluster.yaml");

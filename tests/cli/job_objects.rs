@@ -108,7 +108,7 @@ const BROKEN: [(&str, Option<&str>, &str); 24] = [
 ];
 
 #[test]
-fn what_an_api_server_refuses_is_refused() {
+fn objects_that_an_api_server_refuses_are_refused() {
     let good = training(&rendered());
     lint(&good).expect_code(0);
     let mut wrong = Vec::new();
@@ -149,7 +149,7 @@ fn names_are_counted_with_their_index() {
 
 /// A file that was meant for another command.
 #[test]
-fn what_is_no_object_is_said_to_be_none() {
+fn a_document_that_is_no_object_is_reported() {
     for document in [json!(["a"]), json!({"name": "train", "framework": "pytorch"})] {
         let run = lint(&document).expect_code(2);
         assert!(
@@ -179,7 +179,7 @@ fn variables_are_defined_before_they_are_used() {
 
 /// Jobs as the first walkthroughs had them: an API server takes them, and they do not work.
 #[test]
-fn what_was_written_years_ago_is_explained() {
+fn jobs_of_the_first_walkthroughs_are_explained() {
     let old = "\
 apiVersion: batch/v1
 kind: Job

@@ -22,7 +22,7 @@ fn lint(more: &str, code: i32) -> String {
 }
 
 #[test]
-fn what_no_pool_can_hold_is_refused_with_every_reason() {
+fn a_job_that_fits_no_pool_is_refused_with_every_reason() {
     let with_image = |more: &str| lint(&format!("{IMAGE}{more}"), 2);
     for (more, message, help) in [
         (
@@ -70,7 +70,7 @@ fn what_no_pool_can_hold_is_refused_with_every_reason() {
 }
 
 #[test]
-fn what_a_pool_can_hold_is_let_through_and_stands_its_taints() {
+fn a_job_that_fits_a_pool_is_accepted_and_tolerates_its_taints() {
     for more in
         ["replicas: 3\ngpus: 1\n", "replicas: 2\ngpus: 4\npool: large\nmemory: 100Gi\n", "replicas: 2\n"]
     {

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::support::element;
+use crate::support::foreign_resources::BALANCERS;
 use crate::support::reading::is_reading;
-use crate::support::strangers::BALANCERS;
 use crate::support::world::World;
 
 /// A golden cluster comes and goes; what was there before is all that is there after, and the files.
@@ -56,7 +56,7 @@ fn tensorflow_tutorial() {
 }
 
 #[test]
-fn data_goes_only_by_name() {
+fn data_is_deleted_only_after_its_name_is_confirmed() {
     let world = World::of_golden("paddle-tutorial");
     world.up([]).expect_code(0);
     let name = world.cluster();
@@ -87,7 +87,7 @@ fn data_goes_only_by_name() {
 }
 
 #[test]
-fn the_plan_is_in_the_order_of_the_work() {
+fn the_plan_lists_deletions_in_the_order_they_happen() {
     let world = World::of_golden("paddle-tutorial");
     world.make_zone("example.com", false);
     world.up([]).expect_code(0);
@@ -113,7 +113,7 @@ fn the_plan_is_in_the_order_of_the_work() {
 }
 
 #[test]
-fn a_kept_file_system_can_still_go_later() {
+fn a_kept_file_system_can_be_deleted_later() {
     let world = World::of_golden("paddle-tutorial");
     world.up([]).expect_code(0);
     world.run(["destroy", "--yes"]).expect_code(0);
@@ -124,7 +124,7 @@ fn a_kept_file_system_can_still_go_later() {
 }
 
 #[test]
-fn the_name_alone_is_enough() {
+fn destroy_needs_nothing_but_the_name_of_the_cluster() {
     let world = World::of_golden("minimal");
     let before = world.census();
     world.up([]).expect_code(0);
@@ -140,7 +140,7 @@ fn the_name_alone_is_enough() {
 }
 
 #[test]
-fn what_kubernetes_made_in_the_network_goes_too() {
+fn resources_that_kubernetes_created_in_the_network_are_deleted() {
     let world = World::of_golden("minimal");
     let before = world.census();
     world.up([]).expect_code(0);
@@ -167,7 +167,7 @@ fn services_are_deleted_through_the_api_first() {
 }
 
 #[test]
-fn a_dead_api_is_no_reason_to_stay() {
+fn destroy_works_without_the_kubernetes_api() {
     let world = World::of_golden("minimal");
     let before = world.census();
     world.up([]).expect_code(0);
@@ -177,7 +177,7 @@ fn a_dead_api_is_no_reason_to_stay() {
 }
 
 #[test]
-fn what_is_somebody_elses_stays_and_is_named() {
+fn foreign_resources_are_kept_and_named() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);
     world.make_balancer("theirs", &[("team", "other")]);
@@ -204,7 +204,7 @@ fn what_is_somebody_elses_stays_and_is_named() {
 }
 
 #[test]
-fn a_record_goes_only_while_it_leads_to_this_cluster() {
+fn a_record_is_deleted_only_if_it_points_at_this_cluster() {
     let world = World::of_golden("minimal");
     let zone = world.make_zone("example.com", false);
     world.up([]).expect_code(0);
@@ -223,7 +223,7 @@ fn a_record_goes_only_while_it_leads_to_this_cluster() {
 }
 
 #[test]
-fn objects_of_others_below_the_same_prefix_stay() {
+fn foreign_objects_below_the_same_prefix_are_kept() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);
     let aws = world.aws();
@@ -248,7 +248,7 @@ fn objects_of_others_below_the_same_prefix_stay() {
 }
 
 #[test]
-fn records_that_others_wrote_into_the_private_zone_do_not_hold_it() {
+fn foreign_records_in_the_private_hosted_zone_do_not_block_its_deletion() {
     let world = World::of_golden("minimal");
     let before = world.census();
     world.up([]).expect_code(0);
@@ -260,7 +260,7 @@ fn records_that_others_wrote_into_the_private_zone_do_not_hold_it() {
 }
 
 #[test]
-fn any_state_is_a_beginning() {
+fn destroy_can_begin_from_any_state() {
     // Half-made: the pool's stack failed, and the rest was never made.
     let world = World::alone("minimal");
     let before = world.census();
@@ -286,7 +286,7 @@ fn any_state_is_a_beginning() {
 }
 
 #[test]
-fn a_stack_that_will_not_go_is_explained_and_taken_up_again() {
+fn a_failed_deletion_is_explained_and_the_next_run_resumes_it() {
     let world = World::alone("minimal");
     let before = world.census();
     world.up([]).expect_code(0);
@@ -302,7 +302,7 @@ fn a_stack_that_will_not_go_is_explained_and_taken_up_again() {
 }
 
 #[test]
-fn whoever_leaves_can_come_back() {
+fn an_interrupted_destroy_is_resumed_by_the_next_run() {
     let world = World::alone("minimal");
     let before = world.census();
     world.up([]).expect_code(0);

@@ -2,7 +2,7 @@
 //! stays on purpose and what is somebody else's is not.
 
 use crate::support::element;
-use crate::support::strangers::BALANCERS;
+use crate::support::foreign_resources::BALANCERS;
 use crate::support::world::World;
 
 /// One of each kind that stacks make and that can be planted, with the cluster's tag: what the audit says of it, the command that
@@ -208,7 +208,7 @@ fn plant_by_name(world: &World) -> (Planted, String) {
 }
 
 #[test]
-fn everything_that_is_left_is_listed_with_the_command_that_removes_it() {
+fn every_leftover_is_listed_with_the_command_that_deletes_it() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);
     world.run(["destroy", "--yes"]).expect_code(0);
@@ -270,7 +270,7 @@ fn a_leftover_is_found_at_the_end_of_a_whole_destroy_too() {
 }
 
 #[test]
-fn what_is_gone_or_stays_or_is_of_others_does_not_count() {
+fn deleted_kept_and_foreign_resources_are_no_leftovers() {
     let world = World::of_golden("private");
     world.up([]).expect_code(0);
     // A namesake in another region, whose zone is in the same account; another cluster's disk.

@@ -22,7 +22,7 @@ fn foreign_snapshot(world: &World) -> String {
 }
 
 #[test]
-fn snapshots_of_etcds_disks_go_by_name_and_nobody_elses() {
+fn snapshots_of_etcd_disks_are_deleted_by_name_and_foreign_ones_are_kept() {
     let world = World::of_golden("minimal");
     let theirs = foreign_snapshot(&world);
     world.up([]).expect_code(0);
@@ -51,7 +51,7 @@ fn snapshots_of_etcds_disks_go_by_name_and_nobody_elses() {
 }
 
 #[test]
-fn the_grant_for_disks_goes_and_those_of_others_stay() {
+fn the_grant_for_disks_is_deleted_and_foreign_grants_are_kept() {
     let world = World::of_golden("private");
     let key = world.workspace.setting("kmsKeyArn");
     let kms = |operation: &str, body: serde_json::Value| {
@@ -93,7 +93,7 @@ fn printed_line(stderr: &str) -> String {
 }
 
 #[test]
-fn the_printed_line_uses_the_files_again() {
+fn the_printed_line_adopts_the_kept_files() {
     let world = World::of_golden("paddle-tutorial");
     let name = world.cluster();
     world.up([]).expect_code(0);
@@ -123,7 +123,7 @@ fn the_printed_line_uses_the_files_again() {
 }
 
 #[test]
-fn files_of_earlier_clusters_of_the_name_stay_too() {
+fn files_of_earlier_clusters_of_the_same_name_are_kept() {
     let world = World::of_golden("paddle-tutorial");
     for life in 1..=2 {
         world.up([]).expect_code(0);
@@ -139,7 +139,7 @@ fn files_of_earlier_clusters_of_the_name_stay_too() {
 }
 
 #[test]
-fn a_snapshot_that_is_uploaded_meanwhile_goes_too() {
+fn a_snapshot_that_is_uploaded_meanwhile_is_deleted() {
     let world = World::alone("minimal");
     world.up([]).expect_code(0);
     world.control(json!({"hold": ["minimal-pool-cpu"]}));
@@ -153,7 +153,7 @@ fn a_snapshot_that_is_uploaded_meanwhile_goes_too() {
 }
 
 #[test]
-fn snapshots_that_are_left_are_named() {
+fn snapshots_that_are_kept_are_named() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);
     let key = format!("/{}/clusters/minimal/snapshots/1.db", world.bucket());
@@ -169,7 +169,7 @@ fn snapshots_that_are_left_are_named() {
 }
 
 #[test]
-fn a_disk_snapshot_that_stays_keeps_nothing_else() {
+fn a_disk_snapshot_that_cannot_be_deleted_blocks_nothing_else() {
     let world = World::of_golden("paddle-tutorial");
     let name = world.cluster();
     world.up([]).expect_code(0);
@@ -188,7 +188,7 @@ fn a_disk_snapshot_that_stays_keeps_nothing_else() {
 }
 
 #[test]
-fn backups_of_files_stay_and_are_named() {
+fn backups_of_files_are_kept_and_named() {
     let world = World::of_golden("paddle-tutorial");
     let name = world.cluster();
     let arn = format!("arn:aws:backup:us-west-2:{}:recovery-point:1EB3B5E7-9EB0", world.workspace.account());

@@ -1,8 +1,8 @@
 //! Others' things in a cluster's network: what Kubernetes made for the cluster goes, everything else stays, is named with its owner,
 //! and holds only what it really holds.
 
+use crate::support::foreign_resources::CLASSIC_BALANCERS;
 use crate::support::outcome::Outcome;
-use crate::support::strangers::CLASSIC_BALANCERS;
 use crate::support::world::World;
 
 fn minimal() -> World {
@@ -13,7 +13,7 @@ fn minimal() -> World {
 
 /// A destroy that something of others is in the way of: the network's stack is left as AWS left it, all else is gone.
 #[track_caller]
-fn is_held(world: &World, arguments: &[&str]) -> Outcome {
+fn expect_blocked(world: &World, arguments: &[&str]) -> Outcome {
     let outcome = world.run(["destroy", "--yes"].into_iter().chain(arguments.iter().copied())).expect_code(7);
     let stacks: Vec<(String, String)> = world.stacks().into_iter().collect();
     // Nothing was left out of its deletion: that would lose what it still holds.
@@ -27,13 +27,13 @@ fn is_held(world: &World, arguments: &[&str]) -> Outcome {
 
 /// Nothing is in the way any more.
 #[track_caller]
-fn goes_now(world: &World) {
+fn expect_deleted_now(world: &World) {
     world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("minimal is deleted");
     assert_eq!(world.stacks().len(), 0);
 }
 
 #[test]
-fn classic_load_balancers_of_services_go_and_those_of_others_stay() {
+fn classic_load_balancers_of_services_are_deleted_and_foreign_ones_are_kept() {
     let world = minimal();
     let subnet = world.tagged("DescribeSubnets", "subnetId");
     let owned = "kubernetes.io/cluster/minimal";
@@ -53,17 +53,17 @@ fn classic_load_balancers_of_services_go_and_those_of_others_stay() {
         assert!(foreign.contains(name) && !goes.contains(name), "{name}: {}", plan.stdout);
     }
 
-    let outcome = is_held(&world, &[]).expect_stderr("deleted load balancer a1b2c3");
+    let outcome = expect_blocked(&world, &[]).expect_stderr("deleted load balancer a1b2c3");
     assert_eq!(world.classic_balancers(), ["legacy", "neighbour", "common"]);
     for name in ["legacy", "neighbour", "common"] {
         assert!(outcome.stderr.contains(&format!("blocked by: load balancer {name}")), "{}", outcome.stderr);
         world.balancers(CLASSIC_BALANCERS, "DeleteLoadBalancer", &[("LoadBalancerName", name)]);
     }
-    goes_now(&world);
+    expect_deleted_now(&world);
 }
 
 #[test]
-fn mount_targets_of_others_go_only_if_that_is_asked_for() {
+fn foreign_mount_targets_are_deleted_only_with_the_flag() {
     let world = minimal();
     let before = world.tagged("DescribeSubnets", "subnetId");
     let theirs = world.make_file_system();
@@ -74,7 +74,7 @@ fn mount_targets_of_others_go_only_if_that_is_asked_for() {
         "{}",
         plan.stdout
     );
-    is_held(&world, &[])
+    expect_blocked(&world, &[])
         .expect_stderr(&format!("blocked by: mount target {mount} of {theirs} in {before}"))
         .expect_stderr("`--delete-foreign-mount-targets` deletes it");
     assert_eq!(world.mount_targets(&theirs), [mount.as_str()]);
@@ -89,7 +89,7 @@ fn mount_targets_of_others_go_only_if_that_is_asked_for() {
 }
 
 #[test]
-fn interfaces_of_others_are_named_with_their_owner() {
+fn foreign_network_interfaces_are_named_with_their_owner() {
     let world = minimal();
     let subnet = world.tagged("DescribeSubnets", "subnetId");
     let ours = world.make_interface(&subnet, "", &[("infra:cluster", "minimal")]);
@@ -101,7 +101,7 @@ fn interfaces_of_others_are_named_with_their_owner() {
     assert!(goes.contains(&ours), "{}", plan.stdout);
     assert_eq!(foreign.matches("eni-").count(), 3, "machines and load balancers have theirs: {foreign}");
 
-    is_held(&world, &[])
+    expect_blocked(&world, &[])
         .expect_stderr(&format!("deleted network interface {ours}"))
         .expect_stderr(&format!("blocked by: {neighbours} in {subnet}: \"etcd\""))
         .expect_stderr(&format!("blocked by: {function} in {subnet}: Lambda function report"))
@@ -110,11 +110,11 @@ fn interfaces_of_others_are_named_with_their_owner() {
     for id in [&neighbours, &function, &nobodys] {
         world.ec2("DeleteNetworkInterface", &[("NetworkInterfaceId", id)]);
     }
-    goes_now(&world);
+    expect_deleted_now(&world);
 }
 
 #[test]
-fn whoever_leaves_during_the_sweep_has_left() {
+fn an_interruption_ends_the_deletion_of_what_kubernetes_created() {
     let world = minimal();
     let group = world.make_group_of_kubernetes();
     let subnet = world.tagged("DescribeSubnets", "subnetId");
@@ -133,27 +133,27 @@ fn whoever_leaves_during_the_sweep_has_left() {
     outcome.expect_stderr("the time limit was reached");
     assert_eq!(world.stacks()["minimal-network"], "CREATE_COMPLETE");
     world.ec2("DeleteNetworkInterface", &[("NetworkInterfaceId", &user)]);
-    goes_now(&world);
+    expect_deleted_now(&world);
 }
 
 #[test]
-fn a_group_of_others_that_names_ours_is_named_itself() {
+fn a_foreign_security_group_with_a_rule_for_ours_is_named() {
     let world = minimal();
     let (vpc, ours) =
         (world.tagged("DescribeVpcs", "vpcId"), world.tagged("DescribeSecurityGroups", "groupId"));
     let theirs = world.make_group(&vpc, "database", Some(&ours));
     let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
     plan.expect_stdout(&theirs).expect_stdout(&format!("database, its rules name {ours}"));
-    is_held(&world, &[])
+    expect_blocked(&world, &[])
         .expect_stderr(&format!("{ours} has a dependent object"))
         .expect_stderr(&format!("blocked by: security group {theirs}: database, its rules name {ours}"));
     assert!(world.ec2("DescribeSecurityGroups", &[("GroupId.1", &theirs)]).contains(&ours), "it was changed");
     world.ec2("DeleteSecurityGroup", &[("GroupId", &theirs)]);
-    goes_now(&world);
+    expect_deleted_now(&world);
 }
 
 #[test]
-fn a_network_that_was_there_before_holds_whatever_it_likes() {
+fn foreign_resources_in_an_adopted_network_block_nothing() {
     let world = World::of_golden("adopted");
     let text = world.workspace.read("cluster.yaml");
     let word = |prefix: &str| {

@@ -40,7 +40,7 @@ fn make_stack(world: &World, action: &str, name: &str, resource: &serde_json::Va
 }
 
 #[test]
-fn files_that_another_cluster_mounts_stay() {
+fn files_that_another_cluster_mounts_are_kept() {
     let world = World::of_golden("paddle-tutorial");
     world.up([]).expect_code(0);
     world.run(["destroy", "--yes"]).expect_code(0);
@@ -67,7 +67,7 @@ fn files_that_another_cluster_mounts_stay() {
 }
 
 #[test]
-fn an_adopted_file_system_stays_when_its_stack_and_cluster_yaml_are_gone() {
+fn an_adopted_file_system_is_kept_without_its_stack_and_cluster_yaml() {
     let world = World::of_golden("paddle-tutorial");
     let name = world.cluster();
     world.up([]).expect_code(0);
@@ -93,7 +93,7 @@ fn an_adopted_file_system_stays_when_its_stack_and_cluster_yaml_are_gone() {
 }
 
 #[test]
-fn what_a_team_keeps_below_the_clusters_prefix_stays() {
+fn objects_of_the_team_below_the_prefix_of_the_cluster_are_kept() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);
     let theirs = [
@@ -119,7 +119,7 @@ fn what_a_team_keeps_below_the_clusters_prefix_stays() {
 }
 
 #[test]
-fn objects_from_before_versions_were_kept_go_for_good() {
+fn objects_from_before_versioning_are_deleted_for_good() {
     let world = World::of_golden("minimal");
     put(&world, &format!("clusters/{}", boot_key()));
     put(&world, "clusters/minimal/snapshots/1.db");
@@ -135,7 +135,7 @@ fn objects_from_before_versions_were_kept_go_for_good() {
 }
 
 #[test]
-fn objects_go_from_where_the_stack_says_and_from_where_the_user_says() {
+fn objects_are_deleted_at_the_s3_uri_of_the_stack_and_of_the_user() {
     let world = World::of_golden("minimal");
     let before = world.census();
     world.up([]).expect_code(0);
@@ -150,7 +150,7 @@ fn objects_go_from_where_the_stack_says_and_from_where_the_user_says() {
 }
 
 #[test]
-fn stacks_of_a_cluster_with_a_longer_name_are_left_alone() {
+fn stacks_of_a_cluster_with_a_longer_name_are_kept() {
     let world = World::of_golden("minimal");
     let topic = json!({"Type": "AWS::SNS::Topic"});
     let tag = [("Tags.member.1.Key", "infra:cluster"), ("Tags.member.1.Value", "minimal-pool")];
@@ -173,7 +173,7 @@ fn stacks_of_a_cluster_with_a_longer_name_are_left_alone() {
 }
 
 #[test]
-fn disks_of_a_deleted_stack_of_somebody_else_keep_their_snapshots() {
+fn disks_of_a_deleted_foreign_stack_keep_their_snapshots() {
     let world = World::of_golden("minimal");
     let volume =
         json!({"Type": "AWS::EC2::Volume", "Properties": {"AvailabilityZone": "us-west-2a", "Size": 8}});

@@ -22,7 +22,7 @@ fn delete_by_hand(world: &World, stack: &str) {
 }
 
 #[test]
-fn stacks_that_were_deleted_by_hand_are_not_missed() {
+fn stacks_that_were_deleted_by_hand_do_not_stop_a_destroy() {
     let world = World::of_golden("minimal");
     let before = world.census();
     for gone in [&["minimal-pool-cpu"][..], &["minimal-pool-cpu", "minimal-control-plane"]] {
@@ -37,7 +37,7 @@ fn stacks_that_were_deleted_by_hand_are_not_missed() {
 }
 
 #[test]
-fn a_mount_target_of_our_own_files_holds_nothing() {
+fn a_mount_target_of_our_own_files_blocks_nothing() {
     let world = World::of_golden("paddle-tutorial");
     world.up([]).expect_code(0);
     let name = world.cluster();
@@ -51,7 +51,7 @@ fn a_mount_target_of_our_own_files_holds_nothing() {
 }
 
 #[test]
-fn a_pool_that_has_left_the_file_goes_too() {
+fn a_pool_that_is_no_longer_in_cluster_yaml_is_deleted() {
     let world = World::of_golden("minimal");
     let before = world.census();
     world.up([]).expect_code(0);
@@ -62,7 +62,7 @@ fn a_pool_that_has_left_the_file_goes_too() {
 }
 
 #[test]
-fn objects_are_found_by_what_a_deleted_stack_said() {
+fn objects_are_found_at_the_s3_uri_of_a_deleted_stack() {
     let world = World::of_golden("minimal");
     let before = world.census();
     world.up([]).expect_code(0);
@@ -76,7 +76,7 @@ fn objects_are_found_by_what_a_deleted_stack_said() {
 }
 
 #[test]
-fn objects_are_found_where_somebody_says_they_are() {
+fn objects_are_found_at_the_s3_uri_of_the_user() {
     let world = World::of_golden("minimal");
     let before = world.census();
     // Of a cluster whose stacks AWS has forgotten.
@@ -96,7 +96,7 @@ fn objects_are_found_where_somebody_says_they_are() {
 }
 
 #[test]
-fn keys_that_cannot_be_read_are_no_reason_to_stay() {
+fn destroy_works_with_unreadable_credentials() {
     let world = World::of_golden("minimal");
     let before = world.census();
     let key = world.workspace.credentials().join("admin-key.pem");
@@ -115,7 +115,7 @@ fn keys_that_cannot_be_read_are_no_reason_to_stay() {
 }
 
 #[test]
-fn while_a_pool_stands_nothing_that_it_needs_goes() {
+fn while_a_pool_exists_nothing_that_it_needs_is_deleted() {
     let world = World::of_golden("minimal");
     let before = world.census();
     let zone = world.make_zone("example.com", false);
@@ -147,7 +147,7 @@ fn events(stdout: &str) -> Vec<Value> {
 }
 
 #[test]
-fn programs_read_one_event_a_line_and_the_last_tells_the_end() {
+fn events_are_one_per_line_and_the_last_reports_the_end() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);
     let plan = world.run(["destroy", "--plan-only", "--output", "json"]).expect_code(0);

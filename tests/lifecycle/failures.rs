@@ -131,7 +131,7 @@ fn expect_failure(outcome: Outcome, reason: &str, description: &str) {
 }
 
 #[test]
-fn the_kinds_are_those_of_a_cluster_with_everything() {
+fn the_tested_resource_types_are_those_of_a_full_cluster() {
     let golden: BTreeSet<String> = kinds_by_stack("ha-gpu-efs").into_values().flatten().collect();
     let listed: BTreeSet<String> = KINDS.iter().map(|(kind, _)| (*kind).to_owned()).collect();
     assert_eq!(listed, golden);
@@ -140,7 +140,7 @@ fn the_kinds_are_those_of_a_cluster_with_everything() {
 }
 
 #[test]
-fn whatever_cannot_be_made_is_named_and_made_by_the_next_run() {
+fn a_failed_creation_is_named_and_done_by_the_next_run() {
     let undisturbed = World::of_golden("paddle-tutorial");
     undisturbed.up([]).expect_code(0);
     let whole = inventory(&undisturbed);
@@ -186,7 +186,7 @@ fn edit_everything(world: &World, number: usize) {
 }
 
 #[test]
-fn one_change_of_cluster_yaml_touches_every_kind_that_can_change() {
+fn one_edit_of_cluster_yaml_changes_every_updatable_resource_type() {
     let world = World::of_golden("paddle-tutorial");
     world.up([]).expect_code(0);
     edit_everything(&world, 1);
@@ -201,7 +201,7 @@ fn one_change_of_cluster_yaml_touches_every_kind_that_can_change() {
 }
 
 #[test]
-fn whatever_cannot_be_changed_is_named_rolled_back_and_changed_by_the_next_run() {
+fn a_failed_update_is_named_rolled_back_and_done_by_the_next_run() {
     let changeable = KINDS.iter().map(|(kind, _)| *kind).filter(|kind| !UNCHANGEABLE.contains(kind));
     let changeable: Vec<&str> = changeable.collect();
     in_parallel(changeable.chunks(changeable.len().div_ceil(4)), |kinds| {
@@ -298,7 +298,7 @@ const HINTS: [(&str, &str, &str, &str); 13] = [
 ];
 
 #[test]
-fn a_failure_that_is_known_says_what_to_do() {
+fn a_known_failure_comes_with_a_hint() {
     in_parallel(HINTS, |(resource, machines, reason, advice)| {
         let world = World::of_golden("paddle-tutorial");
         if machines != "m5.xlarge" {
@@ -312,7 +312,7 @@ fn a_failure_that_is_known_says_what_to_do() {
 }
 
 #[test]
-fn programs_read_the_failure_as_events() {
+fn failures_are_reported_as_events() {
     let world = World::of_golden("paddle-tutorial");
     let reason = "The maximum number of addresses has been reached.";
     world.control(json!({"fail_create": {"EtcdAddress0": reason}}));

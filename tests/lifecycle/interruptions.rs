@@ -51,7 +51,7 @@ fn wait_for_status(world: &World, stack: &str, wanted: &str) {
 
 /// The next run, undisturbed, makes everything whole.
 #[track_caller]
-fn comes_back(world: &World) -> Outcome {
+fn expect_recovery(world: &World) -> Outcome {
     world.proxy.heal();
     world.control(json!({}));
     let outcome = world.up(["--yes"]).expect_code(0);
@@ -60,7 +60,7 @@ fn comes_back(world: &World) -> Outcome {
 }
 
 #[test]
-fn the_first_interruption_detaches_and_aws_goes_on() {
+fn the_first_interruption_detaches_and_the_stack_continues() {
     let world = slow_world();
     let running = creating(&world, &[]);
     running.interrupt();
@@ -80,7 +80,7 @@ fn the_first_interruption_detaches_and_aws_goes_on() {
 }
 
 #[test]
-fn the_second_interruption_ends_at_once() {
+fn the_second_interruption_exits_at_once() {
     let world = slow_world();
     // Nothing that hangs keeps anybody.
     world.proxy.fault("cloudformation:DescribeStackEvents", Fault::Hang(VERY_LONG), Times::Always);
@@ -93,11 +93,11 @@ fn the_second_interruption_ends_at_once() {
     running.wait().expect_code(130).expect_stderr("the same command resumes");
     // What hangs is waited for half a minute.
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
-    comes_back(&world);
+    expect_recovery(&world);
 }
 
 #[test]
-fn an_interruption_before_anything_is_changed_says_so() {
+fn an_early_interruption_reports_that_nothing_was_changed() {
     let world = World::of_golden("minimal");
     world.proxy.fault("ec2:DescribeInstanceTypeOfferings", Fault::Hang(VERY_LONG), Times::Always);
     let running = world.up_invocation([]).spawn();
@@ -110,7 +110,7 @@ fn an_interruption_before_anything_is_changed_says_so() {
 }
 
 #[test]
-fn a_plan_leaves_no_change_set_behind_however_it_ends() {
+fn a_plan_deletes_its_change_sets_however_it_ends() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);
     world.workspace.edit(|text| text.replace("instanceType:", "rootVolumeGiB: 150, instanceType:"));
@@ -136,18 +136,18 @@ fn change_sets(world: &World) -> usize {
 }
 
 #[test]
-fn a_cancelled_creation_is_undone() {
+fn cancelling_a_creation_rolls_it_back() {
     let world = slow_world();
     let running = creating(&world, &["--cancel-on-interrupt"]);
     running.interrupt();
     running.wait().expect_code(5).expect_stderr(&format!("cancelled; {NETWORK} is being undone"));
     world.control(json!({}));
     wait_for_status(&world, NETWORK, "none");
-    comes_back(&world);
+    expect_recovery(&world);
 }
 
 #[test]
-fn a_creation_that_has_been_watched_for_a_while_is_undone_too() {
+fn cancelling_a_creation_after_a_while_rolls_it_back() {
     let world = slow_world();
     let running = creating(&world, &["--cancel-on-interrupt"]);
     world.proxy.wait_for("cloudformation:DescribeStackEvents", 3);
@@ -155,11 +155,11 @@ fn a_creation_that_has_been_watched_for_a_while_is_undone_too() {
     running.wait().expect_code(5).expect_stderr(&format!("cancelled; {NETWORK} is being undone"));
     world.control(json!({}));
     wait_for_status(&world, NETWORK, "none");
-    comes_back(&world);
+    expect_recovery(&world);
 }
 
 #[test]
-fn a_cancelled_update_is_undone() {
+fn cancelling_an_update_rolls_it_back() {
     let world = World::alone("minimal");
     world.up([]).expect_code(0);
     let running = updating(&world, &["--cancel-on-interrupt"]);
@@ -167,12 +167,12 @@ fn a_cancelled_update_is_undone() {
     running.wait().expect_code(5).expect_stderr(&format!("cancelled; {POOL} is being undone"));
     world.control(json!({}));
     wait_for_status(&world, POOL, "UPDATE_ROLLBACK_COMPLETE");
-    comes_back(&world);
+    expect_recovery(&world);
     assert_eq!(status(&world, POOL), "UPDATE_COMPLETE");
 }
 
 #[test]
-fn a_removal_cannot_be_cancelled_and_is_left_to_aws() {
+fn a_deletion_cannot_be_cancelled_and_continues_in_aws() {
     let world = World::alone("minimal");
     world.up([]).expect_code(0);
     world.control(json!({"delay": VERY_LONG.as_secs(), "force_status": {POOL: "ROLLBACK_COMPLETE"}}));
@@ -180,20 +180,20 @@ fn a_removal_cannot_be_cancelled_and_is_left_to_aws() {
     running.wait_for_stderr(&format!("{POOL}: delete begins"));
     running.interrupt();
     running.wait().expect_code(5).expect_stderr(&format!("detached; {POOL} continues in AWS"));
-    comes_back(&world);
+    expect_recovery(&world);
 }
 
 #[test]
-fn the_time_limit_ends_the_watching_only() {
+fn the_time_limit_ends_the_run_and_the_stack_continues() {
     let world = slow_world();
     let reached = format!("the time limit was reached; {NETWORK} continues in AWS");
     run_into_time_limit(&reached, |limit| world.up(["--timeout", limit]));
     assert_eq!(status(&world, NETWORK), "CREATE_IN_PROGRESS");
-    comes_back(&world);
+    expect_recovery(&world);
 }
 
 #[test]
-fn nobody_waits_for_more_than_was_asked_for() {
+fn up_waits_for_no_more_than_the_wait_option_says() {
     let world = World::alone("minimal");
     world.up([]).expect_code(0);
     let asked_the_api = || world.api.requests().iter().filter(|request| request.contains("/readyz")).count();

@@ -59,7 +59,7 @@ fn a_new_pool_without_capacity_is_given_up_after_three_attempts() {
 }
 
 #[test]
-fn a_change_without_capacity_is_taken_back() {
+fn an_update_without_capacity_is_rolled_back() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);
     world.workspace.edit(|text| text.replace("m5.large", "m5.large, rootVolumeGiB: 150"));
@@ -77,7 +77,7 @@ fn a_change_without_capacity_is_taken_back() {
 }
 
 #[test]
-fn a_spot_pool_without_capacity_is_left_to_aws() {
+fn a_spot_pool_without_capacity_continues_in_aws() {
     let world = World::of_golden("minimal");
     world.make_zone("example.com", false);
     world.workspace.edit(|text| text.replace("m5.large", "m5.large, spot: true"));
@@ -142,7 +142,7 @@ fn world_without_signals(more: &str) -> World {
 }
 
 #[test]
-fn a_stack_that_is_complete_without_its_machines_is_no_end() {
+fn up_waits_for_machines_after_the_stack_is_complete() {
     let world = world_without_signals("");
     world.control(json!({"fail_launch": {"Nodes": NO_CAPACITY}, "launch_interval": 1}));
     quickly(|| {
@@ -168,7 +168,7 @@ fn a_stack_that_is_complete_without_its_machines_is_no_end() {
 }
 
 #[test]
-fn a_raised_count_without_capacity_is_told_of_and_spot_machines_are_left_to_aws() {
+fn a_raised_count_without_capacity_is_reported_and_spot_launches_continue_in_aws() {
     let world = world_without_signals(", rollout: manual, spot: true");
     world.up([]).expect_code(0);
     world.workspace.edit(|text| text.replace("count: 2", "count: 3"));
@@ -205,7 +205,7 @@ fn nodes_that_the_autoscaler_no_longer_wants_are_not_waited_for() {
 }
 
 #[test]
-fn launches_that_may_mend_themselves_are_waited_for() {
+fn launch_failures_that_may_pass_are_waited_for() {
     let world = World::of_golden("minimal");
     world.control(json!({"fail_launch": {"Nodes": PASSING}, "signal_timeout": SIGNAL_TIMEOUT}));
     let mut running = world.up_invocation([]).spawn();
@@ -265,7 +265,7 @@ fn machines_of_the_control_plane_that_never_signal_show_their_consoles() {
 }
 
 #[test]
-fn a_pool_that_fails_stops_no_other() {
+fn a_failed_pool_does_not_stop_the_others() {
     let world = World::of_golden("minimal");
     world.workspace.edit(|text| {
         format!("{text}- {{name: more, instanceType: m5.xlarge}}\n- {{name: gpu, instanceType: g5.xlarge}}\n")

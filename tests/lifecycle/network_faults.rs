@@ -91,7 +91,7 @@ fn expect_whole(world: &World, whole: &Census) -> Result<(), String> {
 }
 
 #[test]
-fn every_call_may_fail_in_every_way() {
+fn every_call_survives_every_fault() {
     let (operations, whole) = undisturbed();
     let large = World::of_golden("ha-gpu-efs");
     large.up([]).expect_code(0);
@@ -117,7 +117,7 @@ fn every_call_may_fail_in_every_way() {
 }
 
 #[test]
-fn a_missing_permission_is_named_and_nothing_is_lost() {
+fn a_missing_permission_is_named_and_the_next_run_resumes() {
     let (operations, whole) = undisturbed();
     try_all(operations.into_iter().collect(), |(operation, is_plain)| {
         let world = world(*is_plain);
@@ -138,7 +138,7 @@ fn a_missing_permission_is_named_and_nothing_is_lost() {
 }
 
 #[test]
-fn expired_credentials_are_told_from_everything_else() {
+fn expired_credentials_are_reported_as_such() {
     let (operations, _) = undisturbed();
     try_all(operations.into_iter().collect(), |(operation, is_plain)| {
         let world = world(*is_plain);
@@ -164,7 +164,7 @@ fn endless_throttling_ends_the_run_and_not_the_cluster() {
 }
 
 #[test]
-fn expired_credentials_end_the_watching_at_once_and_aws_goes_on() {
+fn expired_credentials_end_the_run_at_once_and_the_stack_continues() {
     let world = World::alone("minimal");
     world.control(json!({"hold": ["minimal-network"]}));
     for number in 2..10 {
@@ -188,7 +188,7 @@ fn expired_credentials_end_the_watching_at_once_and_aws_goes_on() {
 
 /// The time limit of one answer is half a minute; everything else here fits into that.
 #[test]
-fn a_silent_a_slow_and_a_broken_answer_are_got_over() {
+fn a_missing_a_slow_and_a_truncated_response_are_survived() {
     let world = World::of_golden("minimal");
     world.proxy.fault("ec2:DescribeImages", Fault::Hang(Duration::from_secs(100)), Times::First(1));
     world.proxy.fault(

@@ -54,7 +54,7 @@ fn images_in_use(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn somebody_with_other_keys_is_refused() {
+fn a_user_with_other_keys_is_refused() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);
     let other = world.workspace.elsewhere(false);
@@ -112,7 +112,7 @@ fn the_cluster_file_and_the_credentials_are_all_that_must_be_kept() {
 }
 
 #[test]
-fn a_lock_of_something_else_is_refused() {
+fn a_lock_of_another_cluster_is_refused() {
     let world = World::of_golden("minimal");
     for (cluster, region, complaint) in [
         ("other", "us-west-2", "infra.lock belongs to clusterName 'other', cluster.yaml says 'minimal'"),
@@ -128,7 +128,7 @@ fn a_lock_of_something_else_is_refused() {
 }
 
 #[test]
-fn an_image_that_is_gone_is_noticed_before_anything_is_changed() {
+fn a_deleted_image_is_reported_before_anything_is_changed() {
     let world = with_old_image(World::alone("minimal"));
     world.control(json!({"gone_images": [image_id(&world, OLD_IMAGE)]}));
     world.proxy.clear();
@@ -160,7 +160,7 @@ fn an_upgrade_shows_what_it_replaces_and_replaces_all_of_it() {
 }
 
 #[test]
-fn a_stack_of_somebody_else_is_not_touched() {
+fn a_foreign_stack_is_not_changed() {
     let world = World::of_golden("minimal");
     let aws = world.aws();
     let template = json!({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}).to_string();

@@ -51,7 +51,7 @@ fn a_large_cluster_takes_few_calls_and_little_time() {
 }
 
 #[test]
-fn a_slow_stack_is_looked_at_less_and_less_often() {
+fn a_slow_stack_is_polled_less_and_less_often() {
     let world = World::alone("minimal");
     world.up([]).expect_code(0);
     world.workspace.edit(|text| text.replace("instanceType:", "rootVolumeGiB: 150, instanceType:"));

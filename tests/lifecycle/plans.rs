@@ -32,7 +32,7 @@ fn stacks_and_change_sets(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn before_the_first_up_everything_is_computed_from_the_templates() {
+fn before_the_first_up_the_plan_comes_from_the_templates() {
     let world = World::of_golden("ha-gpu-efs");
     let place = format!("s3://{}/clusters", world.bucket());
     let outcome = world.run(["plan", "--s3-uri", &place, "--detailed-exitcode"]).expect_code(3);
@@ -54,7 +54,7 @@ fn before_the_first_up_everything_is_computed_from_the_templates() {
 }
 
 #[test]
-fn a_plan_tells_properties_and_files_and_leaves_nothing_behind() {
+fn a_plan_shows_properties_and_files_and_leaves_nothing_behind() {
     let world = World::of_golden("ha-gpu-efs");
     world.up([]).expect_code(0);
     let before = stacks_and_change_sets(&world);
@@ -122,7 +122,7 @@ fn a_secret_that_changes_is_shown_as_changed_and_never_as_text() {
 }
 
 #[test]
-fn a_caller_who_may_only_look_still_gets_a_plan() {
+fn a_plan_needs_read_permissions_only() {
     use crate::support::fault_proxy::{Fault, Times};
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);

@@ -56,7 +56,7 @@ fn nothing_to_do(world: &World) {
 }
 
 #[test]
-fn a_count_that_the_autoscaler_moved_stays_until_cluster_yaml_asks_for_another() {
+fn a_count_that_the_autoscaler_set_is_kept_until_cluster_yaml_changes() {
     let world = World::of_golden("ha-gpu-efs");
     world.up([]).expect_code(0);
     move_to(&world, "gpu", 5);

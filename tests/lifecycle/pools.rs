@@ -35,7 +35,7 @@ fn run_job(world: &World, pool: &str) -> String {
 }
 
 #[test]
-fn a_new_pool_touches_nothing_else_and_goes_only_when_asked() {
+fn a_new_pool_changes_no_other_stack_and_is_deleted_only_with_prune() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);
     world.workspace.edit(|text| text.replace("pools:\n", OTHER_POOL));
@@ -68,7 +68,7 @@ fn a_new_pool_touches_nothing_else_and_goes_only_when_asked() {
 }
 
 #[test]
-fn one_pool_can_be_brought_up_alone() {
+fn up_can_be_limited_to_one_pool() {
     let world = World::of_golden("ha-gpu-efs");
     world.up(["--pool", "gpu"]).expect_code(1).expect_stderr("pool gpu cannot be created before the cluster");
     world.up([]).expect_code(0);
@@ -96,7 +96,7 @@ fn one_pool_can_be_brought_up_alone() {
 }
 
 #[test]
-fn jobs_are_named_before_a_pool_leaves_a_zone_or_pays_otherwise() {
+fn jobs_are_named_before_a_pool_leaves_an_availability_zone_or_changes_its_purchase_option() {
     let world = World::of_golden("ha-gpu-efs");
     world.up([]).expect_code(0);
     for (pool, from, to) in [
@@ -119,7 +119,7 @@ fn jobs_are_named_before_a_pool_leaves_a_zone_or_pays_otherwise() {
 }
 
 #[test]
-fn whether_jobs_run_is_asked_about_when_nobody_can_tell() {
+fn up_asks_for_a_yes_when_it_cannot_tell_whether_jobs_run() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);
     world.workspace.edit(|text| text.replace("instanceType:", "rootVolumeGiB: 150, instanceType:"));
@@ -248,7 +248,7 @@ fn a_rollout_leaves_out_machines_that_the_autoscaler_has_terminated() {
 }
 
 #[test]
-fn a_rollout_sits_out_an_api_that_is_away() {
+fn a_rollout_waits_for_an_unreachable_api() {
     let world = World::of_golden("tensorflow-tutorial");
     world.up([]).expect_code(0);
     change_gpu_pool(&world);
@@ -282,7 +282,7 @@ fn a_rollout_sits_out_an_api_that_is_away() {
 }
 
 #[test]
-fn one_refusal_of_a_busy_api_does_not_end_the_wait_for_nodes() {
+fn a_busy_api_does_not_end_the_wait_for_nodes() {
     let world = World::of_golden("minimal");
     for status in [429, 503] {
         world.api.refuse(Some(status));
@@ -294,7 +294,7 @@ fn one_refusal_of_a_busy_api_does_not_end_the_wait_for_nodes() {
 }
 
 #[test]
-fn not_ready_is_said_and_ready_means_gpus_and_the_claim_too() {
+fn a_cluster_is_ready_only_with_its_gpus_and_its_claim() {
     let world = World::of_golden("ha-gpu-efs");
     world.api.gpus("gpu", 0);
     world.api.claim("efs", "Pending");
@@ -317,7 +317,7 @@ fn not_ready_is_said_and_ready_means_gpus_and_the_claim_too() {
 }
 
 #[test]
-fn a_cluster_that_is_not_there_is_said_to_be_not_there() {
+fn a_missing_cluster_is_reported() {
     let world = World::of_golden("minimal");
     world.run(["status"]).expect_code(3).expect_stdout("there is no such cluster");
     world.run(["rollback"]).expect_code(1).expect_stderr("there is no cluster minimal");

@@ -74,7 +74,7 @@ pub fn is_fixed_by(findings: &[Value], part: &str) {
 }
 
 #[test]
-fn the_bucket_is_there_in_the_region_ours_and_closed() {
+fn the_bucket_must_be_private_in_the_region_and_in_the_account() {
     let world = ready(World::of_golden("minimal"));
     let aws = world.aws();
     let name = |kind: &str| format!("{kind}-{}", world.workspace.account());
@@ -114,7 +114,7 @@ fn the_bucket_is_there_in_the_region_ours_and_closed() {
 }
 
 #[test]
-fn the_account_has_the_clusters_region_partition_and_roles() {
+fn the_account_must_have_the_region_partition_and_iam_roles() {
     let world = ready(World::alone("ha-gpu-efs"));
     let account = world.workspace.account();
     let place = format!("s3://{}/clusters", world.bucket());
@@ -163,7 +163,7 @@ fn the_account_has_the_clusters_region_partition_and_roles() {
 }
 
 #[test]
-fn nobody_publishes_images_in_china_and_its_accounts_are_others() {
+fn in_china_the_partition_is_checked_and_no_image_publisher_is_known() {
     let world = World::of_golden("minimal");
     let account = world.workspace.account();
     world.workspace.edit(|text| {
@@ -186,7 +186,7 @@ fn nobody_publishes_images_in_china_and_its_accounts_are_others() {
 }
 
 #[test]
-fn the_key_is_there_enabled_and_symmetric() {
+fn the_kms_key_must_be_enabled_and_symmetric() {
     let world = ready(World::alone("minimal"));
     let key = world.workspace.setting("kmsKeyArn");
     let id = key.rsplit('/').next().unwrap();
@@ -224,7 +224,7 @@ fn the_key_is_there_enabled_and_symmetric() {
 }
 
 #[test]
-fn machines_have_their_key_pair_zones_and_types() {
+fn the_key_pair_availability_zones_and_instance_types_must_exist() {
     let world = ready(World::alone("ha-gpu-efs"));
     let found = expect_if(
         &world,
@@ -264,7 +264,7 @@ fn machines_have_their_key_pair_zones_and_types() {
 }
 
 #[test]
-fn quotas_hold_what_the_cluster_starts_with() {
+fn quotas_must_cover_the_initial_machines() {
     let world = ready(World::alone("ha-gpu-efs"));
     let spot = |wanted: &str, quota: u32| {
         format!("{wanted} are needed by pool gpu; the quota is {quota}, and 0 are in use")
@@ -325,7 +325,7 @@ fn quotas_hold_what_the_cluster_starts_with() {
 }
 
 #[test]
-fn the_image_is_there_and_fits() {
+fn the_image_must_exist_and_fit() {
     let world = ready(World::alone("minimal"));
     let stable =
         world.ec2("DescribeImages", &[("Filter.1.Name", "name"), ("Filter.1.Value.1", "Flatcar-stable-*")]);

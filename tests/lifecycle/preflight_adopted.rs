@@ -34,7 +34,7 @@ fn make_file_system(world: &World, body: &Value) -> String {
 }
 
 #[test]
-fn an_adopted_vpc_has_the_range_and_the_resolver() {
+fn an_adopted_vpc_must_have_the_range_and_dns_resolution() {
     let world = ready(World::of_golden("adopted"));
     let vpc = ids(&world, "vpc-").remove(0);
     expect_if(
@@ -81,7 +81,7 @@ fn an_adopted_vpc_has_the_range_and_the_resolver() {
 }
 
 #[test]
-fn adopted_subnets_are_where_cluster_yaml_says_and_lead_where_it_says() {
+fn adopted_subnets_must_have_the_availability_zone_and_routes_of_cluster_yaml() {
     let world = ready(World::of_golden("adopted"));
     let vpc = ids(&world, "vpc-").remove(0);
     let subnets = ids(&world, "subnet-");
@@ -158,7 +158,7 @@ fn adopted_subnets_are_where_cluster_yaml_says_and_lead_where_it_says() {
 }
 
 #[test]
-fn an_adopted_file_system_can_be_mounted() {
+fn an_adopted_file_system_must_be_mountable() {
     let world = ready(World::of_golden("adopted"));
     let id = ids(&world, "fs-").remove(0);
     let subnets = ids(&world, "subnet-");
@@ -227,7 +227,7 @@ fn an_adopted_file_system_can_be_mounted() {
 }
 
 #[test]
-fn a_file_system_that_was_kept_is_not_forgotten() {
+fn a_kept_file_system_is_mentioned() {
     let world = ready(World::of_golden("ha-gpu-efs"));
     let tags = |cluster: &str| json!([{"Key": "infra:cluster", "Value": cluster}]);
     make_file_system(&world, &json!({"CreationToken": "other", "Encrypted": true, "Tags": tags("other")}));
@@ -241,7 +241,7 @@ fn a_file_system_that_was_kept_is_not_forgotten() {
 }
 
 #[test]
-fn a_capacity_reservation_fits_its_pool() {
+fn a_capacity_reservation_must_fit_its_pool() {
     let world = ready(World::of_golden("private"));
     let id = ids(&world, "cr-").remove(0);
     expect_if(

@@ -14,7 +14,7 @@ use crate::support::reading::is_reading;
 use crate::support::world::World;
 
 #[test]
-fn five_things_that_are_wrong_are_found_at_once() {
+fn all_faults_of_an_account_are_reported_together() {
     let world = ready(World::alone("ha-gpu-efs"));
     world.control(json!({
         "missing_roles": ["AWSServiceRoleForEC2Spot"],
@@ -56,7 +56,7 @@ fn five_things_that_are_wrong_are_found_at_once() {
 }
 
 #[test]
-fn up_goes_on_with_warnings_and_past_refusals_only_if_told_so() {
+fn up_continues_with_warnings_and_past_refusals_only_with_the_flag() {
     let world = World::alone("minimal");
     world.control(json!({"quotas": {"L-1216C47A": 0}}));
     let refused =
@@ -75,7 +75,7 @@ fn up_goes_on_with_warnings_and_past_refusals_only_if_told_so() {
 
 /// One key may serve accounts that have clusters of the same name.
 #[test]
-fn a_grant_for_another_accounts_role_is_not_ours() {
+fn a_grant_for_an_iam_role_of_another_account_does_not_count() {
     let world = World::of_golden("private");
     let key = world.workspace.setting("kmsKeyArn");
     let role = "role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling";
@@ -92,7 +92,7 @@ fn a_grant_for_another_accounts_role_is_not_ours() {
 }
 
 #[test]
-fn quotas_hold_what_comes_later_too() {
+fn quotas_must_cover_later_machines() {
     let world = World::alone("minimal");
     world.up([]).expect_code(0);
     world.control(json!({"quotas": {"L-DB2E81BA": 0, "L-1216C47A": 7}}));
@@ -113,7 +113,7 @@ fn quotas_hold_what_comes_later_too() {
 }
 
 #[test]
-fn findings_of_up_are_events() {
+fn findings_of_the_preflight_are_events() {
     let world = World::alone("minimal");
     world.control(json!({"quotas": {"L-1216C47A": 0}}));
     let outcome = world.up(["--output", "json"]).expect_code(1);
@@ -129,7 +129,7 @@ fn findings_of_up_are_events() {
 
 /// Every answer takes a while, as it does across an ocean.
 #[test]
-fn look_ups_are_few_and_run_side_by_side() {
+fn preflight_calls_are_few_and_run_in_parallel() {
     let world = ready(World::of_golden("ha-gpu-efs"));
     // On a busy machine the first answer may be there before the sixth question.
     let most_at_once = [400, 1600, 6400].into_iter().map(|delay| {
@@ -148,7 +148,7 @@ fn look_ups_are_few_and_run_side_by_side() {
 }
 
 #[test]
-fn certificates_last_for_a_month() {
+fn certificates_that_expire_within_a_month_are_reported() {
     let world = ready(World::of_golden("minimal"));
     let reissue = |days: u16, now: OffsetDateTime| {
         let cluster = config::load(&world.workspace.path("cluster.yaml")).unwrap().value;
@@ -171,7 +171,7 @@ fn certificates_last_for_a_month() {
 
 /// A role that may do less than it should is told so, and is not stopped.
 #[test]
-fn what_may_not_be_asked_is_a_warning() {
+fn a_check_without_permission_is_a_warning() {
     let world = ready(World::of_golden("ha-gpu-efs"));
     let denied = [
         ("service-linked roles", "iam:GetRole", "iam:GetRole"),

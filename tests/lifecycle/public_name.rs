@@ -60,7 +60,7 @@ fn expect_status(world: &World, record: &str) -> Value {
 }
 
 #[test]
-fn the_record_is_made_once_and_waited_for() {
+fn the_record_is_created_once_and_waited_for() {
     let world = World::alone("minimal");
     world.control(json!({"dns_pending": 3}));
     let private = world.make_zone("example.com", true);
@@ -102,7 +102,7 @@ fn the_record_is_made_once_and_waited_for() {
 }
 
 #[test]
-fn the_nearest_zone_is_taken_unless_another_is_given() {
+fn the_nearest_hosted_zone_is_used_unless_another_is_given() {
     let world = World::of_golden("ha-gpu-efs");
     let far = world.make_zone("example.com", false);
     let near = world.make_zone("research.example.com", false);
@@ -118,7 +118,7 @@ fn the_nearest_zone_is_taken_unless_another_is_given() {
 }
 
 #[test]
-fn a_zone_that_cannot_hold_the_name_is_refused_before_anything_is_made() {
+fn a_hosted_zone_that_does_not_fit_the_name_is_refused_before_anything_is_created() {
     let world = World::of_golden("minimal");
     let other = world.make_zone("ample.com", false);
     let private = world.make_zone("example.com", true);
@@ -136,7 +136,7 @@ fn a_zone_that_cannot_hold_the_name_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn without_a_zone_that_the_internet_asks_the_record_is_printed() {
+fn without_a_public_hosted_zone_the_record_is_printed() {
     let world = World::of_golden("minimal");
     let up = world.up([]).expect_code(0);
     let status = expect_status(&world, "unmanaged");
@@ -169,7 +169,7 @@ fn without_a_zone_that_the_internet_asks_the_record_is_printed() {
 }
 
 #[test]
-fn a_record_that_leads_elsewhere_is_taken_over_only_if_told_so() {
+fn a_record_that_points_elsewhere_is_replaced_only_with_the_flag() {
     let world = World::of_golden("minimal");
     let zone = world.make_zone("example.com", false);
     world.put_record(&zone, "minimal.example.com", "A", "192.0.2.1");
@@ -226,7 +226,7 @@ fn a_record_that_leads_elsewhere_is_taken_over_only_if_told_so() {
 }
 
 #[test]
-fn the_name_follows_the_cluster_to_its_next_load_balancer() {
+fn the_record_follows_the_cluster_to_its_next_load_balancer() {
     let world = World::of_golden("minimal");
     let zone = world.make_zone("example.com", false);
     world.up([]).expect_code(0);
@@ -241,7 +241,7 @@ fn the_name_follows_the_cluster_to_its_next_load_balancer() {
 }
 
 #[test]
-fn a_destroy_removes_the_name_as_the_console_wrote_it() {
+fn a_destroy_deletes_a_record_as_the_console_writes_it() {
     let world = World::of_golden("minimal");
     let zone = world.make_zone("example.com", false);
     world.up([]).expect_code(0);
@@ -259,7 +259,7 @@ fn a_destroy_removes_the_name_as_the_console_wrote_it() {
 }
 
 #[test]
-fn a_destroy_finds_the_name_behind_a_nearer_zone_of_others() {
+fn a_destroy_finds_the_record_despite_a_nearer_foreign_hosted_zone() {
     let world = World::of_golden("minimal");
     let nearer = world.make_zone("minimal.example.com", true);
     world.put_record(&nearer, "minimal.example.com", "A", "10.9.0.7");
@@ -274,7 +274,7 @@ fn a_destroy_finds_the_name_behind_a_nearer_zone_of_others() {
 }
 
 #[test]
-fn a_name_that_changes_during_a_destroy_is_left_and_named() {
+fn a_record_that_changes_during_a_destroy_is_kept_and_named() {
     let world = World::alone("minimal");
     let zone = world.make_zone("example.com", false);
     world.up([]).expect_code(0);
@@ -291,7 +291,7 @@ fn a_name_that_changes_during_a_destroy_is_left_and_named() {
 }
 
 #[test]
-fn a_private_api_has_its_name_in_a_private_zone() {
+fn a_private_api_has_its_record_in_a_private_hosted_zone() {
     let world = World::of_golden("private");
     let zone = world.make_zone("example.com", true);
     world.up([]).expect_code(0).expect_stderr("dns.manage is false: create this record yourself");
@@ -315,7 +315,7 @@ fn a_private_api_has_its_name_in_a_private_zone() {
 }
 
 #[test]
-fn a_name_that_cannot_be_led_hides_no_failure() {
+fn a_record_that_cannot_be_created_hides_no_other_failure() {
     let world = World::of_golden("minimal");
     world.make_zone("example.com", false);
     world.control(json!({"fail_create": {"NodeRole": "no role today"}}));

@@ -34,7 +34,7 @@ fn refuse_all(world: &World, cases: &[Case]) {
 }
 
 #[test]
-fn facts_that_are_fixed_when_a_cluster_is_made() {
+fn settings_that_are_fixed_at_creation_cannot_be_changed() {
     let world = World::of_golden("paddle-tutorial");
     world.workspace.edit(|text| {
         format!("{text}network: {{vpcCIDR: 10.0.0.0/16}}\nkubernetes: {{podCIDR: 10.2.0.0/16}}\n")
@@ -99,7 +99,7 @@ fn facts_that_are_fixed_when_a_cluster_is_made() {
 }
 
 #[test]
-fn the_number_of_etcd_members() {
+fn a_change_of_the_number_of_etcd_members_is_refused() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);
     // Certificates of three members, or it would be about those.
@@ -118,7 +118,7 @@ fn the_number_of_etcd_members() {
 }
 
 #[test]
-fn a_made_network_and_an_adopted_one() {
+fn a_change_between_a_created_and_an_adopted_network_is_refused() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);
     refuse_all(
@@ -134,7 +134,7 @@ fn a_made_network_and_an_adopted_one() {
 }
 
 #[test]
-fn a_file_system_that_was_made_and_one_that_was_there() {
+fn a_change_between_a_created_and_an_adopted_file_system_is_refused() {
     let world = World::of_golden("ha-gpu-efs");
     world.up([]).expect_code(0);
     let adopted = "storage: {efs: {fileSystemId: fs-0123456789abcdef0}}";
@@ -173,7 +173,7 @@ fn a_file_system_that_was_made_and_one_that_was_there() {
 }
 
 #[test]
-fn what_holds_data_or_addresses_is_lost_only_by_name() {
+fn protected_types_are_replaced_only_by_name() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);
     refuse_all(

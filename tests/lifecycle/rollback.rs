@@ -33,7 +33,7 @@ fn status(world: &World) -> String {
 }
 
 #[test]
-fn a_rollback_goes_on_once_its_cause_is_mended() {
+fn a_rollback_continues_once_its_cause_is_fixed() {
     let world = stuck_world();
     world
         .up(["--yes"])
@@ -69,7 +69,7 @@ fn a_rollback_goes_on_once_its_cause_is_mended() {
 }
 
 #[test]
-fn a_rollback_goes_on_without_what_cannot_be_mended() {
+fn a_rollback_can_skip_what_cannot_be_fixed() {
     let world = stuck_world();
     world
         .run(["rollback", "--skip", RESOURCE])
@@ -82,7 +82,7 @@ fn a_rollback_goes_on_without_what_cannot_be_mended() {
 }
 
 /// A run that finds the rollback under way, which goes on with these settings.
-fn come_back(world: &World, settings: Value) -> Outcome {
+fn resume(world: &World, settings: Value) -> Outcome {
     world.proxy.clear();
     let running = world.infra(["rollback"]).spawn();
     world.proxy.wait_for("cloudformation:DescribeStackEvents", 1);
@@ -91,7 +91,7 @@ fn come_back(world: &World, settings: Value) -> Outcome {
 }
 
 #[test]
-fn a_rollback_that_was_left_is_come_back_to() {
+fn a_detached_rollback_is_followed_by_the_next_run() {
     let world = stuck_world();
     world.control(json!({"hold": [STACK]}));
     world
@@ -100,17 +100,17 @@ fn a_rollback_that_was_left_is_come_back_to() {
         .expect_stderr(&format!("{STACK} continues in AWS"))
         .expect_stderr("run the same command again");
     assert_eq!(status(&world), "UPDATE_ROLLBACK_IN_PROGRESS");
-    come_back(&world, json!({})).expect_code(0).expect_stderr(&format!("rolled back: {STACK}"));
+    resume(&world, json!({})).expect_code(0).expect_stderr(&format!("rolled back: {STACK}"));
     assert_eq!(status(&world), "UPDATE_ROLLBACK_COMPLETE");
 }
 
 #[test]
-fn a_rollback_that_was_left_and_fails_is_said_to_have_failed() {
+fn a_detached_rollback_that_fails_is_reported_by_the_next_run() {
     let world = stuck_world();
     let failing = json!({RESOURCE: NO_WAY_BACK});
     world.control(json!({"hold": [STACK], "fail_rollback": failing}));
     world.run(["rollback", "--timeout", "1s"]).expect_code(5);
-    come_back(&world, json!({"fail_rollback": failing}))
+    resume(&world, json!({"fail_rollback": failing}))
         .expect_code(1)
         .expect_stderr(NO_WAY_BACK)
         .expect_stderr(&format!("fix that, or continue without it: `infra rollback --skip {RESOURCE}`"));

@@ -42,7 +42,7 @@ const STUCK: [(&str, &str); 4] = [
 const DELETION: [&str; 2] = ["DELETE_IN_PROGRESS", "DELETE_COMPLETE"];
 
 #[test]
-fn no_status_is_left_out() {
+fn every_stack_status_is_tested() {
     let source = include_str!("../../src/aws/stack_status.rs");
     let table = source.split("\nstack_statuses! {").nth(1).and_then(|rest| rest.split("\n}").next());
     let rows = table.expect("no table of stack statuses").lines();
@@ -88,7 +88,7 @@ fn expect_whole(world: &World, context: &str) {
 }
 
 #[test]
-fn what_stands_is_left_as_it_is() {
+fn a_complete_stack_is_not_changed() {
     let world = whole();
     for (stack, status) in
         STANDING.map(|status| (POOL, status)).into_iter().chain([(CONTROL_PLANE, STANDING[2])])
@@ -100,7 +100,7 @@ fn what_stands_is_left_as_it_is() {
 }
 
 #[test]
-fn what_is_left_of_a_failed_creation_goes_and_a_new_stack_comes() {
+fn a_failed_creation_is_deleted_and_created_again() {
     let world = whole();
     for status in FAILED_CREATIONS {
         let outcome = up_from(&world, POOL, status).expect_code(0);
@@ -116,7 +116,7 @@ fn what_is_left_of_a_failed_creation_goes_and_a_new_stack_comes() {
 }
 
 #[test]
-fn a_failed_creation_of_the_control_plane_is_made_anew_with_what_needs_it() {
+fn a_failed_control_plane_is_created_again_with_what_needs_it() {
     let world = whole();
     up_from(&world, CONTROL_PLANE, "ROLLBACK_COMPLETE").expect_code(0);
     expect_whole(&world, CONTROL_PLANE);
@@ -146,17 +146,17 @@ fn follow_all(cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn what_is_under_way_is_followed_to_its_end() {
+fn an_operation_in_progress_is_followed_to_its_end() {
     follow_all(&UNDER_WAY[..4]);
 }
 
 #[test]
-fn what_is_being_undone_is_followed_to_its_end() {
+fn a_stack_that_is_rolling_back_is_followed_to_its_end() {
     follow_all(&UNDER_WAY[4..]);
 }
 
 #[test]
-fn what_is_under_way_may_end_where_only_the_user_can_help() {
+fn an_operation_in_progress_may_end_in_a_stuck_stack() {
     let world = whole();
     for (stack, status, end) in [
         (POOL, "UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_FAILED"),
@@ -174,7 +174,7 @@ fn what_is_under_way_may_end_where_only_the_user_can_help() {
 }
 
 #[test]
-fn what_is_stuck_is_not_touched_and_the_way_out_is_named() {
+fn a_stuck_stack_is_not_changed_and_the_next_step_is_named() {
     let world = whole();
     for stack in [POOL, CONTROL_PLANE] {
         for (status, help) in STUCK {
@@ -189,7 +189,7 @@ fn what_is_stuck_is_not_touched_and_the_way_out_is_named() {
 }
 
 #[test]
-fn a_rollback_is_the_way_out_of_a_failed_one() {
+fn rollback_fixes_a_failed_rollback() {
     let world = whole();
     world.control(json!({
         "force_status": {POOL: "UPDATE_ROLLBACK_FAILED"},
@@ -205,7 +205,7 @@ fn a_rollback_is_the_way_out_of_a_failed_one() {
 
 /// Not forced, so that what the stack held is gone as well.
 #[test]
-fn what_is_deleted_is_made_again() {
+fn a_deleted_stack_is_created_again() {
     let world = whole();
     for status in DELETION {
         let slow = status == "DELETE_IN_PROGRESS";

@@ -3,7 +3,7 @@
 use crate::support::world::World;
 
 #[test]
-fn a_question_is_asked_before_a_cluster_goes() {
+fn destroy_asks_before_it_deletes_a_cluster() {
     let world = World::of_golden("minimal");
     let place = format!("s3://{}/clusters", world.bucket());
     let seen = world.at_terminal(&["up", "--s3-uri", &place], "xterm", "").expect_code(0);
@@ -23,7 +23,7 @@ fn a_question_is_asked_before_a_cluster_goes() {
 }
 
 #[test]
-fn a_pool_that_is_no_longer_named_goes_with_a_yes() {
+fn a_pool_that_is_no_longer_in_cluster_yaml_is_deleted_after_a_yes() {
     const OTHER: &str = "pools:\n- {name: spare, instanceType: m5.large, count: 1}\n";
     let world = World::of_golden("minimal");
     world.workspace.edit(|text| text.replace("pools:\n", OTHER));
@@ -41,7 +41,7 @@ fn a_pool_that_is_no_longer_named_goes_with_a_yes() {
 }
 
 #[test]
-fn what_would_be_replaced_is_asked_about() {
+fn up_asks_before_it_replaces_resources() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);
     // The rule of a range is another rule for another range.

@@ -35,7 +35,7 @@ fn run_all(url: &str) -> Vec<(Outcome, Duration)> {
 const NOBODY: &str = "http://127.0.0.1:1";
 
 #[test]
-fn where_nobody_listens_every_command_gives_up() {
+fn refused_connections_end_every_command() {
     for (outcome, took) in run_all(NOBODY) {
         let outcome = outcome.expect_code(1).expect_stderr(": Connection refused");
         outcome
@@ -47,7 +47,7 @@ fn where_nobody_listens_every_command_gives_up() {
 
 /// Both wait for the same minute and a half.
 #[test]
-fn where_nobody_answers_every_command_gives_up_and_a_run_under_way_can_be_come_back_to() {
+fn without_responses_every_command_gives_up_and_a_run_can_be_resumed() {
     // The system takes the connections; nobody ever reads from them.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
@@ -76,7 +76,7 @@ fn where_nobody_answers_every_command_gives_up_and_a_run_under_way_can_be_come_b
 }
 
 #[test]
-fn a_clock_that_is_off_is_named_with_how_much() {
+fn a_wrong_clock_is_reported_with_the_difference() {
     let world = World::of_golden("minimal");
     world.proxy.fault("*", Fault::Skewed, Times::Always);
     for arguments in COMMANDS {
@@ -95,7 +95,7 @@ fn a_clock_that_is_off_is_named_with_how_much() {
 
 /// Each service says it in its own words.
 #[test]
-fn every_service_may_be_the_one_that_does_not_take_the_clock() {
+fn every_service_can_reject_the_clock() {
     for operation in [
         "ec2:DescribeImages",
         "s3:HeadObject",

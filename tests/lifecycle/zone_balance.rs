@@ -25,7 +25,7 @@ fn suspended(world: &World) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn machines_of_pools_stay_in_their_zones() {
+fn az_rebalancing_is_suspended_for_pools_in_several_availability_zones() {
     let world = World::of_golden("minimal");
     world.workspace.edit(|text| {
         let pools = "pools:\n- {name: spread, instanceType: m5.large}\n\

@@ -8,7 +8,7 @@ use super::{JobWorld, TRAIN};
 use crate::support::job_cluster::controller::Fate;
 
 #[test]
-fn a_job_that_runs_is_asked_about() {
+fn deleting_a_running_job_needs_a_yes() {
     let world = JobWorld::new(&format!("{TRAIN}tensorboard: true\n"));
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     let sent = world.run(["submit", "--detach"]).expect_code(0);
@@ -41,7 +41,7 @@ fn a_job_that_runs_is_asked_about() {
 }
 
 #[test]
-fn a_job_that_is_over_goes_without_a_question() {
+fn a_finished_job_is_deleted_without_a_question() {
     let world = JobWorld::new(TRAIN);
     world.cluster.decide(|_, _, _| Fate::Succeed("gpu-1", ""));
     world.run(["submit"]).expect_code(0);
@@ -60,7 +60,7 @@ fn a_yes_at_the_terminal_is_enough() {
 }
 
 #[test]
-fn pods_are_waited_for_until_they_have_ended() {
+fn delete_waits_until_the_pods_have_terminated() {
     let world = JobWorld::new(TRAIN);
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     world.run(["submit", "--detach"]).expect_code(0);
@@ -78,7 +78,7 @@ fn pods_are_waited_for_until_they_have_ended() {
 }
 
 #[test]
-fn a_job_whose_pods_stay_is_not_replaced_beside_them() {
+fn a_job_is_not_replaced_before_its_pods_have_terminated() {
     let world = JobWorld::new(TRAIN);
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     world.run(["submit", "--detach"]).expect_code(0);
@@ -93,7 +93,7 @@ fn a_job_whose_pods_stay_is_not_replaced_beside_them() {
 }
 
 #[test]
-fn a_tensorboard_of_a_job_that_is_gone_is_in_nobodys_way() {
+fn a_tensorboard_of_a_deleted_job_does_not_block_the_next_one() {
     let world = JobWorld::new(&format!("{TRAIN}tensorboard: true\n"));
     world.cluster.decide(|_, _, _| Fate::Succeed("gpu-1", ""));
     world.run(["submit"]).expect_code(0);

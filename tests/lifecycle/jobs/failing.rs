@@ -6,7 +6,7 @@ use super::{DATA, JobWorld, TRAIN};
 use crate::support::job_cluster::controller::Fate;
 
 #[test]
-fn a_replica_that_fails_is_named_with_its_code_and_its_last_words() {
+fn a_failed_replica_is_named_with_its_exit_code_and_last_lines() {
     let world = JobWorld::new(TRAIN);
     world.cluster.decide(|_, index, _| match index {
         0 => Fate::Run("gpu-1"),
@@ -27,7 +27,7 @@ fn a_replica_that_fails_is_named_with_its_code_and_its_last_words() {
 }
 
 #[test]
-fn the_replica_that_failed_first_is_blamed() {
+fn the_replica_that_failed_first_is_reported() {
     let world = JobWorld::new(TRAIN);
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     let running = world.infra(["submit"]).spawn();
@@ -40,7 +40,7 @@ fn the_replica_that_failed_first_is_blamed() {
 }
 
 #[test]
-fn an_earlier_attempt_is_not_to_blame() {
+fn failures_of_an_earlier_attempt_are_not_reported() {
     let world = JobWorld::new(&TRAIN.replace("retries: 0", "retries: 1"));
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     let running = world.infra(["submit"]).spawn();
@@ -55,7 +55,7 @@ fn an_earlier_attempt_is_not_to_blame() {
 }
 
 #[test]
-fn what_cannot_be_mended_is_not_tried_again() {
+fn permanent_failures_are_not_retried() {
     let world = JobWorld::new(&TRAIN.replace("retries: 0", "retries: 5"));
     world.cluster.decide(|_, index, _| match index {
         0 => Fate::Fail("gpu-1", 64, "infra: no NVIDIA_VISIBLE_DEVICES\n"),
@@ -70,7 +70,7 @@ fn what_cannot_be_mended_is_not_tried_again() {
 }
 
 #[test]
-fn a_replica_that_is_started_again_is_counted() {
+fn restarts_of_a_replica_are_counted() {
     let world = JobWorld::new(&TRAIN.replace("retries: 0", "retries: 2"));
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     let mut running = world.infra(["submit"]).spawn();
@@ -107,7 +107,7 @@ fn data_that_is_not_there_fails_with_the_reason_and_holds_no_gpu() {
 }
 
 #[test]
-fn an_import_that_waits_says_for_what() {
+fn a_waiting_import_reports_what_it_waits_for() {
     let world = JobWorld::new(&format!("{TRAIN}{DATA}"));
     world.cluster.run_no_programs();
     let mut running = world.infra(["submit"]).spawn();
@@ -125,7 +125,7 @@ fn an_import_that_waits_says_for_what() {
 }
 
 #[test]
-fn an_api_that_is_away_for_a_moment_is_waited_for() {
+fn following_a_job_waits_for_an_unreachable_api() {
     let world = JobWorld::new(&format!("{TRAIN}{DATA}"));
     world.cluster.run_no_programs();
     let mut running = world.infra(["submit"]).spawn();
@@ -148,7 +148,7 @@ fn an_api_that_is_away_for_a_moment_is_waited_for() {
 }
 
 #[test]
-fn a_job_that_somebody_removes_is_missed() {
+fn a_job_that_another_user_deletes_is_reported() {
     let world = JobWorld::new(TRAIN);
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     let mut running = world.infra(["submit"]).spawn();
@@ -159,7 +159,7 @@ fn a_job_that_somebody_removes_is_missed() {
 }
 
 #[test]
-fn a_job_past_its_deadline_says_so() {
+fn a_job_past_its_deadline_is_reported() {
     let world = JobWorld::new(&format!("{TRAIN}deadline: 1h\n"));
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     let mut running = world.infra(["submit"]).spawn();
@@ -176,7 +176,7 @@ fn a_job_past_its_deadline_says_so() {
 }
 
 #[test]
-fn a_volume_that_cannot_be_mounted_is_the_reason() {
+fn a_volume_that_cannot_be_mounted_is_reported_as_the_reason() {
     let world = JobWorld::new(TRAIN);
     let mut running = world.infra(["submit"]).spawn();
     let key = world.cluster.pod("worker", 0);
@@ -196,7 +196,7 @@ fn a_volume_that_cannot_be_mounted_is_the_reason() {
 }
 
 #[test]
-fn pods_that_may_not_be_made_are_the_reason() {
+fn pods_that_a_quota_refuses_are_reported_as_the_reason() {
     let world = JobWorld::new(&format!("{TRAIN}{DATA}"));
     world.put_archive(4);
     world.cluster.decide(|role, _, _| if role == "data" { Fate::Wait } else { Fate::Succeed("gpu-1", "") });
@@ -210,7 +210,7 @@ fn pods_that_may_not_be_made_are_the_reason() {
 }
 
 #[test]
-fn the_role_that_failed_first_is_the_reason() {
+fn the_role_that_failed_first_is_reported() {
     let servers = TRAIN.replace("pytorch", "tensorflow").replace("replicas: 2", "ps: 1\nworkers: 2");
     let world = JobWorld::new(&servers);
     world.cluster.decide(|role, _, _| Fate::Run(if role == "ps" { "worker-1" } else { "gpu-1" }));

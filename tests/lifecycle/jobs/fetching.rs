@@ -35,7 +35,7 @@ fn expect_no_reader(world: &JobWorld) {
 }
 
 #[test]
-fn results_come_byte_for_byte() {
+fn results_are_fetched_byte_for_byte() {
     let world = with_results();
     let fetched = world.run(["fetch"]).expect_code(0);
     fetched.expect_stderr("downloading 12 MiB to ").expect_stderr("3 files in ");
@@ -55,7 +55,7 @@ fn results_come_byte_for_byte() {
 }
 
 #[test]
-fn a_job_says_itself_where_its_results_are() {
+fn fetch_finds_the_results_by_the_job() {
     let world = with_results();
     world.run(["submit", "--detach"]).expect_code(0);
     fs::remove_file(world.workspace.path("job.yaml")).unwrap();
@@ -65,7 +65,7 @@ fn a_job_says_itself_where_its_results_are() {
 }
 
 #[test]
-fn results_that_are_not_there_are_said_so() {
+fn missing_results_are_reported() {
     let world = JobWorld::new(TRAIN);
     let missing = world.run(["fetch"]).expect_code(1);
     missing
@@ -78,7 +78,7 @@ fn results_that_are_not_there_are_said_so() {
 }
 
 #[test]
-fn a_reader_that_does_not_start_says_why_and_goes() {
+fn a_pod_that_cannot_start_to_read_results_is_explained_and_deleted() {
     let world = JobWorld::new(TRAIN);
     world.cluster.run_no_programs();
     let mut fetching = world.infra(["fetch"]).spawn();
@@ -96,7 +96,7 @@ fn a_reader_that_does_not_start_says_why_and_goes() {
 }
 
 #[test]
-fn a_reader_stands_the_taints_of_every_pool() {
+fn the_pod_that_reads_results_tolerates_the_taints_of_every_pool() {
     let world = JobWorld::of_golden("ha-gpu-efs", TRAIN);
     world.cluster.run_no_programs();
     let fetching = world.infra(["fetch"]).spawn();
@@ -110,7 +110,7 @@ fn a_reader_stands_the_taints_of_every_pool() {
 }
 
 #[test]
-fn an_archive_that_breaks_off_is_no_result() {
+fn a_truncated_archive_is_an_error() {
     let world = with_results();
     world.cluster.cut_proxy_after(1_000_000);
     let broken = world.run(["fetch"]).expect_code(1);

@@ -14,7 +14,7 @@ fn expect_no_pods(world: &JobWorld) {
 }
 
 #[test]
-fn every_node_that_sees_its_gpus_is_well() {
+fn nodes_that_see_their_gpus_pass() {
     let world = JobWorld::new(TRAIN);
     world.cluster.decide(|_, _, _| Fate::Succeed("gpu-1", TESLA));
     let checked = world.run(["gpu-check"]).expect_code(0);
@@ -33,7 +33,7 @@ fn every_node_that_sees_its_gpus_is_well() {
 }
 
 #[test]
-fn what_is_wrong_with_a_node_is_said() {
+fn the_fault_of_a_node_is_reported() {
     let world = JobWorld::new(TRAIN);
     world.cluster.put_node("gpu-4", "gpu", 1);
     world.cluster.change("nodes", "", "gpu-1", json!({"status": {"allocatable": {"nvidia.com/gpu": "0"}}}));

@@ -2,12 +2,12 @@
 //! that import data and hand out results.
 
 mod deleting;
+mod detaching;
 mod failing;
 mod fetching;
 mod gpu_checks;
-mod leaving;
-mod looking;
 mod preconditions;
+mod queries;
 mod reading_logs;
 mod submitting;
 

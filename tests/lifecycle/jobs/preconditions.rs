@@ -11,7 +11,7 @@ fn expect_untouched(world: &JobWorld) {
 }
 
 #[test]
-fn everything_that_is_missing_is_said_at_once() {
+fn all_unmet_preconditions_are_reported_together() {
     let world = JobWorld::of_golden("tensorflow-tutorial", &format!("{TRAIN}namespace: vision\n"));
     let refused = world.run(["submit"]).expect_code(1);
     refused
@@ -23,7 +23,7 @@ fn everything_that_is_missing_is_said_at_once() {
 }
 
 #[test]
-fn a_claim_must_be_there_and_bound() {
+fn submit_needs_a_bound_claim() {
     let world = JobWorld::new(&format!("{TRAIN}storage: {{claim: scratch}}\n"));
     world.run(["submit"]).expect_code(1).expect_stderr("- there is no claim 'scratch' in namespace default");
     world.cluster.put_claim("default", "scratch", "Pending");
@@ -61,7 +61,7 @@ fn nodes_that_cannot_be_used_are_counted_with_their_reason() {
 }
 
 #[test]
-fn gpus_alone_are_no_room() {
+fn free_gpus_on_nodes_without_memory_are_not_enough() {
     let world = JobWorld::new(&format!("{TRAIN}memory: 8Gi\n"));
     let small = json!({"status": {"allocatable": {"cpu": "3920m", "memory": "6000Mi"}}});
     for node in ["gpu-1", "gpu-2", "gpu-3"] {
@@ -102,7 +102,7 @@ fn parameter_servers_need_machines_without_gpus() {
 }
 
 #[test]
-fn gpus_that_others_hold_are_remarked_on() {
+fn gpus_that_other_pods_hold_are_mentioned() {
     let world = JobWorld::new(TRAIN);
     for number in 1..=2 {
         let limits = json!({"limits": {"nvidia.com/gpu": "1"}});
@@ -131,7 +131,7 @@ fn a_pool_that_cluster_yaml_does_not_have_is_an_error_of_the_file() {
 }
 
 #[test]
-fn a_cluster_that_is_not_there_is_no_riddle() {
+fn submit_without_a_cluster_explains_what_is_missing() {
     let world = JobWorld::new(TRAIN);
     world.cluster.set_unreachable(true);
     for command in ["submit", "status", "list", "logs", "fetch", "delete", "gpu-check"] {

@@ -14,7 +14,7 @@ fn all_well(role: &str, index: u32, _: usize) -> Fate {
 }
 
 #[test]
-fn a_job_is_made_and_followed_to_its_end() {
+fn a_job_is_created_and_followed_to_its_end() {
     let world = JobWorld::new(TRAIN);
     world.cluster.decide(all_well);
     let outcome = world.run(["submit"]).expect_code(0);
@@ -120,7 +120,7 @@ fn another_namespace_gets_a_claim_of_its_own() {
 }
 
 #[test]
-fn a_job_that_is_there_is_come_back_to() {
+fn submit_attaches_to_a_job_that_exists() {
     let world = JobWorld::new(TRAIN);
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     world.run(["submit", "--detach"]).expect_code(0).expect_stderr("`infra job logs -f train`");
@@ -139,7 +139,7 @@ fn a_job_that_is_there_is_come_back_to() {
 }
 
 #[test]
-fn a_job_of_the_same_name_is_not_taken_away_unasked() {
+fn a_job_of_the_same_name_is_not_replaced_without_the_flag() {
     let world = JobWorld::new(TRAIN);
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     world.run(["submit", "--detach"]).expect_code(0);
@@ -168,7 +168,7 @@ fn a_job_of_the_same_name_is_not_taken_away_unasked() {
 }
 
 #[test]
-fn the_very_same_job_is_started_anew_if_that_is_asked_for() {
+fn an_unchanged_job_is_started_again_only_with_replace() {
     let world = JobWorld::new(TRAIN);
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     world.run(["submit", "--detach", "--run", "first"]).expect_code(0);
@@ -187,7 +187,7 @@ fn the_very_same_job_is_started_anew_if_that_is_asked_for() {
 }
 
 #[test]
-fn what_others_made_is_theirs() {
+fn foreign_objects_are_not_overwritten() {
     let world = JobWorld::new(TRAIN);
     world.cluster.put(
         "jobs",
@@ -207,7 +207,7 @@ fn what_others_made_is_theirs() {
 }
 
 #[test]
-fn a_job_that_was_half_sent_is_completed_as_the_same_run() {
+fn a_half_submitted_job_is_completed_as_the_same_run() {
     let job = TRAIN.replace("pytorch", "tensorflow").replace("replicas: 2", "ps: 1\nworkers: 2");
     let world = JobWorld::new(&job);
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
@@ -223,7 +223,7 @@ fn a_job_that_was_half_sent_is_completed_as_the_same_run() {
 }
 
 #[test]
-fn two_at_the_same_moment_are_told_apart() {
+fn a_job_that_another_process_creates_at_the_same_time_is_reported() {
     let world = JobWorld::new(TRAIN);
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     world.cluster.overtake("train");

@@ -14,7 +14,7 @@ use life::{Call, Life, Step, Undisturbed};
 use table::{Case, table, totals};
 use ways::Way;
 
-use crate::support::so_many_at_once;
+use crate::support::in_parallel_by;
 use crate::support::world::World;
 
 /// Tries some calls of every step, each in a life that it shares with one call of every other step.
@@ -30,7 +30,7 @@ fn try_calls(
     let tried = Step::ALL.map(|step| (step, tried(step)));
     let lives = tried.iter().map(|(_, calls)| calls.len()).max().unwrap();
     let cases = Mutex::new(Vec::new());
-    so_many_at_once(way.lives_at_once() * worlds.len(), 0..lives, |number| {
+    in_parallel_by(way.lives_at_once() * worlds.len(), 0..lives, |number| {
         let life = Life::beside(&worlds[number % worlds.len()]);
         for (step, calls) in &tried {
             let call = calls.get(number);
@@ -75,14 +75,14 @@ fn usual() -> &'static Undisturbed {
 }
 
 #[test]
-fn a_run_may_be_killed_after_any_call() {
+fn a_run_killed_after_any_call_is_resumed() {
     let cases = try_calls(Way::Killed, |_, _| true, usual(), &worlds());
     eprintln!("{}", totals(&cases));
     expect_no_failure(&cases);
 }
 
 #[test]
-fn the_answer_to_any_change_may_be_lost() {
+fn a_lost_response_to_any_change_is_survived() {
     let cases = try_calls(Way::Lost, |_, call| !call.is_reading(), usual(), &worlds());
     eprintln!("{}", totals(&cases));
     expect_no_failure(&cases);
@@ -98,7 +98,7 @@ fn try_these(way: Way, named: [(Step, &str, usize); 4]) {
 
 /// The time limit of one answer is half a minute; `scripts/faults` takes the time for all.
 #[test]
-fn a_change_may_be_done_and_never_answered() {
+fn a_change_that_is_never_answered_is_survived() {
     let named = [
         (Step::Up, "cloudformation:CreateChangeSet", 1),
         (Step::Update, "cloudformation:ExecuteChangeSet", 1),
@@ -110,7 +110,7 @@ fn a_change_may_be_done_and_never_answered() {
 
 /// Where it was taken for something else before.
 #[test]
-fn a_denial_is_named() {
+fn a_denied_call_is_named() {
     let named = [
         (Step::Up, "s3:HeadBucket", 2),
         (Step::Update, "kms:ListGrants", 1),

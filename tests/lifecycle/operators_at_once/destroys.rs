@@ -54,7 +54,7 @@ fn two_destroys_with_data_at_once() {
 }
 
 #[test]
-fn two_destroys_of_different_minds_at_once() {
+fn two_destroys_with_different_options_at_once() {
     destroy_twice(PLAIN, WITH_DATA, None);
 }
 

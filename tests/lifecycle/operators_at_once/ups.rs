@@ -54,7 +54,7 @@ fn two_runs_at_once_change_a_cluster_once() {
 
 /// A stack that is only planned looks like something left behind, and is more than that by the time a second run comes to it.
 #[test]
-fn what_another_run_plans_is_not_removed_under_its_feet() {
+fn the_change_set_of_another_run_is_not_deleted() {
     let world = World::alone("minimal");
     world.control(json!({"hold": ["minimal-network"]}));
     world.proxy.fault("cloudformation:DescribeChangeSet", SILENCE, Times::Always);

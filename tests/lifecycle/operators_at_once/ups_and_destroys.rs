@@ -56,23 +56,23 @@ fn destroy_during_creation(parts: &[&str]) {
 }
 
 #[test]
-fn a_destroy_while_the_network_is_made() {
+fn a_destroy_while_the_network_is_created() {
     destroy_during_creation(&["network"]);
 }
 
 #[test]
-fn a_destroy_while_the_control_plane_is_made() {
+fn a_destroy_while_the_control_plane_is_created() {
     destroy_during_creation(&["control-plane", "storage"]);
 }
 
 #[test]
-fn a_destroy_while_pools_are_made() {
+fn a_destroy_while_pools_are_created() {
     destroy_during_creation(&["pool-workers"]);
 }
 
 /// Stacks that are created meanwhile keep what they need, and are reported.
 #[test]
-fn a_run_that_overtakes_a_destroy_is_named_by_it() {
+fn a_destroy_names_the_stacks_that_an_up_created_meanwhile() {
     let (world, before) = world();
     hold(&world, &["network"]);
     let up = world.up_invocation([]).spawn();
@@ -96,7 +96,7 @@ fn a_run_that_overtakes_a_destroy_is_named_by_it() {
 
 /// A run that begins while a destroy is at these stacks.
 #[test]
-fn a_run_during_a_destroy_is_refused_and_changes_nothing() {
+fn an_up_during_a_destroy_is_refused_and_changes_nothing() {
     let (world, before) = world();
     world.up([]).expect_code(0);
     let parts = ["pool-workers", "control-plane", "network"];
@@ -144,7 +144,7 @@ fn between_two_steps(call: &str, first: usize) -> (World, Census, Running, Fault
 
 /// In the moment between two of its stacks nothing shows that a destroy is under way.
 #[test]
-fn a_run_between_two_steps_of_a_destroy_is_told_what_went() {
+fn an_up_between_two_steps_of_a_destroy_reports_the_deleted_stack() {
     let (world, before, destroy, way) = between_two_steps("cloudformation:UpdateTerminationProtection", 1);
     hold(&world, &["pool-workers"]);
     let up = world.up_invocation(["--yes"]).spawn();
@@ -159,7 +159,7 @@ fn a_run_between_two_steps_of_a_destroy_is_told_what_went() {
 }
 
 #[test]
-fn a_run_that_protects_a_stack_again_keeps_it() {
+fn a_stack_that_an_up_protects_again_is_kept() {
     let (world, before, destroy, way) = between_two_steps("cloudformation:DeleteStack", 2);
     world.up(["--yes"]).expect_code(0);
     way.heal();
@@ -180,7 +180,7 @@ fn changed() -> (World, Census) {
 }
 
 #[test]
-fn a_destroy_waits_for_an_update_and_takes_its_result_away() {
+fn a_destroy_waits_for_an_update_and_deletes_its_result() {
     let (world, before) = changed();
     hold(&world, &["pool-workers"]);
     let up = world.up_invocation(["--yes", "--wait", "stacks"]).spawn();
@@ -196,7 +196,7 @@ fn a_destroy_waits_for_an_update_and_takes_its_result_away() {
 }
 
 #[test]
-fn an_update_whose_stack_goes_is_told_so() {
+fn an_update_reports_that_its_stack_was_deleted() {
     let (world, before) = changed();
     let way = FaultProxy::start(&world.proxy.url());
     way.fault("cloudformation:ExecuteChangeSet", SILENCE, Times::Always);

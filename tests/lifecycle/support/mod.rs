@@ -9,6 +9,7 @@ pub mod census;
 #[path = "../../support/directory.rs"]
 pub mod directory;
 pub mod fault_proxy;
+pub mod foreign_resources;
 pub mod forward_proxy;
 pub mod http;
 pub mod invocation;
@@ -22,7 +23,6 @@ pub mod permissions;
 pub mod protocols;
 pub mod reading;
 pub mod runbook;
-pub mod strangers;
 #[path = "../../support/test_tool.rs"]
 pub mod test_tool;
 pub mod workspace;
@@ -75,11 +75,11 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// Does the work for each, four at a time. The first failure ends the test once the others are done.
 pub fn in_parallel<T: Send>(items: impl IntoIterator<Item = T>, work: impl Fn(T) + Sync) {
-    so_many_at_once(4, items, work);
+    in_parallel_by(4, items, work);
 }
 
 /// The same with any number at a time; runs mostly sleep.
-pub fn so_many_at_once<T: Send>(workers: usize, items: impl IntoIterator<Item = T>, work: impl Fn(T) + Sync) {
+pub fn in_parallel_by<T: Send>(workers: usize, items: impl IntoIterator<Item = T>, work: impl Fn(T) + Sync) {
     let items = Mutex::new(items.into_iter().collect::<VecDeque<T>>());
     let next = || items.lock().unwrap().pop_front();
     thread::scope(|scope| {

@@ -40,7 +40,7 @@ fn status_has_a_line_for_each_replica() {
 }
 
 #[test]
-fn a_job_that_is_not_there_is_said_so() {
+fn a_missing_job_is_reported() {
     let world = JobWorld::new(TRAIN);
     for command in
         [vec!["status"], vec!["logs"], vec!["status", "train", "-n", "vision"], vec!["fetch", "other"]]

@@ -4,7 +4,7 @@ use super::{DATA, JobWorld, TRAIN};
 use crate::support::job_cluster::controller::Fate;
 
 #[test]
-fn a_job_that_is_left_goes_on_and_is_found_again() {
+fn a_detached_job_continues_and_submit_attaches_to_it() {
     let world = JobWorld::new(TRAIN);
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     let mut first = world.infra(["submit"]).spawn();
@@ -25,7 +25,7 @@ fn a_job_that_is_left_goes_on_and_is_found_again() {
 }
 
 #[test]
-fn an_import_that_is_left_goes_on_and_training_waits_for_somebody() {
+fn a_detached_import_continues_and_the_next_submit_starts_training() {
     let world = JobWorld::new(&format!("{TRAIN}{DATA}"));
     world.cluster.run_no_programs();
     let mut first = world.infra(["submit"]).spawn();
@@ -48,7 +48,7 @@ fn an_import_that_is_left_goes_on_and_training_waits_for_somebody() {
 }
 
 #[test]
-fn an_import_whose_job_is_gone_is_made_again_before_training() {
+fn an_import_whose_job_was_deleted_runs_again_before_training() {
     let world = JobWorld::new(&format!("{TRAIN}{DATA}"));
     world.put_archive(4);
     world.cluster.run_no_programs();

@@ -8,7 +8,7 @@ use crate::support::reading::is_reading;
 use crate::support::world::World;
 
 #[test]
-fn a_console_is_found_by_role_by_node_and_by_machine() {
+fn logs_finds_a_console_by_role_node_or_instance() {
     let world = World::alone("ha-gpu-efs");
     world.up([]).expect_code(0);
     world.control(
@@ -43,7 +43,7 @@ fn a_console_is_found_by_role_by_node_and_by_machine() {
 }
 
 #[test]
-fn the_lock_is_written_once_and_moved_only_when_asked() {
+fn the_lock_is_written_once_and_updated_only_on_request() {
     let world = World::of_golden("minimal");
     world.run(["lock"]).expect_code(0).expect_stdout("Flatcar-stable-4459.2.1-hvm");
     let newest = world.workspace.read("infra.lock");
@@ -65,7 +65,7 @@ fn the_lock_is_written_once_and_moved_only_when_asked() {
 }
 
 #[test]
-fn the_calculator_is_asked_only_online() {
+fn the_calculator_is_called_only_with_the_online_option() {
     let world = World::of_golden("minimal");
     let offline = world.run(["cost"]).expect_code(0);
     assert!(!offline.stdout.contains("calculator"));
@@ -88,7 +88,7 @@ fn the_calculator_is_asked_only_online() {
 }
 
 #[test]
-fn a_status_that_goes_on_looks_again_and_ends_with_ctrl_c() {
+fn status_watch_refreshes_and_ends_with_ctrl_c() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);
     let started = Instant::now();
@@ -101,7 +101,7 @@ fn a_status_that_goes_on_looks_again_and_ends_with_ctrl_c() {
 }
 
 #[test]
-fn without_credentials_aws_is_not_asked_again_and_again() {
+fn without_credentials_no_call_is_made() {
     let world = World::of_golden("minimal");
     let outcome = world.up_invocation([]).env("AWS_ACCESS_KEY_ID", "").run().expect_code(4);
     let outcome = outcome.expect_stderr("--profile").expect_stderr("the same command resumes");
