@@ -1,5 +1,5 @@
-//! Stack templates with one mistake each: our check names it before anything is written. What cfn-lint says to the same mistake stands
-//! beside it, so that the differences are written down.
+//! Stack templates with one mistake each: our check names it before anything is written. The verdict of cfn-lint on the same mistake
+//! is recorded beside it, so that the differences are known.
 
 use std::collections::BTreeMap;
 use std::fs;

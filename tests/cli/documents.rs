@@ -1,4 +1,4 @@
-//! What documents promise their readers: links lead somewhere, and commands in running text can be typed.
+//! The documents: links point at something that exists, and commands in running text are accepted.
 
 use std::collections::BTreeSet;
 use std::fs;

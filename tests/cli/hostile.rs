@@ -1,5 +1,5 @@
-//! Files that are no cluster.yaml at all: never a panic, never slow, never large. Each runs with one second of CPU time and 200 MB
-//! of address space.
+//! Files that are no cluster.yaml at all: no panic, little time, little memory. Each run has one second of CPU time and 200 MB of
+//! address space.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

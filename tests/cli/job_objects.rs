@@ -1,4 +1,4 @@
-//! `infra job lint` on objects of anybody's making: what a real API server refuses is refused, and what it takes though it cannot
+//! `infra job lint` on objects from any source: what a real API server refuses is refused, and what it accepts although it cannot
 //! work is explained.
 
 use serde_json::{Value, json};

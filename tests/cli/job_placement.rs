@@ -1,4 +1,4 @@
-//! Whether a cluster can run a job, told from its cluster.yaml alone.
+//! Whether a cluster can run a job, judged from its cluster.yaml alone.
 
 use crate::support::{MINIMAL, Workspace};
 

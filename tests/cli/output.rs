@@ -1,4 +1,4 @@
-//! What programs read, against the schemas that the program prints of it: real output, and the examples of docs/output.md.
+//! Machine-readable output against the schemas that the program prints: real output, and the examples of docs/output.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,4 @@
-//! `docs/reference/` of what programs read: events, documents and exit codes, made from `infra schema` and `infra --help`.
+//! `docs/reference/` on machine-readable output: events, documents and exit codes, created from `infra schema` and `infra --help`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

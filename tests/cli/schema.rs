@@ -1,4 +1,4 @@
-//! `infra schema`, judged by a validator of somebody else's.
+//! `infra schema`, judged by another project's validator.
 
 use serde_json::Value;
 

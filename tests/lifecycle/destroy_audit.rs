@@ -1,5 +1,5 @@
-//! The audit at the end of a destroy: whatever is left of a cluster is listed with the command that removes it; what is gone, what
-//! stays on purpose and what is somebody else's is not.
+//! The audit at the end of a destroy: every leftover of a cluster is listed with the command that deletes it; deleted resources, those
+//! that are kept on purpose and foreign ones are not.
 
 use crate::support::element;
 use crate::support::foreign_resources::BALANCERS;
@@ -230,7 +230,7 @@ fn every_leftover_is_listed_with_the_command_that_deletes_it() {
     let count = in_ec2.len() + balancers.len() + 2;
     assert_eq!(outcome.stderr.matches("error: left over: ").count(), count, "{}", outcome.stderr);
 
-    // With each removed, nothing is left, whatever the tagging service still says.
+    // With each deleted, nothing is left, although the tagging service may still list it.
     let aws = world.aws();
     let post = |service: &str, left: &Planted| {
         let form: Vec<(&str, &str)> =
@@ -294,7 +294,7 @@ fn deleted_kept_and_foreign_resources_are_no_leftovers() {
     );
     let outcome = world.run(["destroy", "--yes"]).expect_code(0);
     assert!(!outcome.stderr.contains("left over: "), "{}", outcome.stderr);
-    // The search by tag tells of all of this still: machines that are terminated, gateways that are deleted, snapshots that stay.
+    // The search by tag still lists all of this: terminated machines, deleted gateways, snapshots that are kept.
     let listed = world.listed_by_tag();
     for kind in [":instance/", ":natgateway/", ":snapshot/", ":loadbalancer/", ":placement-group/", ":vpc/"] {
         assert!(listed.iter().any(|arn| arn.contains(kind)), "{kind} in {listed:#?}");

@@ -1,4 +1,4 @@
-//! What a destroy keeps and how it is used again or removed: files, snapshots of disks, grants.
+//! What a destroy keeps, and how that is adopted or deleted later: files, snapshots of disks, grants.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ fn snapshots(world: &World) -> BTreeSet<String> {
     answer.split("<snapshotId>").skip(1).map(|part| part.split('<').next().unwrap().to_owned()).collect()
 }
 
-/// A volume of somebody else, and a snapshot of it.
+/// A foreign volume, and a snapshot of it.
 fn foreign_snapshot(world: &World) -> String {
     let volume = [("AvailabilityZone", "us-west-2a"), ("Size", "8"), ("VolumeType", "gp3")];
     let volume = world.made("CreateVolume", &volume, "volumeId");

@@ -1,4 +1,4 @@
-//! Whoever goes away in the middle, politely or not: AWS goes on, and the next run brings the cluster to its end.
+//! Interrupted, cancelled and timed-out runs: the stack continues in AWS, and the next run completes the cluster.
 
 use std::time::{Duration, Instant};
 

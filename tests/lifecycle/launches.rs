@@ -1,4 +1,4 @@
-//! Machines that do not start, or start and never say that they are ready: how long that is watched, what is said, what is kept.
+//! Machines that do not start, or start and never signal: how long a run waits for them, what it reports, what it keeps.
 
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ fn a_new_pool_without_capacity_is_given_up_after_three_attempts() {
     world.control(json!({"fail_launch": {"Nodes": NO_CAPACITY}, "launch_interval": 2.5, "signal_timeout": SIGNAL_TIMEOUT}));
     quickly(|| {
         let mut running = world.up_invocation([]).spawn();
-        // The first attempt is told of while the next ones are still to come.
+        // The first attempt is reported before the next ones.
         running.wait_for_stderr(&format!(
             "minimal-pool-cpu: Nodes could not start a machine (once): {NO_CAPACITY}"
         ));
@@ -93,7 +93,7 @@ fn a_spot_pool_without_capacity_continues_in_aws() {
             .expect_stderr("run the same command again");
     });
     assert_eq!(world.aws().stack_status("minimal-pool-cpu").as_deref(), Some("CREATE_IN_PROGRESS"));
-    // The next run tells of what failed, does not count it, and is there when capacity comes.
+    // The next run reports what failed, does not count it, and follows the stack until there is capacity.
     world.control(
         json!({"fail_launch": {"Nodes": NO_SPOT}, "signal_timeout": SIGNAL_TIMEOUT, "launch_interval": 5}),
     );
@@ -159,7 +159,7 @@ fn up_waits_for_machines_after_the_stack_is_complete() {
             .expect_stderr("run the same command again to resume");
     });
     assert_eq!(world.aws().stack_status("minimal-pool-cpu").as_deref(), Some("CREATE_COMPLETE"));
-    // The next run tells of what failed, does not count it, and is there when capacity comes.
+    // The next run reports what failed, does not count it, and follows the stack until there is capacity.
     world.control(json!({"fail_launch": {"Nodes": NO_CAPACITY}, "launch_interval": 5}));
     let mut running = world.up_invocation([]).spawn();
     running.wait_for_stderr("Nodes could not start a machine");

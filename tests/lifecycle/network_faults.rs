@@ -1,4 +1,4 @@
-//! Every call that a run makes goes wrong once in every way that networks and AWS have: the run gets over it, or the next one does.
+//! Every call of a run fails once with every fault of networks and AWS: the run survives it, or the next one completes the work.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

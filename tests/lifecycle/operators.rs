@@ -1,4 +1,4 @@
-//! More than one person or directory for one cluster, one after the other: what AWS holds counts, and nobody breaks what others rely on.
+//! Several users or directories for one cluster, one after the other: AWS holds the state, and no user breaks what another relies on.
 
 use std::fs;
 

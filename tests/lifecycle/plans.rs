@@ -1,4 +1,4 @@
-//! Plans: what they show, and that nothing of them stays in AWS.
+//! Plans: what they show, and that they leave nothing in AWS.
 
 use serde_json::Value;
 

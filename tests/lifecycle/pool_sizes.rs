@@ -1,4 +1,4 @@
-//! Pools that the autoscaler has moved: nothing of it is a change, and nothing that changes makes them smaller.
+//! Pools that the autoscaler has resized: the size is no change, and no change makes them smaller.
 
 use serde_json::json;
 
@@ -39,7 +39,7 @@ fn move_to(world: &World, pool: &str, count: u32) {
     );
 }
 
-/// Everything that CloudFormation has told of a stack.
+/// All events of a stack.
 fn events(world: &World, stack: &str) -> String {
     let form = [("Action", "DescribeStackEvents"), ("Version", "2010-05-15"), ("StackName", stack)];
     world.aws().post("cloudformation", "us-west-2", &form)

@@ -1,4 +1,4 @@
-//! Pools come, change, lose nodes and go, each alone, and jobs on their nodes are named first.
+//! Pools are created, changed, shrunk and deleted, each alone, and jobs on their nodes are named first.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::support::world::World;
 
 const OTHER_POOL: &str = "pools:\n- {name: spare, instanceType: m5.large, count: 1}\n";
 
-/// The stacks for which a change was made out, in order.
+/// The stacks that got a change set or were deleted, in order.
 fn touched(world: &World) -> Vec<String> {
     let calls = world.proxy.calls().into_iter().filter(|call| {
         matches!(call.operation.as_str(), "cloudformation:CreateChangeSet" | "cloudformation:DeleteStack")
@@ -267,7 +267,7 @@ fn a_rollout_waits_for_an_unreachable_api() {
     world.api.refuse(None);
     running.wait().expect_code(0);
 
-    // Whoever may no longer ask is told so, and not that the node could not be opened.
+    // A user without permission is told so, and not that the node could not be uncordoned.
     run_job(&world, "gpu");
     let mut running = world.up_invocation(["--pool", "gpu", "--replace-nodes"]).spawn();
     running.wait_for_stderr("job default/train on ");

@@ -1,4 +1,4 @@
-//! What preflight finds in an account before anything is made there: each condition with its exact finding.
+//! Findings of the preflight in an account before anything is created there: each condition with its exact finding.
 
 use serde_json::{Value, json};
 

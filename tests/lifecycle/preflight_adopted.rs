@@ -131,7 +131,7 @@ fn adopted_subnets_must_have_the_availability_zone_and_routes_of_cluster_yaml() 
     without_route(&of_private);
     let nowhere = format!("network: the private subnet {private} has no default route");
     expect(&world, &[&format!("refused: {nowhere}")]);
-    // Whoever has mirrors may know what they do.
+    // With mirrors that may be intended.
     expect_if(
         &world,
         "pools:",

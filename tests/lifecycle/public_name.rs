@@ -1,4 +1,4 @@
-//! The public name of the API: in which zone its record is written, when it is somebody else's, and what is printed without one.
+//! The public name of the API: in which hosted zone its record is created, when the record is foreign, and what is printed without one.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ fn records(world: &World, zone: &str) -> Vec<String> {
     records.filter(|record| !record.contains("<Type>NS<") && !record.contains("<Type>SOA<")).collect()
 }
 
-/// Where the only record of the cluster's name leads as an alias.
+/// What the only record of the cluster's name points at as an alias.
 #[track_caller]
 fn alias(world: &World, zone: &str) -> String {
     let records = records(world, zone);
@@ -49,7 +49,7 @@ fn remove_records(world: &World, zone: &str) {
     }
 }
 
-/// What `status` says of the record; without one that leads to the cluster it is not healthy.
+/// The record in `status`; without one that points at the cluster the cluster is not healthy.
 #[track_caller]
 fn expect_status(world: &World, record: &str) -> Value {
     let healthy = matches!(record, "ours" | "unmanaged");
@@ -156,7 +156,7 @@ fn without_a_public_hosted_zone_the_record_is_printed() {
     };
     expect_lines(up, "no hosted zone of this account could hold minimal.example.com");
 
-    // A record in the private zone would look right from inside, and to nobody else.
+    // A record in the private hosted zone would resolve inside the VPC only.
     let private = world.make_zone("example.com", true);
     let warned = format!(
         "warning: hosted zone: the only hosted zone for minimal.example.com is private: {private} (example.com)"
@@ -192,12 +192,12 @@ fn a_record_that_points_elsewhere_is_replaced_only_with_the_flag() {
     world.up([]).expect_code(0).expect_stderr(": unchanged");
     assert_eq!(changing_calls(&world), [""; 0]);
     expect_status(&world, "ours");
-    // Alone it leaves out whoever has IPv4 only.
+    // Alone it excludes clients that have IPv4 only.
     change(&world, &zone, "DELETE", &own);
     world.up([]).expect_code(0);
     assert!(records(&world, &zone).contains(&own));
 
-    // More than one plain record: whatever was meant by it would be lost.
+    // More than one plain record: their purpose would be lost.
     let name = "<Name>minimal.example.com</Name>";
     let value = |value: &str| {
         format!(

@@ -1,4 +1,4 @@
-//! Commands that only look: a machine's console, the lock, what a cluster costs, a status that goes on.
+//! Commands that only read: the console of a machine, the lock, the cost of a cluster, `status --watch`.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What may not change while a cluster lives is refused with a way out, before any call that changes something.
+//! Settings that may not change while a cluster exists: refused with the next step, before any call that changes something.
 
 use crate::support::reading::is_reading;
 use crate::support::world::World;
@@ -193,7 +193,7 @@ fn protected_types_are_replaced_only_by_name() {
             ),
         ],
     );
-    // Named one by one, it goes.
+    // Named one by one, it is replaced.
     world.workspace.edit(|text| {
         text.replace(
             "etcd: {count: 1}",

@@ -1,4 +1,4 @@
-//! A change that fails and cannot be taken back: what the next run says, and the two ways out.
+//! An update that fails and cannot be rolled back: what the next run reports, and both ways to fix it.
 
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ fn a_rollback_can_skip_what_cannot_be_fixed() {
     assert_eq!(status(&world), "UPDATE_COMPLETE");
 }
 
-/// A run that finds the rollback under way, which goes on with these settings.
+/// A run that finds the rollback in progress, which continues with these settings.
 fn resume(world: &World, settings: Value) -> Outcome {
     world.proxy.clear();
     let running = world.infra(["rollback"]).spawn();

@@ -1,4 +1,4 @@
-//! The stand-ins themselves: a fault that never happens, or a door open to everybody, would let other tests pass for nothing.
+//! The stand-ins themselves: with a fault that never happens, or without authentication, other tests would prove nothing.
 
 use std::io::{self, BufReader};
 use std::net::TcpStream;

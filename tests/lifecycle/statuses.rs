@@ -1,4 +1,4 @@
-//! Every status that CloudFormation knows, as the one that a run finds a stack of a whole cluster in.
+//! Every status of CloudFormation, as the status in which a run finds a stack of a whole cluster.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::support::world::World;
 const POOL: &str = "minimal-pool-cpu";
 const CONTROL_PLANE: &str = "minimal-control-plane";
 
-/// What ends in a stack that stands: it is left as it is.
+/// Statuses of a complete stack, which is not changed.
 const STANDING: [&str; 5] = [
     "CREATE_COMPLETE",
     "UPDATE_COMPLETE",
@@ -17,7 +17,7 @@ const STANDING: [&str; 5] = [
     "IMPORT_COMPLETE",
     "IMPORT_ROLLBACK_COMPLETE",
 ];
-/// What is left of a creation that failed: it goes, and a new one comes.
+/// Statuses of a failed creation: the stack is deleted and created again.
 const FAILED_CREATIONS: [&str; 4] =
     ["CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "REVIEW_IN_PROGRESS"];
 /// What is under way, and where it ends.

@@ -1,4 +1,5 @@
-//! Auto Scaling does not end machines of pools to even zones out: not after the first `up`, and not after one that switched it on again.
+//! Auto Scaling does not terminate machines of pools to balance availability zones: neither after the first `up`, nor after a rolling
+//! update that switched rebalancing on again.
 
 use crate::support::fault_proxy::{Fault, Times};
 use crate::support::world::World;

@@ -1,4 +1,4 @@
-//! Jobs that are taken away; their files stay.
+//! Jobs that are deleted; their files are kept.
 
 use std::fs;
 

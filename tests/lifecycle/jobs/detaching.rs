@@ -1,4 +1,4 @@
-//! Whoever leaves a job finds it again, wherever it was left.
+//! Detaching from a job at any point, and attaching to it again.
 
 use super::{DATA, JobWorld, TRAIN};
 use crate::support::job_cluster::controller::Fate;

@@ -1,4 +1,4 @@
-//! Jobs that go wrong, and what is said about it.
+//! Jobs that fail, and what is reported about them.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Results: from the claim through a real reader and the API server's proxy to this machine, byte for byte.
+//! Results: from the claim through a real pod and the API server's proxy to this machine, byte for byte.
 
 use std::fs;
 use std::path::Path;

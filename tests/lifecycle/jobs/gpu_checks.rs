@@ -1,4 +1,4 @@
-//! What GPU nodes see, against what they should have.
+//! The GPUs that nodes see, compared with those they should have.
 
 use serde_json::{Value, json};
 

@@ -65,13 +65,13 @@ impl JobWorld {
         self.infra(arguments).run()
     }
 
-    /// `infra job …` with somebody at the terminal who types this.
+    /// `infra job …` at a terminal where this is typed.
     fn at_terminal(&self, arguments: &str, typed: &str) -> Outcome {
         let invocation = self.workspace.at_terminal(&format!("job {arguments}"), "dumb");
         invocation.env("INFRA_API_SERVER", &self.cluster.address()).input(typed).run()
     }
 
-    /// An archive on the claim with so many lines to train on, a word list and a directory.
+    /// An archive on the claim with this many lines to train on, a word list and a directory.
     fn put_archive(&self, lines: usize) {
         let source = self.workspace.path("archive");
         fs::create_dir_all(source.join("config")).unwrap();

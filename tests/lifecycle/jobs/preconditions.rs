@@ -1,4 +1,4 @@
-//! What keeps a job from being sent: all of it at once, and nothing changed.
+//! Unmet preconditions of a job: all are reported together, and nothing is changed.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! How a job is, and which jobs there are.
+//! The status of a job, and the list of jobs.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What replicas print, also those that are started again.
+//! The logs of replicas, also of those that are restarted.
 
 use super::{JobWorld, TRAIN};
 use crate::support::job_cluster::controller::Fate;

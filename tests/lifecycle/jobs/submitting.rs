@@ -1,4 +1,4 @@
-//! Jobs that are sent: what is made in which order, and what is not made again.
+//! Jobs that are submitted: what is created in which order, and what is not created again.
 
 use serde_json::json;
 

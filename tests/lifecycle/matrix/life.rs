@@ -40,7 +40,7 @@ impl Step {
     }
 }
 
-/// The so-many-th call of an operation. Calls are made side by side, so that their order in all is not always the same.
+/// The n-th call of an operation. Calls run in parallel, so their order is not always the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Call {
     pub operation: String,
@@ -62,7 +62,7 @@ pub struct Undisturbed {
 /// How a disturbed step ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The call did not come.
+    /// The call was not made.
     NotReached,
     /// With 0.
     GotOver,
@@ -171,7 +171,7 @@ impl Life {
         let world = &self.world;
         match step {
             Step::Update => {
-                // Every stack changes, and one goes.
+                // Every stack changes, and one is deleted.
                 world.workspace.edit(|text| {
                     text.replace("- {name: old, instanceType: m5.large, count: 1}\n", "")
                         .replace("m5.xlarge, count: 2", "m5.xlarge, count: 2, rootVolumeGiB: 150")

@@ -1,5 +1,5 @@
-//! The survival matrix: every call of `up`, of an update and of `destroy` goes wrong once in every way; the command gets over it or
-//! says what it was, the next run brings things to their end, and after the last destroy nothing is left.
+//! The survival matrix: every call of `up`, of an update and of `destroy` fails once in every way; the command survives it or reports
+//! it, the next run completes the work, and after the last destroy nothing is left.
 
 mod life;
 mod table;

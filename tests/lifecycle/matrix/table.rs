@@ -1,4 +1,4 @@
-//! What came of every call in every way, as a table and as totals.
+//! The end of every tried call in every way, as a table and as totals.
 
 use std::collections::{BTreeMap, BTreeSet};
 

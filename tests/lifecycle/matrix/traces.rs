@@ -1,4 +1,4 @@
-//! What a cluster that has lived leaves outside its stacks: a backup of etcd, and what Kubernetes and people made in its network.
+//! What a used cluster has outside its stacks: a backup of etcd, and what Kubernetes and users created in its network.
 
 use crate::support::world::World;
 

@@ -1,4 +1,4 @@
-//! The ways in which a call goes wrong, and what a run may make of each.
+//! The ways in which a call fails, and how a run may end after each.
 
 use super::life::Call;
 use crate::support::fault_proxy::{Fault, Times};
@@ -73,7 +73,7 @@ impl Way {
         let permission = permission_for(&call.operation);
         let names_it = outcome.stderr.contains(permission);
         let fits = match self {
-            // As a shell tells of the signal.
+            // As a shell reports the signal.
             Self::Killed => outcome.code == 128 + 9,
             Self::Throttled | Self::InternalError | Self::Silent | Self::Lost | Self::Reset => {
                 outcome.code == 0

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{expect_good_end, hold, wait_for, world};
 use crate::support::fault_proxy::FaultProxy;
 
-/// Two destroys of a whole cluster, the second when the first has come to a stack; both end well.
+/// Two destroys of a whole cluster, the second when the first has reached a stack; both succeed.
 fn destroy_twice(first: &[&str], second: &[&str], moment: Option<&str>) {
     let (world, before) = world();
     world.up([]).expect_code(0);

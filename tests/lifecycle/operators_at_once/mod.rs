@@ -1,4 +1,4 @@
-//! Two people at work on one cluster at the same time: nothing is broken, and each is told what is true.
+//! Two users work on one cluster at the same time: nothing breaks, and each gets a true report.
 
 mod destroys;
 mod ups;
@@ -45,7 +45,7 @@ fn wait_until_gone(world: &World, part: &str) {
     wait_until(&format!("{part} is gone"), || !world.stacks().contains_key(&stack(world, part)));
 }
 
-/// Whatever is done to these stacks waits until they are no longer held.
+/// Operations on these stacks wait until they are no longer held.
 fn hold(world: &World, parts: &[&str]) {
     let names: Vec<String> = parts.iter().map(|part| stack(world, part)).collect();
     world.control(json!({"hold": names}));
@@ -55,7 +55,7 @@ fn destroy(world: &World) -> Running {
     world.infra(["destroy", "--yes"]).spawn()
 }
 
-/// Whatever two people left: one of them can take all of it away, and bring a whole cluster up.
+/// After two users: one of them can delete everything, and bring a whole cluster up.
 #[track_caller]
 fn expect_good_end(world: &World, before: &Census) {
     world.control(json!({}));

@@ -6,7 +6,7 @@ use super::{SILENCE, wait_for};
 use crate::support::fault_proxy::{FaultProxy, Times};
 use crate::support::world::World;
 
-/// Two runs at the same time, from two directories: one cluster, and nobody is told that something is wrong.
+/// Two runs at the same time, from two directories: one cluster, and neither reports a fault.
 fn run_twice(world: &World) {
     let other = world.workspace.elsewhere(true);
     let place = format!("s3://{}/clusters", world.bucket());
@@ -24,7 +24,7 @@ fn run_twice(world: &World) {
 fn two_runs_at_once_make_one_cluster() {
     let alone = World::of_golden("paddle-tutorial");
     alone.up([]).expect_code(0);
-    // Both begin before either has made anything, at moments of their own.
+    // Both begin before either has created anything, not at the same moment each time.
     for _ in 0..3 {
         let world = World::of_golden("paddle-tutorial");
         run_twice(&world);
@@ -52,7 +52,7 @@ fn two_runs_at_once_change_a_cluster_once() {
     assert_eq!(begun.count(), 1, "{events}");
 }
 
-/// A stack that is only planned looks like something left behind, and is more than that by the time a second run comes to it.
+/// A stack in review looks like a leftover, and is being created by the time a second run reaches it.
 #[test]
 fn the_change_set_of_another_run_is_not_deleted() {
     let world = World::alone("minimal");

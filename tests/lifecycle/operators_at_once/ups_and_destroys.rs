@@ -12,7 +12,7 @@ const TAKEN_AWAY: &str = "was deleted by another process meanwhile";
 const GOING: &str =
     "is being deleted: another user's `infra destroy` is in progress, and nothing was changed";
 
-/// What the first run has uploaded looks like something left behind.
+/// The uploads of the first run look like leftovers.
 #[test]
 fn a_destroy_before_the_first_stack_of_a_run() {
     let (world, before) = world();
@@ -38,7 +38,7 @@ fn a_destroy_before_the_first_stack_of_a_run() {
     expect_good_end(&world, &before);
 }
 
-/// A destroy that begins when a run has come so far.
+/// A destroy that begins when a run has reached these stacks.
 fn destroy_during_creation(parts: &[&str]) {
     let (world, before) = world();
     hold(&world, parts);
@@ -77,7 +77,7 @@ fn a_destroy_names_the_stacks_that_an_up_created_meanwhile() {
     hold(&world, &["network"]);
     let up = world.up_invocation([]).spawn();
     wait_for(&world, &["network"], "CREATE_IN_PROGRESS");
-    // This one has seen nothing but the network, and looks for more before it touches that.
+    // This destroy has found the network only, and reads the stacks again before it deletes that.
     let way = FaultProxy::start(&world.proxy.url());
     way.fault("cloudformation:DescribeStacks", SILENCE, Times::From(2, usize::MAX / 2));
     let destroy =
@@ -128,7 +128,7 @@ fn an_up_during_a_destroy_is_refused_and_changes_nothing() {
     expect_good_end(&world, &before);
 }
 
-/// A whole cluster whose destroy has taken the pool away, and comes to its next stack when this call is answered again.
+/// A whole cluster whose destroy has deleted the pool, and reaches its next stack when this call is answered again.
 fn between_two_steps(call: &str, first: usize) -> (World, Census, Running, FaultProxy) {
     let (world, before) = world();
     world.up([]).expect_code(0);

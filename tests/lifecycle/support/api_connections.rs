@@ -1,4 +1,4 @@
-//! How both stand-ins for a cluster's API server are reached: with the cluster's own certificate, by whoever has one of that cluster.
+//! Connections to both stand-ins for a cluster's API server: TLS with the cluster's certificate, for clients that have one of that cluster.
 
 use std::io::{self, BufReader};
 use std::net::TcpStream;
@@ -30,7 +30,7 @@ pub fn tls(credentials: &Path) -> ServerConfig {
         .unwrap()
 }
 
-/// Answers one request after the other. Whoever is unreachable takes connections and says nothing.
+/// Answers one request after the other. An unreachable server accepts connections and does not answer.
 pub fn serve(
     stream: &TcpStream,
     config: &Arc<ServerConfig>,

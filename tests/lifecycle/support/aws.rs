@@ -1,4 +1,4 @@
-//! A plain client of the stand-in for AWS, which looks at what the binary did and makes what it finds.
+//! A plain client of the stand-in for AWS: it reads what the binary has done, and creates what the binary should find.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Stands between the tool and the stand-in for AWS: each call passes through it, is written down, and fails if a test wants so.
+//! A proxy between the binary and the stand-in for AWS: it records each call, and lets it fail if a test wants so.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -31,7 +31,7 @@ pub enum CallOutcome {
     Faulted,
 }
 
-/// What goes wrong with a call.
+/// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     Throttled,

@@ -1,4 +1,5 @@
-//! What others than the cluster's stacks make in an account: load balancers of both generations, mount targets, interfaces, groups.
+//! Resources that other users and Kubernetes create: load balancers of both generations, mount targets, network interfaces, security
+//! groups.
 
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ impl World {
         element(&answer, id).unwrap_or_else(|| panic!("{action}: {answer}")).to_owned()
     }
 
-    /// A call about load balancers; the version tells the generation.
+    /// A call about load balancers; the version selects the generation.
     pub fn balancers(&self, version: &str, action: &str, more: &[(&str, &str)]) -> String {
         let aws = self.aws();
         let form: Vec<(&str, &str)> =
@@ -91,7 +92,7 @@ impl World {
         names.map(|part| part.split('<').next().unwrap().to_owned()).collect()
     }
 
-    /// A network interface that nobody uses.
+    /// An unused network interface.
     pub fn make_interface(&self, subnet: &str, description: &str, tags: &[(&str, &str)]) -> String {
         let mut form = vec![
             ("SubnetId".to_owned(), subnet.to_owned()),
@@ -175,7 +176,7 @@ impl World {
         serde_json::from_str(&ask(aws.url(), request).unwrap().text()).unwrap()
     }
 
-    /// What the tagging service lists of the cluster, be it gone already.
+    /// What the tagging service lists of the cluster, even if it is deleted already.
     pub fn listed_by_tag(&self) -> Vec<String> {
         let filters = json!({"TagFilters": [{"Key": "infra:cluster", "Values": [self.cluster()]}], "ResourcesPerPage": 100});
         let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! A forward proxy, as companies have them: requests for others come in, are written down, and go on or are refused.
+//! A forward proxy, as companies have them: requests are recorded, and forwarded or refused.
 
 use std::io::{self, BufReader};
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ impl ForwardProxy {
         Self::make(false)
     }
 
-    /// Asks for a password that nobody has.
+    /// Asks for a password that no client has.
     pub fn refusing() -> Self {
         Self::make(true)
     }

@@ -43,7 +43,7 @@ impl Invocation {
         self
     }
 
-    /// The cluster's API server is found there, whatever its name says.
+    /// Uses this API server, whatever the name of the cluster's resolves to.
     pub fn kubernetes(self, api: &KubernetesApi) -> Self {
         self.env("INFRA_API_SERVER", &api.address().to_string())
     }
@@ -57,7 +57,7 @@ impl Invocation {
         self
     }
 
-    /// What stands on standard input, which is empty otherwise.
+    /// The text on standard input, which is empty otherwise.
     pub fn input(mut self, text: &str) -> Self {
         self.input = Some(text.to_owned());
         self
@@ -118,7 +118,7 @@ impl Captured {
     }
 }
 
-/// A run that goes on, and is killed when it is dropped.
+/// A program that is running, and is killed when it is dropped.
 pub struct Running {
     child: Child,
     stdout: Captured,
@@ -137,7 +137,7 @@ impl Running {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Ends it, without a word to it.
+    /// Kills the program.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
     }
@@ -154,12 +154,12 @@ impl Running {
         self.signal("INT");
     }
 
-    /// What stands on standard error so far.
+    /// Standard error so far.
     pub fn stderr(&self) -> String {
         self.stderr.text()
     }
 
-    /// Whether it goes on.
+    /// Whether the program is still running.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }

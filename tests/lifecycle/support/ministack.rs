@@ -76,7 +76,7 @@ impl MiniStack {
         &self.directory
     }
 
-    /// What goes wrong, and how slowly all goes, from now on; with an empty object nothing does. See launcher.py.
+    /// Sets the faults and delays from now on; an empty object means none. See launcher.py.
     pub fn control(&self, settings: Value) {
         let mut now = self.settings.lock().unwrap();
         *now = settings;

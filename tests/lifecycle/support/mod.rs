@@ -1,5 +1,5 @@
-//! The world that a cluster's life is played in: stand-ins for AWS and for the cluster's API server on loopback, and a directory in
-//! which the real binary meets them.
+//! The surroundings of a cluster in a test: stand-ins for AWS and for the cluster's API server on loopback, and a directory in which
+//! the real binary runs against them.
 
 #![allow(dead_code, reason = "a stand-in offers what its original does, whether a test asks for it or not")]
 
@@ -41,7 +41,7 @@ pub fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
     Some(rest.split_once(&format!("</{name}>"))?.0)
 }
 
-/// The header that says who asks whom. Stand-ins read the names in it, and check no signature.
+/// The header that names the caller and the service. Stand-ins read those names, and check no signature.
 pub fn authorization(account: &str, region: &str, service: &str) -> String {
     format!(
         "AWS4-HMAC-SHA256 Credential={account}/20261116/{region}/{service}/aws4_request, SignedHeaders=host, Signature=0"

@@ -13,7 +13,7 @@ const OTHERWISE: [(&str, &str); 9] = [
     ("tagging:GetResources", "tag:GetResources"),
 ];
 
-/// Operations without which a cluster can be made.
+/// Operations without which a cluster can be created.
 const ONLY_PREFLIGHT: [&str; 12] = [
     "s3:GetPublicAccessBlock",
     "ec2:DescribeAddresses",
@@ -35,7 +35,7 @@ pub fn permission_for(operation: &str) -> &str {
     known.map_or(operation, |(_, permission)| permission)
 }
 
-/// Whether only preflight asks, which says what it could not find out, and goes on.
+/// Whether only the preflight calls it, which reports what it could not check and continues.
 pub fn is_only_preflight(operation: &str) -> bool {
     ONLY_PREFLIGHT.contains(&operation)
 }

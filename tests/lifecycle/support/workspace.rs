@@ -78,7 +78,7 @@ impl Workspace {
         &self.account
     }
 
-    /// The value of a key of cluster.yaml that stands on a line of its own.
+    /// The value of a key of cluster.yaml that has a line of its own.
     #[track_caller]
     pub fn setting(&self, key: &str) -> String {
         let text = self.read("cluster.yaml");

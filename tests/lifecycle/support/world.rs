@@ -49,7 +49,7 @@ impl World {
             world.ec2("CreateKeyPair", &[("KeyName", &world.workspace.setting("keyName"))]);
         }
         if let Some(line) = text.lines().find(|line| line.starts_with("s3URI: ")) {
-            // Whatever runs later finds the place by itself, in the live stacks.
+            // Later runs find the S3 URI in the live stacks.
             world.workspace.edit(|text| text.replace(&format!("{line}\n"), ""));
         }
         world.make_reservation();
@@ -76,7 +76,7 @@ impl World {
         self.workspace.aws(url)
     }
 
-    /// What goes wrong in this world from now on.
+    /// Sets the faults of this world from now on.
     pub fn control(&self, settings: Value) {
         match &self.own {
             Some(own) => own.control(settings),
@@ -146,7 +146,7 @@ impl World {
         aws.send("route53", &aws.region, "GET", &path, "").text()
     }
 
-    /// Removes every record of a name, whatever it is.
+    /// Deletes every record of a name, of any type.
     pub fn remove_records(&self, zone: &str, name: &str) {
         let aws = self.aws();
         let path = format!("/2013-04-01/hostedzone/{zone}/rrset");

@@ -46,7 +46,7 @@ fn has_ended(job: &Value) -> bool {
 }
 
 impl State {
-    /// Brings every Job as far as it goes now.
+    /// Brings every Job as far as it can get now.
     pub fn reconcile(&mut self) {
         self.bind_claims();
         for key in self.store.keys("jobs") {

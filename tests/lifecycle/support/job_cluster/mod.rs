@@ -1,5 +1,5 @@
-//! The stand-in for a cluster that runs jobs: an API server with objects of its own, a Job controller and a kubelet. Whoever holds
-//! a certificate of the cluster applies, reads and deletes; a test says how pods fare.
+//! The stand-in for a cluster that runs jobs: an API server with objects of its own, a Job controller and a kubelet. Clients with a
+//! certificate of the cluster apply, read and delete; a test decides how pods end.
 
 pub mod controller;
 mod kubelet;
@@ -67,7 +67,7 @@ impl JobCluster {
         self.files.path().join("claim")
     }
 
-    /// Makes an object as somebody else would.
+    /// Creates an object as another user would.
     pub fn put(&self, plural: &'static str, object: Value) {
         self.state().store.put(plural, object);
     }
@@ -91,7 +91,7 @@ impl JobCluster {
         );
     }
 
-    /// Changes an object behind everybody's back.
+    /// Changes an object without a request.
     #[track_caller]
     pub fn change(&self, plural: &'static str, namespace: &str, name: &str, patch: Value) {
         let mut state = self.state();
@@ -105,7 +105,7 @@ impl JobCluster {
         self.state().store.get(&(plural, namespace.to_owned(), name.to_owned())).cloned()
     }
 
-    /// Takes an object away behind everybody's back.
+    /// Deletes an object without a request.
     pub fn take(&self, plural: &'static str, namespace: &str, name: &str) {
         self.state().store.remove(&(plural, namespace.to_owned(), name.to_owned()));
     }
@@ -210,7 +210,7 @@ impl JobCluster {
         }
     }
 
-    /// What a pod says through the proxy breaks off after so many bytes.
+    /// Truncates what a pod sends through the proxy after this many bytes.
     pub fn cut_proxy_after(&self, bytes: usize) {
         self.state().longest_page = Some(bytes);
     }

@@ -1,4 +1,4 @@
-//! What the API server answers: documents, logs that go on, and what a pod says through the proxy.
+//! Responses of the API server: documents, logs that are followed, and what a pod sends through the proxy.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -95,7 +95,7 @@ fn start_bare_pod(state: &mut State, place: &Place) {
     }
 }
 
-/// Jobs take their pods with them only if they are told to.
+/// Pods are deleted with their Job only if the request says so.
 fn delete(state: &mut State, place: &Place, request: &Message) -> Answer {
     let key = place.key();
     let Some(object) = state.store.get(&key).cloned() else { return not_found(place.plural, &key.2) };

@@ -55,7 +55,7 @@ impl JobCluster {
         self.with_pod(role, index, |state, key| state.finish(key, code));
     }
 
-    /// Ends pods one after the other before anybody looks.
+    /// Ends pods one after the other before the next request is answered.
     #[track_caller]
     pub fn finish_together(&self, role: &str, indexes: &[u32], code: i64) {
         let keys: Vec<Key> = indexes.iter().map(|index| self.pod(role, *index)).collect();

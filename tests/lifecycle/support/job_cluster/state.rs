@@ -46,9 +46,9 @@ pub struct State {
     pub(super) overtaken: Option<String>,
     /// Every request is answered with this.
     pub(super) refusal: Option<(u16, &'static str)>,
-    /// Pods that are told to go stay, as those of a lost machine.
+    /// Pods that are deleted do not terminate, as those of a lost machine.
     pub(super) keeps_pods: bool,
-    /// A quota: no pods are made, and an event says so.
+    /// A quota: no pods are created, and an event says so.
     pub(super) quota: Option<&'static str>,
     pub(super) runs_programs: bool,
     pub(super) programs: BTreeMap<Key, Arc<Mutex<Child>>>,

@@ -90,7 +90,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Makes an object as somebody else would.
+    /// Creates an object as another user would.
     pub fn put(&mut self, plural: &'static str, mut object: Value) {
         let text =
             |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
