@@ -19,6 +19,7 @@ mod etcd;
 mod examples;
 mod golden;
 mod hostile;
+mod imported_authorities;
 mod init;
 mod job_objects;
 mod job_placement;
