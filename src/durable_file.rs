@@ -1,4 +1,4 @@
-//! Writes files so that at any moment, whatever is killed or full, each is either the old one or the new one.
+//! Writes files so that each is either the old one or the new one, even if the process is killed or the disk is full.
 //!
 //! Bytes go to a temporary name in the same directory, which only its owner can read from the moment it exists, are synced,
 //! get their mode, and are renamed. What a killed run leaves behind is a temporary file that the next run removes.
@@ -12,8 +12,8 @@ use tempfile::NamedTempFile;
 
 const TEMPORARY_PREFIX: &str = ".infra-";
 const TEMPORARY_SUFFIX: &str = ".part";
-/// What a file's group and everybody else may do with it.
-const OTHERS: u32 = 0o077;
+/// The permissions of a file's group and of all others.
+const GROUP_AND_OTHERS: u32 = 0o077;
 
 /// Who may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +35,10 @@ impl Access {
     }
 }
 
-/// Why a file was not written; nothing of it is there.
+/// Why a file was not written; no part of it is left.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// Something is there already.
+    /// The file exists already.
     #[error("{} exists already", path.display())]
     Exists {
         /// The file.
@@ -54,7 +54,7 @@ pub enum WriteError {
     },
 }
 
-/// Writes a file, in place of any that is there.
+/// Writes a file, or replaces the one that exists.
 pub(crate) fn replace(path: &Path, bytes: &[u8], access: Access) -> Result<(), WriteError> {
     let refused = |reason| WriteError::Refused { path: path.to_owned(), reason };
     let file = write_temporary(path, bytes, access).map_err(refused)?;
@@ -62,9 +62,10 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], access: Access) -> Result<(), W
     sync_directory(parent_directory(path)).map_err(refused)
 }
 
-/// Writes a file unless it is there with the same bytes and, if it is private, closed to others; gives whether it was written.
+/// Writes a file unless it has the same bytes and, if it is private, is closed to others; returns whether it was written.
 pub(crate) fn ensure(path: &Path, bytes: &[u8], access: Access) -> Result<bool, WriteError> {
-    let is_closed = || std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & OTHERS == 0);
+    let is_closed =
+        || std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & GROUP_AND_OTHERS == 0);
     let is_there = std::fs::read(path).is_ok_and(|found| found == bytes);
     if is_there && (access == Access::Public || is_closed()) {
         return Ok(false);

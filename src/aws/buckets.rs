@@ -23,7 +23,7 @@ pub(crate) enum BucketFacts {
         /// That region.
         region: String,
     },
-    /// The bucket is there.
+    /// The bucket exists.
     Found {
         /// The region of the bucket.
         region: String,
@@ -161,7 +161,7 @@ impl Clients {
         call.send().await.map_err(AwsError::of(actions::S3_PUT_ENCRYPTION_CONFIGURATION)).map(|_| ())
     }
 
-    /// The size of an object, if it is there.
+    /// The size of an object, if it exists.
     pub(crate) async fn object_size(&self, bucket: &str, key: &str) -> Result<Option<i64>, AwsError> {
         let answer = self.s3.head_object().bucket(bucket).key(key).send().await;
         let status =
@@ -173,7 +173,7 @@ impl Clients {
         }
     }
 
-    /// What an object holds, if it is there.
+    /// The content of an object, if it exists.
     pub(crate) async fn object_bytes(
         &self,
         bucket: &str,

@@ -10,10 +10,10 @@ use super::actions;
 use super::stacks::{CAPABILITY, sdk_parameters};
 use super::{AwsError, ChangeSetStatus, Clients, TemplateSource};
 
-/// What a change set is made of.
+/// The content of a change set.
 #[derive(Clone, Debug)]
 pub(crate) struct ChangeSetRequest<'a> {
-    /// The stack's name; for a stack that is there, better its ARN.
+    /// The name of the stack, or better the ARN if the stack exists.
     pub stack: &'a str,
     /// Whether the stack is to be created.
     pub creates: bool,

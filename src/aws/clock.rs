@@ -6,9 +6,9 @@ use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
 
 /// Codes that need no other sign.
-const CERTAIN: [&str; 2] = ["RequestTimeTooSkewed", "RequestInTheFuture"];
+const CLOCK_ERROR_CODES: [&str; 2] = ["RequestTimeTooSkewed", "RequestInTheFuture"];
 /// Codes that mean a wrong key as well; none at all is what S3 says about heads.
-const POSSIBLE: [&str; 5] =
+const AMBIGUOUS_CODES: [&str; 5] =
     ["", "AuthFailure", "InvalidSignatureException", "RequestExpired", "SignatureDoesNotMatch"];
 /// AWS allows five minutes; below that the key is wrong.
 const ALLOWED_MINUTES: i64 = 4;
@@ -18,10 +18,10 @@ pub(super) fn minutes_ahead(code: &str, message: &str, date: &str) -> Option<i64
     let theirs = DateTime::from_str(date, Format::HttpDate).ok()?.secs();
     let ours = DateTime::from(SystemTime::now()).secs();
     let minutes = (ours - theirs) / 60;
-    let is_certain = CERTAIN.contains(&code)
+    let is_certain = CLOCK_ERROR_CODES.contains(&code)
         || message.contains("Signature expired")
         || message.contains("Signature not yet current");
-    let is_possible = POSSIBLE.contains(&code) && minutes.abs() >= ALLOWED_MINUTES;
+    let is_possible = AMBIGUOUS_CODES.contains(&code) && minutes.abs() >= ALLOWED_MINUTES;
     (is_certain || is_possible).then_some(minutes)
 }
 

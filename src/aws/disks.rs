@@ -20,8 +20,8 @@ pub(crate) struct Snapshot {
 type Tags = Vec<(String, String)>;
 
 impl Clients {
-    /// Our own snapshots of some volumes, also of volumes that are gone, and those that carry a tag: what tells of volumes is
-    /// forgotten sooner than the snapshots.
+    /// The account's snapshots of some volumes, even deleted ones, and those with a tag: AWS stops listing a deleted volume long before
+    /// its snapshots.
     pub(crate) async fn snapshots_of(
         &self,
         volumes: &[String],
@@ -76,7 +76,7 @@ impl Clients {
         }
     }
 
-    /// Whether a volume is there and not about to go, as one is for a moment after its machine.
+    /// Whether a volume exists and is not being deleted, as a volume is for a moment after its machine terminates.
     pub(crate) async fn is_volume_kept(&self, id: &str) -> Result<bool, AwsError> {
         let answer = self.ec2.describe_volumes().volume_ids(id).send().await;
         let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_VOLUMES))?;

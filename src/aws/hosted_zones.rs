@@ -110,7 +110,7 @@ impl Clients {
         Ok(mine.map(address_record).collect())
     }
 
-    /// Makes a name an alias of a load balancer, whatever it was before; gives the change's id.
+    /// Writes an alias record that points at a load balancer, over any record of that name; returns the id of the change.
     pub(crate) async fn put_alias(&self, zone: &str, name: &str, alias: &Alias) -> Result<String, AwsError> {
         let target = AliasTarget::builder()
             .dns_name(format!("{}.", alias.name))

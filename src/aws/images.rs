@@ -76,7 +76,7 @@ fn image_of(image: aws_sdk_ec2::types::Image) -> Image {
     }
 }
 
-/// The newest by the version in its name: a fix for an old version is made later than the first image of a new one.
+/// The newest by the version in its name: a fix for an old version may be created later than the first image of a new one.
 fn newest(images: impl Iterator<Item = Image>) -> Option<Image> {
     images.max_by_key(|image| (version_of(&image.name), image.created.clone()))
 }

@@ -119,7 +119,7 @@ impl Clients {
         Ok(all)
     }
 
-    /// One that has gone since it was listed hides all the others of its batch, so that each is asked for alone.
+    /// If a load balancer was deleted since it was listed, the call fails for its whole batch, which is then split.
     async fn described_tags(&self, arns: &[String]) -> Result<Vec<TagDescription>, AwsError> {
         let mut found = Vec::new();
         let mut batches = vec![arns];

@@ -1,4 +1,4 @@
-//! Machines that are there, and what they wrote to their consoles.
+//! Existing machines and their console output.
 
 use crate::well_known::{CLUSTER_TAG, ROLE_TAG, tag_filter};
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ impl Clients {
         Ok(instances)
     }
 
-    /// How many machines of each kind run in the region, whoever they belong to.
+    /// The number of running machines of each type in the region, of all owners.
     pub(crate) async fn running_machines(&self) -> Result<BTreeMap<MachineKind, u32>, AwsError> {
         let mut counts = BTreeMap::new();
         for instance in self.instances(filter("instance-state-name", ["pending", "running"])).await? {

@@ -1,4 +1,4 @@
-//! Networks that are there: VPCs, subnets, routes, resolvers, security groups, elastic addresses.
+//! Existing networks: VPCs, subnets, routes, resolvers, security groups, elastic addresses.
 
 use aws_sdk_ec2::types::{
     AttributeBooleanValue, DhcpConfiguration, DhcpOptions, IpPermission, IpRange, Route, RouteState,

@@ -11,7 +11,7 @@ use super::{AwsError, Clients};
 
 /// The CloudFormation type of an Auto Scaling group.
 pub(crate) const GROUP_TYPE: &str = "AWS::AutoScaling::AutoScalingGroup";
-const EVENING_OUT: &str = "AZRebalance";
+const AZ_REBALANCE: &str = "AZRebalance";
 
 /// An Auto Scaling group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl Clients {
     /// From now on a group leaves its machines where they are, however many each zone has.
     pub(crate) async fn suspend_az_rebalance(&self, group: &str) -> Result<(), AwsError> {
         let call = self.autoscaling.suspend_processes().auto_scaling_group_name(group);
-        let answer = call.scaling_processes(EVENING_OUT).send().await;
+        let answer = call.scaling_processes(AZ_REBALANCE).send().await;
         answer.map_err(AwsError::of(actions::AUTOSCALING_SUSPEND_PROCESSES)).map(|_| ())
     }
 
@@ -142,7 +142,7 @@ fn to_scaling_group(found: AutoScalingGroup) -> ScalingGroup {
     let tags = found.tags.unwrap_or_default().into_iter();
     let zones = found.availability_zones.unwrap_or_default().len();
     let mut suspended = found.suspended_processes.unwrap_or_default().into_iter();
-    let is_suspended = suspended.any(|process| process.process_name.as_deref() == Some(EVENING_OUT));
+    let is_suspended = suspended.any(|process| process.process_name.as_deref() == Some(AZ_REBALANCE));
     let machine = |machine: aws_sdk_autoscaling::types::Instance| GroupMachine {
         id: machine.instance_id.unwrap_or_default(),
         state: machine.lifecycle_state.map(|state| state.as_str().to_owned()).unwrap_or_default(),

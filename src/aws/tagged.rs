@@ -8,7 +8,7 @@ use super::{AwsError, Clients};
 impl Clients {
     /// The ARNs of everything in the region that carries a tag.
     ///
-    /// The service learns of deletions late: whoever asks confirms each hit elsewhere.
+    /// The service learns of deletions late: the caller confirms each hit with the service of the resource.
     pub(crate) async fn tagged(&self, key: &str, value: &str) -> Result<Vec<String>, AwsError> {
         let filter = TagFilter::builder().key(key).values(value).build();
         let mut pages = self.tagging.get_resources().tag_filters(filter).into_paginator().items().send();

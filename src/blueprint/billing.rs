@@ -6,16 +6,16 @@ use serde::Serialize;
 use super::{Blueprint, StackPart};
 use crate::config::FileSystemSource;
 
-/// One kind of thing that costs money.
+/// One line of the bill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BilledItem {
-    /// The stack it is in.
+    /// The name of the stack that creates it.
     pub stack: String,
-    /// What it is.
+    /// What is billed: a machine, a disk, a NAT gateway.
     pub what: String,
-    /// How many there are.
+    /// The number of them.
     pub count: u32,
-    /// What else decides about its price; may be empty.
+    /// What else the price depends on; may be empty.
     pub note: String,
 }
 

@@ -1,4 +1,4 @@
-//! Every image and file that nodes fetch, where mirrors have been put in place of the hosts they come from.
+//! Every image and file that nodes download, from the mirrors of cluster.yaml where there are any.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use crate::config::kubernetes_release::{Download, downloads_of, release_of};
 use crate::config::values::KubernetesVersion;
 use crate::document::Fault;
 
-/// Kubernetes' own images, which have its version.
+/// The images of Kubernetes itself: their tag is the version of Kubernetes.
 const KUBERNETES_IMAGES: [&str; 4] =
     ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"];
 
-/// What nodes fetch.
+/// What nodes download.
 #[derive(Clone, Debug)]
 pub struct Components {
-    /// Container images, by the name that templates call them.
+    /// Container images, by their names in templates.
     pub images: BTreeMap<String, String>,
     /// The kubelet.
     pub kubelet: Download,
     /// kubectl.
     pub kubectl: Download,
-    /// CNI plugins, an archive.
+    /// The archive of the CNI plugins.
     pub cni_plugins: Download,
-    /// The kubelet's helper for ECR.
+    /// The kubelet's credential provider for ECR.
     pub ecr_credential_provider: Download,
     /// NVIDIA's container runtime.
     pub nvidia_runtime: NvidiaRuntime,
@@ -36,9 +36,9 @@ pub struct Components {
 pub struct NvidiaRuntime {
     /// The file name.
     pub file: String,
-    /// Where it is.
+    /// The address of the extension.
     pub url: String,
-    /// Where the list of hashes is.
+    /// The address of the list of its hashes.
     pub sums_url: String,
 }
 
@@ -70,7 +70,7 @@ impl Components {
     }
 }
 
-/// Every container image by the name that templates call it.
+/// Every container image, by its name in templates.
 fn image_references(
     images: &BTreeMap<String, String>,
     version: KubernetesVersion,

@@ -1,17 +1,17 @@
-//! How large etcd's data may become on its volume.
+//! How large etcd's data may grow on its volume.
 
-/// The most that etcd's makers recommend.
-const MOST_BYTES: u64 = 8 * GIBIBYTE;
-/// For the write-ahead log and the file system itself.
-const ASIDE_BYTES: u64 = GIBIBYTE;
-/// The data, two snapshots of it that stay, and one in the making.
+/// The largest quota that etcd's documentation recommends.
+const LARGEST_QUOTA_BYTES: u64 = 8 * GIBIBYTE;
+/// Reserved for the write-ahead log and the file system itself.
+const RESERVED_BYTES: u64 = GIBIBYTE;
+/// The data, the two snapshots that are kept, and the one being written.
 const COPIES: u64 = 4;
 const GIBIBYTE: u64 = 1 << 30;
 
-/// The limit at which etcd takes no more writes. Beyond it a snapshot could fill the volume, and etcd ends when that is full.
+/// The size at which etcd refuses writes. With more data a snapshot could fill the volume, and etcd exits when the volume is full.
 pub(super) fn quota_bytes(volume_gib: u32) -> u64 {
-    let room = (u64::from(volume_gib) * GIBIBYTE).saturating_sub(ASIDE_BYTES);
-    (room / COPIES).min(MOST_BYTES)
+    let room = (u64::from(volume_gib) * GIBIBYTE).saturating_sub(RESERVED_BYTES);
+    (room / COPIES).min(LARGEST_QUOTA_BYTES)
 }
 
 #[cfg(test)]

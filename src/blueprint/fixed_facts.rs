@@ -1,10 +1,10 @@
-//! What cannot change while a cluster lives, under the keys of cluster.yaml.
+//! The keys of cluster.yaml whose values cannot change while the cluster exists.
 
 use std::collections::BTreeMap;
 
 use crate::config::{Cluster, NetworkLayout, ServiceAccountKey};
 
-/// Each key whose value is fixed when the cluster is made, with that value.
+/// Each key whose value is fixed when the cluster is created, with that value.
 #[must_use]
 pub fn fixed_facts(cluster: &Cluster) -> BTreeMap<&'static str, String> {
     let zones: Vec<String> = cluster.availability_zones.iter().map(ToString::to_string).collect();
@@ -21,7 +21,7 @@ pub fn fixed_facts(cluster: &Cluster) -> BTreeMap<&'static str, String> {
         ("clusterName", cluster.name.to_string()),
         ("externalDNSName", cluster.external_dns_name.to_string()),
         ("region", cluster.region.to_string()),
-        // Their order too: it decides the availability zone of each etcd member.
+        // The order is fixed too: it decides the availability zone of each etcd member.
         ("availabilityZones", zones.join(", ")),
         ("kmsKeyArn", cluster.kms_key.to_string()),
         ("kubernetes.podCIDR", cluster.kubernetes.pod_range.to_string()),

@@ -15,13 +15,13 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| embedded(include_str!("../../cr
 /// Every key and certificate of one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identities {
-    /// Who signs.
+    /// The certificate authorities.
     pub authorities: Vec<Authority>,
-    /// Who is signed.
+    /// The certificates that they sign.
     pub certificates: Vec<LeafCertificate>,
     /// Keys without a certificate.
     pub signing_keys: Vec<SigningKey>,
-    /// Random bytes.
+    /// Random secrets.
     pub secrets: Vec<Secret>,
 }
 
@@ -30,11 +30,11 @@ pub struct Identities {
 pub struct Authority {
     /// The name of its files.
     pub name: String,
-    /// The subject.
+    /// The common name of the subject.
     pub common_name: String,
-    /// How long it lives.
+    /// How many days the certificate is valid.
     pub days: u16,
-    /// Whether a team may bring its own instead.
+    /// Whether a team may provide its own instead.
     pub may_be_brought: bool,
 }
 
@@ -43,27 +43,27 @@ pub struct Authority {
 pub struct LeafCertificate {
     /// The name of its files.
     pub name: String,
-    /// Who signs it.
+    /// The name of the authority that signs it.
     pub authority: String,
-    /// Who it is; Kubernetes takes this as the user.
+    /// The common name of the subject, which Kubernetes reads as the user.
     pub common_name: String,
-    /// What it belongs to; Kubernetes takes this as the group.
+    /// The organization of the subject, which Kubernetes reads as the group.
     pub organization: Option<String>,
-    /// What it is good for.
+    /// Whether it is for servers, for clients or for both.
     pub usages: Vec<Usage>,
-    /// Where it can be reached.
+    /// The DNS names and addresses that it is valid for.
     pub names: Vec<CertificateName>,
-    /// How long it lives.
+    /// How many days the certificate is valid.
     pub days: u16,
 }
 
-/// What a certificate is good for.
+/// The extended key usage of a certificate.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 pub enum Usage {
-    /// Being connected to.
+    /// Authenticates a server.
     Server,
-    /// Connecting.
+    /// Authenticates a client.
     Client,
 }
 
@@ -72,17 +72,17 @@ pub enum Usage {
 pub struct SigningKey {
     /// The name of its files.
     pub name: String,
-    /// The kind of the identity.
+    /// The algorithm of the key.
     pub kind: ServiceAccountKey,
 }
 
-/// Random bytes that are made once.
+/// Random bytes that are generated once.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Secret {
     /// The name of its file.
     pub name: String,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: usize,
 }
 
@@ -203,7 +203,7 @@ impl CertificateEntry {
         };
         let mut filled: Vec<CertificateName> = Vec::new();
         for name in self.names.iter().flat_map(|entry| entry.fill_in(member, cluster, names)) {
-            // A team may add a name that is there anyway.
+            // A team may add a name that the certificate has anyway.
             if !filled.contains(&name) {
                 filled.push(name);
             }

@@ -1,4 +1,4 @@
-//! A [`Cluster`] into every decided fact about it: names, identities, components, kinds of machines, network, and who may talk to whom.
+//! A [`Cluster`] into every decided fact about it: names, identities, components, roles of machines, network, and allowed connections.
 //!
 //! In: a validated cluster. Out: plain data that the later layers only write down. No I/O, no clock, no AWS.
 
@@ -29,7 +29,7 @@ use crate::config::values::PoolName;
 use crate::config::{Cluster, FileSystemSource};
 use crate::document::Fault;
 
-/// The size of disks that hold nothing but the operating system and images of a few components.
+/// The size of disks that hold only the operating system and the images of a few components.
 pub const CONTROL_PLANE_DISK_GIB: u32 = 30;
 
 /// Everything that follows from a cluster description.
@@ -37,13 +37,13 @@ pub const CONTROL_PLANE_DISK_GIB: u32 = 30;
 pub struct Blueprint {
     /// The description itself.
     pub cluster: Cluster,
-    /// Every name that is built from the cluster's.
+    /// Every name that is derived from the cluster's name.
     pub names: Names,
     /// Keys and certificates that must exist.
     pub identities: Identities,
     /// Images and files that nodes fetch.
     pub components: Components,
-    /// Every kind of machine, in the order they come up.
+    /// Every role, in the order in which their machines start.
     pub roles: Vec<Role>,
     /// What distinguishes each pool's nodes.
     pub pools: Vec<PoolNodes>,
@@ -53,9 +53,9 @@ pub struct Blueprint {
     pub groups: Vec<Group>,
     /// Every connection that is allowed.
     pub rules: Vec<Rule>,
-    /// Whether the file system gets mount targets from us.
+    /// Whether infra creates the mount targets of the file system.
     pub makes_mount_targets: bool,
-    /// How large etcd's data may become.
+    /// How large etcd's data may grow.
     pub etcd_quota_bytes: u64,
 }
 
@@ -90,7 +90,7 @@ impl Blueprint {
         self.pools.iter().find(|nodes| nodes.name == *pool)
     }
 
-    /// An image from wherever nodes fetch it: the mirror of its registry, if there is one.
+    /// The reference by which nodes pull an image: at the mirror of its registry, if there is one.
     #[must_use]
     pub fn mirrored_image(&self, reference: &str) -> String {
         components::mirror_image(reference, &self.cluster)

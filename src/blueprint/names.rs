@@ -1,4 +1,4 @@
-//! Names that are built from the cluster's.
+//! Names that are derived from the cluster's name.
 
 use std::net::Ipv4Addr;
 
@@ -8,13 +8,13 @@ use crate::well_known::internal_domain;
 /// The names of a cluster's parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
-    /// The private hosted zone.
+    /// The domain of the private hosted zone.
     pub internal_domain: String,
-    /// The API server inside the VPC.
+    /// The name of the API server inside the VPC.
     pub internal_api: String,
-    /// The Service address of the cluster's DNS: the tenth of the range, as everywhere.
+    /// The Service address of the cluster's DNS: by convention the tenth of the range.
     pub cluster_dns: Ipv4Addr,
-    /// The shared file system inside the VPC.
+    /// The name of the shared file system inside the VPC.
     pub file_system: String,
     etcd_count: u32,
 }
@@ -31,19 +31,19 @@ impl Names {
         }
     }
 
-    /// An etcd member inside the VPC.
+    /// The name of an etcd member inside the VPC.
     #[must_use]
     pub fn etcd_member(&self, member: u32) -> String {
         format!("etcd-{member}.{}", self.internal_domain)
     }
 
-    /// Where the API server finds etcd: every member.
+    /// The addresses of all etcd members, for the API server.
     #[must_use]
     pub fn etcd_endpoints(&self) -> Vec<String> {
         (0..self.etcd_count).map(|member| format!("https://{}:2379", self.etcd_member(member))).collect()
     }
 
-    /// Every member and where its peers find it, as etcd wants them at its first start.
+    /// Every member with its address for peers, in the format of etcd's `--initial-cluster`.
     #[must_use]
     pub fn etcd_initial_cluster(&self) -> String {
         let members = (0..self.etcd_count)

@@ -1,4 +1,4 @@
-//! Subnets, routes and gateways: cut from the VPC's range, or those of an adopted VPC.
+//! Subnets and gateways: created in the range of the VPC, or those of an adopted VPC.
 
 use ipnet::Ipv4Net;
 
@@ -9,37 +9,37 @@ use crate::config::{Cluster, Nat, NetworkLayout};
 /// The network of a cluster.
 #[derive(Clone, Debug)]
 pub struct NetworkPlan {
-    /// The id of the adopted VPC; `None` if we make one.
+    /// The id of the adopted VPC; `None` if infra creates one.
     pub adopted_vpc: Option<VpcId>,
-    /// Every subnet, public ones first, by zone.
+    /// Every subnet: public ones first, each in the order of the availability zones.
     pub subnets: Vec<Subnet>,
-    /// Zones (by their place in the list) that have a NAT gateway.
+    /// The indexes of the availability zones that have a NAT gateway.
     pub nat_zones: Vec<usize>,
     /// Whether machines have public addresses.
     pub public_machines: bool,
 }
 
-/// A subnet, made or adopted.
+/// A subnet, created or adopted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subnet {
     /// The logical id.
     pub resource: String,
     /// The availability zone.
     pub zone: AvailabilityZone,
-    /// The zone's place in the list.
+    /// The index of the availability zone in cluster.yaml.
     pub zone_index: usize,
     /// Whether the subnet has a route to an internet gateway.
     pub public: bool,
-    /// Made with a range, or there with an id.
+    /// Whether infra creates the subnet or uses one that exists.
     pub source: SubnetSource,
 }
 
 /// Where a subnet comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubnetSource {
-    /// The VPC is created with this range.
+    /// infra creates the subnet with this range.
     Created(Ipv4Net),
-    /// The VPC exists under this id.
+    /// The subnet with this id exists.
     Adopted(SubnetId),
 }
 
@@ -80,7 +80,7 @@ impl NetworkPlan {
             .flat_map(|public| cluster.availability_zones.iter().enumerate().map(|zone| (*public, zone)));
         let range = cluster.network.vpc_range;
         let prefix = subnet_prefix(range, kinds.len() * cluster.availability_zones.len());
-        // The rules of cluster.yaml have made sure that they fit.
+        // The rules of cluster.yaml ensure that they fit.
         let ranges = range.subnets(prefix).into_iter().flatten();
         let subnets = positions.zip(ranges).map(|((public, (zone_index, zone)), range)| Subnet {
             resource: resource_name(public, zone_index),

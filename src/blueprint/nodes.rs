@@ -1,4 +1,4 @@
-//! The kinds of machines of a cluster, and what distinguishes a pool's nodes.
+//! The roles of a cluster's machines, and the settings of a pool's nodes.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::config::values::PoolName;
 use crate::config::{Cluster, Pool, TaintEffect};
 use crate::well_known::{GPU_COUNT_LABEL, GPU_MODEL_LABEL, GPU_RESOURCE, POOL_LABEL, POOL_PREFIX};
 
-/// A kind of machine; all machines of one kind boot the same configuration.
+/// What a machine is for. All machines of a role boot the same configuration.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// One etcd member.
@@ -30,7 +30,7 @@ impl Role {
         }
     }
 
-    /// Whether some cluster could have a role of this name.
+    /// Whether a cluster can have a role of this name.
     #[must_use]
     pub fn is_name(name: &str) -> bool {
         if let Some(member) = name.strip_prefix("etcd-") {
@@ -69,7 +69,7 @@ impl Role {
     }
 }
 
-/// What distinguishes a pool's nodes from others.
+/// The settings of a pool's nodes.
 #[derive(Clone, Debug)]
 pub struct PoolNodes {
     /// The pool's name.
@@ -80,7 +80,7 @@ pub struct PoolNodes {
     pub taints: Vec<NodeTaint>,
     /// The driver extension of its GPUs.
     pub gpu_driver: Option<&'static str>,
-    /// Whether AWS may take its machines away.
+    /// Whether its machines are spot instances, which AWS may interrupt.
     pub spot: bool,
 }
 
@@ -91,7 +91,7 @@ pub struct NodeTaint {
     pub key: String,
     /// The value.
     pub value: String,
-    /// What it does.
+    /// What the taint does to pods that do not tolerate it.
     pub effect: TaintEffect,
 }
 
@@ -103,7 +103,7 @@ impl PoolNodes {
         let mut taints: Vec<NodeTaint> = Vec::new();
         if let Some(gpus) = &pool.gpus {
             labels.insert(GPU_MODEL_LABEL.to_owned(), gpus.model.to_owned());
-            // The autoscaler's own mark of a GPU node: it waits for the GPUs of a new one instead of adding more.
+            // By this label the autoscaler recognises a GPU node: it waits for the GPUs of a new node instead of adding another one.
             labels.insert("k8s.amazonaws.com/accelerator".to_owned(), gpus.model.to_owned());
             labels.insert(GPU_COUNT_LABEL.to_owned(), gpus.count.to_string());
             let (key, value) = (GPU_RESOURCE.to_owned(), "present".to_owned());
@@ -124,7 +124,7 @@ impl PoolNodes {
     }
 }
 
-/// Every role of a cluster, in the order their machines come up.
+/// Every role of a cluster, in the order in which their machines start.
 pub(super) fn roles(cluster: &Cluster) -> Vec<Role> {
     let members = (0..cluster.etcd.count).map(Role::EtcdMember);
     let pools = cluster.pools.iter().map(|pool| Role::Pool(pool.name.clone()));

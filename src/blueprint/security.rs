@@ -1,4 +1,4 @@
-//! Who may talk to whom: the one table that security groups are rendered from and tested against.
+//! Allowed connections: the one table that security groups are rendered from and tested against.
 
 use ipnet::Ipv4Net;
 
@@ -22,7 +22,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// The logical id.
+    /// The logical id of the security group.
     #[must_use]
     pub fn resource(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl Group {
         }
     }
 
-    /// The name in tags.
+    /// The name of the security group in tags.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl Group {
         }
     }
 
-    /// What it is, as AWS shows it.
+    /// The description of the security group in AWS.
     #[must_use]
     pub fn description(self) -> &'static str {
         match self {
@@ -65,9 +65,9 @@ impl Group {
 /// Where a connection comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Machines of a group.
+    /// Members of a security group.
     Group(Group),
-    /// Addresses.
+    /// A range of addresses.
     Range(Ipv4Net),
 }
 
@@ -104,17 +104,17 @@ impl Protocol {
 pub struct Rule {
     /// Who may connect.
     pub from: Source,
-    /// To whom.
+    /// The security group that they may connect to.
     pub to: Group,
-    /// The protocol it speaks.
+    /// The protocol.
     pub protocol: Protocol,
     /// The port.
     pub port: u16,
-    /// Why.
+    /// Why the connection is needed; the description of the rule in AWS.
     pub why: &'static str,
 }
 
-/// The groups that a cluster has.
+/// The security groups of a cluster.
 pub(super) fn groups(cluster: &Cluster, mount_targets: bool) -> Vec<Group> {
     let mut groups = vec![Group::Etcd, Group::Controllers, Group::Nodes, Group::InternalLoadBalancer];
     if cluster.api.public {
@@ -126,7 +126,7 @@ pub(super) fn groups(cluster: &Cluster, mount_targets: bool) -> Vec<Group> {
     groups
 }
 
-/// Every connection that is allowed; there is no other.
+/// Every connection that is allowed; all others are not.
 pub(super) fn rules(cluster: &Cluster, groups: &[Group]) -> Vec<Rule> {
     use Group::{Controllers, Etcd, FileSystem, InternalLoadBalancer, Nodes, PublicLoadBalancer};
     use Protocol::{Tcp, Udp};
@@ -175,7 +175,7 @@ pub(super) fn rules(cluster: &Cluster, groups: &[Group]) -> Vec<Rule> {
 }
 
 impl Rule {
-    /// The logical id: who, to whom, which port.
+    /// The logical id of the rule: destination, source, protocol and port.
     #[must_use]
     pub fn resource(&self) -> String {
         let letters = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>();

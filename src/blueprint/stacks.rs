@@ -1,4 +1,4 @@
-//! The stacks of a cluster, and which must be there before which.
+//! The stacks of a cluster, and which of them need which.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use crate::config::Cluster;
 use crate::config::values::{ClusterName, PoolName};
 use crate::well_known::POOL_PREFIX;
 
-/// One stack's part of a cluster, in the order they are made.
+/// The part of a cluster that one stack holds, in the order of creation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StackPart {
-    /// VPC, subnets, security groups, private zone.
+    /// VPC, subnets, security groups, private hosted zone.
     Network,
     /// The shared file system.
     Storage,
@@ -20,7 +20,7 @@ pub enum StackPart {
 }
 
 impl StackPart {
-    /// The parts of a cluster, in the order they are made.
+    /// The parts of a cluster, in the order of creation.
     #[must_use]
     pub fn of_cluster(cluster: &Cluster) -> Vec<Self> {
         let storage = cluster.file_system.as_ref().map(|_| Self::Storage);
@@ -28,7 +28,7 @@ impl StackPart {
         std::iter::once(Self::Network).chain(storage).chain([Self::ControlPlane]).chain(pools).collect()
     }
 
-    /// The part's name in files and, behind the cluster's, in AWS.
+    /// The name of the part in files; with the cluster's name before it, the name of the stack.
     #[must_use]
     pub fn file_name(&self) -> String {
         match self {
@@ -45,7 +45,7 @@ impl StackPart {
         format!("{cluster}-{}", self.file_name())
     }
 
-    /// The part that a stack's name means; none if no cluster of this name could have such a stack.
+    /// The part of a stack by its name; `None` if a cluster of this name cannot have such a stack.
     #[must_use]
     pub fn from_stack_name(cluster: &ClusterName, stack: &str) -> Option<Self> {
         match stack.strip_prefix(cluster.as_str())?.strip_prefix('-')? {
@@ -56,7 +56,7 @@ impl StackPart {
         }
     }
 
-    /// Whether its stack's name could also be that of a stack of a cluster with a longer name: the pool `network` of `x` and the network
+    /// Whether a cluster with a longer name can have a stack of the same name: the pool `network` of `x` and the network
     /// of `x-pool` are both `x-pool-network`.
     #[must_use]
     pub fn has_ambiguous_name(&self) -> bool {
@@ -70,7 +70,7 @@ impl StackPart {
             || name.contains(&format!("-{POOL_PREFIX}"))
     }
 
-    /// What must be there before this part.
+    /// The parts that must exist before this one.
     #[must_use]
     pub fn needs(&self) -> &'static [Self] {
         match self {
@@ -80,14 +80,13 @@ impl StackPart {
         }
     }
 
-    /// Whether the stack holds what cannot be made again: it is protected in AWS.
+    /// Whether the stack holds data that cannot be created again, and has termination protection.
     #[must_use]
     pub fn is_protected(&self) -> bool {
         matches!(self, Self::Storage | Self::ControlPlane)
     }
 }
 
-/// As a person says it.
 impl fmt::Display for StackPart {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

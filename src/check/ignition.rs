@@ -11,7 +11,7 @@ use super::finding::{Check, Finding};
 const CLOSED: [&str; 6] = ["/dev", "/proc", "/run", "/sys", "/tmp", "/usr"];
 
 /// Files that machines get from elsewhere: CloudFormation's values, and what units create at boot.
-const GIVEN: [&str; 2] = ["/etc/infra/stack.env", "/run/"];
+const FILES_FROM_ELSEWHERE: [&str; 2] = ["/etc/infra/stack.env", "/run/"];
 
 /// The newest version that every live channel of Flatcar reads.
 const VERSIONS: [&str; 4] = ["3.0.0", "3.1.0", "3.2.0", "3.3.0"];
@@ -121,8 +121,8 @@ impl Check<'_> {
             let texts = list_items(&unit["dropins"]).into_iter().map(|drop_in| text_of(&drop_in["contents"]));
             for contents in texts.chain([text_of(&unit["contents"])]) {
                 for needed in needed_files(contents) {
-                    let given =
-                        GIVEN.iter().any(|given| needed.starts_with(given)) || needed.starts_with("/usr/");
+                    let given = FILES_FROM_ELSEWHERE.iter().any(|given| needed.starts_with(given))
+                        || needed.starts_with("/usr/");
                     if !given && !there.contains(&needed) {
                         self.note(name, format!("it needs {needed}, which nothing provides"));
                     }

@@ -18,7 +18,7 @@ pub(super) fn references_in(value: &Value) -> References {
     references
 }
 
-/// The names of all resources and parameters that a value refers to, in whatever form.
+/// The names of all resources and parameters that a value refers to, in any form.
 #[must_use]
 pub fn referenced_names(value: &Value) -> BTreeSet<String> {
     let References { mut names, attributes } = references_in(value);

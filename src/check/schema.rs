@@ -61,7 +61,7 @@ pub fn create_only_properties(kind: &str) -> Vec<&'static str> {
     let Some(schema) = SCHEMAS.get(kind) else { return Vec::new() };
     let list = schema["createOnly"].as_array().into_iter().flatten();
     let more = MORE_CREATE_ONLY.iter().filter(|(listed, _)| *listed == kind).map(|(_, property)| *property);
-    // A path below a property makes the whole property one to look at.
+    // A path below a property concerns the whole property.
     list.filter_map(|path| path.as_str()?.split('/').next()).chain(more).collect()
 }
 

@@ -32,7 +32,7 @@ impl Refusal {
         Self { message: message.into(), help: None, outcome: Outcome::Failed }
     }
 
-    /// What was asked for cannot be.
+    /// What the user asked for is not valid.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self { outcome: Outcome::Invalid, ..Self::new(message) }
     }
@@ -64,7 +64,7 @@ pub(super) fn report(error: &anyhow::Error, printer: &Printer) -> Exit {
     let explained: Vec<&dyn Explain> = error.chain().filter_map(explain).collect();
     let outcome = explained.first().map_or(Outcome::Failed, |error| error.outcome());
     if outcome == Outcome::Interrupted {
-        // What the user asked for is no error to report.
+        // An interruption is what the user wanted, not an error.
         printer.note(error);
         return outcome.into();
     }

@@ -35,7 +35,7 @@ impl Explain for Interrupted {
 }
 
 /// Printed at the first Ctrl-C where the operation continues without the command.
-pub(super) const LEAVING: &str = "detaching; a second Ctrl-C exits at once";
+pub(super) const DETACHING: &str = "detaching; a second Ctrl-C exits at once";
 
 /// Runs what changes nothing; Ctrl-C ends it at once.
 pub(super) async fn until_interrupted<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
@@ -69,7 +69,7 @@ pub(super) async fn until_detached<T>(
 ) -> anyhow::Result<T> {
     let leave = || {
         view.finish();
-        printer.note(LEAVING);
+        printer.note(DETACHING);
     };
     until_second_interruption(work, interrupter, leave, Interrupted::WhileAwsWorks).await
 }

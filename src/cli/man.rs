@@ -12,7 +12,7 @@ use super::failure::Refusal;
 use super::session::Session;
 use crate::durable_file::{self, Access};
 
-/// What a newcomer runs first: the end of `infra --help`, and the example of its manual page.
+/// The first commands of a new user: the end of `infra --help`, and the example of its manual page.
 pub(super) const FIRST_STEPS: &str = "Start with `infra init`, then `infra validate`.";
 
 /// Print a manual page, or write all of them to a directory
@@ -31,11 +31,11 @@ pub(super) fn run(
     command_line: Command,
     session: &Session,
 ) -> anyhow::Result<Exit> {
-    // It would be named on every page and has none.
+    // Every page would refer to `help`, which has no page.
     let mut root = command_line.disable_help_subcommand(true);
     root.build();
     if let Some(directory) = &arguments.write_to {
-        std::fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
+        std::fs::create_dir_all(directory).with_context(|| format!("creating {}", directory.display()))?;
         for command in all_commands(&root) {
             let name = command.get_display_name().unwrap_or_else(|| command.get_name());
             let path = directory.join(format!("{name}.1"));
@@ -55,7 +55,7 @@ pub(super) fn run(
 fn render_page(command: &Command) -> anyhow::Result<String> {
     let is_root = command.get_display_name().is_none_or(|name| name == command.get_name());
     let examples = match command.get_after_help() {
-        // The rest are the exit codes, which have a section of their own.
+        // The rest of the text lists the exit codes, which have a section of their own.
         Some(_) if is_root => FIRST_STEPS.to_owned(),
         text => text.map(ToString::to_string).unwrap_or_default(),
     };
@@ -64,7 +64,7 @@ fn render_page(command: &Command) -> anyhow::Result<String> {
     Ok(String::from_utf8(bytes)? + &example_section(&examples) + &exit_status(is_root))
 }
 
-/// Line by line, as it is written: if it were filled like prose, commands would run together.
+/// The examples, line by line: troff would join the lines of a paragraph.
 fn example_section(examples: &str) -> String {
     if examples.is_empty() {
         return String::new();

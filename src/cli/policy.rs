@@ -1,4 +1,4 @@
-//! `infra policy`: what an operator must be allowed.
+//! `infra policy`: the IAM policies of an operator.
 
 use clap::Args;
 use serde_json::{Map, Value};
@@ -12,11 +12,12 @@ use crate::operator::{Policy, operator_policies};
 
 /// Print the IAM policies that an operator of this cluster needs, and no more; no network and no AWS account are needed
 ///
-/// They hold our own calls, each confined to the cluster's names where AWS allows that, and what CloudFormation does in the operator's
-/// name, allowed to CloudFormation only. A managed policy holds 6,144 characters, so there are several.
+/// The policies allow the calls of infra itself, limited to the cluster's resources where AWS supports that, and the calls that
+/// CloudFormation makes on behalf of the operator, through CloudFormation only. There are several because a managed policy may have at
+/// most 6,144 characters.
 #[derive(Args, Debug)]
 pub(super) struct PolicyArguments {
-    /// Print this policy's document alone
+    /// The policy to print; without it, all of them are listed
     #[arg(value_name = "POLICY")]
     policy: Option<String>,
     /// Where assets are uploaded: s3://bucket/prefix; wins over s3URI in cluster.yaml
@@ -26,12 +27,12 @@ pub(super) struct PolicyArguments {
 
 pub(super) fn run(arguments: &PolicyArguments, session: &Session) -> anyhow::Result<Exit> {
     let cluster = session.load_project()?.blueprint.cluster;
-    let place = arguments.s3_uri.as_ref().or(cluster.s3_uri.as_ref());
-    let place = place.ok_or_else(|| {
-        Refusal::new("policies name the bucket, and nobody said which it is")
-            .help("`--s3-uri s3://bucket/prefix`, or s3URI in cluster.yaml")
+    let s3_uri = arguments.s3_uri.as_ref().or(cluster.s3_uri.as_ref());
+    let s3_uri = s3_uri.ok_or_else(|| {
+        Refusal::new("policies name the bucket, and no S3 URI is given")
+            .help("give `--s3-uri s3://bucket/prefix`, or set s3URI in cluster.yaml")
     })?;
-    let policies = operator_policies(&cluster, place);
+    let policies = operator_policies(&cluster, s3_uri);
     if let Some(wanted) = &arguments.policy {
         let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
         let found = policies.iter().find(|policy| policy.name == *wanted).ok_or_else(|| {
@@ -56,7 +57,7 @@ pub(super) fn run(arguments: &PolicyArguments, session: &Session) -> anyhow::Res
     session.printer.data(columns(&rows))?;
     if let Some(Policy { name, .. }) = policies.first() {
         session.printer.note(format_args!(
-            "for each: aws iam create-policy --policy-name {name} --policy-document \"$(infra policy {name} --s3-uri {place})\"; then \
+            "for each: aws iam create-policy --policy-name {name} --policy-document \"$(infra policy {name} --s3-uri {s3_uri})\"; then \
              attach all of them to the operator"
         ));
     }

@@ -22,19 +22,19 @@ use crate::job::life::{JobReport, NodeGpus};
 
 /// Print the JSON Schema of cluster.yaml, or of what a command prints with `--output json`
 ///
-/// For the YAML language server, save that of cluster.yaml as cluster.schema.json and let cluster.yaml begin with
+/// For the YAML language server, save the schema of cluster.yaml as cluster.schema.json, and begin cluster.yaml with
 /// `# yaml-language-server: $schema=cluster.schema.json`.
 ///
-/// Schemas of what is printed are those of this version, and closed: they refuse a field that they do not know, so that a test finds it.
-/// Programs should not: later versions add fields, and never remove, rename or change one.
+/// The schemas of output describe this version, and refuse unknown fields, so that a test notices a new one. Programs should ignore
+/// unknown fields: later versions add fields, and never delete, rename or change one.
 #[derive(Args, Debug)]
 pub(super) struct SchemaArguments {
-    /// What it describes: a file, or what a command prints with `--output json`
+    /// The document to describe: a file, or the output of a command with `--output json`
     #[arg(value_enum, value_name = "SHAPE", default_value_t = Shape::Cluster)]
     shape: Shape,
 }
 
-/// What has a schema.
+/// A document that has a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Shape {
     /// cluster.yaml

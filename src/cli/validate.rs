@@ -132,12 +132,12 @@ fn check_account(
     block_on(async {
         let clients = arguments.aws.connect(&blueprint.cluster, session).await;
         let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
-        let place = choose_s3_uri(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer).ok();
+        let s3_uri = choose_s3_uri(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer).ok();
         let lock = read_lock(project)?;
         let certificates = certificate_expiries(session)?;
         let preflight = Preflight {
             blueprint,
-            s3_uri: place.as_ref(),
+            s3_uri: s3_uri.as_ref(),
             create_bucket: false,
             image: lock.as_ref().map(|lock| lock.image.id.as_str()),
             certificates: &certificates,

@@ -94,11 +94,11 @@ pub struct Network {
 /// Where subnets come from.
 #[derive(Clone, Debug)]
 pub enum NetworkLayout {
-    /// We make a VPC with public subnets.
+    /// infra creates a VPC with public subnets.
     Public,
-    /// We make a VPC with public and private subnets, and NAT gateways between them.
+    /// infra creates a VPC with public and private subnets, and NAT gateways between them.
     Private(Nat),
-    /// We use a VPC that is there.
+    /// infra uses a VPC that exists.
     Adopted {
         /// The VPC.
         vpc: VpcId,
@@ -107,7 +107,7 @@ pub enum NetworkLayout {
     },
 }
 
-/// A subnet that is there.
+/// A subnet that exists.
 #[derive(Clone, Debug)]
 pub struct AdoptedSubnet {
     /// The id.

@@ -28,7 +28,7 @@ impl LoadedAuthority {
 }
 
 /// Makes a new authority: its certificate and key as PEM.
-pub(super) fn make_authority(
+pub(super) fn create_authority(
     authority: &Authority,
     now: OffsetDateTime,
 ) -> Result<(String, SecretText), CredentialsError> {

@@ -1,41 +1,41 @@
-//! Brings a credentials directory into the state that the identities ask for.
+//! Creates what a credentials directory lacks of the identities, and renews what no longer fits.
 
 use rcgen::KeyPair;
 use time::OffsetDateTime;
 use zeroize::Zeroizing;
 
-use super::authority::{LoadedAuthority, load_authority, make_authority, parse_key};
+use super::authority::{LoadedAuthority, create_authority, load_authority, parse_key};
 use super::error::{CredentialsError, day};
 use super::fitness::{Fitness, judge_leaf};
 use super::issuing::fill_random;
-use super::leaf::make_leaf;
+use super::leaf::create_leaf;
 use super::{BroughtAuthority, SecretText, Store};
 use crate::blueprint::{Authority, Identities, LeafCertificate, Secret, SigningKey};
 use crate::config::ServiceAccountKey;
 
-/// What is asked for.
+/// What a credentials directory must hold, and what may be done for it.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// What must exist.
     pub identities: &'a Identities,
     /// The time that validity is judged by.
     pub now: OffsetDateTime,
-    /// Where authorities that are not there come from.
+    /// Where missing authorities come from.
     pub authorities: AuthoritySource,
-    /// Whether authorities that are there give way to new ones.
+    /// Whether existing authorities are replaced.
     pub replace_authorities: bool,
-    /// Whether good certificates are issued again too.
+    /// Whether valid certificates are issued again too.
     pub renew: bool,
 }
 
-/// Where authorities that are not there come from.
+/// Where missing authorities come from.
 #[derive(Debug)]
 pub enum AuthoritySource {
-    /// Nowhere: they must be there.
+    /// Nowhere: a missing authority is an error.
     OnDisk,
-    /// They are made.
+    /// All are generated.
     Generated,
-    /// The cluster's own is brought, the others are made.
+    /// The team provides the authority of the cluster; the others are generated.
     Brought(BroughtAuthority),
 }
 
@@ -47,12 +47,12 @@ pub enum Action {
     /// The file did not exist.
     Created,
     /// The file existed and was created again, for this reason.
-    Remade(String),
+    Recreated(String),
     /// The certificate was valid and was issued again on request.
     Renewed,
-    /// An authority was taken from the files that were brought.
+    /// An authority was copied from the files that the team provides.
     Brought,
-    /// An authority was replaced because that was asked for.
+    /// An authority was replaced on request.
     Replaced,
 }
 
@@ -111,7 +111,7 @@ fn ensure_authority(
     } else if matches!(request.authorities, AuthoritySource::OnDisk) {
         return Err(CredentialsError::NoAuthority { path: store.certificate_path(&authority.name) });
     }
-    let (certificate, key) = make_authority(authority, request.now)?;
+    let (certificate, key) = create_authority(authority, request.now)?;
     store.write_pair(&authority.name, &certificate, &key)?;
     let action = if there { Action::Replaced } else { Action::Created };
     reload_certificate(store, &authority.name, request.now).map(|loaded| (loaded, action))
@@ -160,9 +160,9 @@ fn ensure_leaf(
         Fitness::Good if request.renew => Action::Renewed,
         Fitness::Good => return Ok(Action::Kept),
         Fitness::Missing => Action::Created,
-        Fitness::Unfit(reason) => Action::Remade(reason),
+        Fitness::Unfit(reason) => Action::Recreated(reason),
     };
-    let made = make_leaf(leaf, authority, request.now).ok_or_else(|| CredentialsError::NoAuthorityKey {
+    let made = create_leaf(leaf, authority, request.now).ok_or_else(|| CredentialsError::NoAuthorityKey {
         key: store.key_path(&leaf.authority),
         leaf: leaf.name.clone(),
     })?;

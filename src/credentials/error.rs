@@ -1,4 +1,4 @@
-//! Why credentials could not be brought into order.
+//! Why credentials could not be read or created.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub enum CredentialsError {
     /// A file could not be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// There is no certificate authority yet, and nobody said where to get one.
+    /// There is no certificate authority, and no flag says where it comes from.
     #[error("there is no certificate authority: {} does not exist", path.display())]
     NoAuthority {
         /// Where it would be.
@@ -45,23 +45,23 @@ pub enum CredentialsError {
         /// What it must sign.
         leaf: String,
     },
-    /// What the team brings is not a usable authority.
+    /// What the team provides is not a usable authority.
     #[error("{} cannot be the cluster's authority: {reason}", path.display())]
     UnfitAuthority {
-        /// The file that was brought.
+        /// The file that the team provides.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
-    /// Another authority is there already.
+    /// Another authority exists already.
     #[error("there is another certificate authority in {} already, valid until {until}", path.display())]
     OtherAuthority {
-        /// The one that is there.
+        /// The authority that exists.
         path: PathBuf,
         /// When it ends.
         until: Date,
     },
-    /// A file that is made once and kept is not what it must be.
+    /// A file that is created once and kept is not valid.
     #[error("{} {reason}", path.display())]
     Unusable {
         /// The file.

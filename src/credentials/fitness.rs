@@ -1,4 +1,4 @@
-//! Whether a certificate that is there is still the one that is needed.
+//! Whether an existing certificate is still the one that is needed.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::blueprint::LeafCertificate;
 pub(super) enum Fitness {
     /// The file exists and is valid.
     Good,
-    /// Neither certificate nor key is there, or one of them is not.
+    /// The certificate, the key or both are missing.
     Missing,
     /// The file exists and must be replaced, for this reason.
     Unfit(String),

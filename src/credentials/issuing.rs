@@ -5,7 +5,7 @@ use time::Duration;
 
 use super::error::CredentialsError;
 
-/// Clocks differ: a certificate counts from a little before it was made.
+/// Clocks differ: a certificate is valid from a little before its creation.
 pub(super) fn clock_tolerance() -> Duration {
     Duration::hours(1)
 }

@@ -15,7 +15,7 @@ use crate::blueprint::{LeafCertificate, Usage};
 use crate::config::values::CertificateName;
 
 /// Makes a key and has the authority sign a certificate for it; `None` if the authority's key is not here.
-pub(super) fn make_leaf(
+pub(super) fn create_leaf(
     leaf: &LeafCertificate,
     authority: &LoadedAuthority,
     now: OffsetDateTime,

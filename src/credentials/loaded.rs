@@ -16,7 +16,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Reads what is there of the identities.
+    /// Reads the identities that exist.
     pub fn read(store: &Store, identities: &Identities) -> Result<Self, CredentialsError> {
         let mut credentials =
             Self { certificates: BTreeMap::new(), keys: BTreeMap::new(), secrets: BTreeMap::new() };

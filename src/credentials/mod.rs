@@ -1,7 +1,7 @@
 //! The blueprint's identities into keys and certificates on disk.
 //!
 //! In: which identities must exist, the directory they live in, and the time. Out: a complete directory, and what was done
-//! to each file. What is valid is kept byte for byte; only what is missing, expired or no longer fits is made again.
+//! to each file. What is valid is kept byte for byte; only what is missing, expired or no longer fits is created again.
 
 mod authority;
 mod bring;

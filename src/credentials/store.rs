@@ -71,20 +71,20 @@ impl Store {
         self.directory.join(name)
     }
 
-    /// A certificate's text, if it is there.
+    /// The text of a certificate, if it exists.
     pub fn read_certificate(&self, name: &str) -> Result<Option<String>, CredentialsError> {
         let bytes = read_file(&self.certificate_path(name))?;
         // Bytes that are not text are judged, and replaced, like any other text that is no certificate.
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// A key, if it is there.
+    /// A key, if it exists.
     pub fn read_key(&self, name: &str) -> Result<Option<SecretText>, CredentialsError> {
         let bytes = read_file(&self.key_path(name))?;
         Ok(bytes.map(|bytes| SecretText::new(String::from_utf8_lossy(&bytes).into_owned())))
     }
 
-    /// The bytes of a secret, if it is there.
+    /// The bytes of a secret, if it exists.
     pub fn read_secret(&self, name: &str) -> Result<Option<Zeroizing<Vec<u8>>>, CredentialsError> {
         read_file(&self.file_path(name))
     }

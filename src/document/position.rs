@@ -36,7 +36,7 @@ pub struct At<T> {
 }
 
 impl<T> At<T> {
-    /// A value that nobody wrote.
+    /// A default value, which is not in the document.
     pub fn implied(value: impl Into<T>) -> Self {
         Self { value: value.into(), position: None }
     }
@@ -47,7 +47,7 @@ impl<T> At<T> {
     }
 }
 
-/// What nobody wrote is the type's own default.
+/// A missing value is the default of its type.
 impl<T: Default> Default for At<T> {
     fn default() -> Self {
         Self { value: T::default(), position: None }

@@ -51,7 +51,7 @@ impl Problems {
         Self { file: file.to_owned(), list: Vec::new() }
     }
 
-    /// Adds an error at a place; a value that nobody wrote is reported at the start of the document.
+    /// Adds an error at a position; a default value is reported at the start of the document.
     pub fn add(&mut self, position: Option<Position>, fault: Fault) {
         self.push(Severity::Error, position, fault);
     }

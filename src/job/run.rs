@@ -1,4 +1,4 @@
-//! One run of a workload: what its objects are made of.
+//! One run of a workload: its id and its digest.
 
 use crate::hexadecimal::hexadecimal;
 

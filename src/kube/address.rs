@@ -1,4 +1,4 @@
-//! Where the API server is reached, whatever name its certificate is for.
+//! The address at which the API server is reached, which may differ from the name in its certificate.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -26,11 +26,11 @@ pub(crate) struct Job {
     pub suspended: bool,
     /// How many pods have to succeed.
     pub completions: u32,
-    /// How many have.
+    /// The number of pods that have succeeded.
     pub succeeded: u32,
-    /// The numbers of those that have, first and last of each row.
+    /// The completion indexes that have succeeded, as ranges with both ends.
     pub completed: Vec<(u32, u32)>,
-    /// How many are there.
+    /// The number of pods that are pending or running.
     pub active: u32,
     /// How it ended.
     pub end: Option<JobEnd>,

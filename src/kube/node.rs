@@ -134,7 +134,7 @@ impl ApiServer {
         Ok(documents.into_iter().map(Node::from).collect())
     }
 
-    /// Lets new pods onto a node, or keeps them off it; those that are there stay.
+    /// Cordons or uncordons a node; its pods continue.
     pub(crate) async fn set_schedulable(&self, node: &str, schedulable: bool) -> Result<(), KubeError> {
         let patch = json!({"spec": {"unschedulable": !schedulable}});
         self.patch_json(&format!("{NODES}/{}", encode(node)), MERGE_PATCH, &patch).await?;

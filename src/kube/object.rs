@@ -79,12 +79,12 @@ impl ApiServer {
         self.patch_json(&path, APPLY, object).await
     }
 
-    /// Changes some fields of an object that is there.
+    /// Changes some fields of an existing object.
     pub(crate) async fn merge(&self, name: &ObjectName, change: &Value) -> Result<Value, KubeError> {
         self.patch_json(&name.path()?, MERGE, change).await
     }
 
-    /// An object, if it is there.
+    /// An object, if it exists.
     pub(crate) async fn object(&self, name: &ObjectName) -> Result<Option<Value>, KubeError> {
         self.get_json(&name.path()?).await
     }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use super::error::KubeError;
 
-/// An error of whoever asks the API.
+/// An error of a caller of the API.
 pub(crate) trait MayPass: Display {
     /// Whether asking again soon may help.
     fn is_passing(&self) -> bool;

@@ -29,7 +29,7 @@ pub(crate) struct Pod {
     pub node: Option<String>,
     /// The phase of the pod's life.
     pub phase: PodPhase,
-    /// GPUs it asked for.
+    /// The number of GPUs it requests.
     pub gpus: u32,
     /// Whether it is being removed.
     pub leaving: bool,

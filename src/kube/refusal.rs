@@ -1,4 +1,4 @@
-//! What the API answers when it refuses: a Status document, or whatever comes instead.
+//! What the API answers when it refuses: a Status document, or any other text.
 
 use serde::Deserialize;
 

@@ -20,7 +20,7 @@ const UNUSED_SERVICES: [&str; 6] =
 const GLOBAL_SERVICES: [&str; 3] = ["iam", "route53", "sts"];
 
 /// Actions that come along with one of ours: encrypted objects, and objects in a bucket that keeps no versions.
-const COMPANIONS: [Action; 3] = [
+const IMPLIED_ACTIONS: [Action; 3] = [
     Action { name: "kms:Decrypt", scope: Scope::Key },
     Action { name: "kms:GenerateDataKey", scope: Scope::Key },
     Action { name: "s3:DeleteObject", scope: Scope::Objects },
@@ -35,12 +35,12 @@ pub(crate) struct Policy {
     pub document: Value,
 }
 
-/// The policies that together let an operator bring a cluster up, look at it and take it away.
+/// The policies that together let an operator create, inspect and delete a cluster.
 #[must_use]
 pub(crate) fn operator_policies(cluster: &Cluster, place: &S3Uri) -> Vec<Policy> {
-    let places = Places::new(cluster, place);
-    let mut statements = own_statements(&places);
-    statements.extend(stack_statements(&places));
+    let arns = ClusterArns::new(cluster, place);
+    let mut statements = own_statements(&arns);
+    statements.extend(stack_statements(&arns));
     pack_statements(statements)
         .into_iter()
         .enumerate()
@@ -51,8 +51,8 @@ pub(crate) fn operator_policies(cluster: &Cluster, place: &S3Uri) -> Vec<Policy>
         .collect()
 }
 
-/// Where the cluster's things are, as ARNs say it.
-struct Places {
+/// The ARNs of the cluster's resources.
+struct ClusterArns {
     region: String,
     stacks: Vec<String>,
     bucket: String,
@@ -64,7 +64,7 @@ struct Places {
     profiles: String,
 }
 
-impl Places {
+impl ClusterArns {
     fn new(cluster: &Cluster, place: &S3Uri) -> Self {
         let (partition, region, name) = (cluster.region.partition(), &cluster.region, &cluster.name);
         Self {
@@ -103,16 +103,16 @@ fn service_of(action: &str) -> &str {
 }
 
 /// Our own calls, each as narrow as AWS allows.
-fn own_statements(places: &Places) -> Vec<Value> {
+fn own_statements(arns: &ClusterArns) -> Vec<Value> {
     let mut by_scope: BTreeMap<(Scope, bool), BTreeSet<&str>> = BTreeMap::new();
-    for action in ACTIONS.iter().chain(&COMPANIONS) {
+    for action in ACTIONS.iter().chain(&IMPLIED_ACTIONS) {
         let global = GLOBAL_SERVICES.contains(&service_of(action.name));
         by_scope.entry((action.scope, global)).or_default().insert(action.name);
     }
     let statement = |((scope, global), actions): ((Scope, bool), BTreeSet<&str>)| {
-        let mut statement = json!({"Effect": "Allow", "Action": actions, "Resource": places.resource(scope)});
+        let mut statement = json!({"Effect": "Allow", "Action": actions, "Resource": arns.resource(scope)});
         if scope == Scope::Everything && !global {
-            statement["Condition"] = json!({"StringEquals": {"aws:RequestedRegion": places.region}});
+            statement["Condition"] = json!({"StringEquals": {"aws:RequestedRegion": arns.region}});
         }
         statement
     };
@@ -120,7 +120,7 @@ fn own_statements(places: &Places) -> Vec<Value> {
 }
 
 /// What CloudFormation does in the caller's name, allowed only to CloudFormation.
-fn stack_statements(places: &Places) -> Vec<Value> {
+fn stack_statements(arns: &ClusterArns) -> Vec<Value> {
     let via = json!({"ForAnyValue:StringEquals": {"aws:CalledVia": ["cloudformation.amazonaws.com"]}});
     let mut roles = BTreeSet::new();
     let mut key = BTreeSet::new();
@@ -139,14 +139,14 @@ fn stack_statements(places: &Places) -> Vec<Value> {
         };
     }
     vec![
-        json!({"Effect": "Allow", "Action": "iam:PassRole", "Resource": places.roles,
+        json!({"Effect": "Allow", "Action": "iam:PassRole", "Resource": arns.roles,
             "Condition": {"StringLike": {"iam:PassedToService": "ec2.amazonaws.com*"}}}),
-        json!({"Effect": "Allow", "Action": "iam:CreateServiceLinkedRole", "Resource": places.service_roles,
+        json!({"Effect": "Allow", "Action": "iam:CreateServiceLinkedRole", "Resource": arns.service_roles,
             "Condition": {"StringEquals": {"iam:AWSServiceName": [
                 "autoscaling.amazonaws.com", "elasticfilesystem.amazonaws.com", "elasticloadbalancing.amazonaws.com",
                 "spot.amazonaws.com"]}}}),
-        json!({"Effect": "Allow", "Action": roles, "Resource": [places.roles, places.profiles], "Condition": via}),
-        json!({"Effect": "Allow", "Action": key, "Resource": places.key, "Condition": via}),
+        json!({"Effect": "Allow", "Action": roles, "Resource": [arns.roles, arns.profiles], "Condition": via}),
+        json!({"Effect": "Allow", "Action": key, "Resource": arns.key, "Condition": via}),
         json!({"Effect": "Allow", "Action": others, "Resource": "*", "Condition": via}),
     ]
 }

@@ -20,7 +20,7 @@ impl Project {
         self.with_kubeconfig_source(store, server, |source| Ok(render_kubeconfig(source)))
     }
 
-    /// Writes the kubeconfig of the asset directory unless it is there already; gives whether it was written.
+    /// Writes the kubeconfig of the asset directory unless it exists; returns whether it was written.
     pub(crate) fn write_kubeconfig(&self, store: &Store) -> Result<bool, ProjectError> {
         let text = self.admin_kubeconfig(store, &self.default_server())?;
         Ok(durable_file::ensure(&self.directory.kubeconfig(), text.expose().as_bytes(), Access::Private)?)

@@ -1,4 +1,4 @@
-//! A CloudFormation template, parsed once: whoever checks or deploys it reads the same value.
+//! A CloudFormation template, parsed once for checking and deploying.
 
 use std::path::Path;
 

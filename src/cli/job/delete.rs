@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &DeleteArguments, session: &Session) -> anyhow::Res
         }
         session.printer.note(format_args!("deleting job '{name}', and waiting for its pods to terminate"));
         let (_interrupter, waiting) = session.begin_waiting(Some(REMOVAL_LIMIT));
-        remove_job(&api, namespace, name, &waiting, &|left| tell_left(left, session)).await?;
+        remove_job(&api, namespace, name, &waiting, &|left| print_remaining(left, session)).await?;
         session.printer.note(format_args!("job '{name}' is deleted"));
         if let Some(report) = report.filter(|report| !report.path.is_empty()) {
             session
@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &DeleteArguments, session: &Session) -> anyhow::Res
 }
 
 /// Shows what has not terminated yet.
-pub(super) fn tell_left(left: &[ObjectName], session: &Session) {
+pub(super) fn print_remaining(left: &[ObjectName], session: &Session) {
     let names: Vec<String> = left.iter().map(ToString::to_string).collect();
     session.printer.note(format_args!("waiting for {} to terminate", names.join(", ")));
 }

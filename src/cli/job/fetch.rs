@@ -28,7 +28,7 @@ const MEBIBYTE: u64 = 1 << 20;
 /// The longest silence: a slow file system needs a moment, a machine that slept has lost its connection.
 const LONGEST_SILENCE: Duration = Duration::from_mins(2);
 /// Bytes between two lines of progress.
-const TOLD_EVERY: u64 = 256 * MEBIBYTE;
+const PROGRESS_BYTES: u64 = 256 * MEBIBYTE;
 
 /// Download a job's results
 ///
@@ -151,7 +151,7 @@ async fn pump_archive(mut body: Body, sender: SyncSender<Vec<u8>>, session: &Ses
     let (mut done, mut told) = (0, 0);
     while let Some(chunk) = body.chunk_within(LONGEST_SILENCE).await.context("the archive ended early")? {
         done += chunk.len() as u64;
-        if done - told >= TOLD_EVERY {
+        if done - told >= PROGRESS_BYTES {
             session.printer.note(format_args!("  {} MiB", done / MEBIBYTE));
             told = done;
         }

@@ -40,13 +40,13 @@ pub(in super::super) struct LintDocument {
 }
 
 /// What was found in one file.
-struct Judged {
+struct LintedFile {
     path: PathBuf,
     problems: Option<Problems>,
     findings: Vec<LintFinding>,
 }
 
-impl Judged {
+impl LintedFile {
     fn is_good(&self) -> bool {
         self.findings.is_empty() && self.problems.as_ref().is_none_or(Problems::allow_use)
     }
@@ -67,10 +67,10 @@ pub(super) fn run(arguments: &LintArguments, session: &Session) -> anyhow::Resul
             judged.iter().try_for_each(|file| print_findings(file, session))?;
         }
     }
-    Ok(if judged.iter().all(Judged::is_good) { Exit::Done } else { Exit::Invalid })
+    Ok(if judged.iter().all(LintedFile::is_good) { Exit::Done } else { Exit::Invalid })
 }
 
-fn judge_job(path: &Path, blueprint: Option<&Blueprint>, session: &Session) -> anyhow::Result<Judged> {
+fn judge_job(path: &Path, blueprint: Option<&Blueprint>, session: &Session) -> anyhow::Result<LintedFile> {
     let text = read_text(path).map_err(LoadError::from)?;
     let (problems, findings) = match validate(path, &text, blueprint) {
         Err(problems) => (problems, Vec::new()),
@@ -79,23 +79,23 @@ fn judge_job(path: &Path, blueprint: Option<&Blueprint>, session: &Session) -> a
             (loaded.warnings, lint_objects(&objects_of(&Run::new(workload, None))))
         }
     };
-    Ok(Judged { path: path.to_owned(), problems: Some(problems), findings })
+    Ok(LintedFile { path: path.to_owned(), problems: Some(problems), findings })
 }
 
-fn judge_objects(path: &Path) -> anyhow::Result<Judged> {
+fn judge_objects(path: &Path) -> anyhow::Result<LintedFile> {
     let (problems, findings) = match parse_objects(path, &read_text(path)?) {
         Ok(objects) => (None, lint_objects(&objects)),
         Err(problems) => (Some(problems), Vec::new()),
     };
-    Ok(Judged { path: path.to_owned(), problems, findings })
+    Ok(LintedFile { path: path.to_owned(), problems, findings })
 }
 
-fn findings_document(file: &Judged) -> LintDocument {
+fn findings_document(file: &LintedFile) -> LintDocument {
     let problems = file.problems.as_ref().map(Problems::list).unwrap_or_default();
     LintDocument { file: file.path.clone(), problems: problems.to_vec(), findings: file.findings.clone() }
 }
 
-fn print_findings(file: &Judged, session: &Session) -> anyhow::Result<()> {
+fn print_findings(file: &LintedFile, session: &Session) -> anyhow::Result<()> {
     if let Some(problems) = file.problems.as_ref().filter(|problems| !problems.list().is_empty()) {
         session.printer.data(problems)?;
     }

@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Resul
     Ok(Exit::Done)
 }
 
-/// GPUs that nobody else can have now.
+/// GPUs that are allocated to the job.
 fn held_gpus(report: &JobReport) -> u32 {
     let holds =
         |replica: &&ReplicaReport| !matches!(replica.phase, ReplicaPhase::Succeeded | ReplicaPhase::Failed);

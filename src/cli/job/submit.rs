@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::delete::tell_left;
+use super::delete::print_remaining;
 use super::status::{changes, table};
 use super::target::{JobFileOptions, connect, random_mark, scripts_of};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
-use crate::cli::interruption::{Interrupted, LEAVING, until_second_interruption};
+use crate::cli::interruption::{DETACHING, Interrupted, until_second_interruption};
 use crate::cli::printer::Output;
 use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
         }
         watch_job(&api, workload, &waiting, session).await
     };
-    let leave = || session.printer.note(LEAVING);
+    let leave = || session.printer.note(DETACHING);
     block_on(until_second_interruption(work, &interrupter, leave, Interrupted::WhileJobRuns))
 }
 
@@ -136,11 +136,11 @@ async fn watch_job(
             session.printer.note(format_args!("    {line}"));
         }
     }
-    session.printer.help(what_next(&report, culprit.as_ref()));
+    session.printer.help(suggest_next_step(&report, culprit.as_ref()));
     Ok(Exit::Failed)
 }
 
-fn what_next(report: &JobReport, culprit: Option<&ReplicaReport>) -> String {
+fn suggest_next_step(report: &JobReport, culprit: Option<&ReplicaReport>) -> String {
     let name = &report.name;
     let logs = match culprit {
         Some(replica) => {
@@ -172,7 +172,7 @@ fn show_event(event: &JobEvent, workload: &Workload, session: &Session) {
                 .printer
                 .note(format_args!("deleting the existing job ({}); its files stay", state.name()));
         }
-        JobEvent::Terminating(left) => tell_left(left, session),
+        JobEvent::Terminating(left) => print_remaining(left, session),
         JobEvent::Applied(name) => session.printer.note(format_args!("{name}: applied")),
         JobEvent::Importing => {
             session.printer.note("importing the data; training begins when that is complete");

@@ -1,69 +1,69 @@
-//! A plan for a program.
+//! A plan as JSON.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::view::{Counts, PlanView, shown_value};
+use super::view::{Counts, PlanView, mask_user_data};
 use crate::deploy::{FileChange, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan};
 
 /// What `infra up` would do. The exit code is 0; with `--detailed-exitcode` 3 if `changes` is true.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in super::super) struct PlanDocument {
-    /// The cluster.
+    /// The name of the cluster.
     cluster: String,
-    /// Whether there is anything to do.
+    /// Whether `infra up` would change anything.
     changes: bool,
-    /// How many stacks and resources it is about.
+    /// The number of stacks and resources by what happens to them.
     summary: Summary,
-    /// Every stack, in the order they are touched; those that go come last.
+    /// Every stack, in the order in which `infra up` works on them; stacks to delete come last.
     stacks: Vec<StackDocument>,
 }
 
-/// How much a plan does.
+/// The number of stacks and resources by what happens to them.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Summary {
-    /// Stacks that are made, or made again.
+    /// Stacks that are created, or deleted and created again.
     create: usize,
-    /// Stacks that are changed.
+    /// Stacks that are updated.
     update: usize,
-    /// Stacks that go.
+    /// Stacks that are deleted.
     delete: usize,
-    /// Stacks that are as they should be.
+    /// Stacks that do not change.
     unchanged: usize,
-    /// Resources of the stacks that are changed.
+    /// Resources of the stacks that are updated.
     resources: ResourceCounts,
 }
 
-/// Resources, by what happens to them.
+/// The number of resources by what happens to them.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ResourceCounts {
-    /// Made.
+    /// Resources that are created.
     create: usize,
-    /// Changed in place.
+    /// Resources that are changed in place.
     change: usize,
-    /// Replaced by a new one.
+    /// Resources that are replaced.
     replace: usize,
-    /// Removed.
+    /// Resources that are deleted.
     delete: usize,
 }
 
-/// What happens to a stack and everything in it.
+/// What happens to a stack and its resources.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct StackDocument {
     /// The name of the stack in AWS.
     stack: String,
-    /// What happens to it.
+    /// What `infra up` does with it.
     action: StackAction,
-    /// What happens in it.
+    /// The resources that change.
     resources: Vec<ResourceDocument>,
-    /// Tags of the stack that change; they reach everything in it.
+    /// Tags of the stack that change; CloudFormation puts them on every resource in it.
     tags: Vec<PropertyChange>,
-    /// The stacks whose own changes may change more here.
+    /// Stacks whose changes may cause further changes in this one.
     after: Vec<String>,
 }
 
@@ -76,13 +76,13 @@ struct ResourceDocument {
     /// The CloudFormation type.
     #[serde(rename = "type")]
     kind: String,
-    /// What it is in terms of cluster.yaml.
+    /// What the resource is in terms of cluster.yaml.
     description: String,
-    /// What happens to it.
+    /// What `infra up` does with it.
     action: ResourceAction,
-    /// Which of its properties change. User data is never shown, only that it changes.
+    /// The properties that change. The content of user data is never included, only that it changes.
     properties: Vec<PropertyChange>,
-    /// What a change of user data means for files and units on the machine.
+    /// How a change of user data changes files and units on the machine.
     user_data: Vec<FileChange>,
 }
 
@@ -115,7 +115,7 @@ impl StackDocument {
                 .iter()
                 .map(|change| ResourceDocument::new(view, stack, change))
                 .collect(),
-            tags: stack.tags.iter().map(shown).collect(),
+            tags: stack.tags.iter().map(mask_property).collect(),
             after: stack.after.clone(),
         }
     }
@@ -128,15 +128,15 @@ impl ResourceDocument {
             kind: change.kind.clone(),
             description: view.describe(stack, change),
             action: change.action,
-            properties: change.properties.iter().map(shown).collect(),
+            properties: change.properties.iter().map(mask_property).collect(),
             user_data: view.files(stack, change).unwrap_or_default().to_vec(),
         }
     }
 }
 
-/// The change without any user data in it.
-fn shown(property: &PropertyChange) -> PropertyChange {
-    let value = |value: &Option<Value>| value.as_ref().map(|value| shown_value(&property.path, value));
+/// The change with its user data masked.
+fn mask_property(property: &PropertyChange) -> PropertyChange {
+    let value = |value: &Option<Value>| value.as_ref().map(|value| mask_user_data(&property.path, value));
     PropertyChange {
         path: property.path.clone(),
         from: value(&property.from),

@@ -1,34 +1,34 @@
-//! What a plan says, line by line, before it is known where it is shown.
+//! A plan as lines without colour or markup, from which the views for terminals and pull requests are made.
 
 use serde_json::Value;
 
-use super::view::{PlanView, is_user_data, shown_value};
+use super::view::{PlanView, is_user_data, mask_user_data};
 use crate::blueprint::StackPart;
 use crate::deploy::{
     FileChange, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan, TextChange,
 };
 use crate::plural::count_of;
 
-/// The longest value that is shown whole.
+/// The longest value that is not shortened.
 const LONGEST_VALUE: usize = 60;
 
 /// What a line is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
-    /// Nothing in particular.
+    /// Text without a meaning of its own.
     Plain,
-    /// A line of a file that stays.
+    /// A line of a file that does not change.
     Context,
-    /// What comes.
+    /// A creation.
     Add,
-    /// What changes.
+    /// A change in place.
     Change,
-    /// What another one takes the place of.
+    /// A replacement.
     Replace,
     /// A deletion.
     Remove,
-    /// What nobody must overlook.
-    Loud,
+    /// A warning.
+    Warning,
 }
 
 /// A line and its indentation.
@@ -59,14 +59,14 @@ pub(super) fn action(stack: &StackPlan) -> String {
     }
 }
 
-/// What happens in a stack; `all` lists resources even if all of them come or go together.
+/// What happens in a stack; `all` also lists the resources of stacks that are created or deleted as a whole.
 pub(super) fn body(view: &PlanView<'_>, stack: &StackPlan, all: bool) -> Vec<Line> {
     let mut lines = Vec::new();
     for change in &stack.resources {
         if all || stack.action == StackAction::Update {
             lines.push(resource_line(view, stack, change));
         }
-        lines.extend(describe_loss(change).map(|text| Line::new(2, Sign::Loud, text)));
+        lines.extend(describe_loss(change).map(|text| Line::new(2, Sign::Warning, text)));
         if stack.action == StackAction::Update {
             let files = view.files(stack, change);
             lines.extend(change.properties.iter().flat_map(|property| property_lines(property, files)));
@@ -89,7 +89,7 @@ pub(super) fn body(view: &PlanView<'_>, stack: &StackPlan, all: bool) -> Vec<Lin
     lines
 }
 
-/// What is replaced or deleted, and what that means.
+/// The resources that are replaced or deleted, with the consequences.
 pub(super) fn warnings(view: &PlanView<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     for stack in &view.plan.stacks {
@@ -130,7 +130,7 @@ fn resource_line(view: &PlanView<'_>, stack: &StackPlan, change: &ResourceChange
     Line::new(1, sign, format!("{word}{description} ({}, {})", change.logical_id, change.kind))
 }
 
-/// What it means to lose one of the few resources that hold something.
+/// The consequence of losing a resource that holds data or an address.
 fn describe_loss(change: &ResourceChange) -> Option<String> {
     let replaced = match change.action {
         ResourceAction::Replace => true,
@@ -149,9 +149,11 @@ fn describe_loss(change: &ResourceChange) -> Option<String> {
         }
         ("AWS::ElasticLoadBalancingV2::LoadBalancer", _) => Some("clients lose the API's address".to_owned()),
         ("AWS::AutoScaling::AutoScalingGroup", Some(member)) if replaced => {
-            Some(format!("etcd member {member} is away until its new machine has joined"))
+            Some(format!("etcd member {member} is unavailable until its new machine has joined"))
         }
-        ("AWS::AutoScaling::AutoScalingGroup", Some(member)) => Some(format!("etcd member {member} goes")),
+        ("AWS::AutoScaling::AutoScalingGroup", Some(member)) => {
+            Some(format!("etcd member {member} is deleted"))
+        }
         _ => None,
     }
 }
@@ -196,9 +198,9 @@ fn file_lines(file: &FileChange) -> Vec<Line> {
     std::iter::once(Line::new(3, sign, text)).chain(inside).collect()
 }
 
-/// A property as `path: from → to`; what was not there before has only what it is now.
+/// A property as `path: from → to`; a new property has only its value.
 fn property_text(property: &PropertyChange) -> String {
-    let value = |value: &Value| shorten_value(&shown_value(&property.path, value));
+    let value = |value: &Value| shorten_value(&mask_user_data(&property.path, value));
     let change = match (&property.from, &property.to) {
         (Some(from), Some(to)) => format!("{} → {}", value(from), value(to)),
         (Some(from), None) => format!("{} → removed", value(from)),

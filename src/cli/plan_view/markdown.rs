@@ -1,4 +1,4 @@
-//! A plan for a pull request.
+//! A plan as Markdown for a pull request.
 
 use super::lines::{Line, Sign, action, body, warnings};
 use super::view::PlanView;
@@ -33,7 +33,7 @@ fn join_markdown(parts: &[String]) -> String {
     parts.join("\n\n") + "\n"
 }
 
-/// A block that no line in it can end.
+/// A fenced code block; the fence is longer than any in the text.
 fn fenced_block(lines: &[Line]) -> String {
     let text = lines.iter().map(format_line).collect::<Vec<_>>().join("\n");
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
@@ -47,7 +47,7 @@ fn format_line(line: &Line) -> String {
         Sign::Plain | Sign::Context => ' ',
         Sign::Add => '+',
         Sign::Change => '!',
-        Sign::Replace | Sign::Remove | Sign::Loud => '-',
+        Sign::Replace | Sign::Remove | Sign::Warning => '-',
     };
     let indent = "  ".repeat(line.depth);
     format!("{column}{}{}", &indent[1..], line.text).trim_end().to_owned()

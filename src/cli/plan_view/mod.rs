@@ -1,6 +1,6 @@
 //! A plan as text for a terminal, as Markdown for a pull request, and as JSON for a program.
 //!
-//! User data is never shown as it is, in none of them: only what it means for files on the machine.
+//! No view shows the content of user data, only how it changes files on the machine.
 
 mod document;
 mod lines;

@@ -1,4 +1,4 @@
-//! A plan for a terminal.
+//! A plan as text for a terminal.
 
 use anstyle::{AnsiColor, Style};
 
@@ -11,14 +11,14 @@ const BOLD: Style = Style::new().bold();
 const GREEN: Style = AnsiColor::Green.on_default();
 const YELLOW: Style = AnsiColor::Yellow.on_default();
 const RED: Style = AnsiColor::Red.on_default();
-const LOUD: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Red.on_default().bold();
 
 pub(super) fn render(view: &PlanView<'_>) -> String {
     let mut lines = Vec::new();
     for stack in &view.plan.stacks {
         let style = match stack.action {
             StackAction::Unchanged => PLAIN,
-            StackAction::Delete => LOUD,
+            StackAction::Delete => WARNING,
             StackAction::Create | StackAction::Recreate | StackAction::Update => BOLD,
         };
         lines.push(format!("{style}{}: {}{style:#}", stack.part, action(stack)));
@@ -34,9 +34,9 @@ fn format_line(line: &Line) -> String {
         Sign::Context => ("  ", PLAIN),
         Sign::Add => ("+ ", GREEN),
         Sign::Change => ("~ ", YELLOW),
-        Sign::Replace => ("-/+ ", LOUD),
+        Sign::Replace => ("-/+ ", WARNING),
         Sign::Remove => ("- ", RED),
-        Sign::Loud => ("! ", LOUD),
+        Sign::Warning => ("! ", WARNING),
     };
     let indent = "  ".repeat(line.depth);
     format!("{indent}{style}{symbol}{}{style:#}", line.text)

@@ -1,4 +1,4 @@
-//! A plan to be shown, and what every way of showing it says: the summary, descriptions, and values without user data.
+//! What all views of a plan share: the summary, descriptions, and values without user data.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ const USER_DATA: &str = "(user data)";
 pub(in super::super) struct PlanView<'a> {
     /// The plan.
     pub(in super::super) plan: &'a Plan,
-    /// The cluster, as cluster.yaml wants it.
+    /// The cluster that cluster.yaml describes.
     pub(in super::super) cluster: &'a Cluster,
-    /// What changes of user data mean, by stack and logical id.
+    /// The changes of files and units that a change of user data means, by stack and logical id.
     pub(in super::super) user_data: &'a BTreeMap<(String, String), Vec<FileChange>>,
-    /// Whether the resources of whole stacks are listed, too.
+    /// Whether the resources of stacks that are created or deleted as a whole are listed too.
     pub(in super::super) verbose: bool,
 }
 
@@ -59,21 +59,21 @@ pub(super) fn is_user_data(path: &str) -> bool {
     path.contains("UserData")
 }
 
-/// The value without any user data in it.
-pub(super) fn shown_value(path: &str, value: &Value) -> Value {
+/// The value with its user data masked.
+pub(super) fn mask_user_data(path: &str, value: &Value) -> Value {
     if is_user_data(path) {
         return USER_DATA.into();
     }
     match value {
         Value::Object(entries) => {
-            entries.iter().map(|(key, value)| (key.clone(), shown_value(key, value))).collect()
+            entries.iter().map(|(key, value)| (key.clone(), mask_user_data(key, value))).collect()
         }
-        Value::Array(items) => items.iter().map(|item| shown_value("", item)).collect(),
+        Value::Array(items) => items.iter().map(|item| mask_user_data("", item)).collect(),
         other => other.clone(),
     }
 }
 
-/// How much a plan does.
+/// The number of stacks and resources by what happens to them.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) create: usize,
@@ -110,7 +110,7 @@ impl Counts {
     }
 }
 
-/// As `2 stacks to create, 1 to delete`.
+/// Counts as text: `2 stacks to create, 1 to delete`.
 fn enumerate_stacks(noun: &str, counts: &[(usize, String)]) -> String {
     let some = counts.iter().filter(|(count, _)| *count > 0).enumerate();
     let texts = some.map(|(index, (count, action))| match index {

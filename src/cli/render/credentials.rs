@@ -144,7 +144,7 @@ fn result_rows(ensured: Ensured) -> Vec<Row> {
         let (action, reason) = match action {
             Action::Kept => (Done::Kept, None),
             Action::Created => (Done::Created, None),
-            Action::Remade(reason) => (Done::Recreated, Some(reason)),
+            Action::Recreated(reason) => (Done::Recreated, Some(reason)),
             Action::Renewed => (Done::Renewed, None),
             Action::Brought => (Done::Imported, None),
             Action::Replaced => (Done::Replaced, None),

@@ -1,10 +1,10 @@
-//! Region, zones and key: whether they belong together.
+//! Region, availability zones and KMS key: whether they belong together.
 
 use super::super::file::ClusterFile;
 use super::super::values::{AvailabilityZone, KmsKeyArn, Region};
 use crate::document::{At, Fault, Problems};
 
-/// What could be made out of the location of a cluster so far.
+/// The location of a cluster, as far as it is valid.
 pub(super) struct Location {
     pub(super) region: Option<Region>,
     pub(super) availability_zones: Option<Vec<AvailabilityZone>>,
@@ -38,7 +38,7 @@ pub(super) fn build_location(file: &ClusterFile, problems: &mut Problems) -> Loc
     Location { region, availability_zones, kms_key }
 }
 
-/// The zones of a list, if every one of it is good: in the region and there once.
+/// The availability zones of a list, if all of them are in the region and none is named twice.
 fn parse_zones(
     list: &At<Vec<At<String>>>,
     region: Option<&Region>,

@@ -11,7 +11,7 @@ use super::optional::optional;
 use super::{labels, machines};
 use crate::document::{At, Fault, Problems};
 
-/// IAM allows ten managed policies a role, and two are there already: for Session Manager and for reading images.
+/// IAM allows ten managed policies per role, and infra attaches two: for Session Manager and for reading images.
 const MOST_POLICIES: usize = 8;
 
 pub(super) fn build_pools(

@@ -10,7 +10,7 @@ checked_text!(
 );
 
 /// Directories that belong to the operating system or to Kubernetes; a mount would hide what is in them.
-const TAKEN: [&str; 20] = [
+const RESERVED_DIRECTORIES: [&str; 20] = [
     "/bin",
     "/boot",
     "/dev",
@@ -49,7 +49,7 @@ fn check_mount_path(text: &str) -> Result<(), Fault> {
     }
     let covers = |taken: &str| text == "/" || taken == text || taken.starts_with(&format!("{text}/"));
     let below = |taken: &str| text.starts_with(&format!("{taken}/"));
-    match TAKEN.into_iter().find(|taken| covers(taken) || below(taken)) {
+    match RESERVED_DIRECTORIES.into_iter().find(|taken| covers(taken) || below(taken)) {
         Some(taken) => refuse(format!("{taken} belongs to the system")),
         None => Ok(()),
     }

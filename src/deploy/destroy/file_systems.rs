@@ -22,7 +22,7 @@ pub(crate) struct FileSystem {
 /// Whose a file system is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ownership {
-    /// A cluster of this name created it, and nobody else uses it.
+    /// A cluster of this name created it, and no one else uses it.
     Created,
     /// The file system existed before the cluster.
     Adopted,

@@ -1,7 +1,7 @@
 //! `infra destroy`: deletes a cluster, in an order that works, and reports what is left.
 //!
 //! In: a cluster's name, its description unless that is lost, and AWS. Out: a plan of what is deleted and kept, and after the work what
-//! could not be deleted. It works from whatever is there, and never deletes what is not this cluster's.
+//! could not be deleted. It works from what exists, and never deletes a foreign resource.
 
 mod audit;
 mod data;
@@ -98,7 +98,7 @@ async fn find_leftovers(
     Audit { clients, scope, now }.find_leftovers().await
 }
 
-/// The file systems that the plan keeps and that nobody deleted meanwhile.
+/// The file systems that the plan keeps and that still exist.
 fn kept_file_systems(scope: &DestroyScope, now: &Found) -> Vec<String> {
     let is_there = |id: &str| now.data.file_systems.iter().any(|system| system.id == id);
     let kept = scope.found.data.file_systems.iter().filter(|system| match system.ownership {

@@ -77,8 +77,8 @@ impl StackGroup {
     }
 }
 
-/// The names of the cluster's stacks that were created since it was read: another process is bringing the cluster up, and nobody agreed
-/// to their deletion.
+/// The names of the cluster's stacks that were created since it was read: another process is bringing the cluster up, and the
+/// user has not confirmed their deletion.
 pub(crate) async fn stacks_created_meanwhile(
     run: &Run,
     target: &DestroyTarget,

@@ -3,7 +3,7 @@
 use crate::aws::{StackEvent, StackStatus};
 
 /// Words of events that only say that something else had failed before.
-const ECHOES: [&str; 4] =
+const FOLLOW_UP_REASONS: [&str; 4] =
     ["creation cancelled", "update cancelled", "deletion cancelled", "The following resource(s) failed to"];
 
 /// The events of the newest operation among all events, oldest first. A rollback belongs to what it undoes.
@@ -31,7 +31,7 @@ pub(crate) fn failed_rollback(operation: &[StackEvent]) -> &[StackEvent] {
 /// Whether a reason only says that something else had failed before.
 #[must_use]
 pub(crate) fn is_echo(reason: &str) -> bool {
-    ECHOES.iter().any(|echo| reason.contains(echo))
+    FOLLOW_UP_REASONS.iter().any(|echo| reason.contains(echo))
 }
 
 /// The first event of a failure that is not the consequence of another.

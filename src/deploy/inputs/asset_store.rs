@@ -42,7 +42,7 @@ impl AssetStore {
         self.uri.bucket()
     }
 
-    /// Uploads one object unless it is there already; returns whether it did. `key` is relative to the prefix of the store.
+    /// Uploads an object unless it exists; returns whether it did. `key` is relative to the prefix of the store.
     pub(crate) async fn put(
         &self,
         run: &Run,

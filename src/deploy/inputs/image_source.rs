@@ -16,7 +16,7 @@ pub(crate) struct ImageSource {
     pub name_pattern: String,
 }
 
-/// Where a cluster's image is looked up; none where nobody is known to publish one.
+/// Where a cluster's image is looked up; `None` if no publisher is known for the region.
 #[must_use]
 pub(crate) fn image_source(cluster: &Cluster) -> Option<ImageSource> {
     let owner = match cluster.region.partition() {

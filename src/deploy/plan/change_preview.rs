@@ -28,7 +28,7 @@ pub(crate) async fn refine_plan(run: &Run, prepared: &Prepared) -> Result<Plan, 
         let Ok(parameters) = desired.parameters(&outputs) else { continue };
         match preview_stack(run, &prepared.store, desired, live, &parameters).await? {
             Some(change_set) if change_set.is_empty() => mark_unchanged(stack),
-            Some(change_set) => take_over(stack, &change_set.changes),
+            Some(change_set) => apply_preview(stack, &change_set.changes),
             None => {}
         }
     }
@@ -81,7 +81,7 @@ fn mark_unchanged(stack: &mut StackPlan) {
     stack.tags.clear();
 }
 
-fn take_over(stack: &mut StackPlan, changes: &[PlannedChange]) {
+fn apply_preview(stack: &mut StackPlan, changes: &[PlannedChange]) {
     for change in changes {
         let found = stack.resources.iter_mut().find(|resource| resource.logical_id == change.logical_id);
         let action = match (change.action.as_str(), change.replacement.as_deref()) {

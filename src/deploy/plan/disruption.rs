@@ -26,7 +26,11 @@ pub(crate) fn pools_losing_nodes(plan: &Plan, cluster: &Cluster, live: &LiveClus
                     "Nodes" => {
                         change.action == ResourceAction::Replace
                             || is_shrinking(change, machines)
-                            || if rolls { rolls_over(change) } else { sheds_machines(change) }
+                            || if rolls {
+                                replaces_every_machine(change)
+                            } else {
+                                terminates_some_machines(change)
+                            }
                     }
                     _ => false,
                 })
@@ -52,14 +56,14 @@ fn is_shrinking(change: &ResourceChange, machines: Option<u32>) -> bool {
 }
 
 /// Whether CloudFormation replaces every machine of an Auto Scaling group with an update policy.
-fn rolls_over(change: &ResourceChange) -> bool {
+fn replaces_every_machine(change: &ResourceChange) -> bool {
     let properties = ["VPCZoneIdentifier", "MixedInstancesPolicy", "LaunchTemplate"];
     properties.iter().any(|property| below(change, property).next().is_some())
 }
 
 /// Whether Auto Scaling terminates machines that no longer fit: those in a subnet that the group leaves, and those of a purchase option
 /// that it no longer uses.
-fn sheds_machines(change: &ResourceChange) -> bool {
+fn terminates_some_machines(change: &ResourceChange) -> bool {
     let subnets = || below(change, "VPCZoneIdentifier");
     let stays = |left: &Value| subnets().any(|property| property.to.as_ref() == Some(left));
     let leaves = subnets().filter_map(|property| property.from.as_ref()).any(|subnet| !stays(subnet));
@@ -94,7 +98,10 @@ pub(crate) async fn disrupted_jobs(api: &ApiServer, pools: &[PoolName]) -> Resul
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{PropertyChange, ResourceAction, ResourceChange, is_shrinking, rolls_over, sheds_machines};
+    use super::{
+        PropertyChange, ResourceAction, ResourceChange, is_shrinking, replaces_every_machine,
+        terminates_some_machines,
+    };
 
     fn change(properties: &[(&str, Value, Value)]) -> ResourceChange {
         let value = |value: &Value| (!value.is_null()).then(|| value.clone());
@@ -153,8 +160,8 @@ mod tests {
             (mixed, true, true),
             (tags, false, false),
         ] {
-            assert_eq!(rolls_over(&change), of_rolling, "{change:?}");
-            assert_eq!(sheds_machines(&change), of_manual, "{change:?}");
+            assert_eq!(replaces_every_machine(&change), of_rolling, "{change:?}");
+            assert_eq!(terminates_some_machines(&change), of_manual, "{change:?}");
         }
     }
 }

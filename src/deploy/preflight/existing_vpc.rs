@@ -1,4 +1,4 @@
-//! A VPC that is there already: what it must have, because nothing of it is changed.
+//! What an existing VPC must have, because infra does not change it.
 
 use ipnet::Ipv4Net;
 

@@ -31,7 +31,9 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
             let (id, create_mount_targets) = (id.as_str(), *create_mount_targets);
             Adopted { preflight, id, create_mount_targets }.check(clients, &mut findings).await?;
         }
-        Some(FileSystemSource::Created { .. }) if !preflight.live.stands(&StackPart::Storage) => {
+        Some(FileSystemSource::Created { .. })
+            if !preflight.live.is_or_will_be_complete(&StackPart::Storage) =>
+        {
             let kept = clients.file_systems_of_cluster(cluster.name.as_str()).await;
             for kept in findings.take(kept)?.unwrap_or_default() {
                 findings.warn(
@@ -125,8 +127,8 @@ impl Adopted<'_> {
         let vpcs: BTreeSet<&str> = targets.iter().filter_map(|target| target.vpc.as_deref()).collect();
         let foreign = match &blueprint.network.adopted_vpc {
             Some(vpc) => vpcs.iter().any(|other| *other != vpc.as_str()),
-            // Of a VPC that is yet to be made none of them can be; once it is there, its id is not known here.
-            None => !self.preflight.live.stands(&StackPart::Network) && !vpcs.is_empty(),
+            // None of them can be in a VPC that does not exist yet; the id of one that infra has created is not known here.
+            None => !self.preflight.live.is_or_will_be_complete(&StackPart::Network) && !vpcs.is_empty(),
         };
         if foreign {
             findings.refuse(
@@ -170,8 +172,8 @@ impl Adopted<'_> {
         let rules: Vec<&InboundRule> = rules.iter().copied().filter(|rule| is_for_nfs(rule)).collect();
         let in_range = rules.iter().any(|rule| lets_in(rule, vpc));
         let by_name = rules.iter().any(|rule| rule.names_others);
-        // Once the cluster is there, its groups may be among those that are named.
-        if in_range || (by_name && self.preflight.live.stands(&StackPart::Network)) {
+        // If the cluster exists, its security groups may be among those that are named.
+        if in_range || (by_name && self.preflight.live.is_or_will_be_complete(&StackPart::Network)) {
             return;
         }
         let names = listed(groups);

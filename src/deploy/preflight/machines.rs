@@ -1,4 +1,4 @@
-//! What machines need before they can start: their zones, their types in those zones, a key pair, a reservation.
+//! What machines need to start: availability zones that offer their types, a key pair, a capacity reservation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ struct Wanted<'a> {
     who: String,
     types: &'a [InstanceType],
     zones: BTreeSet<&'a str>,
-    /// What moves them to other zones.
+    /// How to move them to other availability zones.
     setting: &'static str,
 }
 
@@ -103,7 +103,7 @@ fn wanted_machines(cluster: &Cluster) -> Vec<Wanted<'_>> {
     [etcd, controllers].into_iter().chain(pools).collect()
 }
 
-/// Returns the zones that cannot be used.
+/// Returns the availability zones that cannot be used.
 fn check_zones<'a>(
     cluster: &'a Cluster,
     zones: &[Zone],

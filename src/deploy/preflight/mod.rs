@@ -1,7 +1,7 @@
-//! Everything that would stop a cluster and can be known before anything is made: all of it at once, with what to do.
+//! Finds everything in the account that would make a deployment fail, before anything is created.
 //!
-//! In: a blueprint and the answers of AWS to many small questions. Out: findings in an order that does not change. It makes and
-//! changes nothing.
+//! In: a blueprint and the answers of AWS to many small questions. Out: findings in an order that does not change. Nothing is
+//! created or changed.
 
 mod account;
 mod bucket;
@@ -27,9 +27,9 @@ use crate::aws::{AwsError, Clients};
 pub(crate) struct Report {
     /// The account.
     pub account: String,
-    /// The user or role that asked.
+    /// The ARN of the caller.
     pub caller: String,
-    /// SubjectFindings, by subject.
+    /// What was found, by subject.
     pub findings: Vec<Finding>,
 }
 
@@ -42,7 +42,7 @@ impl Report {
 }
 
 impl Preflight<'_> {
-    /// Asks everything, all at once.
+    /// Runs all checks in parallel.
     pub(crate) async fn run(&self, clients: &Clients) -> Result<Report, AwsError> {
         let caller = clients.caller_identity().await?;
         let mut findings = account::check(self, &caller, clients.region());

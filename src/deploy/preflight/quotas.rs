@@ -157,7 +157,7 @@ async fn address_facts(
 fn addresses_wanted(preflight: &Preflight<'_>) -> u32 {
     let network = &preflight.blueprint.network;
     let holder = if network.public_machines { StackPart::ControlPlane } else { StackPart::Network };
-    if preflight.live.stands(&holder) {
+    if preflight.live.is_or_will_be_complete(&holder) {
         0
     } else if network.public_machines {
         preflight.blueprint.cluster.etcd.count
@@ -166,7 +166,7 @@ fn addresses_wanted(preflight: &Preflight<'_>) -> u32 {
     }
 }
 
-/// Every group of machines that is still to be made or to grow: those of a reservation were counted when that was made.
+/// The machines that are still to be launched, by role. Those of a capacity reservation count from when it was created.
 fn groups<'a>(cluster: &'a Cluster, live: &LiveCluster) -> Vec<Group<'a>> {
     let Cluster { etcd, controllers, pools, .. } = cluster;
     let pools = pools.iter().filter(|pool| pool.capacity_reservation.is_none()).filter_map(|pool| {
@@ -181,9 +181,9 @@ fn groups<'a>(cluster: &'a Cluster, live: &LiveCluster) -> Vec<Group<'a>> {
         let wants = there.is_none() || missing > 0;
         wants.then_some(Group { who, types: &pool.instance_types, quota, count: missing, most })
     });
-    let stands = live.stands(&StackPart::ControlPlane);
-    let members = if stands { 0 } else { etcd.count };
-    let running = live.group_of_role(&Role::Controller).filter(|_| stands);
+    let is_complete = live.is_or_will_be_complete(&StackPart::ControlPlane);
+    let members = if is_complete { 0 } else { etcd.count };
+    let running = live.group_of_role(&Role::Controller).filter(|_| is_complete);
     let running = running.map_or(0, |group| group.desired);
     let control_plane = [
         ("etcd members", &etcd.instance_type, members),
@@ -200,12 +200,12 @@ fn groups<'a>(cluster: &'a Cluster, live: &LiveCluster) -> Vec<Group<'a>> {
 /// How many machines of a pool already count against this quota; none if the pool does not exist or counts against another.
 fn machines_of_pool(pool: &Pool, quota: &Quota, live: &LiveCluster) -> Option<u32> {
     let part = StackPart::Pool(pool.name.clone());
-    let group = live.pool_group(&pool.name).filter(|_| live.stands(&part))?;
+    let group = live.pool_group(&pool.name).filter(|_| live.is_or_will_be_complete(&part))?;
     let resources = &live.stacks.get(&part)?.template()["Resources"];
     let kind = resources["NodeLaunchTemplate"]["Properties"]["LaunchTemplateData"]["InstanceType"].as_str();
     let distribution = &resources["Nodes"]["Properties"]["MixedInstancesPolicy"]["InstancesDistribution"];
     let spot = distribution["OnDemandPercentageAboveBaseCapacity"] == 0;
-    // Of a template that is not ours nobody knows; it is taken for what it was.
+    // A template that infra did not write does not show the type; its machines count as the same.
     let same = kind.is_none_or(|kind| quota_of(kind, spot) == Some(quota));
     same.then_some(group.desired)
 }

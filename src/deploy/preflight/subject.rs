@@ -17,7 +17,7 @@ pub(crate) struct Preflight<'a> {
     pub image: Option<&'a str>,
     /// When certificates end.
     pub certificates: &'a [CertificateExpiry],
-    /// What of the cluster is there already: that has its capacity, and a file system with its tag is its own.
+    /// The cluster as it exists: its machines have their capacity, and a file system with its tag is its own.
     pub live: &'a LiveCluster,
 }
 

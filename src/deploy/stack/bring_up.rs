@@ -24,12 +24,12 @@ use crate::well_known::CLUSTER_TAG;
 /// Give up after this many steps: another process keeps changing the stack.
 const MOST_STEPS: usize = 6;
 
-/// On which terms a stack is changed.
+/// What a change of a stack may do, and whether it is waited for.
 #[derive(Clone, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct ChangeTerms {
     /// Resources that may be replaced or deleted.
     pub(crate) allowed: BTreeSet<String>,
-    /// Whether the end is waited for.
+    /// Whether to wait for the end of the operation.
     pub(crate) waits: bool,
 }
 
@@ -47,7 +47,7 @@ pub(crate) async fn bring_up(
     desired: &DesiredStack,
     found: Option<LiveStack>,
     outputs: &BTreeMap<String, String>,
-    terms: &Terms,
+    terms: &ChangeTerms,
 ) -> Result<BroughtUp, DeployError> {
     let stack = BringUp { run, store, desired, terms };
     let parameters = desired
@@ -66,7 +66,7 @@ struct BringUp<'a> {
     run: &'a Run,
     store: &'a AssetStore,
     desired: &'a DesiredStack,
-    terms: &'a Terms,
+    terms: &'a ChangeTerms,
 }
 
 impl BringUp<'_> {

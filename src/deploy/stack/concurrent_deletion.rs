@@ -7,11 +7,11 @@ use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::LiveCluster;
 
 /// Begins the tokens of deletions that are meant to last, so that the stack's events distinguish them from all others.
-const MARK: &str = "away-";
+const FINAL_DELETION_PREFIX: &str = "away-";
 
 /// A token for the deletion of a stack that is not to be created again.
 pub(crate) fn deletion_token() -> Result<String, AwsError> {
-    Ok(format!("{MARK}{}", new_token()?))
+    Ok(format!("{FINAL_DELETION_PREFIX}{}", new_token()?))
 }
 
 /// Whether a stack is being deleted by an `infra destroy` or a `--prune`. One that is deleted by hand, or by a run that retries a failed
@@ -23,7 +23,7 @@ pub(crate) async fn is_being_destroyed(clients: &Clients, stack: &Stack) -> Resu
     let begins = |event: &StackEvent| event.stack_status() == Some(&StackStatus::DeleteInProgress);
     let events = clients.stack_events_since(&stack.arn, begins).await?;
     let token = events.into_iter().find(begins).and_then(|event| event.token);
-    Ok(token.is_some_and(|token| token.starts_with(MARK)))
+    Ok(token.is_some_and(|token| token.starts_with(FINAL_DELETION_PREFIX)))
 }
 
 /// Refuses to begin while `infra destroy` deletes one of the desired stacks.

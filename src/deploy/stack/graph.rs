@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::task::JoinSet;
 
-use super::bring_up::{BroughtUp, Terms, bring_up};
+use super::bring_up::{BroughtUp, ChangeTerms, bring_up};
 use crate::aws::{AwsError, Cause};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
@@ -36,7 +36,7 @@ pub(crate) async fn bring_up_all(
     store: &AssetStore,
     desired: Vec<DesiredStack>,
     live: &LiveCluster,
-    terms: &Terms,
+    terms: &ChangeTerms,
     before_creation: impl AsyncFn(&StackPart) -> Result<(), DeployError>,
 ) -> Outcome {
     let mut waiting: BTreeMap<StackPart, DesiredStack> =
@@ -68,7 +68,7 @@ pub(crate) async fn bring_up_all(
                 }
                 // Whatever others need is waited for in any case.
                 let is_needed = in_run.iter().any(|other| other.needs().contains(&part));
-                let terms = Terms { waits: terms.waits || is_needed, ..terms.clone() };
+                let terms = ChangeTerms { waits: terms.waits || is_needed, ..terms.clone() };
                 let (run, store) = (run.clone(), store.clone());
                 let (found, outputs) = (live.stacks.get(&part).cloned(), outcome.outputs.clone());
                 running.spawn(async move {

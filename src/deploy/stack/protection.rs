@@ -7,7 +7,7 @@ use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
 use crate::deploy::run::Run;
 
-/// Sets what is missing of a stack's protection; no call changes anything if all of it is there.
+/// Sets what is missing of a stack's protection; makes no changing call if nothing is missing.
 pub(crate) async fn keep_protected(run: &Run, part: &StackPart, stack: &Stack) -> Result<(), DeployError> {
     if !part.is_protected() {
         return Ok(());

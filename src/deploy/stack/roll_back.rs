@@ -12,7 +12,7 @@ use crate::deploy::run::{Run, new_token};
 use crate::deploy::state::live::LiveCluster;
 use crate::deploy::state::step::{Step, next_step};
 
-/// Rolls back whatever needs it, and follows rollbacks that are in progress; gives the names of all these stacks.
+/// Rolls back every stack that needs it, and follows rollbacks in progress; returns the names of all these stacks.
 pub(crate) async fn roll_back(
     run: &Run,
     live: &LiveCluster,

@@ -40,7 +40,7 @@ pub(crate) enum Beginning<'a> {
         /// The token of the call.
         token: &'a str,
     },
-    /// The beginning of a deletion, whoever began it: of a stack that was never deleted before there is only one.
+    /// The beginning of a deletion by any process: a stack that was never deleted before has only one.
     FirstDeletion,
     /// The beginning of the rollback that this call began.
     OurRollback {

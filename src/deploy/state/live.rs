@@ -123,13 +123,13 @@ impl LiveCluster {
         self.stacks.values().try_for_each(|live| live.readable_template().map(|_| ()))
     }
 
-    /// Whether anything of the cluster is there.
+    /// Whether any part of the cluster exists.
     #[must_use]
     pub(crate) fn exists(&self) -> bool {
         !self.stacks.is_empty()
     }
 
-    /// Whether stacks of machines are there.
+    /// Whether there are stacks with machines.
     #[must_use]
     pub(crate) fn has_machines(&self) -> bool {
         self.stacks.keys().any(|part| matches!(part, StackPart::ControlPlane | StackPart::Pool(_)))
@@ -137,11 +137,12 @@ impl LiveCluster {
 
     /// Whether a stack is complete, or will be, so that what it holds need not be created.
     #[must_use]
-    pub(crate) fn stands(&self, part: &StackPart) -> bool {
+    pub(crate) fn is_or_will_be_complete(&self, part: &StackPart) -> bool {
         let Some(live) = self.stacks.get(part) else { return false };
         let status = &live.stack.status;
-        let goes = matches!(status, StackStatus::RollbackInProgress | StackStatus::DeleteInProgress);
-        !goes && matches!(next_step(Some(status)), Step::Compare | Step::Follow | Step::RollBack)
+        let is_being_deleted =
+            matches!(status, StackStatus::RollbackInProgress | StackStatus::DeleteInProgress);
+        !is_being_deleted && matches!(next_step(Some(status)), Step::Compare | Step::Follow | Step::RollBack)
     }
 
     /// The outputs of all stacks.

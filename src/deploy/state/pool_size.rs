@@ -73,7 +73,7 @@ impl PoolSize {
 /// How many machines a pool still needs.
 pub(crate) fn missing_machines(pool: &Pool, live: &LiveCluster) -> u32 {
     let part = StackPart::Pool(pool.name.clone());
-    let group = live.pool_group(&pool.name).filter(|_| live.stands(&part));
+    let group = live.pool_group(&pool.name).filter(|_| live.is_or_will_be_complete(&part));
     let there = group.map_or(0, |group| group.desired);
     PoolSize::new(pool, None).machines(group).saturating_sub(there)
 }

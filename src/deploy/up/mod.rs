@@ -20,7 +20,7 @@ use super::machines::expected_nodes::ExpectedNodes;
 use super::machines::pool_launches::PoolLaunches;
 use super::plan::preparation::{PlanOptions, Prepared};
 use super::run::Run;
-use super::stack::bring_up::Terms;
+use super::stack::bring_up::ChangeTerms;
 use super::stack::concurrent_deletion::{check_all_exist, refuse_while_destroyed};
 use super::stack::delete::delete_stack;
 use super::stack::graph::{Outcome, bring_up_all};
@@ -70,7 +70,7 @@ pub(crate) struct Consent {
     pub delete_dropped_pools: bool,
 }
 
-/// A cluster that is brought up.
+/// One run of `infra up`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Up<'a> {
     /// The context of the run.
@@ -98,7 +98,8 @@ impl Up<'_> {
         run.progress.note(format!("{uploaded} of {} objects were new", objects.len()));
         ensure_disk_grant(run, cluster).await?;
         run.progress.stage("bringing stacks up");
-        let terms = Terms { allowed: planned.allow_replace.clone(), waits: options.wait != WaitFor::None };
+        let terms =
+            ChangeTerms { allowed: planned.allow_replace.clone(), waits: options.wait != WaitFor::None };
         let names: Vec<String> = desired.iter().map(|stack| stack.name.clone()).collect();
         let upload_again = async |part: &StackPart| upload_deleted_again(run, store, &objects, part).await;
         let mut outcome = bring_up_all(run, store, desired.clone(), live, &terms, upload_again).await;
@@ -181,7 +182,7 @@ impl Up<'_> {
         Ok(())
     }
 
-    /// The public name needs the control plane alone, and whoever looks for the cause of the failure may need the name. No more is
+    /// The public name needs the control plane alone, and the user may need the name to find the cause of the failure. No more is
     /// changed after an interruption, or when another process is deleting the cluster.
     async fn point_public_name_despite(&self, failure: &DeployError, prepared: &Prepared, outcome: &Outcome) {
         let is_pointless = match failure {

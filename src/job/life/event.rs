@@ -1,4 +1,4 @@
-//! What happens while a job is submitted and runs, for whoever shows it.
+//! What happens while a job is submitted and runs, as the caller shows it.
 
 use super::report::JobReport;
 use super::state::JobState;

@@ -42,7 +42,7 @@ async fn check_claim(api: &ApiServer, workload: &Workload) -> Result<Option<Prec
     let (namespace, claim) = (&workload.namespace, &workload.claim);
     let object = api.object(&ObjectName::new("PersistentVolumeClaim", namespace, claim)).await?;
     let Some(object) = object else {
-        // It is made with the job.
+        // The claim is created with the job.
         return Ok(workload
             .volume
             .is_none()
@@ -53,7 +53,7 @@ async fn check_claim(api: &ApiServer, workload: &Workload) -> Result<Option<Prec
     let phase = object["status"]["phase"].as_str().unwrap_or("Pending");
     Ok(match phase {
         "Bound" => None,
-        // Its volume is made with the job.
+        // The volume of the claim is created with the job.
         "Pending" if workload.volume.is_some() && is_ours => None,
         _ => Some(Precondition::Unmet(format!(
             "the claim '{claim}' in namespace {namespace} is {phase}, not Bound (`kubectl -n {namespace} describe pvc {claim}` says why)"

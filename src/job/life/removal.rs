@@ -12,7 +12,7 @@ use crate::waiting::{Pace, Waiting};
 const KINDS: [&str; 8] =
     ["Job", "Deployment", "Pod", "Service", "ConfigMap", "RoleBinding", "Role", "ServiceAccount"];
 
-/// Every object of a job that is there.
+/// Every object of a job that exists.
 pub(crate) async fn removal_of(
     api: &ApiServer,
     namespace: &str,

@@ -1,4 +1,4 @@
-//! Whether the machines that are there now have room for a job.
+//! Whether the nodes that exist have room for a job.
 
 use super::precondition::Precondition;
 use crate::blueprint::Blueprint;
@@ -46,7 +46,7 @@ fn machines_for(
     if gpus == 0 {
         let besides = reasons(candidates(), &needs);
         let text = if usable.is_empty() {
-            format!("{place} has no node that can run {}{besides}", what_it_is(role))
+            format!("{place} has no node that can run {}{besides}", describe_pod(role))
         } else if let Some(room) = short {
             format!(
                 "{} {} more memory or CPUs than {place} has now: {}{besides}",
@@ -94,7 +94,7 @@ fn needs_of<'a>(role: &'a RolePlan, workload: &Workload) -> Needs<'a> {
 }
 
 /// One pod of a role without GPUs, in words.
-fn what_it_is(role: &RolePlan) -> &'static str {
+fn describe_pod(role: &RolePlan) -> &'static str {
     if role.role == "ps" { "a parameter server" } else { "a replica" }
 }
 

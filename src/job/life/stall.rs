@@ -3,9 +3,9 @@
 use crate::kube::{ApiServer, Job, Pod, PodPhase};
 
 /// The most pods whose events are read: what stops one usually stops the others too.
-const ASKED: usize = 4;
+const MOST_PODS_READ: usize = 4;
 /// The creation of a Job's pods was refused, by a quota or an admission rule.
-const NOT_MADE: &str = "FailedCreate";
+const FAILED_CREATE: &str = "FailedCreate";
 /// Outdated as soon as the pod has a node.
 const NOT_PLACED: &str = "FailedScheduling";
 
@@ -15,7 +15,7 @@ pub(super) async fn explain_stalls(api: &ApiServer, jobs: &mut [Job], pods: &mut
         job.end.is_none() && !job.suspended && !job.leaving && job.active + job.succeeded < job.completions
     };
     for job in jobs.iter_mut().filter(lacks_pods) {
-        let newest = newest_warning(api, &job.namespace, &job.uid, |reason| reason == NOT_MADE).await;
+        let newest = newest_warning(api, &job.namespace, &job.uid, |reason| reason == FAILED_CREATE).await;
         job.detail = newest.map(|said| format!("no pod can be created: {said}"));
     }
     explain_pods(api, pods).await;
@@ -26,7 +26,7 @@ pub(super) async fn explain_pods(api: &ApiServer, pods: &mut [Pod]) {
     let stalls = |pod: &&mut Pod| {
         pod.phase == PodPhase::Pending && pod.node.is_some() && pod.detail.is_none() && !pod.leaving
     };
-    for pod in pods.iter_mut().filter(stalls).take(ASKED) {
+    for pod in pods.iter_mut().filter(stalls).take(MOST_PODS_READ) {
         let newest = newest_warning(api, &pod.namespace, &pod.uid, |reason| reason != NOT_PLACED).await;
         let node = pod.node.as_deref().unwrap_or_default();
         pod.detail = newest.map(|said| format!("its container is not created on {node}: {said}"));

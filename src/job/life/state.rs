@@ -74,7 +74,7 @@ pub(super) fn state_of(
         _ => {}
     }
     if is_held {
-        return (JobState::Held, Some(why_held(training, import.is_some())));
+        return (JobState::Held, Some(explain_hold(training, import.is_some())));
     }
     let waiting = replicas
         .iter()
@@ -88,7 +88,7 @@ pub(super) fn state_of(
     }
 }
 
-fn why_held(training: &[&Job], has_data: bool) -> String {
+fn explain_hold(training: &[&Job], has_data: bool) -> String {
     let Some(job) = training.iter().find(|job| job.suspended) else {
         return "its data is imported; `infra job submit` starts training".to_owned();
     };

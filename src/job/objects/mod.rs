@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::run::Run;
 
-/// Every object of a job. Training comes last: what it needs is there then.
+/// Every object of a job. Training comes last, when what it needs exists.
 #[must_use]
 pub(crate) fn objects_of(run: &Run) -> Vec<Value> {
     let workload = &run.workload;

@@ -1,4 +1,4 @@
-//! Parts that pods are made of.
+//! Volumes, mounts, environments and security contexts of pods.
 
 use serde_json::{Value, json};
 

@@ -18,7 +18,7 @@ use super::comparison::PropertyChange;
 use crate::aws::{AwsError, Clients};
 use crate::render::BootObject;
 
-const GONE: &str = "the old configuration is no longer in the bucket";
+const OLD_CONFIG_DELETED: &str = "the old configuration is no longer in the bucket";
 const NOT_RENDERED: &str = "the new configuration was not rendered";
 const NO_DOCUMENT: &str = "the configuration is no JSON";
 const NOT_OURS: &str = "it is no user data of ours";
@@ -97,8 +97,8 @@ fn judge_change(
 ) -> Result<Result<Value, String>, AwsError> {
     match answer {
         Ok(Some(bytes)) => Ok(parse_document(&bytes).map_err(str::to_owned)),
-        Ok(None) => Ok(Err(GONE.to_owned())),
-        Err(error) if error.is_missing_bucket() => Ok(Err(GONE.to_owned())),
+        Ok(None) => Ok(Err(OLD_CONFIG_DELETED.to_owned())),
+        Err(error) if error.is_missing_bucket() => Ok(Err(OLD_CONFIG_DELETED.to_owned())),
         Err(error) if error.is_denied() => {
             Ok(Err(format!("access to the old configuration is denied: {error}")))
         }
@@ -124,7 +124,7 @@ mod tests {
     use serde_json::json;
     use zeroize::Zeroizing;
 
-    use super::{GONE, NO_DOCUMENT, judge_change, key_behind_prefix, read_stub};
+    use super::{NO_DOCUMENT, OLD_CONFIG_DELETED, judge_change, key_behind_prefix, read_stub};
     use crate::aws::{AwsError, Cause};
 
     #[test]
@@ -154,8 +154,8 @@ mod tests {
         let bytes = |text: &str| Ok(Some(Zeroizing::new(text.as_bytes().to_vec())));
         assert_eq!(judge_change(bytes("{}"))?, Ok(json!({})));
         assert_eq!(judge_change(bytes("#!/bin/sh"))?, Err(NO_DOCUMENT.to_owned()));
-        assert_eq!(judge_change(Ok(None))?, Err(GONE.to_owned()));
-        assert_eq!(judge_change(Err(refusal("NoSuchBucket")))?, Err(GONE.to_owned()));
+        assert_eq!(judge_change(Ok(None))?, Err(OLD_CONFIG_DELETED.to_owned()));
+        assert_eq!(judge_change(Err(refusal("NoSuchBucket")))?, Err(OLD_CONFIG_DELETED.to_owned()));
         let denied = judge_change(Err(refusal("AccessDenied")))?.err().unwrap_or_default();
         assert!(denied.ends_with("is denied: s3:GetObject: AccessDenied: no"), "{denied}");
         assert!(judge_change(Err(refusal("SlowDown"))).is_err());
