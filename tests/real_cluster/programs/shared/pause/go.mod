@@ -1,0 +1,3 @@
+module infra.internal/programs/pause
+
+go 1.26.0
