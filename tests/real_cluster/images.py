@@ -285,7 +285,7 @@ def images_of(minor: str) -> list[Image]:
         single("cloud_controller_manager", "cloud-provider-aws", "aws-cloud-controller-manager", "/bin/aws-cloud-controller-manager"),
         single("metrics_server", "metrics-server", "metrics-server", "/metrics-server", user="65534"),
         single("nvidia_device_plugin", "pretend-gpus", "pretend-gpus", "/usr/bin/nvidia-device-plugin"),
-        Image("job", [JOB_IMAGE, HELPER_IMAGE], [], fill_job, ["/bin/sh"]),
+        Image("job", [JOB_IMAGE, HELPER_IMAGE], [], fill_job),
     ]
 
 

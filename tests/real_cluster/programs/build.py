@@ -50,7 +50,9 @@ class Module:
     # Go variables that hold the version, as "v1.2.3".
     version_variables: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    # Compiled C is in it, and libseccomp.
+    # Compiled C is in it.
+    needs_compiler: bool = False
+    # And so is libseccomp.
     libseccomp: bool = False
 
 
@@ -71,7 +73,7 @@ COREDNS = "github.com/coredns/coredns"
 # In the order in which a cluster needs them.
 MODULES = [
     Module("pause", None, {"pause": "."}),
-    Module("runc", RUNC, {"runc": RUNC}, tags=("seccomp", "netgo", "osusergo"), libseccomp=True),
+    Module("runc", RUNC, {"runc": RUNC}, tags=("seccomp", "netgo", "osusergo"), needs_compiler=True, libseccomp=True),
     # Snapshotters that no machine uses are left out.
     Module(
         "containerd",
@@ -112,6 +114,8 @@ MODULES = [
         FLANNEL,
         {"flanneld": FLANNEL, "install-conf": f"{FLANNEL}/cmd/install_conf"},
         version_variables=(f"{FLANNEL}/pkg/version.Version",),
+        # Its UDP backend is in C.
+        needs_compiler=True,
     ),
     Module("coredns", COREDNS, {"coredns": "."}),
     Module("metrics-server", METRICS_SERVER, packages(METRICS_SERVER, "cmd/metrics-server"), ("k8s.io/component-base/version.gitVersion",)),
@@ -173,7 +177,7 @@ def linker_flags(module: Module, minor: str) -> list[str]:
         for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
             flags += ["-X", f"{package}.gitMajor={major}", "-X", f"{package}.gitMinor={number}"]
             flags += ["-X", f"{package}.gitTreeState=clean"]
-    if module.libseccomp:
+    if module.needs_compiler:
         flags += ["-linkmode", "external", "-extldflags", "-static"]
     return flags
 
@@ -264,9 +268,11 @@ def find_libseccomp() -> pathlib.Path | None:
 
 
 def build_environment(module: Module) -> dict[str, str]:
-    if not module.libseccomp:
+    if not module.needs_compiler:
         return environment(CGO_ENABLED="0")
     more = {"CGO_ENABLED": "1"}
+    if not module.libseccomp:
+        return environment(**more)
     root = find_libseccomp()
     if root:
         archive = next((root / "usr/lib").rglob("libseccomp.a"))
