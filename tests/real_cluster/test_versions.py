@@ -4,6 +4,7 @@ What cannot be built at the table's version is in programs/differences.json with
 longer true fails as well.
 """
 
+import base64
 import json
 import pathlib
 import re
@@ -87,6 +88,23 @@ class VersionsTest(unittest.TestCase):
             release = images.read_release(minor)
             for name, reference in release.images.items():
                 self.assertNotEqual(reference in packed, name in images.ABSENT, name)
+
+    def test_every_image_of_a_rendered_cluster_is_packed(self):
+        """Of the smallest golden cluster: its manifests, its static pods, its pause image."""
+        expected = images.ROOT / "tests/clusters/minimal/expected"
+        texts = [path.read_text() for path in expected.glob("manifests/*.yaml")]
+        for config in expected.glob("userdata/*.ign"):
+            for file in json.loads(config.read_text())["storage"]["files"]:
+                source = file["contents"]["source"]
+                if source.startswith("data:;base64,"):
+                    texts.append(base64.b64decode(source.removeprefix("data:;base64,")).decode(errors="replace"))
+        named = set(re.findall(r"\b(?:registry\.k8s\.io|ghcr\.io|nvcr\.io)/[a-z0-9./_-]+:[\w.-]+", "\n".join(texts)))
+        self.assertIn("kube-apiserver", " ".join(named))
+        self.assertIn("pause", " ".join(named))
+        minor = re.search(r"kube-apiserver:v(\d+\.\d+)\.", " ".join(named)).group(1)
+        packed = {reference for image in images.images_of(minor) for reference in image.references}
+        absent = {images.read_release(minor).images[name] for name in images.ABSENT}
+        self.assertEqual(set(), named - packed - absent)
 
     def test_the_image_of_jobs_has_the_name_that_infra_uses(self):
         decide = (images.ROOT / "src/job/decide.rs").read_text()

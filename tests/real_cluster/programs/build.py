@@ -118,8 +118,18 @@ MODULES = [
         needs_compiler=True,
     ),
     Module("coredns", COREDNS, {"coredns": "."}),
-    Module("metrics-server", METRICS_SERVER, packages(METRICS_SERVER, "cmd/metrics-server"), ("k8s.io/component-base/version.gitVersion",)),
-    Module("cloud-provider-aws", AWS, packages(AWS, "cmd/aws-cloud-controller-manager", "cmd/ecr-credential-provider")),
+    Module(
+        "metrics-server",
+        METRICS_SERVER,
+        packages(METRICS_SERVER, "cmd/metrics-server"),
+        version_variables=("k8s.io/client-go/pkg/version.gitVersion",),
+    ),
+    Module(
+        "cloud-provider-aws",
+        AWS,
+        packages(AWS, "cmd/aws-cloud-controller-manager", "cmd/ecr-credential-provider"),
+        version_variables=("k8s.io/component-base/version.gitVersion",),
+    ),
     Module(
         "pretend-gpus",
         None,
@@ -236,11 +246,14 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "GOWORK": "off", **more}
 
 
+def check_compiler() -> None:
+    if not shutil.which("cc"):
+        raise Unavailable("runc and flannel need a C compiler, and there is no cc; run scripts/prepare-tests")
+
+
 @functools.cache
 def find_libseccomp() -> pathlib.Path | None:
     """The root under which libseccomp's header and archive are; None where the compiler finds them by itself."""
-    if not shutil.which("cc"):
-        raise Unavailable("runc needs a C compiler, and there is no cc; run scripts/prepare-tests")
     probe = subprocess.run(
         ["cc", "-static", "-x", "c", "-", "-lseccomp", "-o", "/dev/null"],
         input="#include <seccomp.h>\nint main(void) { return seccomp_init(SCMP_ACT_ALLOW) == 0; }\n",
@@ -270,6 +283,7 @@ def find_libseccomp() -> pathlib.Path | None:
 def build_environment(module: Module) -> dict[str, str]:
     if not module.needs_compiler:
         return environment(CGO_ENABLED="0")
+    check_compiler()
     more = {"CGO_ENABLED": "1"}
     if not module.libseccomp:
         return environment(**more)
@@ -319,6 +333,8 @@ def why_not(minor: str, target: pathlib.Path = PROGRAMS) -> str | None:
     try:
         for module in missing(minor, target):
             go = find_go()
+            if module.needs_compiler:
+                check_compiler()
             if module.libseccomp:
                 find_libseccomp()
             if module.requires:
