@@ -5,30 +5,23 @@ older version), the kernel's own discovery of disks (the stand-in for EC2 makes 
 """
 
 import contextlib
-import ctypes
 import json
 import os
 import pathlib
 import shutil
-import signal
 import stat
 import subprocess
-import threading
-import time
 import urllib.parse
 
+from container import (
+    FOREIGN_UNITS, NSPAWN, Container, bridged_namespace, control_group, inside, network_namespace, own_control_groups, run, wait_for
+)
 from golden import CLUSTERS, TOOLS, Config
 from stand_in import REGION, StandIn, Volume
 from test_userdata import StubServer, add_flatcar, apply, overlay
 
-NSPAWN = TOOLS / "systemd/usr/bin/systemd-nspawn"
-LIBRARIES = ["usr/lib/x86_64-linux-gnu/systemd", "lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu"]
 ETCD = TOOLS / "etcd/usr/bin"
 NETWORK = "10.123.0"
-CLONE_NEWNET = 0x40000000
-
-# Fail in any container, and have nothing to do with ours.
-FOREIGN_UNITS = ["systemd-firstboot.service", "systemd-network-generator.service"]
 
 DOCKER = r"""#!/bin/bash
 # What the scripts of an etcd member ask of docker, and nothing else: a container is a process with the mounts, the user and the
@@ -167,24 +160,6 @@ def why_not():
     return None
 
 
-def run(*words, check=True, timeout=300):
-    """A command's output; its complaints go into the failure."""
-    words = [str(word) for word in words]
-    done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout)
-    if check and done.returncode:
-        raise AssertionError(f"{' '.join(words)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def wait_for(what, look, seconds=180):
-    end = time.monotonic() + seconds
-    while not (found := look()):
-        if time.monotonic() > end:
-            raise AssertionError(f"{what}: not within {seconds} s")
-        time.sleep(0.05)
-    return found
-
-
 class Site(contextlib.ExitStack):
     """What a cluster's machines share: a switch, a bucket, disks. Whatever was made in it goes with it."""
 
@@ -198,7 +173,7 @@ class Site(contextlib.ExitStack):
     def __enter__(self):
         with contextlib.ExitStack() as stack:
             # On a bridge in a namespace of its own nobody else can have these addresses.
-            self.switch = stack.enter_context(namespace("switch"))
+            self.switch = stack.enter_context(network_namespace("switch"))
             run("ip", "-n", self.switch, "link", "add", "bridge", "type", "bridge")
             run("ip", "-n", self.switch, "link", "set", "bridge", "up")
             self.push(stack.pop_all())
@@ -214,32 +189,6 @@ class Site(contextlib.ExitStack):
     def machine(self, member, disk):
         config = Config(CLUSTERS / self.cluster / f"expected/userdata/etcd-{member}.ign")
         return self.enter_context(Machine(self, config, disk, self.number()))
-
-
-@contextlib.contextmanager
-def namespace(name):
-    name = f"infra-{os.getpid()}-{name}"
-    run("ip", "netns", "add", name)
-    try:
-        run("ip", "-n", name, "link", "set", "lo", "up")
-        yield name
-    finally:
-        run("ip", "netns", "delete", name)
-
-
-@contextlib.contextmanager
-def port(switch, name, address):
-    """A namespace with a cable to the switch."""
-    with namespace(name) as inner:
-        run("ip", "link", "add", "eth0", "netns", inner, "type", "veth", "peer", name, "netns", switch)
-        run("ip", "-n", switch, "link", "set", name, "master", "bridge", "up")
-        run("ip", "-n", inner, "address", "add", f"{address}/24", "dev", "eth0")
-        run("ip", "-n", inner, "link", "set", "eth0", "up")
-        try:
-            yield inner
-        finally:
-            # A namespace lives on for a moment after its name; the address may be needed again at once.
-            run("ip", "-n", switch, "link", "delete", name)
 
 
 class Disk:
@@ -273,7 +222,7 @@ class Disk:
         self.volume.scenes.extend([("in-use", instance, "detaching"), ("available", None, None)])
 
 
-class Machine:
+class Machine(Container):
     """One member on one instance. `boot` starts it again, `discard` is its end."""
 
     def __init__(self, site, config, disk, number):
@@ -281,22 +230,22 @@ class Machine:
         self.name = f"m{number}"
         self.instance = f"i-{number:017x}"
         self.scratch = site.scratch / self.name
-        self.console = self.scratch / "console"
+        # Namespace and groups exist once the machine is entered.
+        super().__init__(self.scratch / "root", None, [], self.scratch / "console")
         self.settings = dict(line.split("=", 1) for line in config.text("/etc/etcd/etcd.env").splitlines())
         self.member = int(config.role.removeprefix("etcd-"))
-        self.process = None
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
             self.scratch.mkdir()
-            self.namespace = stack.enter_context(port(self.site.switch, self.name, address(self.member)))
+            self.namespace = stack.enter_context(bridged_namespace(self.site.switch, self.name, address(self.member)))
             self.aws = inside(self.namespace, StandIn)
             stack.callback(self.aws.close)
             self.aws.metadata["meta-data/instance-id"] = self.instance
             self.aws.objects = self.site.objects
             self.aws.volumes[self.disk.id] = self.disk.volume
             self.aws.on_attach = self.plug
-            self.root = stack.enter_context(overlay(self.scratch))
+            stack.enter_context(overlay(self.scratch))
             self.groups = [stack.enter_context(control_group(group / self.namespace)) for group in own_control_groups()]
             self.prepare()
             stack.callback(self.kill)
@@ -364,60 +313,10 @@ class Machine:
 
     def boot(self):
         self.aws.signals.clear()
-        join = 'for group in $GROUPS_TO_JOIN; do echo $$ >"$group/cgroup.procs"; done; exec "$@"'
-        command = [
-            *["sh", "-c", join, "boot"],
-            # Should the tests themselves be killed, the machine shuts down.
-            *["setpriv", "--pdeathsig", "TERM"],
-            *[NSPAWN, "--quiet", "--boot", "--console=pipe", f"--directory={self.root}", f"--machine={self.namespace}"],
-            *["--register=no", "--keep-unit", f"--network-namespace-path=/run/netns/{self.namespace}"],
-            *["--resolv-conf=off", "--timezone=off", "--link-journal=no"],
-        ]
-        environment = {
-            **os.environ,
-            "LD_LIBRARY_PATH": ":".join(str(TOOLS / "systemd" / path) for path in LIBRARIES),
-            "GROUPS_TO_JOIN": " ".join(str(group) for group in self.groups),
-        }
-        with self.console.open("ab") as console:
-            self.process = subprocess.Popen(
-                command, env=environment, stdin=subprocess.DEVNULL, stdout=console, stderr=console, start_new_session=True
-            )
-        self.leader = wait_for("systemd's start", self.find_leader)
+        self.start()
         # After a reboot the volume is still attached.
         if self.disk.volume.scenes[0] == ("in-use", self.instance, "attached"):
             self.plug(self.disk.id)
-
-    def children(self):
-        with contextlib.suppress(FileNotFoundError):
-            return pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return []
-
-    def find_leader(self):
-        if self.process.poll() is not None:
-            raise AssertionError(f"the machine did not start:\n{self.console.read_text()}")
-        for child in self.children():
-            # Before that the child may still be in this machine's root.
-            root = pathlib.Path(f"/proc/{child}/root")
-            if (root / "etc/infra/stack.env").exists() and (root / "run/systemd/private").exists():
-                return int(child)
-        return None
-
-    def kill(self):
-        """The power goes off."""
-        if self.process is None:
-            return
-        # A killed systemd-nspawn would leave the machine running; when the machine's first process is killed, both are gone.
-        while self.process.poll() is None:
-            for child in self.children():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(child), signal.SIGKILL)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(1)
-
-    def run(self, *words, check=True):
-        """A command on the machine."""
-        spaces = ["--mount", "--uts", "--ipc", "--net", "--pid"]
-        return run("nsenter", "--target", self.leader, *spaces, "--", *words, check=check)
 
     def etcdctl(self, *words, identity="etcd-client", seconds=10, check=True):
         """With the certificate of one of the cluster's identities, to this machine's member by its name."""
@@ -438,17 +337,6 @@ class Machine:
     def status(self):
         return json.loads(self.etcdctl("endpoint", "status", "--write-out=json"))[0]["Status"]
 
-    def unit(self, name, *properties):
-        shown = self.run("systemctl", "show", name, *(f"--property={property}" for property in properties))
-        values = dict(line.split("=", 1) for line in shown.splitlines())
-        return tuple(values[property] for property in properties)
-
-    def failed_units(self):
-        return self.run("systemctl", "list-units", "--failed", "--plain", "--no-legend").strip()
-
-    def journal(self, *units):
-        return self.run("journalctl", "--quiet", "--no-pager", "--output=cat", *(f"--unit={unit}" for unit in units))
-
     def wait_for_signal(self, seconds=180):
         try:
             wait_for(f"a signal of {self.config.role}", lambda: self.aws.signals, seconds)
@@ -458,46 +346,3 @@ class Machine:
 
 def address(member):
     return f"{NETWORK}.{10 + member}"
-
-
-def own_control_groups():
-    """The directories of the groups that systemd uses and this process is in."""
-    paths = {}
-    for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
-        _, name, path = line.split(":", 2)
-        paths[name] = path.lstrip("/")
-    for line in pathlib.Path("/proc/self/mounts").read_text().splitlines():
-        _, mount, kind, options, *_ = line.split()
-        if kind == "cgroup2" and "" in paths:
-            yield pathlib.Path(mount) / paths[""]
-        if kind == "cgroup" and "name=systemd" in options.split(",") and "name=systemd" in paths:
-            yield pathlib.Path(mount) / paths["name=systemd"]
-
-
-@contextlib.contextmanager
-def control_group(group):
-    """A machine's own: in a common one, each machine's systemd would take the others' processes for its own."""
-    group.mkdir()
-    try:
-        yield group
-    finally:
-        for directory, _, _ in os.walk(group, topdown=False):
-            os.rmdir(directory)
-
-
-def inside(namespace, make):
-    """What `make` gives in a network namespace: sockets stay where they were made."""
-    made = []
-
-    def enter():
-        libc = ctypes.CDLL(None, use_errno=True)
-        with open(f"/run/netns/{namespace}") as file:
-            if libc.setns(file.fileno(), CLONE_NEWNET):
-                raise OSError(ctypes.get_errno(), "setns")
-        made.append(make())
-
-    # A thread's namespace is its own.
-    thread = threading.Thread(target=enter)
-    thread.start()
-    thread.join()
-    return made[0]
