@@ -11,21 +11,23 @@ PLENTY = {code: 1_000_000 for code in ("L-1216C47A", "L-DB2E81BA", "L-417A185B",
 
 
 class Account:
+    pace = PACE
+
     def __init__(self, aws, cluster):
         self.aws, self.cluster = aws, cluster
         self.region = cluster.facts["region"]
         self.wishes = self._wishes()
-        self.aws.control(**PACE, **self.wishes)
+        self.aws.control(**self.pace, **self.wishes)
 
     def client(self, service):
         return self.aws.client(service, self.cluster.account, self.region)
 
     def refuse_machines(self, stack, message):
         """Machines of this stack do not start from now on."""
-        self.aws.control(**PACE, **self.wishes, fail_launch={f"{stack}/Nodes": message})
+        self.aws.control(**self.pace, **self.wishes, fail_launch={f"{stack}/Nodes": message})
 
-    def mend(self):
-        self.aws.control(**PACE, **self.wishes)
+    def allow_machines(self):
+        self.aws.control(**self.pace, **self.wishes)
 
     def _wishes(self):
         facts, sizes = self.cluster.facts, gpu_sizes()

@@ -131,7 +131,7 @@ class Rehearsal:
         self.account.refuse_machines(stack, NO_CAPACITY.format(kind=kind, zone=zone))
         stage.run("up", "--yes", expected=(6,))
         stage.note("Exit code 6: the stack was rolled back, and the rest of the cluster keeps running. Capacity is back; `up` again:")
-        self.account.mend()
+        self.account.allow_machines()
         stage.run("up", "--yes")
 
     def destroy(self):

@@ -50,7 +50,10 @@ several stacks have the same, as "stack/LogicalId".
     zones            ["us-east-1f"]: more zones
     dns_pending      0.2: seconds that a change of Route 53 takes
 
-GET /_calls tells who has called how often: {"aws-sdk-rust": 12}, by the first word of the User-Agent.
+    real_machines    true: somebody else boots the machines of Auto Scaling groups; they attach their volumes and signal by themselves
+
+GET /_calls tells who has called how often: {"aws-sdk-rust": 12}, by the first word of the User-Agent. GET /_site tells whoever
+boots machines about them; see stand_in/site.py.
 
 The port stands on standard output. The end of standard input is the end of the server.
 """
@@ -85,6 +88,7 @@ import stand_in.operations
 import stand_in.tags
 import stand_in.wishes
 from stand_in.control import control
+from stand_in.site import describe_site
 
 
 calls = collections.Counter()
@@ -94,6 +98,9 @@ async def serve(scope, receive, send):
     if scope["type"] == "http":
         if scope["path"] == "/_calls":
             await answer(send, 200, b"application/json", json.dumps(calls))
+            return
+        if scope["path"] == "/_site":
+            await answer(send, 200, b"application/json", json.dumps(describe_site(scope["query_string"].decode())))
             return
         caller = dict(scope["headers"]).get(b"user-agent", b"nobody").decode(errors="replace")
         calls[caller.partition("/")[0]] += 1

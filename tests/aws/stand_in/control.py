@@ -30,6 +30,7 @@ KEYS = {
     "no_signal": list,
     "not_offered": list,
     "quotas": dict,
+    "real_machines": bool,
     "recovery_points": dict,
     "signal_timeout": NUMBER,
     "zones": list,

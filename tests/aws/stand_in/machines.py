@@ -8,7 +8,7 @@ import time
 from ministack.core.concurrency import spawn_background
 from ministack.core.responses import AccountRegionScopedDict, get_region, new_uuid, now_iso
 from ministack.services import autoscaling, cloudformation, ec2
-from ministack.services.cloudformation import provisioners, stacks
+from ministack.services.cloudformation import handlers, provisioners, stacks
 
 from stand_in.control import control, names_of
 from stand_in.insides import HANDLERS, Refused, done, rolling_back, xml
@@ -96,7 +96,9 @@ def start_machine(group):
     interface.update(Status="in-use", MadeWithMachine=own_interface, PublicIp=instance["PublicIpAddress"], Attachment={
         "AttachmentId": f"eni-attach-{instance_id[2:]}", "InstanceId": instance_id, "DeviceIndex": 0, "Status": "attached",
         "AttachTime": ec2._now_ts()})
-    for volume_id in volumes:
+    instance["Launch"] = data
+    # A real machine does that itself.
+    for volume_id in [] if control().get("real_machines") else volumes:
         done(ec2._attach_volume({"VolumeId": [volume_id], "InstanceId": [instance_id]}))
 
     tags = {specification["ResourceType"]: specification["Tags"] for specification in data.get("TagSpecifications", [])}
@@ -246,7 +248,10 @@ def wait_for_signals(stack, group, status, count, before):
     while True:
         limit = control().get("signal_timeout", limit)
         fresh = [member["InstanceId"] for member in group["Instances"] if member["InstanceId"] not in before]
-        if told(group, "no_signal") is None and len(fresh) >= count:
+        if control().get("real_machines"):
+            if enough_signals(group, fresh, count):
+                return
+        elif told(group, "no_signal") is None and len(fresh) >= count:
             for instance_id in fresh[:count]:
                 mention(stack, group, status, f"Received SUCCESS signal with UniqueId {instance_id}")
             return
@@ -256,6 +261,40 @@ def wait_for_signals(stack, group, status, count, before):
             raise ValueError(f"Received 0 SUCCESS signal(s) out of {count}.  "
                              "Unable to satisfy 100% MinSuccessfulInstancesPercent requirement")
         time.sleep(0.02)
+
+
+def enough_signals(group, fresh, count):
+    signals = [group.get("Signals", {}).get(instance_id) for instance_id in fresh]
+    if failed := signals.count("FAILURE"):
+        raise ValueError(f"Received {failed} FAILURE signal(s) out of {count}.  "
+                         "Unable to satisfy 100% MinSuccessfulInstancesPercent requirement")
+    return signals.count("SUCCESS") >= count
+
+
+def signal_group(parameters):
+    """A machine's signal to its group; everything else is for those who wait for signals in MiniStack itself."""
+    stack = handlers._resolve_stack(autoscaling._p(parameters, "StackName"))
+    name = stack["_resources"].get(autoscaling._p(parameters, "LogicalResourceId"), {}).get("PhysicalResourceId") if stack else None
+    group = autoscaling._asgs.get(name)
+    status, unique_id = autoscaling._p(parameters, "Status"), autoscaling._p(parameters, "UniqueId")
+    if not group or status not in ("SUCCESS", "FAILURE") or stack["StackStatus"] not in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS"):
+        return signal_other(parameters)
+    group.setdefault("Signals", {})[unique_id] = status
+    mention(stack, group, stack["StackStatus"], f"Received {status} signal with UniqueId {unique_id}")
+    return handlers._xml(200, "SignalResourceResponse", "")
+
+
+signal_other, handlers._ACTION_HANDLERS["SignalResource"] = handlers._ACTION_HANDLERS["SignalResource"], signal_group
+
+
+def attach_free_volume(parameters):
+    volume = ec2._volumes.get(ec2._p(parameters, "VolumeId"), {})
+    for attachment in volume.get("Attachments", []):
+        return ec2._error("VolumeInUse", f"{volume['VolumeId']} is already attached to an instance ({attachment['InstanceId']})", 400)
+    return attach_volume(parameters)
+
+
+attach_volume, ec2._ACTION_MAP["AttachVolume"] = ec2._attach_volume, attach_free_volume
 
 
 def policies(stack, logical_id):

@@ -1,0 +1,76 @@
+"""What real machines need to know of one account and region: who runs, what is attached, where names and load balancers lead.
+
+`GET /_site?account=111122223333&region=us-west-2` answers with it, so that whoever boots machines needs one request a look.
+"""
+
+import urllib.parse
+
+from ministack.core.responses import request_scope
+from ministack.services import alb, autoscaling, ec2, route53
+
+from stand_in.network import settle_interfaces
+
+
+def describe_site(query):
+    asked = dict(urllib.parse.parse_qsl(query))
+    with request_scope(asked["account"], asked["region"]):
+        settle_interfaces()
+        balancers = [describe_balancer(balancer) for balancer in list(alb._lbs.values())]
+        addresses = {balancer["name"].lower(): balancer["addresses"] for balancer in balancers}
+        return {"machines": [describe_machine(instance) for instance in list(ec2._instances.values()) if "Launch" in instance],
+                "networks": [network["CidrBlock"] for network in list(ec2._vpcs.values())],
+                "balancers": balancers, "records": describe_records(addresses)}
+
+
+def describe_machine(instance):
+    launch, instance_id = instance["Launch"], instance["InstanceId"]
+    interface = next((interface for interface in list(ec2._network_interfaces.values())
+                      if interface["Attachment"] and interface["Attachment"]["InstanceId"] == instance_id), {})
+    return {
+        "id": instance_id, "state": instance["State"]["Name"], "type": instance["InstanceType"],
+        "address": instance["PrivateIpAddress"], "name": instance["PrivateDnsName"],
+        "zone": instance["Placement"]["AvailabilityZone"], "subnet": instance["SubnetId"], "network": instance["VpcId"],
+        "mac": interface.get("MacAddress", ""), "profile": launch.get("IamInstanceProfile", {}).get("Arn", ""),
+        "hopLimit": launch.get("MetadataOptions", {}).get("HttpPutResponseHopLimit", 1), "userData": launch.get("UserData", ""),
+        "tags": {tag["Key"]: tag["Value"] for tag in ec2._tags.get(instance_id, [])},
+        "volumes": {volume["VolumeId"]: int(volume["Size"]) for volume in list(ec2._volumes.values())
+                    for attachment in volume["Attachments"]
+                    if attachment["InstanceId"] == instance_id and attachment["Device"] != instance["RootDeviceName"]},
+    }
+
+
+def describe_balancer(balancer):
+    arn = balancer["LoadBalancerArn"]
+    description = f"ELB {arn.split(':loadbalancer/')[1]}"
+    addresses = [interface["PrivateIpAddress"] for interface in list(ec2._network_interfaces.values())
+                 if interface["Description"] == description]
+    listeners = [describe_listener(listener) for listener in list(alb._listeners.values()) if listener["LoadBalancerArn"] == arn]
+    return {"name": balancer["DNSName"], "addresses": sorted(addresses), "listeners": listeners}
+
+
+def describe_listener(listener):
+    arn = listener["DefaultActions"][0]["TargetGroupArn"]
+    group = alb._tgs[arn]
+    registered = {target["Id"] for target in alb._targets.get(arn, [])}
+    for scaling_group in list(autoscaling._asgs.values()):
+        if arn in scaling_group.get("TargetGroupARNs", []):
+            registered |= {member["InstanceId"] for member in scaling_group["Instances"]}
+    targets = {instance_id: ec2._instances[instance_id]["PrivateIpAddress"] for instance_id in sorted(registered)
+               if ec2._instances.get(instance_id, {}).get("State", {}).get("Name") == "running"}
+    return {"port": int(listener["Port"]), "targetPort": int(group["Port"]), "targets": targets,
+            "healthCheck": {"protocol": group["HealthCheckProtocol"], "path": group["HealthCheckPath"],
+                            "seconds": group["HealthCheckIntervalSeconds"]}}
+
+
+def describe_records(balancers):
+    """The addresses of every name, private zones and public ones together."""
+    found = {}
+    for zone_id in list(route53._zones):
+        for record in list(route53._records.get(zone_id, [])):
+            name = record["Name"].rstrip(".").lower()
+            if record["Type"] != "A":
+                continue
+            alias = (record.get("AliasTarget") or {}).get("DNSName", "").rstrip(".").lower()
+            values = balancers.get(alias.removeprefix("dualstack."), []) if alias else record.get("ResourceRecords", [])
+            found[name] = [value if isinstance(value, str) else value["Value"] for value in values]
+    return found

@@ -1,0 +1,92 @@
+"""Network load balancers of the stand-in, made of nftables' rules: each listener leads to the targets that pass its health check.
+
+Client addresses are not preserved, as the target groups of the API have it.
+"""
+
+import http.client
+import socket
+import ssl
+import subprocess
+import threading
+
+from container import run
+
+CONNECT_SECONDS = 2
+LOOK_SECONDS = 1
+
+
+class LoadBalancers:
+    """Runs its checks on a thread of its own, in the network namespace that it is made in (see container.inside)."""
+
+    def __init__(self, namespace, base):
+        self.namespace, self.base = namespace, base
+        self.balancers, self.addresses, self.rules = [], set(), None
+        self.stopping = threading.Event()
+        # A thread begins in the namespace of the one that starts it.
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread.start()
+
+    def close(self):
+        self.stopping.set()
+        self.thread.join()
+
+    def watch(self):
+        while not self.stopping.wait(LOOK_SECONDS):
+            self.settle()
+
+    def settle(self):
+        wanted = {address for balancer in self.balancers for address in balancer["addresses"]}
+        for address in wanted - self.addresses:
+            run("ip", "-n", self.namespace, "address", "add", f"{address}/32", "dev", "bridge")
+        for address in self.addresses - wanted:
+            run("ip", "-n", self.namespace, "address", "delete", f"{address}/32", "dev", "bridge")
+        self.addresses = wanted
+        rules = "".join(self.rules_of(balancer) for balancer in self.balancers)
+        if rules != self.rules:
+            self.load(rules)
+            self.rules = rules
+
+    def rules_of(self, balancer):
+        rules = ""
+        for listener in balancer["listeners"]:
+            healthy = [address for address in listener["targets"].values() if is_healthy(address, listener)]
+            if not healthy or not balancer["addresses"]:
+                continue
+            targets = ", ".join(f"{number} : {address}" for number, address in enumerate(healthy))
+            rules += (f"    ip daddr {{ {', '.join(balancer['addresses'])} }} tcp dport {listener['port']} "
+                      f"dnat to numgen inc mod {len(healthy)} map {{ {targets} }} : {listener['targetPort']}\n")
+        return rules
+
+    def load(self, rules):
+        text = ("table ip balancers {}\nflush table ip balancers\ntable ip balancers {\n"
+                f"  chain lead {{\n    type nat hook prerouting priority dstnat;\n{rules}  }}\n"
+                "  chain hide {\n    type nat hook postrouting priority srcnat;\n    ct status dnat masquerade\n  }\n}\n")
+        command = ["ip", "netns", "exec", self.namespace, "chroot", self.base, "/usr/sbin/nft", "--file", "-"]
+        done = subprocess.run(command, input=text, text=True, capture_output=True)
+        if done.returncode:
+            raise AssertionError(f"nft: {done.stderr}\n{text}")
+
+
+def is_healthy(address, listener):
+    check = listener["healthCheck"]
+    if check["protocol"] == "TCP":
+        return is_listening(address, listener["targetPort"])
+    context = ssl.create_default_context()
+    # As load balancers do: they trust any certificate.
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    connection = http.client.HTTPSConnection(address, listener["targetPort"], timeout=CONNECT_SECONDS, context=context)
+    try:
+        connection.request("GET", check["path"])
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+def is_listening(address, port):
+    try:
+        socket.create_connection((address, port), CONNECT_SECONDS).close()
+        return True
+    except OSError:
+        return False

@@ -1,0 +1,113 @@
+"""The network of a VPC: a bridge in a network namespace of its own, with what AWS has in every VPC.
+
+The gateway, the resolver (CoreDNS), the metadata service, AWS's endpoints and the load balancers have addresses on the bridge;
+machines and the operator are connected to it. Subnets are one segment here, and security groups let everything through.
+"""
+
+import contextlib
+import ipaddress
+import pathlib
+import subprocess
+
+import authority
+from aws_endpoints import AwsEndpoints
+from container import bridged_namespace, inside, network_namespace, run
+from load_balancers import LoadBalancers
+from metadata_service import ADDRESS as METADATA_ADDRESS, MetadataService
+
+# Of AWS's endpoints in a region; a star stands for one label.
+NAMES = ["*.amazonaws.com", "*.{region}.amazonaws.com", "*.s3.amazonaws.com", "*.s3.{region}.amazonaws.com",
+         "*.s3.dualstack.{region}.amazonaws.com"]
+
+
+class Network(contextlib.ExitStack):
+    """`show` tells it what the stand-in says; names, load balancers and metadata follow."""
+
+    def __init__(self, scratch, region, cidr, stand_in_url, credentials_of, coredns, base):
+        super().__init__()
+        self.scratch, self.region, self.block = pathlib.Path(scratch), region, ipaddress.ip_network(cidr)
+        self.gateway, self.resolver, self.endpoints_address, self.operator_address = (str(self.block[number]) for number in (1, 2, 3, 250))
+        self.stand_in_url, self.credentials_of = stand_in_url, credentials_of
+        self.coredns, self.base = coredns, base
+        self.hosts = self.scratch / "hosts"
+        self.hosts.write_text("")
+
+    def __enter__(self):
+        with contextlib.ExitStack() as stack:
+            self.switch = stack.enter_context(network_namespace("vpc"))
+            run("ip", "-n", self.switch, "link", "add", "bridge", "type", "bridge")
+            run("ip", "-n", self.switch, "link", "set", "bridge", "up")
+            for address in (self.gateway, self.resolver, self.endpoints_address):
+                run("ip", "-n", self.switch, "address", "add", f"{address}/{self.block.prefixlen}", "dev", "bridge")
+            run("ip", "-n", self.switch, "address", "add", f"{METADATA_ADDRESS}/32", "dev", "bridge")
+            run("ip", "netns", "exec", self.switch, "sysctl", "--quiet", "--write", "net.ipv4.ip_forward=1")
+            self.operator = stack.enter_context(bridged_namespace(self.switch, "operator", self.operator_address, self.block.prefixlen))
+            self.start_services(stack)
+            self.push(stack.pop_all())
+        return self
+
+    def start_services(self, stack):
+        certificate, key = authority.issue(self.scratch, *(name.format(region=self.region) for name in NAMES))
+        self.aws = inside(self.switch, lambda: AwsEndpoints(self.stand_in_url, self.endpoints_address, certificate, key))
+        self.metadata = inside(self.switch, lambda: MetadataService(self.credentials_of))
+        for service in (self.aws, self.metadata):
+            service.start()
+            stack.callback(service.close)
+        self.load_balancers = inside(self.switch, lambda: LoadBalancers(self.switch, self.base))
+        stack.callback(self.load_balancers.close)
+        self.start_resolver(stack)
+
+    def start_resolver(self, stack):
+        settings = self.scratch / "Corefile"
+        settings.write_text(f"""\
+. {{
+    bind {self.resolver}
+    hosts {self.hosts} {{
+        ttl 1
+        reload 500ms
+        fallthrough
+    }}
+    template IN A amazonaws.com {{
+        answer "{{{{ .Name }}}} 5 IN A {self.endpoints_address}"
+    }}
+    template IN AAAA amazonaws.com {{
+        rcode NOERROR
+    }}
+}}
+""")
+        with (self.scratch / "resolver.log").open("wb") as log:
+            process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "TERM", "ip", "netns", "exec", self.switch, self.coredns, "-conf", settings],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        stack.callback(lambda: (process.terminate(), process.wait()))
+
+    def show(self, site, machines):
+        """What the stand-in says, with the machines that are switched on."""
+        self.metadata.machines = {machine["address"]: machine for machine in machines}
+        self.load_balancers.balancers = site["balancers"]
+        names = {balancer["name"]: balancer["addresses"] for balancer in site["balancers"]} | site["records"]
+        names |= {machine["name"]: [machine["address"]] for machine in machines}
+        text = "".join(f"{address} {name}\n" for name, addresses in sorted(names.items()) for address in addresses)
+        if text != self.hosts.read_text():
+            part = self.hosts.with_suffix(".part")
+            part.write_text(text)
+            part.rename(self.hosts)
+
+    def connect(self, name, machine):
+        """A network namespace for a machine, with its address and the routes that DHCP would give."""
+        stack = contextlib.ExitStack()
+        with contextlib.ExitStack() as failing:
+            failing.push(stack)
+            inner = stack.enter_context(bridged_namespace(self.switch, name, machine["address"], self.block.prefixlen))
+            run("ip", "-n", inner, "route", "add", "default", "via", self.gateway)
+            run("ip", "-n", inner, "route", "add", METADATA_ADDRESS, "dev", "eth0")
+            machine["mac"] = run("ip", "netns", "exec", inner, "cat", "/sys/class/net/eth0/address").strip()
+            failing.pop_all()
+        return inner, stack
+
+    def command(self, namespace, *words):
+        """A command that runs in a namespace and asks the resolver of the VPC."""
+        settings = self.scratch / "resolv.conf"
+        settings.write_text(f"nameserver {self.resolver}\n")
+        bind = 'mount --bind "$0" /etc/resolv.conf && exec "$@"'
+        return ["nsenter", f"--net=/run/netns/{namespace}", "unshare", "--mount", "sh", "-c", bind, settings, *words]

@@ -1,0 +1,79 @@
+"""A whole cluster as on AWS: the stand-in, a network, real machines, and the program in the operator's place.
+
+In comes a directory with a cluster.yaml; `infra` and `kubectl` then run as the operator would run them, in a network namespace
+from which AWS, the load balancers and their names can be reached.
+"""
+
+import contextlib
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+for place in ("scripts/rehearsal", "tests/aws", "tests/nodes", "tests/real_cluster"):
+    # First, or `ministack` would be the package.
+    sys.path.insert(0, str(ROOT / place))
+
+from account import Account  # noqa: E402
+from cluster_file import ClusterFile  # noqa: E402
+from machine_room import MachineRoom, RoleCredentials  # noqa: E402
+from ministack import MiniStack  # noqa: E402
+from network import Network  # noqa: E402
+
+# Longer than any machine takes: a machine that does not come says so itself.
+SIGNAL_SECONDS = 900
+
+
+class RealAccount(Account):
+    """An account whose machines are booted, and take their time."""
+
+    pace = {"delay": 0.02, "launch_interval": 1.0, "signal_timeout": SIGNAL_SECONDS, "real_machines": True}
+
+
+class RealCluster(contextlib.ExitStack):
+    def __init__(self, scratch, directory, binary, parts):
+        super().__init__()
+        self.scratch, self.directory, self.binary, self.parts = pathlib.Path(scratch), pathlib.Path(directory), binary, parts
+        self.cluster = ClusterFile(self.directory / "cluster.yaml")
+
+    def __enter__(self):
+        with contextlib.ExitStack() as stack:
+            facts = self.cluster.facts
+            self.aws = stack.enter_context(MiniStack())
+            self.account = RealAccount(self.aws, self.cluster)
+            for what, error in self.account.make_what_is_named():
+                assert not error, f"{what}: {error}"
+            block = self.cluster.section("network").get("vpcCIDR", "10.0.0.0/16")
+            self.network = stack.enter_context(Network(
+                self.scratch, facts["region"], block, self.aws.url, RoleCredentials(self.account.client), self.parts.coredns, self.parts.base))
+            self.room = stack.enter_context(MachineRoom(
+                self.aws, self.cluster.account, facts["region"], self.network, self.parts, self.scratch))
+            self.environment = {
+                "PATH": os.environ["PATH"], "HOME": str(self.scratch), "NO_COLOR": "1", "AWS_EC2_METADATA_DISABLED": "true",
+                "AWS_ACCESS_KEY_ID": self.cluster.account, "AWS_SECRET_ACCESS_KEY": "any",
+                "AWS_ENDPOINT_URL": f"http://{self.network.endpoints_address}", "INFRA_TEST_TEMPO": "0.1"}
+            self.push(stack.pop_all())
+        return self
+
+    def infra(self, *words, expected=(0,), timeout=1200):
+        """How `infra` ends and what it prints, as subprocess has it."""
+        done = self.run(self.binary, *words, timeout=timeout)
+        if done.returncode not in expected:
+            raise AssertionError(f"infra {' '.join(words)}: exit {done.returncode}\n{done.stdout}{done.stderr}\n{self.report()}")
+        return done
+
+    def kubectl(self, *words, check=True, input=None, timeout=120):
+        done = self.run(self.parts.kubectl, "--kubeconfig", self.directory / "kubeconfig", *words, timeout=timeout, input=input)
+        if check and done.returncode:
+            raise AssertionError(f"kubectl {' '.join(map(str, words))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def run(self, *words, timeout=120, input=None):
+        command = [str(word) for word in self.network.command(self.network.operator, *words)]
+        stdin = {"stdin": subprocess.DEVNULL} if input is None else {"input": input}
+        return subprocess.run(
+            command, cwd=self.directory, env=self.environment, capture_output=True, text=True, timeout=timeout, **stdin)
+
+    def report(self):
+        return "\n".join([*self.room.failures, self.room.consoles()])
