@@ -719,6 +719,54 @@ class Launches(StackCase):
         self.assertEqual(self.end(), "CREATE_COMPLETE")
 
 
+class RealMachines(StackCase):
+    """Somebody else boots them: the stand-in says what there is to boot, and waits for their own signals."""
+
+    def signal(self, status, instance_id):
+        self.cloudformation.signal_resource(StackName="pool", LogicalResourceId="Nodes", UniqueId=instance_id, Status=status)
+
+    def site(self):
+        url = f"{aws.url}/_site?account={self.account}&region={REGION}"
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url) as answer:
+            return json.load(answer)
+
+    def setUp(self):
+        super().setUp()
+        aws.control(real_machines=True, signal_timeout=600)
+
+    def test_creation_ends_with_the_last_signal(self):
+        self.start(pool(count=2), "CREATE")
+        first, second = self.soon(lambda: len(self.machines()) == 2 and sorted(self.machines()))
+        self.signal("SUCCESS", first)
+        self.signal("SUCCESS", first)
+        self.assertEqual(self.status(), "CREATE_IN_PROGRESS")
+        self.signal("SUCCESS", second)
+        self.assertEqual(self.end(), "CREATE_COMPLETE")
+        self.refused("is in CREATE_COMPLETE state and cannot be signaled", self.cloudformation.signal_resource,
+                     StackName="pool", LogicalResourceId="Nodes", UniqueId=first, Status="SUCCESS")
+
+    def test_a_failure_ends_the_waiting(self):
+        self.start(pool(), "CREATE")
+        [machine] = self.soon(self.machines)
+        self.signal("FAILURE", machine)
+        self.assertEqual(self.end(), "ROLLBACK_COMPLETE")
+        self.assertTrue(any("Received 1 FAILURE signal(s) out of 1." in reason for _, _, reason in self.events()))
+
+    def test_the_site_says_what_to_boot(self):
+        self.start(pool(), "CREATE")
+        [machine] = self.soon(self.machines)
+        [told] = self.site()["machines"]
+        instance = self.ec2.describe_instances(InstanceIds=[machine])["Reservations"][0]["Instances"][0]
+        self.assertEqual((told["id"], told["state"], told["address"], told["name"]),
+                         (machine, "running", instance["PrivateIpAddress"], instance["PrivateDnsName"]))
+        self.assertEqual(told["tags"]["infra:cluster"], "mine")
+        self.signal("SUCCESS", machine)
+        self.assertEqual(self.end(), "CREATE_COMPLETE")
+        self.ec2.terminate_instances(InstanceIds=[machine])
+        states = {told["id"]: told["state"] for told in self.site()["machines"]}
+        self.assertEqual((states.pop(machine), list(states.values())), ("terminated", ["running"]), "its group starts another")
+
+
 class ChangeSets(StackCase):
     def replacement(self, before, after, logical_id):
         self.assertEqual(self.run_stack(before, "CREATE"), "CREATE_COMPLETE", self.events())

@@ -1,12 +1,13 @@
 """The network of a VPC: a bridge in a network namespace of its own, with what AWS has in every VPC.
 
-The gateway, the resolver (CoreDNS), the metadata service, AWS's endpoints and the load balancers have addresses on the bridge;
+The gateway, the resolver (dnsmasq), the metadata service, AWS's endpoints and the load balancers have addresses on the bridge;
 machines and the operator are connected to it. Subnets are one segment here, and security groups let everything through.
 """
 
 import contextlib
 import ipaddress
 import pathlib
+import signal
 import subprocess
 
 import authority
@@ -23,14 +24,12 @@ NAMES = ["*.amazonaws.com", "*.{region}.amazonaws.com", "*.s3.amazonaws.com", "*
 class Network(contextlib.ExitStack):
     """`show` tells it what the stand-in says; names, load balancers and metadata follow."""
 
-    def __init__(self, scratch, region, cidr, stand_in_url, credentials_of, coredns, base):
+    def __init__(self, scratch, region, cidr, stand_in_url, credentials_of, base):
         super().__init__()
         self.scratch, self.region, self.block = pathlib.Path(scratch), region, ipaddress.ip_network(cidr)
         self.gateway, self.resolver, self.endpoints_address, self.operator_address = (str(self.block[number]) for number in (1, 2, 3, 250))
         self.stand_in_url, self.credentials_of = stand_in_url, credentials_of
-        self.coredns, self.base = coredns, base
-        self.hosts = self.scratch / "hosts"
-        self.hosts.write_text("")
+        self.base = base
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
@@ -58,28 +57,19 @@ class Network(contextlib.ExitStack):
         self.start_resolver(stack)
 
     def start_resolver(self, stack):
-        settings = self.scratch / "Corefile"
-        settings.write_text(f"""\
-. {{
-    bind {self.resolver}
-    hosts {self.hosts} {{
-        ttl 1
-        reload 500ms
-        fallthrough
-    }}
-    template IN A amazonaws.com {{
-        answer "{{{{ .Name }}}} 5 IN A {self.endpoints_address}"
-    }}
-    template IN AAAA amazonaws.com {{
-        rcode NOERROR
-    }}
-}}
-""")
+        """dnsmasq, in the namespace of the bridge and with Debian's libraries."""
+        directory = self.scratch / "resolver"
+        directory.mkdir()
+        self.hosts = directory / "hosts"
+        self.hosts.write_text("")
+        inside_base = 'mount --bind "$1" "$2/mnt" && base=$2 && shift 2 && exec chroot "$base" "$@"'
+        settings = ["--keep-in-foreground", "--no-resolv", "--no-hosts", "--user=root", "--pid-file=", "--bind-interfaces", "--local-ttl=1",
+                    f"--listen-address={self.resolver}", "--addn-hosts=/mnt/hosts", f"--address=/amazonaws.com/{self.endpoints_address}"]
+        command = ["setpriv", "--pdeathsig", "TERM", "nsenter", f"--net=/run/netns/{self.switch}", "unshare", "--mount",
+                   "sh", "-c", inside_base, "resolver", directory, self.base, "dnsmasq", *settings]
         with (self.scratch / "resolver.log").open("wb") as log:
-            process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "TERM", "ip", "netns", "exec", self.switch, self.coredns, "-conf", settings],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        stack.callback(lambda: (process.terminate(), process.wait()))
+            self.dns = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        stack.callback(lambda: (self.dns.terminate(), self.dns.wait()))
 
     def show(self, site, machines):
         """What the stand-in says, with the machines that are switched on."""
@@ -92,6 +82,7 @@ class Network(contextlib.ExitStack):
             part = self.hosts.with_suffix(".part")
             part.write_text(text)
             part.rename(self.hosts)
+            self.dns.send_signal(signal.SIGHUP)
 
     def connect(self, name, machine):
         """A network namespace for a machine, with its address and the routes that DHCP would give."""

@@ -46,7 +46,7 @@ class RealCluster(contextlib.ExitStack):
                 assert not error, f"{what}: {error}"
             block = self.cluster.section("network").get("vpcCIDR", "10.0.0.0/16")
             self.network = stack.enter_context(Network(
-                self.scratch, facts["region"], block, self.aws.url, RoleCredentials(self.account.client), self.parts.coredns, self.parts.base))
+                self.scratch, facts["region"], block, self.aws.url, RoleCredentials(self.account.client), self.parts.base))
             self.room = stack.enter_context(MachineRoom(
                 self.aws, self.cluster.account, facts["region"], self.network, self.parts, self.scratch))
             self.environment = {

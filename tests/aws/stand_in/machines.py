@@ -511,6 +511,21 @@ def terminate(parameters):
     return refuse(f"Instance Id not found - No managed instance found for instance ID: {instance_id}")
 
 
+def terminate_by_ec2(parameters):
+    """Whoever ends a machine behind its group's back: the group notices, and starts another in its place."""
+    wanted = set(ec2._parse_member_list(parameters, "InstanceId"))
+    answered = terminate_instances(parameters)
+    for group in list(autoscaling._asgs.values()):
+        if lost := [member for member in group["Instances"] if member["InstanceId"] in wanted]:
+            for member in lost:
+                dismiss(group, member)
+            scale(group)
+    return answered
+
+
+terminate_instances, ec2._ACTION_MAP["TerminateInstances"] = ec2._terminate_instances, terminate_by_ec2
+
+
 def terminate_member(group, member, fewer):
     if fewer and group["DesiredCapacity"] <= group["MinSize"]:
         return refuse(f"Currently, desiredSize equals minSize ({group['MinSize']}). Terminating instance without replacement will "

@@ -98,7 +98,7 @@ on_a_thread = stacks._runs_on_worker_thread
 def may_take_time(resource_type):
     """On the event loop it would keep everybody from watching it."""
     settings = control()
-    waits = settings.get("fail_launch") or settings.get("no_signal")
+    waits = settings.get("fail_launch") or settings.get("no_signal") or settings.get("real_machines")
     of_group = resource_type == "AWS::AutoScaling::AutoScalingGroup"
     return bool(settings.get("delay") or settings.get("hold") or of_group and waits) or on_a_thread(resource_type)
 
