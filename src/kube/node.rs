@@ -12,6 +12,7 @@ use crate::well_known::{GPU_RESOURCE, POOL_LABEL};
 
 const NODES: &str = "/api/v1/nodes";
 const CONTROLLER_LABEL: &str = "node.kubernetes.io/controller";
+const UNINITIALIZED_TAINT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// A machine that joined the cluster.
@@ -89,8 +90,11 @@ impl From<NodeDocument> for Node {
         let NodeDocument { mut metadata, spec, status } = document;
         let condition = status.conditions.iter().find(|condition| condition.kind == "Ready");
         let ready = condition.is_some_and(|condition| condition.status == ConditionStatus::True);
+        // Until then it has neither an address nor a zone, and nearly no pod is placed on it.
+        let initialized = !spec.taints.iter().any(|taint| taint.key == UNINITIALIZED_TAINT);
         let why_not_ready = match condition {
-            _ if ready => None,
+            _ if ready && initialized => None,
+            Some(_) if ready => Some("the cloud controller manager has not initialized it".to_owned()),
             Some(condition) => Some(condition.in_words()),
             None => Some("its kubelet has not reported yet".to_owned()),
         };
@@ -98,7 +102,7 @@ impl From<NodeDocument> for Node {
             pool: metadata.labels.remove(POOL_LABEL),
             is_controller: metadata.labels.get(CONTROLLER_LABEL).is_some_and(|value| value == "true"),
             name: metadata.name,
-            ready,
+            ready: ready && initialized,
             why_not_ready,
             schedulable: !spec.unschedulable,
             instance_id: spec.provider_id.as_deref().and_then(last_part),
@@ -197,6 +201,21 @@ mod tests {
         assert!(node.is_controller && !node.ready && node.schedulable);
         assert_eq!(node.why_not_ready.as_deref(), Some("KubeletNotReady: no CNI"));
         assert_eq!((node.pool, node.instance_id, node.gpus), (None, None, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn a_node_that_the_cloud_controller_manager_has_not_initialized_is_not_ready()
+    -> Result<(), Box<dyn Error>> {
+        let node = parse(&WORKER.replace(
+            r#"{"key": "nvidia.com/gpu", "effect": "NoSchedule"}"#,
+            r#"{"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"}"#,
+        ))?;
+        assert!(!node.ready);
+        assert_eq!(
+            node.why_not_ready.as_deref(),
+            Some("the cloud controller manager has not initialized it")
+        );
         Ok(())
     }
 
