@@ -147,7 +147,10 @@ def matches_filters(instance, filters):
 def instance_xml(instance):
     described = describe_instance(instance)
     lifecycle = "<instanceLifecycle>spot</instanceLifecycle>" if instance.get("Spot") else ""
-    return described.replace("<instanceType>", f"{lifecycle}<instanceType>", 1)
+    interfaces = "".join(ec2._eni_fields_xml(interface) for interface in list(ec2._network_interfaces.values())
+                         if interface["Attachment"] and interface["Attachment"]["InstanceId"] == instance["InstanceId"])
+    more = f"{lifecycle}<networkInterfaceSet>{interfaces}</networkInterfaceSet>"
+    return described.replace("<instanceType>", f"{more}<instanceType>", 1)
 
 
 matches_known_filters, ec2._matches_filters = ec2._matches_filters, matches_filters

@@ -1,7 +1,6 @@
 """What stacks make besides machines: who holds what, what may not be deleted, and types that MiniStack lacks."""
 
 import ipaddress
-import itertools
 import re
 import secrets
 
@@ -14,11 +13,23 @@ from stand_in.insides import HANDLERS, Refused, done, made
 # --- Interfaces: who holds subnets and security groups -----------------------------------------------------------------------
 
 
+# The last number that was given away in each subnet.
+last_given = {}
+
+
 def free_address(subnet_id):
+    """The next one after the last: as with AWS, nobody gets the address of somebody who has just left."""
     taken = {interface["PrivateIpAddress"] for interface in ec2._network_interfaces.values()}
-    # AWS keeps the first addresses of a subnet for itself.
-    hosts = itertools.islice(ipaddress.ip_network(ec2._subnets[subnet_id]["CidrBlock"]).hosts(), 3, None)
-    return next(str(host) for host in hosts if str(host) not in taken)
+    block = ipaddress.ip_network(ec2._subnets[subnet_id]["CidrBlock"])
+    # AWS keeps the first four addresses and the last one of a subnet for itself.
+    usable = range(4, block.num_addresses - 1)
+    begin = last_given.get(subnet_id, usable[-1]) - usable[0] + 1
+    for step in range(len(usable)):
+        number = usable[(begin + step) % len(usable)]
+        if str(block[number]) not in taken:
+            last_given[subnet_id] = number
+            return str(block[number])
+    raise Refused("InsufficientFreeAddressesInSubnet", "The specified subnet does not have enough free addresses to satisfy the request.")
 
 
 def make_interface(subnet_id, groups, description, address=None):

@@ -3,9 +3,10 @@
 `GET /_site?account=111122223333&region=us-west-2` answers with it, so that whoever boots machines needs one request a look.
 """
 
+import re
 import urllib.parse
 
-from ministack.core.responses import request_scope
+from ministack.core.responses import get_region, request_scope
 from ministack.services import alb, autoscaling, ec2, route53
 
 from stand_in.network import settle_interfaces
@@ -16,7 +17,7 @@ def describe_site(query):
     with request_scope(asked["account"], asked["region"]):
         settle_interfaces()
         balancers = [describe_balancer(balancer) for balancer in list(alb._lbs.values())]
-        addresses = {balancer["name"].lower(): balancer["addresses"] for balancer in balancers}
+        addresses = {balancer["name"].lower(): balancer["addresses"] for balancer in balancers} | file_system_addresses()
         return {"machines": [describe_machine(instance) for instance in list(ec2._instances.values()) if "Launch" in instance],
                 "networks": [network["CidrBlock"] for network in list(ec2._vpcs.values())],
                 "balancers": balancers, "records": describe_records(addresses)}
@@ -62,15 +63,26 @@ def describe_listener(listener):
                             "seconds": group["HealthCheckIntervalSeconds"]}}
 
 
-def describe_records(balancers):
-    """The addresses of every name, private zones and public ones together."""
+def file_system_addresses():
+    """The addresses of mount targets, by the name of their file system."""
     found = {}
+    for interface in list(ec2._network_interfaces.values()):
+        if match := re.match(r"EFS mount target for (fs-\w+)", interface["Description"]):
+            name = f"{match.group(1)}.efs.{get_region()}.amazonaws.com"
+            found.setdefault(name, []).append(interface["PrivateIpAddress"])
+    return found
+
+
+def describe_records(addresses):
+    """The addresses of every name, private zones and public ones together; `addresses` are those of AWS's own names."""
+    found = dict(addresses)
     for zone_id in list(route53._zones):
         for record in list(route53._records.get(zone_id, [])):
             name = record["Name"].rstrip(".").lower()
-            if record["Type"] != "A":
-                continue
-            alias = (record.get("AliasTarget") or {}).get("DNSName", "").rstrip(".").lower()
-            values = balancers.get(alias.removeprefix("dualstack."), []) if alias else record.get("ResourceRecords", [])
-            found[name] = [value if isinstance(value, str) else value["Value"] for value in values]
+            values = [value if isinstance(value, str) else value["Value"] for value in record.get("ResourceRecords", [])]
+            alias = (record.get("AliasTarget") or {}).get("DNSName") or (values[0] if record["Type"] == "CNAME" else "")
+            if alias:
+                found[name] = addresses.get(alias.rstrip(".").lower().removeprefix("dualstack."), [])
+            elif record["Type"] == "A":
+                found[name] = values
     return found
