@@ -380,10 +380,10 @@ def pack_cni_plugins(minor: str, programs: pathlib.Path, archive: pathlib.Path) 
     command = ["tar", "-c", "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "-C", plugins]
     command += [f"./{name}" for name in sorted(build_module("cni-plugins").programs)]
     with part.open("wb") as file:
-        packed = subprocess.Popen(command, stdout=subprocess.PIPE)
-        # -n: without a time, so that the same plugins are the same archive.
-        subprocess.run(["gzip", "-n", "-1"], stdin=packed.stdout, stdout=file, check=True)
-        if packed.wait() != 0:
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as packed:
+            # -n: without a time, so that the same plugins are the same archive.
+            subprocess.run(["gzip", "-n", "-1"], stdin=packed.stdout, stdout=file, check=True)
+        if packed.returncode != 0:
             raise OSError(f"tar cannot pack {plugins}")
     part.rename(archive)
     return archive

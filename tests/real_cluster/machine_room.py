@@ -12,7 +12,7 @@ import threading
 import urllib.request
 
 from container import run
-from machine import Machine
+from real_machine import Machine
 
 LOOK_SECONDS = 0.3
 GIB = 1 << 30
@@ -54,13 +54,14 @@ class MachineRoom:
         for instance_id, facts in present.items():
             if instance_id not in self.machines:
                 self.take_in(facts | {"account": self.account})
+        # At once: a machine whose metadata cannot be had does not come up.
+        self.network.show(site, [machine.facts for machine in self.machines.values()])
         for instance_id, machine in list(self.machines.items()):
             if instance_id in present:
                 self.attach_volumes(machine, present[instance_id]["volumes"])
             elif machine.ready.is_set():
                 del self.machines[instance_id]
                 machine.discard()
-        self.network.show(site, [machine.facts for machine in self.machines.values()])
 
     def site(self):
         url = f"{self.stand_in.url}/_site?account={self.account}&region={self.region}"

@@ -39,7 +39,9 @@ class Network(contextlib.ExitStack):
             for address in (self.gateway, self.resolver, self.endpoints_address):
                 run("ip", "-n", self.switch, "address", "add", f"{address}/{self.block.prefixlen}", "dev", "bridge")
             run("ip", "-n", self.switch, "address", "add", f"{METADATA_ADDRESS}/32", "dev", "bridge")
-            run("ip", "netns", "exec", self.switch, "sysctl", "--quiet", "--write", "net.ipv4.ip_forward=1")
+            # Frames between machines are no business of the load balancers' rules, and those that come back to their sender would be lost.
+            for setting in ("net.ipv4.ip_forward=1", "net.bridge.bridge-nf-call-iptables=0"):
+                run("ip", "netns", "exec", self.switch, "sysctl", "--quiet", "--ignore", "--write", setting)
             self.operator = stack.enter_context(bridged_namespace(self.switch, "operator", self.operator_address, self.block.prefixlen))
             self.start_services(stack)
             self.push(stack.pop_all())
@@ -64,7 +66,9 @@ class Network(contextlib.ExitStack):
         self.hosts.write_text("")
         inside_base = 'mount --bind "$1" "$2/mnt" && base=$2 && shift 2 && exec chroot "$base" "$@"'
         settings = ["--keep-in-foreground", "--no-resolv", "--no-hosts", "--user=root", "--pid-file=", "--bind-interfaces", "--local-ttl=1",
-                    f"--listen-address={self.resolver}", "--addn-hosts=/mnt/hosts", f"--address=/amazonaws.com/{self.endpoints_address}"]
+                    f"--listen-address={self.resolver}", "--addn-hosts=/mnt/hosts", f"--address=/amazonaws.com/{self.endpoints_address}",
+                    # There is no other server to ask: names that nobody knows do not exist.
+                    "--address=/#/"]
         command = ["setpriv", "--pdeathsig", "TERM", "nsenter", f"--net=/run/netns/{self.switch}", "unshare", "--mount",
                    "sh", "-c", inside_base, "resolver", directory, self.base, "dnsmasq", *settings]
         with (self.scratch / "resolver.log").open("wb") as log:
@@ -75,8 +79,7 @@ class Network(contextlib.ExitStack):
         """What the stand-in says, with the machines that are switched on."""
         self.metadata.machines = {machine["address"]: machine for machine in machines}
         self.load_balancers.balancers = site["balancers"]
-        names = {balancer["name"]: balancer["addresses"] for balancer in site["balancers"]} | site["records"]
-        names |= {machine["name"]: [machine["address"]] for machine in machines}
+        names = site["records"] | {machine["name"]: [machine["address"]] for machine in machines}
         text = "".join(f"{address} {name}\n" for name, addresses in sorted(names.items()) for address in addresses)
         if text != self.hosts.read_text():
             part = self.hosts.with_suffix(".part")

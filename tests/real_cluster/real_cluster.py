@@ -7,8 +7,10 @@ from which AWS, the load balancers and their names can be reached.
 import contextlib
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 for place in ("scripts/rehearsal", "tests/aws", "tests/nodes", "tests/real_cluster"):
@@ -32,23 +34,22 @@ class RealAccount(Account):
 
 
 class RealCluster(contextlib.ExitStack):
-    def __init__(self, scratch, directory, binary, parts):
+    """On a stand-in for AWS and in an account of it; ends with its network and its machines."""
+
+    def __init__(self, scratch, aws, account, cluster, parts):
         super().__init__()
-        self.scratch, self.directory, self.binary, self.parts = pathlib.Path(scratch), pathlib.Path(directory), binary, parts
-        self.cluster = ClusterFile(self.directory / "cluster.yaml")
+        self.scratch, self.aws, self.account, self.cluster, self.parts = pathlib.Path(scratch), aws, account, cluster, parts
+        self.directory = cluster.path.parent
+        self.binary = ROOT / "target/debug/infra"
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
-            facts = self.cluster.facts
-            self.aws = stack.enter_context(MiniStack())
-            self.account = RealAccount(self.aws, self.cluster)
-            for what, error in self.account.make_what_is_named():
-                assert not error, f"{what}: {error}"
+            region = self.cluster.facts["region"]
             block = self.cluster.section("network").get("vpcCIDR", "10.0.0.0/16")
             self.network = stack.enter_context(Network(
-                self.scratch, facts["region"], block, self.aws.url, RoleCredentials(self.account.client), self.parts.base))
+                self.scratch, region, block, self.aws.url, RoleCredentials(self.account.client), self.parts.base))
             self.room = stack.enter_context(MachineRoom(
-                self.aws, self.cluster.account, facts["region"], self.network, self.parts, self.scratch))
+                self.aws, self.cluster.account, region, self.network, self.parts, self.scratch))
             self.environment = {
                 "PATH": os.environ["PATH"], "HOME": str(self.scratch), "NO_COLOR": "1", "AWS_EC2_METADATA_DISABLED": "true",
                 "AWS_ACCESS_KEY_ID": self.cluster.account, "AWS_SECRET_ACCESS_KEY": "any",
@@ -77,3 +78,30 @@ class RealCluster(contextlib.ExitStack):
 
     def report(self):
         return "\n".join([*self.room.failures, self.room.consoles()])
+
+
+@contextlib.contextmanager
+def scratch_directory():
+    """For the files of a run; kept where INFRA_REAL_CLUSTER_DIRECTORY says, if it does."""
+    if kept := os.environ.get("INFRA_REAL_CLUSTER_DIRECTORY"):
+        shutil.rmtree(kept, ignore_errors=True)
+        pathlib.Path(kept).mkdir(parents=True)
+        yield pathlib.Path(kept)
+        return
+    with tempfile.TemporaryDirectory(prefix="infra-real-") as scratch:
+        yield pathlib.Path(scratch)
+
+
+@contextlib.contextmanager
+def real_cluster(scratch, text, parts):
+    """A cluster with this cluster.yaml, rendered, in an account that has what the file names."""
+    directory = pathlib.Path(scratch) / "cluster"
+    directory.mkdir()
+    (directory / "cluster.yaml").write_text(text)
+    cluster = ClusterFile(directory / "cluster.yaml")
+    with MiniStack() as aws:
+        account = RealAccount(aws, cluster)
+        for what, error in account.make_what_is_named():
+            assert not error, f"{what}: {error}"
+        with RealCluster(scratch, aws, account, cluster, parts) as real:
+            yield real

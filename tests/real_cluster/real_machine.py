@@ -33,6 +33,8 @@ MASKED_UNITS = [
 EMPTY_UNITS = ["amazon-ssm-agent", "locksmithd", "nvidia", "docker", "rpc-statd"]
 # What containerd and runc do, and systemd-nspawn refuses unless it is told.
 SYSTEM_CALLS = "bpf keyctl add_key perf_event_open @raw-io @module"
+# Of the root disk, of which only what is written takes space here.
+ROOT_GIB = 30
 # A machine's own kernel would let it write these; here they are files in their place. Values as a fresh kernel has them.
 KERNEL_SETTINGS = {
     "vm/overcommit_memory": 0, "vm/panic_on_oom": 0, "kernel/panic": 0, "kernel/panic_on_oops": 0,
@@ -57,7 +59,7 @@ class Machine(Container):
         self.discarded = threading.Event()
         options = [
             "--capability=all", "--bind=/dev/kmsg", f"--bind-ro={parts.images}:/images", f"--bind={parts.shared}:/srv/efs",
-            f"--bind={self.scratch / 'containerd'}:/var/lib/containerd",
+            f"--bind={self.scratch / 'disk/containerd'}:/var/lib/containerd",
             f"--system-call-filter={SYSTEM_CALLS}",
         ]
         # Sysctls of its network are the machine's own.
@@ -85,9 +87,17 @@ class Machine(Container):
         self.adapt()
 
     def mount_root(self):
-        """A layer over what all machines share. Containers need a directory beside it: layers on layers are refused."""
-        upper, work = self.scratch / "upper", self.scratch / "work"
-        for directory in (upper, work, self.root, self.scratch / "containerd"):
+        """A layer over what all machines share, on a disk of the machine's own: the kubelet watches how full that is."""
+        image, disk = self.scratch / "disk.img", self.scratch / "disk"
+        with image.open("wb") as file:
+            file.truncate(ROOT_GIB << 30)
+        run("mkfs.ext4", "-q", "-E", "lazy_itable_init=1,lazy_journal_init=1", image)
+        disk.mkdir()
+        run("mount", "-o", "loop", image, disk)
+        self.stack.callback(run, "umount", "--lazy", disk)
+        # Containers need a directory beside the layers: layers on layers are refused.
+        upper, work = disk / "upper", disk / "work"
+        for directory in (upper, work, self.root, disk / "containerd"):
             directory.mkdir()
         run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={self.parts.base},upperdir={upper},workdir={work}", self.root)
         self.stack.callback(run, "umount", "--lazy", self.root)
@@ -144,7 +154,8 @@ class Machine(Container):
             (self.root / "etc/systemd/system" / name).unlink(missing_ok=True)
             (self.root / "etc/systemd/system" / name).symlink_to("/dev/null")
         self.enable("kernel-settings.service", "sysinit.target")
-        self.enable("import-images.service", "multi-user.target")
+        if (self.root / "etc/kubernetes/kubelet.yaml").exists():
+            self.enable("import-images.service", "multi-user.target")
         self.write("etc/hostname", self.facts["name"] + "\n")
         self.write("etc/hosts", "127.0.0.1 localhost\n")
         self.write("etc/systemd/resolved.conf.d/vpc.conf",
@@ -155,6 +166,8 @@ class Machine(Container):
         self.write("etc/ssl/certs/ca-certificates.crt", authority.trusted_certificates(self.parts.base))
         for name, value in KERNEL_SETTINGS.items():
             self.write(f"usr/share/kernel-settings/{name}", f"{value}\n")
+        # The journal outlives a power cut there.
+        (self.root / "var/log/journal").mkdir(exist_ok=True)
         (self.root / "images").mkdir()
         (self.root / "srv/efs").mkdir(parents=True, exist_ok=True)
         self.adapt_to_kernel()
@@ -213,7 +226,7 @@ class Machine(Container):
         self.kill()
         self.discarded.set()
         self.stack.close()
-        shutil.rmtree(self.scratch / "containerd", ignore_errors=True)
+        (self.scratch / "disk.img").unlink(missing_ok=True)
 
 
 class FileServer:

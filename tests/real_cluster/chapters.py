@@ -1,0 +1,113 @@
+"""The life of a real cluster as chapters that run in their order, and what they ask again and again."""
+
+import atexit
+import json
+import signal
+import sys
+import time
+import unittest
+
+from container import wait_for
+from images import JOB_IMAGE
+from parts import find_parts, why_not
+from real_cluster import real_cluster, scratch_directory
+
+BUCKET = ["--s3-uri", "s3://cluster-assets/clusters"]
+CONTROLLER, WORKER = 'node.kubernetes.io/controller: "true"', "infra.internal/pool: cpu"
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: %(name)s, labels: {app: %(app)s}}
+spec:
+  nodeSelector: {%(selector)s}
+  tolerations: [{operator: Exists}]
+  terminationGracePeriodSeconds: 0
+  containers:
+  - {name: main, image: %(image)s, command: [sh, -c, %(command)s]}
+"""
+
+IMPOSSIBLE = why_not()
+if IMPOSSIBLE:
+    print(f"\nNO REAL CLUSTER IS BOOTED: {IMPOSSIBLE}\n", file=sys.stderr)
+
+
+def in_order(case):
+    """The chapters of a life, in the order in which they are written."""
+    return unittest.TestSuite(case(name) for name in vars(case) if name.startswith("test_"))
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+@unittest.skipIf(IMPOSSIBLE, IMPOSSIBLE)
+class Chapters(unittest.TestCase):
+    # The cluster.yaml.
+    text = None
+    minor = "1.36"
+
+    @classmethod
+    def setUpClass(cls):
+        # An interrupted unittest does not clean up, and one that is told to end does nothing at all.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+        atexit.register(cls.doClassCleanups)
+        scratch = cls.enterClassContext(scratch_directory())
+        cls.cluster = cls.enterClassContext(real_cluster(scratch, cls.text, find_parts(cls.minor, scratch)))
+        cls.cluster.infra("render", "--generate-ca")
+        began = time.monotonic()
+        cls.cluster.infra("up", "--yes", *BUCKET, "--create-bucket")
+        say(f"\ninfra up: {time.monotonic() - began:.0f} s")
+
+    def of_role(self, role):
+        return self.cluster.room.of_role(role)
+
+    def get(self, *words):
+        return json.loads(self.cluster.kubectl("get", *words, "--output=json"))
+
+    def pods(self):
+        return self.get("pods", "--all-namespaces")["items"]
+
+    def nodes(self):
+        """Whether each is Ready."""
+        return {node["metadata"]["name"]: {entry["type"]: entry["status"] for entry in node["status"]["conditions"]}["Ready"]
+                for node in self.get("nodes")["items"]}
+
+    def all_nodes_are_ready(self, count):
+        try:
+            return list(self.nodes().values()) == ["True"] * count
+        except AssertionError:
+            return False
+
+    def wait_for(self, what, look, seconds=180):
+        """As soon as a machine cannot boot, nothing more is to be waited for."""
+        def look_again():
+            self.assertEqual(self.cluster.room.failures, [])
+            return look()
+
+        wait_for(what, look_again, seconds)
+
+    def wait_for_all_pods(self, seconds=300):
+        def waiting():
+            return [pod["metadata"]["name"] for pod in self.pods() if not is_ready(pod)]
+
+        try:
+            self.wait_for("every pod is ready", lambda: not waiting(), seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; not ready: {waiting()}\n{self.cluster.kubectl('get', 'pods', '-A', '-o', 'wide')}") from None
+
+    def create_pod(self, name, selector, command, app="check"):
+        self.cluster.kubectl("apply", "--filename=-", input=POD % {
+            "name": name, "app": app, "selector": selector, "command": command, "image": JOB_IMAGE})
+        self.addCleanup(self.cluster.kubectl, "delete", "pod", name, "--wait=false", check=False)
+
+    def wait_for_pods(self, *names):
+        self.cluster.kubectl("wait", "--for=condition=Ready", "--timeout=120s", *(f"pod/{name}" for name in names), timeout=150)
+
+    def execute(self, pod, *words, check=True):
+        return self.cluster.kubectl("exec", pod, "--", *words, check=check)
+
+
+def is_ready(pod):
+    if pod["status"]["phase"] == "Succeeded":
+        return True
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in pod["status"].get("conditions", []))
