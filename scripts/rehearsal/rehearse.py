@@ -21,13 +21,15 @@ from stage import Stage, UnexpectedEnd
 
 KEY = "arn:aws:kms:us-west-2:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 EXAMPLE = ["--cluster-name", "example", "--external-dns-name", "k8s.example.com", "--region", "us-west-2",
-           "--availability-zone", "us-west-2a,us-west-2b", "--kms-key-arn", KEY, "--gpu", "g5.xlarge"]
+           "--availability-zone", "us-west-2a,us-west-2b", "--kms-key-arn", KEY]
 # In AWS's own words.
 NO_CAPACITY = ("We currently do not have sufficient {kind} capacity in the Availability Zone you requested ({zone}). "
                "Launching EC2 instance failed.")
 
 
 class Rehearsal:
+    more_of_example = ["--gpu", "g5.xlarge"]
+
     def __init__(self, stage, aws, closing, own):
         self.stage, self.aws, self.closing, self.own = stage, aws, closing, own
         self.directory = stage.directory
@@ -39,7 +41,7 @@ class Rehearsal:
         self.plan_and_bring_up()
         self.look()
         self.change_pool()
-        self.render_job()
+        self.run_job()
         self.drill()
         self.destroy()
 
@@ -47,7 +49,7 @@ class Rehearsal:
         stage = self.stage
         if not self.own:
             stage.heading("A cluster.yaml", "One file describes the cluster; `init` writes it and explains every setting in it.")
-            stage.run("init", *EXAMPLE)
+            stage.run("init", *EXAMPLE, *self.more_of_example)
             stage.note("Training needs a shared file system: cluster.yaml has it as a comment, which is uncommented here.")
             self.edit(lambda text: text.replace("#storage:", "storage:").replace("#  efs:\n", "  efs: {}\n"))
             return
@@ -69,21 +71,27 @@ class Rehearsal:
 
     def plan_and_bring_up(self):
         stage, facts = self.stage, self.cluster.facts
-        self.account = Account(self.aws, self.cluster)
+        self.account = self.new_account()
         stage.heading("An account", "Creates in the stand-in for AWS what cluster.yaml expects to exist.")
         for what, error in self.account.make_what_is_named():
             stage.leave_out(f"{what}: {error}") if error else stage.note(what)
-        api = KubernetesApi(self.directory / "credentials", self.account, self.cluster)
-        self.closing.callback(api.close)
-        stage.environment |= {
-            "AWS_ACCESS_KEY_ID": self.cluster.account, "AWS_SECRET_ACCESS_KEY": "any", "AWS_ENDPOINT_URL": self.aws.url,
-            "INFRA_API_SERVER": api.address}
+        stage.environment |= {"AWS_ACCESS_KEY_ID": self.cluster.account, "AWS_SECRET_ACCESS_KEY": "any"}
+        self.start_machines()
         # Later commands find the place in the live stacks.
         place = [] if facts.get("s3URI") else ["--s3-uri", f"s3://{facts['clusterName']}-{self.cluster.account}/clusters"]
         stage.heading("Plan", "What `up` would create, before anything exists.")
         stage.run("plan", *place)
         stage.heading("Up", "Checks the account, uploads assets, creates stacks in parallel and waits until every node is Ready.")
         stage.run("up", *place, *(["--create-bucket"] if place else []))
+
+    def new_account(self):
+        return Account(self.aws, self.cluster)
+
+    def start_machines(self):
+        """None here: an API server says that every instance is a Ready node."""
+        api = KubernetesApi(self.directory / "credentials", self.account, self.cluster)
+        self.closing.callback(api.close)
+        self.stage.environment |= {"AWS_ENDPOINT_URL": self.aws.url, "INFRA_API_SERVER": api.address}
 
     def look(self):
         self.stage.heading("Status", "The health of the cluster on one screen.")
@@ -99,7 +107,7 @@ class Rehearsal:
             stage.run("plan")
             stage.run("up", "--yes")
 
-    def render_job(self):
+    def run_job(self):
         stage = self.stage
         stage.heading("A training job", "Checked against the pools of this cluster, then rendered as Kubernetes objects.")
         if self.own and (self.own / "job.yaml").exists():
@@ -174,6 +182,15 @@ def say_what_next(stage, own):
     stage.say("    A stand-in is not AWS: docs/first-aws-run.md lists what only AWS can prove.")
 
 
+def kind_of(arguments):
+    if not arguments.real:
+        return Rehearsal
+    # What it is made of is not there without set-up.
+    from real_rehearsal import RealRehearsal
+
+    return RealRehearsal
+
+
 def ask_to_end(*_):
     raise KeyboardInterrupt
 
@@ -181,6 +198,8 @@ def ask_to_end(*_):
 def main():
     parser = argparse.ArgumentParser(prog="scripts/rehearse", description=__doc__)
     parser.add_argument("-C", dest="own", metavar="DIR", type=pathlib.Path, help="rehearse the cluster.yaml of this directory")
+    parser.add_argument("--real", action="store_true",
+                        help="boot real machines with a real Kubernetes; needs root on Debian, and Go modules (docs/real-cluster.md)")
     parser.add_argument("--keep", action="store_true", help="keep the files of the rehearsal")
     parser.add_argument("--only-arguments", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--binary", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
@@ -204,7 +223,7 @@ def main():
             try:
                 aws = closing.enter_context(MiniStack())
                 stage.say(f"A stand-in for AWS runs at {aws.url}; nothing here reaches AWS or costs money.")
-                Rehearsal(stage, aws, closing, arguments.own).play()
+                kind_of(arguments)(stage, aws, closing, arguments.own).play()
                 stage.summary()
                 say_what_next(stage, arguments.own)
             except UnexpectedEnd as error:

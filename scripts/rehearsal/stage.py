@@ -23,7 +23,9 @@ class UnexpectedEnd(Exception):
 
 class Stage:
     def __init__(self, binary, directory, home):
-        self.binary, self.directory = binary, directory
+        self.directory = directory
+        # How the program is called; a real network has more words in front.
+        self.command = [binary]
         self.steps, self.left_out = [], []
         self.child = None
         # Nothing else of the caller's: no proxy, no profile, no credentials.
@@ -60,7 +62,7 @@ class Stage:
         output = (self.directory / into).open("wb") if into else None
         try:
             self.child = subprocess.Popen(
-                [self.binary, *arguments], cwd=self.directory, env=self.environment, stdin=subprocess.DEVNULL, stdout=output,
+                [*self.command, *arguments], cwd=self.directory, env=self.environment, stdin=subprocess.DEVNULL, stdout=output,
                 preexec_fn=end_with_parent)
             code = self.child.wait()
         finally:
@@ -76,7 +78,7 @@ class Stage:
 
     def quietly(self, *arguments):
         """Whether it succeeds."""
-        run = subprocess.run([self.binary, *arguments], cwd=self.directory, env=self.environment, stdin=subprocess.DEVNULL,
+        run = subprocess.run([*self.command, *arguments], cwd=self.directory, env=self.environment, stdin=subprocess.DEVNULL,
                              capture_output=True)
         return run.returncode == 0
 
