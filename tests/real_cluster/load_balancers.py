@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 
 from container import run
 
@@ -22,8 +23,9 @@ TRUSTING.check_hostname, TRUSTING.verify_mode = False, ssl.CERT_NONE
 class LoadBalancers:
     """Runs its checks on a thread of its own, in the network namespace that it is made in (see container.inside)."""
 
-    def __init__(self, namespace, base):
-        self.namespace, self.base = namespace, base
+    def __init__(self, namespace, base, log):
+        """`log` is a file that tells where the listeners led, and when."""
+        self.namespace, self.base, self.log = namespace, base, log
         self.balancers, self.addresses, self.rules = [], set(), None
         self.stopping = threading.Event()
         # A thread begins in the namespace of the one that starts it.
@@ -49,6 +51,8 @@ class LoadBalancers:
         if rules != self.rules:
             self.load(rules)
             self.rules = rules
+            with self.log.open("a") as log:
+                log.write(f"{time.strftime('%H:%M:%S')}\n{rules}")
 
     def rules_of(self, balancer):
         rules = ""

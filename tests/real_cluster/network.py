@@ -54,7 +54,7 @@ class Network(contextlib.ExitStack):
         for service in (self.aws, self.metadata):
             service.start()
             stack.callback(service.close)
-        self.load_balancers = inside(self.switch, lambda: LoadBalancers(self.switch, self.base))
+        self.load_balancers = inside(self.switch, lambda: LoadBalancers(self.switch, self.base, self.scratch / "load-balancers.log"))
         stack.callback(self.load_balancers.close)
         self.start_resolver(stack)
 

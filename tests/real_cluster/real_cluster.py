@@ -77,7 +77,7 @@ class RealCluster(contextlib.ExitStack):
             command, cwd=self.directory, env=self.environment, capture_output=True, text=True, timeout=timeout, **stdin)
 
     def report(self):
-        return "\n".join([*self.room.failures, self.room.consoles()])
+        return "\n".join([*self.room.failures, self.room.last_words()])
 
 
 @contextlib.contextmanager

@@ -51,8 +51,8 @@ class Questions:
         while not self.stopping.wait(0.5):
             done = self.cluster.kubectl("get", "--raw=/readyz", "--request-timeout=4s", check=False)
             now = time.monotonic()
-            self.longest = max(self.longest, now - answered)
             if done == "ok":
+                self.longest = max(self.longest, now - answered)
                 answered = now
 
 
