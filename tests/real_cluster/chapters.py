@@ -78,6 +78,14 @@ class Chapters(unittest.TestCase):
         except AssertionError:
             return False
 
+    def is_replaced(self, lost, count):
+        """Whether as many nodes as counted are Ready, and the one of a lost machine is gone. The API may be away for a moment."""
+        try:
+            nodes = self.nodes()
+        except AssertionError:
+            return False
+        return list(nodes.values()) == ["True"] * count and lost.facts["name"] not in nodes
+
     def wait_for(self, what, look, seconds=180):
         """As soon as a machine cannot boot, nothing more is to be waited for."""
         def look_again():

@@ -12,8 +12,10 @@ import time
 
 from container import run
 
-CONNECT_SECONDS = 2
+ANSWER_SECONDS = 6
 LOOK_SECONDS = 1
+# So many failed checks in a row make a target unhealthy.
+UNHEALTHY_THRESHOLD = 2
 
 # As load balancers do: they trust any certificate.
 TRUSTING = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -27,6 +29,8 @@ class LoadBalancers:
         """`log` is a file that tells where the listeners led, and when."""
         self.namespace, self.base, self.log = namespace, base, log
         self.balancers, self.addresses, self.rules = [], set(), None
+        # How many checks in a row have failed, by address and port; a target that nobody has checked yet is unhealthy.
+        self.failed_checks = {}
         self.stopping = threading.Event()
         # A thread begins in the namespace of the one that starts it.
         self.thread = threading.Thread(target=self.watch, daemon=True)
@@ -57,13 +61,21 @@ class LoadBalancers:
     def rules_of(self, balancer):
         rules = ""
         for listener in balancer["listeners"]:
-            healthy = [address for address in listener["targets"].values() if is_healthy(address, listener)]
+            targets = list(listener["targets"].values())
+            # As AWS does: without a healthy target all of them are tried.
+            healthy = [address for address in targets if self.check(address, listener)] or targets
             if not healthy or not balancer["addresses"]:
                 continue
             targets = ", ".join(f"{number} : {address}" for number, address in enumerate(healthy))
             rules += (f"    ip daddr {{ {', '.join(balancer['addresses'])} }} tcp dport {listener['port']} "
                       f"dnat to numgen inc mod {len(healthy)} map {{ {targets} }} : {listener['targetPort']}\n")
         return rules
+
+    def check(self, address, listener):
+        target = (address, listener["targetPort"])
+        failed = 0 if is_healthy(address, listener) else self.failed_checks.get(target, UNHEALTHY_THRESHOLD) + 1
+        self.failed_checks[target] = failed
+        return failed < UNHEALTHY_THRESHOLD
 
     def load(self, rules):
         text = ("table ip balancers {}\nflush table ip balancers\ntable ip balancers {\n"
@@ -79,11 +91,11 @@ def is_healthy(address, listener):
     check = listener["healthCheck"]
     if check["protocol"] == "TCP":
         return is_listening(address, listener["targetPort"])
-    connection = http.client.HTTPSConnection(address, listener["targetPort"], timeout=CONNECT_SECONDS, context=TRUSTING)
+    connection = http.client.HTTPSConnection(address, listener["targetPort"], timeout=ANSWER_SECONDS, context=TRUSTING)
     try:
         connection.request("GET", check["path"])
         return connection.getresponse().status == 200
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return False
     finally:
         connection.close()
@@ -91,7 +103,7 @@ def is_healthy(address, listener):
 
 def is_listening(address, port):
     try:
-        socket.create_connection((address, port), CONNECT_SECONDS).close()
+        socket.create_connection((address, port), ANSWER_SECONDS).close()
         return True
     except OSError:
         return False

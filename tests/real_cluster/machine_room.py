@@ -45,17 +45,20 @@ class MachineRoom:
         while not self.stopping.wait(LOOK_SECONDS):
             try:
                 self.look()
+            except TimeoutError:
+                # The stand-in is busy, and is asked again.
+                continue
             except Exception as error:
                 self.failures.append(f"the machine room: {error!r}")
 
     def look(self):
         site = self.site()
         present = {facts["id"]: facts for facts in site["machines"] if facts["state"] in ("pending", "running")}
-        for instance_id, facts in present.items():
-            if instance_id not in self.machines:
-                self.take_in(facts | {"account": self.account})
-        # At once: a machine whose metadata cannot be had does not come up.
+        new = [self.take_in(facts | {"account": self.account}) for instance_id, facts in present.items() if instance_id not in self.machines]
+        # Before they boot: a machine whose metadata cannot be had does not come up.
         self.network.show(site, [machine.facts for machine in self.machines.values()])
+        for machine in new:
+            threading.Thread(target=self.boot, args=[machine], daemon=True).start()
         for instance_id, machine in list(self.machines.items()):
             if instance_id in present:
                 self.attach_volumes(machine, present[instance_id]["volumes"])
@@ -72,10 +75,10 @@ class MachineRoom:
     def take_in(self, facts):
         self.booted += 1
         machine = Machine(self.network, facts, self.parts, self.scratch, f"m{self.booted}")
-        # Before anybody asks the metadata service: its card has to be known.
+        # The metadata service tells the address of its network card.
         machine.connect()
         self.machines[facts["id"]] = machine
-        threading.Thread(target=self.boot, args=[machine], daemon=True).start()
+        return machine
 
     def boot(self, machine):
         try:

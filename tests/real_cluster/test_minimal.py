@@ -155,8 +155,7 @@ class Life(Chapters):
         self.cluster.account.client("ec2").terminate_instances(InstanceIds=[worker.id])
         began = time.monotonic()
         self.wait_for("a machine in its place", lambda: [machine.id for machine in self.of_role("pool-cpu")] not in ([worker.id], []))
-        self.wait_for("both nodes are Ready and the lost one is gone",
-                      lambda: self.all_nodes_are_ready(2) and worker.facts["name"] not in self.nodes(), 300)
+        self.wait_for("both nodes are Ready and the lost one is gone", lambda: self.is_replaced(worker, 2), 300)
         say(f"a worker replaced: {time.monotonic() - began:.0f} s")
         self.wait_for_all_pods()
         self.cluster.infra("status")

@@ -149,8 +149,9 @@ def instance_xml(instance):
     lifecycle = "<instanceLifecycle>spot</instanceLifecycle>" if instance.get("Spot") else ""
     interfaces = "".join(ec2._eni_fields_xml(interface) for interface in list(ec2._network_interfaces.values())
                          if interface["Attachment"] and interface["Attachment"]["InstanceId"] == instance["InstanceId"])
-    more = f"{lifecycle}<networkInterfaceSet>{interfaces}</networkInterfaceSet>"
-    return described.replace("<instanceType>", f"{more}<instanceType>", 1)
+    described = described.replace("<instanceType>", f"{lifecycle}<instanceType>", 1)
+    # Last: they, too, have ids and tags, and the first of these are the instance's.
+    return described.removesuffix("</item>") + f"<networkInterfaceSet>{interfaces}</networkInterfaceSet></item>"
 
 
 matches_known_filters, ec2._matches_filters = ec2._matches_filters, matches_filters
