@@ -12,7 +12,7 @@ import threading
 import urllib.parse
 
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host"}
-Call = collections.namedtuple("Call", "source service action agent")
+Call = collections.namedtuple("Call", "source service action")
 
 
 class AwsEndpoints:
@@ -41,7 +41,7 @@ class AwsEndpoints:
         form = dict(urllib.parse.parse_qsl(body.decode(errors="replace")))
         service = scope.group(1) if scope else "anonymous"
         action = form.get("Action") or handler.headers.get("X-Amz-Target", "").rpartition(".")[2] or handler.command
-        self.calls.append(Call(handler.client_address[0], service, action, handler.headers.get("User-Agent", "")))
+        self.calls.append(Call(handler.client_address[0], service, action))
 
 
 class Server(http.server.ThreadingHTTPServer):

@@ -72,24 +72,19 @@ class Chapters(unittest.TestCase):
         return {node["metadata"]["name"]: {entry["type"]: entry["status"] for entry in node["status"]["conditions"]}["Ready"]
                 for node in self.get("nodes")["items"]}
 
-    def all_nodes_are_ready(self, count):
-        try:
-            return list(self.nodes().values()) == ["True"] * count
-        except AssertionError:
-            return False
-
-    def is_replaced(self, lost, count):
-        """Whether as many nodes as counted are Ready, and the one of a lost machine is gone. The API may be away for a moment."""
+    def all_nodes_are_ready(self, count, without=None):
+        """Whether there are that many nodes, all of them Ready, and none of a machine that was lost."""
         try:
             nodes = self.nodes()
         except AssertionError:
+            # The API may be away for a moment.
             return False
-        return list(nodes.values()) == ["True"] * count and lost.facts["name"] not in nodes
+        return list(nodes.values()) == ["True"] * count and not (without and without.facts["name"] in nodes)
 
     def wait_for(self, what, look, seconds=180):
-        """As soon as a machine cannot boot, nothing more is to be waited for."""
+        """Fails at once if a machine cannot boot."""
         def look_again():
-            self.assertEqual(self.cluster.room.failures, [])
+            self.assertEqual(self.cluster.failures(), [])
             return look()
 
         wait_for(what, look_again, seconds)
@@ -111,8 +106,8 @@ class Chapters(unittest.TestCase):
     def wait_for_pods(self, *names):
         self.cluster.kubectl("wait", "--for=condition=Ready", "--timeout=120s", *(f"pod/{name}" for name in names), timeout=150)
 
-    def execute(self, pod, *words, check=True):
-        return self.cluster.kubectl("exec", pod, "--", *words, check=check)
+    def execute(self, pod, *words):
+        return self.cluster.kubectl("exec", pod, "--", *words)
 
 
 def is_ready(pod):

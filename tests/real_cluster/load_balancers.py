@@ -14,7 +14,7 @@ from container import run
 
 ANSWER_SECONDS = 6
 LOOK_SECONDS = 1
-# So many failed checks in a row make a target unhealthy.
+# Failed health checks in a row after which a target is unhealthy.
 UNHEALTHY_THRESHOLD = 2
 
 # As load balancers do: they trust any certificate.
@@ -31,6 +31,7 @@ class LoadBalancers:
         self.balancers, self.addresses, self.rules = [], set(), None
         # How many checks in a row have failed, by address and port; a target that nobody has checked yet is unhealthy.
         self.failed_checks = {}
+        self.failures = []
         self.stopping = threading.Event()
         # A thread begins in the namespace of the one that starts it.
         self.thread = threading.Thread(target=self.watch, daemon=True)
@@ -42,7 +43,10 @@ class LoadBalancers:
 
     def watch(self):
         while not self.stopping.wait(LOOK_SECONDS):
-            self.settle()
+            try:
+                self.settle()
+            except Exception as error:
+                self.failures.append(f"the load balancers: {error!r}")
 
     def settle(self):
         wanted = {address for balancer in self.balancers for address in balancer["addresses"]}

@@ -21,7 +21,6 @@ class MetadataService:
         self.credentials_of = credentials_of
         self.machines = {}
         self.tokens = {}
-        self.refused = []
         self.server = Server((ADDRESS, 80), handler_for(self))
 
     def start(self):
@@ -40,7 +39,7 @@ class MetadataService:
             "placement/availability-zone": machine["zone"], "placement/region": machine["zone"].rstrip("abcdef"),
             f"{interface}/vpc-id": machine["network"], f"{interface}/subnet-id": machine["subnet"],
             f"{interface}/local-ipv4s": machine["address"], "network/interfaces/macs/": f"{machine['mac']}/",
-            "iam/security-credentials/": role, **machine.get("notices", {}),
+            "iam/security-credentials/": role,
         }
         if path == f"meta-data/iam/security-credentials/{role}":
             return json.dumps(self.credentials_of(machine))
@@ -78,7 +77,6 @@ def handler_for(service):
         def do_GET(self):
             machine = service.machines.get(self.client_address[0])
             if not machine or service.tokens.get(self.headers.get("X-aws-ec2-metadata-token")) != machine["id"]:
-                service.refused.append((self.client_address[0], self.path))
                 self.answer(401, "")
                 return
             # The version comes first: latest, or a date.

@@ -30,6 +30,9 @@ class Network(contextlib.ExitStack):
         self.gateway, self.resolver, self.endpoints_address, self.operator_address = (str(self.block[number]) for number in (1, 2, 3, 250))
         self.stand_in_url, self.credentials_of = stand_in_url, credentials_of
         self.base = base
+        # Written once: commands that run at the same time read it.
+        self.resolver_settings = self.scratch / "resolv.conf"
+        self.resolver_settings.write_text(f"nameserver {self.resolver}\n")
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
@@ -101,7 +104,5 @@ class Network(contextlib.ExitStack):
 
     def command(self, namespace, *words):
         """A command that runs in a namespace and asks the resolver of the VPC."""
-        settings = self.scratch / "resolv.conf"
-        settings.write_text(f"nameserver {self.resolver}\n")
         bind = 'mount --bind "$0" /etc/resolv.conf && exec "$@"'
-        return ["nsenter", f"--net=/run/netns/{namespace}", "unshare", "--mount", "sh", "-c", bind, settings, *words]
+        return ["nsenter", f"--net=/run/netns/{namespace}", "unshare", "--mount", "sh", "-c", bind, self.resolver_settings, *words]

@@ -7,7 +7,6 @@ from which AWS, the load balancers and their names can be reached.
 import contextlib
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -76,15 +75,19 @@ class RealCluster(contextlib.ExitStack):
         return subprocess.run(
             command, cwd=self.directory, env=self.environment, capture_output=True, text=True, timeout=timeout, **stdin)
 
+    def failures(self):
+        """What has gone wrong with the machines and the network, as opposed to what runs on them."""
+        return self.room.failures + self.network.load_balancers.failures
+
     def report(self):
-        return "\n".join([*self.room.failures, self.room.last_words()])
+        return "\n".join([*self.failures(), self.room.last_words()])
 
 
 @contextlib.contextmanager
 def scratch_directory():
-    """For the files of a run; kept where INFRA_REAL_CLUSTER_DIRECTORY says, if it does."""
+    """For the files of a run; kept in a new directory if INFRA_REAL_CLUSTER_DIRECTORY names one."""
     if kept := os.environ.get("INFRA_REAL_CLUSTER_DIRECTORY"):
-        shutil.rmtree(kept, ignore_errors=True)
+        # Nothing of the caller's is overwritten: a directory that exists is an error.
         pathlib.Path(kept).mkdir(parents=True)
         yield pathlib.Path(kept)
         return

@@ -53,7 +53,6 @@ class Machine(Container):
         self.facts["decodedUserData"] = base64.b64decode(facts["userData"])
         self.disks = {}
         self.stack = contextlib.ExitStack()
-        self.durations = {}
         self.ready = threading.Event()
         self.failure = None
         self.discarded = threading.Event()
@@ -66,12 +65,6 @@ class Machine(Container):
         environment = {"SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network"}
         super().__init__(self.scratch / "root", None, [], self.scratch / "console", options, environment)
 
-    @contextlib.contextmanager
-    def timed(self, step):
-        began = time.monotonic()
-        yield
-        self.durations[step] = round(time.monotonic() - began, 1)
-
     def connect(self):
         self.scratch.mkdir()
         self.namespace, connection = self.network.connect(self.name, self.facts)
@@ -81,9 +74,7 @@ class Machine(Container):
     def install(self):
         """From a blank disk to one that can be booted."""
         self.mount_root()
-        with self.timed("ignition"):
-            config = self.fetch()
-            self.apply(config)
+        self.apply(self.fetch())
         self.adapt()
 
     def mount_root(self):
@@ -193,8 +184,7 @@ class Machine(Container):
         (wants / unit).symlink_to(f"/usr/lib/systemd/system/{unit}")
 
     def switch_on(self):
-        with self.timed("start"):
-            self.start()
+        self.start()
         for volume_id, device in self.disks.items():
             self.plug(volume_id, device)
 

@@ -41,7 +41,7 @@ class Life(Chapters):
     text = (ROOT / "tests/clusters/minimal/cluster.yaml").read_text() + "storage: {efs: {}}\naddons: {clusterAutoscaler: false}\n"
 
     def test_up_ends_with_real_nodes(self):
-        self.assertEqual(self.cluster.room.failures, [])
+        self.assertEqual(self.cluster.failures(), [])
         nodes = self.nodes()
         self.assertEqual(sorted(nodes.values()), ["True", "True"])
         names = {machine.facts["name"] for machine in self.cluster.room.machines.values() if not machine.role.startswith("etcd")}
@@ -155,7 +155,7 @@ class Life(Chapters):
         self.cluster.account.client("ec2").terminate_instances(InstanceIds=[worker.id])
         began = time.monotonic()
         self.wait_for("a machine in its place", lambda: [machine.id for machine in self.of_role("pool-cpu")] not in ([worker.id], []))
-        self.wait_for("both nodes are Ready and the lost one is gone", lambda: self.is_replaced(worker, 2), 300)
+        self.wait_for("both nodes are Ready and the lost one is gone", lambda: self.all_nodes_are_ready(2, without=worker), 300)
         say(f"a worker replaced: {time.monotonic() - began:.0f} s")
         self.wait_for_all_pods()
         self.cluster.infra("status")

@@ -19,7 +19,6 @@ def describe_site(query):
         balancers = [describe_balancer(balancer) for balancer in list(alb._lbs.values())]
         addresses = {balancer["name"].lower(): balancer["addresses"] for balancer in balancers} | file_system_addresses()
         return {"machines": [describe_machine(instance) for instance in list(ec2._instances.values()) if "Launch" in instance],
-                "networks": [network["CidrBlock"] for network in list(ec2._vpcs.values())],
                 "balancers": balancers, "records": describe_records(addresses)}
 
 
@@ -59,8 +58,7 @@ def describe_listener(listener):
     targets = {instance_id: ec2._instances[instance_id]["PrivateIpAddress"] for instance_id in sorted(registered)
                if ec2._instances.get(instance_id, {}).get("State", {}).get("Name") == "running"}
     return {"port": int(listener["Port"]), "targetPort": int(group["Port"]), "targets": targets,
-            "healthCheck": {"protocol": group["HealthCheckProtocol"], "path": group["HealthCheckPath"],
-                            "seconds": group["HealthCheckIntervalSeconds"]}}
+            "healthCheck": {"protocol": group["HealthCheckProtocol"], "path": group["HealthCheckPath"]}}
 
 
 def file_system_addresses():

@@ -74,7 +74,7 @@ class HighAvailability(Chapters):
         began = time.monotonic()
         with Questions(self.cluster) as questions:
             self.terminate(lost)
-            self.wait_for("all nodes", lambda: self.is_replaced(lost, NODES), 300)
+            self.wait_for("all nodes", lambda: self.all_nodes_are_ready(NODES, without=lost), 300)
         say(f"a worker replaced: {time.monotonic() - began:.0f} s")
         self.assertLess(questions.longest, 30)
 
@@ -84,7 +84,7 @@ class HighAvailability(Chapters):
         began = time.monotonic()
         with Questions(self.cluster) as questions:
             self.terminate(lost)
-            self.wait_for("all nodes", lambda: self.is_replaced(lost, NODES), 300)
+            self.wait_for("all nodes", lambda: self.all_nodes_are_ready(NODES, without=lost), 300)
         say(f"a controller replaced: {time.monotonic() - began:.0f} s, longest without an answer {questions.longest:.0f} s")
         self.cluster.kubectl("get", "configmap", "before")
         self.wait_for_all_pods()
