@@ -18,6 +18,7 @@ from golden import TOOLS
 NSPAWN = TOOLS / "systemd/usr/bin/systemd-nspawn"
 LIBRARIES = ["usr/lib/x86_64-linux-gnu/systemd", "lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu"]
 CLONE_NEWNET = 0x40000000
+BRIDGE_MAC = "0e:00:00:00:00:01"
 
 # Fail in any container, and have nothing to do with ours.
 FOREIGN_UNITS = ["systemd-firstboot.service", "systemd-network-generator.service"]
@@ -128,6 +129,17 @@ def network_namespace(name):
         yield name
     finally:
         run("ip", "netns", "delete", name)
+
+
+@contextlib.contextmanager
+def switch_namespace(name):
+    """A namespace with a bridge, for others to be connected to."""
+    with network_namespace(name) as switch:
+        # A bridge without an address of its own takes the lowest of its ports'. Whenever that changed, whoever knew the old one
+        # would send into the void until ARP asks again.
+        run("ip", "-n", switch, "link", "add", "bridge", "address", BRIDGE_MAC, "type", "bridge")
+        run("ip", "-n", switch, "link", "set", "bridge", "up")
+        yield switch
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ import subprocess
 import urllib.parse
 
 from container import (
-    FOREIGN_UNITS, NSPAWN, Container, bridged_namespace, control_group, inside, network_namespace, own_control_groups, run, wait_for
+    FOREIGN_UNITS, NSPAWN, Container, bridged_namespace, control_group, inside, own_control_groups, run, switch_namespace, wait_for
 )
 from golden import CLUSTERS, TOOLS, Config
 from stand_in import REGION, StandIn, Volume
@@ -64,9 +64,7 @@ class Site(contextlib.ExitStack):
     def __enter__(self):
         with contextlib.ExitStack() as stack:
             # On a bridge in a namespace of its own nobody else can have these addresses.
-            self.switch = stack.enter_context(network_namespace("switch"))
-            run("ip", "-n", self.switch, "link", "add", "bridge", "type", "bridge")
-            run("ip", "-n", self.switch, "link", "set", "bridge", "up")
+            self.switch = stack.enter_context(switch_namespace("switch"))
             self.push(stack.pop_all())
         return self
 

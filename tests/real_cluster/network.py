@@ -12,7 +12,7 @@ import subprocess
 
 import authority
 from aws_endpoints import AwsEndpoints
-from container import bridged_namespace, inside, network_namespace, run
+from container import bridged_namespace, inside, run, switch_namespace
 from load_balancers import LoadBalancers
 from metadata_service import ADDRESS as METADATA_ADDRESS, MetadataService
 
@@ -36,9 +36,7 @@ class Network(contextlib.ExitStack):
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
-            self.switch = stack.enter_context(network_namespace("vpc"))
-            run("ip", "-n", self.switch, "link", "add", "bridge", "type", "bridge")
-            run("ip", "-n", self.switch, "link", "set", "bridge", "up")
+            self.switch = stack.enter_context(switch_namespace("vpc"))
             for address in (self.gateway, self.resolver, self.endpoints_address):
                 run("ip", "-n", self.switch, "address", "add", f"{address}/{self.block.prefixlen}", "dev", "bridge")
             run("ip", "-n", self.switch, "address", "add", f"{METADATA_ADDRESS}/32", "dev", "bridge")
