@@ -106,8 +106,8 @@ class Chapters(unittest.TestCase):
     def wait_for_pods(self, *names):
         self.cluster.kubectl("wait", "--for=condition=Ready", "--timeout=120s", *(f"pod/{name}" for name in names), timeout=150)
 
-    def execute(self, pod, *words):
-        return self.cluster.kubectl("exec", pod, "--", *words)
+    def execute(self, pod, *words, check=True):
+        return self.cluster.kubectl("exec", pod, "--", *words, check=check)
 
 
 def is_ready(pod):

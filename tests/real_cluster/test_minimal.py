@@ -70,8 +70,10 @@ class Life(Chapters):
         addresses = [self.get("pod", name)["status"]["podIP"] for name in ("web-0", "web-1")]
         for address, name in zip(addresses, ("web-0", "web-1")):
             self.assertEqual(self.fetch_page("client", f"http://{address}:8080/"), name)
-        # By name, through the Service, from both.
-        seen = {self.fetch_page("client", "http://web.default.svc.cluster.local/") for _ in range(20)}
+        # By name, through the Service, from both; a new Service reaches every node's rules a moment after its name.
+        page = "http://web.default.svc.cluster.local/"
+        self.wait_for("the Service", lambda: self.fetch_page("client", page, check=False), 60)
+        seen = {self.fetch_page("client", page) for _ in range(20)}
         self.assertEqual(seen, {"web-0", "web-1"})
         self.assertIn("GET / HTTP", self.cluster.kubectl("logs", "web-1"))
         # The API server, by the address of its Service.
@@ -82,9 +84,9 @@ class Life(Chapters):
         resolve = "import socket; print(socket.gethostbyname('api.minimal.infra.internal'))"
         self.assertRegex(self.execute("client", "python3", "-c", resolve), r"^10\.0\.")
 
-    def fetch_page(self, pod, url):
+    def fetch_page(self, pod, url, check=True):
         program = f"import urllib.request; print(urllib.request.urlopen('{url}', timeout=10).read().decode())"
-        return self.execute(pod, "python3", "-c", program).strip()
+        return self.execute(pod, "python3", "-c", program, check=check).strip()
 
     def test_the_metrics_api_answers(self):
         self.wait_for("metrics of both nodes", lambda: self.cluster.kubectl("top", "nodes", "--no-headers", check=False).count("\n") == 2, 180)
