@@ -20,8 +20,12 @@
 mod circles;
 #[path = "layers/imports.rs"]
 mod imports;
+#[path = "layers/planted.rs"]
+mod planted;
 #[path = "layers/source.rs"]
 mod source;
+#[path = "layers/tables.rs"]
+mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -29,142 +33,7 @@ use std::process::Command;
 use circles::circles;
 use imports::{Import, imports};
 use source::{Source, is_of_tests, sources, templates};
-
-/// Each layer and the layers, or the folders of a layer, that it may use; the order is that of the data.
-const LAYERS: [(&str, &[&str]); 20] = [
-    ("outcome", &[]),
-    ("document", &["outcome"]),
-    ("durable_file", &[]),
-    ("hexadecimal", &[]),
-    ("plural", &[]),
-    ("waiting", &[]),
-    ("well_known", &[]),
-    ("config", &["document"]),
-    ("blueprint", &["config", "document"]),
-    ("credentials", &["blueprint", "config", "durable_file", "outcome"]),
-    ("render", &["blueprint", "config", "credentials", "document", "durable_file", "hexadecimal", "outcome"]),
-    ("check", &["blueprint", "document", "outcome", "render"]),
-    (
-        "project",
-        &[
-            "blueprint",
-            "check",
-            "config",
-            "credentials",
-            "document",
-            "durable_file",
-            "hexadecimal",
-            "outcome",
-            "render",
-        ],
-    ),
-    ("aws", &["outcome", "waiting"]),
-    ("kube", &["credentials", "outcome"]),
-    (
-        "deploy",
-        &[
-            "aws",
-            "blueprint",
-            "check",
-            "config",
-            "credentials",
-            "document",
-            "hexadecimal",
-            "kube",
-            "outcome",
-            "plural",
-            "render",
-            "waiting",
-        ],
-    ),
-    ("operator", &["aws", "blueprint", "check", "config", "deploy/inputs", "deploy/state", "document"]),
-    ("job", &["blueprint", "config", "document", "hexadecimal", "kube", "outcome", "plural", "waiting"]),
-    ("cli", &ALL),
-    ("lib", &ALL),
-];
-
-const ALL: [&str; 18] = [
-    "aws",
-    "blueprint",
-    "check",
-    "cli",
-    "config",
-    "credentials",
-    "deploy",
-    "document",
-    "durable_file",
-    "hexadecimal",
-    "job",
-    "kube",
-    "operator",
-    "outcome",
-    "plural",
-    "project",
-    "render",
-    "waiting",
-];
-
-/// What only the named places may say, and why.
-const WORDS: [(&str, &[&str], &str); 15] = [
-    ("aws_sdk_", &["aws"], "the SDK stays behind aws/"),
-    (
-        "aws_config",
-        &["aws", "cli/mod.rs"],
-        "the SDK is configured in one place, and its log is quieted in another",
-    ),
-    ("serde_saphyr", &["document/yaml.rs"], "the YAML library can be exchanged in one file"),
-    ("tera::", &["render/engine.rs"], "the template engine can be exchanged in one file"),
-    ("rcgen", &["credentials"], "keys and certificates are made in one layer"),
-    ("x509_parser", &["credentials"], "certificates are read in one layer"),
-    ("now_utc", &["cli"], "the time comes in as an argument"),
-    (
-        "SystemTime",
-        &["cli", "aws/clock.rs"],
-        "the time comes in as an argument, and is compared with AWS's in one file",
-    ),
-    ("Instant::", &["cli", "waiting.rs"], "the time comes in as an argument"),
-    (
-        "tokio::time",
-        &["cli", "waiting.rs", "kube/connection.rs", "kube/api_server.rs"],
-        "all waiting goes through one clock",
-    ),
-    ("hyper", &["kube"], "one layer speaks HTTP to the cluster"),
-    ("rustls", &["kube"], "one layer speaks TLS to the cluster"),
-    ("std::env::", &["cli"], "the environment is looked at where the user is"),
-    ("std::process", &["cli", "main.rs"], "only the command line ends the process"),
-    ("anyhow", &["cli"], "layers have errors with fields"),
-];
-
-/// Labels, tags, domains and resources that well_known.rs alone spells. Every layer may use that file; templates get its constants as values.
-const SPELLED_ONCE: [&str; 10] = [
-    "infra.internal",
-    "infra:cluster",
-    "infra:role",
-    "infra:count",
-    "infra:s3-uri",
-    "infra:credentials",
-    "kubernetes.io/cluster/",
-    "k8s.io/cluster-autoscaler",
-    "nvidia.com/gpu",
-    "\"pool-",
-];
-
-/// The folders and files of deploy/ in the order of the data. Those of one row may import one another, but not in a circle.
-const DEPLOY_ORDER: [&[&str]; 8] = [
-    &["error", "event", "run"],
-    &["inputs"],
-    &["state"],
-    &["plan"],
-    &["preflight"],
-    &["explain", "machines"],
-    &["stack"],
-    &["destroy", "status", "up"],
-];
-
-/// The one file that spells the statuses of stacks.
-const STATUS_FILE: &str = "aws/stack_status.rs";
-
-const LONGEST_FILE: usize = 400;
+use tables::{DEPLOY_ORDER, LAYERS, LONGEST_FILE, SPELLED_ONCE, STATUS_FILE, WORDS};
 
 fn layer_of(file: &str) -> &str {
     file.split('/').next().unwrap().trim_end_matches(".rs")
@@ -343,16 +212,6 @@ fn well_known_names_are_spelled_once() {
 }
 
 #[test]
-fn a_planted_well_known_name_is_refused() {
-    let template = "# infra:cluster\nTags:\n- {Key: \"infra:cluster\", Value: {{ cluster_name }}}\n\
-                    - {Key: {{ role_tag }}}\nname: infra:cluster-autoscaler\n";
-    assert_eq!(
-        well_known_names("stacks/pool.yaml.tera", template),
-        ["stacks/pool.yaml.tera:3 spells infra:cluster: use well_known.rs"]
-    );
-}
-
-#[test]
 fn files_are_short_and_begin_with_what_they_are_for() {
     for (file, Source { text, .. }) in sources() {
         let lines = text.lines().count();
@@ -393,124 +252,4 @@ fn there_is_one_tls_stack_and_no_abandoned_yaml() {
         let versions: Vec<_> = packages.iter().filter(|(name, _)| *name == single).collect();
         assert_eq!(versions.len(), 1, "{versions:?}");
     }
-}
-
-/// Files as they might be written, for the rules to judge.
-fn planted(files: &[(&str, &str)]) -> BTreeMap<String, Source> {
-    files.iter().map(|(file, text)| ((*file).to_owned(), Source::new(text))).collect()
-}
-
-/// The imports of planted files, as `from → to`.
-fn planted_imports(files: &[(&str, &str)]) -> Vec<String> {
-    imports(&planted(files)).iter().map(|import| format!("{} → {}", import.from, import.to)).collect()
-}
-
-#[test]
-fn a_planted_upward_import_is_refused() {
-    for import in ["use crate::cli::run;", "use super::cli::run;", "use super::{config, cli::run};"] {
-        let files = planted(&[("render.rs", import), ("config.rs", ""), ("cli/mod.rs", "pub fn run() {}")]);
-        assert_eq!(upward_imports(&files), ["render.rs: render may not use cli (cli/mod.rs)"], "{import}");
-    }
-    let call = planted(&[("render.rs", "fn f() { crate::cli::run() }"), ("cli/mod.rs", "pub fn run() {}")]);
-    assert_eq!(upward_imports(&call), ["render.rs: render may not use cli (cli/mod.rs)"]);
-    let folders = planted(&[
-        ("operator/policy.rs", "use crate::deploy::state::live::LiveCluster; use crate::deploy::up::Up;"),
-        ("deploy/mod.rs", ""),
-        ("deploy/state/live.rs", "pub struct LiveCluster;"),
-        ("deploy/up/mod.rs", "pub struct Up;"),
-    ]);
-    assert_eq!(
-        upward_imports(&folders),
-        ["operator/policy.rs: operator may not use deploy (deploy/up/mod.rs)"],
-        "only the folders that it needs"
-    );
-    assert_eq!(upward_imports(&planted(&[("helpers.rs", "")])), ["helpers.rs: no layer is called 'helpers'"]);
-}
-
-#[test]
-fn a_planted_import_to_the_right_is_refused_in_deploy() {
-    for import in
-        ["use crate::deploy::up::apply;", "use super::super::up::apply;", "use crate::deploy::apply;"]
-    {
-        let files = planted(&[
-            ("deploy/mod.rs", "pub use up::apply;"),
-            ("deploy/state/live.rs", import),
-            ("deploy/up/mod.rs", "pub fn apply() {}"),
-        ]);
-        let refused = ["deploy/state/live.rs imports deploy/up/mod.rs, which is to its right"];
-        assert_eq!(backward_imports_in_deploy(&files), refused, "{import}");
-    }
-    let files = planted(&[
-        ("deploy/state/mod.rs", "pub fn read() {}"),
-        ("deploy/up/mod.rs", "use super::state; fn f() { state::read() }"),
-        ("deploy/helpers.rs", ""),
-    ]);
-    assert_eq!(
-        backward_imports_in_deploy(&files),
-        ["deploy/helpers.rs has no place in the order of deploy/"]
-    );
-}
-
-#[test]
-fn a_planted_circle_is_refused() {
-    let two = [("kube/a.rs", "use super::b::B;"), ("kube/b.rs", "use crate::kube::a::A;")];
-    assert_eq!(import_circles(&planted(&two)), ["kube/a.rs ↔ kube/b.rs"]);
-    let three = [
-        ("kube/a.rs", "use super::b; fn f() { b::g() }"),
-        ("kube/b.rs", "pub fn g() { super::c::h() }"),
-        ("kube/c.rs", "use super::A; pub fn h() {}"),
-        ("kube/mod.rs", "pub use a::A;"),
-    ];
-    assert_eq!(import_circles(&planted(&three)), ["kube/a.rs ↔ kube/b.rs ↔ kube/c.rs"]);
-    let parent = [("kube/a.rs", "use super::Session;"), ("kube/mod.rs", "use a::A; struct Session;")];
-    assert_eq!(import_circles(&planted(&parent)), ["kube/a.rs ↔ kube/mod.rs"]);
-    let used_and_handed_on =
-        [("kube/a.rs", "use super::Session;"), ("kube/mod.rs", "pub use a::A; struct Session(A);")];
-    assert_eq!(import_circles(&planted(&used_and_handed_on)), ["kube/a.rs ↔ kube/mod.rs"]);
-    let folders = [
-        ("kube/x/a.rs", "use crate::kube::y::b::B;"),
-        ("kube/y/b.rs", ""),
-        ("kube/y/c.rs", "use crate::kube::x::d::D;"),
-        ("kube/x/d.rs", ""),
-        ("kube/mod.rs", ""),
-    ];
-    assert_eq!(import_circles(&planted(&folders)), ["kube/x ↔ kube/y"]);
-}
-
-#[test]
-fn a_parent_that_only_hands_on_and_tests_are_in_no_circle() {
-    let files = [
-        ("kube/a.rs", "use super::B; #[cfg(test)] mod tests { use crate::kube::c::C; }"),
-        ("kube/b.rs", ""),
-        ("kube/c.rs", "use super::a::A;"),
-        ("kube/mod.rs", "mod a; mod b; pub use a::A; pub(crate) use b::B;"),
-    ];
-    assert_eq!(import_circles(&planted(&files)), [""; 0]);
-    assert_eq!(planted_imports(&files), ["kube/a.rs → kube/b.rs", "kube/c.rs → kube/a.rs"]);
-}
-
-#[test]
-fn a_planted_status_is_refused() {
-    let files = planted(&[
-        ("deploy/stack/watch.rs", "//! CREATE_COMPLETE\nfn f() -> bool { status == \"ROLLBACK_COMPLETE\" }"),
-        (STATUS_FILE, "const A: &str = \"CREATE_COMPLETE\";"),
-        ("deploy/stack/graph.rs", "#[cfg(test)]\nmod tests { const A: &str = \"CREATE_FAILED\"; }\n"),
-    ]);
-    assert_eq!(status_literals(&files), ["deploy/stack/watch.rs:2 says ROLLBACK_COMPLETE"]);
-}
-
-/// The guards read code as the compiler does, as far as they need to.
-#[test]
-fn comments_strings_and_tests_are_told_from_code() {
-    let source = Source::new(
-        "//! crate::aws\nuse x; // y\nconst A: &str = \"// \\\" {\"; /* z */ const B: char = '\"';\n\
-         #[cfg(test)]\nmod tests { const C: &str = r#\"}\"#; }\nfn after<'a>() {}",
-    );
-    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(
-        words(&source.code),
-        "use x; const A: &str = \"// \\\" {\"; const B: char = '\"'; fn after<'a>() {}"
-    );
-    assert_eq!(words(&source.bare), "use x; const A: &str = ; const B: char = ; fn after<'a>() {}");
-    assert_eq!(layer_of("durable_file.rs"), "durable_file");
 }

@@ -14,6 +14,7 @@ mod broken_stacks;
 mod chains;
 mod commands;
 mod credentials;
+mod customized;
 mod documents;
 mod etcd;
 mod examples;
