@@ -38,7 +38,7 @@ class RealRehearsal(Rehearsal):
         scratch = self.directory.parent
         self.stage.note("Machines boot when their Auto Scaling group launches them; their consoles are in " + str(scratch))
         # The newest release is the one that `init` writes.
-        parts = find_parts("1.36", scratch)
+        parts = find_parts(["1.36"], scratch)
         cluster = self.closing.enter_context(RealCluster(scratch, self.aws, self.account, self.cluster, parts))
         self.stage.environment |= cluster.environment
         self.stage.command = [str(word) for word in cluster.network.command(cluster.network.operator, *self.stage.command)]

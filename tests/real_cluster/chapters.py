@@ -4,6 +4,7 @@ import atexit
 import json
 import signal
 import sys
+import threading
 import time
 import unittest
 
@@ -44,7 +45,8 @@ def say(text):
 class Chapters(unittest.TestCase):
     # The cluster.yaml.
     text = None
-    minor = "1.36"
+    # Minor versions of Kubernetes that its machines run.
+    minors = ["1.36"]
 
     @classmethod
     def setUpClass(cls):
@@ -52,11 +54,19 @@ class Chapters(unittest.TestCase):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
         atexit.register(cls.doClassCleanups)
         scratch = cls.enterClassContext(scratch_directory())
-        cls.cluster = cls.enterClassContext(real_cluster(scratch, cls.text, find_parts(cls.minor, scratch)))
+        cls.cluster = cls.enterClassContext(real_cluster(scratch, cls.text, find_parts(cls.minors, scratch)))
         cls.cluster.infra("render", "--generate-ca")
         began = time.monotonic()
         cls.cluster.infra("up", "--yes", *BUCKET, "--create-bucket")
         say(f"\ninfra up: {time.monotonic() - began:.0f} s")
+
+    def change(self, old, new):
+        """cluster.yaml, and what is rendered from it."""
+        path = self.cluster.directory / "cluster.yaml"
+        text = path.read_text()
+        self.assertEqual(text.count(old), 1, old)
+        path.write_text(text.replace(old, new))
+        self.cluster.infra("render")
 
     def of_role(self, role):
         return self.cluster.room.of_role(role)
@@ -108,6 +118,32 @@ class Chapters(unittest.TestCase):
 
     def execute(self, pod, *words, check=True):
         return self.cluster.kubectl("exec", pod, "--", *words, check=check)
+
+
+class Questions:
+    """Asks the API again and again, as an impatient user would; `longest` is the longest time without an answer."""
+
+    def __init__(self, cluster):
+        self.cluster, self.stopping = cluster, threading.Event()
+        self.longest = 0.0
+        self.thread = threading.Thread(target=self.ask)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopping.set()
+        self.thread.join()
+
+    def ask(self):
+        answered = time.monotonic()
+        while not self.stopping.wait(0.5):
+            done = self.cluster.kubectl("get", "--raw=/readyz", "--request-timeout=4s", check=False)
+            now = time.monotonic()
+            if done == "ok":
+                self.longest = max(self.longest, now - answered)
+                answered = now
 
 
 def is_ready(pod):

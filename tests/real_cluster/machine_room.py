@@ -16,6 +16,8 @@ from real_machine import Machine
 
 LOOK_SECONDS = 0.3
 GIB = 1 << 30
+WATCH_LIMIT = pathlib.Path("/proc/sys/fs/inotify/max_user_instances")
+WATCHES = 2048
 
 
 class MachineRoom:
@@ -29,6 +31,7 @@ class MachineRoom:
         self.thread = threading.Thread(target=self.watch, daemon=True)
 
     def __enter__(self):
+        allow_watches()
         self.thread.start()
         return self
 
@@ -117,6 +120,12 @@ class MachineRoom:
             with contextlib.suppress(AssertionError, OSError):
                 texts.append(f"--- {machine.role} ({machine.id})\n{machine.run('journalctl', '--no-pager', '--lines=15', '--output=cat')}")
         return "\n".join(texts)
+
+
+def allow_watches():
+    """All machines are one user to the kernel, and a dozen of them watch more files than that one may by default."""
+    if int(WATCH_LIMIT.read_text()) < WATCHES:
+        WATCH_LIMIT.write_text(f"{WATCHES}\n")
 
 
 class RoleCredentials:

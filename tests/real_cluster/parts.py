@@ -4,9 +4,11 @@ Also says why there can be no real cluster on this machine: without the superuse
 that fails is no such reason: it is a failure.
 """
 
+import base64
 import dataclasses
 import os
 import pathlib
+import re
 import shutil
 import sys
 
@@ -25,38 +27,61 @@ BASE = TOOLS / "machine-base"
 NETWORK_PROBE = "ip link add probe type veth peer other && ip link add switch type bridge && ip link add tunnel type vxlan id 1 dstport 0"
 
 
-@dataclasses.dataclass
-class Parts:
-    base: pathlib.Path
+@dataclasses.dataclass(frozen=True)
+class ReleaseParts:
+    """What machines of one minor version get."""
+
     images: pathlib.Path
-    # Stands for the file system of EFS; every machine sees it.
-    shared: pathlib.Path
-    # Copied to /usr/bin of every machine.
+    # Copied to /usr/bin.
     programs: list[pathlib.Path]
     # What Ignition downloads, by the path that it writes to.
     downloads: dict[str, pathlib.Path]
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    base: pathlib.Path
+    # Stands for the file system of EFS; every machine sees it.
+    shared: pathlib.Path
     kubectl: pathlib.Path
+    # By minor version.
+    releases: dict[str, ReleaseParts]
+
+    def release_of(self, config):
+        """What a machine with this Ignition config gets: it names the version of its kubelet, or of its etcd."""
+        for file in config["storage"]["files"]:
+            source = file["contents"].get("source") or ""
+            if file["path"] == "/opt/bin/kubelet":
+                named = re.search(r"/v(\d+\.\d+)\.\d+/", source).group(1)
+            elif file["path"] == "/etc/infra/etcd-image.env":
+                etcd = re.search(r"/etcd:(\d+\.\d+\.\d+)", base64.b64decode(source.partition(",")[2]).decode()).group(1)
+                named = next(minor for minor in self.releases if build.directories(minor)["etcd"].name == f"etcd-{etcd}")
+        return self.releases[named]
 
 
-def find_parts(minor, scratch):
-    """Builds what is missing; the shared directory is new in `scratch`."""
+def find_parts(minors, scratch):
+    """Builds what is missing; the shared directory is new in `scratch`, and kubectl is that of the newest version."""
+    shared = pathlib.Path(scratch) / "efs"
+    shared.mkdir()
+    releases = {minor: find_release(minor) for minor in minors}
+    return Parts(base=BASE, shared=shared, kubectl=build.directories(max(minors))["kubernetes"] / "kubectl", releases=releases)
+
+
+def find_release(minor):
     build.build(minor)
     built = build.directories(minor)
     archives = TOOLS / f"images-{minor}"
     images.pack(minor, build.PROGRAMS, BASE, archives, authority.certificate())
     plugins = images.pack_cni_plugins(minor, build.PROGRAMS, TOOLS / f"cni-plugins-{minor}.tgz")
-    shared = pathlib.Path(scratch) / "efs"
-    shared.mkdir()
-    return Parts(
-        base=BASE, images=archives, shared=shared,
+    return ReleaseParts(
+        images=archives,
         programs=[path for name in ("containerd", "runc", "etcd") for path in sorted(built[name].iterdir()) if os.access(path, os.X_OK)],
         downloads={
             "/opt/bin/kubelet": built["kubernetes"] / "kubelet",
             "/opt/bin/kubectl": built["kubernetes"] / "kubectl",
             "/opt/infra/archives/cni-plugins.tgz": plugins,
             "/opt/infra/credential-providers/ecr-credential-provider": built["cloud-provider-aws"] / "ecr-credential-provider",
-        },
-        kubectl=built["kubernetes"] / "kubectl")
+        })
 
 
 def why_not(minor="1.36"):

@@ -5,6 +5,7 @@ from which AWS, the load balancers and their names can be reached.
 """
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import subprocess
@@ -63,6 +64,22 @@ class RealCluster(contextlib.ExitStack):
             raise AssertionError(f"infra {' '.join(words)}: exit {done.returncode}\n{done.stdout}{done.stderr}\n{self.report()}")
         return done
 
+    @contextlib.contextmanager
+    def running_infra(self, *words):
+        """`infra` beside whatever the caller does meanwhile; has ended well when the block ends."""
+        with tempfile.TemporaryFile("w+") as output:
+            process = subprocess.Popen(self.operators_command(self.binary, *words), cwd=self.directory, env=self.environment,
+                                       stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+            try:
+                yield RunningInfra(process, output.fileno())
+                code = process.wait(1200)
+            finally:
+                process.kill()
+                process.wait()
+            if code:
+                output.seek(0)
+                raise AssertionError(f"infra {' '.join(words)}: exit {code}\n{output.read()}\n{self.report()}")
+
     def kubectl(self, *words, check=True, input=None, timeout=120):
         done = self.run(self.parts.kubectl, "--kubeconfig", self.directory / "kubeconfig", *words, timeout=timeout, input=input)
         if check and done.returncode:
@@ -70,10 +87,12 @@ class RealCluster(contextlib.ExitStack):
         return done.stdout
 
     def run(self, *words, timeout=120, input=None):
-        command = [str(word) for word in self.network.command(self.network.operator, *words)]
         stdin = {"stdin": subprocess.DEVNULL} if input is None else {"input": input}
         return subprocess.run(
-            command, cwd=self.directory, env=self.environment, capture_output=True, text=True, timeout=timeout, **stdin)
+            self.operators_command(*words), cwd=self.directory, env=self.environment, capture_output=True, text=True, timeout=timeout, **stdin)
+
+    def operators_command(self, *words):
+        return [str(word) for word in self.network.command(self.network.operator, *words)]
 
     def failures(self):
         """What has gone wrong with the machines and the network, as opposed to what runs on them."""
@@ -81,6 +100,19 @@ class RealCluster(contextlib.ExitStack):
 
     def report(self):
         return "\n".join([*self.failures(), self.room.last_words()])
+
+
+@dataclasses.dataclass
+class RunningInfra:
+    process: subprocess.Popen
+    output: int
+
+    def printed(self):
+        """What it has printed so far."""
+        return os.pread(self.output, 1 << 20, 0).decode()
+
+    def has_ended(self):
+        return self.process.poll() is not None
 
 
 @contextlib.contextmanager

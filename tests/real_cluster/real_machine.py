@@ -57,8 +57,10 @@ class Machine(Container):
         self.failure = None
         self.discarded = threading.Event()
         options = [
-            "--capability=all", "--bind=/dev/kmsg", f"--bind-ro={parts.images}:/images", f"--bind={parts.shared}:/srv/efs",
+            "--capability=all", "--bind=/dev/kmsg", f"--bind={parts.shared}:/srv/efs",
             f"--bind={self.scratch / 'disk/containerd'}:/var/lib/containerd",
+            # Of every version: after an upgrade, add-ons of the newer one run on older machines too.
+            *(f"--bind-ro={release.images}:/images/{minor}" for minor, release in parts.releases.items()),
             f"--system-call-filter={SYSTEM_CALLS}",
         ]
         # Sysctls of its network are the machine's own.
@@ -74,7 +76,9 @@ class Machine(Container):
     def install(self):
         """From a blank disk to one that can be booted."""
         self.mount_root()
-        self.apply(self.fetch())
+        config = self.fetch()
+        self.release = self.parts.release_of(config)
+        self.apply(config)
         self.adapt()
 
     def mount_root(self):
@@ -115,7 +119,7 @@ class Machine(Container):
         link.symlink_to(ENGINE)
         # On a first boot systemd enables what Ignition presets.
         self.write("etc/machine-id", "uninitialized\n")
-        with FileServer(self.parts.downloads) as server:
+        with FileServer(self.release.downloads) as server:
             path = self.scratch / "applied.json"
             path.write_text(json.dumps(server.lead_here(config)))
             done = subprocess.run(
@@ -125,7 +129,7 @@ class Machine(Container):
 
     def adapt(self):
         """What a machine on AWS gets from Flatcar, its kernel and DHCP."""
-        for program in self.parts.programs:
+        for program in self.release.programs:
             shutil.copy(program, self.root / "usr/bin" / program.name)
         shutil.copy(DOCKER, self.root / "usr/bin/docker")
         for file in FILES.rglob("*"):

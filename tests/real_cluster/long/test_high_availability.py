@@ -4,12 +4,12 @@ import base64
 import json
 import pathlib
 import sys
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from real_cluster import ROOT  # noqa: E402, F401
-from chapters import Chapters, in_order, say  # noqa: E402
+from chapters import WORKER, Chapters, Questions, in_order, say  # noqa: E402
+from container import run  # noqa: E402
 
 CLUSTER = """
 clusterName: ha
@@ -28,32 +28,6 @@ NODES = 4
 
 def load_tests(_loader, _tests, _pattern):
     return in_order(HighAvailability)
-
-
-class Questions:
-    """Asks the API again and again, as an impatient user would; `longest` is the longest time without an answer."""
-
-    def __init__(self, cluster):
-        self.cluster, self.stopping = cluster, threading.Event()
-        self.longest = 0.0
-        self.thread = threading.Thread(target=self.ask)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopping.set()
-        self.thread.join()
-
-    def ask(self):
-        answered = time.monotonic()
-        while not self.stopping.wait(0.5):
-            done = self.cluster.kubectl("get", "--raw=/readyz", "--request-timeout=4s", check=False)
-            now = time.monotonic()
-            if done == "ok":
-                self.longest = max(self.longest, now - answered)
-                answered = now
 
 
 class HighAvailability(Chapters):
@@ -120,18 +94,131 @@ class HighAvailability(Chapters):
         for machine in machines:
             self.assertEqual(machine.failed_units(), "", machine.role)
 
+    def test_a_full_disk_stops_one_member_until_there_is_space(self):
+        [member] = self.of_role("etcd-2")
+        free = member.run("df", "--output=avail", "--block-size=1", "/var/lib/etcd").split()[-1]
+        member.run("fallocate", "--length", free, "/var/lib/etcd/filler")
+        # More than the rest of a segment of etcd's log, which has its space already.
+        large = json.dumps({"apiVersion": "v1", "kind": "List", "items": [
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"large-{number}", "labels": {"size": "large"}},
+             "data": {"text": "x" * 900_000}} for number in range(80)]})
+        with Questions(self.cluster) as questions:
+            self.cluster.kubectl("create", "--filename=-", input=large, timeout=300)
+            self.wait_for("etcd runs out of space", lambda: "no space left on device" in member.journal("etcd"), 300)
+            # The others go on, and take writes.
+            self.cluster.kubectl("create", "configmap", "meanwhile", "--from-literal=a=b")
+            member.run("rm", "/var/lib/etcd/filler")
+            began = time.monotonic()
+            self.wait_for("the member serves again", lambda: self.is_healthy(member), 300)
+        say(f"an etcd member after its disk was full: {time.monotonic() - began:.0f} s, longest without an answer {questions.longest:.0f} s")
+        self.assertLess(questions.longest, 30)
+        self.cluster.kubectl("delete", "configmaps", "--selector=size=large")
+
+    def is_healthy(self, member):
+        return "is healthy" in self.etcdctl(member, "endpoint", "health", check=False)
+
+    def etcdctl(self, member, *words, check=True):
+        """As docs/runbooks/lose-an-etcd-member.md has it."""
+        files = {"cacert": "ca", "cert": "member", "key": "member-key"}
+        options = [f"--{option}=/etc/etcd/pki/{name}.pem" for option, name in files.items()]
+        # etcdctl prints what it finds on one stream or the other.
+        return member.run("sh", "-c", '"$@" 2>&1', "sh", "docker", "exec", "etcd", "etcdctl", "--endpoints=https://127.0.0.1:2379",
+                          *options, *words, check=check)
+
+    def test_one_member_that_lost_its_data_learns_from_the_others(self):
+        [member], [other] = self.of_role("etcd-1"), self.of_role("etcd-0")
+        member.run("systemctl", "stop", "etcd")
+        member.run("mv", "/var/lib/etcd/member", "/var/lib/etcd/member.lost")
+        listed = self.etcdctl(other, "member", "list")
+        [lost] = [line.split(",")[0] for line in listed.splitlines() if ", etcd-1," in line]
+        self.etcdctl(other, "member", "remove", lost)
+        self.etcdctl(other, "member", "add", "etcd-1", "--peer-urls=https://etcd-1.ha.infra.internal:2380")
+        member.run("sed", "-i", "s/^ETCD_INITIAL_CLUSTER_STATE=new/ETCD_INITIAL_CLUSTER_STATE=existing/", "/etc/etcd/etcd.env")
+        member.run("systemctl", "restart", "etcd")
+        self.wait_for("three members", lambda: self.etcdctl(other, "member", "list").count(", started, ") == 3, 300)
+        self.wait_for("the member serves again", lambda: self.is_healthy(member), 300)
+
+    def test_blank_volumes_are_restored_from_a_snapshot(self):
+        s3, folder = self.cluster.account.client("s3"), "clusters/ha/snapshots/"
+        self.cluster.kubectl("create", "configmap", "in-the-snapshot", "--from-literal=a=b")
+        members = [machine for machine in self.cluster.room.machines.values() if machine.role.startswith("etcd-")]
+        members[0].run("systemctl", "start", "snapshot-etcd")
+        self.cluster.kubectl("create", "configmap", "behind-the-snapshot", "--from-literal=a=b")
+        listed = s3.list_objects_v2(Bucket="cluster-assets", Prefix=folder)["Contents"]
+        name = max(listed, key=lambda found: found["LastModified"])["Key"].removeprefix(folder)
+        s3.put_object(Bucket="cluster-assets", Key=f"{folder}restore", Body=f"{name}\n".encode())
+        for machine in members:
+            machine.cut_power()
+            for device in machine.disks.values():
+                run("blkdiscard", "--force", device)
+        began = time.monotonic()
+        for machine in members:
+            machine.switch_on()
+        self.wait_for("the API", lambda: "in-the-snapshot" in self.cluster.kubectl("get", "configmaps", "--output=name", check=False), 300)
+        self.wait_for("all nodes", lambda: self.all_nodes_are_ready(NODES), 300)
+        say(f"blank volumes restored from a snapshot: {time.monotonic() - began:.0f} s")
+        for machine in members:
+            self.assertIn("is blank: formatting it", machine.journal("claim-volume"))
+            self.assertIn(f"etcd restored from {name}", machine.journal("prepare-etcd"))
+        self.assertNotIn("behind-the-snapshot", self.cluster.kubectl("get", "configmaps", "--output=name"))
+        # Controllers and kubelets follow what happens behind the restore.
+        self.create_pod("restored", WORKER, '"exec sleep 3600"')
+        self.wait_for_pods("restored")
+        s3.delete_object(Bucket="cluster-assets", Key=f"{folder}restore")
+        self.wait_for_all_pods()
+
+    def test_up_outlasts_an_api_that_is_away(self):
+        self.change("instanceType: m5.large, count: 2", "instanceType: m5.large, count: 3")
+        controllers = self.of_role("controller")
+        with self.cluster.running_infra("up", "--yes") as up:
+            def printed(text):
+                self.assertFalse(up.has_ended(), up.printed())
+                return text in up.printed()
+
+            self.wait_for("up waits for the new node", lambda: printed("waiting for"), 300)
+            for controller in controllers:
+                controller.cut_power()
+            self.wait_for("up says that the API is away", lambda: printed("the API server"), 300)
+            for controller in controllers:
+                controller.switch_on()
+        self.assertEqual(list(self.nodes().values()), ["True"] * (NODES + 1))
+        self.change("instanceType: m5.large, count: 3", "instanceType: m5.large, count: 2")
+        self.cluster.infra("up", "--yes")
+        self.wait_for("the machine goes, and its Node", lambda: self.all_nodes_are_ready(NODES), 300)
+
     def test_the_control_plane_rolls_while_the_api_answers(self):
-        path = self.cluster.directory / "cluster.yaml"
-        path.write_text(path.read_text() + "api: {additionalNames: [other.example.com]}\n")
+        self.change("controllers: {count: 2}", "controllers: {count: 2}\napi: {additionalNames: [other.example.com]}")
         before = {machine.id for machine in self.of_role("controller")}
         began = time.monotonic()
-        self.cluster.infra("render")
         with Questions(self.cluster) as questions:
             self.cluster.infra("up", "--yes")
         say(f"the control plane rolled: {time.monotonic() - began:.0f} s, longest without an answer {questions.longest:.0f} s")
         self.assertFalse(before & {machine.id for machine in self.of_role("controller")})
         self.assertLess(questions.longest, 30)
         self.wait_for("all nodes", lambda: self.all_nodes_are_ready(NODES), 300)
+
+    def test_certificates_are_renewed(self):
+        before = set(self.cluster.room.machines)
+        kubeconfig = self.cluster.directory / "kubeconfig"
+        kubeconfig.rename(self.cluster.directory / "kubeconfig.old")
+        self.cluster.infra("render", "credentials", "--renew")
+        began = time.monotonic()
+        with Questions(self.cluster) as questions:
+            self.cluster.infra("up", "--yes")
+        say(f"certificates renewed: {time.monotonic() - began:.0f} s, longest without an answer {questions.longest:.0f} s")
+        self.assertLess(questions.longest, 30)
+        self.assertFalse(before & set(self.cluster.room.machines), "every machine has its new certificates")
+        self.wait_for("all nodes", lambda: self.all_nodes_are_ready(NODES), 300)
+        self.wait_for_all_pods()
+        self.cluster.infra("certificates")
+        # The old one is good until it expires.
+        self.assertEqual(self.cluster.run(self.cluster.parts.kubectl, "--kubeconfig=kubeconfig.old", "get", "nodes").returncode, 0)
+        # Service accounts' tokens are still good: their key is no certificate.
+        self.create_pod("renewed", WORKER, '"exec sleep 3600"')
+        self.wait_for_pods("renewed")
+        lost = self.of_role("pool-cpu")[0]
+        self.terminate(lost)
+        self.wait_for("a machine that starts later joins", lambda: self.all_nodes_are_ready(NODES, without=lost), 300)
 
     def test_secrets_are_unreadable_in_etcd(self):
         self.cluster.kubectl("create", "secret", "generic", "hidden", "--from-literal=key=plainly-visible")
