@@ -116,9 +116,11 @@ class MachineRoom:
     def last_words(self):
         """What every machine has reported last, for whoever reads of a failure."""
         texts = []
+        # The kernel's messages are those of all machines.
+        words = ["journalctl", "--no-pager", "--lines=15", "--output=cat", *(f"_TRANSPORT={way}" for way in ("journal", "stdout", "syslog"))]
         for machine in self.machines.values():
             with contextlib.suppress(AssertionError, OSError):
-                texts.append(f"--- {machine.role} ({machine.id})\n{machine.run('journalctl', '--no-pager', '--lines=15', '--output=cat')}")
+                texts.append(f"--- {machine.role} ({machine.id})\n{machine.run(*words)}")
         return "\n".join(texts)
 
 

@@ -65,10 +65,11 @@ class RealCluster(contextlib.ExitStack):
         return done
 
     @contextlib.contextmanager
-    def running_infra(self, *words):
+    def running_infra(self, *words, **environment):
         """`infra` beside whatever the caller does meanwhile; has ended well when the block ends."""
         with tempfile.TemporaryFile("w+") as output:
-            process = subprocess.Popen(self.operators_command(self.binary, *words), cwd=self.directory, env=self.environment,
+            process = subprocess.Popen(self.operators_command(self.binary, *words), cwd=self.directory,
+                                       env=self.environment | environment,
                                        stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
             try:
                 yield RunningInfra(process, output.fileno())

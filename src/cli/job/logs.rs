@@ -86,7 +86,9 @@ async fn print_log(
                 let tail = arguments.tail.filter(|_| reading.is_none());
                 let since = reading.filter(|_| !is_new).map(|reading| reading.last.elapsed().as_secs() + 1);
                 let part = LogPart { follow: arguments.follow, tail, since_seconds: since };
-                copy_log(api.pod_log(&report.namespace, pod, part).await, arguments.follow, printer).await?;
+                copy_log(api.pod_log(&report.namespace, pod, part).await, arguments.follow, printer)
+                    .await
+                    .map_err(|error| explain_lost_machine(error, &report, replica))?;
                 reading = Some(Reading { pod: pod.clone(), last: Instant::now() });
                 if !arguments.follow {
                     return Ok(Exit::Done);
@@ -138,6 +140,22 @@ fn explain_silence(report: &JobReport, replica: &ReplicaReport) -> Refusal {
     let detail = replica.detail.clone().or_else(|| report.reason.clone());
     let detail = detail.unwrap_or_else(|| replica.phase.to_string());
     Refusal::new(format!("{role} {index} has not started: {detail}")).help("`--follow` waits for it")
+}
+
+/// The API still knows a pod whose machine is gone, and then complains about a pod with the name of the machine.
+fn explain_lost_machine(error: anyhow::Error, report: &JobReport, replica: &ReplicaReport) -> anyhow::Error {
+    let Some(node) = &replica.node else { return error };
+    match error.downcast_ref::<KubeError>() {
+        Some(refused) if refused.status() == Some(404) && refused.to_string().contains(node.as_str()) => {
+            Refusal::new(format!(
+                "{} {} of job '{}' ran on {node}; that machine is gone, and the log with it",
+                replica.role, replica.index, report.name
+            ))
+            .help(format!("`infra job fetch {}` downloads what it wrote", report.name))
+            .into()
+        }
+        _ => error,
+    }
 }
 
 fn report_contact(contact: &Contact, printer: &Printer) {

@@ -29,6 +29,19 @@ fn a_replica_is_chosen_by_role_and_number() {
 }
 
 #[test]
+fn a_log_that_went_with_its_machine_is_said_to_be_gone() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|_, _, _| Fate::Succeed("ip-10-0-0-7.us-west-2.compute.internal", "one\n"));
+    world.run(["submit", "--detach"]).expect_code(0);
+    world.cluster.lose_node("ip-10-0-0-7.us-west-2.compute.internal");
+    world
+        .run(["logs"])
+        .expect_code(1)
+        .expect_stderr("worker 0 of job 'train' ran on ip-10-0-0-7.us-west-2.compute.internal; that machine is gone, and the log with it")
+        .expect_stderr("`infra job fetch train` downloads what it wrote");
+}
+
+#[test]
 fn a_log_is_followed_from_the_first_line_to_the_last_across_restarts_and_breaks() {
     let world = JobWorld::new(&TRAIN.replace("retries: 0", "retries: 2"));
     world.run(["submit", "--detach"]).expect_code(0);

@@ -143,7 +143,9 @@ class Upgrade(Chapters):
         say(f"two machines replaced one by one: {time.monotonic() - began:.0f} s")
         self.assertGreaterEqual(fewest, 1)
         self.assertFalse(outdated & self.names("pool-train"))
-        self.assertIn("training has ended", self.cluster.infra("job", "logs").stdout)
+        self.assertIn("complete", self.cluster.infra("job", "status").stdout)
+        # Logs are the machine's, and go with it; what the job wrote stays.
+        self.assertIn(f"ran on {host}; that machine is gone", self.cluster.infra("job", "logs", expected=(1,)).stderr)
         self.wait_for("all nodes", lambda: self.all_nodes_are_ready(NODES), 300)
         self.assertEqual(set(self.versions().values()), {NEW})
 

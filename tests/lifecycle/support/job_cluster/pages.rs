@@ -123,6 +123,10 @@ fn log(place: &Place, query: &str, shared: &Arc<Shared>, stream: &mut impl Write
         );
         return write(failure(400, "BadRequest", &message), stream);
     }
+    // As a real API server says it: the pod is there, and what cannot be found is its machine.
+    if let Some(node) = pod["spec"]["nodeName"].as_str().filter(|node| state.lost_nodes.contains(*node)) {
+        return write(not_found("pods", node), stream);
+    }
     let mut head = Message::answer(200, &[("Content-Type", "text/plain")], b"");
     head.remove_header("Content-Length");
     head.set_header("Transfer-Encoding", "chunked");

@@ -77,6 +77,11 @@ impl JobCluster {
         self.with_pod(role, index, |state, key| state.store.get_mut(key).unwrap()["status"] = status);
     }
 
+    /// The machine of finished pods is gone; its pods are not.
+    pub fn lose_node(&self, node: &str) {
+        self.state().lost_nodes.insert(node.to_owned());
+    }
+
     /// Every log that is being followed breaks off.
     pub fn break_logs(&self) {
         self.state().breaks += 1;

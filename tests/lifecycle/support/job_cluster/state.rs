@@ -1,6 +1,6 @@
 //! The state of the cluster: its objects, the logs of its pods, and how it behaves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::{Arc, Condvar, Mutex, Weak};
@@ -34,6 +34,8 @@ pub struct State {
     pub(super) logs: BTreeMap<Key, Log>,
     /// Counts up when every log that is followed breaks off.
     pub(super) breaks: usize,
+    /// Nodes whose machines are gone.
+    pub(super) lost_nodes: BTreeSet<String>,
     pub(super) fates: Option<Fates>,
     pub(super) requests: Vec<String>,
     /// What happened in the cluster, in order.
@@ -66,6 +68,7 @@ impl Shared {
                 store: Store::default(),
                 logs: BTreeMap::new(),
                 breaks: 0,
+                lost_nodes: BTreeSet::new(),
                 fates: None,
                 requests: Vec::new(),
                 history: Vec::new(),
