@@ -1,4 +1,5 @@
-"""AWS as machines see it: HTTPS under AWS's own names, and HTTP for the operator, both in front of the stand-in.
+"""AWS as machines see it: HTTPS under AWS's own names, and HTTP for the operator, both in front of the stand-in. Also the server of what
+machines download from elsewhere.
 
 Every call is noted with the machine that made it, so that tests can compare calls with the rights of roles.
 """
@@ -18,9 +19,9 @@ Call = collections.namedtuple("Call", "source service action")
 class AwsEndpoints:
     """Listens in the network namespace it is made in (see container.inside); asks the stand-in from the caller's."""
 
-    def __init__(self, stand_in_url, address, certificate, key):
+    def __init__(self, stand_in_url, address, certificate, key, downloads):
         self.stand_in = urllib.parse.urlsplit(stand_in_url).netloc
-        self.calls = []
+        self.calls, self.downloads = [], downloads
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
         secure = Server((address, 443), handler_for(self))
@@ -58,6 +59,9 @@ def handler_for(endpoints):
         disable_nagle_algorithm = True
 
         def forward(self):
+            if download := endpoints.downloads.get(f"https://{self.headers.get('Host')}{self.path}"):
+                self.answer(200, {}, download.read_bytes())
+                return
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             endpoints.note(self, body)
             if self.command == "HEAD" and "Authorization" not in self.headers:

@@ -9,6 +9,7 @@ import ipaddress
 import pathlib
 import signal
 import subprocess
+import urllib.parse
 
 import authority
 from aws_endpoints import AwsEndpoints
@@ -24,12 +25,14 @@ NAMES = ["*.amazonaws.com", "*.{region}.amazonaws.com", "*.s3.amazonaws.com", "*
 class Network(contextlib.ExitStack):
     """`show` tells it what the stand-in says; names, load balancers and metadata follow."""
 
-    def __init__(self, scratch, region, cidr, stand_in_url, credentials_of, base):
+    def __init__(self, scratch, region, cidr, stand_in_url, credentials_of, base, downloads):
         super().__init__()
         self.scratch, self.region, self.block = pathlib.Path(scratch), region, ipaddress.ip_network(cidr)
         self.gateway, self.resolver, self.endpoints_address, self.operator_address = (str(self.block[number]) for number in (1, 2, 3, 250))
         self.stand_in_url, self.credentials_of = stand_in_url, credentials_of
         self.base = base
+        # Files of other servers than AWS's, by their address.
+        self.downloads = downloads
         # Written once: commands that run at the same time read it.
         self.resolver_settings = self.scratch / "resolv.conf"
         self.resolver_settings.write_text(f"nameserver {self.resolver}\n")
@@ -49,17 +52,19 @@ class Network(contextlib.ExitStack):
         return self
 
     def start_services(self, stack):
-        certificate, key = authority.issue(self.scratch, *(name.format(region=self.region) for name in NAMES))
-        self.aws = inside(self.switch, lambda: AwsEndpoints(self.stand_in_url, self.endpoints_address, certificate, key))
+        others = sorted({urllib.parse.urlsplit(address).hostname for address in self.downloads})
+        certificate, key = authority.issue(self.scratch, *(name.format(region=self.region) for name in NAMES), *others)
+        self.aws = inside(
+            self.switch, lambda: AwsEndpoints(self.stand_in_url, self.endpoints_address, certificate, key, self.downloads))
         self.metadata = inside(self.switch, lambda: MetadataService(self.credentials_of))
         for service in (self.aws, self.metadata):
             service.start()
             stack.callback(service.close)
         self.load_balancers = inside(self.switch, lambda: LoadBalancers(self.switch, self.base, self.scratch / "load-balancers.log"))
         stack.callback(self.load_balancers.close)
-        self.start_resolver(stack)
+        self.start_resolver(stack, others)
 
-    def start_resolver(self, stack):
+    def start_resolver(self, stack, others):
         """dnsmasq, in the namespace of the bridge and with Debian's libraries."""
         directory = self.scratch / "resolver"
         directory.mkdir()
@@ -68,6 +73,7 @@ class Network(contextlib.ExitStack):
         inside_base = 'mount --bind "$1" "$2/mnt" && base=$2 && shift 2 && exec chroot "$base" "$@"'
         settings = ["--keep-in-foreground", "--no-resolv", "--no-hosts", "--user=root", "--pid-file=", "--bind-interfaces", "--local-ttl=1",
                     f"--listen-address={self.resolver}", "--addn-hosts=/mnt/hosts", f"--address=/amazonaws.com/{self.endpoints_address}",
+                    *(f"--address=/{name}/{self.endpoints_address}" for name in others),
                     # There is no other server to ask: names that nobody knows do not exist.
                     "--address=/#/"]
         command = ["setpriv", "--pdeathsig", "TERM", "nsenter", f"--net=/run/netns/{self.switch}", "unshare", "--mount",

@@ -12,9 +12,11 @@ import re
 import shutil
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "nodes"))
+for place in ("tests/nodes", "scripts/rehearsal"):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / place))
 
 import authority
+import gpus
 import images
 from container import NSPAWN, run
 from golden import TOOLS
@@ -46,6 +48,10 @@ class Parts:
     kubectl: pathlib.Path
     # By minor version.
     releases: dict[str, ReleaseParts]
+    # What machines download from elsewhere, by its address.
+    extensions: dict[str, pathlib.Path]
+    # The programs in the place of NVIDIA's driver.
+    driver: pathlib.Path
 
     def release_of(self, config):
         """What a machine with this Ignition config gets: it names the version of its kubelet, or of its etcd."""
@@ -64,7 +70,10 @@ def find_parts(minors, scratch):
     shared = pathlib.Path(scratch) / "efs"
     shared.mkdir()
     releases = {minor: find_release(minor) for minor in minors}
-    return Parts(base=BASE, shared=shared, kubectl=build.directories(max(minors))["kubernetes"] / "kubectl", releases=releases)
+    built = build.directories(max(minors))
+    return Parts(
+        base=BASE, shared=shared, kubectl=built["kubernetes"] / "kubectl", releases=releases,
+        extensions=gpus.pack_runtime(built["pretend-gpus"], scratch), driver=built["pretend-gpus"])
 
 
 def find_release(minor):

@@ -47,7 +47,8 @@ class RealCluster(contextlib.ExitStack):
             region = self.cluster.facts["region"]
             block = self.cluster.section("network").get("vpcCIDR", "10.0.0.0/16")
             self.network = stack.enter_context(Network(
-                self.scratch, region, block, self.aws.url, RoleCredentials(self.account.client), self.parts.base))
+                self.scratch, region, block, self.aws.url, RoleCredentials(self.account.client), self.parts.base,
+                self.parts.extensions))
             self.room = stack.enter_context(MachineRoom(
                 self.aws, self.cluster.account, region, self.network, self.parts, self.scratch))
             self.environment = {
