@@ -43,6 +43,7 @@ kind: Pod
 metadata: {name: plain}
 spec:
   nodeSelector: {infra.internal/pool: gpu}
+  terminationGracePeriodSeconds: 0
   containers:
   - {name: main, image: %s, command: [sleep, "3600"]}
 """
@@ -109,8 +110,6 @@ class GpuPool(Chapters):
         self.assertIn("gpu, 4 GPUs", text)
 
     def submit(self, name, replicas, count):
-        directory = self.cluster.directory / name
-        directory.mkdir()
         (self.cluster.directory / f"{name}.yaml").write_text(
             JOB % {"name": name, "image": JOB_IMAGE, "replicas": replicas, "gpus": count})
         (self.cluster.parts.shared / "train.py").write_text(TRAINING)
@@ -156,6 +155,8 @@ class GpuPool(Chapters):
         [pod] = self.job_pods("all")
         self.assertGreaterEqual(pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"], max(ended))
         self.assertEqual(pod["spec"]["nodeName"], node)
+        # The job has all of them, and the check sees them nevertheless.
+        self.assertIsNone(self.check(0)["problem"])
 
         self.end("all")
         for name in "pair", "all":
@@ -164,17 +165,28 @@ class GpuPool(Chapters):
 
     def test_a_pod_that_tolerates_nothing_stays_off_the_node(self):
         self.cluster.kubectl("apply", "--filename=-", input=PLAIN_POD % JOB_IMAGE)
-        self.addCleanup(self.cluster.kubectl, "delete", "pod", "plain", "--wait=false")
+        self.addCleanup(self.cluster.kubectl, "delete", "pod", "plain")
         words = ["events", "--field-selector=involvedObject.name=plain,reason=FailedScheduling"]
         self.wait_for("the scheduler's reason", lambda: self.get(*words)["items"])
-        self.assertIn("1 node(s) had untolerated taint(s)", self.get(*words)["items"][0]["message"])
+        # Besides the node of the GPU that of the controller.
+        self.assertIn("1 node(s) didn't match Pod's node affinity/selector, 2 node(s) had untolerated taint(s)",
+                      self.get(*words)["items"][0]["message"])
         self.assertEqual(self.get("pod", "plain")["status"]["phase"], "Pending")
+        # The scheduler does not name the taint, but with that one tolerated the pod runs.
+        [taint] = self.node()["spec"]["taints"]
+        toleration = {"key": taint["key"], "operator": "Exists", "effect": taint["effect"]}
+        tolerations = self.get("pod", "plain")["spec"]["tolerations"] + [toleration]
+        self.cluster.kubectl("patch", "pod", "plain", "--patch", json.dumps({"spec": {"tolerations": tolerations}}))
+        self.wait_for_pods("plain")
+        self.assertEqual(self.get("pod", "plain")["spec"]["nodeName"], self.node()["metadata"]["name"])
+        # It has asked for no GPU and sees none.
+        self.assertNotIn("nvidia-smi", self.execute("plain", "ls", "/usr/bin"))
 
     def check(self, *expected):
         """How the check of the GPUs of the only GPU node ends."""
         done = self.cluster.infra("job", "gpu-check", "--output", "json", expected=expected)
         [found] = json.loads(done.stdout)
-        self.assertEqual(self.get("pods")["items"], [])
+        self.assertEqual([pod["metadata"]["name"] for pod in self.pods() if "gpu-check" in pod["metadata"]["name"]], [])
         return found
 
     def test_a_lost_gpu_is_found(self):
@@ -188,8 +200,20 @@ class GpuPool(Chapters):
         found = self.check(3)
         self.assertEqual((found["expected"], found["allocatable"], len(found["gpus"])), (GPUS, GPUS - 1, GPUS - 1))
         self.assertEqual(found["problem"], "nvidia-smi sees 3 GPUs, the machine has 4")
+        self.assertIn("pool gpu: 0 of 1 nodes have 4 GPUs available", self.cluster.infra("status", expected=(3,)).stdout)
         gpus.set_number(self.machine(), GPUS)
         self.wait_for("the kubelet notices", lambda: self.allocatable() == str(GPUS), 300)
+        self.assertIsNone(self.check(0)["problem"])
+        self.cluster.infra("status")
+
+    def test_a_driver_that_does_not_answer_is_found(self):
+        # Of what is no number, nvidia-smi complains; the device plugin offers what it has offered before.
+        gpus.set_number(self.machine(), "unknown")
+        self.addCleanup(gpus.set_number, self.machine(), GPUS)
+        found = self.check(3)
+        self.assertEqual((found["expected"], found["allocatable"]), (GPUS, GPUS))
+        self.assertRegex(found["problem"], "^nvidia-smi failed: .*pretend-gpus: .*invalid syntax")
+        gpus.set_number(self.machine(), GPUS)
         self.assertIsNone(self.check(0)["problem"])
 
     def test_the_machine_has_its_gpus_after_a_power_cut(self):
