@@ -70,6 +70,9 @@ class GpuPool(Chapters):
     def test_up_ends_with_gpus_that_pods_can_have(self):
         self.assertEqual(self.cluster.failures(), [])
         self.assertEqual(list(self.nodes().values()), ["True"] * NODES)
+        for machine in self.cluster.room.machines.values():
+            self.assertEqual(machine.failed_units(), "", machine.role)
+            self.assertEqual(machine.unit("containerd", "NRestarts"), ("0",), machine.role)
         node = self.node()
         self.assertEqual(node["status"]["capacity"]["nvidia.com/gpu"], str(GPUS))
         self.assertEqual(node["status"]["allocatable"]["nvidia.com/gpu"], str(GPUS))
