@@ -1,6 +1,6 @@
-"""Network load balancers of the stand-in, made of nftables' rules: each listener leads to the targets that pass its health check.
+"""Load balancers of the stand-in, made of nftables' rules: each listener leads to the targets that pass its health check.
 
-Client addresses are not preserved, as the target groups of the API have it.
+Client addresses are not preserved, as the target groups of the API and classic load balancers have it.
 """
 
 import http.client
@@ -29,8 +29,10 @@ class LoadBalancers:
         """`log` is a file that tells where the listeners led, and when."""
         self.namespace, self.base, self.log = namespace, base, log
         self.balancers, self.addresses, self.rules = [], set(), None
-        # How many checks in a row have failed, by address and port; a target that nobody has checked yet is unhealthy.
+        # How many checks in a row have failed, by address and check; a target that nobody has checked yet is unhealthy.
         self.failed_checks = {}
+        # The checks of this round: listeners may have one in common.
+        self.checked = set()
         self.failures = []
         self.stopping = threading.Event()
         # A thread begins in the namespace of the one that starts it.
@@ -55,6 +57,7 @@ class LoadBalancers:
         for address in self.addresses - wanted:
             run("ip", "-n", self.namespace, "address", "delete", f"{address}/32", "dev", "bridge")
         self.addresses = wanted
+        self.checked.clear()
         rules = "".join(self.rules_of(balancer) for balancer in self.balancers)
         if rules != self.rules:
             self.load(rules)
@@ -66,8 +69,9 @@ class LoadBalancers:
         rules = ""
         for listener in balancer["listeners"]:
             targets = list(listener["targets"].values())
-            # As AWS does: without a healthy target all of them are tried.
-            healthy = [address for address in targets if self.check(address, listener)] or targets
+            healthy = [address for address in targets if self.check(address, listener["healthCheck"])]
+            if not healthy and balancer["triesUnhealthy"]:
+                healthy = targets
             if not healthy or not balancer["addresses"]:
                 continue
             targets = ", ".join(f"{number} : {address}" for number, address in enumerate(healthy))
@@ -75,11 +79,12 @@ class LoadBalancers:
                       f"dnat to numgen inc mod {len(healthy)} map {{ {targets} }} : {listener['targetPort']}\n")
         return rules
 
-    def check(self, address, listener):
-        target = (address, listener["targetPort"])
-        failed = 0 if is_healthy(address, listener) else self.failed_checks.get(target, UNHEALTHY_THRESHOLD) + 1
-        self.failed_checks[target] = failed
-        return failed < UNHEALTHY_THRESHOLD
+    def check(self, address, check):
+        target = (address, *check.values())
+        if target not in self.checked:
+            self.checked.add(target)
+            self.failed_checks[target] = 0 if is_healthy(address, check) else self.failed_checks.get(target, UNHEALTHY_THRESHOLD) + 1
+        return self.failed_checks[target] < UNHEALTHY_THRESHOLD
 
     def load(self, rules):
         text = ("table ip balancers {}\nflush table ip balancers\ntable ip balancers {\n"
@@ -91,11 +96,15 @@ class LoadBalancers:
             raise AssertionError(f"nft: {done.stderr}\n{text}")
 
 
-def is_healthy(address, listener):
-    check = listener["healthCheck"]
+def is_healthy(address, check):
     if check["protocol"] == "TCP":
-        return is_listening(address, listener["targetPort"])
-    connection = http.client.HTTPSConnection(address, listener["targetPort"], timeout=ANSWER_SECONDS, context=TRUSTING)
+        return is_listening(address, check["port"])
+    if check["protocol"] == "HTTPS":
+        connection = http.client.HTTPSConnection(address, check["port"], timeout=ANSWER_SECONDS, context=TRUSTING)
+    elif check["protocol"] == "HTTP":
+        connection = http.client.HTTPConnection(address, check["port"], timeout=ANSWER_SECONDS)
+    else:
+        raise ValueError(f"health checks over {check['protocol']} are not known here")
     try:
         connection.request("GET", check["path"])
         return connection.getresponse().status == 200

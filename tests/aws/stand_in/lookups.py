@@ -238,8 +238,8 @@ def describe_options(parameters):
 ec2._ACTION_MAP["DescribeDhcpOptions"] = describe_options
 
 
-def known_ones(action, parameter, store, code, words, facts):
-    """MiniStack passes over ids that it does not know, and over filters."""
+def known_ones(action, parameter, element, store, code, words, facts):
+    """MiniStack passes over ids that it does not know, and over filters. `element` is the list that it answers with."""
     describe = ec2._ACTION_MAP[action]
 
     def describe_known(parameters):
@@ -248,21 +248,24 @@ def known_ones(action, parameter, store, code, words, facts):
             return ec2._error(code, words.format(unknown[0]), 400)
         shown = [name for name, record in store.items() if (not ids or name in ids)
                  and ec2._resource_matches_tag_filters(name, filters) and matches(filters, **facts(record))]
+        if not shown:
+            # Whoever names none is shown all.
+            return answer(action, {element: []})
         others = {key: value for key, value in parameters.items() if not key.startswith(f"{parameter}.")}
-        # Something has to be asked for, or all would be.
-        numbered = {f"{parameter}.{number}": [name] for number, name in enumerate(shown or ["nothing"], 1)}
-        return describe(others | numbered)
+        return describe(others | {f"{parameter}.{number}": [name] for number, name in enumerate(shown, 1)})
 
     ec2._ACTION_MAP[action] = describe_known
 
 
-known_ones("DescribeAddresses", "AllocationId", ec2._addresses, "InvalidAllocationID.NotFound",
+known_ones("DescribeAddresses", "AllocationId", "addressesSet", ec2._addresses, "InvalidAllocationID.NotFound",
            "The allocation ID '{}' does not exist",
            lambda address: {"public_ip": [address["PublicIp"]], "allocation_id": [address["AllocationId"]]})
-known_ones("DescribeRouteTables", "RouteTableId", ec2._route_tables, "InvalidRouteTableID.NotFound",
+known_ones("DescribeRouteTables", "RouteTableId", "routeTableSet", ec2._route_tables, "InvalidRouteTableID.NotFound",
            "The routeTable ID '{}' does not exist", lambda _table: {})
-known_ones("DescribeSecurityGroups", "GroupId", ec2._security_groups, "InvalidGroup.NotFound",
-           "The security group '{}' does not exist", lambda group: {"group_id": [group["GroupId"]]})
+known_ones("DescribeSecurityGroups", "GroupId", "securityGroupInfo", ec2._security_groups, "InvalidGroup.NotFound",
+           "The security group '{}' does not exist", lambda group: {
+               "group_id": [group["GroupId"]],
+               "ip_permission.group_id": [pair.get("GroupId", "") for rule in group["IpPermissions"] for pair in rule["UserIdGroupPairs"]]})
 
 reservations = AccountRegionScopedDict()
 

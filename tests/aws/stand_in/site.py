@@ -9,7 +9,7 @@ import urllib.parse
 from ministack.core.responses import get_region, request_scope
 from ministack.services import alb, autoscaling, ec2, route53
 
-from stand_in.network import settle_interfaces
+from stand_in.network import classic_balancers, settle_interfaces
 
 
 def describe_site(query):
@@ -17,6 +17,7 @@ def describe_site(query):
     with request_scope(asked["account"], asked["region"]):
         settle_interfaces()
         balancers = [describe_balancer(balancer) for balancer in list(alb._lbs.values())]
+        balancers += [describe_classic_balancer(balancer) for balancer in list(classic_balancers.values())]
         addresses = {balancer["name"].lower(): balancer["addresses"] for balancer in balancers} | file_system_addresses()
         return {"machines": [describe_machine(instance) for instance in list(ec2._instances.values()) if "Launch" in instance],
                 "balancers": balancers, "records": describe_records(addresses)}
@@ -41,11 +42,32 @@ def describe_machine(instance):
 
 def describe_balancer(balancer):
     arn = balancer["LoadBalancerArn"]
-    description = f"ELB {arn.split(':loadbalancer/')[1]}"
-    addresses = [interface["PrivateIpAddress"] for interface in list(ec2._network_interfaces.values())
-                 if interface["Description"] == description]
     listeners = [describe_listener(listener) for listener in list(alb._listeners.values()) if listener["LoadBalancerArn"] == arn]
-    return {"name": balancer["DNSName"], "addresses": sorted(addresses), "listeners": listeners}
+    # Without a healthy target, it tries all of them.
+    return {"name": balancer["DNSName"], "addresses": addresses_of(f"ELB {arn.split(':loadbalancer/')[1]}"), "listeners": listeners,
+            "triesUnhealthy": True}
+
+
+def describe_classic_balancer(balancer):
+    targets = running(instance["InstanceId"] for instance in balancer["Instances"])
+    protocol, _, rest = balancer["HealthCheck"]["Target"].partition(":")
+    port, slash, path = rest.partition("/")
+    check = {"protocol": protocol, "port": int(port), "path": slash + path}
+    listeners = [{"port": listener["LoadBalancerPort"], "targetPort": listener["InstancePort"], "targets": targets, "healthCheck": check}
+                 for listener in (description["Listener"] for description in balancer["ListenerDescriptions"])]
+    return {"name": balancer["DNSName"], "addresses": addresses_of(f"ELB {balancer['LoadBalancerName']}"), "listeners": listeners,
+            "triesUnhealthy": False}
+
+
+def addresses_of(description):
+    return sorted(interface["PrivateIpAddress"] for interface in list(ec2._network_interfaces.values())
+                  if interface["Description"] == description)
+
+
+def running(instance_ids):
+    """The addresses of the machines that run, of those that are registered."""
+    return {instance_id: ec2._instances[instance_id]["PrivateIpAddress"] for instance_id in sorted(instance_ids)
+            if ec2._instances.get(instance_id, {}).get("State", {}).get("Name") == "running"}
 
 
 def describe_listener(listener):
@@ -55,10 +77,10 @@ def describe_listener(listener):
     for scaling_group in list(autoscaling._asgs.values()):
         if arn in scaling_group.get("TargetGroupARNs", []):
             registered |= {member["InstanceId"] for member in scaling_group["Instances"]}
-    targets = {instance_id: ec2._instances[instance_id]["PrivateIpAddress"] for instance_id in sorted(registered)
-               if ec2._instances.get(instance_id, {}).get("State", {}).get("Name") == "running"}
-    return {"port": int(listener["Port"]), "targetPort": int(group["Port"]), "targets": targets,
-            "healthCheck": {"protocol": group["HealthCheckProtocol"], "path": group["HealthCheckPath"]}}
+    port, check_port = int(group["Port"]), group["HealthCheckPort"]
+    return {"port": int(listener["Port"]), "targetPort": port, "targets": running(registered),
+            "healthCheck": {"protocol": group["HealthCheckProtocol"], "path": group["HealthCheckPath"],
+                            "port": port if check_port == "traffic-port" else int(check_port)}}
 
 
 def file_system_addresses():
