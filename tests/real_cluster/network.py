@@ -74,6 +74,8 @@ class Network(contextlib.ExitStack):
         settings = ["--keep-in-foreground", "--no-resolv", "--no-hosts", "--user=root", "--pid-file=", "--bind-interfaces", "--local-ttl=1",
                     f"--listen-address={self.resolver}", "--addn-hosts=/mnt/hosts", f"--address=/amazonaws.com/{self.endpoints_address}",
                     *(f"--address=/{name}/{self.endpoints_address}" for name in others),
+                    # A load balancer's name ends with it.
+                    *(f"--address=/{name}/" for name in ("elb.amazonaws.com", f"elb.{self.region}.amazonaws.com")),
                     # There is no other server to ask: names that nobody knows do not exist.
                     "--address=/#/"]
         command = ["setpriv", "--pdeathsig", "TERM", "nsenter", f"--net=/run/netns/{self.switch}", "unshare", "--mount",
