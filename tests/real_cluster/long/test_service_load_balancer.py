@@ -106,10 +106,10 @@ class ServiceChapters(Chapters):
         began = time.monotonic()
         self.cluster.kubectl("apply", "--filename=-", input=SERVICE)
         try:
-            self.wait_for("the load balancer of the Service", self.host_name, 120)
+            self.wait_for("the load balancer of the Service", self.host_name, 180)
         except AssertionError as error:
             raise AssertionError(f"{error}: {self.warnings()}") from None
-        self.wait_for("a page through the load balancer", lambda: self.fetch_page(self.host_name()), 120)
+        self.wait_for("a page through the load balancer", lambda: self.fetch_page(self.host_name()), 180)
         say(f"a page through a new load balancer: {time.monotonic() - began:.0f} s")
         return self.host_name()
 
@@ -178,10 +178,10 @@ class Life(ServiceChapters):
         ports = [{"name": "web", "port": 80, "targetPort": 8080}, {"name": "other", "port": 8000, "targetPort": 8080}]
         self.cluster.kubectl("patch", "service", "web", f"--patch={json.dumps({'spec': {'ports': ports}})}")
         name = self.host_name()
-        self.wait_for("a page at the other port", lambda: self.fetch_page(f"{name}:8000"), 120)
+        self.wait_for("a page at the other port", lambda: self.fetch_page(f"{name}:8000"), 180)
         self.cluster.kubectl("patch", "service", "web", "--type=json", '--patch=[{"op": "remove", "path": "/spec/ports/1"}]')
-        self.wait_for("its end", lambda: len(self.balancer()["ListenerDescriptions"]) == 1, 120)
-        self.wait_for("no page at the other port", lambda: not self.fetch_page(f"{name}:8000"), 60)
+        self.wait_for("its end", lambda: len(self.balancer()["ListenerDescriptions"]) == 1, 180)
+        self.wait_for("no page at the other port", lambda: not self.fetch_page(f"{name}:8000"), 180)
         self.assertTrue(self.fetch_page(name))
         self.assertEqual(self.warnings(), [])
 
@@ -228,7 +228,7 @@ class Life(ServiceChapters):
         self.assertEqual(self.balancers(), [])
         self.assertEqual(self.groups_of_balancers(), [])
         self.assertEqual(self.groups_open_to(group), set())
-        self.wait_for("no page", lambda: not self.fetch_page(name), 60)
+        self.wait_for("no page", lambda: not self.fetch_page(name), 180)
         self.assertLessEqual({"ec2:DeleteSecurityGroup", "ec2:RevokeSecurityGroupIngress", "elasticloadbalancing:DeleteLoadBalancer"},
                              self.allowed_calls())
 
