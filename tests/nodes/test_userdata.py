@@ -169,6 +169,13 @@ class Userdata(unittest.TestCase):
             run = subprocess.run([TOOLS / "venv/bin/shellcheck", "-x", *files], capture_output=True, text=True)
             self.assertEqual(run.returncode, 0, run.stdout)
 
+    def test_the_file_system_is_mounted_once_its_name_can_be_resolved(self):
+        units = [unit["contents"] for config in configs() for name, unit in config.units.items() if name.endswith("efs.mount")]
+        self.assertGreaterEqual(len(units), 5)
+        for contents in units:
+            [order] = [line for line in contents.splitlines() if line.startswith("After=")]
+            self.assertIn("nss-lookup.target", order.removeprefix("After=").split())
+
     def test_machines_do_not_update_or_reboot_by_themselves(self):
         for config in configs():
             self.assertIn("SERVER=disabled", config.text("/etc/flatcar/update.conf"))
