@@ -58,6 +58,9 @@ class Upgrade(Chapters):
         """Of each node's kubelet."""
         return {node["metadata"]["name"]: node["status"]["nodeInfo"]["kubeletVersion"] for node in self.get("nodes")["items"]}
 
+    def names_of(self, version):
+        return {name for name, found in self.versions().items() if found == version}
+
     def names(self, role):
         return {machine.facts["name"] for machine in self.of_role(role)}
 
@@ -103,8 +106,7 @@ class Upgrade(Chapters):
         with Questions(self.cluster) as questions:
             self.cluster.infra("up", "--yes")
         say(f"{OLD} to {NEW}: {time.monotonic() - began:.0f} s, longest without an answer {questions.longest:.0f} s")
-        versions = self.versions()
-        self.assertEqual({name for name, version in versions.items() if version == OLD}, outdated, "the manual pool waits")
+        self.wait_for("only the manual pool is left behind", lambda: self.names_of(OLD) == outdated, 180)
         self.assertEqual(json.loads(self.cluster.kubectl("version", "--output=json"))["serverVersion"]["gitVersion"], NEW)
         self.check_job_is_untouched()
         self.assertIn("2 outdated", self.cluster.infra("status").stdout)
