@@ -145,11 +145,11 @@ class Upgrade(Chapters):
         say(f"two machines replaced one by one: {time.monotonic() - began:.0f} s")
         self.assertGreaterEqual(fewest, 1)
         self.assertFalse(outdated & self.names("pool-train"))
+        self.wait_for("all nodes", lambda: self.all_nodes_are_ready(NODES) and host not in self.nodes(), 300)
+        self.assertEqual(set(self.versions().values()), {NEW})
         self.assertIn("complete", self.cluster.infra("job", "status").stdout)
         # Logs are the machine's, and go with it; what the job wrote stays.
         self.assertIn(f"ran on {host}; that machine is gone", self.cluster.infra("job", "logs", expected=(1,)).stderr)
-        self.wait_for("all nodes", lambda: self.all_nodes_are_ready(NODES), 300)
-        self.assertEqual(set(self.versions().values()), {NEW})
 
     def test_everything_runs_in_the_newer_version(self):
         self.wait_for_all_pods()
