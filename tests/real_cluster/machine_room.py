@@ -38,11 +38,13 @@ class MachineRoom:
     def __exit__(self, *_):
         self.stopping.set()
         self.thread.join()
-        for machine in self.machines.values():
-            machine.ready.wait()
-            machine.discard()
-        for device in self.disks.values():
-            run("losetup", "--detach", device)
+        # In the reverse order, and each of them even if another one fails.
+        with contextlib.ExitStack() as stack:
+            for device in self.disks.values():
+                stack.callback(run, "losetup", "--detach", device)
+            for machine in self.machines.values():
+                stack.callback(machine.discard)
+                stack.callback(machine.ready.wait)
 
     def watch(self):
         while not self.stopping.wait(LOOK_SECONDS):

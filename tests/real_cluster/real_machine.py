@@ -6,7 +6,6 @@ from the object in S3 and systemd has booted. What differs from a machine on AWS
 
 import base64
 import contextlib
-import ctypes
 import hashlib
 import http.server
 import json
@@ -37,8 +36,6 @@ EMPTY_UNITS = ["amazon-ssm-agent", "locksmithd", "nvidia", "docker", "rpc-statd"
 SYSTEM_CALLS = "bpf keyctl add_key perf_event_open @raw-io @module"
 # Of the root disk, of which only what is written takes space here.
 ROOT_GIB = 30
-# Inotify instances of systemd and its services while a machine boots; a kubelet and containerd take as many again.
-WATCHERS = 8
 # A machine's own kernel would let it write these; here they are files in their place. Values as a fresh kernel has them.
 KERNEL_SETTINGS = {
     "vm/overcommit_memory": 0, "vm/panic_on_oom": 0, "kernel/panic": 0, "kernel/panic_on_oops": 0,
@@ -194,7 +191,6 @@ class Machine(Container):
         (wants / unit).symlink_to(f"/usr/lib/systemd/system/{unit}")
 
     def switch_on(self):
-        require_watchers()
         self.start()
         for volume_id, device in self.disks.items():
             self.plug(volume_id, device)
@@ -279,20 +275,6 @@ class FileServer:
 def digest(path):
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def require_watchers():
-    """Fails if systemd could not start for want of inotify instances: it would end without a word."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    watchers = [libc.inotify_init1(os.O_CLOEXEC) for _ in range(WATCHERS)]
-    error = ctypes.get_errno()
-    for watcher in watchers:
-        if watcher >= 0:
-            os.close(watcher)
-    if min(watchers) < 0:
-        limit = pathlib.Path("/proc/sys/fs/inotify/max_user_instances").read_text().strip()
-        raise AssertionError(f"a machine needs {WATCHERS} inotify instances: {os.strerror(error)}; "
-                             f"fs.inotify.max_user_instances is {limit}, and all machines here share them")
 
 
 def may_raise_limits():
