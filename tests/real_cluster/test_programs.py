@@ -13,6 +13,7 @@ import tempfile
 import unittest
 import unittest.mock
 
+import image_layer
 import images
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "programs"))
@@ -238,8 +239,8 @@ class CapabilityTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as scratch:
             program = pathlib.Path(scratch) / "program"
             program.write_bytes(b"program")
-            layer = images.Layer(pathlib.Path(scratch))
-            layer.file("/program", program, capability=images.NET_BIND_SERVICE)
+            layer = image_layer.Layer(pathlib.Path(scratch))
+            layer.file("/program", program, capability=image_layer.NET_BIND_SERVICE)
             content = io.BytesIO()
             layer.write(content)
             archive = pathlib.Path(scratch) / "layer.tar"
@@ -249,7 +250,7 @@ class CapabilityTest(unittest.TestCase):
             if os.geteuid() != 0:
                 self.skipTest("only the superuser can set file capabilities")
             subprocess.run(["tar", "-x", "--xattrs", "--xattrs-include=security.*", "-f", archive, "-C", root], check=True)
-            self.assertEqual(images.NET_BIND_SERVICE, os.getxattr(root / "program", "security.capability"))
+            self.assertEqual(image_layer.NET_BIND_SERVICE, os.getxattr(root / "program", "security.capability"))
 
 
 @contextlib.contextmanager
