@@ -144,7 +144,8 @@ impl Clients {
     }
 
     async fn encrypt_bucket(&self, name: &str, kms_key: &str) -> Result<(), AwsError> {
-        let failed = |error| AwsError::unsent(actions::S3_PUT_ENCRYPTION_CONFIGURATION, format!("{error}"));
+        let failed =
+            |error| AwsError::incomplete(actions::S3_PUT_ENCRYPTION_CONFIGURATION, format!("{error}"));
         let by_default = ServerSideEncryptionByDefault::builder()
             .sse_algorithm(ServerSideEncryption::AwsKms)
             .kms_master_key_id(kms_key)
@@ -184,7 +185,7 @@ impl Clients {
             Ok(answer) => {
                 let body = answer.body.collect().await;
                 let body =
-                    body.map_err(|error| AwsError::unsent(actions::S3_GET_OBJECT, error.to_string()))?;
+                    body.map_err(|error| AwsError::incomplete(actions::S3_GET_OBJECT, error.to_string()))?;
                 Ok(Some(Zeroizing::new(body.to_vec())))
             }
             Err(error) if error.has_code("NoSuchKey") => Ok(None),

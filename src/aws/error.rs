@@ -42,7 +42,7 @@ pub(crate) struct AwsError {
 
 impl AwsError {
     /// A call that could not be built, or whose answer broke off.
-    pub(super) fn unsent(action: Action, message: String) -> Self {
+    pub(super) fn incomplete(action: Action, message: String) -> Self {
         Self { operation: action.name, ..Self::lost(message) }
     }
 

@@ -50,7 +50,7 @@ impl Clients {
     /// is left has to be read again otherwise.
     pub(crate) async fn remove_records(&self, zone: &str, records: &[ZoneRecord]) -> Result<bool, AwsError> {
         const OPERATION: Action = actions::ROUTE53_CHANGE_RESOURCE_RECORD_SETS;
-        let failed = |error| AwsError::unsent(OPERATION, format!("{error}"));
+        let failed = |error| AwsError::incomplete(OPERATION, format!("{error}"));
         for batch in records.chunks(BATCH) {
             let mut changes = Vec::new();
             for record in batch {

@@ -166,7 +166,7 @@ impl Clients {
 }
 
 fn not_sent(error: &aws_sdk_route53::error::BuildError) -> AwsError {
-    AwsError::unsent(actions::ROUTE53_CHANGE_RESOURCE_RECORD_SETS, error.to_string())
+    AwsError::incomplete(actions::ROUTE53_CHANGE_RESOURCE_RECORD_SETS, error.to_string())
 }
 
 /// Whether a record could not be removed because it, or its zone, is not there: Route 53 has no token that makes a repetition the same

@@ -62,7 +62,7 @@ impl Clients {
         bucket: &str,
         objects: &[ObjectVersion],
     ) -> Result<Vec<RefusedObject>, AwsError> {
-        let failed = |error| AwsError::unsent(actions::S3_DELETE_OBJECT_VERSION, format!("{error}"));
+        let failed = |error| AwsError::incomplete(actions::S3_DELETE_OBJECT_VERSION, format!("{error}"));
         let mut refused = Vec::new();
         for batch in objects.chunks(BATCH) {
             let mut delete = Delete::builder().quiet(true);

@@ -35,7 +35,7 @@ pub struct Authority {
     /// How many days the certificate is valid.
     pub days: u16,
     /// Whether a team may provide its own instead.
-    pub may_be_brought: bool,
+    pub may_be_imported: bool,
 }
 
 /// A certificate that signs nothing.
@@ -102,7 +102,7 @@ struct AuthorityEntry {
     common_name: String,
     days: u16,
     #[serde(default)]
-    may_be_brought: bool,
+    may_be_imported: bool,
 }
 
 #[derive(Deserialize)]
@@ -173,7 +173,7 @@ impl Identities {
             name: entry.name.clone(),
             common_name: fill(&entry.common_name),
             days: entry.days,
-            may_be_brought: entry.may_be_brought,
+            may_be_imported: entry.may_be_imported,
         });
         let certificates = TABLE.certificates.iter().flat_map(|entry| {
             let members = match entry.each {

@@ -9,7 +9,7 @@ use super::error::{CredentialsError, day};
 use super::fitness::{Fitness, judge_leaf};
 use super::issuing::fill_random;
 use super::leaf::create_leaf;
-use super::{BroughtAuthority, SecretText, Store};
+use super::{ImportedAuthority, SecretText, Store};
 use crate::blueprint::{Authority, Identities, LeafCertificate, Secret, SigningKey};
 use crate::config::ServiceAccountKey;
 
@@ -36,7 +36,7 @@ pub enum AuthoritySource {
     /// All are generated.
     Generated,
     /// The team provides the authority of the cluster; the others are generated.
-    Brought(BroughtAuthority),
+    Imported(ImportedAuthority),
 }
 
 /// What was done to one identity.
@@ -51,7 +51,7 @@ pub enum Action {
     /// The certificate was valid and was issued again on request.
     Renewed,
     /// An authority was copied from the files that the team provides.
-    Brought,
+    Imported,
     /// An authority was replaced on request.
     Replaced,
 }
@@ -97,10 +97,10 @@ fn ensure_authority(
     authority: &Authority,
     request: &Request<'_>,
 ) -> Result<(LoadedAuthority, Action), CredentialsError> {
-    if let AuthoritySource::Brought(brought) = &request.authorities
-        && authority.may_be_brought
+    if let AuthoritySource::Imported(imported) = &request.authorities
+        && authority.may_be_imported
     {
-        return bring_authority(store, authority, brought, request);
+        return import_authority(store, authority, imported, request);
     }
     let replace = request.replace_authorities && matches!(request.authorities, AuthoritySource::Generated);
     let there = store.certificate_path(&authority.name).exists() || store.key_path(&authority.name).exists();
@@ -117,13 +117,13 @@ fn ensure_authority(
     reload_certificate(store, &authority.name, request.now).map(|loaded| (loaded, action))
 }
 
-fn bring_authority(
+fn import_authority(
     store: &Store,
     authority: &Authority,
-    brought: &BroughtAuthority,
+    imported: &ImportedAuthority,
     request: &Request<'_>,
 ) -> Result<(LoadedAuthority, Action), CredentialsError> {
-    let new = brought.check(request.now)?;
+    let new = imported.check(request.now)?;
     let there = store.certificate_path(&authority.name).exists();
     if there && !request.replace_authorities {
         let old = reload_certificate(store, &authority.name, request.now)?;
@@ -137,8 +137,8 @@ fn bring_authority(
             return Ok((old, Action::Kept));
         }
     }
-    store.write_pair(&authority.name, &brought.certificate, &brought.key)?;
-    Ok((new, if there { Action::Replaced } else { Action::Brought }))
+    store.write_pair(&authority.name, &imported.certificate, &imported.key)?;
+    Ok((new, if there { Action::Replaced } else { Action::Imported }))
 }
 
 fn reload_certificate(

@@ -84,7 +84,7 @@ impl Explain for CredentialsError {
         let text = match self {
             Self::NoAuthority { .. } => {
                 "`infra render credentials --generate-ca` makes one; \
-                 `--ca-cert-path FILE --ca-key-path FILE` brings your own"
+                 `--ca-cert-path FILE --ca-key-path FILE` imports your own"
             }
             Self::BrokenAuthority { .. } => {
                 "restore its files from a backup; `--replace-ca` makes a new one, which every machine of a running cluster \

@@ -4,11 +4,11 @@
 //! to each file. What is valid is kept byte for byte; only what is missing, expired or no longer fits is created again.
 
 mod authority;
-mod bring;
 mod certificate;
 mod ensure;
 mod error;
 mod fitness;
+mod imported_authority;
 mod inventory;
 mod issuing;
 mod leaf;
@@ -16,9 +16,9 @@ mod loaded;
 mod secret_text;
 mod store;
 
-pub use bring::BroughtAuthority;
 pub use ensure::{Action, AuthoritySource, Ensured, Request, ensure};
 pub use error::CredentialsError;
+pub use imported_authority::ImportedAuthority;
 pub use inventory::{CertificateFacts, FEWEST_DAYS_LEFT, InventoryEntry, list_certificates};
 pub use loaded::Credentials;
 pub use secret_text::SecretText;

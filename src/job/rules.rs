@@ -64,23 +64,23 @@ pub(super) fn build_job(file: &JobFile, problems: &mut Problems) -> Option<Train
         scale: scale?,
         gpus: file.gpus.clone(),
         processors: processors?,
-        memory: unless_bad(memory)?,
-        pool: unless_bad(pool)?,
+        memory: require_valid(memory)?,
+        pool: require_valid(pool)?,
         command: command?,
         environment: environment?,
         storage: storage?,
-        data: unless_bad(data)?,
+        data: require_valid(data)?,
         retries,
         shared_memory: shared_memory?,
-        deadline_seconds: unless_bad(deadline_seconds)?,
-        queue: unless_bad(queue)?,
+        deadline_seconds: require_valid(deadline_seconds)?,
+        queue: require_valid(queue)?,
         tensorboard: file.tensorboard,
         seed_image: file.seed_image.value,
     })
 }
 
-/// An optional value: a bad one fails the job, after everything else was checked too.
-fn unless_bad<T>(written: Option<Option<T>>) -> Option<Option<T>> {
+/// An optional value: an invalid one fails the job, after everything else was checked too.
+fn require_valid<T>(written: Option<Option<T>>) -> Option<Option<T>> {
     match written {
         None => Some(None),
         Some(value) => value.map(Some),
@@ -282,7 +282,7 @@ fn build_data(
         problems.add(written.split.position.or(data.position), fault.help("write split: lines"));
     }
     let image = written.image.as_ref().map(|image| problems.parse(image));
-    Some(Data { source: source?, split: written.split.value, image: unless_bad(image)? })
+    Some(Data { source: source?, split: written.split.value, image: require_valid(image)? })
 }
 
 fn check_archive(source: &DataSource, at: Option<Position>, problems: &mut Problems) {

@@ -33,7 +33,7 @@ pub(crate) enum Contact {
 
 impl Outage {
     /// What was read; nothing if the API is away, as it is while a control plane is being replaced.
-    pub(crate) fn survive<T, E: MayPass>(
+    pub(crate) fn tolerate<T, E: MayPass>(
         &mut self,
         read: Result<T, E>,
         tell: impl FnOnce(Contact),

@@ -67,7 +67,7 @@ async fn print_log(
     loop {
         let read = JobReport::read(api, &target.namespace, &target.name).await;
         let read = if arguments.follow {
-            outage.survive(read, |contact| report_contact(&contact, printer))?
+            outage.tolerate(read, |contact| report_contact(&contact, printer))?
         } else {
             Some(read?)
         };

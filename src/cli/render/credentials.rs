@@ -12,7 +12,7 @@ use super::super::printer::Output;
 use super::super::question::confirm;
 use super::super::session::Session;
 use crate::blueprint::Blueprint;
-use crate::credentials::{Action, AuthoritySource, BroughtAuthority, Ensured, Request, Store, ensure};
+use crate::credentials::{Action, AuthoritySource, Ensured, ImportedAuthority, Request, Store, ensure};
 use crate::plural::list_counts;
 use crate::project::Project;
 
@@ -93,7 +93,9 @@ pub(super) fn run(
 ) -> anyhow::Result<(Vec<Row>, Store)> {
     let blueprint = &project.blueprint;
     let authorities = match (&arguments.ca_cert_path, &arguments.ca_key_path) {
-        (Some(certificate), Some(key)) => AuthoritySource::Brought(BroughtAuthority::read(certificate, key)?),
+        (Some(certificate), Some(key)) => {
+            AuthoritySource::Imported(ImportedAuthority::read(certificate, key)?)
+        }
         _ if arguments.generate_ca => AuthoritySource::Generated,
         _ => AuthoritySource::OnDisk,
     };
@@ -146,7 +148,7 @@ fn result_rows(ensured: Ensured) -> Vec<Row> {
             Action::Created => (Done::Created, None),
             Action::Recreated(reason) => (Done::Recreated, Some(reason)),
             Action::Renewed => (Done::Renewed, None),
-            Action::Brought => (Done::Imported, None),
+            Action::Imported => (Done::Imported, None),
             Action::Replaced => (Done::Replaced, None),
         };
         Row { name, action, reason }

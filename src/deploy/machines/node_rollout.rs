@@ -184,7 +184,7 @@ impl NodeRollout<'_> {
                 Contact::Lost(why) => self.run.progress.warn(format!("{why}; retrying")),
                 Contact::Found => self.run.progress.note("the Kubernetes API answers again"),
             };
-            match (outage.survive(answer, report)?, why) {
+            match (outage.tolerate(answer, report)?, why) {
                 (Some(answer), _) => return Ok(answer),
                 (None, Some(why)) if outage_limit.pause(pace.next_pause()).await.is_err() => {
                     let Some(end) = self.run.waiting.end() else { return Err(why.into()) };

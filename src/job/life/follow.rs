@@ -37,7 +37,7 @@ pub(crate) async fn follow(
             Err(JobError::Missing { name, .. }) if seen.is_some() => Err(JobError::Removed { name }),
             read => read,
         };
-        if let Some(report) = outage.survive(read, |contact| tell(JobEvent::Contact(contact)))? {
+        if let Some(report) = outage.tolerate(read, |contact| tell(JobEvent::Contact(contact)))? {
             if seen.as_ref().is_none_or(|before| has_changed(before, &report)) {
                 tell(JobEvent::Changed(Box::new(report.clone())));
                 seen = Some(report.clone());

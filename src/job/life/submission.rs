@@ -38,12 +38,12 @@ pub(crate) struct SubmitRequest {
 #[derive(Debug)]
 pub(crate) struct Submission {
     run: Run,
-    way: Way,
+    action: SubmitAction,
     preconditions: Vec<Precondition>,
 }
 
 #[derive(Debug)]
-enum Way {
+enum SubmitAction {
     /// The same job exists and is not over.
     Attach(JobState),
     /// No job of this name exists.
@@ -66,9 +66,9 @@ impl Submission {
             Err(JobError::Missing { .. }) => None,
             Err(error) => return Err(error),
         };
-        let way = match live {
-            live if replace => Way::Replace(live.map(|live| live.state)),
-            None => Way::Create,
+        let action = match live {
+            live if replace => SubmitAction::Replace(live.map(|live| live.state)),
+            None => SubmitAction::Create,
             Some(live) => {
                 let is_same = live.digest == run.digest && !live.state.is_over();
                 if !is_same || (is_run_named && live.run != run.id.as_str()) {
@@ -76,12 +76,12 @@ impl Submission {
                 }
                 // The marks on the claim are those of the run that exists.
                 let id = if live.run.is_empty() { run.id.clone() } else { RunId::of_label(&live.run) };
-                let way = Way::Attach(live.state);
-                return Ok(Self { run: Run { id, ..run }, way, preconditions: Vec::new() });
+                let action = SubmitAction::Attach(live.state);
+                return Ok(Self { run: Run { id, ..run }, action, preconditions: Vec::new() });
             }
         };
         let preconditions = check_preconditions(api, &run, blueprint).await?;
-        Ok(Self { run, way, preconditions })
+        Ok(Self { run, action, preconditions })
     }
 
     /// The job.
@@ -105,9 +105,9 @@ impl Submission {
     /// The state of a job that is deleted although it is not over: that needs the user's consent.
     #[must_use]
     pub(crate) fn interrupts(&self) -> Option<JobState> {
-        match self.way {
-            Way::Replace(state) => state.filter(|state| !state.is_over()),
-            Way::Attach(_) | Way::Create => None,
+        match self.action {
+            SubmitAction::Replace(state) => state.filter(|state| !state.is_over()),
+            SubmitAction::Attach(_) | SubmitAction::Create => None,
         }
     }
 
@@ -119,13 +119,13 @@ impl Submission {
         tell: &(dyn Fn(JobEvent) + Sync),
     ) -> Result<(), JobError> {
         let (namespace, name) = (&self.run.workload.namespace, &self.run.workload.name);
-        match self.way {
-            Way::Attach(state) => tell(JobEvent::Attached(state)),
-            Way::Create => {
+        match self.action {
+            SubmitAction::Attach(state) => tell(JobEvent::Attached(state)),
+            SubmitAction::Create => {
                 expect_no_pods(api, namespace, name).await?;
                 remove_leftovers(api, &self.run).await?;
             }
-            Way::Replace(state) => {
+            SubmitAction::Replace(state) => {
                 if let Some(state) = state {
                     tell(JobEvent::Deleting(state));
                 }
@@ -134,7 +134,7 @@ impl Submission {
                 remove_job(api, namespace, name, &waiting, &left).await?;
             }
         }
-        submit(api, &self.run, matches!(self.way, Way::Attach(_)), waiting, tell).await
+        submit(api, &self.run, matches!(self.action, SubmitAction::Attach(_)), waiting, tell).await
     }
 }
 

@@ -130,7 +130,7 @@ async fn wait_for_data(
     let mut waits_for = None;
     loop {
         let read = JobReport::read(api, &workload.namespace, &workload.name).await;
-        let report = outage.survive(read, |contact| tell(JobEvent::Contact(contact)))?;
+        let report = outage.tolerate(read, |contact| tell(JobEvent::Contact(contact)))?;
         if let Some(report) = report {
             let Some(line) = &report.data else {
                 return Err(JobError::Removed { name: workload.name.clone() });

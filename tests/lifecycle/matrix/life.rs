@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::failures::Failure;
 use super::traces::leave_traces;
-use super::ways::Way;
 use crate::support::census::Census;
 use crate::support::fault_proxy::CallOutcome;
 use crate::support::invocation::Invocation;
@@ -117,7 +117,7 @@ impl Life {
         &self,
         step: Step,
         call: Option<&Call>,
-        way: Way,
+        failure: Failure,
         usual: &Undisturbed,
     ) -> Result<Ending, String> {
         self.prepare(step);
@@ -128,13 +128,14 @@ impl Life {
             self.finish(step);
             return self.expect(step, usual).map(|()| Ending::NotReached);
         };
-        let (fault, times) = way.fault(call.number);
+        let (fault, times) = failure.fault(call.number);
         self.world.proxy.fault(&call.operation, fault, times);
-        let outcome = if way == Way::Killed { self.run_and_kill(step) } else { self.invocation(step).run() };
+        let outcome =
+            if failure == Failure::Killed { self.run_and_kill(step) } else { self.invocation(step).run() };
         self.world.proxy.heal();
         let reached = self.world.proxy.calls().iter().any(|call| call.outcome == CallOutcome::Faulted);
         if reached {
-            way.allows(call, &outcome)?;
+            failure.allows(call, &outcome)?;
         } else {
             expect_done(&outcome, "although nothing happened, it")?;
         }

@@ -1,25 +1,25 @@
 //! The survival matrix: every call of `up`, of an update and of `destroy` fails once in every way; the command survives it or reports
 //! it, the next run completes the work, and after the last destroy nothing is left.
 
+mod failures;
 mod life;
 mod table;
 mod traces;
-mod ways;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{LazyLock, Mutex};
 use std::time::Instant;
 
+use failures::Failure;
 use life::{Call, Life, Step, Undisturbed};
 use table::{Case, table, totals};
-use ways::Way;
 
 use crate::support::in_parallel_by;
 use crate::support::world::World;
 
 /// Tries some calls of every step, each in a life that it shares with one call of every other step.
 fn try_calls(
-    way: Way,
+    failure: Failure,
     is_tried: impl Fn(Step, &Call) -> bool + Sync,
     usual: &Undisturbed,
     worlds: &[World],
@@ -30,11 +30,11 @@ fn try_calls(
     let tried = Step::ALL.map(|step| (step, tried(step)));
     let lives = tried.iter().map(|(_, calls)| calls.len()).max().unwrap();
     let cases = Mutex::new(Vec::new());
-    in_parallel_by(way.lives_at_once() * worlds.len(), 0..lives, |number| {
+    in_parallel_by(failure.lives_at_once() * worlds.len(), 0..lives, |number| {
         let life = Life::beside(&worlds[number % worlds.len()]);
         for (step, calls) in &tried {
             let call = calls.get(number);
-            let attempt = || life.disturb(*step, call.map(|(_, call)| *call), way, usual);
+            let attempt = || life.disturb(*step, call.map(|(_, call)| *call), failure, usual);
             let ending =
                 catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| Err(words_of(&*panic)));
             let has_failed = ending.is_err();
@@ -43,7 +43,7 @@ fn try_calls(
                 |(place, call)| (*place, (*call).clone()),
             );
             if has_failed || place != usize::MAX {
-                cases.lock().unwrap().push(Case { step: *step, place, call, way, ending });
+                cases.lock().unwrap().push(Case { step: *step, place, call, failure, ending });
             }
             if has_failed {
                 // What comes after it would be about another cluster.
@@ -76,22 +76,22 @@ fn usual() -> &'static Undisturbed {
 
 #[test]
 fn a_run_killed_after_any_call_is_resumed() {
-    let cases = try_calls(Way::Killed, |_, _| true, usual(), &worlds());
+    let cases = try_calls(Failure::Killed, |_, _| true, usual(), &worlds());
     eprintln!("{}", totals(&cases));
     expect_no_failure(&cases);
 }
 
 #[test]
 fn a_lost_response_to_any_change_is_survived() {
-    let cases = try_calls(Way::Lost, |_, call| !call.is_reading(), usual(), &worlds());
+    let cases = try_calls(Failure::Lost, |_, call| !call.is_reading(), usual(), &worlds());
     eprintln!("{}", totals(&cases));
     expect_no_failure(&cases);
 }
 
 /// Tries the calls named, one of each step, in one life.
-fn try_these(way: Way, named: [(Step, &str, usize); 4]) {
+fn try_these(failure: Failure, named: [(Step, &str, usize); 4]) {
     let is_tried = |step, call: &Call| named.contains(&(step, &call.operation, call.number));
-    let cases = try_calls(way, is_tried, usual(), &[World::of_golden("minimal")]);
+    let cases = try_calls(failure, is_tried, usual(), &[World::of_golden("minimal")]);
     assert_eq!(cases.len(), named.len());
     expect_no_failure(&cases);
 }
@@ -105,7 +105,7 @@ fn a_change_that_is_never_answered_is_survived() {
         (Step::Destroy, "cloudformation:DeleteStack", 1),
         (Step::DeleteData, "elasticfilesystem:DeleteFileSystem", 1),
     ];
-    try_these(Way::Silent, named);
+    try_these(Failure::Silent, named);
 }
 
 /// Where it was taken for something else before.
@@ -117,29 +117,29 @@ fn a_denied_call_is_named() {
         (Step::Destroy, "kms:ListGrants", 1),
         (Step::DeleteData, "tagging:GetResources", 1),
     ];
-    try_these(Way::Denied, named);
+    try_these(Failure::Denied, named);
 }
 
-/// The ways that `scripts/faults` was asked for.
+/// The failures that `scripts/faults` was asked for.
 #[test]
 #[ignore = "scripts/faults runs it"]
 fn the_whole_matrix() {
     let asked = std::env::var("FAULTS").unwrap_or_default();
     let named = |name: &str| {
-        let way = Way::ALL.into_iter().find(|way| way.name() == name);
-        way.unwrap_or_else(|| panic!("'{name}' is none of {:?}", Way::ALL.map(Way::name)))
+        let failure = Failure::ALL.into_iter().find(|failure| failure.name() == name);
+        failure.unwrap_or_else(|| panic!("'{name}' is none of {:?}", Failure::ALL.map(Failure::name)))
     };
-    let mut ways: Vec<Way> = asked.split_whitespace().map(named).collect();
-    if ways.is_empty() {
-        ways.extend(Way::ALL);
+    let mut failures: Vec<Failure> = asked.split_whitespace().map(named).collect();
+    if failures.is_empty() {
+        failures.extend(Failure::ALL);
     }
     let worlds = worlds();
     let mut cases = Vec::new();
-    for way in ways {
+    for failure in failures {
         let started = Instant::now();
-        let tried = try_calls(way, |_, _| true, usual(), &worlds);
+        let tried = try_calls(failure, |_, _| true, usual(), &worlds);
         let failed = tried.iter().filter_map(Case::failure).count();
-        eprintln!("{}: {} calls, {failed} failed, {:.0?}", way.name(), tried.len(), started.elapsed());
+        eprintln!("{}: {} calls, {failed} failed, {:.0?}", failure.name(), tried.len(), started.elapsed());
         cases.extend(tried);
     }
     eprintln!("{}", table(&cases));

@@ -1,9 +1,9 @@
-//! The end of every tried call in every way, as a table and as totals.
+//! The end of every tried call in every failure, as a table and as totals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::failures::Failure;
 use super::life::{Call, Ending, Step};
-use super::ways::Way;
 
 /// One disturbed call, and what came of it.
 pub struct Case {
@@ -11,7 +11,7 @@ pub struct Case {
     /// Where the call stands among those of an undisturbed step.
     pub place: usize,
     pub call: Call,
-    pub way: Way,
+    pub failure: Failure,
     pub ending: Result<Ending, String>,
 }
 
@@ -32,7 +32,7 @@ impl Case {
             self.step.name(),
             self.call.operation,
             self.call.number,
-            self.way.name()
+            self.failure.name()
         );
         match &self.ending {
             Err(what) => Some(format!("{name}: {what}")),
@@ -42,39 +42,41 @@ impl Case {
     }
 }
 
-/// A row for each call, a column for each way: exit codes of the disturbed run and, if there had to be one, of the next.
+/// A row for each call, a column for each failure: exit codes of the disturbed run and, if there had to be one, of the next.
 pub fn table(cases: &[Case]) -> String {
-    let ways = ways_of(cases);
-    let mut rows: BTreeMap<(Step, usize), (String, BTreeMap<Way, String>)> = BTreeMap::new();
+    let failures = failures_of(cases);
+    let mut rows: BTreeMap<(Step, usize), (String, BTreeMap<Failure, String>)> = BTreeMap::new();
     for case in cases {
         let name = format!("{} #{}", case.call.operation, case.call.number);
         let row = rows.entry((case.step, case.place)).or_insert_with(|| (name, BTreeMap::new()));
-        row.1.insert(case.way, case.cell());
+        row.1.insert(case.failure, case.cell());
     }
-    let heads: Vec<String> = ways.iter().map(|way| format!("{:>9}", way.name())).collect();
+    let heads: Vec<String> = failures.iter().map(|failure| format!("{:>9}", failure.name())).collect();
     let mut text = format!("{:21}  {:52}{}\n", "command", "call", heads.concat());
     for ((step, _), (name, cells)) in rows {
-        let cells: Vec<String> =
-            ways.iter().map(|way| format!("{:>9}", cells.get(way).map_or("", String::as_str))).collect();
+        let cells: Vec<String> = failures
+            .iter()
+            .map(|failure| format!("{:>9}", cells.get(failure).map_or("", String::as_str)))
+            .collect();
         text += &format!("{:21}  {name:52}{}\n", step.name(), cells.concat());
     }
     text + &totals(cases)
 }
 
-fn ways_of(cases: &[Case]) -> BTreeSet<Way> {
-    cases.iter().map(|case| case.way).collect()
+fn failures_of(cases: &[Case]) -> BTreeSet<Failure> {
+    cases.iter().map(|case| case.failure).collect()
 }
 
-/// A line for each way.
+/// A line for each failure.
 pub fn totals(cases: &[Case]) -> String {
     let mut text = String::new();
-    for way in ways_of(cases) {
-        let mine: Vec<&Case> = cases.iter().filter(|case| case.way == way).collect();
+    for failure in failures_of(cases) {
+        let mine: Vec<&Case> = cases.iter().filter(|case| case.failure == failure).collect();
         let count =
             |is: fn(&Result<Ending, String>) -> bool| mine.iter().filter(|case| is(&case.ending)).count();
         text += &format!(
             "{:>9}: {} calls; {} got over, {} done by the next run, {} never came, {} failed\n",
-            way.name(),
+            failure.name(),
             mine.len(),
             count(|ending| matches!(ending, Ok(Ending::GotOver))),
             count(|ending| matches!(ending, Ok(Ending::Again(_)))),

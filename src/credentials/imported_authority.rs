@@ -1,4 +1,4 @@
-//! A certificate authority that the team brings, checked before anything is signed with it.
+//! A certificate authority that the team provides, checked before anything is signed with it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ const SMALLEST_RSA_BITS: usize = 2048;
 
 /// An authority's files as they were found, not yet judged.
 #[derive(Debug)]
-pub struct BroughtAuthority {
+pub struct ImportedAuthority {
     /// Where the certificate came from.
     pub certificate_path: PathBuf,
     /// The certificate, and possibly the ones above it.
@@ -25,7 +25,7 @@ pub struct BroughtAuthority {
     pub key: SecretText,
 }
 
-impl BroughtAuthority {
+impl ImportedAuthority {
     /// Reads the two files.
     pub fn read(certificate_path: &Path, key_path: &Path) -> Result<Self, CredentialsError> {
         let read = |path: &Path| {

@@ -7,7 +7,7 @@ use crate::support::permissions::permission_for;
 
 /// What happens to one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum Failure {
     /// AWS has done what was asked; the run is killed before it hears of it.
     Killed,
     /// Five times in a row.
@@ -24,7 +24,7 @@ pub enum Way {
     Denied,
 }
 
-impl Way {
+impl Failure {
     pub const ALL: [Self; 8] = [
         Self::Killed,
         Self::Throttled,
