@@ -52,8 +52,9 @@ class Chapters(unittest.TestCase):
     def setUpClass(cls):
         # An interrupted unittest does not clean up, and one that is told to end does nothing at all.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-        atexit.register(cls.doClassCleanups)
         scratch = cls.enterClassContext(scratch_directory())
+        # After the directory, which would otherwise be deleted at the exit while machines still have it mounted.
+        atexit.register(cls.doClassCleanups)
         cls.cluster = cls.enterClassContext(real_cluster(scratch, cls.text, find_parts(cls.minors, scratch)))
         cls.cluster.infra("render", "--generate-ca")
         began = time.monotonic()
