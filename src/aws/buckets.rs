@@ -6,6 +6,7 @@ use aws_sdk_s3::types::{
     PublicAccessBlockConfiguration, ServerSideEncryption, ServerSideEncryptionByDefault,
     ServerSideEncryptionConfiguration, ServerSideEncryptionRule, VersioningConfiguration,
 };
+use bytes::Bytes;
 use zeroize::Zeroizing;
 
 use super::actions;
@@ -200,7 +201,7 @@ impl Clients {
             .put_object()
             .bucket(upload.bucket)
             .key(upload.key)
-            .body(ByteStream::from(upload.bytes.to_vec()))
+            .body(ByteStream::from(Bytes::from_owner(upload.bytes.clone())))
             .content_type(upload.content_type)
             .checksum_sha256(upload.sha256)
             .server_side_encryption(ServerSideEncryption::AwsKms)

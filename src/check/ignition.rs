@@ -6,6 +6,7 @@ use ignition_config::Config;
 use serde_json::Value;
 
 use super::finding::{Check, Finding};
+use crate::render::{SecretConfig, SecretDocument};
 
 /// Where Ignition may not write, or where Flatcar has nothing writable.
 const CLOSED: [&str; 6] = ["/dev", "/proc", "/run", "/sys", "/tmp", "/usr"];
@@ -20,28 +21,32 @@ const VERSIONS: [&str; 4] = ["3.0.0", "3.1.0", "3.2.0", "3.3.0"];
 #[must_use]
 pub fn check_ignition(asset: &str, bytes: &[u8]) -> Vec<Finding> {
     let mut check = Check::new(asset);
-    let document: Value = match serde_json::from_slice(bytes) {
-        Ok(document) => document,
+    let document = match serde_json::from_slice(bytes) {
+        Ok(document) => SecretDocument(document),
         Err(error) => {
             check.note("the document", format!("it is not JSON: {error}"));
             return check.findings;
         }
     };
+    let document = &document.0;
     let version = document["ignition"]["version"].as_str().unwrap_or_default();
     if !VERSIONS.contains(&version) {
         check.note("ignition.version", format!("'{version}' is not one of {}", VERSIONS.join(", ")));
         return check.findings;
     }
     match Config::parse_slice(bytes) {
-        Ok((_, warnings)) => {
+        Ok((parsed, warnings)) => {
+            if let Config::V3_3(config) = parsed {
+                drop(SecretConfig(config));
+            }
             for warning in warnings {
                 check.note("the document", format!("{warning}"));
             }
         }
         Err(error) => check.note("the document", format!("Ignition cannot read it: {error}")),
     }
-    check.paths(&document);
-    check.units(&document);
+    check.paths(document);
+    check.units(document);
     for resource in ["merge", "replace"] {
         for (index, source) in list_items(&document["ignition"]["config"][resource]).into_iter().enumerate() {
             check.source(&format!("ignition.config.{resource}[{index}]"), source);

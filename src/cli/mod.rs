@@ -6,6 +6,7 @@ mod aws_access;
 mod certificates;
 mod closed_schema;
 mod completions;
+mod core_dumps;
 mod cost;
 mod deployment;
 mod destroy;
@@ -95,6 +96,7 @@ pub fn run() -> ExitCode {
         }
     };
     start_logging(cli.global.verbose);
+    core_dumps::forbid();
     let printer = Printer::new();
     let session = Session::new(&cli.global, printer.clone());
     match session.and_then(|session| run_command(cli.command, &session)) {

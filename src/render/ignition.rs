@@ -2,6 +2,9 @@
 //!
 //! Contents are embedded; what nodes download has its SHA-256. The document has no nulls, so that it is short and stable.
 
+use std::io::{self, Write};
+use std::mem;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ignition_config::v3_3::{
@@ -11,6 +14,7 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::engine::RenderError;
+use super::secret_document::{SecretConfig, SecretDocument, wipe_contents};
 use crate::config::kubernetes_release::Download;
 
 /// Who owns a file on a node; numbers, because names need not exist when Ignition runs.
@@ -23,7 +27,10 @@ impl Owner {
     pub(super) const ETCD: Self = Self(232);
 }
 
-/// A config that is being built.
+/// What a file's embedded content begins with.
+const EMBEDDED: &str = "data:;base64,";
+
+/// A config that is being built; embedded contents, many of them keys, are wiped when it is dropped.
 #[derive(Debug, Default)]
 pub(super) struct IgnitionConfig {
     files: Vec<File>,
@@ -33,7 +40,10 @@ pub(super) struct IgnitionConfig {
 
 impl IgnitionConfig {
     pub(super) fn file(&mut self, path: &str, mode: i64, owner: Owner, contents: &[u8]) {
-        let source = format!("data:;base64,{}", STANDARD.encode(contents));
+        // Long enough from the beginning: a text that grows leaves copies behind.
+        let mut source = String::with_capacity(EMBEDDED.len() + contents.len().div_ceil(3) * 4);
+        source.push_str(EMBEDDED);
+        STANDARD.encode_string(contents, &mut source);
         self.add_file(path, mode, owner, Resource { source: Some(source), ..Resource::default() });
     }
 
@@ -84,23 +94,26 @@ impl IgnitionConfig {
     }
 
     /// The config as JSON.
-    pub(super) fn finish(self) -> Result<Zeroizing<Vec<u8>>, RenderError> {
+    pub(super) fn finish(mut self) -> Result<Zeroizing<Vec<u8>>, RenderError> {
         let shape = |error: serde_json::Error| RenderError::Shape {
             document: "an Ignition config".to_owned(),
             reason: error.to_string(),
         };
-        let config = Config {
+        let config = SecretConfig(Config {
             storage: Some(Storage {
-                directories: some_unless_empty(self.directories),
-                files: some_unless_empty(self.files),
+                directories: some_unless_empty(mem::take(&mut self.directories)),
+                files: some_unless_empty(mem::take(&mut self.files)),
                 ..Storage::default()
             }),
-            systemd: Some(Systemd { units: some_unless_empty(self.units) }),
+            systemd: Some(Systemd { units: some_unless_empty(mem::take(&mut self.units)) }),
             ..Config::default()
-        };
-        let mut document = serde_json::to_value(&config).map_err(shape)?;
-        remove_nulls(&mut document);
-        let mut bytes = Zeroizing::new(serde_json::to_vec_pretty(&document).map_err(shape)?);
+        });
+        let mut document = SecretDocument(serde_json::to_value(&config.0).map_err(shape)?);
+        remove_nulls(&mut document.0);
+        let mut length = ByteCount(0);
+        serde_json::to_writer_pretty(&mut length, &document.0).map_err(shape)?;
+        let mut bytes = Zeroizing::new(Vec::with_capacity(length.0 + 1));
+        serde_json::to_writer_pretty(&mut *bytes, &document.0).map_err(shape)?;
         bytes.push(b'\n');
         Ok(bytes)
     }
@@ -120,6 +133,26 @@ impl IgnitionConfig {
             self.units.len() - 1
         });
         &mut self.units[place]
+    }
+}
+
+impl Drop for IgnitionConfig {
+    fn drop(&mut self) {
+        self.files.iter_mut().for_each(wipe_contents);
+    }
+}
+
+/// Counts what is written to it.
+struct ByteCount(usize);
+
+impl Write for ByteCount {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -5,9 +5,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use super::engine::RenderError;
+use super::secret_document::SecretDocument;
 use crate::credentials::SecretText;
 
 /// What a kubeconfig is rendered from.
@@ -67,25 +68,19 @@ users:
 
 /// A kubeconfig's content; strings in it are wiped when it is dropped.
 #[derive(Debug)]
-pub struct MergedKubeconfig(Value);
+pub struct MergedKubeconfig(SecretDocument);
 
 impl MergedKubeconfig {
     /// The content, for writing it down.
     #[must_use]
     pub fn content(&self) -> &Value {
-        &self.0
+        &self.0.0
     }
 
     /// The context that kubectl uses.
     #[must_use]
     pub fn current_context(&self) -> &str {
-        self.0["current-context"].as_str().unwrap_or_default()
-    }
-}
-
-impl Drop for MergedKubeconfig {
-    fn drop(&mut self) {
-        wipe_text(&mut self.0);
+        self.content()["current-context"].as_str().unwrap_or_default()
     }
 }
 
@@ -99,11 +94,11 @@ pub fn merge_kubeconfig(
         document: "the kubeconfig".to_owned(),
         reason: reason.to_owned(),
     };
-    let mut merged = MergedKubeconfig(match existing {
+    let mut merged = MergedKubeconfig(SecretDocument(match existing {
         Value::Null => json!({"apiVersion": "v1", "kind": "Config"}),
         other => other,
-    });
-    let top = merged.0.as_object_mut().ok_or_else(|| shape("it is not a mapping"))?;
+    }));
+    let top = merged.0.0.as_object_mut().ok_or_else(|| shape("it is not a mapping"))?;
     let cluster = json!({
         "server": source.server,
         "certificate-authority-data": STANDARD.encode(source.certificate_authority),
@@ -132,13 +127,4 @@ pub fn merge_kubeconfig(
         *current = source.cluster.into();
     }
     Ok(merged)
-}
-
-fn wipe_text(value: &mut Value) {
-    match value {
-        Value::String(text) => text.zeroize(),
-        Value::Array(items) => items.iter_mut().for_each(wipe_text),
-        Value::Object(entries) => entries.values_mut().for_each(wipe_text),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
 }

@@ -27,6 +27,7 @@ mod job_placement;
 mod kill;
 mod kubeconfig;
 mod manual;
+mod memory;
 mod output;
 mod peers;
 mod reference;
