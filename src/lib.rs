@@ -8,6 +8,7 @@ pub mod blueprint;
 pub mod check;
 pub mod cli;
 pub mod config;
+mod confined_directory;
 pub mod credentials;
 mod deploy;
 mod document;

@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use super::exit::Exit;
 use super::printer::{Output, columns};
 use super::session::Session;
-use crate::credentials::{FEWEST_DAYS_LEFT, InventoryEntry, list_certificates};
+use crate::credentials::{FEWEST_DAYS_LEFT, InventoryEntry};
 use crate::project::Project;
 
 /// List the certificates on disk: subject, issuer, names, days left
@@ -55,7 +55,7 @@ struct Row {
 pub(super) fn run(_: &CertificatesArguments, session: &Session) -> anyhow::Result<Exit> {
     let directory = session.assets.credentials();
     let now = OffsetDateTime::now_utc();
-    let listed = list_certificates(&directory, now)?.filter(|list| !list.is_empty());
+    let listed = session.assets.list_certificates(now)?.filter(|list| !list.is_empty());
     let Some(listed) = listed else {
         session.printer.error(format_args!("there are no certificates in {}", directory.display()));
         session.printer.help("run `infra render credentials --generate-ca` to create them");

@@ -7,7 +7,7 @@ use super::session::Session;
 use crate::aws::Clients;
 use crate::blueprint::{Blueprint, StackPart};
 use crate::config::values::S3Uri;
-use crate::credentials::{Credentials, list_certificates};
+use crate::credentials::Credentials;
 use crate::deploy::preflight::CertificateExpiry;
 use crate::deploy::{
     ChosenImage, ChosenS3Uri, ImageChoice, ImageLock, ImageNotice, Inputs, LiveCluster, s3_uri_in_use,
@@ -97,8 +97,7 @@ pub(super) async fn choose_image(
 
 /// When each certificate on disk ends.
 pub(super) fn certificate_expiries(session: &Session) -> anyhow::Result<Vec<CertificateExpiry>> {
-    let listed =
-        list_certificates(&session.assets.credentials(), OffsetDateTime::now_utc())?.unwrap_or_default();
+    let listed = session.assets.list_certificates(OffsetDateTime::now_utc())?.unwrap_or_default();
     let expiry = |entry: crate::credentials::InventoryEntry| {
         let facts = entry.certificate.ok()?;
         let name = entry.file.trim_end_matches(".pem").to_owned();

@@ -188,7 +188,7 @@ async fn confirm_data_deletion(
 fn connect_api(session: &Session, scope: &DestroyScope) -> anyhow::Result<Option<ApiServer>> {
     let Some(cluster) = &scope.target.cluster else { return Ok(None) };
     let Some(balancer) = load_balancer(&scope.found.live.outputs()) else { return Ok(None) };
-    if !session.assets.credentials().is_dir() {
+    if !session.assets.has_credentials()? {
         return Ok(None);
     }
     let blueprint = Blueprint::new(cluster.clone())?;

@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Res
 
 /// Without keys everything but the API can be read.
 fn read_credentials(session: &Session, blueprint: &Blueprint) -> anyhow::Result<Option<Credentials>> {
-    if !session.assets.credentials().is_dir() {
+    if !session.assets.has_credentials()? {
         return Ok(None);
     }
     let store = session.open_existing_credentials()?;

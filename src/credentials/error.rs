@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use time::{Date, OffsetDateTime};
 
+use crate::confined_directory::ConfinedError;
 use crate::durable_file::WriteError;
-use crate::outcome::Explain;
+use crate::outcome::{Explain, Outcome};
 
 /// What stopped the work; everything done before it is complete and stays.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,9 @@ pub enum CredentialsError {
         /// What the operating system said.
         reason: std::io::Error,
     },
+    /// The directory or a file in it is a link.
+    #[error(transparent)]
+    Confined(#[from] ConfinedError),
     /// A file could not be written.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -82,6 +86,7 @@ pub enum CredentialsError {
 impl Explain for CredentialsError {
     fn help(&self) -> Option<String> {
         let text = match self {
+            Self::Confined(error) => return error.help(),
             Self::NoAuthority { .. } => {
                 "`infra render credentials --generate-ca` makes one; \
                  `--ca-cert-path FILE --ca-key-path FILE` imports your own"
@@ -102,6 +107,13 @@ impl Explain for CredentialsError {
             }
         };
         Some(text.to_owned())
+    }
+
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::Confined(error) => error.outcome(),
+            _ => Outcome::Failed,
+        }
     }
 }
 

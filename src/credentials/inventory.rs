@@ -1,12 +1,13 @@
 //! Lists the certificates in a directory: whose they are, who signed them, how long they last.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use time::{Duration, OffsetDateTime};
 
 use super::CredentialsError;
 use super::certificate::Certificate;
 use crate::config::values::CertificateName;
+use crate::confined_directory::ConfinedDirectory;
 
 /// With fewer days left a certificate is not healthy: renewing it and replacing the machines that hold it takes a while.
 pub const FEWEST_DAYS_LEFT: i64 = 30;
@@ -40,21 +41,18 @@ pub fn list_certificates(
     directory: &Path,
     now: OffsetDateTime,
 ) -> Result<Option<Vec<InventoryEntry>>, CredentialsError> {
-    let failed = |path: PathBuf| move |reason| CredentialsError::Disk { doing: "read", path, reason };
-    let entries = match std::fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(directory.to_owned())(error)),
-    };
+    let files = ConfinedDirectory::new(directory);
+    if files.metadata("")?.is_none() {
+        return Ok(None);
+    }
     let mut list = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(failed(directory.to_owned()))?;
+    for entry in files.entries("")? {
         let file = entry.file_name().to_string_lossy().into_owned();
         let is_pem = Path::new(&file).extension().is_some_and(|extension| extension == "pem");
         if !is_pem || file.ends_with("-key.pem") || file.starts_with('.') {
             continue;
         }
-        let bytes = std::fs::read(entry.path()).map_err(failed(entry.path()))?;
+        let bytes = files.read(entry.file_name())?.unwrap_or_default();
         let pem = String::from_utf8_lossy(&bytes);
         if pem.contains("BEGIN PUBLIC KEY") {
             continue;
@@ -68,7 +66,6 @@ pub fn list_certificates(
         });
         list.push(InventoryEntry { file, certificate });
     }
-    list.sort_by(|one, other| one.file.cmp(&other.file));
     Ok(Some(list))
 }
 

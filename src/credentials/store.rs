@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 use super::{CredentialsError, SecretText};
+use crate::confined_directory::{ConfinedDirectory, ConfinedError};
 use crate::durable_file::{self, Access};
 
 const LOCK: &str = ".lock";
@@ -35,7 +36,10 @@ impl Store {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(failed("make", directory)(error))?,
             _ => {}
         }
-        let lock_path = directory.join(LOCK);
+        if directory.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
+            return Err(ConfinedError::Link { path: directory.to_owned() }.into());
+        }
+        let lock_path = ConfinedDirectory::new(directory).path(LOCK)?;
         let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock_path);
         let lock = lock.map_err(failed("open", &lock_path))?;
         match lock.try_lock() {
@@ -47,6 +51,7 @@ impl Store {
             Err(TryLockError::Error(reason)) => Err(failed("lock", &lock_path)(reason))?,
         }
         let store = Self { directory: directory.to_owned(), _lock: lock };
+        store.refuse_links()?;
         store.tighten().map_err(failed("make private", directory))?;
         durable_file::remove_leftovers(directory).map_err(failed("tidy up", directory))?;
         store.finish_pending()?;
@@ -115,6 +120,15 @@ impl Store {
     /// Writes a secret.
     pub(super) fn write_secret(&self, name: &str, bytes: &[u8]) -> Result<(), CredentialsError> {
         Ok(durable_file::replace(&self.file_path(name), bytes, Access::Private)?)
+    }
+
+    /// Nothing in the directory may be a link: everything in it is read, written and changed by name.
+    fn refuse_links(&self) -> Result<(), CredentialsError> {
+        let files = ConfinedDirectory::new(&self.directory);
+        for entry in files.entries("")? {
+            files.path(entry.file_name())?;
+        }
+        Ok(())
     }
 
     /// Closes what a careless copy or checkout may have left open to others.

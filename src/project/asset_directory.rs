@@ -1,16 +1,25 @@
-//! Where things are in the directory that holds a cluster.yaml.
+//! Where things are in the directory that holds a cluster.yaml. No symbolic link below it is followed.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+
+use time::OffsetDateTime;
 
 use super::error::ProjectError;
 use crate::config::{self, Cluster};
-use crate::credentials::Store;
-use crate::document::{LoadError, Loaded};
+use crate::confined_directory::ConfinedDirectory;
+use crate::credentials::{InventoryEntry, Store, list_certificates};
+use crate::document::Loaded;
+
+const CLUSTER_FILE: &str = "cluster.yaml";
+const CREDENTIALS: &str = "credentials";
+pub(super) const KUBECONFIG: &str = "kubeconfig";
 
 /// A directory with a cluster.yaml, or one that `infra init` writes it to.
 #[derive(Clone, Debug)]
 pub(crate) struct AssetDirectory {
     directory: PathBuf,
+    /// The only way to what is below the directory.
+    pub(super) files: ConfinedDirectory,
     /// Where the team's own templates are, if not in templates/.
     pub(super) templates: Option<PathBuf>,
 }
@@ -19,50 +28,69 @@ impl AssetDirectory {
     pub(crate) fn new(directory: &Path, templates: Option<&Path>) -> Self {
         // "./cluster.yaml" in a message would only be longer.
         let directory = if directory == Path::new(".") { PathBuf::new() } else { directory.to_owned() };
-        Self { directory, templates: templates.map(Path::to_owned) }
+        let files = ConfinedDirectory::new(&directory);
+        Self { directory, files, templates: templates.map(Path::to_owned) }
     }
 
     pub(crate) fn directory(&self) -> &Path {
         if self.directory.as_os_str().is_empty() { Path::new(".") } else { &self.directory }
     }
 
+    /// The path of cluster.yaml, for messages.
     pub(crate) fn cluster_file(&self) -> PathBuf {
-        self.file("cluster.yaml")
+        self.files.unchecked_path(CLUSTER_FILE)
     }
 
+    /// The path of the kubeconfig, for messages.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
-        self.file("kubeconfig")
+        self.files.unchecked_path(KUBECONFIG)
     }
 
+    /// The path of the credentials, for messages.
     pub(crate) fn credentials(&self) -> PathBuf {
-        self.file("credentials")
+        self.files.unchecked_path(CREDENTIALS)
     }
 
-    pub(super) fn lock_file(&self) -> PathBuf {
-        self.file("infra.lock")
+    /// Where a file is that the user names. A relative name is relative to the directory, and no link on the way is followed; any other
+    /// name may lead anywhere.
+    pub(crate) fn named_file(&self, file: &Path) -> Result<PathBuf, ProjectError> {
+        let is_below = file.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        Ok(if is_below { self.files.path(file)? } else { self.files.unchecked_path(file) })
     }
 
-    /// A file by its path below the directory.
-    pub(crate) fn file(&self, path: &str) -> PathBuf {
-        self.directory.join(path)
+    /// Whether there is a cluster.yaml.
+    pub(crate) fn has_cluster_file(&self) -> Result<bool, ProjectError> {
+        Ok(self.files.metadata(CLUSTER_FILE)?.is_some())
     }
 
     /// Reads and validates cluster.yaml.
-    pub(crate) fn load_cluster(&self) -> Result<Loaded<Cluster>, LoadError> {
-        config::load(&self.cluster_file())
+    pub(crate) fn load_cluster(&self) -> Result<Loaded<Cluster>, ProjectError> {
+        Ok(config::load(&self.files.path(CLUSTER_FILE)?)?)
+    }
+
+    /// Whether there are credentials.
+    pub(crate) fn has_credentials(&self) -> Result<bool, ProjectError> {
+        Ok(self.files.metadata(CREDENTIALS)?.is_some_and(|found| found.is_dir()))
+    }
+
+    /// Every certificate on disk, by file name; `None` if there are no credentials.
+    pub(crate) fn list_certificates(
+        &self,
+        now: OffsetDateTime,
+    ) -> Result<Option<Vec<InventoryEntry>>, ProjectError> {
+        Ok(list_certificates(&self.files.path(CREDENTIALS)?, now)?)
     }
 
     /// Opens the credentials, which must be there already.
     pub(crate) fn open_existing_credentials(&self, on_wait: impl FnOnce()) -> Result<Store, ProjectError> {
-        let directory = self.credentials();
-        if !directory.is_dir() {
-            return Err(ProjectError::NoCredentials { directory });
+        if !self.has_credentials()? {
+            return Err(ProjectError::NoCredentials { directory: self.credentials() });
         }
         self.open_credentials(on_wait)
     }
 
     /// Opens the credentials and locks them. If another `infra` uses them, `on_wait` is called and this waits.
     pub(crate) fn open_credentials(&self, on_wait: impl FnOnce()) -> Result<Store, ProjectError> {
-        Ok(Store::open(&self.credentials(), on_wait)?)
+        Ok(Store::open(&self.files.path(CREDENTIALS)?, on_wait)?)
     }
 }

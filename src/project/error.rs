@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::check::Findings;
 use crate::config::values::PoolName;
+use crate::confined_directory::ConfinedError;
 use crate::credentials::CredentialsError;
 use crate::document::{Fault, LoadError, Problems, ReadError};
 use crate::durable_file::WriteError;
@@ -18,6 +19,8 @@ pub(crate) enum ProjectError {
     Cluster(#[from] LoadError),
     #[error(transparent)]
     Blueprint(#[from] Fault),
+    #[error(transparent)]
+    Confined(#[from] ConfinedError),
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
     #[error(transparent)]
@@ -65,6 +68,7 @@ impl Explain for ProjectError {
     fn help(&self) -> Option<String> {
         match self {
             Self::Cluster(error) => error.help(),
+            Self::Confined(error) => error.help(),
             Self::Credentials(error) => error.help(),
             Self::Render(error) => error.help(),
             Self::UnknownPool { known, .. } if known.is_empty() => Some("it has no pools".to_owned()),
@@ -82,6 +86,7 @@ impl Explain for ProjectError {
     fn outcome(&self) -> Outcome {
         match self {
             Self::Cluster(error) => error.outcome(),
+            Self::Confined(error) => error.outcome(),
             Self::Credentials(error) => error.outcome(),
             Self::Render(error) => error.outcome(),
             Self::Refused(error) => error.outcome(),

@@ -7,6 +7,8 @@ use super::error::ProjectError;
 use crate::durable_file::{self, Access, WriteError};
 use crate::render::render_gitignore;
 
+const GITIGNORE: &str = ".gitignore";
+
 /// What became of the .gitignore.
 #[derive(Debug)]
 pub(crate) enum Gitignore {
@@ -21,11 +23,13 @@ pub(crate) enum Gitignore {
 impl AssetDirectory {
     /// Writes a .gitignore unless there is one.
     pub(crate) fn write_gitignore(&self) -> Result<Gitignore, ProjectError> {
-        let path = self.file(".gitignore");
+        let path = self.files.unchecked_path(GITIGNORE);
         match durable_file::create(&path, render_gitignore().as_bytes(), Access::Public) {
             Ok(()) => Ok(Gitignore::Written(path)),
             Err(WriteError::Exists { .. }) => {
-                let found = std::fs::read_to_string(&path).unwrap_or_default();
+                // A link is not followed: Git does not follow it either.
+                let found = self.files.read(GITIGNORE).ok().flatten().unwrap_or_default();
+                let found = String::from_utf8_lossy(&found);
                 let wanted = render_gitignore().lines().filter(|line| line.starts_with('/'));
                 let missing = wanted.filter(|line| !found.lines().any(|there| there.trim() == *line));
                 Ok(Gitignore::Kept { path, missing: missing.collect() })

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::Project;
+use super::asset_directory::KUBECONFIG;
 use super::error::ProjectError;
 use crate::credentials::{SecretText, Store};
 use crate::document::{ReadError, parse_untyped, read_text, write_yaml};
@@ -23,7 +24,7 @@ impl Project {
     /// Writes the kubeconfig of the asset directory unless it exists; returns whether it was written.
     pub(crate) fn write_kubeconfig(&self, store: &Store) -> Result<bool, ProjectError> {
         let text = self.admin_kubeconfig(store, &self.default_server())?;
-        Ok(durable_file::ensure(&self.directory.kubeconfig(), text.expose().as_bytes(), Access::Private)?)
+        Ok(self.directory.files.ensure_file(KUBECONFIG, text.expose().as_bytes(), Access::Private)?)
     }
 
     /// Merges the administrator's kubeconfig into the file at `path`; gives the context that kubectl uses then.

@@ -19,7 +19,7 @@ use crate::check::{Findings, check_assets};
 use crate::config::values::PoolName;
 use crate::credentials::{Credentials, Store};
 use crate::document::{Loaded, Problems, read_text};
-use crate::durable_file::{self, Access};
+use crate::durable_file::Access;
 use crate::render::{AssetSources, Assets, Templates, render_assets};
 
 pub(crate) use asset_directory::AssetDirectory;
@@ -27,6 +27,8 @@ pub(crate) use error::ProjectError;
 pub(crate) use gitignore::Gitignore;
 pub(crate) use rendered_files::WrittenFiles;
 pub(crate) use team_files::UnusedSnippet;
+
+const LOCK_FILE: &str = "infra.lock";
 
 /// A cluster.yaml that was read and validated once, and the directory it is in.
 #[derive(Debug)]
@@ -84,17 +86,17 @@ impl Project {
 
     /// The path and text of infra.lock, if there is one.
     pub(crate) fn read_lock(&self) -> Result<Option<(PathBuf, String)>, ProjectError> {
-        let path = self.directory.lock_file();
-        if !path.exists() {
+        if self.directory.files.metadata(LOCK_FILE)?.is_none() {
             return Ok(None);
         }
+        let path = self.directory.files.path(LOCK_FILE)?;
         let text = read_text(&path)?;
         Ok(Some((path, text)))
     }
 
     /// Writes infra.lock unless it has this text already; gives whether it was written.
     pub(crate) fn write_lock(&self, text: &str) -> Result<bool, ProjectError> {
-        Ok(durable_file::ensure(&self.directory.lock_file(), text.as_bytes(), Access::Public)?)
+        Ok(self.directory.files.ensure_file(LOCK_FILE, text.as_bytes(), Access::Public)?)
     }
 }
 

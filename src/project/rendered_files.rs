@@ -2,14 +2,28 @@
 
 use std::collections::BTreeSet;
 
+use zeroize::Zeroizing;
+
 use super::Project;
 use super::asset_directory::AssetDirectory;
 use super::error::ProjectError;
-use crate::durable_file;
-use crate::render::{Asset, Assets};
+use crate::render::Assets;
 
-/// What rendering writes below the asset directory: folders, and what the names of its files end with.
-const FOLDERS: [(&str, &str); 3] = [("stacks", "json"), ("userdata", "ign"), ("manifests", "yaml")];
+/// A folder of the asset directory that rendering writes to.
+struct Folder {
+    name: &'static str,
+    /// What the names of rendered files end with.
+    extension: &'static str,
+    /// What others may do in it at most; the umask may allow less.
+    mode: u32,
+}
+
+const FOLDERS: [Folder; 3] = [
+    Folder { name: "stacks", extension: "json", mode: 0o755 },
+    // It holds keys.
+    Folder { name: "userdata", extension: "ign", mode: 0o700 },
+    Folder { name: "manifests", extension: "yaml", mode: 0o755 },
+];
 
 /// What was done to the files, by their path below the asset directory.
 #[derive(Debug, Default)]
@@ -26,20 +40,19 @@ impl Project {
     /// Writes every rendered file that is not on disk as it should be, and deletes those of an earlier render.
     pub(crate) fn write(&self, assets: &Assets) -> Result<WrittenFiles, ProjectError> {
         let mut files = WrittenFiles::default();
+        let on_disk = &self.directory.files;
+        for folder in &FOLDERS {
+            on_disk.create_directory(folder.name, folder.mode)?;
+        }
         for asset in assets.files() {
-            let path = self.directory.file(&asset.path);
-            if let Some(parent) = path.parent() {
-                std::fs::create_dir_all(parent).map_err(ProjectError::disk("create", parent))?;
-            }
-            if durable_file::ensure(&path, &asset.bytes, asset.access)? {
+            if on_disk.ensure_file(&asset.path, &asset.bytes, asset.access)? {
                 files.written.push(asset.path.clone());
             } else {
                 files.unchanged += 1;
             }
         }
         for stale in self.files_of_earlier_render(assets)? {
-            let path = self.directory.file(&stale);
-            std::fs::remove_file(&path).map_err(ProjectError::disk("delete", &path))?;
+            on_disk.delete_file(&stale)?;
             files.deleted.push(stale);
         }
         Ok(files)
@@ -50,10 +63,12 @@ impl Project {
         if self.directory.rendered_files()?.is_empty() {
             return Ok(0);
         }
-        let differs = |asset: &&Asset| {
-            std::fs::read(self.directory.file(&asset.path)).map_or(true, |bytes| bytes != *asset.bytes)
-        };
-        Ok(assets.files().filter(differs).count() + self.files_of_earlier_render(assets)?.len())
+        let mut outdated = self.files_of_earlier_render(assets)?.len();
+        for asset in assets.files() {
+            let found = self.directory.files.read(&asset.path)?.map(Zeroizing::new);
+            outdated += usize::from(found.is_none_or(|bytes| bytes != asset.bytes));
+        }
+        Ok(outdated)
     }
 
     fn files_of_earlier_render(&self, assets: &Assets) -> Result<Vec<String>, ProjectError> {
@@ -68,17 +83,12 @@ impl AssetDirectory {
     /// Every rendered file on disk, by its path below the directory.
     fn rendered_files(&self) -> Result<Vec<String>, ProjectError> {
         let mut files = Vec::new();
-        for (folder, extension) in FOLDERS {
-            let path = self.file(folder);
-            if !path.is_dir() {
-                continue;
-            }
-            for entry in std::fs::read_dir(&path).map_err(ProjectError::disk("read", &path))? {
-                let entry = entry.map_err(ProjectError::disk("read", &path))?;
-                let is_ours = entry.path().extension().is_some_and(|found| found == extension);
+        for folder in &FOLDERS {
+            for entry in self.files.entries(folder.name)? {
+                let is_ours = entry.path().extension().is_some_and(|found| found == folder.extension);
                 let kind = entry.file_type().map_err(ProjectError::disk("read", &entry.path()))?;
                 if is_ours && kind.is_file() {
-                    files.push(format!("{folder}/{}", entry.file_name().to_string_lossy()));
+                    files.push(format!("{}/{}", folder.name, entry.file_name().to_string_lossy()));
                 }
             }
         }

@@ -7,8 +7,11 @@ use std::path::Path;
 use super::asset_directory::AssetDirectory;
 use super::error::ProjectError;
 use crate::blueprint::Role;
+use crate::confined_directory::ConfinedDirectory;
 use crate::document::{nearest, parse_untyped, read_text};
 use crate::render::Asset;
+
+const EXTRA_MANIFESTS: &str = "manifests/extra";
 
 /// The team's own Ignition configs.
 #[derive(Debug)]
@@ -42,23 +45,22 @@ impl fmt::Display for UnusedSnippet {
 impl AssetDirectory {
     /// The team's own templates, by their path below templates/.
     pub(crate) fn read_overrides(&self) -> Result<BTreeMap<String, String>, ProjectError> {
-        let path = self.templates.clone().unwrap_or_else(|| self.file("templates"));
-        if self.templates.is_some() && !path.is_dir() {
-            return Err(ProjectError::NoTemplates { path });
+        match &self.templates {
+            Some(path) if !path.is_dir() => Err(ProjectError::NoTemplates { path: path.clone() }),
+            Some(path) => read_tree(&ConfinedDirectory::new(path), ""),
+            None => read_tree(&self.files, "templates"),
         }
-        read_tree(&path)
     }
 
     /// The team's own manifests, by file name.
     pub(super) fn read_extra_manifests(&self) -> Result<BTreeMap<String, String>, ProjectError> {
-        let directory = self.file("manifests/extra");
-        let manifests = read_tree(&directory)?;
+        let manifests = read_tree(&self.files, EXTRA_MANIFESTS)?;
         for (name, text) in &manifests {
             let is_yaml = Path::new(name).extension().is_some_and(|extension| extension == "yaml");
             if !is_yaml || name.contains('/') {
                 return Err(ProjectError::NotAManifest { name: name.clone() });
             }
-            parse_untyped(&directory.join(name), text)?;
+            parse_untyped(&self.files.unchecked_path(format!("{EXTRA_MANIFESTS}/{name}")), text)?;
         }
         Ok(manifests)
     }
@@ -70,7 +72,7 @@ impl AssetDirectory {
         let mut snippets: BTreeMap<Role, Vec<Asset>> =
             roles.iter().map(|role| (role.clone(), Vec::new())).collect();
         let mut unused = Vec::new();
-        for (name, text) in read_tree(&self.file("snippets"))? {
+        for (name, text) in read_tree(&self.files, "snippets")? {
             let Some(stem) = name.strip_suffix(".ign") else { continue };
             let begins = |prefix: &&String| {
                 let rest = stem.strip_prefix(prefix.as_str());
@@ -93,27 +95,27 @@ impl AssetDirectory {
     }
 }
 
-/// Every file below a directory, by its path there; none if there is no such directory.
-fn read_tree(root: &Path) -> Result<BTreeMap<String, String>, ProjectError> {
+/// Every file below a folder, by its path there; none if there is no such folder.
+fn read_tree(files: &ConfinedDirectory, folder: &str) -> Result<BTreeMap<String, String>, ProjectError> {
     let mut found = BTreeMap::new();
-    read_branch(root, "", &mut found)?;
+    read_branch(files, Path::new(folder), "", &mut found)?;
     Ok(found)
 }
 
-fn read_branch(root: &Path, below: &str, found: &mut BTreeMap<String, String>) -> Result<(), ProjectError> {
-    let directory = root.join(below);
-    if !directory.is_dir() {
-        return Ok(());
-    }
-    let entries = std::fs::read_dir(&directory).map_err(ProjectError::disk("read", &directory))?;
-    for entry in entries {
-        let entry = entry.map_err(ProjectError::disk("read", &directory))?;
-        let file_name = entry.file_name().to_string_lossy().into_owned();
-        let name = if below.is_empty() { file_name } else { format!("{below}/{file_name}") };
-        if entry.path().is_dir() {
-            read_branch(root, &name, found)?;
+fn read_branch(
+    files: &ConfinedDirectory,
+    directory: &Path,
+    prefix: &str,
+    found: &mut BTreeMap<String, String>,
+) -> Result<(), ProjectError> {
+    for entry in files.entries(directory)? {
+        let below = directory.join(entry.file_name());
+        let path = files.path(&below)?;
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if path.is_dir() {
+            read_branch(files, &below, &format!("{name}/"), found)?;
         } else {
-            found.insert(name, read_text(&entry.path())?);
+            found.insert(name, read_text(&path)?);
         }
     }
     Ok(())

@@ -126,8 +126,11 @@ fn a_directory_a_device_and_nothing_in_its_place() {
     fs::create_dir(workspace.path("cluster.yaml")).unwrap();
     validate(&workspace).expect_code(2).expect_stderr("cluster.yaml is a directory, not a file");
     fs::remove_dir(workspace.path("cluster.yaml")).unwrap();
-    std::os::unix::fs::symlink("/dev/zero", workspace.path("cluster.yaml")).unwrap();
+    Outcome::of(Command::new("mkfifo").arg(workspace.path("cluster.yaml"))).expect_code(0);
     validate(&workspace).expect_code(2).expect_stderr("cluster.yaml is a device, pipe or socket, not a file");
+    fs::remove_file(workspace.path("cluster.yaml")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", workspace.path("cluster.yaml")).unwrap();
+    validate(&workspace).expect_code(2).expect_stderr("cluster.yaml is a symbolic link");
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod job_objects;
 mod job_placement;
 mod kill;
 mod kubeconfig;
+mod links;
 mod manual;
 mod memory;
 mod output;

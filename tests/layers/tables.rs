@@ -1,17 +1,18 @@
 //! The tables that the rules go by: layers, the order inside deploy/, words that only some places may say.
 
 /// Each layer and the layers, or the folders of a layer, that it may use; the order is that of the data.
-pub const LAYERS: [(&str, &[&str]); 20] = [
+pub const LAYERS: [(&str, &[&str]); 21] = [
     ("outcome", &[]),
     ("document", &["outcome"]),
     ("durable_file", &[]),
+    ("confined_directory", &["durable_file", "outcome"]),
     ("hexadecimal", &[]),
     ("plural", &[]),
     ("waiting", &[]),
     ("well_known", &[]),
     ("config", &["document"]),
     ("blueprint", &["config", "document"]),
-    ("credentials", &["blueprint", "config", "durable_file", "outcome"]),
+    ("credentials", &["blueprint", "config", "confined_directory", "durable_file", "outcome"]),
     ("render", &["blueprint", "config", "credentials", "document", "durable_file", "hexadecimal", "outcome"]),
     ("check", &["blueprint", "document", "outcome", "render"]),
     (
@@ -20,6 +21,7 @@ pub const LAYERS: [(&str, &[&str]); 20] = [
             "blueprint",
             "check",
             "config",
+            "confined_directory",
             "credentials",
             "document",
             "durable_file",
@@ -53,12 +55,13 @@ pub const LAYERS: [(&str, &[&str]); 20] = [
     ("lib", &ALL),
 ];
 
-const ALL: [&str; 18] = [
+const ALL: [&str; 19] = [
     "aws",
     "blueprint",
     "check",
     "cli",
     "config",
+    "confined_directory",
     "credentials",
     "deploy",
     "document",

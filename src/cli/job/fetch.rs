@@ -50,7 +50,10 @@ pub(super) struct FetchArguments {
 
 pub(super) fn run(arguments: &FetchArguments, session: &Session) -> anyhow::Result<Exit> {
     let target = arguments.job.resolve(session)?;
-    let directory = arguments.to.clone().unwrap_or_else(|| session.assets.file(&target.name));
+    let directory = match &arguments.to {
+        Some(directory) => directory.clone(),
+        None => session.assets.named_file(Path::new(&target.name))?,
+    };
     refuse_to_overwrite(&directory)?;
     let (blueprint, api) = connect(session)?;
     let usual = || blueprint.mirrored_image(HELPER_IMAGE);

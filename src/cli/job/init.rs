@@ -47,7 +47,7 @@ impl ValueEnum for FrameworkName {
 }
 
 pub(super) fn run(arguments: &InitArguments, session: &Session) -> anyhow::Result<Exit> {
-    let path = arguments.job.path(session);
+    let path = arguments.job.path(session)?;
     let templates = Templates::new(&session.assets.read_overrides()?)?;
     let name = format!("jobs/examples/{}.yaml", arguments.framework.0);
     let text = templates.plain(&name).unwrap_or_default();

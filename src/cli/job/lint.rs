@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &LintArguments, session: &Session) -> anyhow::Resul
     let blueprint = blueprint_of(session)?;
     let mut judged = Vec::new();
     if arguments.objects.is_empty() {
-        judged.push(judge_job(&arguments.job.path(session), blueprint.as_ref(), session)?);
+        judged.push(judge_job(&arguments.job.path(session)?, blueprint.as_ref(), session)?);
     }
     for path in &arguments.objects {
         judged.push(judge_objects(path)?);

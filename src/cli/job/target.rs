@@ -1,6 +1,6 @@
 //! Which job a command is about, and the cluster it runs on.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use aws_lc_rs::rand;
 use clap::Args;
@@ -29,8 +29,9 @@ pub(super) struct JobFileOptions {
 }
 
 impl JobFileOptions {
-    pub(super) fn path(&self, session: &Session) -> PathBuf {
-        describe_cluster(&self.file, session)
+    /// Where the job file is: relative names are relative to the directory of cluster.yaml.
+    pub(super) fn path(&self, session: &Session) -> anyhow::Result<PathBuf> {
+        Ok(session.assets.named_file(&self.file)?)
     }
 
     /// The job, checked against the cluster too if one is known, after its warnings were printed.
@@ -39,17 +40,12 @@ impl JobFileOptions {
         session: &Session,
         blueprint: Option<&Blueprint>,
     ) -> anyhow::Result<TrainingJob> {
-        let Loaded { value: job, warnings } = job::load(&self.path(session), blueprint)?;
+        let Loaded { value: job, warnings } = job::load(&self.path(session)?, blueprint)?;
         if !warnings.list().is_empty() {
             session.printer.note(&warnings);
         }
         Ok(job)
     }
-}
-
-/// The path of a file: relative names are relative to the directory of cluster.yaml.
-fn describe_cluster(file: &Path, session: &Session) -> PathBuf {
-    session.assets.cluster_file().with_file_name("").join(file)
 }
 
 /// Which job that may be there already.
@@ -77,12 +73,13 @@ pub(super) struct JobTarget {
 impl JobNameOptions {
     /// The job that is meant. A file is only needed if no name is given.
     pub(super) fn resolve(&self, session: &Session) -> anyhow::Result<JobTarget> {
+        let file = session.assets.named_file(&self.file)?;
         let Some(name) = &self.name else {
-            let job = job::load(&describe_cluster(&self.file, session), None)?.value;
+            let job = job::load(&file, None)?.value;
             let namespace = self.namespace.clone().unwrap_or_else(|| job.namespace.value.to_string());
             return Ok(JobTarget { name: job.name.to_string(), namespace, job: Some(job) });
         };
-        let job = job::load(&describe_cluster(&self.file, session), None).ok().map(|loaded| loaded.value);
+        let job = job::load(&file, None).ok().map(|loaded| loaded.value);
         let job = job.filter(|job| job.name.as_str() == name);
         let from_file = job.as_ref().map(|job| job.namespace.value.to_string());
         let namespace = self.namespace.clone().or(from_file).unwrap_or_else(|| "default".to_owned());
@@ -102,7 +99,7 @@ pub(super) fn connect(session: &Session) -> anyhow::Result<(Blueprint, ApiServer
 
 /// The cluster, if the directory describes one.
 pub(super) fn blueprint_of(session: &Session) -> anyhow::Result<Option<Blueprint>> {
-    if !session.assets.cluster_file().exists() {
+    if !session.assets.has_cluster_file()? {
         return Ok(None);
     }
     Ok(Some(Blueprint::new(session.assets.load_cluster()?.value)?))
