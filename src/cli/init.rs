@@ -180,7 +180,7 @@ fn write_gitignore(session: &Session) -> anyhow::Result<()> {
         Gitignore::Written(path) => session.printer.note(format_args!("{}: written", path.display())),
         Gitignore::Kept { path, missing } if !missing.is_empty() => {
             session.printer.warning(format_args!(
-                "{} exists already and was not changed; add {} to it: they will hold private keys",
+                "{} exists already and was not changed; add {} to it: they will hold private keys and the results of jobs",
                 path.display(),
                 missing.join(" ")
             ));

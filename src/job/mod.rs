@@ -19,6 +19,7 @@ mod run;
 mod scripts;
 mod tolerations;
 mod training;
+mod unpack;
 pub(crate) mod values;
 mod workload;
 
@@ -31,6 +32,7 @@ pub(crate) use run::{Run, RunId};
 pub(crate) use scripts::Scripts;
 pub(crate) use tolerations::tolerations_of_all_pools;
 pub(crate) use training::TrainingJob;
+pub(crate) use unpack::{Unpacked, unpack};
 pub(crate) use workload::Workload;
 
 use crate::blueprint::Blueprint;

@@ -1,5 +1,6 @@
 //! Where things are in the directory that holds a cluster.yaml. No symbolic link below it is followed.
 
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use time::OffsetDateTime;
@@ -13,6 +14,9 @@ use crate::document::Loaded;
 const CLUSTER_FILE: &str = "cluster.yaml";
 const CREDENTIALS: &str = "credentials";
 pub(super) const KUBECONFIG: &str = "kubeconfig";
+const RESULTS: &str = "results";
+/// What machines, stacks and pods are made from, and the keys.
+const RESERVED: [&str; 6] = [CREDENTIALS, "manifests", "snippets", "stacks", "templates", "userdata"];
 
 /// A directory with a cluster.yaml, or one that `infra init` writes it to.
 #[derive(Clone, Debug)]
@@ -58,6 +62,22 @@ impl AssetDirectory {
         Ok(if is_below { self.files.path(file)? } else { self.files.unchecked_path(file) })
     }
 
+    /// Where the results of a job go, unless the user says otherwise.
+    pub(crate) fn results_directory(&self, job: &str) -> Result<PathBuf, ProjectError> {
+        Ok(self.files.path(Path::new(RESULTS).join(job))?)
+    }
+
+    /// Refuses a directory that is one of this directory's own: results of a job in it would become part of the cluster.
+    pub(crate) fn refuse_reserved(&self, path: &Path) -> Result<(), ProjectError> {
+        let real = real_path(path).map_err(ProjectError::disk("read", path))?;
+        let own = real_path(self.directory()).map_err(ProjectError::disk("read", self.directory()))?;
+        let name = real.strip_prefix(own).ok().and_then(|below| below.components().next());
+        match RESERVED.into_iter().find(|reserved| name.is_some_and(|name| name.as_os_str() == *reserved)) {
+            Some(reserved) => Err(ProjectError::Reserved { path: path.to_owned(), reserved }),
+            None => Ok(()),
+        }
+    }
+
     /// Whether there is a cluster.yaml.
     pub(crate) fn has_cluster_file(&self) -> Result<bool, ProjectError> {
         Ok(self.files.metadata(CLUSTER_FILE)?.is_some())
@@ -93,4 +113,16 @@ impl AssetDirectory {
     pub(crate) fn open_credentials(&self, on_wait: impl FnOnce()) -> Result<Store, ProjectError> {
         Ok(Store::open(&self.files.path(CREDENTIALS)?, on_wait)?)
     }
+}
+
+/// A path without links, as far as it exists.
+fn real_path(path: &Path) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    for existing in path.ancestors() {
+        if let Ok(real) = existing.canonicalize() {
+            let missing = path.strip_prefix(existing).unwrap_or(Path::new(""));
+            return Ok(if missing.as_os_str().is_empty() { real } else { real.join(missing) });
+        }
+    }
+    Ok(path)
 }

@@ -37,6 +37,8 @@ pub(crate) enum ProjectError {
     Disk { doing: &'static str, path: PathBuf, reason: io::Error },
     #[error("there is no directory {}", path.display())]
     NoTemplates { path: PathBuf },
+    #[error("{} is in {reserved}/ of the cluster's directory, which infra reads or writes itself", path.display())]
+    Reserved { path: PathBuf, reserved: &'static str },
     #[error("manifests/extra/{name} is not a .yaml file")]
     NotAManifest { name: String },
     #[error("cluster.yaml has no pool '{name}'")]
@@ -71,6 +73,9 @@ impl Explain for ProjectError {
             Self::Confined(error) => error.help(),
             Self::Credentials(error) => error.help(),
             Self::Render(error) => error.help(),
+            Self::Reserved { .. } => {
+                Some("`--to DIR` names another directory; without it results go to results/NAME".to_owned())
+            }
             Self::UnknownPool { known, .. } if known.is_empty() => Some("it has no pools".to_owned()),
             Self::UnknownPool { known, .. } => Some(format!("it has {}", known.join(", "))),
             Self::NoCredentials { .. } => {
@@ -94,6 +99,7 @@ impl Explain for ProjectError {
             Self::Invalid(error) => error.outcome(),
             Self::NoTemplates { .. }
             | Self::NotAManifest { .. }
+            | Self::Reserved { .. }
             | Self::UnknownPool { .. }
             | Self::Kubeconfig { .. } => Outcome::Invalid,
             Self::Blueprint(_)

@@ -28,7 +28,7 @@ fn writes_a_file_that_validates_and_says_what_is_next() {
     assert!(text.contains("\netcd:\n  count: 1\n"), "{text}");
     assert!(text.contains("\ncontrollers:\n  count: 1\n"), "{text}");
     let ignored = workspace.read(".gitignore");
-    for line in ["/credentials/", "/userdata/", "/kubeconfig"] {
+    for line in ["/credentials/", "/userdata/", "/kubeconfig", "/results/"] {
         assert!(ignored.lines().any(|ignored| ignored == line), "{ignored}");
     }
 }
@@ -41,7 +41,7 @@ fn never_overwrites() {
     assert_eq!(workspace.read("cluster.yaml"), "mine\n");
     fs::remove_file(workspace.path("cluster.yaml")).unwrap();
     workspace.write(".gitignore", "/credentials/\n");
-    init(&workspace, &[]).expect_code(0).expect_stderr("add /userdata/ /kubeconfig to it");
+    init(&workspace, &[]).expect_code(0).expect_stderr("add /userdata/ /kubeconfig /results/ to it");
     assert_eq!(workspace.read(".gitignore"), "/credentials/\n");
 }
 

@@ -50,7 +50,20 @@ pub const LAYERS: [(&str, &[&str]); 21] = [
         ],
     ),
     ("operator", &["aws", "blueprint", "check", "config", "deploy/inputs", "deploy/state", "document"]),
-    ("job", &["blueprint", "config", "document", "hexadecimal", "kube", "outcome", "plural", "waiting"]),
+    (
+        "job",
+        &[
+            "blueprint",
+            "config",
+            "confined_directory",
+            "document",
+            "hexadecimal",
+            "kube",
+            "outcome",
+            "plural",
+            "waiting",
+        ],
+    ),
     ("cli", &ALL),
     ("lib", &ALL),
 ];

@@ -16,7 +16,7 @@ use crate::cli::failure::Refusal;
 use crate::cli::interruption::Interrupted;
 use crate::cli::session::Session;
 use crate::job::life::{FetchSource, FetchTarget, JobReport, Reader};
-use crate::job::{HELPER_IMAGE, tolerations_of_all_pools};
+use crate::job::{HELPER_IMAGE, Unpacked, tolerations_of_all_pools, unpack};
 use crate::kube::{ApiServer, Body};
 use crate::plural::count_of;
 
@@ -29,15 +29,18 @@ const MEBIBYTE: u64 = 1 << 20;
 const LONGEST_SILENCE: Duration = Duration::from_mins(2);
 /// Bytes between two lines of progress.
 const PROGRESS_BYTES: u64 = 256 * MEBIBYTE;
+/// Entries that were left out are shown by name, the first of them.
+const NAMES_SHOWN: usize = 5;
 
 /// Download a job's results
 ///
-/// A pod reads them from the claim and the API server passes them on; the pod is deleted afterwards. Nothing is overwritten.
+/// A pod reads them from the claim and the API server passes them on; the pod is deleted afterwards. Nothing is overwritten. Links that
+/// lead out of the directory, pipes and devices are left out and named; modes follow your umask.
 #[derive(Args, Debug)]
 pub(super) struct FetchArguments {
     #[command(flatten)]
     job: JobNameOptions,
-    /// Write to this directory; by default one with the job's name
+    /// Write to this directory; by default results/NAME beside cluster.yaml
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
     /// Download this directory of the job instead of output; `.` means all of it
@@ -51,8 +54,11 @@ pub(super) struct FetchArguments {
 pub(super) fn run(arguments: &FetchArguments, session: &Session) -> anyhow::Result<Exit> {
     let target = arguments.job.resolve(session)?;
     let directory = match &arguments.to {
-        Some(directory) => directory.clone(),
-        None => session.assets.named_file(Path::new(&target.name))?,
+        Some(directory) => {
+            session.assets.refuse_reserved(directory)?;
+            directory.clone()
+        }
+        None => session.assets.results_directory(&target.name)?,
     };
     refuse_to_overwrite(&directory)?;
     let (blueprint, api) = connect(session)?;
@@ -135,13 +141,13 @@ async fn fetch(reader: &Reader<'_>, directory: &Path, session: &Session) -> anyh
     let (sender, receiver) = sync_channel(PIECES);
     let target = directory.to_owned();
     // Unpacking waits for the disk, and must not block the network.
-    let unpacking = tokio::task::spawn_blocking(move || unpack_archive(receiver, &target));
+    let unpacking = tokio::task::spawn_blocking(move || {
+        unpack(Pieces { receiver, piece: io::Cursor::default() }, &target)
+    });
     let pumped = pump_archive(body, sender, session).await;
-    let files = unpacking.await.context("unpacking")?;
-    match pumped.and(files) {
-        Ok(files) => {
-            session.printer.note(format_args!("{} in {}", count_of(files, "file"), directory.display()));
-        }
+    let unpacked = unpacking.await.context("unpacking")?;
+    match pumped.and(unpacked.map_err(anyhow::Error::from)) {
+        Ok(unpacked) => print_unpacked(&unpacked, directory, session),
         Err(error) => {
             session.printer.note(what_is_left(directory));
             return Err(error);
@@ -167,25 +173,33 @@ async fn pump_archive(mut body: Body, sender: SyncSender<Vec<u8>>, session: &Ses
     Ok(())
 }
 
-/// Unpacks what comes, and returns the number of files.
-fn unpack_archive(receiver: Receiver<Vec<u8>>, directory: &Path) -> anyhow::Result<usize> {
-    std::fs::create_dir_all(directory).with_context(|| format!("creating {}", directory.display()))?;
-    let mut archive = tar::Archive::new(Pieces { receiver, piece: io::Cursor::default() });
-    let mut files = 0;
-    for entry in archive.entries()? {
-        let mut entry = entry.context("the archive ended early")?;
-        let name = entry.path()?.display().to_string();
-        let is_file = entry.header().entry_type().is_file();
-        // False for what is outside of the directory.
-        if !entry.unpack_in(directory).with_context(|| format!("writing {name}"))? {
-            return Err(Refusal::new(format!(
-                "the archive contains '{name}', which is outside of the directory"
-            ))
-            .into());
-        }
-        files += usize::from(is_file);
+fn print_unpacked(unpacked: &Unpacked, directory: &Path, session: &Session) {
+    let Unpacked { files, outside_links, special_files } = unpacked;
+    if !outside_links.is_empty() {
+        session.printer.warning(format_args!(
+            "left out {}, leading out of {}: {}",
+            count_of(outside_links.len(), "link"),
+            directory.display(),
+            first_names(outside_links)
+        ));
     }
-    Ok(files)
+    if !special_files.is_empty() {
+        session.printer.warning(format_args!(
+            "left out {} (pipes, devices): {}",
+            count_of(special_files.len(), "special file"),
+            first_names(special_files)
+        ));
+    }
+    session.printer.note(format_args!("{} in {}", count_of(*files, "file"), directory.display()));
+}
+
+/// As many names as a line holds.
+fn first_names(names: &[String]) -> String {
+    let shown = names.iter().take(NAMES_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMES_SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 /// Bytes that come piece by piece from another task.

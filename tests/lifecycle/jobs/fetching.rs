@@ -1,6 +1,7 @@
 //! Results: from the claim through a real pod and the API server's proxy to this machine, byte for byte.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -17,7 +18,7 @@ fn with_results() -> JobWorld {
     fs::write(output.join("model.bin"), bytes).unwrap();
     fs::write(output.join("pass-1/übersicht, final.txt"), "good\n").unwrap();
     fs::write(output.join("nothing"), "").unwrap();
-    std::os::unix::fs::symlink("model.bin", output.join("latest")).unwrap();
+    symlink("model.bin", output.join("latest")).unwrap();
     fs::create_dir_all(world.cluster.claim().join("train/.infra")).unwrap();
     fs::write(world.cluster.claim().join("train/notes.txt"), "notes\n").unwrap();
     world
@@ -39,12 +40,12 @@ fn results_are_fetched_byte_for_byte() {
     let world = with_results();
     let fetched = world.run(["fetch"]).expect_code(0);
     fetched.expect_stderr("downloading 12 MiB to ").expect_stderr("3 files in ");
-    expect_same(&world.cluster.claim().join("train/output"), &world.workspace.path("train"));
+    expect_same(&world.cluster.claim().join("train/output"), &world.workspace.path("results/train"));
     expect_no_reader(&world);
 
     let before = world.cluster.changes();
     let refused = world.run(["fetch"]).expect_code(1);
-    refused.expect_stderr("train is not empty").expect_stderr("`--to DIR` names another directory");
+    refused.expect_stderr("results/train is not empty").expect_stderr("`--to DIR` names another directory");
     assert_eq!(world.cluster.changes(), before);
 
     let all = world.workspace.path("all");
@@ -54,13 +55,91 @@ fn results_are_fetched_byte_for_byte() {
     expect_no_reader(&world);
 }
 
+/// The permissions of something that was fetched.
+#[track_caller]
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+#[test]
+fn hostile_results_open_nothing_and_lead_nowhere() {
+    let world = with_results();
+    let output = world.cluster.claim().join("train/output");
+    for (name, mode) in
+        [("nothing", 0o666), ("model.bin", 0o777), ("pass-1", 0o777), ("pass-1/empty", 0o1777)]
+    {
+        fs::set_permissions(output.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    symlink("/home/op/.ssh/id_rsa", output.join("absolute")).unwrap();
+    symlink("../../../../credentials/ca-key.pem", output.join("pass-1/upwards")).unwrap();
+    symlink("../model.bin", output.join("pass-1/good")).unwrap();
+    Command::new("mkfifo").arg(output.join("pipe")).status().unwrap();
+    let fetched = world.run(["fetch"]).expect_code(0);
+    fetched
+        .expect_stderr("warning: left out 2 links, leading out of ")
+        .expect_stderr(
+            ": absolute -> /home/op/.ssh/id_rsa, pass-1/upwards -> ../../../../credentials/ca-key.pem\n",
+        )
+        .expect_stderr("warning: left out 1 special file (pipes, devices): pipe\n")
+        .expect_stderr("3 files in ");
+    let results = world.workspace.path("results/train");
+    for name in ["absolute", "pass-1/upwards", "pipe"] {
+        assert!(results.join(name).symlink_metadata().is_err(), "{name}");
+    }
+    assert!(results.join("pass-1/good").exists() && results.join("latest").exists());
+    // What this process creates has the modes of the umask.
+    let (file, directory) = (world.workspace.path("a-file"), world.workspace.path("a-directory"));
+    fs::write(&file, "").unwrap();
+    fs::create_dir(&directory).unwrap();
+    assert_eq!(mode(&results.join("nothing")), mode(&file));
+    assert_eq!(mode(&results.join("model.bin")), mode(&directory), "it stays executable");
+    assert_eq!(mode(&results.join("pass-1")), mode(&directory));
+    assert_eq!(mode(&results.join("pass-1/empty")), mode(&directory));
+    expect_no_reader(&world);
+}
+
+#[test]
+fn results_never_become_part_of_the_cluster() {
+    let world = JobWorld::new(&TRAIN.replace("name: train", "name: snippets"));
+    world.cluster.decide(|role, _, _| if role == "reader" { Fate::Wait } else { Fate::Succeed("gpu-1", "") });
+    let output = world.cluster.claim().join("snippets/output");
+    fs::create_dir_all(&output).unwrap();
+    fs::write(output.join("controller.ign"), "{}").unwrap();
+    world.run(["fetch"]).expect_code(0);
+    assert!(world.workspace.path("results/snippets/controller.ign").exists());
+    assert!(!world.workspace.path("snippets").exists());
+
+    let before = world.cluster.changes();
+    for name in ["snippets", "templates/jobs", "manifests/extra", "stacks", "userdata/x", "credentials/x"] {
+        let directory = world.workspace.path(name);
+        let refused = world.run(["fetch", "--to", directory.to_str().unwrap()]).expect_code(2);
+        let reserved = name.split('/').next().unwrap();
+        refused
+            .expect_stderr(&format!(
+                "{} is in {reserved}/ of the cluster's directory, which infra reads or writes itself",
+                directory.display()
+            ))
+            .expect_stderr("without it results go to results/NAME");
+    }
+    fs::rename(world.workspace.path("results"), world.workspace.path("elsewhere")).unwrap();
+    fs::create_dir(world.workspace.path("victim")).unwrap();
+    symlink("victim", world.workspace.path("results")).unwrap();
+    let refused = world.run(["fetch"]).expect_code(2);
+    refused.expect_stderr("results is a symbolic link, which infra does not follow");
+    assert_eq!(fs::read_dir(world.workspace.path("victim")).unwrap().count(), 0);
+    assert_eq!(world.cluster.changes(), before);
+}
+
 #[test]
 fn fetch_finds_the_results_by_the_job() {
     let world = with_results();
     world.run(["submit", "--detach"]).expect_code(0);
     fs::remove_file(world.workspace.path("job.yaml")).unwrap();
     world.run(["fetch", "train", "--path", "output/pass-1"]).expect_code(0);
-    assert_eq!(fs::read_to_string(world.workspace.path("train/übersicht, final.txt")).unwrap(), "good\n");
+    assert_eq!(
+        fs::read_to_string(world.workspace.path("results/train/übersicht, final.txt")).unwrap(),
+        "good\n"
+    );
     world.run(["fetch", "train", "--path", "../other", "--to", "x"]).expect_code(2);
 }
 
@@ -74,7 +153,7 @@ fn missing_results_are_reported() {
         )
         .expect_stderr("`--path .` all of it");
     expect_no_reader(&world);
-    assert!(!world.workspace.path("train").exists());
+    assert!(!world.workspace.path("results").exists());
 }
 
 #[test]
