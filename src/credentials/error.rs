@@ -24,6 +24,16 @@ pub enum CredentialsError {
     /// The directory or a file in it is a link.
     #[error(transparent)]
     Confined(#[from] ConfinedError),
+    /// The directory or a file in it belongs to another user.
+    #[error("{} belongs to another user (uid {owner}), not to you (uid {user})", path.display())]
+    ForeignOwner {
+        /// The directory or the file.
+        path: PathBuf,
+        /// Who owns it.
+        owner: u32,
+        /// Who runs this.
+        user: u32,
+    },
     /// A file could not be written.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -87,6 +97,9 @@ impl Explain for CredentialsError {
     fn help(&self) -> Option<String> {
         let text = match self {
             Self::Confined(error) => return error.help(),
+            Self::ForeignOwner { .. } => {
+                "the owner can replace keys: run infra as that user, or check every file in it and make them your own with `chown`"
+            }
             Self::NoAuthority { .. } => {
                 "`infra render credentials --generate-ca` makes one; \
                  `--ca-cert-path FILE --ca-key-path FILE` imports your own"

@@ -2,9 +2,10 @@
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::process::geteuid;
 use zeroize::Zeroizing;
 
 use super::{CredentialsError, SecretText};
@@ -39,6 +40,11 @@ impl Store {
         if directory.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
             return Err(ConfinedError::Link { path: directory.to_owned() }.into());
         }
+        // The operating system keeps everybody else out of another user's directory, and lets nobody else change another user's keys.
+        let is_root = geteuid().is_root();
+        if is_root {
+            check_owner(directory)?;
+        }
         let lock_path = ConfinedDirectory::new(directory).path(LOCK)?;
         let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock_path);
         let lock = lock.map_err(failed("open", &lock_path))?;
@@ -52,7 +58,11 @@ impl Store {
         }
         let store = Self { directory: directory.to_owned(), _lock: lock };
         store.refuse_links()?;
+        if is_root {
+            store.check_owners()?;
+        }
         store.tighten().map_err(failed("make private", directory))?;
+        store.check_owners()?;
         durable_file::remove_leftovers(directory).map_err(failed("tidy up", directory))?;
         store.finish_pending()?;
         Ok(store)
@@ -131,6 +141,14 @@ impl Store {
         Ok(())
     }
 
+    /// Every file must be the user's own: what someone else put there, a planted authority above all, is not used.
+    fn check_owners(&self) -> Result<(), CredentialsError> {
+        for entry in ConfinedDirectory::new(&self.directory).entries("")? {
+            check_owner(&entry.path())?;
+        }
+        Ok(())
+    }
+
     /// Closes what a careless copy or checkout may have left open to others.
     fn tighten(&self) -> io::Result<()> {
         restrict_access(&self.directory, 0o700)?;
@@ -140,6 +158,8 @@ impl Store {
             let name = name.to_string_lossy();
             if name.ends_with("-key.pem") || name.ends_with(".key") {
                 restrict_access(&entry.path(), 0o600)?;
+            } else if entry.file_type()?.is_file() {
+                restrict_access(&entry.path(), 0o644)?;
             }
         }
         Ok(())
@@ -178,6 +198,16 @@ impl Store {
 
     fn pending_path(&self, name: &str) -> PathBuf {
         self.directory.join(format!(".{name}{PENDING_SUFFIX}"))
+    }
+}
+
+fn check_owner(path: &Path) -> Result<(), CredentialsError> {
+    let failed = |reason| CredentialsError::Disk { doing: "read", path: path.to_owned(), reason };
+    let (owner, user) = (path.symlink_metadata().map_err(failed)?.uid(), geteuid().as_raw());
+    if owner == user {
+        Ok(())
+    } else {
+        Err(CredentialsError::ForeignOwner { path: path.to_owned(), owner, user })
     }
 }
 

@@ -30,6 +30,7 @@ mod links;
 mod manual;
 mod memory;
 mod output;
+mod owners;
 mod peers;
 mod reference;
 mod reference_output;
