@@ -58,6 +58,10 @@ pub(crate) const AUTOSCALER_TAINT_PREFIX: &str = "k8s.io/cluster-autoscaler/node
 /// The prefix of the tags from which the autoscaler reads the devices of a pool without nodes.
 pub(crate) const AUTOSCALER_RESOURCE_PREFIX: &str = "k8s.io/cluster-autoscaler/node-template/resources/";
 
+/// The account of AWS's own images for training, the Deep Learning Containers, in most regions:
+/// <https://aws.github.io/deep-learning-containers/reference/available_images/>.
+pub(crate) const DEEP_LEARNING_CONTAINERS: &str = "763104351884";
+
 /// The domain of a cluster's private hosted zone.
 pub(crate) fn internal_domain(cluster: impl Display) -> String {
     format!("{cluster}.{INTERNAL_DOMAIN}")

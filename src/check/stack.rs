@@ -25,6 +25,15 @@ const PSEUDO_PARAMETERS: [&str; 7] = [
     "AWS::URLSuffix",
 ];
 
+/// Actions that change something and for which AWS's own policies name no resource.
+const UNBOUNDED_ACTIONS: [&str; 5] = [
+    "ssm:UpdateInstanceInformation",
+    "ssmmessages:CreateControlChannel",
+    "ssmmessages:CreateDataChannel",
+    "ssmmessages:OpenControlChannel",
+    "ssmmessages:OpenDataChannel",
+];
+
 /// Statements that name no resource because AWS has none to name for these actions.
 const UNBOUNDED_STATEMENTS: [&str; 2] =
     ["AutoscalerScalesThisCluster", "CloudControllerManagerMakesLoadBalancers"];
@@ -134,12 +143,13 @@ impl Check<'_> {
             for action in actions.iter().filter(|action| action.contains('*')) {
                 self.note(name, format!("{sid} allows {action}: name the actions that are needed"));
             }
-            let reads = |action: &&str| {
+            let is_harmless = |action: &&str| {
                 let verb = action.split(':').nth(1).unwrap_or_default();
-                ["Describe", "Get", "List"].iter().any(|read| verb.starts_with(read))
+                UNBOUNDED_ACTIONS.contains(action)
+                    || ["Describe", "Get", "List"].iter().any(|read| verb.starts_with(read))
             };
             let everything = collect_texts(&statement["Resource"]).contains(&"*");
-            if everything && !actions.iter().all(reads) && !UNBOUNDED_STATEMENTS.contains(&sid) {
+            if everything && !UNBOUNDED_STATEMENTS.contains(&sid) && !actions.iter().all(is_harmless) {
                 self.note(
                     name,
                     format!("{sid} may change every resource of the account: name the ones that it needs"),

@@ -9,6 +9,7 @@ use crate::config::values::Partition;
 use crate::document::{Fault, Problems, nearest};
 use crate::kube::Toleration;
 use crate::plural::count_of;
+use crate::well_known::DEEP_LEARNING_CONTAINERS;
 
 /// Adds what keeps a cluster from running a job.
 pub(super) fn check_placement(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems) {
@@ -202,7 +203,7 @@ fn check_image(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems
         problems
             .warn(job.image.position, fault.help(format!("replicate the repository to {}", cluster.region)));
     }
-    if registry.account != cluster.kms_key.account() {
+    if registry.account != cluster.kms_key.account() && registry.account != DEEP_LEARNING_CONTAINERS {
         let fault = Fault::new(format!(
             "the image belongs to account {}, the cluster's key to another",
             registry.account
@@ -210,7 +211,8 @@ fn check_image(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems
         problems.warn(
             job.image.position,
             fault.help(
-                "its repository policy must let the pool's IAM role pull, or the pods wait with ImagePullBackOff",
+                "its repository policy must let this account pull, and the pool's managedPolicyArns must have a policy such as \
+                 AmazonEC2ContainerRegistryPullOnly, or the pods wait with ImagePullBackOff",
             ),
         );
     }

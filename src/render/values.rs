@@ -7,8 +7,8 @@ use serde::Serialize;
 use crate::blueprint::{Blueprint, NodeTaint, NvidiaRuntime, PoolNodes};
 use crate::config::AddonsFile;
 use crate::well_known::{
-    AUTOSCALER_TAG_PREFIX, CLUSTER_TAG, GPU_MODEL_LABEL, NO_LOAD_BALANCER_LABEL, ROLE_TAG,
-    kubernetes_cluster_tag,
+    AUTOSCALER_TAG_PREFIX, CLUSTER_TAG, DEEP_LEARNING_CONTAINERS, GPU_MODEL_LABEL, NO_LOAD_BALANCER_LABEL,
+    ROLE_TAG, kubernetes_cluster_tag,
 };
 
 /// Marks where the key that encrypts Secrets is inserted.
@@ -23,6 +23,7 @@ pub(super) struct Values<'a> {
     kubernetes_cluster_tag: String,
     autoscaler_tag_prefix: &'static str,
     gpu_model_label: &'static str,
+    deep_learning_containers: &'static str,
     region: &'a str,
     region_partition_domain: &'static str,
     external_dns_name: &'a str,
@@ -79,6 +80,7 @@ impl<'a> Values<'a> {
             kubernetes_cluster_tag: kubernetes_cluster_tag(&cluster.name),
             autoscaler_tag_prefix: AUTOSCALER_TAG_PREFIX,
             gpu_model_label: GPU_MODEL_LABEL,
+            deep_learning_containers: DEEP_LEARNING_CONTAINERS,
             region: cluster.region.as_str(),
             region_partition_domain: cluster.region.partition().dns_suffix(),
             external_dns_name: cluster.external_dns_name.as_str(),

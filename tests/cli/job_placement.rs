@@ -93,6 +93,9 @@ fn registries_of_aws_are_compared_with_the_cluster() {
     assert!(far.contains("warning: the image comes from eu-west-1, the machines are in us-west-2"), "{far}");
     let other = image("444455556666.dkr.ecr.us-west-2.amazonaws.com", 0);
     assert!(other.contains("warning: the image belongs to account 444455556666"), "{other}");
+    assert!(other.contains("AmazonEC2ContainerRegistryPullOnly"), "{other}");
+    // Every pool may pull AWS's own images for training.
+    assert_eq!(image("763104351884.dkr.ecr.us-west-2.amazonaws.com", 0), "");
     let china = image("111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn", 2);
     assert!(china.contains("machines in us-west-2 cannot log in to a registry in cn-north-1"), "{china}");
 }

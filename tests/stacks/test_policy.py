@@ -15,7 +15,7 @@ CHECKOV = ROOT / "target/test-tools/checkov/bin/checkov"
 KNOWN = {
     "CKV_AWS_88": {"ControllerLaunchTemplate", "NodeLaunchTemplate"},
     "CKV_AWS_91": {"InternalLoadBalancer", "PublicLoadBalancer"},
-    "CKV_AWS_111": {"ControllerRole"},
+    "CKV_AWS_111": {"ControllerRole", "EtcdRole0", "EtcdRole1", "EtcdRole2", "NodeRole"},
 }
 
 

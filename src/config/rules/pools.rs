@@ -11,8 +11,8 @@ use super::optional::optional;
 use super::{labels, machines};
 use crate::document::{At, Fault, Problems};
 
-/// IAM allows ten managed policies per role, and infra attaches two: for Session Manager and for reading images.
-const MOST_POLICIES: usize = 8;
+/// IAM's quota of managed policies per role.
+const MOST_POLICIES: usize = 10;
 
 pub(super) fn build_pools(
     file: &ClusterFile,
