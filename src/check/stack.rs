@@ -34,9 +34,14 @@ const UNBOUNDED_ACTIONS: [&str; 5] = [
     "ssmmessages:OpenDataChannel",
 ];
 
-/// Statements that name no resource because AWS has none to name for these actions.
-const UNBOUNDED_STATEMENTS: [&str; 2] =
-    ["AutoscalerScalesThisCluster", "CloudControllerManagerMakesLoadBalancers"];
+/// Statements about resources whose names nobody knows beforehand: a tag limits them instead.
+const LIMITED_BY_TAG: [&str; 5] = [
+    "AutoscalerScalesThisCluster",
+    "ChangeOwnLoadBalancers",
+    "CreateListenersOfOwnLoadBalancers",
+    "CreateLoadBalancersOfServices",
+    "TagLoadBalancersAtCreation",
+];
 
 /// Checks one rendered stack against CloudFormation's schemas and limits, and against the table of who may talk to whom.
 #[must_use]
@@ -149,7 +154,8 @@ impl Check<'_> {
                     || ["Describe", "Get", "List"].iter().any(|read| verb.starts_with(read))
             };
             let everything = collect_texts(&statement["Resource"]).contains(&"*");
-            if everything && !UNBOUNDED_STATEMENTS.contains(&sid) && !actions.iter().all(is_harmless) {
+            let is_limited = LIMITED_BY_TAG.contains(&sid) && names_tag(&statement["Condition"]);
+            if everything && !is_limited && !actions.iter().all(is_harmless) {
                 self.note(
                     name,
                     format!("{sid} may change every resource of the account: name the ones that it needs"),
@@ -288,6 +294,14 @@ impl Check<'_> {
             }
         }
     }
+}
+
+/// Whether a condition asks for a tag, of the request or of the resource.
+fn names_tag(condition: &Value) -> bool {
+    let equals = condition["StringEquals"].as_object();
+    equals.is_some_and(|keys| {
+        keys.keys().any(|key| key.starts_with("aws:RequestTag/") || key.starts_with("aws:ResourceTag/"))
+    })
 }
 
 fn collect_texts(value: &Value) -> Vec<&str> {

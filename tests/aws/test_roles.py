@@ -82,5 +82,91 @@ class EveryRole(unittest.TestCase):
                     self.assertFalse(judge.allows(action, repository(ACCOUNT)), action)
 
 
+# What the cloud controller manager of v1.35 and v1.36 changes (pkg/providers/v1), by what it is done to. Classic load balancers first.
+ON_LOAD_BALANCERS = [
+    "AddTags", "ApplySecurityGroupsToLoadBalancer", "AttachLoadBalancerToSubnets", "ConfigureHealthCheck", "CreateLoadBalancerListeners",
+    "CreateLoadBalancerPolicy", "DeleteLoadBalancer", "DeleteLoadBalancerListeners", "DeregisterInstancesFromLoadBalancer",
+    "DetachLoadBalancerFromSubnets", "ModifyLoadBalancerAttributes", "RegisterInstancesWithLoadBalancer",
+    "SetLoadBalancerPoliciesForBackendServer", "SetLoadBalancerPoliciesOfListener"]
+ON_LISTENERS = ["DeleteListener", "ModifyListener"]
+ON_TARGET_GROUPS = ["DeleteTargetGroup", "DeregisterTargets", "ModifyTargetGroup", "ModifyTargetGroupAttributes", "RegisterTargets"]
+ON_SECURITY_GROUPS = ["AuthorizeSecurityGroupIngress", "DeleteSecurityGroup", "RevokeSecurityGroupIngress"]
+CREATED = {"CreateLoadBalancer": "loadbalancer/a1", "CreateTargetGroup": "targetgroup/k8s-web/1"}
+# Nothing that it does, or only for routes of pods, which it does not make here.
+NEVER = [
+    "ec2:CreateRoute", "ec2:DeleteRoute", "ec2:DeleteTags", "ec2:ModifyInstanceAttribute", "ec2:ModifyNetworkInterfaceAttribute",
+    "ec2:RunInstances", "ec2:TerminateInstances", "elasticloadbalancing:RemoveTags", "elasticloadbalancing:SetSecurityGroups"]
+
+
+def of_balancers(resource):
+    return f"arn:aws:elasticloadbalancing:{REGION}:{ACCOUNT}:{resource}"
+
+
+def of_ec2(resource, account=ACCOUNT):
+    return f"arn:aws:ec2:{REGION}:{account}:{resource}"
+
+
+class ControllerRole(unittest.TestCase):
+    """Of one golden cluster; the roles of all are rendered from the same lines."""
+
+    def setUp(self):
+        self.role = next(role for cluster, name, role in roles() if (cluster, name) == ("minimal", "ControllerRole"))
+        self.judge = judge_of(self.role)
+        self.own = {"kubernetes.io/cluster/minimal": "owned"}
+        self.foreign = [{}, {"kubernetes.io/cluster/minimal": "shared"}, {"kubernetes.io/cluster/minimal-eu": "owned"},
+                        {"infra:cluster": "minimal"}]
+
+    def check(self, action, resource):
+        """Allowed on what has the cluster's tag, and on nothing else."""
+        self.assertTrue(self.judge.allows(action, resource, tags=self.own), action)
+        for tags in self.foreign:
+            self.assertFalse(self.judge.allows(action, resource, tags=tags), f"{action} with {tags}")
+            # Not by naming the tag in the request either.
+            self.assertFalse(self.judge.allows(action, resource, tags=tags, request_tags=self.own), f"{action} with {tags}")
+
+    def test_it_changes_load_balancers_and_security_groups_of_the_cluster_alone(self):
+        for resource in ("loadbalancer/a1", "loadbalancer/net/a1/2"):
+            for action in ON_LOAD_BALANCERS:
+                self.check(f"elasticloadbalancing:{action}", of_balancers(resource))
+        for action in ON_LISTENERS:
+            self.check(f"elasticloadbalancing:{action}", of_balancers("listener/net/a1/2/3"))
+        for action in ON_TARGET_GROUPS:
+            self.check(f"elasticloadbalancing:{action}", of_balancers("targetgroup/k8s-web/1"))
+        for action in ON_SECURITY_GROUPS:
+            self.check(f"ec2:{action}", of_ec2("security-group/sg-1"))
+
+    def test_what_it_creates_has_the_tag_from_the_beginning(self):
+        for action, resource in CREATED.items():
+            arn = of_balancers(resource)
+            self.assertTrue(self.judge.allows(f"elasticloadbalancing:{action}", arn, request_tags=self.own))
+            tagging = {"elasticloadbalancing__CreateAction": action}
+            self.assertTrue(self.judge.allows("elasticloadbalancing:AddTags", arn, request_tags=self.own, **tagging))
+            for tags in self.foreign:
+                self.assertFalse(self.judge.allows(f"elasticloadbalancing:{action}", arn, request_tags=tags))
+                self.assertFalse(self.judge.allows("elasticloadbalancing:AddTags", arn, request_tags=tags, **tagging))
+        listener = {"action": "elasticloadbalancing:CreateListener", "resource": of_balancers("loadbalancer/net/a1/2")}
+        self.assertTrue(self.judge.allows(**listener, tags=self.own, request_tags=self.own))
+        self.assertFalse(self.judge.allows(**listener, tags={}, request_tags=self.own))
+        self.assertFalse(self.judge.allows(**listener, tags=self.own))
+
+    def test_security_groups_are_created_in_the_clusters_network_only(self):
+        group = {"action": "ec2:CreateSecurityGroup", "resource": of_ec2("security-group/*")}
+        self.assertTrue(self.judge.allows(**group, request_tags=self.own))
+        self.assertFalse(self.judge.allows(**group))
+        # A VPC may be another account's that shares it.
+        for account in (ACCOUNT, "444455556666"):
+            self.assertTrue(self.judge.allows("ec2:CreateSecurityGroup", of_ec2("vpc/vpc-own", account)))
+        self.assertFalse(self.judge.allows("ec2:CreateSecurityGroup", of_ec2("vpc/vpc-other")))
+        tag = {"action": "ec2:CreateTags", "resource": of_ec2("security-group/sg-1"), "request_tags": self.own}
+        self.assertTrue(self.judge.allows(**tag, ec2__CreateAction="CreateSecurityGroup"))
+        self.assertFalse(self.judge.allows(**tag))
+        self.assertFalse(self.judge.allows(**tag | {"resource": of_ec2("instance/i-1")}, ec2__CreateAction="RunInstances"))
+
+    def test_what_routes_would_need_is_not_allowed(self):
+        for action in NEVER:
+            for resource in ("*", of_ec2("instance/i-1"), of_ec2("route-table/rtb-1"), of_balancers("loadbalancer/a1")):
+                self.assertFalse(self.judge.allows(action, resource, tags=self.own, request_tags=self.own), action)
+
+
 if __name__ == "__main__":
     unittest.main()

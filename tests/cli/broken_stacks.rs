@@ -161,16 +161,16 @@ const MISTAKES: [Mistake; 44] = [
     ),
     (
         CONTROL_PLANE,
-        "Action: [\"kms:Decrypt\", \"kms:GenerateDataKey\"]\n            Resource: {{ kms_key_arn }}",
-        "Action: [\"kms:Decrypt\", \"kms:GenerateDataKey\"]\n            Resource: \"*\"",
-        "KeyThroughS3 may change every resource of the account",
+        "Action: \"ec2:AttachVolume\"\n            Resource: {Fn::Sub: \"arn:${AWS::Partition}:ec2:${AWS::Region}:${AWS::AccountId}:instance/*\"}",
+        "Action: \"ec2:AttachVolume\"\n            Resource: \"*\"",
+        "AttachToOwnMachines may change every resource of the account",
         false,
     ),
     (
         CONTROL_PLANE,
-        "Action: \"ec2:AttachVolume\"\n            Resource: {Fn::Sub: \"arn:${AWS::Partition}:ec2:${AWS::Region}:${AWS::AccountId}:instance/*\"}",
-        "Action: \"ec2:AttachVolume\"\n            Resource: \"*\"",
-        "AttachToOwnMachines may change every resource of the account",
+        "SetLoadBalancerPoliciesOfListener\"\n            Resource: \"*\"\n            Condition:\n              StringEquals: {\"aws:ResourceTag/{{ kubernetes_cluster_tag }}\": owned}",
+        "SetLoadBalancerPoliciesOfListener\"\n            Resource: \"*\"",
+        "ChangeOwnLoadBalancers may change every resource of the account",
         false,
     ),
     (
