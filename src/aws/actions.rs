@@ -7,16 +7,26 @@ pub(crate) enum Scope {
     Everything,
     /// The cluster's stacks and their change sets.
     Stacks,
+    /// New change sets of the cluster's stacks, with the cluster's tag and without resources that exist already.
+    NewChangeSets,
     /// The bucket that assets are in.
     Bucket,
     /// The cluster's own objects in it.
     Objects,
     /// The cluster's KMS key.
     Key,
+    /// The grant of that key for disks.
+    DiskGrants,
     /// The roles that AWS's services have for themselves.
     ServiceRoles,
     /// The cluster's Auto Scaling groups.
     Groups,
+    /// What stacks of the cluster created, and tagged.
+    OfStacks,
+    /// What stacks, or Kubernetes, created in the cluster's network, and tagged.
+    InNetwork,
+    /// The cluster's records in hosted zones.
+    Records,
 }
 
 /// An action as IAM names it.
@@ -44,7 +54,7 @@ actions! {
     AUTOSCALING_TERMINATE_INSTANCE_IN_AUTO_SCALING_GROUP = "autoscaling:TerminateInstanceInAutoScalingGroup", Groups;
     CFN_CANCEL_UPDATE_STACK = "cloudformation:CancelUpdateStack", Stacks;
     CFN_CONTINUE_UPDATE_ROLLBACK = "cloudformation:ContinueUpdateRollback", Stacks;
-    CFN_CREATE_CHANGE_SET = "cloudformation:CreateChangeSet", Stacks;
+    CFN_CREATE_CHANGE_SET = "cloudformation:CreateChangeSet", NewChangeSets;
     CFN_DELETE_CHANGE_SET = "cloudformation:DeleteChangeSet", Stacks;
     CFN_DELETE_STACK = "cloudformation:DeleteStack", Stacks;
     CFN_DESCRIBE_CHANGE_SET = "cloudformation:DescribeChangeSet", Stacks;
@@ -59,9 +69,9 @@ actions! {
     CFN_ROLLBACK_STACK = "cloudformation:RollbackStack", Stacks;
     CFN_SET_STACK_POLICY = "cloudformation:SetStackPolicy", Stacks;
     CFN_UPDATE_TERMINATION_PROTECTION = "cloudformation:UpdateTerminationProtection", Stacks;
-    EC2_DELETE_NETWORK_INTERFACE = "ec2:DeleteNetworkInterface", Everything;
-    EC2_DELETE_SECURITY_GROUP = "ec2:DeleteSecurityGroup", Everything;
-    EC2_DELETE_SNAPSHOT = "ec2:DeleteSnapshot", Everything;
+    EC2_DELETE_NETWORK_INTERFACE = "ec2:DeleteNetworkInterface", InNetwork;
+    EC2_DELETE_SECURITY_GROUP = "ec2:DeleteSecurityGroup", InNetwork;
+    EC2_DELETE_SNAPSHOT = "ec2:DeleteSnapshot", OfStacks;
     EC2_DESCRIBE_ADDRESSES = "ec2:DescribeAddresses", Everything;
     EC2_DESCRIBE_AVAILABILITY_ZONES = "ec2:DescribeAvailabilityZones", Everything;
     EC2_DESCRIBE_CAPACITY_RESERVATIONS = "ec2:DescribeCapacityReservations", Everything;
@@ -84,25 +94,25 @@ actions! {
     EC2_DESCRIBE_VPC_ATTRIBUTE = "ec2:DescribeVpcAttribute", Everything;
     EC2_DESCRIBE_VPC_ENDPOINTS = "ec2:DescribeVpcEndpoints", Everything;
     EC2_DESCRIBE_VPCS = "ec2:DescribeVpcs", Everything;
-    EC2_GET_CONSOLE_OUTPUT = "ec2:GetConsoleOutput", Everything;
+    EC2_GET_CONSOLE_OUTPUT = "ec2:GetConsoleOutput", OfStacks;
     EC2_GET_EBS_DEFAULT_KMS_KEY_ID = "ec2:GetEbsDefaultKmsKeyId", Everything;
-    EC2_REVOKE_SECURITY_GROUP_INGRESS = "ec2:RevokeSecurityGroupIngress", Everything;
-    EFS_DELETE_FILE_SYSTEM = "elasticfilesystem:DeleteFileSystem", Everything;
-    EFS_DELETE_MOUNT_TARGET = "elasticfilesystem:DeleteMountTarget", Everything;
+    EC2_REVOKE_SECURITY_GROUP_INGRESS = "ec2:RevokeSecurityGroupIngress", OfStacks;
+    EFS_DELETE_FILE_SYSTEM = "elasticfilesystem:DeleteFileSystem", OfStacks;
+    EFS_DELETE_MOUNT_TARGET = "elasticfilesystem:DeleteMountTarget", OfStacks;
     EFS_DESCRIBE_FILE_SYSTEMS = "elasticfilesystem:DescribeFileSystems", Everything;
     EFS_DESCRIBE_MOUNT_TARGET_SECURITY_GROUPS = "elasticfilesystem:DescribeMountTargetSecurityGroups", Everything;
     EFS_DESCRIBE_MOUNT_TARGETS = "elasticfilesystem:DescribeMountTargets", Everything;
-    ELB_DELETE_LOAD_BALANCER = "elasticloadbalancing:DeleteLoadBalancer", Everything;
-    ELB_DELETE_TARGET_GROUP = "elasticloadbalancing:DeleteTargetGroup", Everything;
+    ELB_DELETE_LOAD_BALANCER = "elasticloadbalancing:DeleteLoadBalancer", InNetwork;
+    ELB_DELETE_TARGET_GROUP = "elasticloadbalancing:DeleteTargetGroup", InNetwork;
     ELB_DESCRIBE_LOAD_BALANCERS = "elasticloadbalancing:DescribeLoadBalancers", Everything;
     ELB_DESCRIBE_TAGS = "elasticloadbalancing:DescribeTags", Everything;
     ELB_DESCRIBE_TARGET_GROUPS = "elasticloadbalancing:DescribeTargetGroups", Everything;
     IAM_GET_ROLE = "iam:GetRole", ServiceRoles;
-    KMS_CREATE_GRANT = "kms:CreateGrant", Key;
+    KMS_CREATE_GRANT = "kms:CreateGrant", DiskGrants;
     KMS_DESCRIBE_KEY = "kms:DescribeKey", Key;
     KMS_LIST_GRANTS = "kms:ListGrants", Key;
     KMS_REVOKE_GRANT = "kms:RevokeGrant", Key;
-    ROUTE53_CHANGE_RESOURCE_RECORD_SETS = "route53:ChangeResourceRecordSets", Everything;
+    ROUTE53_CHANGE_RESOURCE_RECORD_SETS = "route53:ChangeResourceRecordSets", Records;
     ROUTE53_GET_CHANGE = "route53:GetChange", Everything;
     ROUTE53_GET_HOSTED_ZONE = "route53:GetHostedZone", Everything;
     ROUTE53_LIST_HOSTED_ZONES = "route53:ListHostedZones", Everything;

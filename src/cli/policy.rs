@@ -7,14 +7,20 @@ use super::exit::Exit;
 use super::failure::Refusal;
 use super::printer::{Output, columns};
 use super::session::Session;
+use crate::config::Cluster;
 use crate::config::values::S3Uri;
-use crate::operator::{Policy, operator_policies};
+use crate::operator::{Policy, operator_policies, permissions_boundary};
 
-/// Print the IAM policies that an operator of this cluster needs, and no more; no network and no AWS account are needed
+/// Print the IAM policies that an operator of this cluster needs, and the permissions boundary of its IAM roles; no network and no AWS
+/// account are needed
 ///
 /// The policies allow the calls of infra itself, limited to the cluster's resources where AWS supports that, and the calls that
 /// CloudFormation makes on behalf of the operator, through CloudFormation only. There are several because a managed policy may have at
 /// most 6,144 characters.
+///
+/// The boundary is what the IAM roles of machines may be allowed at most. With these policies an operator can create and change only
+/// roles that have it, so nobody makes themselves an administrator with them. Have an administrator create it first, and put its ARN into
+/// cluster.yaml as permissionsBoundaryArn. Without that, IAM roles can be created only by someone with more rights than these.
 #[derive(Args, Debug)]
 pub(super) struct PolicyArguments {
     /// The policy to print; without it, all of them are listed
@@ -32,7 +38,9 @@ pub(super) fn run(arguments: &PolicyArguments, session: &Session) -> anyhow::Res
         Refusal::new("policies name the bucket, and no S3 URI is given")
             .help("give `--s3-uri s3://bucket/prefix`, or set s3URI in cluster.yaml")
     })?;
-    let policies = operator_policies(&cluster, s3_uri);
+    let boundary = permissions_boundary(&cluster, s3_uri);
+    let policies: Vec<Policy> =
+        std::iter::once(boundary.clone()).chain(operator_policies(&cluster, s3_uri)).collect();
     if let Some(wanted) = &arguments.policy {
         let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
         let found = policies.iter().find(|policy| policy.name == *wanted).ok_or_else(|| {
@@ -48,18 +56,41 @@ pub(super) fn run(arguments: &PolicyArguments, session: &Session) -> anyhow::Res
         session.printer.foreign_json(&all)?;
         return Ok(Exit::Done);
     }
-    let rows: Vec<[String; 2]> = policies
+    let rows: Vec<[String; 3]> = policies
         .iter()
         .map(|policy| {
-            [policy.name.clone(), format!("{} of 6144 characters", policy.document.to_string().len())]
+            let size = format!("{} of 6144 characters", policy.document.to_string().len());
+            let of = if *policy == boundary { "the boundary of IAM roles" } else { "of the operator" };
+            [policy.name.clone(), size, of.to_owned()]
         })
         .collect();
     session.printer.data(columns(&rows))?;
-    if let Some(Policy { name, .. }) = policies.first() {
-        session.printer.note(format_args!(
-            "for each: aws iam create-policy --policy-name {name} --policy-document \"$(infra policy {name} --s3-uri {s3_uri})\"; then \
-             attach all of them to the operator"
+    print_notes(session, &cluster, s3_uri, &boundary.name);
+    Ok(Exit::Done)
+}
+
+fn print_notes(session: &Session, cluster: &Cluster, s3_uri: &S3Uri, boundary: &str) {
+    session.printer.note(format_args!(
+        "for each: aws iam create-policy --policy-name {boundary} --policy-document \"$(infra policy {boundary} --s3-uri {s3_uri})\""
+    ));
+    session.printer.note(format_args!(
+        "then attach all but {boundary} to the operator, and set permissionsBoundaryArn in cluster.yaml to the ARN of {boundary}"
+    ));
+    if cluster.permissions_boundary.is_none() {
+        session.printer.warning(format_args!(
+            "cluster.yaml has no permissionsBoundaryArn: an operator with these policies cannot create IAM roles, and so no cluster"
         ));
     }
-    Ok(Exit::Done)
+    let extended: Vec<&str> = cluster
+        .pools
+        .iter()
+        .filter(|pool| !pool.managed_policies.is_empty())
+        .map(|pool| pool.name.as_str())
+        .collect();
+    if !extended.is_empty() {
+        session.printer.note(format_args!(
+            "pools with managedPolicyArns: {}; what those policies allow counts only if {boundary} allows it, too: add it there",
+            extended.join(", ")
+        ));
+    }
 }

@@ -29,6 +29,8 @@ pub struct Cluster {
     pub key_name: Option<KeyName>,
     /// The key that protects uploaded objects and the file system.
     pub kms_key: KmsKeyArn,
+    /// The policy that limits every IAM role, if there is one.
+    pub permissions_boundary: Option<PolicyArn>,
     /// Whether disks use that key too.
     pub encrypt_disks_with_kms_key: bool,
     /// Where assets are uploaded, if the file says so.

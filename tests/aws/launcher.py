@@ -13,6 +13,7 @@ It reaches into MiniStack's insides, hence the pinned version. The parts in stan
   operations end, are cancelled and are asked for twice; what change sets say about replacement;
 - lookups: types of machines and where they are offered, images of Flatcar, zones, quotas, roles of services, the KMS keys that
   the golden clusters name;
+- rights: what conditions of policies ask about: tags of resources, and who or what a request names;
 - wishes: things under ids that are wanted.
 
 The file that CONTROL_FILE names says what goes wrong. It is read again whenever it matters, so it may change at any time. An
@@ -85,6 +86,7 @@ import stand_in.lookups
 import stand_in.machines
 import stand_in.network
 import stand_in.operations
+import stand_in.rights
 import stand_in.tags
 import stand_in.wishes
 from stand_in.control import control

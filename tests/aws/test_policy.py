@@ -13,11 +13,12 @@ import subprocess
 import tempfile
 import unittest
 
-from ministack import MiniStack
+import botocore.exceptions
 
-ROOT = pathlib.Path(__file__).parents[2]
+from ministack import MiniStack
+from policies import ROOT, S3_URI as PLACE, split
+
 REGION = "us-west-2"
-PLACE = "s3://assets/clusters"
 PAYS = ["--delete-data", "--confirm", "paddle-cluster"]
 
 # Each right of our own calls, taken away where it is missed first. What is only looked up before anything is made is missed in a
@@ -91,7 +92,11 @@ class Stand(unittest.TestCase):
         (self.directory / "credentials").chmod(0o700)
         for key in (self.directory / "credentials").glob("*key*"):
             key.chmod(0o600)
-        self.policies = json.loads(self.infra("policy", "--s3-uri", PLACE, "--output", "json", keys=None).stdout)
+        self.print_policies()
+
+    def print_policies(self):
+        printed = json.loads(self.infra("policy", "--s3-uri", PLACE, "--output", "json", keys=None).stdout)
+        self.policies, self.boundary = split(printed)
 
     def infra(self, *arguments, keys):
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.directory), "AWS_EC2_METADATA_DISABLED": "true",
@@ -113,6 +118,8 @@ class Stand(unittest.TestCase):
             for statement in document["Statement"]:
                 if isinstance(statement["Action"], list) and without in statement["Action"]:
                     statement["Action"].remove(without)
+            # Without any action a statement would fit all.
+            document["Statement"] = [statement for statement in document["Statement"] if statement["Action"]]
             made = self.iam.create_policy(PolicyName=f"{policy}-{name}", PolicyDocument=json.dumps(document))
             self.iam.attach_user_policy(UserName=name, PolicyArn=made["Policy"]["Arn"])
         return self.iam.create_access_key(UserName=name)["AccessKey"]
@@ -123,12 +130,28 @@ class Stand(unittest.TestCase):
 
 
 class Operator(Stand):
-    def test_with_them_a_cluster_comes_and_goes(self):
+    def setUp(self):
+        super().setUp()
+        made = self.iam.create_policy(PolicyName="infra-minimal-boundary", PolicyDocument=json.dumps(self.boundary))
+        self.boundary_arn = made["Policy"]["Arn"]
+        with (self.directory / "cluster.yaml").open("a") as file:
+            file.write(f"permissionsBoundaryArn: {self.boundary_arn}\n")
+        self.print_policies()
+
+    def test_with_them_a_cluster_comes_changes_and_goes(self):
         keys = self.operator("ada")
         up = self.up(keys)
         self.check(up, 0, "done: https://")
         self.assertNotIn("could not be checked", up.stderr)
         self.check(self.infra("plan", "--detailed-exitcode", keys=keys), 0)
+        stacks = self.aws.client("cloudformation", "test", REGION, "test")
+        templates = [stacks.get_template(StackName=f"minimal-{part}")["TemplateBody"] for part in ("control-plane", "pool-cpu")]
+        resources = [resource for template in templates for resource in template["Resources"].values()]
+        roles = [resource["Properties"] for resource in resources if resource["Type"] == "AWS::IAM::Role"]
+        self.assertEqual([role["PermissionsBoundary"] for role in roles], 3 * [self.boundary_arn])
+        described = (self.directory / "cluster.yaml").read_text()
+        (self.directory / "cluster.yaml").write_text(described.replace("m5.large}", "m5.large, rootVolumeGiB: 50}"))
+        self.check(self.up(keys, "--yes"), 0, "done: https://")
         # No API server answers here; everything else was looked at.
         self.check(self.infra("status", keys=keys), 3)
         self.check(self.infra("destroy", "--yes", keys=keys), 0, "minimal is deleted")
@@ -137,6 +160,84 @@ class Operator(Stand):
         self.iam.create_user(UserName="stranger")
         keys = self.iam.create_access_key(UserName="stranger")["AccessKey"]
         self.check(self.infra("up", "--s3-uri", PLACE, keys=keys), 1, "`infra policy` prints all that this cluster needs")
+
+
+class SecondUser(Stand):
+    """Somebody with exactly these policies, by hand: what they may do to the cluster `minimal`, and not to what others have."""
+
+    def setUp(self):
+        super().setUp()
+        self.eve = self.operator("eve")
+
+    def client(self, service):
+        return self.aws.client(service, self.eve["AccessKeyId"], REGION, self.eve["SecretAccessKey"])
+
+    def root(self, service):
+        return self.aws.client(service, "test", REGION, "test")
+
+    def denied(self, action, call, **arguments):
+        with self.subTest(action=action), self.assertRaises(botocore.exceptions.ClientError) as caught:
+            call(**arguments)
+        error = caught.exception.response["Error"]
+        self.assertIn(error["Code"], ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation"), error)
+
+    def make(self, tags):
+        """A file system with a mount target, a security group and a load balancer, as one with these tags."""
+        tags = [{"Key": key, "Value": value} for key, value in tags.items()]
+        ec2, efs, balancers = (self.root(service) for service in ("ec2", "efs", "elbv2"))
+        network = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+        subnet = ec2.create_subnet(VpcId=network, CidrBlock="10.9.0.0/24")["Subnet"]["SubnetId"]
+        group = ec2.create_security_group(GroupName="of-somebody", Description="x", VpcId=network, TagSpecifications=[
+            {"ResourceType": "security-group", "Tags": tags}])["GroupId"]
+        files = efs.create_file_system(CreationToken=str(tags), Tags=tags)["FileSystemId"]
+        mount = efs.create_mount_target(FileSystemId=files, SubnetId=subnet)["MountTargetId"]
+        balancer = balancers.create_load_balancer(Name=f"b{len(str(tags))}", Type="network", Subnets=[subnet], Tags=tags)
+        return {"group": group, "files": files, "mount": mount, "balancer": balancer["LoadBalancers"][0]["LoadBalancerArn"]}
+
+    def deletions(self, made):
+        yield "elasticfilesystem:DeleteMountTarget", self.client("efs").delete_mount_target, {"MountTargetId": made["mount"]}
+        yield "elasticfilesystem:DeleteFileSystem", self.client("efs").delete_file_system, {"FileSystemId": made["files"]}
+        yield ("elasticloadbalancing:DeleteLoadBalancer", self.client("elbv2").delete_load_balancer,
+               {"LoadBalancerArn": made["balancer"]})
+        yield "ec2:DeleteSecurityGroup", self.client("ec2").delete_security_group, {"GroupId": made["group"]}
+
+    def test_what_others_have_stays(self):
+        for tags in ({"team": "speech"}, {"infra:cluster": "minimal-eu"}, {"kubernetes.io/cluster/minimal": "shared"}):
+            for action, call, arguments in self.deletions(self.make(tags)):
+                self.denied(action, call, **arguments)
+        for _, call, arguments in self.deletions(self.make({"infra:cluster": "minimal"})):
+            call(**arguments)
+
+    def test_no_role_is_made_and_no_stack_of_others_is_changed(self):
+        trust = json.dumps({"Version": "2012-10-17", "Statement": [
+            {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}]})
+        iam, stacks = self.client("iam"), self.client("cloudformation")
+        for name in ("minimal-control-plane-X", "minimal-pool-X", "admin"):
+            self.denied("iam:CreateRole", iam.create_role, RoleName=name, AssumeRolePolicyDocument=trust)
+        self.iam.create_role(RoleName="minimal-pool-cpu-NodeRole-1", AssumeRolePolicyDocument=trust)
+        for call, more in ((iam.attach_role_policy, {"PolicyArn": "arn:aws:iam::aws:policy/AdministratorAccess"}),
+                           (iam.update_assume_role_policy, {"PolicyDocument": trust}), (iam.delete_role, {})):
+            self.denied(call.__name__, call, RoleName="minimal-pool-cpu-NodeRole-1", **more)
+        template = json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}})
+        self.root("cloudformation").create_stack(StackName="minimal-eu-network", TemplateBody=template)
+        self.denied("cloudformation:DeleteStack", stacks.delete_stack, StackName="minimal-eu-network")
+        for stack, tags in {"minimal-eu-network": "minimal", "minimal-network": "minimal-eu"}.items():
+            self.denied("cloudformation:CreateChangeSet", stacks.create_change_set, StackName=stack, ChangeSetName="infra-1",
+                        TemplateBody=template, Tags=[{"Key": "infra:cluster", "Value": tags}])
+
+    def test_no_record_of_others_is_changed_and_no_key_is_given_away(self):
+        zone = self.root("route53").create_hosted_zone(Name="example.com", CallerReference="1")["HostedZone"]["Id"]
+
+        def change(name):
+            record = {"Name": name, "Type": "A", "TTL": 60, "ResourceRecords": [{"Value": "192.0.2.1"}]}
+            self.client("route53").change_resource_record_sets(
+                HostedZoneId=zone, ChangeBatch={"Changes": [{"Action": "UPSERT", "ResourceRecordSet": record}]})
+
+        self.denied("route53:ChangeResourceRecordSets", change, name="www.example.com")
+        described = (self.directory / "cluster.yaml").read_text()
+        change(re.search(r"externalDNSName: (\S+)", described)[1])
+        self.denied("kms:CreateGrant", self.client("kms").create_grant, KeyId=re.search(r"arn:aws:kms:\S+", described)[0],
+                    GranteePrincipal="arn:aws:iam::000000000000:user/eve", Operations=["Decrypt"])
 
 
 class MissingRights(Stand):

@@ -7,7 +7,8 @@ import unittest
 
 import yaml
 
-from judge import ACCOUNT, REGION, Judge
+from judge import ACCOUNT, REGION, Judge, conditions, listed
+from policies import policies_of
 
 CLUSTERS = pathlib.Path(__file__).parents[1] / "clusters"
 VALUES = {"AWS::Partition": "aws", "AWS::AccountId": ACCOUNT, "AWS::URLSuffix": "amazonaws.com",
@@ -104,6 +105,45 @@ def of_balancers(resource):
 
 def of_ec2(resource, account=ACCOUNT):
     return f"arn:aws:ec2:{REGION}:{account}:{resource}"
+
+
+class Boundary(unittest.TestCase):
+    def test_roles_keep_all_that_their_policies_allow(self):
+        boundaries = {path.parent.name: policies_of(path).boundary for path in CLUSTERS.glob("*/cluster.yaml")}
+        for cluster, name, role in roles():
+            judge = Judge([boundaries[cluster]])
+            tags = {"infra:cluster": described(cluster)["clusterName"]}
+            for statement in (statement for policy in role["Policies"] for statement in policy["PolicyDocument"]["Statement"]):
+                for action in listed(statement["Action"]):
+                    for resource in listed(statement["Resource"]):
+                        with self.subTest(cluster=cluster, role=name, action=action, resource=resource):
+                            self.assertTrue(judge.allows(action, resource, tags=tags, context=conditions(statement)))
+
+    def test_every_role_has_the_boundary_that_cluster_yaml_names(self):
+        named = {described(path.parent.name).get("permissionsBoundaryArn") for path in CLUSTERS.glob("*/cluster.yaml")}
+        self.assertEqual(len(named), 2)
+        for cluster, name, role in roles():
+            self.assertEqual(role.get("PermissionsBoundary"), described(cluster).get("permissionsBoundaryArn"), (cluster, name))
+
+    def test_no_policy_makes_a_role_more_than_machines_are(self):
+        everything = [{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}]
+        own = {"kubernetes.io/cluster/minimal": "owned"}
+        judge = Judge(everything, policies_of(CLUSTERS / "minimal/cluster.yaml").boundary)
+        self.assertTrue(judge.allows("ec2:DescribeInstances"))
+        self.assertTrue(judge.allows("ec2:DeleteSecurityGroup", of_ec2("security-group/sg-1"), tags=own))
+        for action, resource in {
+            "iam:CreateUser": "*", "iam:AttachRolePolicy": f"arn:aws:iam::{ACCOUNT}:role/minimal-pool-x", "iam:PassRole": "*",
+            "sts:AssumeRole": f"arn:aws:iam::{ACCOUNT}:role/admin", "s3:GetObject": "arn:aws:s3:::assets/clusters/minimal-eu/etcd-0/1.ign",
+            "s3:DeleteObject": "arn:aws:s3:::assets/clusters/minimal/etcd-0/1.ign", "ec2:DescribeInstanceAttribute": "*",
+            "ec2:RunInstances": "*", "ec2:DeleteSecurityGroup": of_ec2("security-group/sg-1"), "ssm:GetParameter": "*",
+            "elasticfilesystem:DeleteFileSystem": "*", "kms:Decrypt": "*", "cloudformation:CreateStack": "*",
+            "elasticloadbalancing:DeleteLoadBalancer": of_balancers("loadbalancer/b1"),
+            "ec2:AttachVolume": of_ec2("volume/vol-1"),
+        }.items():
+            self.assertFalse(judge.allows(action, resource), action)
+        # Not by tagging it first either.
+        self.assertFalse(judge.allows("elasticloadbalancing:AddTags", of_balancers("loadbalancer/b1"), request_tags=own))
+        self.assertFalse(judge.allows("ec2:CreateTags", of_ec2("security-group/sg-1"), request_tags=own))
 
 
 class ControllerRole(unittest.TestCase):

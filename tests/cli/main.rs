@@ -32,6 +32,7 @@ mod memory;
 mod output;
 mod owners;
 mod peers;
+mod policy;
 mod reference;
 mod reference_output;
 mod schema;

@@ -41,6 +41,9 @@ pub(crate) struct ClusterFile {
     pub key_name: Option<At<String>>,
     /// The KMS key that protects uploaded objects and the file system; a key in the same region, by its key ARN.
     pub kms_key_arn: At<String>,
+    /// The managed IAM policy that limits every IAM role of the cluster, its permissions boundary; `infra policy` prints one.
+    #[serde(default)]
+    pub permissions_boundary_arn: Option<At<String>>,
     /// Whether machines' disks use the KMS key too, instead of the account's default EBS key.
     #[serde(default)]
     pub encrypt_disks_with_kms_key: bool,

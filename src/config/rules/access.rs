@@ -6,7 +6,10 @@ use ipnet::Ipv4Net;
 
 use super::super::cluster::{Api, Dns};
 use super::super::file::{ApiFile, ClusterFile, DnsFile, Entries};
-use super::super::values::{CertificateName, DnsName, KeyName, MirrorUrl, MirroredHost, parse_ipv4_range};
+use super::super::values::{
+    CertificateName, DnsName, KeyName, MirrorUrl, MirroredHost, PolicyArn, parse_ipv4_range,
+};
+use super::location::Location;
 use super::optional::optional;
 use crate::document::{At, Fault, Problems};
 use crate::well_known::INTERNAL_DOMAIN;
@@ -30,6 +33,20 @@ pub(super) fn parse_key_name(file: &ClusterFile, problems: &mut Problems) -> Opt
         problems.warn(file.ssh_allowed_cidrs.position, fault);
     }
     optional(file.key_name.as_ref(), |text| problems.parse(text))
+}
+
+pub(super) fn parse_permissions_boundary(
+    file: &ClusterFile,
+    location: &Location,
+    problems: &mut Problems,
+) -> Option<Option<PolicyArn>> {
+    optional(file.permissions_boundary_arn.as_ref(), |text| {
+        let policy: PolicyArn = problems.parse(text)?;
+        if let Some(region) = &location.region {
+            problems.take(text.position, policy.check_partition(region))?;
+        }
+        Some(policy)
+    })
 }
 
 pub(super) fn build_api(api: &ApiFile, problems: &mut Problems) -> Option<Api> {

@@ -26,6 +26,7 @@ pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Opti
     check_distribution(&file.os, problems);
     let external_dns_name = access::parse_external_name(&file.external_dns_name, problems);
     let key_name = access::parse_key_name(file, problems);
+    let permissions_boundary = access::parse_permissions_boundary(file, &location, problems);
     let s3_uri: Option<Option<S3Uri>> = optional(file.s3_uri.as_ref(), |text| problems.parse(text));
     let version = parse_version(&file.kubernetes, problems);
     let ranges = network::parse_ranges(file, problems);
@@ -51,6 +52,7 @@ pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Opti
         availability_zones: location.availability_zones,
         key_name: key_name?,
         kms_key: location.kms_key,
+        permissions_boundary: permissions_boundary?,
         encrypt_disks_with_kms_key: file.encrypt_disks_with_kms_key,
         s3_uri: s3_uri?,
         kubernetes: Kubernetes {

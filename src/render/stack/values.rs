@@ -17,7 +17,7 @@ use super::tags::{group_tags, tag_specifications};
 use super::user_data::UserDataByRole;
 use crate::blueprint::{Blueprint, CONTROL_PLANE_DISK_GIB, Group, Role, Subnet, fixed_facts};
 use crate::config::Cluster;
-use crate::config::values::KeyName;
+use crate::config::values::{KeyName, PolicyArn};
 
 /// What the templates of all stacks but the pools' see.
 #[derive(Serialize)]
@@ -50,6 +50,7 @@ pub(super) struct SharedValues<'a> {
     #[serde(flatten)]
     common: Values<'a>,
     kms_key_arn: &'a str,
+    permissions_boundary: Option<&'a str>,
     key_name: Option<&'a str>,
     encrypt_disks_with_kms_key: bool,
     public_machines: bool,
@@ -90,6 +91,7 @@ impl<'a> SharedValues<'a> {
         Self {
             common: Values::of_cluster(blueprint),
             kms_key_arn: cluster.kms_key.as_str(),
+            permissions_boundary: cluster.permissions_boundary.as_ref().map(PolicyArn::as_str),
             key_name: cluster.key_name.as_ref().map(KeyName::as_str),
             encrypt_disks_with_kms_key: cluster.encrypt_disks_with_kms_key,
             public_machines: blueprint.network.public_machines,
