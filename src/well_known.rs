@@ -12,6 +12,8 @@ pub(crate) const POOL_LABEL: &str = "infra.internal/pool";
 pub(crate) const GPU_MODEL_LABEL: &str = "infra.internal/gpu-model";
 /// The label of a node with the number of its GPUs.
 pub(crate) const GPU_COUNT_LABEL: &str = "infra.internal/gpu-count";
+/// The label of a controller's node. No kubelet may set it; a controller's add-on step sets it, on its own node only.
+pub(crate) const CONTROLLER_LABEL: &str = "node-role.kubernetes.io/control-plane";
 /// The label of a node that no Service of type LoadBalancer may have as a target.
 pub(crate) const NO_LOAD_BALANCER_LABEL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 

@@ -55,7 +55,7 @@ class KubernetesApi:
         }
         resources = {"cpu": "4", "memory": "16Gi", "pods": "110"}
         if role == "controller":
-            labels["node.kubernetes.io/controller"] = "true"
+            labels["node-role.kubernetes.io/control-plane"] = ""
         else:
             labels["infra.internal/pool"] = role.removeprefix("pool-")
         if size := gpu_sizes().get(kind):

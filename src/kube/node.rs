@@ -8,10 +8,9 @@ use serde_json::json;
 use super::list::{Condition, ConditionStatus, Object};
 use super::path::encode;
 use super::{ApiServer, KubeError, Taint};
-use crate::well_known::{GPU_RESOURCE, POOL_LABEL};
+use crate::well_known::{CONTROLLER_LABEL, GPU_RESOURCE, POOL_LABEL};
 
 const NODES: &str = "/api/v1/nodes";
-const CONTROLLER_LABEL: &str = "node.kubernetes.io/controller";
 const UNINITIALIZED_TAINT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
@@ -100,7 +99,7 @@ impl From<NodeDocument> for Node {
         };
         Self {
             pool: metadata.labels.remove(POOL_LABEL),
-            is_controller: metadata.labels.get(CONTROLLER_LABEL).is_some_and(|value| value == "true"),
+            is_controller: metadata.labels.contains_key(CONTROLLER_LABEL),
             name: metadata.name,
             ready: ready && initialized,
             why_not_ready,
@@ -195,12 +194,20 @@ mod tests {
     #[test]
     fn a_controller_that_is_not_ready_says_why() -> Result<(), Box<dyn Error>> {
         let node = parse(
-            r#"{"metadata": {"name": "c", "labels": {"node.kubernetes.io/controller": "true"}},
+            r#"{"metadata": {"name": "c", "labels": {"node-role.kubernetes.io/control-plane": ""}},
                 "status": {"conditions": [{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "no CNI"}]}}"#,
         )?;
         assert!(node.is_controller && !node.ready && node.schedulable);
         assert_eq!(node.why_not_ready.as_deref(), Some("KubeletNotReady: no CNI"));
         assert_eq!((node.pool, node.instance_id, node.gpus), (None, None, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn a_worker_cannot_call_itself_a_controller() -> Result<(), Box<dyn Error>> {
+        let labels = r#""labels": {"node.kubernetes.io/controller": "true", "#;
+        let node = parse(&WORKER.replace(r#""labels": {"#, labels))?;
+        assert!(!node.is_controller, "a kubelet may set this label");
         Ok(())
     }
 

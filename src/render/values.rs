@@ -124,7 +124,7 @@ impl<'a> Values<'a> {
         Self {
             role: "controller",
             // The cloud controller manager would open the controllers' security group to a Service's clients.
-            node_labels: format!("node.kubernetes.io/controller=true,{NO_LOAD_BALANCER_LABEL}=true"),
+            node_labels: format!("{NO_LOAD_BALANCER_LABEL}=true"),
             ..Self::of_cluster(blueprint)
         }
     }

@@ -215,8 +215,9 @@ impl Reader {
     /// How the first controller's node is.
     fn set_controller(&self, ready: &str) {
         let nodes = self.world.api.nodes();
-        let is_controller =
-            |node: &&serde_json::Value| node["metadata"]["labels"]["node.kubernetes.io/controller"] == "true";
+        let is_controller = |node: &&serde_json::Value| {
+            node["metadata"]["labels"]["node-role.kubernetes.io/control-plane"] == ""
+        };
         let controller = nodes.iter().find(is_controller).unwrap();
         let condition = json!({"type": "Ready", "status": ready, "reason": "NodeStatusUnknown"});
         let name = controller["metadata"]["name"].as_str().unwrap();

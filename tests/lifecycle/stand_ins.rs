@@ -310,7 +310,7 @@ fn machines_become_nodes_and_stay_cordoned() {
     assert_eq!(gpu["status"]["allocatable"]["nvidia.com/gpu"], "1");
     assert!(gpu["spec"]["providerID"].as_str().unwrap().starts_with("aws:///us-west-2"));
     let controllers =
-        nodes.iter().filter(|node| node["metadata"]["labels"]["node.kubernetes.io/controller"] == "true");
+        nodes.iter().filter(|node| node["metadata"]["labels"]["node-role.kubernetes.io/control-plane"] == "");
     assert_eq!(controllers.count(), 1);
 
     let path = format!("/api/v1/nodes/{}", gpu["metadata"]["name"].as_str().unwrap());

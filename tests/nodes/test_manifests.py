@@ -169,6 +169,22 @@ class Manifests(unittest.TestCase):
                 reserved = domain.endswith("kubernetes.io") or domain.endswith("k8s.io")
                 self.assertTrue(not reserved or domain in ("node.kubernetes.io", "kubelet.kubernetes.io"), label)
 
+    def test_no_account_is_placed_by_a_label_that_a_kubelet_may_set(self):
+        # A worker's kubelet would get the token of whatever it can attract.
+        for path in CLUSTERS.glob("*/expected/manifests/*.yaml"):
+            for document in documents(path.read_text()):
+                if document["kind"] not in ("DaemonSet", "Deployment"):
+                    continue
+                pod = document["spec"]["template"]["spec"]
+                if not pod.get("automountServiceAccountToken", True):
+                    continue
+                self.assertNotIn("affinity", pod, path)
+                chosen = set(pod.get("nodeSelector", {})) - {"kubernetes.io/os"}
+                self.assertLessEqual(chosen, {"node-role.kubernetes.io/control-plane"}, path)
+                # Where there is no such label, the account is on workers anyway; those with more rights must have it.
+                if pod["serviceAccountName"] in ("cloud-controller-manager", "metrics-server", "cluster-autoscaler"):
+                    self.assertEqual(pod["nodeSelector"].get("node-role.kubernetes.io/control-plane"), "", path)
+
     def test_only_pools_are_targets_of_load_balancers(self):
         for config in configs():
             if config.kind == "etcd":

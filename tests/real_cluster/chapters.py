@@ -14,7 +14,7 @@ from parts import find_parts, why_not
 from real_cluster import real_cluster, scratch_directory
 
 BUCKET = ["--s3-uri", "s3://cluster-assets/clusters"]
-CONTROLLER, WORKER = 'node.kubernetes.io/controller: "true"', "infra.internal/pool: cpu"
+CONTROLLER, WORKER = 'node-role.kubernetes.io/control-plane: ""', "infra.internal/pool: cpu"
 POD = """
 apiVersion: v1
 kind: Pod

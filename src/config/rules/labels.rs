@@ -40,8 +40,14 @@ fn check_label_owner(key: &LabelKey) -> Result<(), Fault> {
             "the label '{key}' is reserved: {INTERNAL_DOMAIN}/ labels say what a node is made of"
         )));
     }
-    if matches!(key.as_str(), "node.kubernetes.io/controller" | "node.kubernetes.io/instance-type") {
+    if key.as_str() == "node.kubernetes.io/instance-type" {
         return Err(Fault::new(format!("the label '{key}' is reserved: the cluster sets it itself")));
+    }
+    // Until the last of them is replaced, they would take such a node for one of them.
+    if key.as_str() == "node.kubernetes.io/controller" {
+        return Err(Fault::new(format!(
+            "the label '{key}' is reserved: controllers of earlier versions of infra have it"
+        )));
     }
     if of_kubernetes && !allowed {
         return Err(Fault::new(format!(

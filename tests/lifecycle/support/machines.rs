@@ -65,7 +65,7 @@ impl Machines {
                 resources["memory"] = json!(format!("{}Gi", count * 45));
             }
         } else if role == "controller" {
-            labels["node.kubernetes.io/controller"] = json!("true");
+            labels["node-role.kubernetes.io/control-plane"] = json!("");
         } else {
             return None;
         }
