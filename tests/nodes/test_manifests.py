@@ -185,6 +185,24 @@ class Manifests(unittest.TestCase):
                 if pod["serviceAccountName"] in ("cloud-controller-manager", "metrics-server", "cluster-autoscaler"):
                     self.assertEqual(pod["nodeSelector"].get("node-role.kubernetes.io/control-plane"), "", path)
 
+    def test_who_may_change_nodes_is_on_controllers_or_confined_to_its_own(self):
+        for directory in CLUSTERS.glob("*/expected/manifests"):
+            every = [document for path in directory.glob("*.yaml") for document in documents(path.read_text())]
+            changing = {
+                document["metadata"]["name"] for document in every if document["kind"] == "ClusterRole" for rule in document["rules"]
+                if {"nodes", "nodes/status"} & set(rule["resources"]) and {"create", "update", "patch", "delete", "*"} & set(rule["verbs"])}
+            accounts = {
+                f"system:serviceaccount:{subject['namespace']}:{subject['name']}" for document in every
+                if document["kind"] == "ClusterRoleBinding" and document["roleRef"]["name"] in changing for subject in document["subjects"]}
+            on_controllers = {"system:serviceaccount:kube-system:cluster-autoscaler"}
+            self.assertEqual(accounts - on_controllers, {"system:serviceaccount:kube-flannel:flannel"}, directory)
+            [policy] = [document for document in every if document["kind"] == "ValidatingAdmissionPolicy"]
+            [binding] = [document for document in every if document["kind"] == "ValidatingAdmissionPolicyBinding"]
+            self.assertEqual(binding["spec"], {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]})
+            self.assertEqual(policy["spec"]["failurePolicy"], "Fail")
+            [condition] = policy["spec"]["matchConditions"]
+            self.assertEqual(condition["expression"], "request.userInfo.username == 'system:serviceaccount:kube-flannel:flannel'")
+
     def test_only_pools_are_targets_of_load_balancers(self):
         for config in configs():
             if config.kind == "etcd":
