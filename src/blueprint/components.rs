@@ -6,18 +6,20 @@ use serde::Serialize;
 
 use crate::config::Cluster;
 use crate::config::gpu::runtime_extension;
-use crate::config::kubernetes_release::{Download, downloads_of, release_of};
-use crate::config::values::KubernetesVersion;
+use crate::config::kubernetes_release::{Download, Downloads, Release, downloads_of, release_of};
 use crate::document::Fault;
 
 /// The images of Kubernetes itself: their tag is the version of Kubernetes.
 const KUBERNETES_IMAGES: [&str; 4] =
     ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"];
 
+/// The image of the container that holds a pod's namespaces.
+const SANDBOX_IMAGE: &str = "pause";
+
 /// What nodes download.
 #[derive(Clone, Debug)]
 pub struct Components {
-    /// Container images, by their names in templates.
+    /// Container images, by their names in templates, with the digests that are known.
     pub images: BTreeMap<String, String>,
     /// The kubelet.
     pub kubelet: Download,
@@ -56,7 +58,7 @@ impl Components {
         };
         let extension = runtime_extension();
         Ok(Self {
-            images: image_references(&release.images, version, cluster),
+            images: image_references(release, downloads, cluster),
             kubelet: binary("kubelet", &downloads.kubelet),
             kubectl: binary("kubectl", &downloads.kubectl),
             cni_plugins: mirrored(&release.cni_plugins),
@@ -71,17 +73,27 @@ impl Components {
 }
 
 /// Every container image, by its name in templates.
-fn image_references(
-    images: &BTreeMap<String, String>,
-    version: KubernetesVersion,
-    cluster: &Cluster,
-) -> BTreeMap<String, String> {
+fn image_references(release: &Release, downloads: &Downloads, cluster: &Cluster) -> BTreeMap<String, String> {
     let own = KUBERNETES_IMAGES.into_iter().map(|name| {
-        let reference = format!("registry.k8s.io/{name}:{version}");
-        (name.replace('-', "_"), mirror_image(&reference, cluster))
+        let reference = format!("registry.k8s.io/{name}:{}", downloads.version);
+        (name.replace('-', "_"), reference)
     });
-    let others = images.iter().map(|(name, reference)| (name.clone(), mirror_image(reference, cluster)));
-    own.chain(others).collect()
+    let others = release.images.iter().map(|(name, reference)| (name.clone(), reference.clone()));
+    let pinned = |(name, reference): (String, String)| {
+        let digest = release.digests.get(&name).or_else(|| downloads.images.get(&name));
+        let reference = match digest {
+            // containerd never deletes the sandbox's image, which it recognises by its exact name: that of a digest has no tag.
+            Some(digest) if name == SANDBOX_IMAGE => format!("{}@sha256:{digest}", without_tag(&reference)),
+            Some(digest) => format!("{reference}@sha256:{digest}"),
+            None => reference,
+        };
+        (name, mirror_image(&reference, cluster))
+    };
+    own.chain(others).map(pinned).collect()
+}
+
+fn without_tag(reference: &str) -> &str {
+    reference.rsplit_once(':').map_or(reference, |(name, _)| name)
 }
 
 /// A URL at the mirror of its host, if there is one.
@@ -105,11 +117,15 @@ mod tests {
     #[test]
     fn mirrors_stand_in_for_hosts_and_hashes_stay() -> Result<(), Box<dyn std::error::Error>> {
         let plain = Components::new(&cluster("")?)?;
-        assert_eq!(plain.images["kube_proxy"], "registry.k8s.io/kube-proxy:v1.36.3");
+        let proxy = "registry.k8s.io/kube-proxy:v1.36.3@sha256:919d710a0e8bf2bd67d347e512e88205cb82a53a48ab6ff380d014406300ad1b";
+        assert_eq!(plain.images["kube_proxy"], proxy);
         assert_eq!(plain.kubelet.url, "https://dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet");
         let mirrors = ", mirrors: {registry.k8s.io: 'https://m.example.com:8443/k8s/', dl.k8s.io: 'https://m.example.com'}";
         let mirrored = Components::new(&cluster(mirrors)?)?;
-        assert_eq!(mirrored.images["etcd"], "m.example.com:8443/k8s/etcd:3.6.8-0");
+        let etcd = "m.example.com:8443/k8s/etcd:3.6.8-0@sha256:397189418d1a00e500c0605ad18d1baf3b541a1004d768448c367e48071622e5";
+        assert_eq!(mirrored.images["etcd"], etcd);
+        let pause = "m.example.com:8443/k8s/pause@sha256:f548e0e8e3dc1896ca956272154dde3314e8cc4fde0a57577ee9fa1c63f5baf4";
+        assert_eq!(mirrored.images["pause"], pause);
         assert_eq!(mirrored.images["flannel"], plain.images["flannel"]);
         assert_eq!(mirrored.kubelet.url, "https://m.example.com/release/v1.36.3/bin/linux/amd64/kubelet");
         assert_eq!(mirrored.kubelet.sha256, plain.kubelet.sha256);

@@ -33,6 +33,8 @@ pub struct Release {
     pub versions: Vec<Downloads>,
     /// The container images that go with it, besides Kubernetes' own, by the name that templates call them.
     pub images: BTreeMap<String, String>,
+    /// The SHA-256 of the manifests of those images, where it is known.
+    pub digests: BTreeMap<String, String>,
     /// The archive of CNI plugins.
     pub cni_plugins: Download,
     /// The kubelet's helper for ECR.
@@ -59,6 +61,8 @@ pub struct Downloads {
     pub kubelet: String,
     /// kubectl's hash.
     pub kubectl: String,
+    /// The SHA-256 of the manifests of Kubernetes' own images, by the name that templates call them.
+    pub images: BTreeMap<String, String>,
 }
 
 /// The release that a version belongs to, if the version can be installed.
@@ -87,6 +91,13 @@ mod tests {
     use super::{RELEASES, downloads_of, release_of};
     use crate::document::Fault;
 
+    /// Images whose digest is not known; docs/decisions.md says why.
+    const PULLED_BY_TAG: [&str; 2] = ["flannel", "flannel_cni_plugin"];
+
+    fn is_sha256(text: &str) -> bool {
+        text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    }
+
     #[test]
     fn every_version_of_the_table_has_its_hashes_and_stands_in_its_minor() -> Result<(), Fault> {
         for release in RELEASES.iter() {
@@ -102,18 +113,29 @@ mod tests {
                 release.minor
             );
             for downloads in &release.versions {
-                for hash in [&downloads.kubelet, &downloads.kubectl] {
-                    assert!(
-                        hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit()),
-                        "{}",
-                        downloads.version
-                    );
+                for hash in
+                    [&downloads.kubelet, &downloads.kubectl].into_iter().chain(downloads.images.values())
+                {
+                    assert!(is_sha256(hash), "{}", downloads.version);
                 }
+                assert_eq!(downloads.images.len(), 4, "{}", downloads.version);
                 assert_eq!(downloads_of(downloads.version.parse()?)?.version, downloads.version);
                 assert!(downloads.version.starts_with(&format!("v{}.", release.minor)));
                 assert_eq!(release_of(downloads.version.parse()?)?.minor, release.minor);
             }
         }
         Ok(())
+    }
+
+    #[test]
+    fn every_image_has_a_digest_but_those_that_are_named() {
+        for release in RELEASES.iter() {
+            for name in release.images.keys() {
+                let digest = release.digests.get(name);
+                assert_eq!(digest.is_none(), PULLED_BY_TAG.contains(&name.as_str()), "{name}");
+                assert!(digest.is_none_or(|digest| is_sha256(digest)), "{name}");
+            }
+            assert_eq!(release.digests.len() + PULLED_BY_TAG.len(), release.images.len());
+        }
     }
 }

@@ -20,6 +20,7 @@ import time
 import authority
 import gpus
 from container import FOREIGN_UNITS, Container, run
+from image_digests import digest_names
 from test_userdata import ENGINE
 
 # Runs the programs of etcd as containers with the mounts and the user that the scripts ask for.
@@ -152,6 +153,8 @@ class Machine(Container):
         self.enable("kernel-settings.service", "sysinit.target")
         if (self.root / "etc/kubernetes/kubelet.yaml").exists():
             self.enable("import-images.service", "multi-user.target")
+            names = [name for minor in self.parts.releases for name in digest_names(minor).items()]
+            self.write("usr/share/image-digests", "".join(f"{tagged} {digested}\n" for tagged, digested in names))
         self.write("etc/hostname", self.facts["name"] + "\n")
         self.write("etc/hosts", "127.0.0.1 localhost\n")
         self.write("etc/systemd/resolved.conf.d/vpc.conf",
