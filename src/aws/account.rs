@@ -1,20 +1,20 @@
 //! Whose account this is.
 
 use super::actions;
-use super::{AwsError, Clients};
-
-/// Who is calling.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CallerIdentity {
-    /// The account's number.
-    pub account: String,
-    /// The user or role.
-    pub arn: String,
-}
+use super::{AwsError, CallerIdentity, Clients};
 
 impl Clients {
-    /// Asks AWS who is calling; needs credentials, but no permission.
+    /// Asks AWS who is calling, once in a run; needs credentials, but no permission.
     pub(crate) async fn caller_identity(&self) -> Result<CallerIdentity, AwsError> {
+        self.caller.get_or_try_init(|| self.read_caller_identity()).await.cloned()
+    }
+
+    /// The account that must own a bucket before anything is read from it or written to it: the caller's.
+    pub(super) async fn bucket_owner(&self) -> Result<String, AwsError> {
+        Ok(self.caller_identity().await?.account)
+    }
+
+    async fn read_caller_identity(&self) -> Result<CallerIdentity, AwsError> {
         let answer = self
             .sts
             .get_caller_identity()

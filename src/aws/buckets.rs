@@ -2,7 +2,7 @@
 
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{
-    BucketLocationConstraint, BucketVersioningStatus, CreateBucketConfiguration,
+    BucketLocationConstraint, BucketVersioningStatus, ChecksumMode, CreateBucketConfiguration,
     PublicAccessBlockConfiguration, ServerSideEncryption, ServerSideEncryptionByDefault,
     ServerSideEncryptionConfiguration, ServerSideEncryptionRule, VersioningConfiguration,
 };
@@ -17,8 +17,10 @@ use super::{AwsError, Cause, Clients};
 pub(crate) enum BucketFacts {
     /// There is no such bucket.
     Missing,
-    /// The bucket is of another account, or the caller may not read it.
+    /// The caller may not read the bucket, whoever owns it.
     Forbidden,
+    /// The bucket belongs to another account, which lets the caller read it.
+    Foreign,
     /// The bucket is in another region.
     Elsewhere {
         /// That region.
@@ -31,6 +33,15 @@ pub(crate) enum BucketFacts {
         /// Whether nothing in it can be made public.
         public_access_blocked: bool,
     },
+}
+
+/// What S3 knows of an object without its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredObject {
+    /// The SHA-256 of the content in Base64, as S3 computed it; none if the object was uploaded with another checksum.
+    pub sha256: Option<String>,
+    /// The version of the object; none if the bucket keeps no versions.
+    pub version: Option<String>,
 }
 
 /// An object to upload.
@@ -53,7 +64,8 @@ pub(crate) struct Upload<'a> {
 impl Clients {
     /// Reads what is known about a bucket.
     pub(crate) async fn look_at_bucket(&self, name: &str) -> Result<BucketFacts, AwsError> {
-        let answer = self.s3.head_bucket().bucket(name).send().await;
+        let owner = self.bucket_owner().await?;
+        let answer = self.s3.head_bucket().bucket(name).expected_bucket_owner(owner).send().await;
         let status =
             answer.as_ref().err().and_then(|error| error.raw_response()).map(|raw| raw.status().as_u16());
         let elsewhere = answer
@@ -76,14 +88,21 @@ impl Clients {
                 (Some(404), _) => Ok(BucketFacts::Missing),
                 (Some(301 | 400), Some(region)) if region != own => Ok(BucketFacts::Elsewhere { region }),
                 _ if error.cause == Cause::Credentials => Err(error),
+                (Some(403), _) if self.is_readable_of_any_owner(name).await => Ok(BucketFacts::Foreign),
                 (Some(403), _) => Ok(BucketFacts::Forbidden),
                 _ => Err(error),
             },
         }
     }
 
+    /// Whether the same question is answered if no owner is demanded: S3 gives no reason with a refusal.
+    async fn is_readable_of_any_owner(&self, name: &str) -> bool {
+        self.s3.head_bucket().bucket(name).send().await.is_ok()
+    }
+
     async fn is_public_access_blocked(&self, name: &str) -> Result<bool, AwsError> {
-        let answer = self.s3.get_public_access_block().bucket(name).send().await;
+        let owner = self.bucket_owner().await?;
+        let answer = self.s3.get_public_access_block().bucket(name).expected_bucket_owner(owner).send().await;
         match answer.map_err(AwsError::of(actions::S3_GET_BUCKET_PUBLIC_ACCESS_BLOCK)) {
             Ok(answer) => Ok(answer.public_access_block_configuration.is_some_and(|block| {
                 [
@@ -102,7 +121,9 @@ impl Clients {
 
     /// Whether a bucket holds no object.
     pub(crate) async fn is_bucket_empty(&self, name: &str) -> Result<bool, AwsError> {
-        let answer = self.s3.list_objects_v2().bucket(name).max_keys(1).send().await;
+        let owner = self.bucket_owner().await?;
+        let call = self.s3.list_objects_v2().bucket(name).max_keys(1).expected_bucket_owner(owner);
+        let answer = call.send().await;
         let answer = answer.map_err(AwsError::of(actions::S3_LIST_BUCKET))?;
         Ok(answer.contents.unwrap_or_default().is_empty())
     }
@@ -114,6 +135,7 @@ impl Clients {
         kms_key: &str,
         partition: &str,
     ) -> Result<(), AwsError> {
+        let owner = self.bucket_owner().await?;
         let region = self.region().unwrap_or_default();
         // S3's first region is the one that must not be named.
         let constraint = (region != "us-east-1").then(|| {
@@ -135,16 +157,19 @@ impl Clients {
             .restrict_public_buckets(true)
             .build();
         let call = self.s3.put_public_access_block().bucket(name).public_access_block_configuration(block);
+        let call = call.expected_bucket_owner(&owner);
         call.send().await.map_err(AwsError::of(actions::S3_PUT_BUCKET_PUBLIC_ACCESS_BLOCK))?;
-        self.encrypt_bucket(name, kms_key).await?;
+        self.encrypt_bucket(name, kms_key, &owner).await?;
         let versioning = VersioningConfiguration::builder().status(BucketVersioningStatus::Enabled).build();
         let call = self.s3.put_bucket_versioning().bucket(name).versioning_configuration(versioning);
+        let call = call.expected_bucket_owner(&owner);
         call.send().await.map_err(AwsError::of(actions::S3_PUT_BUCKET_VERSIONING))?;
         let call = self.s3.put_bucket_policy().bucket(name).policy(tls_only_policy(name, partition));
+        let call = call.expected_bucket_owner(&owner);
         call.send().await.map_err(AwsError::of(actions::S3_PUT_BUCKET_POLICY)).map(|_| ())
     }
 
-    async fn encrypt_bucket(&self, name: &str, kms_key: &str) -> Result<(), AwsError> {
+    async fn encrypt_bucket(&self, name: &str, kms_key: &str, owner: &str) -> Result<(), AwsError> {
         let failed =
             |error| AwsError::incomplete(actions::S3_PUT_ENCRYPTION_CONFIGURATION, format!("{error}"));
         let by_default = ServerSideEncryptionByDefault::builder()
@@ -160,16 +185,26 @@ impl Clients {
         let encryption = ServerSideEncryptionConfiguration::builder().rules(rule).build().map_err(failed)?;
         let call =
             self.s3.put_bucket_encryption().bucket(name).server_side_encryption_configuration(encryption);
+        let call = call.expected_bucket_owner(owner);
         call.send().await.map_err(AwsError::of(actions::S3_PUT_ENCRYPTION_CONFIGURATION)).map(|_| ())
     }
 
-    /// The size of an object, if it exists.
-    pub(crate) async fn object_size(&self, bucket: &str, key: &str) -> Result<Option<i64>, AwsError> {
-        let answer = self.s3.head_object().bucket(bucket).key(key).send().await;
+    /// What S3 knows of an object, if it exists.
+    pub(crate) async fn stored_object(
+        &self,
+        bucket: &str,
+        key: &str,
+    ) -> Result<Option<StoredObject>, AwsError> {
+        let owner = self.bucket_owner().await?;
+        let call = self.s3.head_object().bucket(bucket).key(key).expected_bucket_owner(owner);
+        let answer = call.checksum_mode(ChecksumMode::Enabled).send().await;
         let status =
             answer.as_ref().err().and_then(|error| error.raw_response()).map(|raw| raw.status().as_u16());
         match answer.map_err(AwsError::of(actions::S3_GET_OBJECT)) {
-            Ok(answer) => Ok(Some(answer.content_length.unwrap_or_default())),
+            Ok(answer) => Ok(Some(StoredObject {
+                sha256: answer.checksum_sha256,
+                version: kept_version(answer.version_id),
+            })),
             Err(_) if status == Some(404) => Ok(None),
             Err(error) => Err(in_words(error, status)),
         }
@@ -181,7 +216,8 @@ impl Clients {
         bucket: &str,
         key: &str,
     ) -> Result<Option<Zeroizing<Vec<u8>>>, AwsError> {
-        let answer = self.s3.get_object().bucket(bucket).key(key).send().await;
+        let owner = self.bucket_owner().await?;
+        let answer = self.s3.get_object().bucket(bucket).key(key).expected_bucket_owner(owner).send().await;
         match answer.map_err(AwsError::of(actions::S3_GET_OBJECT)) {
             Ok(answer) => {
                 let body = answer.body.collect().await;
@@ -194,30 +230,42 @@ impl Clients {
         }
     }
 
-    /// Uploads an object, encrypted, and has S3 compare what arrived.
-    pub(crate) async fn upload(&self, upload: &Upload<'_>) -> Result<(), AwsError> {
+    /// Uploads an object, encrypted, and has S3 compare what arrived; gives its version if the bucket keeps versions.
+    pub(crate) async fn upload(&self, upload: &Upload<'_>) -> Result<Option<String>, AwsError> {
+        let owner = self.bucket_owner().await?;
         let call = self
             .s3
             .put_object()
             .bucket(upload.bucket)
             .key(upload.key)
+            .expected_bucket_owner(owner)
             .body(ByteStream::from(Bytes::from_owner(upload.bytes.clone())))
             .content_type(upload.content_type)
             .checksum_sha256(upload.sha256)
             .server_side_encryption(ServerSideEncryption::AwsKms)
             .ssekms_key_id(upload.kms_key)
             .bucket_key_enabled(false);
-        call.send().await.map_err(AwsError::of(actions::S3_PUT_OBJECT)).map(|_| ())
+        let answer = call.send().await.map_err(AwsError::of(actions::S3_PUT_OBJECT))?;
+        Ok(kept_version(answer.version_id))
     }
 
-    /// Where CloudFormation reads an object.
+    /// Where CloudFormation reads an object: one version of it, if a version is named.
     #[must_use]
-    pub(crate) fn object_url(&self, bucket: &str, key: &str, suffix: &str) -> String {
-        match self.endpoint_url() {
+    pub(crate) fn object_url(&self, bucket: &str, key: &str, version: Option<&str>, suffix: &str) -> String {
+        let url = match self.endpoint_url() {
             Some(endpoint) => format!("{}/{bucket}/{key}", endpoint.trim_end_matches('/')),
             None => format!("https://{bucket}.s3.{}.{suffix}/{key}", self.region().unwrap_or_default()),
+        };
+        match version {
+            Some(version) => format!("{url}?versionId={version}"),
+            None => url,
         }
     }
+}
+
+/// A version that stays when the object is written again. S3 calls what it overwrites in place `null`.
+fn kept_version(version: Option<String>) -> Option<String> {
+    version.filter(|version| version != "null")
 }
 
 /// An answer to a question about a head has no words: the status has to do.

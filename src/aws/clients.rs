@@ -1,8 +1,11 @@
 //! One client a service, all from one configuration.
 
-use aws_config::SdkConfig;
+use std::sync::Arc;
 
-use super::Connection;
+use aws_config::SdkConfig;
+use tokio::sync::OnceCell;
+
+use super::{CallerIdentity, Connection};
 
 /// Clients for every service that a cluster needs.
 #[derive(Clone, Debug)]
@@ -20,6 +23,8 @@ pub(crate) struct Clients {
     pub(super) s3: aws_sdk_s3::Client,
     pub(super) sts: aws_sdk_sts::Client,
     pub(super) tagging: aws_sdk_resourcegroupstagging::Client,
+    /// The caller, once AWS has said who that is.
+    pub(super) caller: Arc<OnceCell<CallerIdentity>>,
     region: Option<String>,
     endpoint_url: Option<String>,
 }
@@ -48,6 +53,7 @@ impl Clients {
             s3: aws_sdk_s3::Client::from_conf(s3.build()),
             sts: aws_sdk_sts::Client::new(configuration),
             tagging: aws_sdk_resourcegroupstagging::Client::new(configuration),
+            caller: Arc::default(),
             region: configuration.region().map(ToString::to_string),
             endpoint_url: configuration.endpoint_url().map(str::to_owned),
         }

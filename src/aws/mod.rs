@@ -6,6 +6,7 @@
 mod account;
 mod actions;
 mod buckets;
+mod caller;
 mod change_sets;
 mod clients;
 mod clock;
@@ -37,9 +38,9 @@ mod tagged;
 #[cfg(test)]
 pub(crate) mod test_script;
 
-pub(crate) use account::CallerIdentity;
 pub(crate) use actions::{ACTIONS, Action, Scope};
-pub(crate) use buckets::{BucketFacts, Upload};
+pub(crate) use buckets::{BucketFacts, StoredObject, Upload};
+pub(crate) use caller::CallerIdentity;
 pub(crate) use change_sets::{ChangeSet, ChangeSetRequest, PlannedChange};
 pub(crate) use clients::Clients;
 pub(crate) use configuration::Connection;

@@ -71,6 +71,14 @@ impl Clients {
         Ok(answer.template_body.unwrap_or_default())
     }
 
+    /// The template of a change set as it was handed in, or as CloudFormation read it from S3.
+    pub(crate) async fn change_set_template(&self, stack: &str, arn: &str) -> Result<String, AwsError> {
+        let call = self.cloudformation.get_template().stack_name(stack).change_set_name(arn);
+        let call = call.template_stage(TemplateStage::Original);
+        let answer = call.send().await.map_err(AwsError::of(actions::CFN_GET_TEMPLATE))?;
+        Ok(answer.template_body.unwrap_or_default())
+    }
+
     /// Begins to delete a stack.
     pub(crate) async fn delete_stack(&self, arn: &str, token: &str) -> Result<(), AwsError> {
         let call = self.cloudformation.delete_stack().stack_name(arn).client_request_token(token);

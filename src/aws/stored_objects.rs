@@ -33,10 +33,12 @@ impl Clients {
         bucket: &str,
         prefix: &str,
     ) -> Result<Vec<ObjectVersion>, AwsError> {
+        let owner = self.bucket_owner().await?;
         let mut found = Vec::new();
         let mut markers = (None, None);
         loop {
             let call = self.s3.list_object_versions().bucket(bucket).prefix(prefix);
+            let call = call.expected_bucket_owner(&owner);
             let call = call.set_key_marker(markers.0).set_version_id_marker(markers.1);
             let answer = call.send().await.map_err(AwsError::of(actions::S3_LIST_BUCKET_VERSIONS))?;
             let versions = answer
@@ -63,6 +65,7 @@ impl Clients {
         objects: &[ObjectVersion],
     ) -> Result<Vec<RefusedObject>, AwsError> {
         let failed = |error| AwsError::incomplete(actions::S3_DELETE_OBJECT_VERSION, format!("{error}"));
+        let owner = self.bucket_owner().await?;
         let mut refused = Vec::new();
         for batch in objects.chunks(BATCH) {
             let mut delete = Delete::builder().quiet(true);
@@ -72,6 +75,7 @@ impl Clients {
                 delete = delete.objects(id.build().map_err(failed)?);
             }
             let call = self.s3.delete_objects().bucket(bucket).delete(delete.build().map_err(failed)?);
+            let call = call.expected_bucket_owner(&owner);
             let answer = call.send().await.map_err(AwsError::of(actions::S3_DELETE_OBJECT_VERSION))?;
             refused.extend(answer.errors.unwrap_or_default().into_iter().map(|error| RefusedObject {
                 object: ObjectVersion { key: error.key.unwrap_or_default(), version: error.version_id },

@@ -143,15 +143,25 @@ pub(crate) enum DeployError {
         /// The resources whose rollback failed.
         failed: Vec<String>,
     },
-    /// An uploaded object does not have the size that it should have.
-    #[error("s3://{bucket}/{key} does not have the {size} bytes that were uploaded")]
+    /// An object is no longer what was uploaded.
+    #[error("s3://{bucket}/{key} is not what was uploaded a moment ago")]
     UploadChanged {
         /// The bucket.
         bucket: String,
         /// The object's key.
         key: String,
-        /// The size of what was uploaded.
-        size: i64,
+    },
+    /// A change set was made from another template than ours.
+    #[error("CloudFormation read a template for {stack} that infra did not write; {stack} was not changed")]
+    ForeignTemplate {
+        /// The stack.
+        stack: String,
+    },
+    /// The bucket for assets belongs to another account.
+    #[error("the bucket {bucket} belongs to another account")]
+    ForeignBucket {
+        /// The bucket.
+        bucket: String,
     },
     /// The public name has a record that infra did not write.
     #[error(
@@ -248,6 +258,12 @@ impl Explain for DeployError {
             Self::UploadChanged { .. } => {
                 "another process writes to that prefix, or a lifecycle rule deletes objects there".to_owned()
             }
+            Self::ForeignTemplate { .. } => {
+                "another process replaced the uploaded template: find out who may write below the S3 URI and take that right away, \
+                 then run the same command again"
+                    .to_owned()
+            }
+            Self::ForeignBucket { .. } => "name a bucket of your own account".to_owned(),
             Self::ForeignRecord { can_be_adopted: true, .. } => {
                 "`--adopt-record` points it at this cluster; or choose another externalDNSName for the next cluster"
                     .to_owned()

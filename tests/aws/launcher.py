@@ -85,6 +85,7 @@ import stand_in.deletions
 import stand_in.lookups
 import stand_in.machines
 import stand_in.network
+import stand_in.objects
 import stand_in.operations
 import stand_in.rights
 import stand_in.tags

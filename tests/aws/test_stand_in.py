@@ -5,6 +5,7 @@ import itertools
 import json
 import pathlib
 import re
+import secrets
 import time
 import unittest
 import urllib.error
@@ -338,6 +339,14 @@ class Buckets(Case):
         self.refused("404", self.s3.head_bucket, Bucket="of-nobody")
         self.refused("403", aws.client("s3", str(next(accounts)), REGION).head_bucket, Bucket=self.bucket)
         self.assertEqual(self.s3.get_bucket_location(Bucket=self.bucket)["LocationConstraint"], REGION)
+
+    def test_expected_owner(self):
+        self.s3.head_bucket(Bucket=self.bucket, ExpectedBucketOwner=self.account)
+        self.s3.put_object(Bucket=self.bucket, Key="a", Body=b"text", ExpectedBucketOwner=self.account)
+        other = str(next(accounts))
+        self.refused("403", self.s3.head_bucket, Bucket=self.bucket, ExpectedBucketOwner=other)
+        self.refused("AccessDenied", self.s3.put_object, Bucket=self.bucket, Key="a", Body=b"text", ExpectedBucketOwner=other)
+        self.refused("403", self.s3.head_object, Bucket=self.bucket, Key="a", ExpectedBucketOwner=other)
 
     def test_settings(self):
         rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": "arn:key"}}
@@ -798,6 +807,24 @@ class ChangeSets(StackCase):
         made = self.cloudformation.create_change_set(StackName="pool", ChangeSetName="c", ChangeSetType="CREATE",
                                                      TemplateURL=f"{aws.url}/templates-{self.account}/a/t.json")
         self.assertEqual(self.cloudformation.describe_change_set(ChangeSetName=made["Id"])["Status"], "CREATE_COMPLETE")
+
+    def test_version_of_template(self):
+        bucket = f"versions-{self.account}"
+        self.s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+        self.s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+        older, newer = (self.s3.put_object(Bucket=bucket, Key="t.json", Body=json.dumps(gateways(name)).encode())["VersionId"]
+                        for name in ("Older", "Newer"))
+
+        def template(more):
+            made = self.cloudformation.create_change_set(
+                StackName="versions", ChangeSetName=f"c{secrets.token_hex(4)}", ChangeSetType="CREATE",
+                TemplateURL=f"{aws.url}/{bucket}/t.json{more}")
+            return json.dumps(self.cloudformation.get_template(StackName="versions", ChangeSetName=made["Id"])["TemplateBody"])
+
+        self.assertIn("Older", template(f"?versionId={older}"))
+        self.assertIn("Newer", template(f"?versionId={newer}"))
+        self.assertIn("Newer", template(""))
+        self.refused("The specified version does not exist", template, more=f"?versionId={'0' * 32}")
 
     def test_cost(self):
         answer = self.cloudformation.estimate_template_cost(TemplateBody=json.dumps(gateways("One")))

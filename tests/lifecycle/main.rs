@@ -44,4 +44,5 @@ mod statuses;
 mod support;
 mod terminal;
 mod unreachable;
+mod uploads;
 mod zone_balance;

@@ -1,10 +1,10 @@
-//! The prefix of an S3 bucket that holds a cluster's assets: an object is uploaded unless it exists.
+//! The prefix of an S3 bucket that holds a cluster's assets: an object is uploaded unless S3 has the same content.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use zeroize::Zeroizing;
 
-use crate::aws::{TemplateSource, Upload};
+use crate::aws::{StoredObject, TemplateSource, Upload};
 use crate::config::Cluster;
 use crate::config::values::S3Uri;
 use crate::deploy::error::DeployError;
@@ -22,6 +22,15 @@ pub(crate) struct AssetStore {
     cluster: String,
     kms_key: String,
     dns_suffix: &'static str,
+}
+
+/// An object that is in the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asset {
+    /// Whether it was uploaded just now.
+    pub uploaded: bool,
+    /// Its version; none if the bucket keeps no versions.
+    version: Option<String>,
 }
 
 impl AssetStore {
@@ -42,33 +51,34 @@ impl AssetStore {
         self.uri.bucket()
     }
 
-    /// Uploads an object unless it exists; returns whether it did. `key` is relative to the prefix of the store.
+    /// Uploads an object unless S3 has the same content under its key. `key` is relative to the prefix of the store.
     pub(crate) async fn put(
         &self,
         run: &Run,
         key: &str,
         bytes: &Zeroizing<Vec<u8>>,
-    ) -> Result<bool, DeployError> {
-        let (bucket, key) = (self.uri.bucket(), self.full_key(key));
-        let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
-        // The key is the digest of the content: the same key with another size is left by a broken upload.
-        if run.clients.object_size(bucket, &key).await? == Some(size) {
-            return Ok(false);
+    ) -> Result<Asset, DeployError> {
+        let (bucket, key, sha256) = (self.uri.bucket(), self.full_key(key), sha256_base64(bytes));
+        // Whoever may write to the bucket knows the key, which is a digest, and can put anything there. Only S3's own checksum counts.
+        let is_ours = |stored: &StoredObject| stored.sha256.as_ref() == Some(&sha256);
+        if let Some(stored) = run.clients.stored_object(bucket, &key).await?.filter(is_ours) {
+            return Ok(Asset { uploaded: false, version: stored.version });
         }
         let upload = Upload {
             bucket,
             key: &key,
             bytes,
-            sha256: &sha256_base64(bytes),
+            sha256: &sha256,
             kms_key: &self.kms_key,
             content_type: "application/json",
         };
-        run.clients.upload(&upload).await?;
-        if run.clients.object_size(bucket, &key).await? != Some(size) {
-            return Err(DeployError::UploadChanged { bucket: bucket.to_owned(), key: key.clone(), size });
+        let version = run.clients.upload(&upload).await?;
+        let stored = run.clients.stored_object(bucket, &key).await?;
+        if !stored.as_ref().is_some_and(is_ours) {
+            return Err(DeployError::UploadChanged { bucket: bucket.to_owned(), key });
         }
         run.progress.report(Event::Uploaded { key, bytes: bytes.len() });
-        Ok(true)
+        Ok(Asset { uploaded: true, version })
     }
 
     /// A template as a call carries it: its text if that fits, else the URL of its upload.
@@ -79,9 +89,9 @@ impl AssetStore {
         let bytes = Zeroizing::new(text.as_bytes().to_vec());
         let digest = hexadecimal(digest(&SHA256, &bytes).as_ref());
         let key = format!("{}/stacks/{digest}.json", self.cluster);
-        self.put(run, &key, &bytes).await?;
-        let url = run.clients.object_url(self.bucket(), &self.full_key(&key), self.dns_suffix);
-        Ok(TemplateSource::Url(url))
+        let asset = self.put(run, &key, &bytes).await?;
+        let (key, version) = (self.full_key(&key), asset.version.as_deref());
+        Ok(TemplateSource::Url(run.clients.object_url(self.bucket(), &key, version, self.dns_suffix)))
     }
 
     fn full_key(&self, key: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::change_set::wait_for_change_set;
+use super::change_set::{check_template, wait_for_change_set};
 use super::comparison::ResourceAction;
 use super::preparation::Prepared;
 use super::{Plan, StackAction, StackPlan};
@@ -43,7 +43,8 @@ async fn preview_stack(
     live: &LiveStack,
     parameters: &BTreeMap<String, String>,
 ) -> Result<Option<ChangeSet>, DeployError> {
-    let template = store.template_source(run, &desired.text()).await?;
+    let text = desired.text();
+    let template = store.template_source(run, &text).await?;
     let token = new_token()?;
     let request = ChangeSetRequest {
         stack: &live.stack.arn,
@@ -63,9 +64,14 @@ async fn preview_stack(
         Err(error) => return Err(error.into()),
     };
     let waited = wait_for_change_set(run, &desired.name, &arn).await;
+    let checked = match &waited {
+        Ok(change_set) => check_template(run, &desired.name, change_set, &template, &text).await,
+        Err(_) => Ok(()),
+    };
     // Delete the change set however the wait ended.
     let deleted = run.clients.delete_change_set(&desired.name, &arn).await;
     let change_set = waited?;
+    checked?;
     deleted?;
     if change_set.status == ChangeSetStatus::Failed && !change_set.is_empty() {
         let reason = change_set.reason.unwrap_or_default();

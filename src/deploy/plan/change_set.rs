@@ -1,6 +1,8 @@
-//! The wait for a change set, which CloudFormation computes in the background.
+//! A change set that CloudFormation computes in the background: the wait for it, and whether it holds the template that was sent.
 
-use crate::aws::{ChangeSet, ChangeSetStatus};
+use serde_json::Value;
+
+use crate::aws::{ChangeSet, ChangeSetStatus, TemplateSource};
 use crate::deploy::error::DeployError;
 use crate::deploy::run::Run;
 use crate::waiting::Pace;
@@ -18,5 +20,56 @@ pub(crate) async fn wait_for_change_set(run: &Run, name: &str, arn: &str) -> Res
             let _ = run.clients.delete_change_set(name, arn).await;
             return Err(Run::still_running(end, name));
         }
+    }
+}
+
+/// Refuses a change set whose template is not the one that was sent: CloudFormation reads a large one from S3, and checks no digest.
+/// What was sent within the call cannot be replaced, so that a change set without changes is not read again for it.
+pub(crate) async fn check_template(
+    run: &Run,
+    name: &str,
+    change_set: &ChangeSet,
+    template: &TemplateSource,
+    text: &str,
+) -> Result<(), DeployError> {
+    let is_wanted = match change_set.status {
+        ChangeSetStatus::CreateComplete => true,
+        _ => change_set.is_empty() && matches!(template, TemplateSource::Url(_)),
+    };
+    if !is_wanted {
+        return Ok(());
+    }
+    let read = run.clients.change_set_template(&change_set.stack_arn, &change_set.arn).await?;
+    if is_same_template(text, &read) {
+        return Ok(());
+    }
+    Err(DeployError::ForeignTemplate { stack: name.to_owned() })
+}
+
+/// Whether two texts are the same template. `GetTemplate` gives a question mark for every character that is not ASCII, so that those
+/// are not told apart.
+fn is_same_template(sent: &str, read: &str) -> bool {
+    let parsed = |text: &str| {
+        let ascii: String = text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect();
+        serde_json::from_str::<Value>(&ascii).ok()
+    };
+    let sent = parsed(sent);
+    sent.is_some() && sent == parsed(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_same_template;
+
+    #[test]
+    fn a_template_is_recognised_as_cloudformation_gives_it_back() {
+        let sent = r#"{"Resources":{"A":{"Type":"T","Tags":["Messe München"]}}}"#;
+        assert!(is_same_template(sent, sent));
+        assert!(is_same_template(sent, r#"{"Resources":{"A":{"Type":"T","Tags":["Messe M?nchen"]}}}"#));
+        assert!(is_same_template(sent, &sent.replace(':', ": ")));
+        for (from, to) in [("\"T\"", "\"U\""), ("Messe", "messe"), ("\"A\"", "\"B\""), ("}}}", "}}")] {
+            assert!(!is_same_template(sent, &sent.replace(from, to)), "{from} → {to}");
+        }
+        assert!(!is_same_template("no template", "no template"));
     }
 }

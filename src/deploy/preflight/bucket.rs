@@ -4,7 +4,11 @@ use super::finding::SubjectFindings;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, BucketFacts, Clients};
 
-pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+pub(crate) async fn check(
+    preflight: &Preflight<'_>,
+    clients: &Clients,
+    account: &str,
+) -> Result<Vec<Finding>, AwsError> {
     let mut findings = SubjectFindings::about("bucket");
     let Some(uri) = preflight.s3_uri else {
         findings.refuse(
@@ -22,6 +26,11 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
             format!("there is no bucket {bucket}"),
             "machines read their configuration from it",
             "run `infra up --create-bucket` to create a private one, or name another",
+        ),
+        Some(BucketFacts::Foreign) => findings.refuse(
+            format!("the bucket {bucket} belongs to another account than {account}, the caller's"),
+            "who owns a bucket can read and replace what CloudFormation and machines read from it, the cluster's keys included",
+            format!("name a bucket of account {account}; `infra up --create-bucket` creates a private one"),
         ),
         Some(BucketFacts::Forbidden) => findings.refuse(
             format!("the bucket {bucket} is not yours, or the caller may not read it (403)"),

@@ -58,7 +58,7 @@ impl Preflight<'_> {
         // Boxed, because each holds the futures of several calls and all of them live in this one.
         let (roles, bucket, key, machines, quotas, image, network, file_system, zone) = tokio::join!(
             Box::pin(account::check_service_roles(self, clients)),
-            Box::pin(bucket::check(self, clients)),
+            Box::pin(bucket::check(self, clients, account)),
             Box::pin(key::check(self, clients, account)),
             Box::pin(machines::check(self, clients)),
             Box::pin(quotas::check(self, clients)),

@@ -13,7 +13,7 @@ use crate::deploy::event::{Event, FailureReport, StackOperation};
 use crate::deploy::explain::failure_report::report_failure;
 use crate::deploy::explain::hint::hint_for;
 use crate::deploy::inputs::asset_store::AssetStore;
-use crate::deploy::plan::change_set::wait_for_change_set;
+use crate::deploy::plan::change_set::{check_template, wait_for_change_set};
 use crate::deploy::plan::refusal::refuse_planned_losses;
 use crate::deploy::run::{Run, new_token};
 use crate::deploy::state::desired::DesiredStack;
@@ -138,7 +138,7 @@ impl BringUp<'_> {
     async fn create(&self, parameters: &BTreeMap<String, String>) -> Result<Stack, DeployError> {
         let change_set = self.create_change_set(&self.desired.name, true, parameters).await?;
         if change_set.status != ChangeSetStatus::CreateComplete {
-            self.run.clients.delete_stack(&change_set.stack_arn, &new_token()?).await?;
+            self.discard(&change_set, true).await?;
             return Err(self.refused_change_set(&change_set));
         }
         self.execute(&change_set, StackOperation::Create).await
@@ -158,16 +158,16 @@ impl BringUp<'_> {
         let parameters = self.desired.renew_size(parameters, &self.run.clients).await?;
         let change_set = self.create_change_set(&stack.arn, false, &parameters).await?;
         if change_set.is_empty() {
-            self.run.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
+            self.discard(&change_set, false).await?;
             return self.unchanged(stack).await;
         }
         if change_set.status != ChangeSetStatus::CreateComplete {
-            self.run.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
+            self.discard(&change_set, false).await?;
             return Err(self.refused_change_set(&change_set));
         }
         let losses = refuse_planned_losses(&self.desired.name, &change_set.changes, &self.terms.allowed);
         if !losses.is_empty() {
-            self.run.clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await?;
+            self.discard(&change_set, false).await?;
             return Err(DeployError::Refused(losses));
         }
         if self.desired.part.is_protected() && !self.terms.allowed.is_empty() {
@@ -183,14 +183,15 @@ impl BringUp<'_> {
         Ok(BroughtUp { stack, changed: false })
     }
 
-    /// Creates a change set, and waits until CloudFormation has worked it out.
+    /// Creates a change set, waits until CloudFormation has worked it out, and makes sure that it is ours.
     async fn create_change_set(
         &self,
         stack: &str,
         creates: bool,
         parameters: &BTreeMap<String, String>,
     ) -> Result<ChangeSet, DeployError> {
-        let template = self.store.template_source(self.run, &self.desired.text()).await?;
+        let text = self.desired.text();
+        let template = self.store.template_source(self.run, &text).await?;
         let token = new_token()?;
         let request = ChangeSetRequest {
             stack,
@@ -202,7 +203,24 @@ impl BringUp<'_> {
             token: &token,
         };
         let (arn, _) = self.run.clients.create_change_set(&request).await?;
-        wait_for_change_set(self.run, &self.desired.name, &arn).await
+        let change_set = wait_for_change_set(self.run, &self.desired.name, &arn).await?;
+        match check_template(self.run, &self.desired.name, &change_set, &template, &text).await {
+            Ok(()) => Ok(change_set),
+            Err(error) => {
+                // What could not be deleted matters less than why it has to go.
+                let _ = self.discard(&change_set, creates).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Deletes a change set, with the stack if that exists only for it.
+    async fn discard(&self, change_set: &ChangeSet, creates: bool) -> Result<(), AwsError> {
+        let clients = &self.run.clients;
+        if creates {
+            return clients.delete_stack(&change_set.stack_arn, &new_token()?).await;
+        }
+        clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await
     }
 
     async fn execute(&self, change_set: &ChangeSet, kind: StackOperation) -> Result<Stack, DeployError> {

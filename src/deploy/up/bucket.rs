@@ -12,6 +12,7 @@ pub(crate) async fn ensure_bucket(run: &Run, cluster: &Cluster, bucket: &str) ->
         // An empty bucket may be left by a run that was killed while it created it.
         Ok(BucketFacts::Found { .. }) => !run.clients.is_bucket_empty(bucket).await?,
         Ok(BucketFacts::Elsewhere { .. }) => true,
+        Ok(BucketFacts::Foreign) => return Err(DeployError::ForeignBucket { bucket: bucket.to_owned() }),
         Ok(BucketFacts::Forbidden) => {
             run.progress.warn(format!("{bucket} is assumed to be ready: the caller may not s3:ListBucket"));
             true

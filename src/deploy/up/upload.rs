@@ -1,4 +1,4 @@
-//! Uploads boot configurations: only those that are missing, encrypted, and their sizes checked.
+//! Uploads boot configurations: only those that S3 does not have with the same content, encrypted, and their digests checked.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(crate) async fn upload_boot_objects(
 ) -> Result<usize, DeployError> {
     let mut uploaded = 0;
     for (key, object) in objects {
-        uploaded += usize::from(store.put(run, key, &object.file.bytes).await?);
+        uploaded += usize::from(store.put(run, key, &object.file.bytes).await?.uploaded);
     }
     Ok(uploaded)
 }

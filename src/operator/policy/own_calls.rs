@@ -13,11 +13,13 @@ use crate::well_known::CLUSTER_TAG;
 /// Services that know no region.
 const GLOBAL_SERVICES: [&str; 3] = ["iam", "route53", "sts"];
 
-/// Actions that come along with one of ours: encrypted objects, and objects in a bucket that keeps no versions.
-const IMPLIED_ACTIONS: [Action; 3] = [
+/// Actions that come along with one of ours: encrypted objects, objects in a bucket that keeps no versions, and in one that does,
+/// where CloudFormation reads a template by its version.
+const IMPLIED_ACTIONS: [Action; 4] = [
     Action { name: "kms:Decrypt", scope: Scope::Key },
     Action { name: "kms:GenerateDataKey", scope: Scope::Key },
     Action { name: "s3:DeleteObject", scope: Scope::Objects },
+    Action { name: "s3:GetObjectVersion", scope: Scope::Objects },
 ];
 
 pub(super) fn statements(arns: &ClusterArns<'_>) -> Vec<Value> {

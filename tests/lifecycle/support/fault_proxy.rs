@@ -22,6 +22,8 @@ pub struct Call {
     pub at: Instant,
     /// The stack or the change set it is about; of services without forms the path.
     pub target: Option<String>,
+    /// The account that must own the bucket, if the call demands one.
+    pub bucket_owner: Option<String>,
     pub outcome: CallOutcome,
 }
 
@@ -85,12 +87,20 @@ struct State {
 struct Ledger {
     calls: Vec<Call>,
     rules: Vec<Rule>,
+    interventions: Vec<Intervention>,
     /// Answers that were kept back.
     kept_back: usize,
     /// How often all was healed.
     healings: usize,
     in_flight: usize,
     most_in_flight: usize,
+}
+
+/// What someone else does just before AWS gets a call of an operation.
+#[derive(Clone)]
+struct Intervention {
+    operation: String,
+    action: Arc<dyn Fn() + Send + Sync>,
 }
 
 struct Rule {
@@ -123,10 +133,17 @@ impl FaultProxy {
         self.state.ledger.lock().unwrap().rules.push(rule);
     }
 
-    /// From now on, nothing fails.
+    /// From now on, someone else does this just before AWS gets a call of an operation.
+    pub fn before(&self, operation: &str, action: impl Fn() + Send + Sync + 'static) {
+        let intervention = Intervention { operation: operation.to_owned(), action: Arc::new(action) };
+        self.state.ledger.lock().unwrap().interventions.push(intervention);
+    }
+
+    /// From now on, nothing fails, and nobody intervenes.
     pub fn heal(&self) {
         let mut ledger = self.state.ledger.lock().unwrap();
         ledger.rules.clear();
+        ledger.interventions.clear();
         ledger.healings += 1;
     }
 
@@ -239,6 +256,7 @@ impl State {
             operation,
             at: Instant::now(),
             target: protocols::target(request),
+            bucket_owner: request.header("x-amz-expected-bucket-owner").map(str::to_owned),
             outcome,
         });
         self.called.notify_all();
@@ -247,7 +265,9 @@ impl State {
 
     /// Whether the connection goes on after this.
     fn answer(&self, request: Message, stream: &TcpStream) -> io::Result<bool> {
-        let refusal = match self.arrived(&request) {
+        let fault = self.arrived(&request);
+        self.intervene(&protocols::operation(&request));
+        let refusal = match fault {
             None => {
                 self.forward(request).write(stream)?;
                 return Ok(true);
@@ -290,6 +310,12 @@ impl State {
         };
         protocols::refuse(&request, refusal).write(stream)?;
         Ok(true)
+    }
+
+    fn intervene(&self, operation: &str) {
+        let interventions = self.ledger.lock().unwrap().interventions.clone();
+        let wanted = interventions.iter().filter(|intervention| intervention.operation == operation);
+        wanted.for_each(|intervention| (intervention.action)());
     }
 
     fn healings(&self) -> usize {
