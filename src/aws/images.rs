@@ -9,8 +9,10 @@ use super::{AwsError, Clients};
 pub(crate) struct Image {
     /// The id of the image.
     pub id: String,
-    /// The name of the image.
+    /// The name of the image, which its owner chooses.
     pub name: String,
+    /// The account that owns the image.
+    pub owner: String,
     /// When the image was created.
     pub created: String,
     /// When it becomes or became deprecated.
@@ -70,6 +72,7 @@ fn image_of(image: aws_sdk_ec2::types::Image) -> Image {
         state: text(image.state.as_ref()),
         id: image.image_id.unwrap_or_default(),
         name: image.name.unwrap_or_default(),
+        owner: image.owner_id.unwrap_or_default(),
         created: image.creation_date.unwrap_or_default(),
         deprecated: image.deprecation_time,
         root_device: image.root_device_name.unwrap_or_default(),
@@ -97,6 +100,7 @@ mod tests {
         Image {
             id: format!("ami-{created}"),
             name: name.to_owned(),
+            owner: "111122223333".to_owned(),
             created: created.to_owned(),
             deprecated: None,
             root_device: "/dev/xvda".to_owned(),

@@ -16,7 +16,8 @@ use crate::aws::Clients;
 use crate::blueprint::Blueprint;
 use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::{
-    FileChange, LiveCluster, Plan, PlanOptions, Prepared, Run, explain_user_data, prepare, refine_plan,
+    FileChange, ImageOrigin, LiveCluster, Plan, PlanOptions, Prepared, Run, explain_user_data, prepare,
+    refine_plan,
 };
 use crate::render::boot_objects;
 use crate::waiting::Waiting;
@@ -54,7 +55,7 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
     block_on(async {
         let (interrupter, waiting) = session.begin_waiting(None);
         let preparing = Box::pin(prepare_plan(arguments, session, &deployment, waiting));
-        let (run, prepared) = until_interrupted(preparing).await?;
+        let (run, prepared, image) = until_interrupted(preparing).await?;
         let asking = Box::pin(async { Ok(refine_plan(&run, &prepared).await?) });
         let plan = until_cleaned_up(asking, &interrupter, &session.printer).await?;
         let blueprint = &deployment.project.blueprint;
@@ -63,6 +64,7 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
         let view = PlanView {
             plan: &plan,
             cluster: &deployment.project.blueprint.cluster,
+            image: image.as_ref(),
             user_data: &user_data,
             verbose: session.verbose > 0,
         };
@@ -85,7 +87,7 @@ async fn prepare_plan(
     session: &Session,
     deployment: &Deployment,
     waiting: Waiting,
-) -> anyhow::Result<(Run, Prepared)> {
+) -> anyhow::Result<(Run, Prepared, Option<ImageOrigin>)> {
     let blueprint = &deployment.project.blueprint;
     let clients = arguments.aws.connect(&blueprint.cluster, session).await;
     let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
@@ -105,7 +107,7 @@ async fn prepare_plan(
         waiting,
         cancel_on_interrupt: false,
     };
-    Ok((run, prepared))
+    Ok((run, prepared, image.origin))
 }
 
 /// Explains the user data of every launch template that changes.
@@ -135,11 +137,13 @@ pub(super) fn show_plan(
     session: &Session,
     deployment: &Deployment,
     prepared: &Prepared,
+    image: Option<&ImageOrigin>,
     user_data: &UserDataChanges,
 ) {
     let view = PlanView {
         plan: &prepared.plan,
         cluster: &deployment.project.blueprint.cluster,
+        image,
         user_data,
         verbose: session.verbose > 0,
     };

@@ -19,8 +19,9 @@ use crate::aws::Clients;
 use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::preflight::{Preflight, Severity};
 use crate::deploy::{
-    Consent, DeployError, Event, ImageLock, Inputs, LiveCluster, NodeRollout, PlanOptions, Prepared,
-    Progress, Run, Up, UpOptions, WaitFor, disrupted_jobs, load_balancer, pools_losing_nodes, prepare,
+    ChosenImage, Consent, DeployError, Event, ImageOrigin, Inputs, LiveCluster, NodeRollout, PlanOptions,
+    Prepared, Progress, Run, Up, UpOptions, WaitFor, disrupted_jobs, load_balancer, pools_losing_nodes,
+    prepare,
 };
 use crate::kube::{Address, ApiServer};
 use crate::plural::count_of;
@@ -116,10 +117,12 @@ async fn bring_up(
     let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
     let progress = view.progress();
     let preparing = Box::pin(prepare_plan(arguments, session, deployment, &clients, &progress));
-    let (prepared, inputs, lock) = until_interrupted(preparing).await?;
-    let agreeing = Box::pin(ask_for_consent(arguments, session, deployment, &prepared, &clients, options));
+    let (prepared, inputs, image) = until_interrupted(preparing).await?;
+    let origin = image.origin.as_ref();
+    let agreeing =
+        Box::pin(ask_for_consent(arguments, session, deployment, &prepared, origin, &clients, options));
     let consent = until_interrupted(agreeing).await?;
-    write_lock(&deployment.project, &lock, &session.printer)?;
+    write_lock(&deployment.project, &image.lock, &session.printer)?;
     let (interrupter, waiting) = session.begin_waiting(Some(arguments.timeout));
     let run = Run {
         clients,
@@ -151,7 +154,7 @@ async fn prepare_plan<'a>(
     deployment: &'a Deployment,
     clients: &Clients,
     progress: &Progress,
-) -> anyhow::Result<(Prepared, Inputs<'a>, ImageLock)> {
+) -> anyhow::Result<(Prepared, Inputs<'a>, ChosenImage)> {
     let blueprint = &deployment.project.blueprint;
     let live = LiveCluster::read(clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
     let s3_uri = choose_s3_uri(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer)?;
@@ -164,7 +167,7 @@ async fn prepare_plan<'a>(
             blueprint,
             s3_uri: Some(&s3_uri),
             create_bucket: arguments.create_bucket,
-            image: Some(&image.lock.image.id),
+            image: Some(&image.lock.image),
             certificates: &certificates,
             live: &live,
         };
@@ -174,9 +177,9 @@ async fn prepare_plan<'a>(
         pool: arguments.pool.clone(),
         allow_replace: arguments.allow_replace.iter().cloned().collect(),
     };
-    let inputs = deployment.inputs(s3_uri, image.choice);
+    let inputs = deployment.inputs(s3_uri, image.choice.clone());
     let prepared = prepare(clients, &inputs, live, options).await?;
-    Ok((prepared, inputs, image.lock))
+    Ok((prepared, inputs, image))
 }
 
 async fn check_account(
@@ -203,12 +206,13 @@ async fn ask_for_consent(
     session: &Session,
     deployment: &Deployment,
     prepared: &Prepared,
+    image: Option<&ImageOrigin>,
     clients: &Clients,
     options: &UpOptions,
 ) -> anyhow::Result<Consent> {
     let plan = &prepared.plan;
     let user_data = explain_all_user_data(clients, &deployment.project.blueprint, plan, deployment).await?;
-    show_plan(session, deployment, prepared, &user_data);
+    show_plan(session, deployment, prepared, image, &user_data);
     let cluster = &deployment.project.blueprint.cluster;
     let mut disrupted = pools_losing_nodes(plan, cluster, &prepared.live);
     let deletions: Vec<String> = plan.deletions().map(|stack| stack.part.to_string()).collect();

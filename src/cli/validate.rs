@@ -139,7 +139,7 @@ fn check_account(
             blueprint,
             s3_uri: s3_uri.as_ref(),
             create_bucket: false,
-            image: lock.as_ref().map(|lock| lock.image.id.as_str()),
+            image: lock.as_ref().map(|lock| &lock.image),
             certificates: &certificates,
             live: &live,
         };

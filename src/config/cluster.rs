@@ -9,7 +9,7 @@ use super::file::{
 };
 use super::gpu::Gpus;
 use super::values::{
-    AvailabilityZone, CapacityReservationId, CertificateName, ClusterName, DnsName, FileSystemId,
+    AccountId, AvailabilityZone, CapacityReservationId, CertificateName, ClusterName, DnsName, FileSystemId,
     HostedZoneId, InstanceType, KeyName, KmsKeyArn, KubernetesVersion, LabelKey, LabelValue, MirrorUrl,
     MirroredHost, MountPath, PolicyArn, PoolName, Region, S3Uri, SubnetId, TagKey, TagValue, VpcId,
 };
@@ -39,6 +39,8 @@ pub struct Cluster {
     pub kubernetes: Kubernetes,
     /// The channel of Flatcar that images are taken from.
     pub channel: Channel,
+    /// The account whose images are used instead of Flatcar's, if the file names one.
+    pub image_owner: Option<AccountId>,
     /// The network.
     pub network: Network,
     /// Who may reach the API server.

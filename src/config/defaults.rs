@@ -27,6 +27,8 @@ impl Default for OsFile {
             // The living continuation of CoreOS Container Linux, and the one with its own NVIDIA drivers.
             distribution: At::implied(Distribution::Flatcar),
             channel: Channel::Stable,
+            // Flatcar's own account.
+            image_owner: None,
         }
     }
 }

@@ -193,8 +193,12 @@ pub(crate) enum DeployError {
     #[error("infra.lock is not valid")]
     InvalidLock(#[from] Problems),
     /// AWS has no image of the cluster's channel.
-    #[error("there is no Flatcar image of this channel in {region}")]
+    #[error("account {owner} has no image {pattern} in {region}")]
     NoImage {
+        /// The account that should own it.
+        owner: String,
+        /// How images of the channel are called.
+        pattern: String,
         /// The region.
         region: String,
     },
@@ -279,7 +283,8 @@ impl Explain for DeployError {
             ),
             Self::InvalidLock(_) => "fix it, or delete it and run `infra lock`".to_owned(),
             Self::NoImage { .. } => {
-                "another os.channel may have one; or put an image's id and name into infra.lock by hand".to_owned()
+                "another os.channel may have one; copies of Flatcar's images in an account of yours are found with os.imageOwner"
+                    .to_owned()
             }
         };
         Some(text)

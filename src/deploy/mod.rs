@@ -29,7 +29,7 @@ pub(crate) use event::{DestroyItem, Event, Evidence, Progress, ResourceKind, Sta
 pub(crate) use explain::hint::hint_for;
 pub(crate) use explain::operation_events::is_echo;
 pub(crate) use inputs::Inputs;
-pub(crate) use inputs::image_choice::{ChosenImage, ImageChoice, ImageNotice};
+pub(crate) use inputs::image_choice::{ChosenImage, ImageChoice, ImageNotice, ImageOrigin};
 pub(crate) use inputs::image_lock::{ImageLock, LockedImage};
 pub(crate) use inputs::s3_uri_choice::ChosenS3Uri;
 pub(crate) use machines::evidence::console_evidence;

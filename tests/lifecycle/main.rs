@@ -17,6 +17,7 @@ mod destroy_others;
 mod destroy_states;
 mod failures;
 mod golden;
+mod images;
 mod interruptions;
 mod jobs;
 mod launches;

@@ -147,7 +147,8 @@ fn an_upgrade_shows_what_it_replaces_and_replaces_all_of_it() {
     let world = with_old_image(World::of_golden("minimal"));
     let new = image_id(&world, NEW_IMAGE);
     let plan = world.run(["plan", "--upgrade-os", "--detailed-exitcode"]).expect_code(3);
-    for part in ["control plane: ", "pool cpu: ", "etcd member 0", "machines of pool cpu", &new] {
+    let origin = format!("{NEW_IMAGE} of account 075585003325");
+    for part in ["control plane: ", "pool cpu: ", "etcd member 0", "machines of pool cpu", &new, &origin] {
         assert!(plan.stdout.contains(part), "no '{part}' in:\n{}", plan.stdout);
     }
     assert!(world.workspace.read("infra.lock").contains(OLD_IMAGE), "a plan writes no lock");

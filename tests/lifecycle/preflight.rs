@@ -180,8 +180,27 @@ fn in_china_the_partition_is_checked_and_no_image_publisher_is_known() {
         &["--s3-uri", &format!("s3://{bucket}")],
         &[
             "refused: account: the credentials belong to partition aws, but cn-north-1 belongs to aws-cn",
-            "refused: image: no image is locked, and no publisher of Flatcar images is known in cn-north-1",
+            "refused: image: no publisher of Flatcar images is known in cn-north-1",
         ],
+    );
+    // The same with an image in the lock, which nobody can vouch for; and with somebody who does.
+    let lock = "cluster: minimal\nregion: cn-north-1\nimage:\n  id: ami-00000000000000001\n  name: Flatcar-stable-4459.2.1-hvm\n";
+    std::fs::write(world.workspace.path("infra.lock"), lock).unwrap();
+    let outcome = world.run(["plan", "--s3-uri", &format!("s3://{bucket}")]).expect_code(1);
+    outcome.expect_stderr("no publisher of Flatcar images is known").expect_stderr("set os.imageOwner");
+    std::fs::remove_file(world.workspace.path("infra.lock")).unwrap();
+    world.workspace.edit(|text| format!("{text}os: {{imageOwner: \"{account}\"}}\n"));
+    let kind = ("VirtualizationType", "hvm");
+    let root = ("RootDeviceName", "/dev/xvda");
+    world.made(
+        "RegisterImage",
+        &[("Name", "Flatcar-stable-4459.2.1-hvm"), ("Architecture", "x86_64"), root, kind],
+        "imageId",
+    );
+    expect_with(
+        &world,
+        &["--s3-uri", &format!("s3://{bucket}")],
+        &["refused: account: the credentials belong to partition aws, but cn-north-1 belongs to aws-cn"],
     );
 }
 
@@ -353,6 +372,10 @@ fn the_image_must_exist_and_fit() {
     expect(
         &world,
         &[
+            &format!(
+                "refused: image: the image {ours} (ours) belongs to account {}, not to 075585003325",
+                world.workspace.account()
+            ),
             &format!("refused: image: the image {ours} (ours) is for arm64"),
             &format!("refused: image: the root disk of image {ours} (ours) is /dev/sda1"),
         ],

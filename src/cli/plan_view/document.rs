@@ -5,7 +5,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::view::{Counts, PlanView, mask_user_data};
-use crate::deploy::{FileChange, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan};
+use crate::deploy::{
+    FileChange, ImageOrigin, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan,
+};
 
 /// What `infra up` would do. The exit code is 0; with `--detailed-exitcode` 3 if `changes` is true.
 #[derive(Serialize, JsonSchema)]
@@ -15,6 +17,9 @@ pub(in super::super) struct PlanDocument {
     cluster: String,
     /// Whether `infra up` would change anything.
     changes: bool,
+    /// The image that machines boot; left out if it no longer exists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<ImageOrigin>,
     /// The number of stacks and resources by what happens to them.
     summary: Summary,
     /// Every stack, in the order in which `infra up` works on them; stacks to delete come last.
@@ -93,6 +98,7 @@ impl PlanDocument {
         Self {
             cluster: view.cluster.name.to_string(),
             changes: view.plan.has_changes(),
+            image: view.image.cloned(),
             summary: Summary {
                 create: counts.create,
                 update: counts.update,

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::view::{PlanView, is_user_data, mask_user_data};
 use crate::blueprint::StackPart;
 use crate::deploy::{
-    FileChange, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan, TextChange,
+    FileChange, ImageOrigin, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan,
+    TextChange,
 };
 use crate::plural::count_of;
 
@@ -69,7 +70,8 @@ pub(super) fn body(view: &PlanView<'_>, stack: &StackPlan, all: bool) -> Vec<Lin
         lines.extend(describe_loss(change).map(|text| Line::new(2, Sign::Warning, text)));
         if stack.action == StackAction::Update {
             let files = view.files(stack, change);
-            lines.extend(change.properties.iter().flat_map(|property| property_lines(property, files)));
+            let properties = change.properties.iter();
+            lines.extend(properties.flat_map(|property| property_lines(property, files, view.image)));
         }
     }
     if !stack.tags.is_empty() {
@@ -164,9 +166,18 @@ fn etcd_member(logical_id: &str) -> Option<u32> {
     name.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().ok()
 }
 
-fn property_lines(property: &PropertyChange, files: Option<&[FileChange]>) -> Vec<Line> {
+fn property_lines(
+    property: &PropertyChange,
+    files: Option<&[FileChange]>,
+    image: Option<&ImageOrigin>,
+) -> Vec<Line> {
     if !is_user_data(&property.path) {
-        return vec![Line::new(2, Sign::Plain, property_text(property))];
+        let origin = image.filter(|image| property.to.as_ref().and_then(Value::as_str) == Some(&image.id));
+        let origin = origin.map(|ImageOrigin { name, owner, .. }| {
+            let text = format!("{} of account {owner}", shorten_value(&name.as_str().into()));
+            Line::new(3, Sign::Plain, text)
+        });
+        return std::iter::once(Line::new(2, Sign::Plain, property_text(property))).chain(origin).collect();
     }
     let what = match files {
         Some([]) => "changes, but no file does",

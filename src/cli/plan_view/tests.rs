@@ -10,7 +10,8 @@ use crate::blueprint::StackPart;
 use crate::config::Cluster;
 use crate::config::values::PoolName;
 use crate::deploy::{
-    FileChange, Plan, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan, TextChange,
+    FileChange, ImageOrigin, Plan, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan,
+    TextChange,
 };
 use crate::document::Problems;
 
@@ -41,13 +42,19 @@ fn plan() -> Plan {
     let user_data = |end: &str| json!({"Fn::Base64": {"Fn::Sub": format!("{HIDDEN}{end}")}});
     let zone = property("AvailabilityZone", json!("us-west-2a"), json!("us-west-2b"), true);
     let data = property("LaunchTemplateData.UserData", user_data("1"), user_data("2"), false);
+    let image = property("LaunchTemplateData.ImageId", json!("ami-1"), json!("ami-2"), false);
     let whole = property("Other", json!({"UserData": user_data("1")}), json!(["x".repeat(80)]), false);
     let mut control_plane = stack(
         StackPart::ControlPlane,
         StackAction::Update,
         vec![
             resource("EtcdVolume0", "EC2::Volume", ResourceAction::Replace, vec![zone]),
-            resource("EtcdLaunchTemplate0", "EC2::LaunchTemplate", ResourceAction::Change, vec![data, whole]),
+            resource(
+                "EtcdLaunchTemplate0",
+                "EC2::LaunchTemplate",
+                ResourceAction::Change,
+                vec![data, image, whole],
+            ),
         ],
     );
     control_plane.tags = vec![property("team", json!("a"), json!("b"), false)];
@@ -71,6 +78,11 @@ fn plan() -> Plan {
     }
 }
 
+fn image() -> ImageOrigin {
+    let [id, name, owner] = ["ami-2", "Flatcar-stable-2.0.0-hvm", "075585003325"].map(str::to_owned);
+    ImageOrigin { id, name, owner }
+}
+
 fn files() -> Files {
     let file = |path: &str, change| FileChange { path: path.to_owned(), change };
     let lines = ["mode 0644 -> 0755", " ```", "-A=1", "+A=2"].map(str::to_owned).to_vec();
@@ -85,7 +97,7 @@ fn files() -> Files {
 
 fn with_view<T>(verbose: bool, look: impl FnOnce(&PlanView<'_>) -> T) -> Result<T, Problems> {
     let (plan, cluster, files) = (plan(), cluster()?, files());
-    Ok(look(&PlanView { plan: &plan, cluster: &cluster, user_data: &files, verbose }))
+    Ok(look(&PlanView { plan: &plan, cluster: &cluster, image: Some(&image()), user_data: &files, verbose }))
 }
 
 fn plain(view: &PlanView<'_>) -> String {
@@ -115,6 +127,8 @@ fn the_text_says_what_changes_and_what_is_lost() -> Result<(), Problems> {
         "        + A=2",
         "      ~ /etc/a-key.pem: holds keys: changed",
         "      + /etc/new",
+        "    LaunchTemplateData.ImageId: ami-1 → ami-2",
+        "      Flatcar-stable-2.0.0-hvm of account 075585003325",
         "    team: a → b",
         "  after network: may change more once that is done",
         "pool gpu: create (1 resource)",
@@ -171,7 +185,8 @@ fn json_has_numbers_descriptions_and_files() -> Result<(), Problems> {
     let template = &value["stacks"][1]["resources"][1];
     assert_eq!(template["logicalId"], "EtcdLaunchTemplate0");
     assert_eq!(template["properties"][0]["to"], "(user data)");
-    assert_eq!(template["properties"][1]["from"], json!({"UserData": "(user data)"}));
+    assert_eq!(value["image"]["owner"], "075585003325");
+    assert_eq!(template["properties"][2]["from"], json!({"UserData": "(user data)"}));
     assert_eq!(template["userData"][1], json!({"path": "/etc/a-key.pem", "change": {"kind": "masked"}}));
     assert_eq!(value["stacks"][1]["after"], json!(["paddle-network"]));
     Ok(())
@@ -190,7 +205,7 @@ fn user_data_is_in_none_of_them() -> Result<(), Problems> {
 fn nothing_to_do_is_said_in_one_line() -> Result<(), Problems> {
     let plan = plan().only(|part| *part == StackPart::Network);
     let (cluster, files) = (cluster()?, Files::new());
-    let view = PlanView { plan: &plan, cluster: &cluster, user_data: &files, verbose: false };
+    let view = PlanView { plan: &plan, cluster: &cluster, image: None, user_data: &files, verbose: false };
     let said = "No changes. The cluster is as cluster.yaml says.";
     assert_eq!(view.summary(), said);
     assert_eq!(plain(&view), format!("network: no changes\n\n{said}"));

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::config::Cluster;
 use crate::deploy::{
-    FileChange, Plan, ResourceAction, ResourceChange, StackAction, StackPlan, describe_resource,
+    FileChange, ImageOrigin, Plan, ResourceAction, ResourceChange, StackAction, StackPlan, describe_resource,
 };
 use crate::plural::count_of;
 
@@ -20,6 +20,8 @@ pub(in super::super) struct PlanView<'a> {
     pub(in super::super) plan: &'a Plan,
     /// The cluster that cluster.yaml describes.
     pub(in super::super) cluster: &'a Cluster,
+    /// The image that machines boot, if it exists.
+    pub(in super::super) image: Option<&'a ImageOrigin>,
     /// The changes of files and units that a change of user data means, by stack and logical id.
     pub(in super::super) user_data: &'a BTreeMap<(String, String), Vec<FileChange>>,
     /// Whether the resources of stacks that are created or deleted as a whole are listed too.

@@ -125,6 +125,9 @@ pub(crate) struct OsFile {
     pub distribution: At<Distribution>,
     /// The release channel of the image.
     pub channel: Channel,
+    /// The account whose images are used instead of Flatcar's, under Flatcar's names; required where Flatcar publishes none.
+    #[schemars(with = "Option<String>", regex(pattern = r"^[0-9]{12}$"))]
+    pub image_owner: Option<At<String>>,
 }
 
 /// A distribution of the CoreOS family.

@@ -15,7 +15,7 @@ mod storage;
 use super::cluster::{Cluster, Kubernetes};
 use super::file::{ClusterFile, Distribution, KubernetesFile, OsFile};
 use super::kubernetes_release::release_of;
-use super::values::{KubernetesVersion, S3Uri};
+use super::values::{AccountId, KubernetesVersion, S3Uri};
 use crate::document::{Fault, Problems};
 use optional::optional;
 
@@ -24,6 +24,8 @@ pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Opti
     let name = problems.parse(&file.cluster_name);
     let location = location::build_location(file, problems);
     check_distribution(&file.os, problems);
+    let image_owner: Option<Option<AccountId>> =
+        optional(file.os.image_owner.as_ref(), |text| problems.parse(text));
     let external_dns_name = access::parse_external_name(&file.external_dns_name, problems);
     let key_name = access::parse_key_name(file, problems);
     let permissions_boundary = access::parse_permissions_boundary(file, &location, problems);
@@ -62,6 +64,7 @@ pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Opti
             service_account_key: file.kubernetes.service_account_key,
         },
         channel: file.os.channel,
+        image_owner: image_owner?,
         network: super::cluster::Network { vpc_range: ranges.vpc, layout: layout? },
         api: api?,
         ssh_allowed_ranges: ssh_allowed_ranges?,

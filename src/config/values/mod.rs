@@ -25,7 +25,7 @@ pub use mirror::{MirrorUrl, MirroredHost};
 pub use mount_path::MountPath;
 pub use name::{ClusterName, KeyName, PoolName};
 pub use region::{AvailabilityZone, Partition, Region};
-pub use resource_id::{CapacityReservationId, FileSystemId, HostedZoneId, SubnetId, VpcId};
+pub use resource_id::{AccountId, CapacityReservationId, FileSystemId, HostedZoneId, SubnetId, VpcId};
 pub use s3_uri::S3Uri;
 pub use subnet_range::parse_ipv4_range;
 pub use tag::{TagKey, TagValue};

@@ -4,6 +4,12 @@ use super::checked_text;
 use crate::document::Fault;
 
 checked_text!(
+    /// An AWS account.
+    AccountId,
+    check_account_id
+);
+
+checked_text!(
     /// A VPC that is adopted.
     VpcId,
     |text: &str| check_hexadecimal_id(text, "vpc-", 17, "a VPC")
@@ -43,6 +49,14 @@ fn check_hexadecimal_id(text: &str, prefix: &str, longest: usize, what: &str) ->
     Err(Fault::new(format!("'{text}' is not the id of {what}")).help(format!(
         "it is '{prefix}' and 8 to {longest} hexadecimal digits, as in {prefix}0123456789abcdef0"
     )))
+}
+
+fn check_account_id(text: &str) -> Result<(), Fault> {
+    if text.len() == 12 && text.bytes().all(|b| b.is_ascii_digit()) {
+        return Ok(());
+    }
+    Err(Fault::new(format!("'{text}' is not the id of an AWS account"))
+        .help("it has 12 digits, in quotes: \"111122223333\""))
 }
 
 fn check_hosted_zone_id(text: &str) -> Result<(), Fault> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::image_source::image_source;
+use super::image_source::ImageSource;
 use crate::aws::Clients;
 use crate::config::Cluster;
 use crate::deploy::error::DeployError;
@@ -69,9 +69,14 @@ impl ImageLock {
 
     /// Looks up the newest image of the cluster's channel.
     pub(crate) async fn resolve(clients: &Clients, cluster: &Cluster) -> Result<Self, DeployError> {
-        let none = || DeployError::NoImage { region: cluster.region.to_string() };
-        let source = image_source(cluster).ok_or_else(none)?;
-        let image = clients.newest_image(source.owner, &source.name_pattern).await?.ok_or_else(none)?;
+        let source = ImageSource::of(cluster)?;
+        let image = clients.newest_image(&source.owner, &source.name_pattern()).await?;
+        let none = || DeployError::NoImage {
+            owner: source.owner.clone(),
+            pattern: source.name_pattern(),
+            region: cluster.region.to_string(),
+        };
+        let image = image.ok_or_else(none)?;
         Ok(Self {
             cluster: cluster.name.to_string(),
             region: cluster.region.to_string(),

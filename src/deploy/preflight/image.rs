@@ -3,16 +3,24 @@
 use super::finding::SubjectFindings;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients, Image};
-use crate::deploy::inputs::image_source::image_source;
+use crate::deploy::inputs::image_lock::LockedImage;
+use crate::deploy::inputs::image_source::{ImageDoubt, ImageSource};
 
 /// The device that launch templates size as the root disk.
 const ROOT_DEVICE: &str = "/dev/xvda";
 
 pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
     let mut findings = SubjectFindings::about("image");
+    let source = match ImageSource::of(&preflight.blueprint.cluster) {
+        Ok(source) => source,
+        Err(doubt) => {
+            refuse_doubtful(&doubt, &mut findings);
+            return Ok(findings.into_list());
+        }
+    };
     let image = match preflight.image {
-        Some(id) => check_locked_image(id, clients, &mut findings).await?,
-        None => check_newest_image(preflight, clients, &mut findings).await?,
+        Some(locked) => check_locked_image(locked, &source, clients, &mut findings).await?,
+        None => check_newest_image(preflight, &source, clients, &mut findings).await?,
     };
     if let Some(image) = image {
         check_image(&image, &mut findings);
@@ -21,11 +29,15 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
 }
 
 async fn check_locked_image(
-    id: &str,
+    LockedImage { id, name }: &LockedImage,
+    source: &ImageSource,
     clients: &Clients,
     findings: &mut SubjectFindings,
 ) -> Result<Option<Image>, AwsError> {
     let Some(image) = findings.take(clients.image(id).await)? else { return Ok(None) };
+    if let Some(Err(doubt)) = image.as_ref().map(|image| source.check(image, name)) {
+        refuse_doubtful(&doubt, findings);
+    }
     if image.is_none() {
         findings.refuse(
             format!("the image {id}, which infra.lock names, no longer exists"),
@@ -38,31 +50,26 @@ async fn check_locked_image(
 
 async fn check_newest_image(
     preflight: &Preflight<'_>,
+    source: &ImageSource,
     clients: &Clients,
     findings: &mut SubjectFindings,
 ) -> Result<Option<Image>, AwsError> {
-    let cluster = &preflight.blueprint.cluster;
-    let Some(source) = image_source(cluster) else {
-        findings.refuse(
-            format!("no image is locked, and no publisher of Flatcar images is known in {}", cluster.region),
-            "machines start from an image of their own region",
-            "import Flatcar's image for EC2 into your account and put its id into infra.lock by hand",
-        );
-        return Ok(None);
-    };
-    let found = findings.take(clients.newest_image(source.owner, &source.name_pattern).await)?;
+    let (owner, pattern) = (&source.owner, source.name_pattern());
+    let found = findings.take(clients.newest_image(owner, &pattern).await)?;
     let Some(image) = found else { return Ok(None) };
     if image.is_none() {
+        let region = &preflight.blueprint.cluster.region;
         findings.refuse(
-            format!(
-                "there is no image {} of account {} in {}",
-                source.name_pattern, source.owner, cluster.region
-            ),
+            format!("there is no image {pattern} of account {owner} in {region}"),
             "machines start from an image of their own region",
-            "use another channel or region, or put the id of an image into infra.lock by hand",
+            "use another channel or region; copies of Flatcar's images in an account of yours are found with os.imageOwner",
         );
     }
     Ok(image)
+}
+
+fn refuse_doubtful(doubt: &ImageDoubt, findings: &mut SubjectFindings) {
+    findings.refuse(doubt.to_string(), doubt.why(), doubt.fix());
 }
 
 fn check_image(image: &Image, findings: &mut SubjectFindings) {
@@ -103,6 +110,7 @@ mod tests {
         let mut image = Image {
             id: "ami-1".to_owned(),
             name: "Flatcar-stable-4593.2.5-hvm".to_owned(),
+            owner: "075585003325".to_owned(),
             created: "2026-05-01".to_owned(),
             deprecated: None,
             root_device: "/dev/xvda".to_owned(),

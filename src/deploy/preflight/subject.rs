@@ -2,6 +2,7 @@
 
 use crate::blueprint::Blueprint;
 use crate::config::values::S3Uri;
+use crate::deploy::inputs::image_lock::LockedImage;
 use crate::deploy::state::live::LiveCluster;
 
 /// What preflight checks.
@@ -14,7 +15,7 @@ pub(crate) struct Preflight<'a> {
     /// Whether a bucket that is missing will be made.
     pub create_bucket: bool,
     /// The image that machines are to start from, if one is locked.
-    pub image: Option<&'a str>,
+    pub image: Option<&'a LockedImage>,
     /// When certificates end.
     pub certificates: &'a [CertificateExpiry],
     /// The cluster as it exists: its machines have their capacity, and a file system with its tag is its own.
