@@ -11,7 +11,8 @@ use super::gpu::Gpus;
 use super::values::{
     AccountId, AvailabilityZone, CapacityReservationId, CertificateName, ClusterName, DnsName, FileSystemId,
     HostedZoneId, InstanceType, KeyName, KmsKeyArn, KubernetesVersion, LabelKey, LabelValue, MirrorUrl,
-    MirroredHost, MountPath, PolicyArn, PoolName, Region, S3Uri, SubnetId, TagKey, TagValue, VpcId,
+    MirroredHost, MountPath, PolicyArn, PoolName, Region, S3Uri, Sha256Digest, SnapshotName, SubnetId,
+    TagKey, TagValue, VpcId,
 };
 
 /// A whole cluster.
@@ -151,6 +152,17 @@ pub struct Etcd {
     pub instance_type: InstanceType,
     /// The size of each member's own disk.
     pub volume_gib: u32,
+    /// The snapshot that members without data start from.
+    pub restore: Option<Restore>,
+}
+
+/// A snapshot of etcd's data.
+#[derive(Clone, Debug)]
+pub struct Restore {
+    /// The name of its object.
+    pub snapshot: SnapshotName,
+    /// What the object must hold.
+    pub sha256: Sha256Digest,
 }
 
 /// The control plane's machines.

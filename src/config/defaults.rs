@@ -74,6 +74,7 @@ impl Default for EtcdFile {
             instance_type: At::implied("t3.medium"),
             // The 8 GiB limit of the data set, its log and a few snapshots.
             volume_gib: At::implied(20_u32),
+            restore: None,
         }
     }
 }

@@ -18,7 +18,7 @@ use std::path::Path;
 
 pub use cluster::{
     AdoptedSubnet, Api, Cluster, Controllers, Dns, Etcd, FileSystem, FileSystemSource, Kubernetes, Network,
-    NetworkLayout, Pool, Taint,
+    NetworkLayout, Pool, Restore, Taint,
 };
 pub use file::{
     AddonsFile, Channel, Lifecycle, Nat, Rollout, ServiceAccountKey, TaintEffect, ThroughputMode,

@@ -66,6 +66,13 @@ struct EtcdMember {
     initial_cluster: String,
     snapshot_minute: String,
     quota_bytes: u64,
+    restore: Option<RestoredSnapshot>,
+}
+
+#[derive(Clone, Serialize)]
+struct RestoredSnapshot {
+    snapshot: String,
+    sha256: String,
 }
 
 impl<'a> Values<'a> {
@@ -115,6 +122,10 @@ impl<'a> Values<'a> {
             initial_cluster: names.etcd_initial_cluster(),
             snapshot_minute: format!("{:02}", 5 + member % 7 * 8),
             quota_bytes: blueprint.etcd_quota_bytes,
+            restore: blueprint.cluster.etcd.restore.as_ref().map(|restore| RestoredSnapshot {
+                snapshot: restore.snapshot.to_string(),
+                sha256: restore.sha256.to_string(),
+            }),
         };
         Self { role: "etcd", etcd: Some(etcd), ..Self::of_cluster(blueprint) }
     }

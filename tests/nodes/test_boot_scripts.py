@@ -517,15 +517,18 @@ class RestoreEtcd(Etcd):
     def restores(self):
         return [call for call in self.arguments_of("docker") if call[0] == "run"]
 
-    def mark(self, content):
-        self.aws.objects[self.PREFIX + "restore"] = content
+    def name(self, snapshot, digest=None):
+        """As cluster.yaml or an operator does it; with the digest of what the bucket holds now."""
+        content = self.aws.objects.get(self.PREFIX + snapshot, b"")
+        digest = hashlib.sha256(content).hexdigest() if digest is None else digest
+        self.write("etc/infra/restore.env", f"INFRA_RESTORE_SNAPSHOT={snapshot}\nINFRA_RESTORE_SHA256={digest}\n")
 
     def assert_untouched(self):
         self.assertEqual(self.arguments_of("docker"), [])
         self.assertEqual([path.name for path in self.data.iterdir()], ["lost+found"])
 
-    def test_the_marked_snapshot(self):
-        self.mark(b"etcd-0-20300101T000000Z.db\n")
+    def test_the_named_snapshot(self):
+        self.name("etcd-0-20300101T000000Z.db")
         self.run_script("restore-etcd")
         self.assertEqual(self.read("var/lib/etcd/member/wal/0.wal"), "snapshot bytes")
         self.assertEqual(sorted(path.name for path in self.data.iterdir()), ["lost+found", "member"])
@@ -543,18 +546,32 @@ class RestoreEtcd(Etcd):
         self.run_script("etcd-state")
         self.assertEqual(self.read("run/infra/etcd-state"), "data\n")
 
-    def test_no_marker_is_an_empty_start(self):
+    def test_no_name_is_an_empty_start(self):
         self.assertIn("starting empty", self.run_script("restore-etcd"))
         self.assert_untouched()
         self.assertEqual(self.aws.signals, [])
 
+    def test_nothing_in_the_bucket_chooses_the_data(self):
+        self.aws.objects[self.PREFIX + "restore"] = b"etcd-0-20300101T000000Z.db\n"
+        self.assertIn("starting empty", self.run_script("restore-etcd"))
+        self.assert_untouched()
+        self.assertEqual(self.aws.count("s3:GetObject"), 0)
+
+    def test_a_snapshot_that_was_replaced_is_refused(self):
+        self.name("etcd-0-20300101T000000Z.db")
+        self.aws.objects[self.PREFIX + "etcd-0-20300101T000000Z.db"] = b"planted bytes."
+        self.assertIn("is not the snapshot that was named: its SHA-256 is", self.run_script("restore-etcd", expect=1))
+        self.assertEqual(self.signals(), ["FAILURE"])
+        self.assert_untouched()
+
     def test_an_empty_prefix(self):
-        self.aws.objects = {"paddle/snapshots/restore": b"a.db", "paddle/snapshots/a.db": b"bytes"}
+        self.name("a.db", hashlib.sha256(b"bytes").hexdigest())
+        self.aws.objects = {"paddle/snapshots/a.db": b"bytes"}
         self.run_script("restore-etcd", INFRA_PREFIX="")
         self.assertEqual(self.read("var/lib/etcd/member/wal/0.wal"), "bytes")
 
-    def test_data_wins_over_the_marker(self):
-        self.mark(b"etcd-0-20300101T000000Z.db\n")
+    def test_data_wins_over_the_name(self):
+        self.name("etcd-0-20300101T000000Z.db")
         self.set_state("data")
         self.run_script("restore-etcd")
         self.assert_untouched()
@@ -562,42 +579,44 @@ class RestoreEtcd(Etcd):
 
     def test_no_verdict_no_restore(self):
         (self.root / "run/infra/etcd-state").unlink()
-        self.mark(b"etcd-0-20300101T000000Z.db\n")
+        self.name("etcd-0-20300101T000000Z.db")
         self.run_script("restore-etcd", expect=1)
         self.assert_untouched()
 
-    def test_bad_names_are_refused(self):
-        for name in (b"../../other/secret.db", b"one.db\ntwo.db\n", b"", b"-x", b"a b.db"):
-            with self.subTest(name=name):
+    def test_bad_names_and_digests_are_refused(self):
+        good = "0" * 64
+        for name, digest in (("../../other/secret.db", good), ("", good), ("-x", good), ("a b.db", good), ("a.db", ""), ("a.db", good[1:]),
+                             ("a.db", good.replace("0", "G"))):
+            with self.subTest(name=name, digest=digest):
                 self.aws.signals.clear()
-                self.mark(name)
-                self.assertIn("must be one line with a snapshot's file name", self.run_script("restore-etcd", expect=1))
+                self.name(name, digest)
+                self.assertRegex(self.run_script("restore-etcd", expect=1), "INFRA_RESTORE_(SNAPSHOT|SHA256) in /etc/infra/restore.env must be")
                 self.assertEqual(self.signals(), ["FAILURE"])
                 self.assert_untouched()
 
-    def test_a_marker_nobody_may_read_is_not_an_empty_start(self):
+    def test_a_snapshot_nobody_may_read_is_not_an_empty_start(self):
+        self.name("etcd-0-20300101T000000Z.db")
         self.aws.script("s3:GetObject", "denied")
         words = self.run_script("restore-etcd", expect=1)
-        self.assertIn("s3:GetObject clusters/west/paddle/snapshots/restore: AccessDenied", words)
-        self.assertIn("s3:ListBucket", words)
+        self.assertIn("s3:GetObject clusters/west/paddle/snapshots/etcd-0-20300101T000000Z.db: AccessDenied", words)
         self.assertEqual(self.signals(), ["FAILURE"])
-        self.assert_untouched()
+        self.assertFalse((self.data / "member").exists())
 
     def test_a_missing_snapshot(self):
-        self.mark(b"gone.db\n")
+        self.name("gone.db")
         self.assertIn("snapshots/gone.db: NoSuchKey", self.run_script("restore-etcd", expect=1))
         self.assertEqual(self.signals(), ["FAILURE"])
         self.assertFalse((self.data / "member").exists())
         self.assertEqual(self.arguments_of("docker"), [])
 
     def test_a_transfer_that_breaks_is_begun_again(self):
-        self.mark(b"etcd-0-20300101T000000Z.db\n")
-        self.aws.script("s3:GetObject", "throttle", "ok", "cut", "error")
+        self.name("etcd-0-20300101T000000Z.db")
+        self.aws.script("s3:GetObject", "throttle", "cut", "error")
         self.run_script("restore-etcd")
         self.assertEqual(self.read("var/lib/etcd/member/wal/0.wal"), "snapshot bytes")
 
     def test_a_registry_that_does_not_answer_is_asked_again(self):
-        self.mark(b"etcd-0-20300101T000000Z.db\n")
+        self.name("etcd-0-20300101T000000Z.db")
         missing = f"""\
         [[ $1 != image ]] || exit 1
         if [[ $1 == pull ]]; then
@@ -611,7 +630,7 @@ class RestoreEtcd(Etcd):
         self.assertEqual(self.read("var/lib/etcd/member/wal/0.wal"), "snapshot bytes")
 
     def test_a_damaged_snapshot_leaves_no_member(self):
-        self.mark(b"etcd-0-20300101T000000Z.db\n")
+        self.name("etcd-0-20300101T000000Z.db")
         self.stub("docker", self.ETCDUTL + "\nexit 1")
         self.assertIn("could not restore", self.run_script("restore-etcd", expect=1))
         self.assertEqual(self.signals(), ["FAILURE"])
@@ -619,7 +638,7 @@ class RestoreEtcd(Etcd):
 
     def test_rests_of_a_broken_start_are_kept_aside(self):
         self.write("var/lib/etcd/member/snap/db", "old")
-        self.mark(b"etcd-0-20300101T000000Z.db\n")
+        self.name("etcd-0-20300101T000000Z.db")
         self.run_script("restore-etcd")
         self.assertEqual(self.read("var/lib/etcd/member/wal/0.wal"), "snapshot bytes")
         (aside,) = self.data.glob("member.before-restore-*")

@@ -188,6 +188,18 @@ pub(crate) struct EtcdFile {
     #[serde(rename = "volumeGiB")]
     #[schemars(range(min = 8, max = 1024))]
     pub volume_gib: At<u32>,
+    /// The snapshot that members without data start from. Delete this section once they have started.
+    pub restore: Option<RestoreFile>,
+}
+
+/// A snapshot of etcd's data, in `snapshots/` below the cluster's prefix.
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct RestoreFile {
+    /// The name of the snapshot's object, without the path.
+    pub snapshot: At<String>,
+    /// The SHA-256 of the snapshot, as the member that took it has printed it.
+    pub sha256: At<String>,
 }
 
 /// The machines that run the control plane.

@@ -1,9 +1,10 @@
 //! Instance types, and the machines of the control plane.
 
-use super::super::cluster::{Controllers, Etcd};
-use super::super::file::{ControllersFile, EtcdFile};
+use super::super::cluster::{Controllers, Etcd, Restore};
+use super::super::file::{ControllersFile, EtcdFile, RestoreFile};
 use super::super::gpu::{Gpus, gpus_of};
 use super::super::values::{Architecture, InstanceType};
+use super::optional::optional;
 use crate::document::{At, Fault, Problems};
 
 /// Families with accelerators that no driver here serves; they would be paid for and never used.
@@ -48,6 +49,7 @@ pub(super) fn build_etcd(etcd: &EtcdFile, problems: &mut Problems) -> Option<Etc
                 .help("an even number survives no more losses than the odd one below it: use 1, 3 or 5");
         problems.add(etcd.count.position, fault);
     }
+    let restore = optional(etcd.restore.as_ref(), |restore| build_restore(restore, problems));
     let instance_type = instance_type?;
     if !instance_type.has_nvme_disks() {
         let fault = Fault::new(format!(
@@ -57,7 +59,17 @@ pub(super) fn build_etcd(etcd: &EtcdFile, problems: &mut Problems) -> Option<Etc
         problems.add(etcd.instance_type.position, fault);
         return None;
     }
-    Some(Etcd { count: etcd.count.value, instance_type, volume_gib: etcd.volume_gib.value })
+    Some(Etcd {
+        count: etcd.count.value,
+        instance_type,
+        volume_gib: etcd.volume_gib.value,
+        restore: restore?,
+    })
+}
+
+fn build_restore(restore: &RestoreFile, problems: &mut Problems) -> Option<Restore> {
+    let (snapshot, sha256) = (problems.parse(&restore.snapshot), problems.parse(&restore.sha256));
+    Some(Restore { snapshot: snapshot?, sha256: sha256? })
 }
 
 pub(super) fn build_controllers(

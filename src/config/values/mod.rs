@@ -13,6 +13,7 @@ mod name;
 mod region;
 mod resource_id;
 mod s3_uri;
+mod snapshot;
 mod subnet_range;
 mod tag;
 
@@ -27,6 +28,7 @@ pub use name::{ClusterName, KeyName, PoolName};
 pub use region::{AvailabilityZone, Partition, Region};
 pub use resource_id::{AccountId, CapacityReservationId, FileSystemId, HostedZoneId, SubnetId, VpcId};
 pub use s3_uri::S3Uri;
+pub use snapshot::{Sha256Digest, SnapshotName};
 pub use subnet_range::parse_ipv4_range;
 pub use tag::{TagKey, TagValue};
 

@@ -53,6 +53,9 @@ pub(super) fn config(sources: &NodeSources<'_>, member: u32) -> Result<IgnitionC
     );
     file(&mut config, sources, &values, "/etc/etcd/etcd.env", READABLE, Owner::ROOT)?;
     file(&mut config, sources, &values, "/etc/infra/etcd-image.env", READABLE, Owner::ROOT)?;
+    if sources.blueprint.cluster.etcd.restore.is_some() {
+        file(&mut config, sources, &values, "/etc/infra/restore.env", READABLE, Owner::ROOT)?;
+    }
     config.enable("docker.service");
     for name in UNITS {
         unit(&mut config, sources, &values, name)?;

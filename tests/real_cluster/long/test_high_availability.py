@@ -3,6 +3,7 @@
 import base64
 import json
 import pathlib
+import re
 import sys
 import time
 
@@ -147,8 +148,10 @@ class HighAvailability(Chapters):
         self.cluster.kubectl("create", "configmap", "behind-the-snapshot", "--from-literal=a=b")
         listed = s3.list_objects_v2(Bucket="cluster-assets", Prefix=folder)["Contents"]
         name = max(listed, key=lambda found: found["LastModified"])["Key"].removeprefix(folder)
-        s3.put_object(Bucket="cluster-assets", Key=f"{folder}restore", Body=f"{name}\n".encode())
+        [digest] = re.findall(rf"snapshot {name} .* its SHA-256 is ([0-9a-f]{{64}})", members[0].journal("snapshot-etcd"))
         for machine in members:
+            settings = f"INFRA_RESTORE_SNAPSHOT={name}\nINFRA_RESTORE_SHA256={digest}\n"
+            machine.run("sh", "-c", f"printf '{settings}' > /etc/infra/restore.env && sync")
             machine.cut_power()
             for device in machine.disks.values():
                 run("blkdiscard", "--force", device)
@@ -165,7 +168,8 @@ class HighAvailability(Chapters):
         # Controllers and kubelets follow what happens behind the restore.
         self.create_pod("restored", WORKER, '"exec sleep 3600"')
         self.wait_for_pods("restored")
-        s3.delete_object(Bucket="cluster-assets", Key=f"{folder}restore")
+        for machine in members:
+            machine.run("rm", "/etc/infra/restore.env")
         self.wait_for_all_pods()
 
     def test_up_outlasts_an_api_that_is_away(self):
