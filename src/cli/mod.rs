@@ -29,6 +29,7 @@ mod progress_view;
 mod question;
 mod render;
 mod rollback;
+mod rotation;
 mod schema;
 mod session;
 mod status;

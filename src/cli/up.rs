@@ -14,6 +14,7 @@ use super::preflight::print_caller;
 
 use super::progress_view::ProgressView;
 use super::question::ask_on_thread;
+use super::rotation::print_deployed_steps;
 use super::session::Session;
 use crate::aws::Clients;
 use crate::config::values::{PoolName, S3Uri};
@@ -142,6 +143,9 @@ async fn bring_up(
     let result = until_detached(working, &interrupter, &view, &session.printer).await;
     view.finish();
     result?;
+    if arguments.pool.is_none() && arguments.wait != Wait::None {
+        print_deployed_steps(deployment.credentials.all_keys_in_use(), session);
+    }
     let name = &deployment.project.blueprint.cluster.external_dns_name;
     session.printer.note(format_args!("done: https://{name}; `infra kubeconfig --merge` lets kubectl in"));
     Ok(Exit::Done)

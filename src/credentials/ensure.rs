@@ -9,7 +9,7 @@ use super::error::{CredentialsError, day};
 use super::fitness::{Fitness, judge_leaf};
 use super::issuing::fill_random;
 use super::leaf::create_leaf;
-use super::{ImportedAuthority, SecretText, Store};
+use super::{ImportedAuthority, KeysInUse, SecretText, Store};
 use crate::blueprint::{Authority, Identities, LeafCertificate, Secret, SigningKey};
 use crate::config::ServiceAccountKey;
 
@@ -83,11 +83,18 @@ pub fn ensure(store: &Store, request: &Request<'_>) -> Result<Ensured, Credentia
         tracing::debug!(certificate = leaf.name, ?action, "certificate");
         ensured.actions.push((leaf.name.clone(), action));
     }
+    let keys = KeysInUse::read(store)?;
     for key in &request.identities.signing_keys {
-        ensured.actions.push((key.name.clone(), ensure_signing_key(store, key)?));
+        for name in keys.names_of(&key.name) {
+            let action = ensure_signing_key(store, key, &name)?;
+            ensured.actions.push((name, action));
+        }
     }
     for secret in &request.identities.secrets {
-        ensured.actions.push((secret.name.clone(), ensure_secret(store, secret)?));
+        for name in keys.names_of(&secret.name) {
+            let action = ensure_secret(store, secret, &name)?;
+            ensured.actions.push((name, action));
+        }
     }
     Ok(ensured)
 }
@@ -172,15 +179,14 @@ fn ensure_leaf(
 }
 
 /// A key that signs tokens is never replaced: every token it signed would become invalid.
-fn ensure_signing_key(store: &Store, wanted: &SigningKey) -> Result<Action, CredentialsError> {
-    let unusable = |reason: String| CredentialsError::Unusable { path: store.key_path(&wanted.name), reason };
-    let (key, action) = match store.read_key(&wanted.name)? {
+fn ensure_signing_key(store: &Store, wanted: &SigningKey, name: &str) -> Result<Action, CredentialsError> {
+    let unusable = |reason: String| CredentialsError::Unusable { path: store.key_path(name), reason };
+    let (key, action) = match store.read_key(name)? {
         Some(pem) => (parse_key(&pem).map_err(unusable)?, Action::Kept),
-        None => {
-            let key = make_signing_key(wanted)?;
-            store.write_key(&wanted.name, &SecretText::new(key.serialize_pem()))?;
-            (key, Action::Created)
+        None if name == wanted.name => {
+            return create_signing_key(store, name, wanted.kind).map(|()| Action::Created);
         }
+        None => return Err(CredentialsError::MissingKey { path: store.key_path(name) }),
     };
     let kind = if key.is_compatible(&rcgen::PKCS_RSA_SHA256) {
         ServiceAccountKey::Rsa
@@ -196,32 +202,46 @@ fn ensure_signing_key(store: &Store, wanted: &SigningKey) -> Result<Action, Cred
         )));
     }
     let public = key.public_key_pem();
-    if store.read_certificate(&wanted.name)?.as_deref() != Some(&public) {
-        store.write_public(&wanted.name, &public)?;
+    if store.read_certificate(name)?.as_deref() != Some(&public) {
+        store.write_public(name, &public)?;
     }
     Ok(action)
 }
 
-fn make_signing_key(wanted: &SigningKey) -> Result<Zeroizing<KeyPair>, CredentialsError> {
-    let key = match wanted.kind {
+/// Creates a key that signs tokens, and its public key.
+pub(super) fn create_signing_key(
+    store: &Store,
+    name: &str,
+    kind: ServiceAccountKey,
+) -> Result<(), CredentialsError> {
+    let key = match kind {
         ServiceAccountKey::Ecdsa => KeyPair::generate(),
         ServiceAccountKey::Rsa => {
             KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, rcgen::RsaKeySize::_2048)
         }
     };
-    key.map(Zeroizing::new).map_err(CredentialsError::crypto(&wanted.name))
+    let key = key.map(Zeroizing::new).map_err(CredentialsError::crypto(name))?;
+    store.write_key(name, &SecretText::new(key.serialize_pem()))?;
+    store.write_public(name, &key.public_key_pem())
 }
 
-fn ensure_secret(store: &Store, secret: &Secret) -> Result<Action, CredentialsError> {
-    let Some(bytes) = store.read_secret(&secret.name)? else {
-        let mut bytes = Zeroizing::new(vec![0; secret.bytes]);
-        fill_random(&mut bytes)?;
-        store.write_secret(&secret.name, &bytes)?;
-        return Ok(Action::Created);
+/// Creates a secret of random bytes.
+pub(super) fn create_secret(store: &Store, name: &str, length: usize) -> Result<(), CredentialsError> {
+    let mut bytes = Zeroizing::new(vec![0; length]);
+    fill_random(&mut bytes)?;
+    store.write_secret(name, &bytes)
+}
+
+fn ensure_secret(store: &Store, secret: &Secret, name: &str) -> Result<Action, CredentialsError> {
+    let Some(bytes) = store.read_secret(name)? else {
+        if name != secret.name {
+            return Err(CredentialsError::MissingKey { path: store.file_path(name) });
+        }
+        return create_secret(store, name, secret.bytes).map(|()| Action::Created);
     };
     if bytes.len() == secret.bytes {
         return Ok(Action::Kept);
     }
     let reason = format!("has {} bytes, but must have {}", bytes.len(), secret.bytes);
-    Err(CredentialsError::Unusable { path: store.file_path(&secret.name), reason })
+    Err(CredentialsError::Unusable { path: store.file_path(name), reason })
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use time::{Date, OffsetDateTime};
 
+use super::{KEYS_IN_USE_FILE, RotatedKey};
 use crate::confined_directory::ConfinedError;
 use crate::durable_file::WriteError;
 use crate::outcome::{Explain, Outcome};
@@ -83,6 +84,34 @@ pub enum CredentialsError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A key that is in use does not exist.
+    #[error("{} does not exist, but {KEYS_IN_USE_FILE} says that it is in use", path.display())]
+    MissingKey {
+        /// Where it would be.
+        path: PathBuf,
+    },
+    /// The file that says which keys are in use has a line that means nothing.
+    #[error("{} has a line that means nothing: '{line}'", path.display())]
+    UnreadableKeysInUse {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: String,
+    },
+    /// A rotation cannot begin before the last one has ended.
+    #[error("the last rotation of {key} has not ended: its previous key is still accepted")]
+    PreviousKeyInUse {
+        /// The key.
+        key: RotatedKey,
+    },
+    /// There is no previous key that could be dropped.
+    #[error("{key} has no previous key")]
+    NoPreviousKey {
+        /// The key.
+        key: RotatedKey,
+        /// Whether step 1 of a rotation has been taken.
+        is_announced: bool,
+    },
     /// The crypto library refused.
     #[error("cannot make {what}: {reason}")]
     Crypto {
@@ -114,6 +143,25 @@ impl Explain for CredentialsError {
             }
             Self::Unusable { .. } => {
                 "restore it from a backup; if there is no cluster yet that uses it, remove it and run again"
+            }
+            Self::MissingKey { .. } => {
+                "restore it from a backup: what it encrypted or signed is lost without it"
+            }
+            Self::UnreadableKeysInUse { .. } => {
+                "a line is `service-account: current 2, previous 1`; restore the file from a backup"
+            }
+            Self::PreviousKeyInUse { key } => {
+                return Some(format!(
+                    "`infra render credentials --retire {key}`, then `infra up`, ends it; then begin the next one"
+                ));
+            }
+            Self::NoPreviousKey { key, is_announced: true } => {
+                return Some(format!(
+                    "only step 1 of its rotation is done: `infra up`, then `infra render credentials --rotate {key}` takes step 2"
+                ));
+            }
+            Self::NoPreviousKey { key, is_announced: false } => {
+                return Some(format!("`infra render credentials --rotate {key}` begins a rotation"));
             }
             Self::Disk { .. } | Self::Write(_) | Self::UnfitAuthority { .. } | Self::Crypto { .. } => {
                 return None;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use zeroize::Zeroizing;
 
-use super::{CredentialsError, SecretText, Store};
+use super::{CredentialsError, KeySet, KeysInUse, RotatedKey, SecretText, Store};
 use crate::blueprint::Identities;
 
 /// Keys and certificates as they are on disk; nothing here is judged by the clock.
@@ -13,27 +13,34 @@ pub struct Credentials {
     certificates: BTreeMap<String, String>,
     keys: BTreeMap<String, SecretText>,
     secrets: BTreeMap<String, Zeroizing<Vec<u8>>>,
+    keys_in_use: KeysInUse,
 }
 
 impl Credentials {
     /// Reads the identities that exist.
     pub fn read(store: &Store, identities: &Identities) -> Result<Self, CredentialsError> {
-        let mut credentials =
-            Self { certificates: BTreeMap::new(), keys: BTreeMap::new(), secrets: BTreeMap::new() };
-        let authorities = identities.authorities.iter().map(|authority| &authority.name);
-        let leaves = identities.certificates.iter().map(|leaf| &leaf.name);
-        let signing_keys = identities.signing_keys.iter().map(|key| &key.name);
+        let keys_in_use = KeysInUse::read(store)?;
+        let mut credentials = Self {
+            certificates: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            keys_in_use,
+        };
+        let authorities = identities.authorities.iter().map(|authority| authority.name.clone());
+        let leaves = identities.certificates.iter().map(|leaf| leaf.name.clone());
+        let signing_keys = identities.signing_keys.iter();
+        let signing_keys = signing_keys.flat_map(|key| keys_in_use.names_of(&key.name));
         for name in authorities.chain(leaves).chain(signing_keys) {
-            if let Some(certificate) = store.read_certificate(name)? {
+            if let Some(certificate) = store.read_certificate(&name)? {
                 credentials.certificates.insert(name.clone(), certificate);
             }
-            if let Some(key) = store.read_key(name)? {
-                credentials.keys.insert(name.clone(), key);
+            if let Some(key) = store.read_key(&name)? {
+                credentials.keys.insert(name, key);
             }
         }
-        for secret in &identities.secrets {
-            if let Some(bytes) = store.read_secret(&secret.name)? {
-                credentials.secrets.insert(secret.name.clone(), bytes);
+        for name in identities.secrets.iter().flat_map(|secret| keys_in_use.names_of(&secret.name)) {
+            if let Some(bytes) = store.read_secret(&name)? {
+                credentials.secrets.insert(name, bytes);
             }
         }
         Ok(credentials)
@@ -56,7 +63,20 @@ impl Credentials {
                 .iter()
                 .map(|secret| (secret.name.clone(), Zeroizing::new(vec![0; secret.bytes])))
                 .collect(),
+            keys_in_use: KeysInUse::default(),
         }
+    }
+
+    /// Which keys are in use.
+    #[must_use]
+    pub fn all_keys_in_use(&self) -> KeysInUse {
+        self.keys_in_use
+    }
+
+    /// Which keys of a name are in use.
+    #[must_use]
+    pub fn keys_in_use(&self, key: RotatedKey) -> KeySet {
+        self.keys_in_use.of(key)
     }
 
     /// A certificate or public key.

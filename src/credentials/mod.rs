@@ -1,7 +1,8 @@
 //! The blueprint's identities into keys and certificates on disk.
 //!
 //! In: which identities must exist, the directory they live in, and the time. Out: a complete directory, and what was done
-//! to each file. What is valid is kept byte for byte; only what is missing, expired or no longer fits is created again.
+//! to each file. What is valid is kept byte for byte; only what is missing, expired or no longer fits is created again. Keys that a running
+//! cluster can change are numbered.
 
 mod authority;
 mod certificate;
@@ -11,8 +12,11 @@ mod fitness;
 mod imported_authority;
 mod inventory;
 mod issuing;
+mod key_set;
+mod keys_in_use;
 mod leaf;
 mod loaded;
+mod rotation;
 mod secret_text;
 mod store;
 
@@ -20,6 +24,9 @@ pub use ensure::{Action, AuthoritySource, Ensured, Request, ensure};
 pub use error::CredentialsError;
 pub use imported_authority::ImportedAuthority;
 pub use inventory::{CertificateFacts, FEWEST_DAYS_LEFT, InventoryEntry, list_certificates};
+pub use key_set::{KEYS_IN_USE_FILE, KeySet, RotatedKey, Stage};
+pub use keys_in_use::KeysInUse;
 pub use loaded::Credentials;
+pub use rotation::{RotationRequest, rotate};
 pub use secret_text::SecretText;
 pub use store::Store;

@@ -6,13 +6,11 @@ use serde::Serialize;
 
 use crate::blueprint::{Blueprint, NodeTaint, NvidiaRuntime, PoolNodes};
 use crate::config::AddonsFile;
+use crate::credentials::{Credentials, KeySet, RotatedKey};
 use crate::well_known::{
     AUTOSCALER_TAG_PREFIX, CLUSTER_TAG, DEEP_LEARNING_CONTAINERS, GPU_MODEL_LABEL, NO_LOAD_BALANCER_LABEL,
     ROLE_TAG, kubernetes_cluster_tag,
 };
-
-/// Marks where the key that encrypts Secrets is inserted.
-pub(super) const KEY_MARK: &str = "@secrets-encryption-key@";
 
 /// What every template sees.
 #[derive(Clone, Serialize)]
@@ -33,8 +31,12 @@ pub(super) struct Values<'a> {
     service_cidr: String,
     cluster_dns: String,
     etcd_endpoints: Vec<String>,
-    /// The mark; the key is inserted after the template engine is done, so that the engine never sees it.
-    secrets_encryption_key: &'static str,
+    /// The first one encrypts, all of them decrypt.
+    pub(super) secrets_encryption_keys: Vec<EncryptionKey>,
+    /// The name of the key that signs service-account tokens.
+    service_account_key: String,
+    /// The names of the keys whose tokens are accepted.
+    service_account_keys: Vec<String>,
     images: &'a BTreeMap<String, String>,
     addons: Addons,
     efs: Option<Efs<'a>>,
@@ -57,6 +59,18 @@ struct Addons {
 struct Efs<'a> {
     server: &'a str,
     mount_path: &'a str,
+}
+
+/// A key that encrypts Secrets.
+#[derive(Clone, Serialize)]
+pub(super) struct EncryptionKey {
+    /// The name of the key, which is stored with everything that it has encrypted.
+    name: String,
+    /// A mark; the key is inserted after the template engine is done, so that the engine never sees it.
+    pub(super) secret: String,
+    /// The name of the key among the credentials.
+    #[serde(skip)]
+    pub(super) file: String,
 }
 
 #[derive(Clone, Serialize)]
@@ -97,7 +111,9 @@ impl<'a> Values<'a> {
             service_cidr: cluster.kubernetes.service_range.to_string(),
             cluster_dns: blueprint.names.cluster_dns.to_string(),
             etcd_endpoints: blueprint.names.etcd_endpoints(),
-            secrets_encryption_key: KEY_MARK,
+            secrets_encryption_keys: encryption_keys(KeySet::default()),
+            service_account_key: RotatedKey::ServiceAccount.numbered(1),
+            service_account_keys: vec![RotatedKey::ServiceAccount.numbered(1)],
             images: &blueprint.components.images,
             addons: Addons { cluster_autoscaler, metrics_server },
             efs: cluster.file_system.as_ref().map(|file_system| Efs {
@@ -131,9 +147,14 @@ impl<'a> Values<'a> {
     }
 
     /// What a controller's templates see.
-    pub(super) fn of_controller(blueprint: &'a Blueprint) -> Self {
+    pub(super) fn of_controller(blueprint: &'a Blueprint, credentials: &Credentials) -> Self {
+        let keys = credentials.keys_in_use(RotatedKey::ServiceAccount);
+        let numbers = keys.numbers().into_iter();
         Self {
             role: "controller",
+            secrets_encryption_keys: encryption_keys(credentials.keys_in_use(RotatedKey::SecretsEncryption)),
+            service_account_key: RotatedKey::ServiceAccount.numbered(keys.current),
+            service_account_keys: numbers.map(|number| RotatedKey::ServiceAccount.numbered(number)).collect(),
             // The cloud controller manager would open the controllers' security group to a Service's clients.
             node_labels: format!("{NO_LOAD_BALANCER_LABEL}=true"),
             ..Self::of_cluster(blueprint)
@@ -151,4 +172,13 @@ impl<'a> Values<'a> {
             ..Self::of_cluster(blueprint)
         }
     }
+}
+
+fn encryption_keys(keys: KeySet) -> Vec<EncryptionKey> {
+    let key = |number: u32| EncryptionKey {
+        name: format!("key{number}"),
+        secret: format!("@secrets-encryption-key-{number}@"),
+        file: RotatedKey::SecretsEncryption.numbered(number),
+    };
+    keys.numbers().into_iter().map(key).collect()
 }

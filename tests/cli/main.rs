@@ -35,6 +35,7 @@ mod peers;
 mod policy;
 mod reference;
 mod reference_output;
+mod rotation;
 mod schema;
 #[path = "../support/schema_judge.rs"]
 mod schema_judge;

@@ -10,15 +10,23 @@ use time::OffsetDateTime;
 use super::super::failure::Refusal;
 use super::super::printer::Output;
 use super::super::question::confirm;
+use super::super::rotation::print_next_steps;
 use super::super::session::Session;
 use crate::blueprint::Blueprint;
-use crate::credentials::{Action, AuthoritySource, Ensured, ImportedAuthority, Request, Store, ensure};
+use crate::credentials::{
+    Action, AuthoritySource, Ensured, ImportedAuthority, KeysInUse, Request, RotatedKey, RotationRequest,
+    Store, ensure, rotate,
+};
 use crate::plural::list_counts;
 use crate::project::Project;
 
 /// Create keys, certificates and kubeconfig
 ///
 /// What exists and is valid is kept byte for byte; what is missing, expired or no longer fits cluster.yaml is created again.
+///
+/// A running cluster changes the key that signs service-account tokens, or the one that encrypts Secrets, in two steps: `infra render
+/// credentials --rotate NAME`, `infra up`, and both again. After step 1 controllers accept the new key, after step 2 they use it. `--retire
+/// NAME` and `infra up` then drop the previous key; its file stays. Authorities cannot be rotated.
 #[derive(Args, Debug)]
 pub(super) struct CredentialsArguments {
     /// Create the certificate authorities that do not exist yet
@@ -36,10 +44,20 @@ pub(super) struct CredentialsArguments {
     /// Replace existing authorities; a running cluster does not survive this
     #[arg(long)]
     replace_ca: bool,
-    /// Answer yes to the question that --replace-ca asks
+    /// Take the next step of a rotation: service-account or secrets-encryption; give it twice for both
+    #[arg(long, value_name = "NAME", value_parser = parse_rotated_key, conflicts_with_all = ["retire", "replace_ca"])]
+    rotate: Vec<RotatedKey>,
+    /// End a rotation: drop the previous key
+    #[arg(long, value_name = "NAME", value_parser = parse_rotated_key, conflicts_with = "replace_ca")]
+    retire: Vec<RotatedKey>,
+    /// Answer yes to the question that --replace-ca or --retire asks
     #[arg(long)]
     yes: bool,
 }
+
+/// Pods get a new token within an hour, and the tool cannot see what else holds one.
+const RETIREMENT_QUESTION: &str = "After the next `infra up`, tokens that the previous key signed are refused. Pods renew theirs within \
+     an hour after the `infra up` of step 2. Continue?";
 
 /// What was done for one identity.
 #[derive(Serialize, JsonSchema)]
@@ -108,6 +126,9 @@ pub(super) fn run(
     if arguments.replace_ca {
         confirm_replacement(blueprint, &store, arguments.yes, session)?;
     }
+    if arguments.retire.contains(&RotatedKey::ServiceAccount) && !arguments.yes {
+        confirm(RETIREMENT_QUESTION, "--yes", &session.printer)?;
+    }
     let request = Request {
         identities: &blueprint.identities,
         now: OffsetDateTime::now_utc(),
@@ -115,11 +136,19 @@ pub(super) fn run(
         replace_authorities: arguments.replace_ca,
         renew: arguments.renew,
     };
-    let ensured = ensure(&store, &request)?;
+    let mut ensured = ensure(&store, &request)?;
+    // Last: a step that is reported as failed is taken again, and must not have been taken already.
+    let created = rotate(
+        &store,
+        &blueprint.identities,
+        &RotationRequest { rotate: arguments.rotate.clone(), retire: arguments.retire.clone() },
+    )?;
+    ensured.actions.extend(created.into_iter().map(|name| (name, Action::Created)));
     let rows = result_rows(ensured);
     if session.output != Output::Json {
         print_results(&rows, session);
     }
+    print_next_steps(KeysInUse::read(&store)?, session);
     // The kubeconfig follows from the credentials.
     if project.write_kubeconfig(&store)? {
         session.printer.note(format_args!("{}: written", session.assets.kubeconfig().display()));
@@ -139,6 +168,20 @@ fn confirm_replacement(
     }
     let question = "New authorities lock every machine and user of a running cluster out. Continue?";
     confirm(question, "--yes", &session.printer)
+}
+
+/// The name of a key that can be rotated.
+fn parse_rotated_key(text: &str) -> Result<RotatedKey, String> {
+    let known = RotatedKey::ALL.into_iter().find(|key| key.name() == text);
+    known.ok_or_else(|| {
+        let names = RotatedKey::ALL.map(RotatedKey::name).join(" and ");
+        let reason = if text == "ca" || text.ends_with("-ca") {
+            "authorities cannot be rotated while a cluster lives, see docs/runbooks/rotate-keys.md"
+        } else {
+            "there is no key of that name"
+        };
+        format!("{reason}; {names} can be rotated")
+    })
 }
 
 fn result_rows(ensured: Ensured) -> Vec<Row> {

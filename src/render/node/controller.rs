@@ -6,16 +6,16 @@ use zeroize::Zeroizing;
 
 use super::super::engine::RenderError;
 use super::super::ignition::{IgnitionConfig, Owner};
-use super::super::values::{KEY_MARK, Values};
+use super::super::values::{EncryptionKey, Values};
 use super::parts::{READABLE, SECRET, base, certificate, file, key, kubeconfig, kubernetes_node, unit};
 use super::sources::NodeSources;
+use crate::credentials::RotatedKey;
 
 const SCRIPTS: [&str; 6] =
     ["apply-addons", "install-static-pods", "node-environment", "signal-node", "signal-stack", "unpack-cni"];
 
 /// Certificates with their keys, by the names they have among the credentials.
-const PAIRS: [&str; 5] =
-    ["apiserver", "apiserver-kubelet-client", "etcd-client", "front-proxy-client", "service-account"];
+const PAIRS: [&str; 4] = ["apiserver", "apiserver-kubelet-client", "etcd-client", "front-proxy-client"];
 
 /// Authorities whose certificates are enough.
 const AUTHORITIES: [&str; 2] = ["etcd-ca", "front-proxy-ca"];
@@ -24,7 +24,7 @@ const AUTHORITIES: [&str; 2] = ["etcd-ca", "front-proxy-ca"];
 const API_SERVER: &str = "https://127.0.0.1:6443";
 
 pub(super) fn config(sources: &NodeSources<'_>) -> Result<IgnitionConfig, RenderError> {
-    let values = Values::of_controller(sources.blueprint);
+    let values = Values::of_controller(sources.blueprint, sources.credentials);
     let mut config = base(sources, &values, &SCRIPTS)?;
     kubernetes_node(&mut config, sources, &values, API_SERVER)?;
     config.directory("/etc/kubernetes/pki", 0o700, Owner::ROOT);
@@ -62,6 +62,18 @@ fn add_credentials(config: &mut IgnitionConfig, sources: &NodeSources<'_>) -> Re
         config.file(&place(format!("{name}.pem")), READABLE, Owner::ROOT, public.as_bytes());
         config.file(&place(format!("{name}-key.pem")), SECRET, Owner::ROOT, secret.expose().as_bytes());
     }
+    let signing = RotatedKey::ServiceAccount;
+    let keys = sources.credentials.keys_in_use(signing);
+    for number in keys.numbers() {
+        let name = signing.numbered(number);
+        let public = certificate(sources, &name)?;
+        config.file(&place(format!("{name}.pem")), READABLE, Owner::ROOT, public.as_bytes());
+        // Tokens are verified by public keys; the private one is only where it signs.
+        if number == keys.current {
+            let secret = key(sources, &name)?;
+            config.file(&place(format!("{name}-key.pem")), SECRET, Owner::ROOT, secret.expose().as_bytes());
+        }
+    }
     for name in AUTHORITIES {
         config.file(
             &place(format!("{name}.pem")),
@@ -85,14 +97,19 @@ fn add_encryption(
     sources: &NodeSources<'_>,
     values: &Values<'_>,
 ) -> Result<(), RenderError> {
-    let name = "secrets-encryption.key";
-    let bytes = sources
-        .credentials
-        .secret(name)
-        .ok_or_else(|| RenderError::NoCredential { file: name.to_owned() })?;
-    let template = sources.templates.render("files/etc/kubernetes/encryption.yaml", values)?;
-    let key = Zeroizing::new(STANDARD.encode(bytes));
-    let text = Zeroizing::new(template.replace(KEY_MARK, &key));
+    let path = "files/etc/kubernetes/encryption.yaml";
+    let mut text = Zeroizing::new(sources.templates.render(path, values)?);
+    for EncryptionKey { secret: mark, file, .. } in &values.secrets_encryption_keys {
+        let bytes = sources.credentials.secret(file);
+        let bytes = bytes.ok_or_else(|| RenderError::NoCredential { file: file.clone() })?;
+        // A team's own template that leaves out a key would lose the Secrets that it encrypted.
+        if !text.contains(mark) {
+            let reason = "it does not have every key of secrets_encryption_keys".to_owned();
+            return Err(RenderError::Shape { document: path.to_owned(), reason });
+        }
+        let key = Zeroizing::new(STANDARD.encode(bytes));
+        text = Zeroizing::new(text.replace(mark, &key));
+    }
     config.file("/etc/kubernetes/encryption.yaml", SECRET, Owner::ROOT, text.as_bytes());
     Ok(())
 }
