@@ -67,6 +67,14 @@ pub(crate) enum DeployError {
     /// A call to the Kubernetes API failed.
     #[error(transparent)]
     Kube(#[from] KubeError),
+    /// Secrets are still encrypted with a key that was to be dropped.
+    #[error(
+        "Secrets could not be encrypted with the current key, so the previous one is not dropped: {reason}"
+    )]
+    SecretsNotEncrypted {
+        /// Why not.
+        reason: KubeError,
+    },
     /// No machine has the name that was given.
     #[error("no machine of this cluster is called '{name}'")]
     NoSuchMachine {
@@ -209,6 +217,9 @@ impl Explain for DeployError {
         let text = match self {
             Self::Aws(error) => return error.help(),
             Self::Kube(error) => return error.help(),
+            Self::SecretsNotEncrypted { reason } => reason.help().unwrap_or_else(|| {
+                "fix the cause, then run `infra up` again".to_owned()
+            }),
             Self::NoS3Uri => {
                 "give `--s3-uri s3://bucket/prefix`, or set s3URI in cluster.yaml; `--create-bucket` creates a missing bucket".to_owned()
             }
@@ -293,7 +304,7 @@ impl Explain for DeployError {
     fn outcome(&self) -> Outcome {
         match self {
             Self::Aws(error) => error.outcome(),
-            Self::Kube(error) => error.outcome(),
+            Self::Kube(error) | Self::SecretsNotEncrypted { reason: error } => error.outcome(),
             Self::StillRunning { .. } => Outcome::StillRunning,
             Self::Failed(_) => Outcome::RolledBack,
             Self::InvalidLock(problems) => problems.outcome(),

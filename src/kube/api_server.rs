@@ -6,7 +6,7 @@ use hyper::Method;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
-use super::connection::{Answer, Connection, Question};
+use super::connection::{Accepted, Answer, Connection, Question};
 use super::path::without_query;
 use super::refusal::refusal;
 use super::{Address, Body, KubeError};
@@ -56,7 +56,9 @@ impl ApiServer {
         content_type: &str,
         change: &Value,
     ) -> Result<Value, KubeError> {
-        self.ask_json(&Question { method: Method::PATCH, path, content: Some((content_type, change)) }).await
+        let content = Some((content_type, change));
+        let question = Question { method: Method::PATCH, path, content, accepted: Accepted::Everything };
+        self.ask_json(&question).await
     }
 
     /// Deletes the object at `path`, and later what belongs to it; false if there was none.
@@ -66,7 +68,8 @@ impl ApiServer {
             "kind": "DeleteOptions",
             "propagationPolicy": "Background",
         });
-        let question = Question { method: Method::DELETE, path, content: Some((JSON, &options)) };
+        let content = Some((JSON, &options));
+        let question = Question { method: Method::DELETE, path, content, accepted: Accepted::Everything };
         let deleted = self.ask_json::<IgnoredAny>(&question).await;
         Ok(none_if_missing(deleted)?.is_some())
     }

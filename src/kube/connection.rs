@@ -40,11 +40,32 @@ pub(super) struct Question<'a> {
     pub(super) path: &'a str,
     /// A document with its content type.
     pub(super) content: Option<(&'a str, &'a Value)>,
+    pub(super) accepted: Accepted,
+}
+
+/// What an answer shall hold.
+#[derive(Clone, Copy)]
+pub(super) enum Accepted {
+    Everything,
+    /// The metadata of an object.
+    Metadata,
+    /// The metadata of a list of objects.
+    MetadataList,
+}
+
+impl Accepted {
+    fn header(self) -> &'static str {
+        match self {
+            Self::Everything => "application/json, */*",
+            Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+            Self::MetadataList => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        }
+    }
 }
 
 impl<'a> Question<'a> {
     pub(super) fn get(path: &'a str) -> Self {
-        Self { method: Method::GET, path, content: None }
+        Self { method: Method::GET, path, content: None, accepted: Accepted::Everything }
     }
 }
 
@@ -114,7 +135,7 @@ impl Connection {
             .uri(question.path)
             .header(HOST, self.tls_name.as_str())
             .header(USER_AGENT, OUR_NAME)
-            .header(ACCEPT, "application/json, */*");
+            .header(ACCEPT, question.accepted.header());
         let mut bytes = Bytes::new();
         if let Some((content_type, document)) = question.content {
             request = request.header(CONTENT_TYPE, content_type);

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::connection::Question;
+use super::connection::{Accepted, Question};
 use super::path::encode;
 use super::{ApiServer, KubeError};
 
@@ -90,15 +90,32 @@ impl ApiServer {
         path: &str,
         selectors: Option<&str>,
     ) -> Result<Vec<T>, KubeError> {
-        match self.list_in_pages(path, selectors, PAGE).await {
+        self.list_as(Accepted::Everything, path, selectors).await
+    }
+
+    /// The metadata of every object of the collection at `path`.
+    pub(super) async fn list_metadata<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, KubeError> {
+        self.list_as(Accepted::MetadataList, path, None).await
+    }
+
+    async fn list_as<T: DeserializeOwned>(
+        &self,
+        accepted: Accepted,
+        path: &str,
+        selectors: Option<&str>,
+    ) -> Result<Vec<T>, KubeError> {
+        match self.list_in_pages(accepted, path, selectors, PAGE).await {
             // A continue token expires after minutes; without a limit there is one page.
-            Err(error) if error.status() == Some(EXPIRED) => self.list_in_pages(path, selectors, 0).await,
+            Err(error) if error.status() == Some(EXPIRED) => {
+                self.list_in_pages(accepted, path, selectors, 0).await
+            }
             listed => listed,
         }
     }
 
     async fn list_in_pages<T: DeserializeOwned>(
         &self,
+        accepted: Accepted,
         path: &str,
         selectors: Option<&str>,
         limit: u32,
@@ -110,7 +127,7 @@ impl ApiServer {
         let mut items = Vec::new();
         let mut next = first.clone();
         loop {
-            let page: Page<T> = self.ask_json(&Question::get(&next)).await?;
+            let page: Page<T> = self.ask_json(&Question { accepted, ..Question::get(&next) }).await?;
             items.extend(page.items.unwrap_or_default());
             match page.metadata.next {
                 Some(token) if !token.is_empty() => next = format!("{first}&continue={}", encode(&token)),

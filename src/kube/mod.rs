@@ -20,6 +20,7 @@ mod path;
 mod pod;
 mod readiness;
 mod refusal;
+mod secret;
 mod service;
 mod taint;
 mod tls;

@@ -37,6 +37,7 @@ mod public_name;
 mod queries;
 mod refusals;
 mod rollback;
+mod rotation;
 mod runbooks;
 #[path = "../support/schema_judge.rs"]
 mod schema_judge;

@@ -5,6 +5,7 @@
 pub(crate) mod change_preview;
 pub(crate) mod change_set;
 pub(crate) mod comparison;
+mod credential_refusal;
 pub(crate) mod disruption;
 pub(crate) mod preparation;
 pub(crate) mod refusal;

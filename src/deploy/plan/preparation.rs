@@ -50,7 +50,8 @@ pub(crate) async fn prepare(
     let mount_targets = missing_mount_targets(clients, inputs.blueprint, &live).await?;
     let desired = DesiredStack::of_cluster(inputs, &mount_targets, &live);
     let whole = Plan::new(&desired, &live);
-    let refusals = find_refusals(inputs.blueprint, &desired, &live, &whole, &options.allow_replace);
+    let (blueprint, credentials) = (inputs.blueprint, inputs.credentials);
+    let refusals = find_refusals(blueprint, credentials, &desired, &live, &whole, &options.allow_replace);
     if !refusals.is_empty() {
         return Err(DeployError::Refused(refusals));
     }

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use super::comparison::ResourceAction;
+use super::credential_refusal::refuse_credentials;
 use super::{Plan, StackAction};
 use crate::aws::PlannedChange;
 use crate::blueprint::{Blueprint, StackPart, fixed_facts};
 use crate::config::FileSystemSource;
 use crate::config::values::KubernetesVersion;
+use crate::credentials::Credentials;
 use crate::deploy::event::Refusal;
-use crate::deploy::inputs::credential_digests::CredentialDigests;
 use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::{ForeignStack, LiveCluster};
-use crate::well_known::CREDENTIALS_TAG;
 
 /// Resource types whose loss loses data, or addresses that others rely on.
 const PROTECTED_TYPES: [(&str, &str); 6] = [
@@ -28,6 +28,7 @@ const PROTECTED_TYPES: [(&str, &str); 6] = [
 #[must_use]
 pub(crate) fn find_refusals(
     blueprint: &Blueprint,
+    credentials: &Credentials,
     desired: &[DesiredStack],
     live: &LiveCluster,
     plan: &Plan,
@@ -45,7 +46,7 @@ pub(crate) fn find_refusals(
         ));
     }
     refuse_fixed_facts(blueprint, live, &mut refusals);
-    refuse_other_credentials(desired, live, &mut refusals);
+    refusals.extend(refuse_credentials(credentials, live));
     refuse_version_jump(blueprint, live, &mut refusals);
     refuse_other_file_system(blueprint, live, &mut refusals);
     refuse_losses(plan, allowed, &mut refusals);
@@ -74,21 +75,6 @@ fn instead_of_changing(key: &str, found: &str) -> String {
         "kmsKeyArn" => format!("{back}; another key would replace the file system by an empty one"),
         "externalDNSName" => format!("{back}; api.additionalNames gives the API server a second name"),
         _ => format!("{back}, or create a second cluster and move to it"),
-    }
-}
-
-fn refuse_other_credentials(desired: &[DesiredStack], live: &LiveCluster, refusals: &mut Vec<Refusal>) {
-    let part = StackPart::ControlPlane;
-    let Some(found) = live.tag(&part, CREDENTIALS_TAG) else { return };
-    let Some(wanted) = desired.iter().find(|stack| stack.part == part) else { return };
-    let Some(wanted) = wanted.tags.get(CREDENTIALS_TAG) else { return };
-    let different = CredentialDigests::parse(wanted);
-    let different = different.differences(&CredentialDigests::parse(found));
-    if !different.is_empty() {
-        refusals.push(Refusal::new(
-            format!("credentials/ does not hold the keys this cluster runs on: {} differ", different.join(", ")),
-            "copy credentials/ from whoever created the cluster; with new keys no node could join and no secret could be read",
-        ));
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod bucket;
 pub(crate) mod disk_grant;
 pub(crate) mod public_record;
 pub(crate) mod readiness;
+mod secret_encryption;
 pub(crate) mod upload;
 
 use std::collections::BTreeMap;
@@ -37,6 +38,7 @@ use bucket::ensure_bucket;
 use disk_grant::ensure_disk_grant;
 use public_record::point_record_at;
 use readiness::{Reached, ReadinessWait};
+use secret_encryption::{drops_encryption_key, encrypt_secrets_again, has_previous_encryption_key};
 use upload::upload_boot_objects;
 
 /// How a cluster is brought up.
@@ -88,6 +90,9 @@ impl Up<'_> {
         let Prepared { live, desired, plan, store, options: planned } = prepared;
         let cluster = &inputs.blueprint.cluster;
         refuse_while_destroyed(&run.clients, desired, live).await?;
+        if planned.pool.is_none() && drops_encryption_key(inputs.credentials, live) {
+            self.encrypt_secrets_before_drop(live).await?;
+        }
         if options.create_bucket {
             ensure_bucket(run, cluster, store.bucket()).await?;
         }
@@ -161,25 +166,47 @@ impl Up<'_> {
         launches: PoolLaunches<'_>,
         stacks: &[String],
     ) -> Result<(), DeployError> {
-        let Self { run, inputs, options } = *self;
+        let Self { run, inputs, .. } = *self;
         let cluster = &inputs.blueprint.cluster;
         run.progress.stage("waiting for the API and the nodes");
         let name = cluster.external_dns_name.to_string();
-        let address = options.api_address.as_ref();
-        let api = ApiServer::of_cluster(inputs.credentials, &name, &target.name, address)?;
+        let api = self.api_server(target)?;
         let groups = run.clients.groups_of_cluster(cluster.name.as_str()).await?;
         let now = LiveCluster { groups, ..LiveCluster::default() };
         let expected =
             ExpectedNodes::new(inputs.blueprint, |pool| now.pool_group(pool).map(|group| group.desired));
         let wait = ReadinessWait { run, api: &api, cluster: &cluster.name, stacks };
         match wait.until_ready(expected.only(planned.pool.as_ref()), launches).await? {
-            Reached::Ready => run.progress.report(Event::Ready { endpoint: format!("https://{name}") }),
-            Reached::NotReachable => run.progress.warn(format!(
-                "the API at {} cannot be reached from here; the nodes have signalled CloudFormation that they are Ready",
-                target.name
-            )),
+            Reached::Ready => {
+                if planned.pool.is_none() && has_previous_encryption_key(inputs.credentials) {
+                    encrypt_secrets_again(run, &api).await?;
+                }
+                run.progress.report(Event::Ready { endpoint: format!("https://{name}") });
+            }
+            Reached::NotReachable => {
+                run.progress.warn(format!(
+                    "the API at {} cannot be reached from here; the nodes have signalled CloudFormation that they are Ready",
+                    target.name
+                ));
+                if has_previous_encryption_key(inputs.credentials) {
+                    let text = "Secrets may still be encrypted with the previous key; run `infra up` where the API can be reached";
+                    run.progress.warn(text);
+                }
+            }
         }
         Ok(())
+    }
+
+    fn api_server(&self, target: &Alias) -> Result<ApiServer, DeployError> {
+        let name = self.inputs.blueprint.cluster.external_dns_name.to_string();
+        let address = self.options.api_address.as_ref();
+        Ok(ApiServer::of_cluster(self.inputs.credentials, &name, &target.name, address)?)
+    }
+
+    /// While the live controllers still have the key that this run drops.
+    async fn encrypt_secrets_before_drop(&self, live: &LiveCluster) -> Result<(), DeployError> {
+        let Some(target) = load_balancer(&live.outputs()) else { return Ok(()) };
+        encrypt_secrets_again(self.run, &self.api_server(&target)?).await
     }
 
     /// The public name needs the control plane alone, and the user may need the name to find the cause of the failure. No more is

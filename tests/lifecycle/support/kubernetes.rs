@@ -32,6 +32,8 @@ struct State {
     pods: Vec<Value>,
     blocked_evictions: usize,
     services: Vec<Value>,
+    secrets: Vec<Value>,
+    guarded_secret: Option<String>,
     claims: BTreeMap<String, String>,
     requests: Vec<String>,
 }
@@ -97,6 +99,18 @@ impl KubernetesApi {
     /// The services that are left.
     pub fn services(&self) -> Vec<Value> {
         self.state().services.clone()
+    }
+
+    /// Secrets of these namespaces and names.
+    pub fn set_secrets(&self, names: &[(&str, &str)]) {
+        let secret =
+            |(namespace, name): &(&str, &str)| json!({"metadata": {"namespace": namespace, "name": name}});
+        self.state().secrets = names.iter().map(secret).collect();
+    }
+
+    /// The Secret of this name cannot be changed, as if a webhook of the team's did not like it.
+    pub fn guard_secret(&self, name: Option<&str>) {
+        self.state().guarded_secret = name.map(str::to_owned);
     }
 
     /// So many evictions are refused, as a disruption budget does it.
@@ -184,6 +198,21 @@ fn answer(request: &Message, state: &Mutex<State>) -> Message {
             match take(&mut state.lock().unwrap().services, namespace, name) {
                 Some(_) => success(200),
                 None => not_found("services", name),
+            }
+        }
+        // Only metadata: nobody needs the data of all Secrets.
+        ("GET", ["api", "v1", "secrets"]) if request.has("accept", "as=partialobjectmetadatalist") => {
+            listed(Ok(state.lock().unwrap().secrets.clone()), "PartialObjectMetadata", request)
+        }
+        ("PATCH", ["api", "v1", "namespaces", namespace, "secrets", name]) => {
+            let state = state.lock().unwrap();
+            match position(&state.secrets, namespace, name) {
+                None => not_found("secrets", name),
+                Some(_) if state.guarded_secret.as_deref() == Some(name) => {
+                    failure(403, "Forbidden", "admission webhook \"vault.example.com\" denied the request")
+                }
+                Some(_) if request.body != b"{}" => failure(422, "Invalid", "it would be changed"),
+                Some(place) => (200, state.secrets[place].clone()),
             }
         }
         ("GET", ["api", "v1", "namespaces", namespace, "persistentvolumeclaims", name]) => {
