@@ -46,6 +46,7 @@ follow_pages! {
     lose_a_controller: "lose-a-controller.md",
     lose_an_etcd_member: "lose-an-etcd-member.md",
     renew_certificates: "renew-certificates.md",
+    rotate_keys: "rotate-keys.md",
     stuck_destroy: "stuck-destroy.md",
     stuck_stack: "stuck-stack.md",
     tear_down: "tear-down.md",
