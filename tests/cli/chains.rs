@@ -92,13 +92,14 @@ fn expect(question: &Question<'_>, accepted: bool) {
 }
 
 /// Each leaf with its authority and what it is good for.
-const LEAVES: [(&str, &str, &[Purpose]); 11] = [
+const LEAVES: [(&str, &str, &[Purpose]); 12] = [
     ("apiserver", "ca", &[Purpose::Server]),
     ("apiserver-kubelet-client", "ca", &[Purpose::Client]),
     ("admin", "ca", &[Purpose::Client]),
     ("controller-manager", "ca", &[Purpose::Client]),
     ("scheduler", "ca", &[Purpose::Client]),
     ("worker", "ca", &[Purpose::Client]),
+    ("controller-bootstrap", "ca", &[Purpose::Client]),
     ("etcd-0", "etcd-ca", &[Purpose::Server, Purpose::Client]),
     ("etcd-1", "etcd-ca", &[Purpose::Server, Purpose::Client]),
     ("etcd-2", "etcd-ca", &[Purpose::Server, Purpose::Client]),

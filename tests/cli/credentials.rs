@@ -54,7 +54,7 @@ fn credentials_are_created_private_and_kept_byte_for_byte() {
     let before = files_in(&workspace.path("credentials"));
     let names: Vec<&str> =
         before.iter().map(|(name, _)| name.as_str()).filter(|name| *name != ".lock").collect();
-    assert_eq!(names.len(), 14 * 2 + 2 + 1, "{names:?}");
+    assert_eq!(names.len(), 15 * 2 + 2 + 1, "{names:?}");
     for name in &names {
         let secret = name.ends_with("-key.pem") || name.ends_with(".key");
         assert_eq!(
@@ -83,7 +83,7 @@ fn every_identity_has_a_key_of_its_own() {
     let count = keys.len();
     keys.sort();
     keys.dedup();
-    assert_eq!((keys.len(), count), (15, 15));
+    assert_eq!((keys.len(), count), (16, 16));
 }
 
 #[test]
@@ -105,6 +105,7 @@ fn subjects_and_lifetimes_are_those_of_the_design() {
     for (name, subject) in [
         ("admin.pem", "O = system:masters, CN = kubernetes-admin"),
         ("worker.pem", "O = system:bootstrappers, CN = kubelet-bootstrap"),
+        ("controller-bootstrap.pem", "O = infra:controller-bootstrappers, CN = controller-bootstrap"),
         ("controller-manager.pem", "CN = system:kube-controller-manager"),
         ("scheduler.pem", "CN = system:kube-scheduler"),
         ("apiserver.pem", "CN = kube-apiserver"),
@@ -155,7 +156,7 @@ fn only_expired_leaf_certificates_are_issued_again() {
     let old = made_days_ago(400);
     let run = old.infra(["render", "credentials"]).expect_code(0);
     assert!(run.stderr.contains("recreated  apiserver: it expired on "), "{}", run.stderr);
-    assert!(run.stderr.contains("credentials: 11 created, 5 kept"), "{}", run.stderr);
+    assert!(run.stderr.contains("credentials: 12 created, 5 kept"), "{}", run.stderr);
     let young = made_days_ago(350);
     let run = young.infra(["render", "credentials", "--output", "json"]).expect_code(0);
     assert_eq!(changed(&run), Vec::<String>::new());
@@ -172,7 +173,7 @@ fn a_change_of_names_is_reported_and_followed() {
         "{}",
         run.stderr
     );
-    assert!(run.stderr.contains("1 created, 15 kept"), "{}", run.stderr);
+    assert!(run.stderr.contains("1 created, 16 kept"), "{}", run.stderr);
     workspace.write("cluster.yaml", MINIMAL);
     workspace
         .infra(ENSURE)
@@ -204,7 +205,7 @@ fn renewing_issues_every_leaf_again_under_the_same_authorities() {
     let workspace = Workspace::with_credentials();
     let before = files_in(&workspace.path("credentials"));
     let run = workspace.infra(["render", "credentials", "--renew", "--output", "json"]).expect_code(0);
-    assert_eq!(changed(&run).len(), 11);
+    assert_eq!(changed(&run).len(), 12);
     for ((name, old), (_, new)) in before.iter().zip(files_in(&workspace.path("credentials"))) {
         let kept = ["ca", "etcd-ca", "front-proxy-ca", "service-account", "secrets", ".lock"];
         let stem = name.trim_end_matches(".pem").trim_end_matches("-key");
@@ -258,7 +259,7 @@ fn a_broken_authority_is_named_and_left_alone() {
 fn an_authority_whose_key_is_elsewhere_can_keep_but_not_sign() {
     let workspace = Workspace::with_credentials();
     fs::remove_file(workspace.credential("etcd-ca-key.pem")).unwrap();
-    workspace.infra(ENSURE).expect_code(0).expect_stderr("credentials: 16 kept");
+    workspace.infra(ENSURE).expect_code(0).expect_stderr("credentials: 17 kept");
     fs::remove_file(workspace.credential("etcd-0.pem")).unwrap();
     let run = workspace.infra(ENSURE).expect_code(1);
     assert!(
@@ -358,12 +359,12 @@ fn two_renders_at_once_do_not_mix_their_files() {
         let run =
             Outcome { code: 0, stdout: String::from_utf8(output.stdout).unwrap(), stderr: String::new() };
         match changed(&run).len() {
-            16 => makers += 1,
+            17 => makers += 1,
             0 => {}
-            some => panic!("{some} of 16 were made by one run"),
+            some => panic!("{some} of 17 were made by one run"),
         }
     }
     assert_eq!(makers, 1);
     workspace.infra(["certificates"]).expect_code(0);
-    workspace.infra(ENSURE).expect_code(0).expect_stderr("credentials: 16 kept");
+    workspace.infra(ENSURE).expect_code(0).expect_stderr("credentials: 17 kept");
 }

@@ -45,8 +45,8 @@ fn an_rsa_or_ec_authority_can_be_imported() {
         openssl(["verify", "-x509_strict", "-CAfile", ca.to_str().unwrap(), leaf.to_str().unwrap()]).unwrap();
         let end = openssl(["x509", "-in", leaf.to_str().unwrap(), "-noout", "-enddate"]).unwrap();
         assert_eq!(end, openssl(["x509", "-in", ca.to_str().unwrap(), "-noout", "-enddate"]).unwrap());
-        bring(&workspace, "corp.pem", "corp-key.pem").expect_code(0).expect_stderr("credentials: 16 kept");
-        workspace.infra(ENSURE).expect_code(0).expect_stderr("credentials: 16 kept");
+        bring(&workspace, "corp.pem", "corp-key.pem").expect_code(0).expect_stderr("credentials: 17 kept");
+        workspace.infra(ENSURE).expect_code(0).expect_stderr("credentials: 17 kept");
     }
 }
 
@@ -142,7 +142,7 @@ fn another_authority_is_not_overwritten() {
     let run = Outcome::of(command.args(["--ca-cert-path", "corp.pem", "--ca-key-path", "corp-key.pem"]))
         .expect_code(0);
     assert!(
-        run.stderr.contains("replaced   ca\n") && run.stderr.contains("7 created, 9 kept"),
+        run.stderr.contains("replaced   ca\n") && run.stderr.contains("8 created, 9 kept"),
         "{}",
         run.stderr
     );

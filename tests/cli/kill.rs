@@ -52,6 +52,7 @@ fn check_complete(workspace: &Workspace, when: &str) {
         ("controller-manager", "ca"),
         ("scheduler", "ca"),
         ("worker", "ca"),
+        ("controller-bootstrap", "ca"),
         ("etcd-0", "etcd-ca"),
         ("etcd-1", "etcd-ca"),
         ("etcd-2", "etcd-ca"),
@@ -160,5 +161,5 @@ fn a_full_disk_leaves_whole_files_and_a_clear_message() {
     workspace
         .infra(["-C", "disk", "render", "credentials"])
         .expect_code(0)
-        .expect_stderr("credentials: 16 kept");
+        .expect_stderr("credentials: 17 kept");
 }

@@ -40,6 +40,7 @@ macro_rules! follow_pages {
 
 follow_pages! {
     add_gpus: "add-gpus.md",
+    approve_a_node: "approve-a-node.md",
     change_a_pool: "change-a-pool.md",
     create: CREATE,
     expired_credentials: EXPIRED,
@@ -181,8 +182,8 @@ impl Reader {
                 );
             }),
             (EXPIRED, 1) => world.proxy.heal(),
-            ("lose-a-controller.md", 0) => self.set_controller("Unknown"),
-            ("lose-a-controller.md", 3) => self.set_controller("True"),
+            ("lose-a-controller.md" | "approve-a-node.md", 0) => self.set_controller("Unknown"),
+            ("lose-a-controller.md", 3) | ("approve-a-node.md", 2) => self.set_controller("True"),
             ("stuck-destroy.md", 0) => {
                 let subnet = world.tagged("DescribeSubnets", "subnetId");
                 world.make_interface(&subnet, STRANGERS_INTERFACE, &[]);

@@ -1,4 +1,4 @@
-"""The parts of AWS that a node talks to, on one loopback port: instance metadata, EC2 volumes, CloudFormation signals, S3 objects.
+"""The parts of AWS that a node talks to, on one loopback port: instance metadata, EC2 volumes and instances, CloudFormation signals, S3 objects.
 
 Answers look like AWS's. Signatures are really checked. What an operation does next can be scripted:
     stand_in.script("ec2:AttachVolume", "throttle", "throttle", "ok")
@@ -6,6 +6,7 @@ Behaviours: ok, throttle, error (500), denied, hang, cut (the work is done, the 
 After the last one everything is ok again.
 """
 
+import fnmatch
 import hashlib
 import hmac
 import http.server
@@ -37,6 +38,14 @@ class Volume:
         self.scenes = deque([("in-use", instance, "attached")])
 
 
+class Instance:
+    def __init__(self, identity, address, role="pool-cpu", cluster="paddle", state="running", launched="2030-01-01T00:00:00.000Z",
+                 name=None, public=None):
+        self.identity, self.address, self.role, self.cluster, self.state = identity, address, role, cluster, state
+        self.launched, self.public = launched, public
+        self.name = name or f"ip-{address.replace('.', '-')}.{REGION}.compute.internal"
+
+
 class StandIn:
     def __init__(self):
         self.metadata = {
@@ -52,6 +61,7 @@ class StandIn:
             ),
         }
         self.volumes = {}
+        self.instances = []
         self.on_attach = lambda volume: None
         self.objects = {}
         self.uploads = []
@@ -194,6 +204,7 @@ class StandIn:
             known = {
                 "ec2:DescribeVolumes": self.describe_volumes,
                 "ec2:AttachVolume": self.attach_volume,
+                "ec2:DescribeInstances": self.describe_instances,
                 "cloudformation:SignalResource": self.signal_resource,
             }
             if operation in known:
@@ -275,6 +286,26 @@ class StandIn:
     <device>/dev/xvdf</device><status>attaching</status><attachTime>2030-01-01T00:00:00.000Z</attachTime>
 </AttachVolumeResponse>""".encode()
 
+    def describe_instances(self, form):
+        filters = {}
+        for key, value in form.items():
+            if match := re.fullmatch(r"Filter\.(\d+)\.Value\.\d+", key):
+                filters.setdefault(form[f"Filter.{match.group(1)}.Name"], []).append(value)
+        if any(len(values) > 200 for values in filters.values()):
+            return self.error("ec2", 400, "FilterLimitExceeded", "The maximum number of filter values specified on a single call is 200")
+
+        def is_asked_for(instance):
+            facts = {"tag:infra:cluster": instance.cluster, "instance-state-name": instance.state, "private-dns-name": instance.name}
+            return all(any(fnmatch.fnmatchcase(facts[name], value) for value in values) for name, values in filters.items())
+
+        items = "".join(describe_instance(instance) for instance in self.instances if is_asked_for(instance))
+        return 200, f"""<?xml version="1.0" encoding="UTF-8"?>
+<DescribeInstancesResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/">
+    <requestId>0a1b</requestId>
+    <reservationSet>{items}
+    </reservationSet>
+</DescribeInstancesResponse>""".encode()
+
     # ---- CloudFormation
 
     def signal_resource(self, form):
@@ -289,6 +320,61 @@ class StandIn:
         self.objects[key] = body
         self.uploads.append((key, {name.lower(): value for name, value in request.headers.items()}))
         return 200, b""
+
+
+def describe_instance(instance):
+    public = f"<dnsName>ec2-{instance.public.replace('.', '-')}.compute.amazonaws.com</dnsName>" if instance.public else "<dnsName/>"
+    address = f"<ipAddress>{instance.public}</ipAddress>" if instance.public else ""
+    return f"""
+        <item>
+            <reservationId>r-{instance.identity[2:]}</reservationId>
+            <ownerId>111122223333</ownerId>
+            <groupSet/>
+            <instancesSet>
+                <item>
+                    <instanceId>{instance.identity}</instanceId>
+                    <instanceState>
+                        <code>16</code>
+                        <name>{instance.state}</name>
+                    </instanceState>
+                    <privateDnsName>{instance.name}</privateDnsName>
+                    {public}
+                    <reason/>
+                    <launchTime>{instance.launched}</launchTime>
+                    <placement>
+                        <availabilityZone>us-west-2b</availabilityZone>
+                    </placement>
+                    <privateIpAddress>{instance.address}</privateIpAddress>
+                    {address}
+                    <tagSet>
+                        <item>
+                            <key>Name</key>
+                            <value>paddle &amp; co</value>
+                        </item>
+                        <item>
+                            <key>infra:role</key>
+                            <value>{instance.role}</value>
+                        </item>
+                        <item>
+                            <key>infra:cluster</key>
+                            <value>{instance.cluster}</value>
+                        </item>
+                    </tagSet>
+                    <networkInterfaceSet>
+                        <item>
+                            <privateIpAddress>{instance.address}</privateIpAddress>
+                            <privateDnsName>{instance.name}</privateDnsName>
+                            <tagSet>
+                                <item>
+                                    <key>infra:role</key>
+                                    <value>network-interface</value>
+                                </item>
+                            </tagSet>
+                        </item>
+                    </networkInterfaceSet>
+                </item>
+            </instancesSet>
+        </item>"""
 
 
 def check_signature(request, service, body):

@@ -918,6 +918,13 @@ class SignalNode(Node):
         self.assertEqual(calls[0][2:5], ["get", "node", "ip-10-0-1-23.us-west-2.compute.internal"])
         self.assertEqual(self.signals(), ["SUCCESS"])
 
+    def test_a_machine_without_a_certificate_says_who_approves_it(self):
+        self.kubectl("echo 'error: unable to read client-cert' >&2; exit 1")
+        said = "last: no certificate yet; a controller's approve-nodes approves it, and its journal says what it waits for"
+        self.assertIn(said, self.run_script("signal-node", expect=1, INFRA_DEADLINE_SECONDS="0"))
+        self.write("var/lib/kubelet/pki/kubelet-client-current.pem", "")
+        self.assertIn("last: error: unable to read", self.run_script("signal-node", expect=1, INFRA_DEADLINE_SECONDS="0"))
+
     def test_never_ready(self):
         self.kubectl("printf 'False KubeletNotReady: cni plugin not initialized'")
         words = self.run_script("signal-node", expect=1, INFRA_DEADLINE_SECONDS="0")

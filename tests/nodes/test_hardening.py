@@ -9,7 +9,7 @@ from golden import ROOT, configs
 from test_manifests import documents, static_pods
 
 # Checks that do not pass, each explained in docs/decisions.md.
-EXCEPTIONS = ["1.2.1", "1.2.5", "1.2.9", "1.2.11", "1.2.20", "4.1.1", "4.2.7", "4.2.9"]
+EXCEPTIONS = ["1.2.1", "1.2.9", "1.2.11", "1.2.20", "4.1.1", "4.2.7", "4.2.9"]
 
 STRONG_SUITES = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
@@ -63,6 +63,7 @@ class ControlPlane(unittest.TestCase):
             self.assertIn("NodeRestriction", plugins)  # 1.2.14
             self.assertNotIn("AlwaysAdmit", plugins)  # 1.2.10
             self.assertTrue(flags["kubelet-client-certificate"] and flags["kubelet-client-key"])  # 1.2.4
+            self.assertEqual(flags["kubelet-certificate-authority"], "/etc/kubernetes/pki/ca.pem")  # 1.2.5
             self.assertEqual(flags["authorization-mode"], "Node,RBAC")  # 1.2.6-1.2.8
             for plugin in ["ServiceAccount", "NamespaceLifecycle"]:  # 1.2.12, 1.2.13
                 self.assertNotIn(plugin, flags.get("disable-admission-plugins", ""))
@@ -188,6 +189,7 @@ class Nodes(unittest.TestCase):
                 self.assertTrue(kubelet["makeIPTablesUtilChains"])  # 4.2.6
                 self.assertGreater(kubelet["eventRecordQPS"], 0)  # 4.2.8
                 self.assertTrue(kubelet["rotateCertificates"])  # 4.2.10
+                self.assertTrue(kubelet["serverTLSBootstrap"])  # 4.2.11
                 self.assertEqual(set(kubelet["tlsCipherSuites"]) - STRONG_SUITES, set())  # 4.2.12
                 self.assertEqual(kubelet["tlsMinVersion"], "VersionTLS12")
                 self.assertGreater(kubelet["podPidsLimit"], 0)  # 4.2.13

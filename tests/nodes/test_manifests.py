@@ -18,7 +18,7 @@ KUBELET_KEYS = {
     "apiVersion", "authentication", "authorization", "cgroupDriver", "clusterDNS", "clusterDomain", "containerLogMaxFiles",
     "containerLogMaxSize", "containerRuntimeEndpoint", "enableProfilingHandler", "eventRecordQPS", "evictionHard", "kind",
     "makeIPTablesUtilChains", "maxParallelImagePulls", "podPidsLimit", "protectKernelDefaults", "readOnlyPort", "registerWithTaints",
-    "resolvConf", "rotateCertificates", "seccompDefault", "serializeImagePulls", "shutdownGracePeriod",
+    "resolvConf", "rotateCertificates", "seccompDefault", "serializeImagePulls", "serverTLSBootstrap", "shutdownGracePeriod",
     "shutdownGracePeriodCriticalPods", "staticPodPath", "streamingConnectionIdleTimeout", "systemReserved", "tlsCipherSuites",
     "tlsMinVersion", "volumePluginDir",
 }

@@ -7,12 +7,21 @@ use zeroize::Zeroizing;
 use super::super::engine::RenderError;
 use super::super::ignition::{IgnitionConfig, Owner};
 use super::super::values::{EncryptionKey, Values};
-use super::parts::{READABLE, SECRET, base, certificate, file, key, kubeconfig, kubernetes_node, unit};
+use super::parts::{
+    Bootstrap, READABLE, SECRET, base, certificate, file, key, kubeconfig, kubernetes_node, unit,
+};
 use super::sources::NodeSources;
 use crate::credentials::RotatedKey;
 
-const SCRIPTS: [&str; 6] =
-    ["apply-addons", "install-static-pods", "node-environment", "signal-node", "signal-stack", "unpack-cni"];
+const SCRIPTS: [&str; 7] = [
+    "apply-addons",
+    "approve-nodes",
+    "install-static-pods",
+    "node-environment",
+    "signal-node",
+    "signal-stack",
+    "unpack-cni",
+];
 
 /// Certificates with their keys, by the names they have among the credentials.
 const PAIRS: [&str; 4] = ["apiserver", "apiserver-kubelet-client", "etcd-client", "front-proxy-client"];
@@ -26,7 +35,8 @@ const API_SERVER: &str = "https://127.0.0.1:6443";
 pub(super) fn config(sources: &NodeSources<'_>) -> Result<IgnitionConfig, RenderError> {
     let values = Values::of_controller(sources.blueprint, sources.credentials);
     let mut config = base(sources, &values, &SCRIPTS)?;
-    kubernetes_node(&mut config, sources, &values, API_SERVER)?;
+    let bootstrap = Bootstrap { identity: "controller-bootstrap", api_server: API_SERVER };
+    kubernetes_node(&mut config, sources, &values, &bootstrap)?;
     config.directory("/etc/kubernetes/pki", 0o700, Owner::ROOT);
     config.directory("/etc/kubernetes/manifests", 0o700, Owner::ROOT);
     config.directory("/var/log/kubernetes", 0o700, Owner::ROOT);
@@ -52,6 +62,7 @@ pub(super) fn config(sources: &NodeSources<'_>) -> Result<IgnitionConfig, Render
     }
     unit(&mut config, sources, &values, "install-static-pods.service")?;
     unit(&mut config, sources, &values, "apply-addons.service")?;
+    unit(&mut config, sources, &values, "approve-nodes.service")?;
     Ok(config)
 }
 

@@ -57,12 +57,18 @@ pub(super) fn unit(
     Ok(())
 }
 
+/// How a machine joins: the identity whose key it has at first, and the API server that it requests its own certificate from.
+pub(super) struct Bootstrap<'a> {
+    pub(super) identity: &'a str,
+    pub(super) api_server: &'a str,
+}
+
 /// Adds what every Kubernetes node has: kubelet, its settings and helpers, containerd's configuration.
 pub(super) fn kubernetes_node(
     config: &mut IgnitionConfig,
     sources: &NodeSources<'_>,
     values: &Values<'_>,
-    api_server: &str,
+    bootstrap: &Bootstrap<'_>,
 ) -> Result<(), RenderError> {
     let components = &sources.blueprint.components;
     config.download("/opt/bin/kubelet", EXECUTABLE, &components.kubelet);
@@ -82,7 +88,7 @@ pub(super) fn kubernetes_node(
     }
     let authority = certificate(sources, "ca")?;
     config.file("/etc/kubernetes/pki/ca.pem", READABLE, Owner::ROOT, authority.as_bytes());
-    let bootstrap = kubeconfig(sources, "worker", api_server)?;
+    let bootstrap = kubeconfig(sources, bootstrap.identity, bootstrap.api_server)?;
     config.file("/etc/kubernetes/bootstrap.conf", SECRET, Owner::ROOT, bootstrap.expose().as_bytes());
     config.drop_in(
         "containerd.service",
@@ -90,9 +96,17 @@ pub(super) fn kubernetes_node(
         sources.templates.render("drop-ins/containerd.conf", values)?,
     );
     config.enable("containerd.service");
-    for name in ["node-environment.service", "unpack-cni.service", "kubelet.service", "signal-node.service"] {
+    for name in [
+        "node-environment.service",
+        "unpack-cni.service",
+        "kubelet.service",
+        "signal-node.service",
+        "remove-bootstrap.path",
+    ] {
         unit(config, sources, values, name)?;
     }
+    let name = "remove-bootstrap.service";
+    config.idle_unit(name, sources.templates.render(&format!("units/{name}"), values)?);
     Ok(())
 }
 

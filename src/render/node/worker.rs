@@ -3,7 +3,7 @@
 use super::super::engine::RenderError;
 use super::super::ignition::{IgnitionConfig, Owner};
 use super::super::values::Values;
-use super::parts::{READABLE, base, file, kubernetes_node, unit};
+use super::parts::{Bootstrap, READABLE, base, file, kubernetes_node, unit};
 use super::sources::NodeSources;
 use crate::blueprint::PoolNodes;
 
@@ -18,7 +18,8 @@ pub(super) fn config(sources: &NodeSources<'_>, pool: &PoolNodes) -> Result<Igni
     }
     let mut config = base(sources, &values, &scripts)?;
     let api_server = format!("https://{}", sources.blueprint.names.internal_api);
-    kubernetes_node(&mut config, sources, &values, &api_server)?;
+    let bootstrap = Bootstrap { identity: "worker", api_server: &api_server };
+    kubernetes_node(&mut config, sources, &values, &bootstrap)?;
     if let Some(driver) = pool.gpu_driver {
         config.file(
             "/etc/flatcar/enabled-sysext.conf",

@@ -1,6 +1,7 @@
 """Machines of Auto Scaling groups: how they start, how they signal or do not, and what tells of it."""
 
 import base64
+import fnmatch
 import re
 import threading
 import time
@@ -141,7 +142,8 @@ def matches_filters(instance, filters):
              "private-ip-address": instance["PrivateIpAddress"], "private-dns-name": instance["PrivateDnsName"],
              "availability-zone": instance["Placement"]["AvailabilityZone"]}
     return (matches_known_filters(instance, filters)
-            and all(facts[name] in values for name, values in filters.items() if name in facts))
+            and all(any(fnmatch.fnmatchcase(facts[name], value) for value in values)
+                    for name, values in filters.items() if name in facts))
 
 
 def instance_xml(instance):
