@@ -23,6 +23,6 @@ pub(super) fn run(
 ) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut command_line, "infra", &mut script);
-    session.printer.raw(&String::from_utf8(script)?)?;
+    session.printer.file(&String::from_utf8(script)?)?;
     Ok(Exit::Done)
 }

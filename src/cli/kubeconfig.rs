@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &KubeconfigArguments, session: &Session) -> anyhow:
     let store = session.open_existing_credentials()?;
     let server = arguments.server.clone().unwrap_or_else(|| project.default_server());
     match &arguments.merge {
-        None => session.printer.raw(project.admin_kubeconfig(&store, &server)?.expose())?,
+        None => session.printer.file(project.admin_kubeconfig(&store, &server)?.expose())?,
         Some(path) => {
             let path = path.clone().map_or_else(default_kubeconfig_path, Ok)?;
             merge_into_file(&path, &project, &store, &server, session)?;

@@ -63,7 +63,11 @@ pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Resul
             .printer
             .note(format_args!("{} ({role}, {}, {})", machine.id, machine.instance_type, machine.state));
         match &log.text {
-            Some(text) => session.printer.raw(&format!("{}\n", text.trim_end()))?,
+            Some(text) => {
+                let mut log = session.printer.log();
+                log.print(format!("{}\n", text.trim_end()).as_bytes())?;
+                log.finish()?;
+            }
             None => session.printer.note("EC2 has not collected its console yet; retry in a few minutes"),
         }
         if let Some(step) = last_step {

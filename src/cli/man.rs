@@ -48,7 +48,7 @@ pub(super) fn run(
         let unknown = || Refusal::invalid(format!("there is no command '{}'", arguments.path.join(" ")));
         command = command.find_subcommand(name).ok_or_else(unknown)?;
     }
-    session.printer.raw(&render_page(command)?)?;
+    session.printer.file(&render_page(command)?)?;
     Ok(Exit::Done)
 }
 

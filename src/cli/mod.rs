@@ -13,6 +13,7 @@ mod destroy;
 mod document;
 mod exit;
 mod failure;
+mod foreign_text;
 mod init;
 mod interruption;
 mod job;
@@ -33,6 +34,7 @@ mod rotation;
 mod schema;
 mod session;
 mod status;
+mod styled_text;
 mod up;
 mod validate;
 
@@ -43,6 +45,7 @@ use tracing_subscriber::EnvFilter;
 
 use exit::Exit;
 use failure::Refusal;
+use foreign_text::is_controlling;
 use printer::{Output, Printer};
 use session::{GlobalOptions, Session};
 
@@ -91,8 +94,7 @@ pub fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version go to stdout and are no failure; a closed pipe is none either.
-            let _ = error.print();
+            print_usage(&error);
             return if error.use_stderr() { Exit::Invalid.into() } else { Exit::Done.into() };
         }
     };
@@ -103,6 +105,17 @@ pub fn run() -> ExitCode {
     match session.and_then(|session| run_command(cli.command, &session)) {
         Ok(exit) => exit.into(),
         Err(error) => failure::report(&error, &printer).into(),
+    }
+}
+
+/// Help and version go to stdout and are no failure; a closed pipe is none either.
+fn print_usage(error: &clap::Error) {
+    let quotes_control = std::env::args_os().any(|word| word.to_string_lossy().contains(is_controlling));
+    if error.use_stderr() && quotes_control {
+        // Arguments are quoted as they are.
+        Printer::new().note(error.render().to_string().trim_end());
+    } else {
+        let _ = error.print();
     }
 }
 

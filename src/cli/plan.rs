@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
         };
         match session.output {
             Output::Json => session.printer.json(&view.document())?,
-            Output::Markdown => session.printer.raw(&view.markdown())?,
+            Output::Markdown => session.printer.data(view.markdown())?,
             Output::Text => session.printer.data(view.text())?,
         }
         let changed = arguments.detailed_exitcode && plan.has_changes();

@@ -1,13 +1,15 @@
-//! The only code that prints: data on stdout, everything else on stderr, colour only where a person looks.
+//! The only code that prints: data on stdout, everything else on stderr, colour only where a person looks. What others wrote is
+//! cleaned here, whoever prints it.
 
-use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use super::document::Document;
+use super::foreign_text::{Cleaner, clean, clean_line, escape_json};
+use super::styled_text::StyledText;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -30,29 +32,34 @@ pub(super) enum Output {
 pub(super) struct Printer {
     stdout: ColorChoice,
     stderr: ColorChoice,
+    /// Whether a terminal shows what is on stdout, whatever its colours.
+    at_terminal: bool,
 }
 
 impl Printer {
     pub(super) fn new() -> Self {
-        Self { stdout: AutoStream::choice(&io::stdout()), stderr: AutoStream::choice(&io::stderr()) }
+        Self {
+            stdout: AutoStream::choice(&io::stdout()),
+            stderr: AutoStream::choice(&io::stderr()),
+            at_terminal: io::stdout().is_terminal(),
+        }
     }
 
-    /// A result, for a person or a pipe. A reader that has gone away is no error.
-    pub(super) fn data(&self, text: impl Display) -> anyhow::Result<()> {
+    /// A result for a person. A reader that has gone away is no error.
+    pub(super) fn data(&self, text: impl Into<StyledText>) -> anyhow::Result<()> {
         let mut stream = AutoStream::new(io::stdout().lock(), self.stdout);
-        ignore_closed_pipe(writeln!(stream, "{text}").and_then(|()| stream.flush()))
+        let text = text.into();
+        ignore_closed_pipe(writeln!(stream, "{}", text.as_terminal_text()).and_then(|()| stream.flush()))
     }
 
-    /// A result that brings its own line ends.
-    pub(super) fn raw(&self, text: &str) -> anyhow::Result<()> {
-        let mut stream = AutoStream::new(io::stdout().lock(), self.stdout);
-        ignore_closed_pipe(stream.write_all(text.as_bytes()).and_then(|()| stream.flush()))
+    /// A file for a program, with its own line ends: unchanged in a pipe, cleaned at a terminal.
+    pub(super) fn file(&self, text: &str) -> anyhow::Result<()> {
+        if self.at_terminal { to_stdout(clean(text).as_bytes()) } else { to_stdout(text.as_bytes()) }
     }
 
-    /// A result whose bytes, including colours, are printed unchanged.
-    pub(super) fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
-        let mut stream = io::stdout().lock();
-        ignore_closed_pipe(stream.write_all(bytes).and_then(|()| stream.flush()))
+    /// A log that others wrote: unchanged in a pipe, cleaned at a terminal.
+    pub(super) fn log(&self) -> LogPrinter {
+        LogPrinter(self.at_terminal.then(Cleaner::default))
     }
 
     /// A result as one JSON document of ours.
@@ -62,40 +69,70 @@ impl Printer {
 
     /// A result as JSON in an external format: IAM's, Kubernetes', JSON Schema.
     pub(super) fn foreign_json(&self, value: &impl Serialize) -> anyhow::Result<()> {
-        self.data(serde_json::to_string_pretty(value)?)
+        self.json_text(&serde_json::to_string_pretty(value)?)
+    }
+
+    /// JSON that was written already.
+    pub(super) fn json_text(&self, text: &str) -> anyhow::Result<()> {
+        self.data(escape_json(text))
     }
 
     /// Something worth knowing.
-    pub(super) fn note(&self, text: impl Display) {
-        self.to_stderr(format_args!("{text}"));
+    pub(super) fn note(&self, text: impl Into<StyledText>) {
+        self.to_stderr(&text.into());
     }
 
     /// A warning.
-    pub(super) fn warning(&self, text: impl Display) {
-        self.to_stderr(format_args!("{WARNING}warning:{WARNING:#} {text}"));
+    pub(super) fn warning(&self, text: impl Into<StyledText>) {
+        self.to_stderr(&StyledText::styled(WARNING, "warning:").then(" ").then(text));
     }
 
     /// What failed.
-    pub(super) fn error(&self, text: impl Display) {
-        self.to_stderr(format_args!("{ERROR}error:{ERROR:#} {text}"));
+    pub(super) fn error(&self, text: impl Into<StyledText>) {
+        self.to_stderr(&StyledText::styled(ERROR, "error:").then(" ").then(text));
     }
 
     /// What to do next.
-    pub(super) fn help(&self, text: impl Display) {
-        self.to_stderr(format_args!("{HELP}help:{HELP:#} {text}"));
+    pub(super) fn help(&self, text: impl Into<StyledText>) {
+        self.to_stderr(&StyledText::styled(HELP, "help:").then(" ").then(text));
     }
 
     /// A question; the answer is typed behind it.
-    pub(super) fn question(&self, text: impl Display) {
+    pub(super) fn question(&self, text: impl Into<StyledText>) {
         let mut stream = AutoStream::new(io::stderr().lock(), self.stderr);
         // Whoever closed stderr does not want to be asked.
-        let _ = write!(stream, "{text} ").and_then(|()| stream.flush());
+        let _ = write!(stream, "{} ", text.into().as_terminal_text()).and_then(|()| stream.flush());
     }
 
-    fn to_stderr(&self, text: std::fmt::Arguments<'_>) {
+    fn to_stderr(&self, text: &StyledText) {
+        let mut stream = AutoStream::new(io::stderr().lock(), self.stderr);
         // There is no other place to complain to.
-        let _ = writeln!(AutoStream::new(io::stderr().lock(), self.stderr), "{text}");
+        let _ = writeln!(stream, "{}", text.as_terminal_text());
     }
+}
+
+/// Prints a log piece by piece.
+#[derive(Debug)]
+pub(super) struct LogPrinter(Option<Cleaner>);
+
+impl LogPrinter {
+    /// The next bytes.
+    pub(super) fn print(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        match &mut self.0 {
+            Some(cleaner) => to_stdout(cleaner.clean(bytes).as_bytes()),
+            None => to_stdout(bytes),
+        }
+    }
+
+    /// What is left when the log ends or breaks off.
+    pub(super) fn finish(mut self) -> anyhow::Result<()> {
+        self.0.as_mut().map_or(Ok(()), |cleaner| to_stdout(cleaner.finish().as_bytes()))
+    }
+}
+
+fn to_stdout(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut stream = io::stdout().lock();
+    ignore_closed_pipe(stream.write_all(bytes).and_then(|()| stream.flush()))
 }
 
 fn ignore_closed_pipe(result: io::Result<()>) -> anyhow::Result<()> {
@@ -107,8 +144,10 @@ fn ignore_closed_pipe(result: io::Result<()>) -> anyhow::Result<()> {
 
 /// Lines of cells as left-aligned columns.
 pub(super) fn columns<const N: usize>(lines: &[[String; N]]) -> String {
+    let lines: Vec<[String; N]> =
+        lines.iter().map(|line| line.each_ref().map(|cell| clean_line(cell))).collect();
     let mut widths = [0; N];
-    for line in lines {
+    for line in &lines {
         for (width, cell) in widths.iter_mut().zip(line) {
             *width = (*width).max(cell.chars().count());
         }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::list::Metadata;
+use super::message::one_line;
 use super::path::encode;
 use super::{ApiServer, KubeError};
 
@@ -32,7 +33,7 @@ impl From<EventDocument> for Warning {
     fn from(document: EventDocument) -> Self {
         let EventDocument { metadata, reason, message, last_timestamp, event_time } = document;
         let last = last_timestamp.or(event_time).unwrap_or(metadata.creation_timestamp);
-        Self { reason, message, last }
+        Self { reason, message: one_line(&message), last }
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::list::{Condition, ConditionStatus, Object};
+use super::message::one_line;
 use super::path::encode;
 use super::{ApiServer, KubeError};
 
@@ -78,7 +79,7 @@ impl From<JobDocument> for Job {
                 |condition| match condition.kind.as_str() {
                     "Complete" => Some(JobEnd::Complete),
                     "Failed" => Some(JobEnd::Failed {
-                        reason: format!("{}: {}", condition.reason, condition.message),
+                        reason: one_line(&format!("{}: {}", condition.reason, condition.message)),
                         at: condition.since.clone(),
                     }),
                     _ => None,

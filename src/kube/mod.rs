@@ -13,6 +13,7 @@ mod event;
 mod job;
 mod job_pod;
 mod list;
+mod message;
 mod node;
 mod object;
 mod outage;

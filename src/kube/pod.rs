@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::list::{Condition, ConditionStatus, Object};
+use super::message::one_line;
 use super::path::encode;
 use super::{ApiServer, Body, KubeError};
 use crate::well_known::GPU_RESOURCE;
@@ -150,7 +151,7 @@ impl From<PodDocument> for Pod {
             index: metadata.annotations.get(INDEX_ANNOTATION).and_then(|index| index.parse().ok()),
             gpus: limits.filter_map(|count| count.parse::<u32>().ok()).sum(),
             leaving: metadata.deletion_timestamp.is_some(),
-            detail: status.detail(),
+            detail: status.detail().map(|detail| one_line(&detail)),
             ended: ended.and_then(|ended| ended.finished_at.clone()),
             namespace: metadata.namespace,
             name: metadata.name,

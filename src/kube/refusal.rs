@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::KubeError;
 use super::connection::{Answer, Question};
+use super::message::one_line;
 use super::path::without_query;
 
 /// A proxy in between may answer with a whole page.
@@ -28,7 +29,7 @@ pub(super) fn refusal(question: &Question<'_>, answer: &Answer) -> KubeError {
     let message = document
         .message
         .filter(|message| !message.is_empty())
-        .map(shorten_text)
+        .map(|message| shorten_text(one_line(&message)))
         .or_else(|| first_line(&answer.bytes))
         .unwrap_or_else(|| "no reason was given".to_owned());
     KubeError::Refused {

@@ -152,3 +152,20 @@ fn an_unreadable_file() {
         validate(&workspace).expect_code(2).expect_stderr("cannot read cluster.yaml: Permission denied");
     }
 }
+
+#[test]
+fn arguments_do_not_control_the_terminal() {
+    let workspace = Workspace::new();
+    let at_terminal = |argument: &str| {
+        let command = format!("{} $'{argument}'", env!("CARGO_BIN_EXE_infra"));
+        let mut script = Command::new("script");
+        script.args(["-qefc", &command, "/dev/null"]).current_dir(workspace.path("")).env("TERM", "xterm");
+        script.env("SHELL", "/bin/bash").env_remove("NO_COLOR").stdin(std::process::Stdio::null());
+        Outcome::of(&mut script).expect_code(2).stdout
+    };
+    let seen = at_terminal("x\\x1b]0;OWNED\\x07\\x1b[2J");
+    assert!(seen.contains("unrecognized subcommand 'x'"), "{seen:?}");
+    assert!(!seen.contains('\u{1b}') && !seen.contains('\u{7}'), "{seen:?}");
+    // All others see colours.
+    assert!(at_terminal("nothing").contains("\u{1b}["));
+}

@@ -36,6 +36,12 @@ fn logs_finds_a_console_by_role_node_or_instance() {
         .find(|node| node["spec"]["providerID"].as_str().unwrap().ends_with(&machine))
         .unwrap();
     world.run(["logs", node["metadata"]["name"].as_str().unwrap()]).expect_code(0).expect_stderr(&machine);
+    let console = "[\u{1b}[0;32m  OK  \u{1b}[0m] Started\r\n\u{1b}]0;OWNED\u{7}\u{1b}[2Jend";
+    world.control(json!({"console": {"*": console}}));
+    world.run(["logs", &machine]).expect_code(0).expect_stdout(console);
+    let seen = world.at_terminal(&["logs", &machine], "dumb", "").expect_code(0);
+    assert!(!seen.stdout.contains('\u{1b}') && !seen.stdout.contains('\u{7}'), "{:?}", seen.stdout);
+    seen.expect_stdout("[  OK  ] Started\r\n�]0;OWNED��[2Jend\r\n");
     world
         .run(["logs", "nobody"])
         .expect_code(1)

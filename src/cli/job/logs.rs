@@ -167,14 +167,17 @@ fn report_contact(contact: &Contact, printer: &Printer) {
 
 /// Prints a log to its end. If a followed log breaks off, reading continues from there.
 async fn copy_log(opened: Result<Body, KubeError>, follow: bool, printer: &Printer) -> anyhow::Result<()> {
+    let mut log = printer.log();
     let copied = async {
         let mut body = opened?;
         while let Some(chunk) = body.chunk().await? {
-            Printer::bytes(&chunk)?;
+            log.print(&chunk)?;
         }
         anyhow::Ok(())
     };
-    match copied.await {
+    let copied = copied.await;
+    log.finish()?;
+    match copied {
         Err(error) if follow => match error.downcast_ref::<KubeError>() {
             Some(broken) if broken.is_passing() => {
                 printer.note("-- the connection broke; some lines may repeat --");

@@ -33,7 +33,7 @@ pub(super) fn run(arguments: &RenderArguments, session: &Session) -> anyhow::Res
         }
         Output::Text | Output::Markdown => {
             let documents: Result<Vec<String>, _> = objects.iter().map(write_yaml).collect();
-            session.printer.raw(&documents?.join("---\n"))?;
+            session.printer.file(&documents?.join("---\n"))?;
         }
     }
     Ok(Exit::Done)

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::view::{PlanView, is_user_data, mask_user_data};
 use crate::blueprint::StackPart;
+use crate::cli::foreign_text::clean_line;
 use crate::deploy::{
     FileChange, ImageOrigin, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan,
     TextChange,
@@ -227,7 +228,7 @@ fn is_replacement(property: &PropertyChange) -> &'static str {
 
 fn shorten_value(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let text = text.replace(|c: char| c.is_control(), " ");
+    let text = clean_line(&text);
     if text.chars().count() <= LONGEST_VALUE {
         return text;
     }

@@ -30,7 +30,7 @@ pub(super) fn render(view: &PlanView<'_>) -> String {
 }
 
 fn join_markdown(parts: &[String]) -> String {
-    parts.join("\n\n") + "\n"
+    parts.join("\n\n")
 }
 
 /// A fenced code block; the fence is longer than any in the text.

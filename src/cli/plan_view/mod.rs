@@ -8,16 +8,17 @@ mod markdown;
 mod text;
 mod view;
 
+use super::styled_text::StyledText;
 pub(super) use document::PlanDocument;
 pub(super) use view::PlanView;
 
 impl PlanView<'_> {
-    /// For a terminal, with escape codes for colour and without a line end.
-    pub(super) fn text(&self) -> String {
+    /// For a terminal, with colours and without a line end.
+    pub(super) fn text(&self) -> StyledText {
         text::render(self)
     }
 
-    /// For a pull request.
+    /// For a pull request, without a line end.
     pub(super) fn markdown(&self) -> String {
         markdown::render(self)
     }

@@ -101,7 +101,7 @@ fn with_view<T>(verbose: bool, look: impl FnOnce(&PlanView<'_>) -> T) -> Result<
 }
 
 fn plain(view: &PlanView<'_>) -> String {
-    anstream::adapter::strip_str(&view.text()).to_string()
+    view.text().bare()
 }
 
 fn as_json(view: &PlanView<'_>) -> Value {
@@ -194,7 +194,7 @@ fn json_has_numbers_descriptions_and_files() -> Result<(), Problems> {
 
 #[test]
 fn user_data_is_in_none_of_them() -> Result<(), Problems> {
-    let all = with_view(true, |view| [view.text(), view.markdown(), as_json(view).to_string()])?;
+    let all = with_view(true, |view| [view.text().bare(), view.markdown(), as_json(view).to_string()])?;
     for text in all {
         assert!(!text.contains(HIDDEN), "{text}");
     }
@@ -209,6 +209,6 @@ fn nothing_to_do_is_said_in_one_line() -> Result<(), Problems> {
     let said = "No changes. The cluster is as cluster.yaml says.";
     assert_eq!(view.summary(), said);
     assert_eq!(plain(&view), format!("network: no changes\n\n{said}"));
-    assert_eq!(view.markdown(), format!("### infra plan: paddle\n\n{said}\n"));
+    assert_eq!(view.markdown(), format!("### infra plan: paddle\n\n{said}"));
     Ok(())
 }

@@ -4,6 +4,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::lines::{Line, Sign, action, body};
 use super::view::PlanView;
+use crate::cli::styled_text::StyledText;
 use crate::deploy::StackAction;
 
 const PLAIN: Style = Style::new();
@@ -13,7 +14,7 @@ const YELLOW: Style = AnsiColor::Yellow.on_default();
 const RED: Style = AnsiColor::Red.on_default();
 const WARNING: Style = AnsiColor::Red.on_default().bold();
 
-pub(super) fn render(view: &PlanView<'_>) -> String {
+pub(super) fn render(view: &PlanView<'_>) -> StyledText {
     let mut lines = Vec::new();
     for stack in &view.plan.stacks {
         let style = match stack.action {
@@ -21,14 +22,14 @@ pub(super) fn render(view: &PlanView<'_>) -> String {
             StackAction::Delete => WARNING,
             StackAction::Create | StackAction::Recreate | StackAction::Update => BOLD,
         };
-        lines.push(format!("{style}{}: {}{style:#}", stack.part, action(stack)));
+        lines.push(StyledText::styled(style, format_args!("{}: {}", stack.part, action(stack))));
         lines.extend(body(view, stack, view.verbose).iter().map(format_line));
     }
-    lines.extend([String::new(), format!("{BOLD}{}{BOLD:#}", view.summary())]);
-    lines.join("\n")
+    lines.extend([StyledText::default(), StyledText::styled(BOLD, view.summary())]);
+    StyledText::lines(lines)
 }
 
-fn format_line(line: &Line) -> String {
+fn format_line(line: &Line) -> StyledText {
     let (symbol, style) = match line.sign {
         Sign::Plain => ("", PLAIN),
         Sign::Context => ("  ", PLAIN),
@@ -38,6 +39,6 @@ fn format_line(line: &Line) -> String {
         Sign::Remove => ("- ", RED),
         Sign::Warning => ("! ", WARNING),
     };
-    let indent = "  ".repeat(line.depth);
-    format!("{indent}{style}{symbol}{}{style:#}", line.text)
+    let text = format_args!("{symbol}{}", line.text);
+    StyledText::from("  ".repeat(line.depth)).then(StyledText::styled(style, text))
 }

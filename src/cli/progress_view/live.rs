@@ -9,7 +9,9 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, P
 use super::stack_work::StackWork;
 use super::wording::{FAILURE, duration, failed_status, lines_for, one_line};
 use crate::aws::StackStatus;
+use crate::cli::foreign_text::clean_line;
 use crate::cli::printer::Printer;
+use crate::cli::styled_text::StyledText;
 use crate::deploy::{Event, is_echo};
 
 /// Often enough that no second of the elapsed time is left out.
@@ -39,7 +41,7 @@ impl Live {
         let staying = self.apply_event(event);
         // A terminal that is gone shows itself here; `suspend` would panic about it.
         if !staying.is_empty() && self.lines.clear().is_ok() {
-            self.lines.suspend(|| printer.note(staying.join("\n")));
+            self.lines.suspend(|| printer.note(StyledText::lines(staying)));
         }
     }
 
@@ -54,7 +56,7 @@ impl Live {
     }
 
     /// Brings the live lines up to date. Gives the lines that stay.
-    fn apply_event(&mut self, event: &Event) -> Vec<String> {
+    fn apply_event(&mut self, event: &Event) -> Vec<StyledText> {
         match event {
             Event::StackBegan { stack, operation, resources } => {
                 self.stop_waiting();
@@ -70,7 +72,8 @@ impl Live {
                 self.write_lines();
                 if is_first_failure && !reason.as_deref().is_some_and(is_echo) {
                     let failure = failed_status(resource, status, reason.as_deref());
-                    return vec![format!("{FAILURE}✗{FAILURE:#} {stack}  {failure}")];
+                    let mark = StyledText::styled(FAILURE, "✗");
+                    return vec![mark.then(format_args!(" {stack}  ")).then(failure)];
                 }
                 Vec::new()
             }
@@ -86,9 +89,9 @@ impl Live {
                 self.write_lines();
                 vec![ended_line(stack, work.as_ref(), status, *good)]
             }
-            Event::StackUnchanged { stack } => vec![format!("= {stack}  unchanged")],
+            Event::StackUnchanged { stack } => vec![format!("= {stack}  unchanged").into()],
             Event::StackSkipped { stack, because } => {
-                vec![format!("- {stack}  skipped, because {because} failed")]
+                vec![format!("- {stack}  skipped, because {because} failed").into()]
             }
             Event::Waiting { waiting_for } => {
                 self.wait_for(waiting_for);
@@ -110,7 +113,7 @@ impl Live {
             Some(line) => line,
             None => self.add("waiting"),
         };
-        line.set_message(one_line(&things.join(", ")));
+        line.set_message(clean_line(&one_line(&things.join(", "))));
         self.waiting = Some(line);
     }
 
@@ -127,7 +130,7 @@ impl Live {
     }
 
     fn add(&self, prefix: &str) -> ProgressBar {
-        let line = ProgressBar::no_length().with_style(progress_style()).with_prefix(prefix.to_owned());
+        let line = ProgressBar::no_length().with_style(progress_style()).with_prefix(clean_line(prefix));
         let line = self.lines.add(line);
         line.enable_steady_tick(TICK);
         line
@@ -141,8 +144,9 @@ impl Live {
     fn write_lines(&self) {
         let width = self.stacks.keys().map(|name| name.chars().count()).max().unwrap_or_default();
         for (name, (work, line)) in &self.stacks {
-            line.set_prefix(format!("{name:<width$}  {}  {}", work.operation().name(), work.count()));
-            line.set_message(work.waits_for().unwrap_or_default().to_owned());
+            let prefix = format!("{name:<width$}  {}  {}", work.operation().name(), work.count());
+            line.set_prefix(clean_line(&prefix));
+            line.set_message(clean_line(work.waits_for().unwrap_or_default()));
         }
     }
 }
@@ -155,19 +159,18 @@ fn progress_style() -> ProgressStyle {
     })
 }
 
-fn ended_line(stack: &str, work: Option<&StackWork>, status: &StackStatus, good: bool) -> String {
-    let mark = if good { "✓".to_owned() } else { format!("{FAILURE}✗{FAILURE:#}") };
-    let Some(work) = work else { return format!("{mark} {stack}  {status}") };
+fn ended_line(stack: &str, work: Option<&StackWork>, status: &StackStatus, good: bool) -> StyledText {
+    let mark = if good { "✓".into() } else { StyledText::styled(FAILURE, "✗") };
+    let Some(work) = work else { return mark.then(format_args!(" {stack}  {status}")) };
     let time = duration(work.elapsed());
     match work.past_operation().filter(|_| good) {
-        Some(done) => format!("{mark} {stack}  {done} in {time}"),
-        None => format!("{mark} {stack}  {status} after {time}"),
+        Some(done) => mark.then(format_args!(" {stack}  {done} in {time}")),
+        None => mark.then(format_args!(" {stack}  {status} after {time}")),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use anstream::adapter::strip_str;
     use indicatif::{ProgressBar, ProgressDrawTarget};
 
     use super::{Live, TEMPLATE, progress_style};
@@ -192,8 +195,7 @@ mod tests {
     }
 
     fn apply_events(live: &mut Live, events: &[Event]) -> Vec<String> {
-        let staying: Vec<String> = events.iter().flat_map(|event| live.apply_event(event)).collect();
-        staying.iter().map(|line| strip_str(line).to_string()).collect()
+        events.iter().flat_map(|event| live.apply_event(event)).map(|line| line.bare()).collect()
     }
 
     fn drawn(live: &Live) -> Vec<(String, String)> {

@@ -15,6 +15,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::printer::{Output, Printer};
+use super::styled_text::StyledText;
 use crate::deploy::{Event, Progress};
 use live::Live;
 use plain::Plain;
@@ -88,13 +89,13 @@ impl ProgressView {
             Format::Events => {
                 if let Some(line) = event_line(event, now) {
                     // A reader that is gone, or a full disk, does not stop what AWS is doing.
-                    let _ = printer.data(line);
+                    let _ = printer.json_text(&line);
                 }
             }
             Format::Live(live) => live.show(event, printer),
             Format::Plain(plain) => {
                 for line in plain.lines(event) {
-                    printer.note(format_args!("{} {line}", clock(now)));
+                    printer.note(StyledText::from(format_args!("{} ", clock(now))).then(line));
                 }
             }
         }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::wording::{FAILURE, duration, failed_status, lines_for, one_line};
 use crate::aws::{Phase, ResourceStatus};
+use crate::cli::styled_text::StyledText;
 use crate::deploy::{Event, StackOperation, is_echo};
 
 /// What has been printed so far.
@@ -16,15 +17,15 @@ pub(super) struct Plain {
 
 impl Plain {
     /// The lines that an event is worth, without the time of day.
-    pub(super) fn lines(&mut self, event: &Event) -> Vec<String> {
+    pub(super) fn lines(&mut self, event: &Event) -> Vec<StyledText> {
         match event {
             Event::StackBegan { stack, operation, resources } => {
                 self.began.insert(stack.clone(), Instant::now());
-                vec![format!("{stack}: {}", describe_beginning(*operation, *resources))]
+                vec![format!("{stack}: {}", describe_beginning(*operation, *resources)).into()]
             }
             Event::Resource { stack, resource, status, reason, .. } => {
                 resource_text(resource, status, reason.as_deref())
-                    .map(|text| format!("{stack}: {text}"))
+                    .map(|text| StyledText::from(format_args!("{stack}: ")).then(text))
                     .into_iter()
                     .collect()
             }
@@ -33,19 +34,19 @@ impl Plain {
                     Some(began) => format!(" after {}", duration(began.elapsed())),
                     None => String::new(),
                 };
-                let status = if *good { status.to_string() } else { format!("{FAILURE}{status}{FAILURE:#}") };
-                vec![format!("{stack}: {status}{after}")]
+                let status = if *good { status.into() } else { StyledText::styled(FAILURE, status) };
+                vec![StyledText::from(format_args!("{stack}: ")).then(status).then(after)]
             }
-            Event::StackUnchanged { stack } => vec![format!("{stack}: unchanged")],
+            Event::StackUnchanged { stack } => vec![format!("{stack}: unchanged").into()],
             Event::StackSkipped { stack, because } => {
-                vec![format!("{stack}: skipped, because {because} failed")]
+                vec![format!("{stack}: skipped, because {because} failed").into()]
             }
             Event::Waiting { waiting_for } => {
                 if waiting_for.is_empty() || *waiting_for == self.waiting_for {
                     return Vec::new();
                 }
                 self.waiting_for.clone_from(waiting_for);
-                vec![format!("waiting for {}", one_line(&waiting_for.join(", ")))]
+                vec![format!("waiting for {}", one_line(&waiting_for.join(", "))).into()]
             }
             Event::Stage { .. } => {
                 self.waiting_for.clear();
@@ -67,26 +68,24 @@ fn describe_beginning(operation: StackOperation, resources: Option<usize>) -> St
 }
 
 /// What is still in progress is no news in a log, and what was cancelled hides the failure that it was cancelled for.
-fn resource_text(resource: &str, status: &ResourceStatus, reason: Option<&str>) -> Option<String> {
+fn resource_text(resource: &str, status: &ResourceStatus, reason: Option<&str>) -> Option<StyledText> {
     match status.phase() {
         Phase::InProgress => None,
         _ if reason.is_some_and(is_echo) => None,
         Phase::Failed => Some(failed_status(resource, status, reason)),
-        Phase::Complete => Some(format!("{resource} {status}")),
+        Phase::Complete => Some(format!("{resource} {status}").into()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use anstream::adapter::strip_str;
-
     use super::{Plain, describe_beginning};
     use crate::deploy::{Event, StackOperation};
 
     fn told(events: &[Event]) -> Vec<String> {
         let mut plain = Plain::default();
         let lines = events.iter().flat_map(|event| plain.lines(event));
-        lines.map(|line| strip_str(&line).to_string()).collect()
+        lines.map(|line| line.bare()).collect()
     }
 
     fn resource(status: &str, reason: Option<&str>) -> Event {

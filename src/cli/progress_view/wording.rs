@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 use time::OffsetDateTime;
 
 use crate::aws::ResourceStatus;
+use crate::cli::styled_text::StyledText;
 use crate::deploy::Event;
 use crate::deploy::preflight::{Finding, Severity};
 
@@ -14,26 +15,28 @@ const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const STAGE: Style = Style::new().bold();
 
 /// The lines for an event that is about no stack's own line.
-pub(super) fn lines_for(event: &Event) -> Vec<String> {
+pub(super) fn lines_for(event: &Event) -> Vec<StyledText> {
     match event {
-        Event::Stage { what } => vec![format!("{STAGE}{what}{STAGE:#}")],
-        Event::Note { text } => text.lines().map(str::to_owned).collect(),
+        Event::Stage { what } => vec![StyledText::styled(STAGE, what)],
+        Event::Note { text } => text.lines().map(StyledText::from).collect(),
         Event::Warning { text } => {
-            format!("{WARNING}warning:{WARNING:#} {text}").lines().map(str::to_owned).collect()
+            let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+            let first = StyledText::styled(WARNING, "warning:").then(" ").then(first);
+            std::iter::once(first).chain(rest.lines().map(StyledText::from)).collect()
         }
         Event::Preflight { finding } => finding_lines(finding),
-        Event::Uploaded { key, bytes } => vec![format!("uploaded {} ({bytes} bytes)", short_key(key))],
+        Event::Uploaded { key, bytes } => vec![format!("uploaded {} ({bytes} bytes)", short_key(key)).into()],
         Event::LaunchFailed { stack, resource, reason, times } => {
             let often = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
-            let reason = one_line(reason);
-            vec![format!(
-                "{FAILURE}{stack}: {resource} could not start a machine{FAILURE:#} ({often}): {reason}"
-            )]
+            let failure = format!("{stack}: {resource} could not start a machine");
+            vec![StyledText::styled(FAILURE, failure).then(format!(" ({often}): {}", one_line(reason)))]
         }
         Event::Record { name, state, target } => {
-            vec![format!("record {name} points at {target}: {}", state.name())]
+            vec![format!("record {name} points at {target}: {}", state.name()).into()]
         },
-        Event::Ready { endpoint } => vec![format!("{STAGE}the cluster is ready:{STAGE:#} {endpoint}")],
+        Event::Ready { endpoint } => {
+            vec![StyledText::styled(STAGE, "the cluster is ready:").then(" ").then(endpoint)]
+        }
         Event::StackBegan { .. }
         | Event::Resource { .. }
         | Event::UndoBegan { .. }
@@ -47,22 +50,26 @@ pub(super) fn lines_for(event: &Event) -> Vec<String> {
     }
 }
 
-pub(in super::super) fn finding_lines(finding: &Finding) -> Vec<String> {
+pub(in super::super) fn finding_lines(finding: &Finding) -> Vec<StyledText> {
     let (style, word) = match finding.severity {
         Severity::Refused => (FAILURE, "refused"),
         Severity::Warning => (WARNING, "warning"),
     };
     vec![
-        format!("{style}{word}:{style:#} {}: {}", finding.subject, one_line(&finding.what)),
-        format!("  why:  {}", one_line(&finding.why)),
-        format!("  fix:  {}", one_line(&finding.fix)),
+        StyledText::styled(style, format_args!("{word}:")).then(format_args!(
+            " {}: {}",
+            finding.subject,
+            one_line(&finding.what)
+        )),
+        format!("  why:  {}", one_line(&finding.why)).into(),
+        format!("  fix:  {}", one_line(&finding.fix)).into(),
     ]
 }
 
 /// A resource's failure, with its reason if there is one.
-pub(super) fn failed_status(resource: &str, status: &ResourceStatus, reason: Option<&str>) -> String {
+pub(super) fn failed_status(resource: &str, status: &ResourceStatus, reason: Option<&str>) -> StyledText {
     let reason = reason.map(|reason| format!(": {}", one_line(reason))).unwrap_or_default();
-    format!("{resource} {FAILURE}{status}{FAILURE:#}{reason}")
+    StyledText::from(format_args!("{resource} ")).then(StyledText::styled(FAILURE, status)).then(reason)
 }
 
 /// What AWS and others say, in one line.
@@ -106,15 +113,14 @@ pub(super) fn clock(now: OffsetDateTime) -> String {
 mod tests {
     use std::time::Duration;
 
-    use anstream::adapter::strip_str;
     use time::macros::datetime;
 
-    use super::{clock, duration, failed_status, lines_for};
+    use super::{StyledText, clock, duration, failed_status, lines_for};
     use crate::deploy::Event;
     use crate::deploy::preflight::{Finding, Severity};
 
     fn bare(event: &Event) -> Vec<String> {
-        lines_for(event).iter().map(|line| strip_str(line).to_string()).collect()
+        lines_for(event).iter().map(StyledText::bare).collect()
     }
 
     #[test]
@@ -190,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_failure_has_its_reason() {
-        let text = |reason| strip_str(&failed_status("Vpc", &"CREATE_FAILED".into(), reason)).to_string();
+        let text = |reason| failed_status("Vpc", &"CREATE_FAILED".into(), reason).bare();
         assert_eq!(text(Some("limit\nreached")), "Vpc CREATE_FAILED: limit reached");
         assert_eq!(text(None), "Vpc CREATE_FAILED");
     }

@@ -6,6 +6,7 @@ mod detaching;
 mod failing;
 mod fetching;
 mod gpu_checks;
+mod hostile;
 mod preconditions;
 mod queries;
 mod reading_logs;
