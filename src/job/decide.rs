@@ -167,6 +167,7 @@ fn plan_data(data: &Data, job: &TrainingJob, mirrored: &dyn Fn(&str) -> String) 
             Variable::text("SPLIT_COUNT", count.to_string()),
             Variable::text("DATA_SPLIT", split),
             Variable::text("DATA_SOURCE", source),
+            Variable::text("DATA_SIZE_LIMIT", data.size_limit.bytes().to_string()),
             Variable::text("DATA_STAMP", stamp.clone()),
         ],
         stamp,

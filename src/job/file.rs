@@ -113,6 +113,9 @@ pub(crate) struct DataFile {
     /// How the data is split among the replicas.
     #[serde(default)]
     pub split: At<SplitFile>,
+    /// The most that the unpacked data may take on the claim, such as 500Gi.
+    #[serde(default = "default_size_limit")]
+    pub size_limit: At<String>,
     /// The image that imports it, if the usual one cannot be pulled; it needs python3.
     #[serde(default)]
     pub image: Option<At<String>>,
@@ -129,6 +132,11 @@ pub(crate) enum SplitFile {
     /// Every replica reads everything.
     #[default]
     None,
+}
+
+/// More than most sets have, and what an elastic file system, which is never full, takes before someone sees the bill.
+fn default_size_limit() -> At<String> {
+    At::implied("1Ti")
 }
 
 fn default_namespace() -> At<String> {

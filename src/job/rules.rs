@@ -282,7 +282,13 @@ fn build_data(
         problems.add(written.split.position.or(data.position), fault.help("write split: lines"));
     }
     let image = written.image.as_ref().map(|image| problems.parse(image));
-    Some(Data { source: source?, split: written.split.value, image: require_valid(image)? })
+    let size_limit = problems.parse(&written.size_limit);
+    Some(Data {
+        source: source?,
+        split: written.split.value,
+        size_limit: size_limit?,
+        image: require_valid(image)?,
+    })
 }
 
 fn check_archive(source: &DataSource, at: Option<Position>, problems: &mut Problems) {

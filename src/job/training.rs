@@ -97,6 +97,8 @@ pub(crate) struct Data {
     pub source: DataSource,
     /// How it is divided.
     pub split: SplitFile,
+    /// The most that it may take when it is unpacked.
+    pub size_limit: Size,
     /// The image that imports it.
     pub image: Option<ImageReference>,
 }

@@ -7,6 +7,7 @@ import lzma
 import os
 import pathlib
 import shutil
+import stat
 import sys
 import tarfile
 import time
@@ -21,6 +22,8 @@ BROKEN = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAError
 # HTTP statuses that a retry does not change.
 REFUSALS = {400, 401, 403, 404, 410}
 CHUNK = 1 << 20
+# The largest public sets of images have 14 million files.
+MOST_ENTRIES = 20_000_000
 
 
 def misconfigured(reason):
@@ -56,8 +59,12 @@ def fetch(source, scratch):
         raise
     with answer, open(target, "wb") as file:
         expected = answer.headers.get("Content-Length")
+        budget = Budget(scratch)
+        budget.use(int(expected or 0), source, entries=0)
         done, told = 0, time.monotonic()
         while chunk := answer.read(CHUNK):
+            if not expected:
+                budget.use(len(chunk), source, entries=0)
             file.write(chunk)
             done += len(chunk)
             if time.monotonic() - told > 10:
@@ -74,18 +81,70 @@ def is_zip(source):
     return path.endswith(".zip")
 
 
+class Budget:
+    """What may still be written: a small archive can hold more than any disk."""
+
+    def __init__(self, directory):
+        self.limit = int(os.environ["DATA_SIZE_LIMIT"])
+        found = os.statvfs(directory)
+        self.free = found.f_bavail * found.f_frsize
+        self.used = self.entries = 0
+
+    def use(self, size, name, entries=1):
+        self.used += size
+        self.entries += entries
+        if self.entries > MOST_ENTRIES:
+            misconfigured(f"the archive has more than {MOST_ENTRIES} files: pack them into larger ones, such as shards of a thousand each")
+        if self.used > self.limit:
+            misconfigured(f"with {name} the data has more than {self.limit} bytes: if that is right, raise data.sizeLimit in the job file")
+        if self.used > self.free:
+            misconfigured(f"with {name} the data has more than the {self.free} bytes that are free on the claim: delete something there first")
+
+
+def refuse_member(name, kind):
+    misconfigured(
+        f"the archive contains {kind} {name!r}, which is not unpacked: it could lead to other data on the claim. Pack the files themselves, "
+        "as with `tar --dereference --hard-dereference -czf ARCHIVE FILES`"
+    )
+
+
+def unpack_tar(archive, directory):
+    budget = Budget(directory)
+    with tarfile.open(archive) as file:
+        while (entry := file.next()) is not None:
+            # Not kept for later: an archive may have millions.
+            file.members = []
+            if entry.issym() or entry.islnk():
+                refuse_member(entry.name, "the link")
+            if not (entry.isreg() or entry.isdir()):
+                refuse_member(entry.name, "the device or pipe")
+            if ".." in entry.name.split("/"):
+                misconfigured(f"{archive} cannot be unpacked: {entry.name!r} leads out of its directory")
+            budget.use(entry.size if entry.isreg() else 0, repr(entry.name))
+            file.extract(entry, directory, filter="data")
+        # The checksum of compressed data comes after the end of the archive.
+        while chunk := file.fileobj.read(CHUNK):
+            budget.use(len(chunk), "what follows the end of the archive", entries=0)
+
+
+def unpack_zip(archive, directory):
+    budget = Budget(directory)
+    with zipfile.ZipFile(archive) as file:
+        for entry in file.infolist():
+            kind = stat.S_IFMT(entry.external_attr >> 16)
+            if kind == stat.S_IFLNK:
+                refuse_member(entry.filename, "the link")
+            if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+                refuse_member(entry.filename, "the device or pipe")
+            # No more than this is read of it.
+            budget.use(entry.file_size, repr(entry.filename))
+        file.extractall(directory)
+
+
 def unpack(archive, directory, zipped):
-    """Nothing in an archive gets out of the directory."""
+    """Nothing in an archive gets out of the directory: there is no link to follow, whatever this Python's filter lets pass."""
     try:
-        if zipped:
-            with zipfile.ZipFile(archive) as file:
-                file.extractall(directory)
-        else:
-            with tarfile.open(archive) as file:
-                file.extractall(directory, filter="data")
-                # The checksum of compressed data comes after the end of the archive.
-                while file.fileobj.read(CHUNK):
-                    pass
+        unpack_zip(archive, directory) if zipped else unpack_tar(archive, directory)
     except BROKEN as error:
         misconfigured(f"{archive} cannot be unpacked: {error}")
 
@@ -210,29 +269,32 @@ def main():
     imported.check(names, source)
     scratch = stamp.with_suffix(".part")
     shutil.rmtree(scratch, ignore_errors=True)
-    unpacked = scratch / "unpacked"
-    unpacked.mkdir(parents=True)
-    (root / "output").mkdir(parents=True, exist_ok=True)
-    unpack(fetch(source, scratch), unpacked, is_zip(source))
-    directories = sorted(path for path in unpacked.iterdir() if path.is_dir())
-    for name in (path.name for path in directories):
-        if split != "none" and (name in {"output", ".infra"} or name.isdigit()):
-            misconfigured(f"the archive has a directory '{name}', which the job uses itself")
-    if split == "none":
-        imported.replace(unpacked, "data")
-    else:
-        shards = [scratch / str(number) for number in range(count)]
-        for shard in shards:
-            shard.mkdir()
-        divide(unpacked, shards, split)
-        imported.check([directory.name for directory in directories], source)
-        for shard, name in zip(shards, names):
-            imported.replace(shard, name)
-        # Directories hold configuration and programs.
-        for directory in directories:
-            imported.replace(directory, directory.name)
-        imported.remove_shards(count)
-    shutil.rmtree(scratch)
+    try:
+        unpacked = scratch / "unpacked"
+        unpacked.mkdir(parents=True)
+        (root / "output").mkdir(parents=True, exist_ok=True)
+        unpack(fetch(source, scratch), unpacked, is_zip(source))
+        directories = sorted(path for path in unpacked.iterdir() if path.is_dir())
+        for name in (path.name for path in directories):
+            if split != "none" and (name in {"output", ".infra"} or name.isdigit()):
+                misconfigured(f"the archive has a directory '{name}', which the job uses itself")
+        if split == "none":
+            imported.replace(unpacked, "data")
+        else:
+            shards = [scratch / str(number) for number in range(count)]
+            for shard in shards:
+                shard.mkdir()
+            divide(unpacked, shards, split)
+            imported.check([directory.name for directory in directories], source)
+            for shard, name in zip(shards, names):
+                imported.replace(shard, name)
+            # Directories hold configuration and programs.
+            for directory in directories:
+                imported.replace(directory, directory.name)
+            imported.remove_shards(count)
+    finally:
+        # Also what was unpacked of an archive that is refused.
+        shutil.rmtree(scratch, ignore_errors=True)
     part = stamp.with_suffix(".stamp")
     part.write_text(state)
     part.rename(stamp)
