@@ -1,6 +1,7 @@
 //! The API server: documents in, documents out.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::Method;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -72,6 +73,11 @@ impl ApiServer {
         let question = Question { method: Method::DELETE, path, content, accepted: Accepted::Everything };
         let deleted = self.ask_json::<IgnoredAny>(&question).await;
         Ok(none_if_missing(deleted)?.is_some())
+    }
+
+    /// As [`ApiServer::open`], for what begins within a time limit.
+    pub(crate) async fn open_within(&self, path: &str, limit: Duration) -> Result<Body, KubeError> {
+        self.connection.within(limit, self.open(path)).await
     }
 
     /// Opens what is at `path` for reading piece by piece, for as long as it takes.

@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
 
 use super::KubeError;
-use super::connection::Connection;
+use super::connection::{Connection, REQUEST_LIMIT};
 
 /// An answer that is still coming. Dropping it ends the connection.
 #[derive(Debug)]
@@ -19,6 +19,21 @@ pub(crate) struct Body {
 impl Body {
     pub(super) fn new(incoming: Incoming, connection: Arc<Connection>) -> Self {
         Self { incoming, connection }
+    }
+
+    /// At most this many bytes from the beginning of what is short: all of it must come in the time of a whole answer.
+    pub(crate) async fn beginning(&mut self, most: usize) -> Result<Vec<u8>, KubeError> {
+        let connection = Arc::clone(&self.connection);
+        let read = async {
+            let mut bytes = Vec::new();
+            while bytes.len() < most {
+                let Some(chunk) = self.chunk().await? else { break };
+                bytes.extend_from_slice(&chunk);
+            }
+            bytes.truncate(most);
+            Ok(bytes)
+        };
+        connection.within(REQUEST_LIMIT, read).await
     }
 
     /// As [`Body::chunk`], for what never pauses: this much silence ends the connection.
@@ -93,6 +108,17 @@ mod tests {
             }
         };
         assert!(matches!(error, KubeError::TimedOut { .. }), "{error}");
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn only_the_beginning_of_a_long_answer_is_read() -> Result<(), Box<dyn Error>> {
+        let piece = format!("1000\r\n{}\r\n", "x".repeat(0x1000));
+        // It never ends.
+        let endless = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_owned() + &piece.repeat(64);
+        let server = serve(move |_| endless.clone() + SILENCE)?;
+        let mut body = server.client()?.open("/log").await?;
+        assert_eq!(body.beginning(5000).await?, "x".repeat(5000).as_bytes());
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
@@ -26,12 +26,15 @@ use super::{Address, KubeError};
 use crate::credentials::Credentials;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-const REQUEST_LIMIT: Duration = Duration::from_secs(20);
+/// The time for a whole answer, and for the beginning of one that is read piece by piece and does not wait for something to happen.
+pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(20);
 /// A connection that is silent for this long is probed.
 const PROBE_AFTER: Duration = Duration::from_secs(30);
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 const PROBES: u32 = 3;
 const LARGEST_ANSWER: usize = 64 << 20;
+/// A refused object is quoted whole, and has at most 1.5 MiB. Of a longer refusal only the beginning is read.
+const LARGEST_REFUSAL: usize = 2 << 20;
 const OUR_NAME: &str = concat!("infra/", env!("CARGO_PKG_VERSION"));
 
 /// A request to the API.
@@ -181,15 +184,24 @@ impl Connection {
     ) -> Result<Answer, KubeError> {
         let too_large = || KubeError::TooLarge { path: without_query(question.path) };
         let status = response.status();
-        let body = response.into_body();
-        if body.size_hint().lower() > LARGEST_ANSWER as u64 {
+        let mut body = response.into_body();
+        let limit = if status.is_success() { LARGEST_ANSWER } else { LARGEST_REFUSAL };
+        if status.is_success() && body.size_hint().lower() > limit as u64 {
             return Err(too_large());
         }
-        match Limited::new(body, LARGEST_ANSWER).collect().await {
-            Ok(collected) => Ok(Answer { status, bytes: collected.to_bytes() }),
-            Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-            Err(error) => Err(self.broken(&*error)),
+        let mut bytes = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| self.broken(&error))?;
+            let Ok(data) = frame.into_data() else { continue };
+            if bytes.len() + data.len() > limit {
+                if status.is_success() {
+                    return Err(too_large());
+                }
+                break;
+            }
+            bytes.extend_from_slice(&data);
         }
+        Ok(Answer { status, bytes: bytes.into() })
     }
 
     async fn in_time<T>(&self, work: impl Future<Output = Result<T, KubeError>>) -> Result<T, KubeError> {

@@ -4,11 +4,12 @@ use std::error::Error;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::thread;
+use std::time::Duration;
 
 use socket2::SockRef;
 
 use super::connection::keep_alive;
-use super::test_server::{TLS_NAME, TestServer, client, json_answer, serve, serve_as};
+use super::test_server::{SILENCE, TLS_NAME, TestServer, client, json_answer, serve, serve_as};
 use super::tls::tests::credentials;
 use super::{Address, ApiServer, KubeError, Readiness};
 
@@ -124,6 +125,31 @@ async fn an_answer_that_is_too_large_is_not_read() -> Outcome {
     let server = serve(|_| "HTTP/1.1 200 OK\r\ncontent-length: 99999999\r\n\r\n".to_owned())?;
     let error = server.client()?.get_json("/all?limit=1").await.err().ok_or("it was read")?;
     assert_eq!(error, KubeError::TooLarge { path: "/all".to_owned() });
+    Ok(())
+}
+
+#[tokio::test]
+async fn of_a_refusal_without_end_the_beginning_is_read() -> Outcome {
+    let piece = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+    let answer = format!(
+        "HTTP/1.1 403 Forbidden\r\ntransfer-encoding: chunked\r\n\r\n4\r\nno!\n\r\n{}{SILENCE}",
+        piece.repeat(40)
+    );
+    let server = serve(move |_| answer.clone())?;
+    let client = server.client()?;
+    for error in [client.get_json("/all").await.err(), client.open("/all").await.err()] {
+        let said = error.ok_or("it was read")?.to_string();
+        assert_eq!(said, "the Kubernetes API refused GET /all: no! (403 Forbidden)");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_does_not_begin_in_time_is_given_up() -> Outcome {
+    let server = serve(|_| SILENCE.to_owned())?;
+    let limit = Duration::from_millis(200);
+    let error = server.client()?.open_within("/archive.tar", limit).await.err().ok_or("it began")?;
+    assert!(matches!(error, KubeError::TimedOut { .. }), "{error}");
     Ok(())
 }
 

@@ -1,9 +1,11 @@
 //! Pods: their node, their phase, their log.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::connection::REQUEST_LIMIT;
 use super::list::{Condition, ConditionStatus, Object};
 use super::message::one_line;
 use super::path::encode;
@@ -228,23 +230,22 @@ impl ApiServer {
         if let Some(seconds) = part.since_seconds {
             path = format!("{path}&sinceSeconds={seconds}");
         }
-        self.open(&path).await
+        // What is followed begins with its first line, whenever that comes.
+        if part.follow { self.open(&path).await } else { self.open_within(&path, REQUEST_LIMIT).await }
     }
 
-    /// What a pod answers over HTTP, passed on by the API server.
+    /// What a pod answers over HTTP, passed on by the API server. The answer begins within the time limit.
     pub(crate) async fn open_pod_page(
         &self,
         namespace: &str,
         pod: &str,
         port: u16,
         page: &str,
+        limit: Duration,
     ) -> Result<Body, KubeError> {
-        self.open(&format!(
-            "/api/v1/namespaces/{}/pods/{}:{port}/proxy/{page}",
-            encode(namespace),
-            encode(pod)
-        ))
-        .await
+        let (namespace, pod) = (encode(namespace), encode(pod));
+        self.open_within(&format!("/api/v1/namespaces/{namespace}/pods/{pod}:{port}/proxy/{page}"), limit)
+            .await
     }
 }
 

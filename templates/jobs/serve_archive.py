@@ -1,12 +1,19 @@
-"""Serves one directory as a tar archive over HTTP, so that the API server can pass it on."""
+"""Serves one directory as a tar archive over HTTP, so that the API server can pass it on. Every pod of the cluster can reach it, so
+a request must know the token of this run."""
 
+import hashlib
+import hmac
 import http.server
 import os
 import sys
 import tarfile
+import urllib.parse
 
+CLAIM = os.environ["ARCHIVE_CLAIM"]
 ROOT = os.environ["ARCHIVE_ROOT"]
 PORT = int(os.environ.get("ARCHIVE_PORT", "8080"))
+# Whoever may read the pod's specification learns only the digest.
+TOKEN_SHA256 = os.environ["ARCHIVE_TOKEN_SHA256"]
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -15,11 +22,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
-        if not os.path.isdir(ROOT):
+        address = urllib.parse.urlsplit(self.path)
+        token = urllib.parse.parse_qs(address.query).get("token", [""])[0]
+        if not hmac.compare_digest(hashlib.sha256(token.encode()).hexdigest(), TOKEN_SHA256):
+            self.answer(403, "the token is not that of this run\n")
+        elif not os.path.isdir(ROOT):
             self.answer(404, f"there is no directory {ROOT}\n")
-        elif self.path == "/ready":
+        elif is_elsewhere():
+            self.answer(403, f"{ROOT} is, or is below, a link that leads to another directory: it is not followed\n")
+        elif address.path == "/ready":
             self.send_size()
-        elif self.path == "/archive.tar":
+        elif address.path == "/archive.tar":
             self.send_archive()
         else:
             self.answer(404, "there is /ready and /archive.tar\n")
@@ -53,6 +66,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     print(f"{name} was deleted meanwhile", file=sys.stderr, flush=True)
         self.wfile.write(b"0\r\n\r\n")
 
+    def log_request(self, code="-", size="-"):
+        """Without the token."""
+        self.log_message("%s %s %s", self.command, urllib.parse.urlsplit(self.path).path, code)
+
     def log_message(self, format, *arguments):
         print(format % arguments, file=sys.stderr, flush=True)
 
@@ -66,6 +83,12 @@ class Chunks:
     def write(self, data):
         if data:
             self.stream.write(b"%x\r\n%s\r\n" % (len(data), data))
+
+
+def is_elsewhere():
+    """Whether a link leads from the directory to another one, as to another job's."""
+    own = os.path.join(os.path.realpath(CLAIM), os.path.relpath(ROOT, CLAIM))
+    return os.path.realpath(ROOT) != os.path.normpath(own)
 
 
 def usable(entry):

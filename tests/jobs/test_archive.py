@@ -1,5 +1,6 @@
 """The server that hands out results: what comes out of its archive is what went in."""
 
+import hashlib
 import http.client
 import io
 import os
@@ -16,6 +17,7 @@ import unittest
 from rendering import SCRIPTS
 
 MEBIBYTE = 1 << 20
+TOKEN = "a-token-of-this-run"
 # Nothing is closed to root, so the system's answer is put in.
 WITH_A_CLOSED_DIRECTORY = """
 import os, runpy, sys
@@ -39,16 +41,22 @@ class Archive(unittest.TestCase):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(contents)
 
-    def serve(self, root=None, options=()):
+    def serve(self, root=None, options=(), claim=None):
         """Starts the server on a port that was free a moment ago."""
         for _ in range(5):
             with socket.socket() as listener:
                 listener.bind(("127.0.0.1", 0))
                 self.port = listener.getsockname()[1]
-            environment = {"ARCHIVE_ROOT": str(root or self.root), "ARCHIVE_PORT": str(self.port)}
+            environment = {
+                "ARCHIVE_CLAIM": str(claim or root or self.root),
+                "ARCHIVE_ROOT": str(root or self.root),
+                "ARCHIVE_PORT": str(self.port),
+                "ARCHIVE_TOKEN_SHA256": hashlib.sha256(TOKEN.encode()).hexdigest(),
+            }
             command = [sys.executable, "-I", *options, SCRIPTS / "serve_archive.py"]
             process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-            self.addCleanup(process.communicate)
+            self.addCleanup(process.stderr.close)
+            self.addCleanup(process.wait)
             self.addCleanup(process.kill)
             end = time.monotonic() + 60
             while process.poll() is None and time.monotonic() < end:
@@ -59,10 +67,10 @@ class Archive(unittest.TestCase):
                     time.sleep(0.02)
         self.fail("the server does not start")
 
-    def get(self, path):
+    def get(self, path, token=TOKEN):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
-            connection.request("GET", path)
+            connection.request("GET", f"{path}?token={token}")
             answer = connection.getresponse()
             return answer.status, answer.read()
         finally:
@@ -104,6 +112,38 @@ class Archive(unittest.TestCase):
         self.assertEqual(self.get("/ready"), (200, b"0\n"))
         self.assertEqual(self.get("/other")[0], 404)
 
+    def test_only_who_knows_the_token_is_answered(self):
+        self.write("weights", b"secret")
+        process = self.serve()
+        for token in ("", "another", hashlib.sha256(TOKEN.encode()).hexdigest(), TOKEN + "x"):
+            for path in ("/ready", "/archive.tar", "/"):
+                self.assertEqual(self.get(path, token), (403, b"the token is not that of this run\n"))
+        self.assertEqual(self.get("/ready"), (200, b"6\n"))
+        process.kill()
+        process.wait()
+        log = process.stderr.read()
+        self.assertIn("GET /ready 200", log)
+        self.assertNotIn(TOKEN, log)
+
+    def test_a_link_to_another_directory_is_not_followed(self):
+        self.write("other/output/weights", b"of another job")
+        self.write("train/output/weights", b"own")
+        (self.root / "train/latest").symlink_to("../other/output")
+        (self.root / "linked").symlink_to("other")
+        for root in ("train/latest", "linked/output"):
+            self.serve(self.root / root, claim=self.root)
+            for path in ("/ready", "/archive.tar"):
+                status, body = self.get(path)
+                self.assertEqual(status, 403)
+                self.assertIn("a link that leads to another directory", body.decode())
+        # The claim itself may be below one.
+        claim = self.root.parent / f"{self.root.name}-link"
+        claim.symlink_to(self.root)
+        self.addCleanup(claim.unlink)
+        for root in ("train/output", "train/./output/"):
+            self.serve(f"{claim}/{root}", claim=claim)
+            self.assertEqual(self.get("/ready"), (200, b"3\n"))
+
     def test_a_directory_that_cannot_be_read_is_not_left_out_in_silence(self):
         self.write("open/weights", b"x")
         self.write("closed/weights", b"x")
@@ -120,7 +160,7 @@ class Archive(unittest.TestCase):
         self.write("c", b"last")
         self.serve()
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        connection.request("GET", "/archive.tar")
+        connection.request("GET", f"/archive.tar?token={TOKEN}")
         answer = connection.getresponse()
         first = answer.read(MEBIBYTE)
         # The server is still at the first file: so much fits into no buffer between us.
@@ -135,7 +175,7 @@ class Archive(unittest.TestCase):
         self.write("a", os.urandom(32 * MEBIBYTE))
         process = self.serve()
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        connection.request("GET", "/archive.tar")
+        connection.request("GET", f"/archive.tar?token={TOKEN}")
         answer = connection.getresponse()
         answer.read(MEBIBYTE)
         process.kill()

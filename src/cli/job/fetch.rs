@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::target::{JobNameOptions, JobTarget, connect, random_mark, removed, scripts_of};
+use super::target::{JobNameOptions, JobTarget, connect, random_mark, random_token, removed, scripts_of};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
@@ -67,6 +67,7 @@ pub(super) fn run(arguments: &FetchArguments, session: &Session) -> anyhow::Resu
         image: arguments.image.clone().unwrap_or_else(usual),
         script: scripts_of(session)?.archive_server(),
         mark: random_mark()?,
+        token: random_token()?,
         tolerations: tolerations_of_all_pools(&blueprint),
     };
     block_on(async {

@@ -17,6 +17,8 @@ use crate::kube::{ApiServer, Body, Contact, KubeError, LogPart, Outage};
 
 /// The pause between two questions whether a replica has been restarted.
 const PAUSE: Duration = Duration::from_secs(2);
+/// The longest silence in a log that is not followed: all of it is there already.
+const LONGEST_SILENCE: Duration = Duration::from_mins(2);
 
 /// Print the log of a replica
 #[derive(Args, Debug)]
@@ -170,7 +172,9 @@ async fn copy_log(opened: Result<Body, KubeError>, follow: bool, printer: &Print
     let mut log = printer.log();
     let copied = async {
         let mut body = opened?;
-        while let Some(chunk) = body.chunk().await? {
+        loop {
+            let next = if follow { body.chunk().await? } else { body.chunk_within(LONGEST_SILENCE).await? };
+            let Some(chunk) = next else { break };
             log.print(&chunk)?;
         }
         anyhow::Ok(())

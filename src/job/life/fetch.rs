@@ -1,9 +1,12 @@
 //! Reads a job's results: a pod that serves them, and a stream of bytes through the API server.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::error::JobError;
 use super::stall::explain_pods;
+use crate::hexadecimal::hexadecimal;
 use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL, ROLE_LABEL, helper_affinity};
 use crate::kube::{ApiServer, Body, KubeError, ObjectName, PodPhase, Toleration};
 use crate::waiting::{Pace, WaitEnd, Waiting};
@@ -14,6 +17,11 @@ const MOUNT_PATH: &str = "/mnt/results";
 pub(super) const READER_ROLE: &str = "reader";
 /// A reader that was left behind is terminated after this time.
 const LONGEST_SECONDS: u32 = 6 * 3600;
+/// Before a reader answers how much there is, it has looked at every file.
+const COUNTING_LIMIT: Duration = Duration::from_mins(10);
+const OPENING_LIMIT: Duration = Duration::from_mins(2);
+/// More than a number needs.
+const LONGEST_NUMBER: usize = 64;
 
 /// The location of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +45,8 @@ pub(crate) struct FetchTarget {
     pub script: String,
     /// Distinguishes this reader from others at the same time.
     pub mark: String,
+    /// What a request must say; the pod itself knows only its digest.
+    pub token: String,
     /// Taints it tolerates.
     pub tolerations: Vec<Toleration>,
 }
@@ -46,6 +56,7 @@ pub(crate) struct FetchTarget {
 pub(crate) struct Reader<'a> {
     api: &'a ApiServer,
     source: &'a FetchSource,
+    token: String,
     pod: ObjectName,
 }
 
@@ -59,7 +70,7 @@ impl<'a> Reader<'a> {
         let name: String = format!("{}-reader-{}", source.name, target.mark);
         let pod = ObjectName::new("Pod", &source.namespace, &name);
         api.apply(&reader_pod(source, target, &name)).await?;
-        Ok(Self { api, source, pod })
+        Ok(Self { api, source, token: target.token.clone(), pod })
     }
 
     /// Waits until the reader pod serves, and returns the number of bytes.
@@ -113,12 +124,9 @@ impl<'a> Reader<'a> {
 
     /// The size of the results; nothing if the server is not up yet.
     async fn ask_size(&self) -> Result<Option<u64>, JobError> {
-        match self.api.open_pod_page(&self.source.namespace, &self.pod.name, PORT, "ready").await {
+        match self.open_page("ready", COUNTING_LIMIT).await {
             Ok(mut body) => {
-                let mut text = Vec::new();
-                while let Some(chunk) = body.chunk().await? {
-                    text.extend_from_slice(&chunk);
-                }
+                let text = body.beginning(LONGEST_NUMBER).await?;
                 let number = String::from_utf8_lossy(&text).trim().parse();
                 number.map(Some).map_err(|_| {
                     self.unreadable("its reader pod did not say how much there is".to_owned(), None)
@@ -137,7 +145,12 @@ impl<'a> Reader<'a> {
 
     /// The results as one tar archive.
     pub(crate) async fn open(&self) -> Result<Body, JobError> {
-        Ok(self.api.open_pod_page(&self.source.namespace, &self.pod.name, PORT, "archive.tar").await?)
+        Ok(self.open_page("archive.tar", OPENING_LIMIT).await?)
+    }
+
+    async fn open_page(&self, page: &str, limit: Duration) -> Result<Body, KubeError> {
+        let page = format!("{page}?token={}", self.token);
+        self.api.open_pod_page(&self.source.namespace, &self.pod.name, PORT, &page, limit).await
     }
 
     /// Deletes the reader pod.
@@ -153,6 +166,7 @@ impl<'a> Reader<'a> {
 
 fn reader_pod(source: &FetchSource, target: &FetchTarget, name: &str) -> Value {
     let root = format!("{MOUNT_PATH}/{}", source.path);
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, target.token.as_bytes());
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -175,7 +189,12 @@ fn reader_pod(source: &FetchSource, target: &FetchTarget, name: &str) -> Value {
                 "name": READER_ROLE,
                 "image": target.image,
                 "command": ["python3", "-u", "-c", target.script],
-                "env": [{"name": "ARCHIVE_ROOT", "value": root}, {"name": "ARCHIVE_PORT", "value": PORT.to_string()}],
+                "env": [
+                    {"name": "ARCHIVE_CLAIM", "value": MOUNT_PATH},
+                    {"name": "ARCHIVE_ROOT", "value": root},
+                    {"name": "ARCHIVE_PORT", "value": PORT.to_string()},
+                    {"name": "ARCHIVE_TOKEN_SHA256", "value": hexadecimal(digest.as_ref())},
+                ],
                 "ports": [{"name": "http", "containerPort": PORT}],
                 "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
                 "securityContext": {"allowPrivilegeEscalation": false},

@@ -144,6 +144,19 @@ fn fetch_finds_the_results_by_the_job() {
 }
 
 #[test]
+fn a_link_to_the_results_of_another_job_is_not_followed() {
+    let world = with_results();
+    let claim = world.cluster.claim();
+    fs::create_dir_all(claim.join("other")).unwrap();
+    fs::rename(claim.join("train/output"), claim.join("other/output")).unwrap();
+    std::os::unix::fs::symlink("../other/output", claim.join("train/output")).unwrap();
+    let refused = world.run(["fetch"]).expect_code(1);
+    refused.expect_stderr("train/output is, or is below, a link that leads to another directory");
+    expect_no_reader(&world);
+    assert!(!world.workspace.path("train").exists());
+}
+
+#[test]
 fn missing_results_are_reported() {
     let world = JobWorld::new(TRAIN);
     let missing = world.run(["fetch"]).expect_code(1);
@@ -184,6 +197,10 @@ fn the_pod_that_reads_results_tolerates_the_taints_of_every_pool() {
     let stands =
         |key: &str| pod["spec"]["tolerations"].as_array().unwrap().iter().any(|one| one["key"] == key);
     assert!(stands("nvidia.com/gpu") && stands("dedicated"), "{}", pod["spec"]["tolerations"]);
+    // Every pod of the cluster reaches it, so it answers only who knows a token, of which it has the digest.
+    let variables = pod["spec"]["containers"][0]["env"].as_array().unwrap();
+    let digest = variables.iter().find(|one| one["name"] == "ARCHIVE_TOKEN_SHA256").unwrap();
+    assert_eq!(digest["value"].as_str().unwrap().len(), 64);
     fetching.interrupt();
     fetching.wait().expect_code(130);
 }

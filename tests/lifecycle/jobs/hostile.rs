@@ -1,6 +1,7 @@
-//! What others wrote: nothing of it controls the terminal.
+//! What others wrote or send: nothing of it controls the terminal, and no answer is read without end.
 
 use std::fs;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -144,5 +145,41 @@ fn a_name_in_an_archive_does_not_control_the_terminal() {
     let seen = world.at_terminal("fetch", "").expect_code(1);
     expect_harmless(&seen);
     seen.expect_stdout("the archive contains '../x�]0;OWNED��[2J', which is outside of the directory");
+    expect_no_reader(&world);
+}
+
+#[test]
+fn a_reader_that_never_ends_its_answer_is_given_up_and_deleted() {
+    let world = with_reader(
+        "client.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Type: text/plain\\r\\n\\r\\n')\n\
+         while True:\n\
+         \x20   client.sendall(b'7' * 65536)\n\
+         \x20   time.sleep(0.01)\n",
+    );
+    let endless = world.infra(["fetch"]).time_limit(Duration::from_secs(60)).run().expect_code(1);
+    endless.expect_stderr("its reader pod did not say how much there is");
+    expect_no_reader(&world);
+}
+
+#[test]
+fn a_reader_that_never_ends_its_refusal_is_given_up_and_deleted() {
+    let world = with_reader(
+        "client.sendall(b'HTTP/1.1 403 Forbidden\\r\\nContent-Type: text/plain\\r\\n\\r\\nnot for you\\n')\n\
+         while True:\n\
+         \x20   client.sendall(b'7' * 65536)\n\
+         \x20   time.sleep(0.001)\n",
+    );
+    let endless = world.infra(["fetch"]).time_limit(Duration::from_secs(60)).run().expect_code(1);
+    endless.expect_stderr("not for you (403 Forbidden)");
+    expect_no_reader(&world);
+}
+
+#[test]
+fn a_reader_that_stops_in_the_middle_of_its_answer_is_given_up_and_deleted() {
+    let world = with_reader(
+        "client.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 10\\r\\n\\r\\n7')\ntime.sleep(600)\n",
+    );
+    let stalled = world.infra(["fetch"]).time_limit(Duration::from_secs(60)).run().expect_code(1);
+    stalled.expect_stderr("did not answer within 20 seconds");
     expect_no_reader(&world);
 }

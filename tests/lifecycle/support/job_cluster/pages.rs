@@ -35,7 +35,7 @@ pub fn answer(request: &Message, shared: &Arc<Shared>, stream: &mut impl Write) 
     };
     match (method, place.below.first().map(String::as_str)) {
         ("GET", Some("log")) => return log(&place, request.query(), shared, stream),
-        ("GET", Some("proxy")) => return proxy(&place, shared, stream),
+        ("GET", Some("proxy")) => return proxy(&place, request.query(), shared, stream),
         _ => {}
     }
     let mut state = shared.state.lock().unwrap();
@@ -175,7 +175,7 @@ fn chosen(log: &Log, query: &str) -> String {
 }
 
 /// Passes a question on to the pod and its answer back, byte by byte.
-fn proxy(place: &Place, shared: &Arc<Shared>, stream: &mut impl Write) -> io::Result<()> {
+fn proxy(place: &Place, query: &str, shared: &Arc<Shared>, stream: &mut impl Write) -> io::Result<()> {
     let name = place.key().2;
     let pod = name.split(':').next().unwrap().to_owned();
     let key = ("pods", place.namespace.clone(), pod.clone());
@@ -191,7 +191,8 @@ fn proxy(place: &Place, shared: &Arc<Shared>, stream: &mut impl Write) -> io::Re
         return write(failure(503, "ServiceUnavailable", message), stream);
     };
     let page = place.below[1..].join("/");
-    Message::request("GET", &format!("/{page}"), &[("Host", "reader"), ("Connection", "close")], b"")
+    let query = if query.is_empty() { String::new() } else { format!("?{query}") };
+    Message::request("GET", &format!("/{page}{query}"), &[("Host", "reader"), ("Connection", "close")], b"")
         .write(&mut behind)?;
     let mut buffer = [0; 16384];
     let mut left = longest.unwrap_or(usize::MAX);
