@@ -5,7 +5,15 @@ use std::sync::Arc;
 use aws_config::SdkConfig;
 use tokio::sync::OnceCell;
 
+use super::answer_limit::AnswerLimit;
 use super::{CallerIdentity, Connection};
+
+/// A client of a service whose answers are limited.
+macro_rules! client {
+    ($sdk:ident, $configuration:expr) => {
+        $sdk::Client::from_conf($sdk::config::Builder::from($configuration).interceptor(AnswerLimit).build())
+    };
+}
 
 /// Clients for every service that a cluster needs.
 #[derive(Clone, Debug)]
@@ -40,19 +48,19 @@ impl Clients {
         let path_style = configuration.endpoint_url().is_some();
         let s3 = aws_sdk_s3::config::Builder::from(configuration).force_path_style(path_style);
         Self {
-            autoscaling: aws_sdk_autoscaling::Client::new(configuration),
-            balancers: aws_sdk_elasticloadbalancingv2::Client::new(configuration),
-            classic_balancers: aws_sdk_elasticloadbalancing::Client::new(configuration),
-            cloudformation: aws_sdk_cloudformation::Client::new(configuration),
-            ec2: aws_sdk_ec2::Client::new(configuration),
-            efs: aws_sdk_efs::Client::new(configuration),
-            iam: aws_sdk_iam::Client::new(configuration),
-            kms: aws_sdk_kms::Client::new(configuration),
-            quotas: aws_sdk_servicequotas::Client::new(configuration),
-            route53: aws_sdk_route53::Client::new(configuration),
-            s3: aws_sdk_s3::Client::from_conf(s3.build()),
-            sts: aws_sdk_sts::Client::new(configuration),
-            tagging: aws_sdk_resourcegroupstagging::Client::new(configuration),
+            autoscaling: client!(aws_sdk_autoscaling, configuration),
+            balancers: client!(aws_sdk_elasticloadbalancingv2, configuration),
+            classic_balancers: client!(aws_sdk_elasticloadbalancing, configuration),
+            cloudformation: client!(aws_sdk_cloudformation, configuration),
+            ec2: client!(aws_sdk_ec2, configuration),
+            efs: client!(aws_sdk_efs, configuration),
+            iam: client!(aws_sdk_iam, configuration),
+            kms: client!(aws_sdk_kms, configuration),
+            quotas: client!(aws_sdk_servicequotas, configuration),
+            route53: client!(aws_sdk_route53, configuration),
+            s3: aws_sdk_s3::Client::from_conf(s3.interceptor(AnswerLimit).build()),
+            sts: client!(aws_sdk_sts, configuration),
+            tagging: client!(aws_sdk_resourcegroupstagging, configuration),
             caller: Arc::default(),
             region: configuration.region().map(ToString::to_string),
             endpoint_url: configuration.endpoint_url().map(str::to_owned),

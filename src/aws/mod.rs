@@ -5,6 +5,7 @@
 
 mod account;
 mod actions;
+mod answer_limit;
 mod buckets;
 mod caller;
 mod change_sets;
