@@ -43,7 +43,7 @@ pub(super) struct CostDocument {
 }
 
 pub(super) fn run(arguments: &CostArguments, session: &Session) -> anyhow::Result<Exit> {
-    let project = session.load_project()?;
+    let project = session.load_project_quietly()?;
     let blueprint = &project.blueprint;
     let items = blueprint.billed_items();
     let estimates = if arguments.online { ask_calculator(arguments, &project, session)? } else { Vec::new() };

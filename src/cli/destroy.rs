@@ -59,7 +59,7 @@ pub(super) struct DestroyArguments {
 pub(super) fn run(arguments: &DestroyArguments, session: &Session) -> anyhow::Result<Exit> {
     let cluster = match &arguments.cluster_name {
         Some(_) => None,
-        None => Some(session.load_project()?.blueprint.cluster),
+        None => Some(session.load_project_quietly()?.blueprint.cluster),
     };
     block_on(Box::pin(destroy_cluster(arguments, session, cluster)))
 }

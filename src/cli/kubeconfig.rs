@@ -25,7 +25,7 @@ pub(super) struct KubeconfigArguments {
 }
 
 pub(super) fn run(arguments: &KubeconfigArguments, session: &Session) -> anyhow::Result<Exit> {
-    let project = session.load_project()?;
+    let project = session.load_project_quietly()?;
     let store = session.open_existing_credentials()?;
     let server = arguments.server.clone().unwrap_or_else(|| project.default_server());
     match &arguments.merge {

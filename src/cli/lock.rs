@@ -22,7 +22,7 @@ pub(super) struct LockArguments {
 }
 
 pub(super) fn run(arguments: &LockArguments, session: &Session) -> anyhow::Result<Exit> {
-    let project = session.load_project()?;
+    let project = session.load_project_quietly()?;
     let blueprint = &project.blueprint;
     block_on(async {
         let found = read_lock(&project)?;

@@ -40,7 +40,7 @@ pub(super) struct LogDocument {
 }
 
 pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Result<Exit> {
-    let blueprint = session.load_project()?.blueprint;
+    let blueprint = session.load_project_quietly()?.blueprint;
     block_on(async {
         let clients = arguments.aws.connect(&blueprint.cluster, session).await;
         let log = read_log(&clients, &blueprint.cluster, &arguments.node).await?;

@@ -32,7 +32,7 @@ pub(super) struct PolicyArguments {
 }
 
 pub(super) fn run(arguments: &PolicyArguments, session: &Session) -> anyhow::Result<Exit> {
-    let cluster = session.load_project()?.blueprint.cluster;
+    let cluster = session.load_project_quietly()?.blueprint.cluster;
     let s3_uri = arguments.s3_uri.as_ref().or(cluster.s3_uri.as_ref());
     let s3_uri = s3_uri.ok_or_else(|| {
         Refusal::new("policies name the bucket, and no S3 URI is given")

@@ -30,7 +30,7 @@ pub(super) struct RollbackArguments {
 }
 
 pub(super) fn run(arguments: &RollbackArguments, session: &Session) -> anyhow::Result<Exit> {
-    let blueprint = session.load_project()?.blueprint;
+    let blueprint = session.load_project_quietly()?.blueprint;
     block_on(async {
         let clients = arguments.aws.connect(&blueprint.cluster, session).await;
         let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;

@@ -72,6 +72,12 @@ impl Session {
         Ok(project)
     }
 
+    /// As [`Session::load_project`], for a command that does not use what the warnings are about: validate, render, plan and up print
+    /// them.
+    pub(super) fn load_project_quietly(&self) -> Result<Project, ProjectError> {
+        Ok(Project::load(&self.assets)?.0)
+    }
+
     /// The credentials, which must be there already, locked.
     pub(super) fn open_existing_credentials(&self) -> Result<Store, ProjectError> {
         self.assets.open_existing_credentials(|| self.print_waiting())

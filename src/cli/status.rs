@@ -31,7 +31,7 @@ pub(super) struct StatusArguments {
 }
 
 pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Result<Exit> {
-    let blueprint = session.load_project()?.blueprint;
+    let blueprint = session.load_project_quietly()?.blueprint;
     let credentials = read_credentials(session, &blueprint)?;
     block_on(async {
         let clients = arguments.aws.connect(&blueprint.cluster, session).await;

@@ -116,3 +116,22 @@ fn warnings_are_shown_and_do_not_fail() {
         assert!(run.stdout.contains(part), "{}", run.stdout);
     }
 }
+
+#[test]
+fn an_api_server_that_is_open_to_the_world_is_warned_of() {
+    let workspace = Workspace::new();
+    let validate = |more: &str| {
+        workspace.write("cluster.yaml", format!("{}{more}", crate::support::MINIMAL));
+        workspace.infra(["validate"]).expect_code(0).stdout
+    };
+    let help = "\n  help: write the ranges that you connect from, as api: {allowedCIDRs: [203.0.113.0/24]}\n";
+    let open = "warning: the API server accepts connections from the whole internet";
+    assert_eq!(validate(""), format!("cluster.yaml:1:1: {open}: api.allowedCIDRs is not set{help}"));
+    assert_eq!(
+        validate("api: {allowedCIDRs: [192.0.2.0/24, 0.0.0.0/0]}\n"),
+        format!("cluster.yaml:6:21: {open}{help}")
+    );
+    for closed in ["api: {allowedCIDRs: [192.0.2.0/24]}\n", "api: {public: false}\n"] {
+        assert_eq!(validate(closed), "");
+    }
+}

@@ -145,6 +145,10 @@ fn a_command_prints_each_warning_of_cluster_yaml_once() {
     }
     let run = workspace.infra(["render"]).expect_code(0);
     assert_eq!(run.stderr.matches(warning).count(), 1, "{}", run.stderr);
+    let open = "the API server accepts connections from the whole internet";
+    assert_eq!(run.stderr.matches(open).count(), 1, "{}", run.stderr);
+    let run = workspace.infra(["kubeconfig"]).expect_code(0);
+    assert!(!run.stderr.contains("internet"), "a command that only reads repeats it: {}", run.stderr);
 }
 
 #[test]

@@ -62,6 +62,16 @@ pub(super) fn build_api(api: &ApiFile, problems: &mut Problems) -> Option<Api> {
     Some(Api { public: api.public, allowed_ranges: allowed_ranges?, additional_names: additional_names? })
 }
 
+/// The API asks everybody for a certificate; whoever cannot connect cannot try the next hole in it either.
+pub(super) fn warn_of_open_api(file: &ApiFile, api: &Api, problems: &mut Problems) {
+    if api.public && api.allowed_ranges.iter().any(|range| range.prefix_len() == 0) {
+        let reason = if file.allowed_cidrs.position.is_some() { "" } else { ": api.allowedCIDRs is not set" };
+        let fault = Fault::new(format!("the API server accepts connections from the whole internet{reason}"))
+            .help("write the ranges that you connect from, as api: {allowedCIDRs: [203.0.113.0/24]}");
+        problems.warn(file.allowed_cidrs.position, fault);
+    }
+}
+
 pub(super) fn parse_ssh_ranges(file: &ClusterFile, problems: &mut Problems) -> Option<Vec<Ipv4Net>> {
     let ranges = parse_ranges(&file.ssh_allowed_cidrs.value, problems)?;
     if ranges.iter().any(|range| range.prefix_len() == 0) {

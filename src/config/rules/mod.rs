@@ -47,7 +47,7 @@ pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Opti
         network::check_room(file, ranges, layout, problems);
     }
     let (ranges, location) = (ranges?, location.complete()?);
-    Some(Cluster {
+    let cluster = Cluster {
         name: name?,
         external_dns_name: external_dns_name?,
         region: location.region,
@@ -76,7 +76,12 @@ pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Opti
         addons: file.addons,
         mirrors: mirrors?,
         tags: tags?,
-    })
+    };
+    // What keeps the file from being used comes first.
+    if problems.allow_use() {
+        access::warn_of_open_api(&file.api, &cluster.api, problems);
+    }
+    Some(cluster)
 }
 
 fn check_distribution(os: &OsFile, problems: &mut Problems) {
