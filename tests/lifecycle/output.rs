@@ -103,7 +103,7 @@ fn documents_of_every_stage_of_a_life_fit_their_schemas() {
     world.workspace.edit(|text| text.replace("count: 2}", "count: 3, labels: {size: small}}"));
     let plan = print("plan", &["plan"], 0);
     print("destroy-plan", &["destroy", "--plan-only"], 0);
-    expect_exact(&documents, &["notice", "account"]);
+    expect_exact(&documents, &["notice", "account", "image"]);
 
     // Nothing may be called otherwise further down either.
     let inner =

@@ -205,19 +205,20 @@ impl BringUp<'_> {
         let (arn, _) = self.run.clients.create_change_set(&request).await?;
         let change_set = wait_for_change_set(self.run, &self.desired.name, &arn).await?;
         match check_template(self.run, &self.desired.name, &change_set, &template, &text).await {
-            Ok(()) => Ok(change_set),
-            Err(error) => {
+            Err(error @ DeployError::ForeignTemplate { .. }) => {
                 // What could not be deleted matters less than why it has to go.
                 let _ = self.discard(&change_set, creates).await;
                 Err(error)
             }
+            checked => checked.map(|()| change_set),
         }
     }
 
-    /// Deletes a change set, with the stack if that exists only for it.
+    /// Deletes a change set, with the stack if that exists only for it: another run may have begun to create it since.
     async fn discard(&self, change_set: &ChangeSet, creates: bool) -> Result<(), AwsError> {
         let clients = &self.run.clients;
-        if creates {
+        let is_in_review = |stack: &Stack| stack.status == StackStatus::ReviewInProgress;
+        if creates && clients.stack(&change_set.stack_arn).await?.as_ref().is_some_and(is_in_review) {
             return clients.delete_stack(&change_set.stack_arn, &new_token()?).await;
         }
         clients.delete_change_set(&change_set.stack_arn, &change_set.arn).await
