@@ -14,6 +14,7 @@ from chapters import CONTROLLER, WORKER, Chapters, in_order, say  # noqa: E402
 
 CLIENT, SERVING = "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"
 OWN_CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+SERVING_CERTIFICATE = "/var/lib/kubelet/pki/kubelet-server-current.pem"
 # A controller and two workers.
 NODES = 3
 HUNDRED = 100
@@ -99,7 +100,7 @@ class NodeCertificates(Chapters):
         for machine in [self.controller(), *self.of_role("pool-cpu")]:
             self.assertEqual(machine.failed_units(), "", machine.role)
             name, address = machine.facts["name"], machine.facts["address"]
-            for path, subject in (OWN_CERTIFICATE, name), ("/var/lib/kubelet/pki/kubelet-server-current.pem", name):
+            for path, subject in (OWN_CERTIFICATE, name), (SERVING_CERTIFICATE, name):
                 text = machine.run("openssl", "x509", "-in", path, "-noout", "-subject", "-enddate", "-ext", "subjectAltName",
                                    "-dateopt", "iso_8601")
                 self.assertIn(f"CN = system:node:{subject}", text)
@@ -122,6 +123,23 @@ class NodeCertificates(Chapters):
             self.assertEqual(self.cluster.kubectl("logs", name), "here\n")
             self.assertEqual(self.execute(name, "echo", "there"), "there\n")
         self.wait_for("metrics of every node", lambda: self.cluster.kubectl("top", "nodes", "--no-headers", check=False).count("\n") == NODES)
+
+    def test_a_kubelet_with_a_self_signed_certificate_is_refused(self):
+        worker, _ = self.of_role("pool-cpu")
+        self.create_pod("verified", f"kubernetes.io/hostname: {worker.facts['name']}", '"echo here; exec sleep 3600"')
+        self.wait_for_pods("verified")
+        names = worker.run("openssl", "x509", "-in", SERVING_CERTIFICATE, "-noout", "-ext", "subjectAltName").splitlines()[1]
+        worker.run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "90",
+                   "-subj", f"/O=system:nodes/CN=system:node:{worker.facts['name']}", "-keyout", "/run/key.pem", "-out", "/run/certificate.pem",
+                   "-addext", "subjectAltName=" + names.strip().replace("IP Address", "IP"))
+        worker.run("sh", "-c", f"rm {SERVING_CERTIFICATE}; cat /run/certificate.pem /run/key.pem > {SERVING_CERTIFICATE}; systemctl restart kubelet")
+
+        def answer():
+            return self.cluster.run(self.cluster.parts.kubectl, "--kubeconfig", self.cluster.directory / "kubeconfig", "logs", "verified").stderr
+
+        self.wait_for("the refusal", lambda: "x509: certificate signed by unknown authority" in answer(), 60)
+        worker.run("sh", "-c", f"rm {SERVING_CERTIFICATE}; systemctl restart kubelet")
+        self.wait_for("the answer", lambda: self.cluster.kubectl("logs", "verified", check=False) == "here\n")
 
     def test_a_new_controller_takes_the_stock_approval_away(self):
         binding = ["clusterrolebinding", "infra:approve-first-node-certificate"]
