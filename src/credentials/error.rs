@@ -90,8 +90,8 @@ pub enum CredentialsError {
         /// Where it would be.
         path: PathBuf,
     },
-    /// The file that says which keys are in use has a line that means nothing.
-    #[error("{} has a line that means nothing: '{line}'", path.display())]
+    /// The file that says which keys are in use has an unknown line.
+    #[error("{} has an unknown line: '{line}'", path.display())]
     UnreadableKeysInUse {
         /// The file.
         path: PathBuf,

@@ -53,7 +53,7 @@ impl KeysInUse {
         }
     }
 
-    /// The first line that means nothing is the error.
+    /// The first unknown line is the error.
     fn parse(text: &str) -> Result<Self, String> {
         let mut keys = Self::default();
         for line in text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {

@@ -230,7 +230,7 @@ fn a_key_in_use_that_is_lost_is_never_replaced_by_another() {
     added(&before, &credentials(&workspace));
     workspace.write(KEYS_IN_USE, "service-account: current 1, then 2\n");
     let run = workspace.infra(["render"]).expect_code(1);
-    run.expect_stderr("keys-in-use.txt has a line that means nothing: 'service-account: current 1, then 2'");
+    run.expect_stderr("keys-in-use.txt has an unknown line: 'service-account: current 1, then 2'");
 }
 
 #[test]

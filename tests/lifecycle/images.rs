@@ -65,7 +65,7 @@ fn an_image_under_another_name_is_refused() {
 
     lock(&world, &id, NAME);
     world.workspace.edit(|text| format!("{text}os: {{channel: beta}}\n"));
-    let refused = format!("the image {id} is called '{NAME}', which is no Flatcar-beta-*-hvm");
+    let refused = format!("the image {id} is called '{NAME}', which does not match Flatcar-beta-*-hvm");
     expect_refused(&world, &refused, "put the channel back into os.channel");
     world.up(["--upgrade-os"]).expect_code(0);
     assert!(world.workspace.read("infra.lock").contains("Flatcar-beta-"));

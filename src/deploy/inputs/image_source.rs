@@ -108,7 +108,7 @@ pub(crate) enum ImageDoubt {
         locked: String,
     },
     /// The image is not of the cluster's channel.
-    #[error("the image {id} is called '{name}', which is no {pattern}")]
+    #[error("the image {id} is called '{name}', which does not match {pattern}")]
     OtherChannel {
         /// The id of the image.
         id: String,
