@@ -27,7 +27,8 @@ fn destroy_twice(first: &[&str], second: &[&str], moment: Option<&str>) {
     let (other, way) = (world.workspace.elsewhere(true), FaultProxy::start(&world.proxy.url()));
     let late =
         other.infra(second.iter().map(String::as_str)).endpoint(&way.url()).kubernetes(&world.api).spawn();
-    way.wait_for("cloudformation:DescribeStacks", 1);
+    // The second call is made once the first is answered: by then the late run has seen what there is to delete.
+    way.wait_for("cloudformation:DescribeStacks", 2);
     world.control(json!({}));
     running.wait().expect_code(0).expect_stderr("is deleted");
     late.wait().expect_code(0).expect_stderr("is deleted");
