@@ -12,6 +12,7 @@ import subprocess
 import sys
 import unittest
 
+import image_digests
 import images
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "programs"))
@@ -98,13 +99,21 @@ class VersionsTest(unittest.TestCase):
                 source = file["contents"]["source"]
                 if source.startswith("data:;base64,"):
                     texts.append(base64.b64decode(source.removeprefix("data:;base64,")).decode(errors="replace"))
-        named = set(re.findall(r"\b(?:registry\.k8s\.io|ghcr\.io|nvcr\.io)/[a-z0-9./_-]+:[\w.-]+", "\n".join(texts)))
+        text = "\n".join(texts)
+        named = {
+            f"{name}@{digest}" if digest else f"{name}:{version}"
+            for name, version, digest in re.findall(
+                r"\b((?:registry\.k8s\.io|ghcr\.io|nvcr\.io)/[a-z0-9./_-]+)(?::([\w.-]+))?(?:@(sha256:[0-9a-f]{64}))?", text)
+            if version or digest
+        }
         self.assertIn("kube-apiserver", " ".join(named))
         self.assertIn("pause", " ".join(named))
-        minor = re.search(r"kube-apiserver:v(\d+\.\d+)\.", " ".join(named)).group(1)
+        minor = re.search(r"kube-apiserver:v(\d+\.\d+)\.", text).group(1)
         packed = {reference for image in images.images_of(minor) for reference in image.references}
         absent = {images.read_release(minor).images[name] for name in images.ABSENT}
-        self.assertEqual(set(), named - packed - absent)
+        with_digest = image_digests.digest_names(minor)
+        known = {with_digest.get(reference, reference) for reference in packed | absent}
+        self.assertEqual(set(), named - known)
 
     def test_the_image_of_jobs_has_the_name_that_infra_uses(self):
         decide = (images.ROOT / "src/job/decide.rs").read_text()
