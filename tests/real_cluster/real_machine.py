@@ -153,7 +153,8 @@ class Machine(Container):
         self.enable("kernel-settings.service", "sysinit.target")
         if (self.root / "etc/kubernetes/kubelet.yaml").exists():
             self.enable("import-images.service", "multi-user.target")
-            names = [name for minor in self.parts.releases for name in digest_names(minor).items()]
+            # Releases share images.
+            names = sorted({name for minor in self.parts.releases for name in digest_names(minor).items()})
             self.write("usr/share/image-digests", "".join(f"{tagged} {digested}\n" for tagged, digested in names))
         self.write("etc/hostname", self.facts["name"] + "\n")
         self.write("etc/hosts", "127.0.0.1 localhost\n")
