@@ -61,14 +61,21 @@ all_marked() {
   done
 }
 
+# delete_marks FILE...: deletes markers that other pods may be deleting at the same moment, which busybox' `rm -f` calls a failure.
+delete_marks() {
+  for marker; do
+    rm -f "$marker" 2>/dev/null || [ ! -e "$marker" ] || rm -f "$marker"
+  done
+}
+
 # begin_run ROLE: deletes the markers of an earlier Job of the same name and run.
 begin_run() {
   mkdir -p "$INFRA_RUN_DIR"
   before=$(cat "$INFRA_RUN_DIR/job.$1" 2>/dev/null) || before=
   [ "$before" != "${INFRA_JOB_UID:-}" ] || return 0
   if [ -n "$before" ]; then
-    rm -f "$INFRA_RUN_DIR"/failed.* "$INFRA_RUN_DIR/failure.$1".*
-    [ "$1" != worker ] || rm -f "$INFRA_RUN_DIR"/done.*
+    delete_marks "$INFRA_RUN_DIR"/failed.* "$INFRA_RUN_DIR/failure.$1".*
+    [ "$1" != worker ] || delete_marks "$INFRA_RUN_DIR"/done.*
   fi
   echo "${INFRA_JOB_UID:-}" >"$INFRA_RUN_DIR/job.$1"
 }

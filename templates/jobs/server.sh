@@ -3,7 +3,7 @@
 begin_run ps
 # A server that left is not restarted, so this is a new attempt of the same job, and the markers are old.
 left=$INFRA_RUN_DIR/left.$JOB_COMPLETION_INDEX
-[ ! -e "$left" ] || rm -f "$INFRA_RUN_DIR"/done.* "$left"
+[ ! -e "$left" ] || delete_marks "$INFRA_RUN_DIR"/done.* "$left"
 "$@" &
 server=$!
 children=$server

@@ -99,6 +99,17 @@ class Servers(unittest.TestCase):
         server.ends_with(0)
 
     @in_each_shell
+    def test_pods_delete_the_same_markers_at_the_same_moment(self, shell):
+        pods = Pods(self, "tensorflow-servers", shell)
+        pods.start(0, "worker").ends_with(0)
+        [run] = pods.root.glob(".infra/r-*")
+        for number in range(2000):
+            (run / f"failure.worker.0.{number}").touch()
+        for worker in [pods.start(index, "worker", INFRA_JOB_UID="uid-2") for index in range(3)]:
+            worker.ends_with(0)
+        self.assertEqual(list(run.glob("failure.*")), [])
+
+    @in_each_shell
     def test_the_first_worker_is_the_chief_and_its_end_the_jobs(self, shell):
         pods = Pods(self, "tensorflow-servers", shell)
         server = pods.start(0, "ps", STUB_UNTIL="/nowhere")
