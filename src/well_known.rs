@@ -48,6 +48,13 @@ pub(crate) const S3_URI_TAG: &str = "infra:s3-uri";
 /// The tag of the control plane stack with the digests of its certificate authorities.
 pub(crate) const CREDENTIALS_TAG: &str = "infra:credentials";
 
+/// What the names of the change sets that infra creates begin with.
+pub(crate) const CHANGE_SET_PREFIX: &str = "infra-";
+/// The tag of a KMS key that `infra init` created, and which `infra destroy` keeps.
+pub(crate) const KEPT_TAG: &str = "infra:kept";
+/// The value of that tag, for readers.
+pub(crate) const KEPT_VALUE: &str = "created by infra init and kept by infra destroy";
+
 /// What the names of a pool's role and of its stack begin with.
 pub(crate) const POOL_PREFIX: &str = "pool-";
 

@@ -36,7 +36,7 @@ class Place:
         self.environment = {
             "PATH": os.environ["PATH"], "HOME": str(cluster.directory), "AWS_ACCESS_KEY_ID": file.account,
             "AWS_SECRET_ACCESS_KEY": "any", "AWS_ENDPOINT_URL": self.aws.url, "AWS_DEFAULT_REGION": self.account.region,
-            "AWS_EC2_METADATA_DISABLED": "true", "INFRA_API_SERVER": api.address,
+            "AWS_EC2_METADATA_DISABLED": "true", "INFRA_API_SERVER": api.address, "INFRA_RELEASE_SERVER": self.aws.url,
         }
 
     def __enter__(self):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import listing
 import lives
 import offline
 import peers
@@ -57,7 +58,7 @@ def version(command):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().splitlines()[0]
 
 
-def page(infra, measured, lived, beside, grown):
+def page(infra, measured, lived, listed, beside, grown):
     parts = [
         "# Performance",
         f"Measured on {report.today()} by `scripts/bench --write`: {version([infra, '--version'])}, {infra.stat().st_size / 2**20:.1f} MiB, "
@@ -71,6 +72,10 @@ def page(infra, measured, lived, beside, grown):
         "resource takes 0.1 s. *In stacks* is how long at least one stack was worked on, by the times of its events; *rest* is all other "
         "time: preflight, uploads, waiting between two looks, the record, the nodes. AWS's own minutes are not in here.",
         report.lives_table(lived),
+        "## Many clusters",
+        "`infra list` in an account with this many clusters, each of which has three stacks and five Auto Scaling groups. `scripts/bench` "
+        "fails if it takes longer than the limit.",
+        report.list_table(listed),
         "## Growth",
         "What each pool more costs must not become more itself when there are many.",
         report.growth_table(grown),
@@ -95,13 +100,21 @@ def main():
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument("--without-peers", action="store_true", help="leave the AWS CDK, the AWS CLI and Sceptre out")
     parser.add_argument("--write", action="store_true", help="write docs/performance.md")
+    parser.add_argument("--only-list", action="store_true", help="measure nothing but `infra list` in an account with many clusters")
     parser.add_argument("--binary", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if not os.path.exists(GNU_TIME):
         sys.exit("GNU time measures memory: apt-get install time")
     infra = arguments.binary.resolve()
+    if arguments.only_list and arguments.write:
+        parser.error("--only-list has not all of docs/performance.md to --write")
 
     try:
+        say(f"a list of {listing.CLUSTERS} clusters")
+        listed = [listing.measure_list(infra)]
+        if arguments.only_list:
+            print(report.list_table(listed))
+            sys.exit(1 if any(row.is_over() for row in listed) else 0)
         say("commands without AWS")
         measured = list(offline.measure_offline(infra))
         lived = list(measure_lives(infra))
@@ -109,12 +122,12 @@ def main():
     except UnexpectedEnd as error:
         sys.exit(str(error))
     grown = list(growths(measured, lived))
-    text = page(infra, measured, lived, beside, grown)
+    text = page(infra, measured, lived, listed, beside, grown)
     print(text)
     if arguments.write:
         PAGE.write_text(text)
         say(f"written: {PAGE.relative_to(ROOT)}")
-    sys.exit(1 if any(row.is_over() for row in measured) or any(growth.is_worse_than_linear() for growth in grown) else 0)
+    sys.exit(1 if any(row.is_over() for row in measured + listed) or any(growth.is_worse_than_linear() for growth in grown) else 0)
 
 
 STARTED = time.monotonic()

@@ -33,6 +33,12 @@ def lives_table(passages):
     return table(["", "stacks", "calls", "a stack", "CPU ms", "a stack", "wall s", "in stacks", "rest", "a stack", "RSS MiB"], rows)
 
 
+def list_table(listed):
+    rows = [(f"{row.clusters} clusters", row.stacks, row.groups, row.calls, f"{row.cost.cpu * 1000:.0f}", f"{row.cost.wall:.1f}",
+             row.most_seconds, f"{row.cost.memory:.0f}", "OVER" if row.is_over() else "") for row in listed]
+    return table(["", "stacks", "Auto Scaling groups", "calls", "CPU ms", "wall s", "limit", "RSS MiB", ""], rows)
+
+
 def growth_table(growths):
     rows = []
     for growth in growths:

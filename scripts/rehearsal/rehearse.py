@@ -50,8 +50,6 @@ class Rehearsal:
         if not self.own:
             stage.heading("A cluster.yaml", "One file describes the cluster; `init` writes it and explains every setting in it.")
             stage.run("init", *EXAMPLE, *self.more_of_example)
-            stage.note("Training needs a shared file system: cluster.yaml has it as a comment, which is uncommented here.")
-            self.edit(lambda text: text.replace("#storage:", "storage:").replace("#  efs:\n", "  efs: {}\n"))
             return
         stage.heading("Your cluster.yaml", "A copy of it is rehearsed; your directory, your credentials and your AWS account are not touched.")
         shutil.copy(self.own / "cluster.yaml", self.cluster.path)
@@ -91,7 +89,8 @@ class Rehearsal:
         """None here: an API server says that every instance is a Ready node."""
         api = KubernetesApi(self.directory / "credentials", self.account, self.cluster)
         self.closing.callback(api.close)
-        self.stage.environment |= {"AWS_ENDPOINT_URL": self.aws.url, "INFRA_API_SERVER": api.address}
+        self.stage.environment |= {"AWS_ENDPOINT_URL": self.aws.url, "INFRA_RELEASE_SERVER": self.aws.url,
+                                   "INFRA_API_SERVER": api.address}
 
     def look(self):
         self.stage.heading("Status", "The health of the cluster on one screen.")
@@ -171,7 +170,7 @@ class Rehearsal:
 def say_what_next(stage, own):
     stage.say(f"\n{stage.bold}==> Next, with a real account{stage.plain}")
     if not own:
-        stage.say("    infra init                    asks for name, region, availability zones and KMS key")
+        stage.say("    infra init                    asks for name, region, availability zones, KMS key and GPU machines")
     stage.say("    infra policy --s3-uri s3://YOUR-BUCKET/clusters               the IAM policies that the operator needs")
     stage.say("    infra validate --online --s3-uri s3://YOUR-BUCKET/clusters    checks your account, changes nothing")
     stage.say("    infra cost                    what AWS will charge for")

@@ -1,4 +1,4 @@
-//! Whose account this is.
+//! Whose account this is, and which regions it can use.
 
 use super::actions;
 use super::{AwsError, CallerIdentity, Clients};
@@ -12,6 +12,14 @@ impl Clients {
     /// The account that must own a bucket before anything is read from it or written to it: the caller's.
     pub(super) async fn bucket_owner(&self) -> Result<String, AwsError> {
         Ok(self.caller_identity().await?.account)
+    }
+
+    /// The regions that the account can use: those that need no opt-in, and those that it has opted in to.
+    pub(crate) async fn regions(&self) -> Result<Vec<String>, AwsError> {
+        let answer = self.ec2.describe_regions().send().await;
+        let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_REGIONS))?;
+        let regions = answer.regions.unwrap_or_default().into_iter();
+        Ok(regions.filter_map(|region| region.region_name).collect())
     }
 
     async fn read_caller_identity(&self) -> Result<CallerIdentity, AwsError> {
@@ -81,10 +89,11 @@ mod tests {
             region: Some("us-west-2".to_owned()),
             endpoint_url: Some(endpoint_url),
             profile: None,
+            release_server: None,
             tempo: crate::waiting::Tempo::default(),
         };
         let loader = aws_config::defaults(behavior()).profile_files(files).profile_name("default");
-        Clients::from_configuration(&connection.apply(loader).load().await)
+        Clients::from_configuration(&connection.apply(loader).load().await, None)
     }
 
     #[tokio::test]

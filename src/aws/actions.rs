@@ -7,6 +7,8 @@ pub(crate) enum Scope {
     Everything,
     /// The cluster's stacks and their change sets.
     Stacks,
+    /// The change sets that infra creates.
+    ChangeSets,
     /// New change sets of the cluster's stacks, with the cluster's tag and without resources that exist already.
     NewChangeSets,
     /// The bucket that assets are in.
@@ -15,6 +17,10 @@ pub(crate) enum Scope {
     Objects,
     /// The cluster's KMS key.
     Key,
+    /// The region's KMS keys: the account's default for disks may be any.
+    Keys,
+    /// What `infra init` does before there is a cluster: no policy of a cluster's operator allows it.
+    NewKey,
     /// The grant of that key for disks.
     DiskGrants,
     /// The roles that AWS's services have for themselves.
@@ -58,8 +64,12 @@ actions! {
     CFN_DELETE_CHANGE_SET = "cloudformation:DeleteChangeSet", Stacks;
     CFN_DELETE_STACK = "cloudformation:DeleteStack", Stacks;
     CFN_DESCRIBE_CHANGE_SET = "cloudformation:DescribeChangeSet", Stacks;
+    CFN_DESCRIBE_EVENTS = "cloudformation:DescribeEvents", Stacks;
+    CFN_DESCRIBE_STACK_DRIFT_DETECTION_STATUS = "cloudformation:DescribeStackDriftDetectionStatus", Everything;
     CFN_DESCRIBE_STACK_EVENTS = "cloudformation:DescribeStackEvents", Stacks;
+    CFN_DESCRIBE_STACK_RESOURCE_DRIFTS = "cloudformation:DescribeStackResourceDrifts", Stacks;
     CFN_DESCRIBE_STACKS = "cloudformation:DescribeStacks", Everything;
+    CFN_DETECT_STACK_DRIFT = "cloudformation:DetectStackDrift", Stacks;
     CFN_ESTIMATE_TEMPLATE_COST = "cloudformation:EstimateTemplateCost", Everything;
     CFN_EXECUTE_CHANGE_SET = "cloudformation:ExecuteChangeSet", Stacks;
     CFN_GET_STACK_POLICY = "cloudformation:GetStackPolicy", Stacks;
@@ -86,6 +96,7 @@ actions! {
     EC2_DESCRIBE_NAT_GATEWAYS = "ec2:DescribeNatGateways", Everything;
     EC2_DESCRIBE_NETWORK_INTERFACES = "ec2:DescribeNetworkInterfaces", Everything;
     EC2_DESCRIBE_PLACEMENT_GROUPS = "ec2:DescribePlacementGroups", Everything;
+    EC2_DESCRIBE_REGIONS = "ec2:DescribeRegions", Everything;
     EC2_DESCRIBE_ROUTE_TABLES = "ec2:DescribeRouteTables", Everything;
     EC2_DESCRIBE_SECURITY_GROUPS = "ec2:DescribeSecurityGroups", Everything;
     EC2_DESCRIBE_SNAPSHOTS = "ec2:DescribeSnapshots", Everything;
@@ -108,9 +119,16 @@ actions! {
     ELB_DESCRIBE_TAGS = "elasticloadbalancing:DescribeTags", Everything;
     ELB_DESCRIBE_TARGET_GROUPS = "elasticloadbalancing:DescribeTargetGroups", Everything;
     IAM_GET_ROLE = "iam:GetRole", ServiceRoles;
+    KMS_CREATE_ALIAS = "kms:CreateAlias", NewKey;
     KMS_CREATE_GRANT = "kms:CreateGrant", DiskGrants;
-    KMS_DESCRIBE_KEY = "kms:DescribeKey", Key;
+    KMS_CREATE_KEY = "kms:CreateKey", NewKey;
+    KMS_DESCRIBE_KEY = "kms:DescribeKey", Keys;
+    KMS_ENABLE_KEY_ROTATION = "kms:EnableKeyRotation", NewKey;
+    KMS_GET_KEY_POLICY = "kms:GetKeyPolicy", Keys;
+    KMS_LIST_ALIASES = "kms:ListAliases", NewKey;
     KMS_LIST_GRANTS = "kms:ListGrants", Key;
+    KMS_LIST_KEYS = "kms:ListKeys", NewKey;
+    KMS_LIST_RESOURCE_TAGS = "kms:ListResourceTags", NewKey;
     KMS_REVOKE_GRANT = "kms:RevokeGrant", Key;
     ROUTE53_CHANGE_RESOURCE_RECORD_SETS = "route53:ChangeResourceRecordSets", Records;
     ROUTE53_GET_CHANGE = "route53:GetChange", Everything;
@@ -120,6 +138,8 @@ actions! {
     S3_CREATE_BUCKET = "s3:CreateBucket", Bucket;
     S3_DELETE_OBJECT_VERSION = "s3:DeleteObjectVersion", Objects;
     S3_GET_BUCKET_PUBLIC_ACCESS_BLOCK = "s3:GetBucketPublicAccessBlock", Bucket;
+    S3_GET_BUCKET_VERSIONING = "s3:GetBucketVersioning", Bucket;
+    S3_GET_LIFECYCLE_CONFIGURATION = "s3:GetLifecycleConfiguration", Bucket;
     S3_GET_OBJECT = "s3:GetObject", Objects;
     S3_LIST_BUCKET = "s3:ListBucket", Bucket;
     S3_LIST_BUCKET_VERSIONS = "s3:ListBucketVersions", Bucket;
@@ -127,6 +147,7 @@ actions! {
     S3_PUT_BUCKET_PUBLIC_ACCESS_BLOCK = "s3:PutBucketPublicAccessBlock", Bucket;
     S3_PUT_BUCKET_VERSIONING = "s3:PutBucketVersioning", Bucket;
     S3_PUT_ENCRYPTION_CONFIGURATION = "s3:PutEncryptionConfiguration", Bucket;
+    S3_PUT_LIFECYCLE_CONFIGURATION = "s3:PutLifecycleConfiguration", Bucket;
     S3_PUT_OBJECT = "s3:PutObject", Objects;
     QUOTAS_GET_AWS_DEFAULT_SERVICE_QUOTA = "servicequotas:GetAWSDefaultServiceQuota", Everything;
     QUOTAS_GET_SERVICE_QUOTA = "servicequotas:GetServiceQuota", Everything;

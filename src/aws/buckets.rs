@@ -1,5 +1,6 @@
 //! Buckets and the objects in them.
 
+use aws_sdk_s3::error::SdkError;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{
     BucketLocationConstraint, BucketVersioningStatus, ChecksumMode, CreateBucketConfiguration,
@@ -65,9 +66,16 @@ impl Clients {
     /// Reads what is known about a bucket.
     pub(crate) async fn look_at_bucket(&self, name: &str) -> Result<BucketFacts, AwsError> {
         let owner = self.bucket_owner().await?;
-        let answer = self.s3.head_bucket().bucket(name).expected_bucket_owner(owner).send().await;
-        let status =
-            answer.as_ref().err().and_then(|error| error.raw_response()).map(|raw| raw.status().as_u16());
+        let head = self.s3.head_bucket().bucket(name).expected_bucket_owner(owner);
+        let mut answer = head.clone().send().await;
+        if status_of(&answer) == Some(403) && self.is_readable_of_any_owner(name).await {
+            // A permission that was granted a moment ago is not known everywhere yet: one refusal alone says nothing about the owner.
+            answer = head.send().await;
+            if status_of(&answer) == Some(403) {
+                return Ok(BucketFacts::Foreign);
+            }
+        }
+        let status = status_of(&answer);
         let elsewhere = answer
             .as_ref()
             .err()
@@ -88,7 +96,6 @@ impl Clients {
                 (Some(404), _) => Ok(BucketFacts::Missing),
                 (Some(301 | 400), Some(region)) if region != own => Ok(BucketFacts::Elsewhere { region }),
                 _ if error.cause == Cause::Credentials => Err(error),
-                (Some(403), _) if self.is_readable_of_any_owner(name).await => Ok(BucketFacts::Foreign),
                 (Some(403), _) => Ok(BucketFacts::Forbidden),
                 _ => Err(error),
             },
@@ -254,12 +261,27 @@ impl Clients {
     pub(crate) fn object_url(&self, bucket: &str, key: &str, version: Option<&str>, suffix: &str) -> String {
         let url = match self.endpoint_url() {
             Some(endpoint) => format!("{}/{bucket}/{key}", endpoint.trim_end_matches('/')),
-            None => format!("https://{bucket}.s3.{}.{suffix}/{key}", self.region().unwrap_or_default()),
+            None => regional_url(bucket, key, self.region().unwrap_or_default(), suffix),
         };
         match version {
             Some(version) => format!("{url}?versionId={version}"),
             None => url,
         }
+    }
+}
+
+/// The HTTP status of a refusal.
+fn status_of<T, E>(answer: &Result<T, SdkError<E>>) -> Option<u16> {
+    answer.as_ref().err()?.raw_response().map(|raw| raw.status().as_u16())
+}
+
+/// The URL of an object at AWS. S3's certificate covers one label before its own name, so a bucket with dots in its name is in the path.
+fn regional_url(bucket: &str, key: &str, region: &str, suffix: &str) -> String {
+    let host = format!("s3.{region}.{suffix}");
+    if bucket.contains('.') {
+        format!("https://{host}/{bucket}/{key}")
+    } else {
+        format!("https://{bucket}.{host}/{key}")
     }
 }
 
@@ -299,4 +321,19 @@ fn tls_only_policy(bucket: &str, partition: &str) -> String {
         }],
     })
     .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::regional_url;
+
+    #[test]
+    fn a_bucket_with_dots_is_in_the_path_because_no_certificate_has_its_name() {
+        let url = |bucket| regional_url(bucket, "clusters/a.json", "eu-west-1", "amazonaws.com");
+        assert_eq!(url("assets"), "https://assets.s3.eu-west-1.amazonaws.com/clusters/a.json");
+        assert_eq!(
+            url("assets.example"),
+            "https://s3.eu-west-1.amazonaws.com/assets.example/clusters/a.json"
+        );
+    }
 }

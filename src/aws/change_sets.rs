@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_cloudformation::types::{
-    Change, ChangeSetType, OnStackFailure, RequiresRecreation, ResourceChange as SdkResourceChange, Tag,
+    Change, ChangeSetType, OnStackFailure, RequiresRecreation, ResourceAttribute,
+    ResourceChange as SdkResourceChange, Tag,
 };
 
 use super::actions;
@@ -53,6 +54,12 @@ impl ChangeSet {
             && (reason.contains("didn't contain changes")
                 || reason.contains("No updates are to be performed"))
     }
+
+    /// Whether CloudFormation refused it.
+    #[must_use]
+    pub(crate) fn is_refused(&self) -> bool {
+        self.status != ChangeSetStatus::CreateComplete && !self.is_empty()
+    }
 }
 
 /// What would be done to one resource.
@@ -68,6 +75,8 @@ pub(crate) struct PlannedChange {
     pub replacement: Option<String>,
     /// The properties that change, with whether each alone would replace the resource.
     pub properties: Vec<(String, bool)>,
+    /// Whether the tags of the resource change, as they do with the tags of its stack.
+    pub changes_tags: bool,
 }
 
 impl Clients {
@@ -145,8 +154,9 @@ impl Clients {
 }
 
 fn planned_change(change: Change) -> Option<PlannedChange> {
-    let SdkResourceChange { action, logical_resource_id, resource_type, replacement, details, .. } =
+    let SdkResourceChange { action, logical_resource_id, resource_type, replacement, scope, details, .. } =
         change.resource_change?;
+    let changes_tags = scope.unwrap_or_default().contains(&ResourceAttribute::Tags);
     let properties = details.unwrap_or_default().into_iter().filter_map(|detail| {
         let target = detail.target?;
         let recreates =
@@ -162,5 +172,6 @@ fn planned_change(change: Change) -> Option<PlannedChange> {
         action: action.map(|action| action.as_str().to_owned()).unwrap_or_default(),
         replacement: replacement.map(|replacement| replacement.as_str().to_owned()),
         properties,
+        changes_tags,
     })
 }

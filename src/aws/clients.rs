@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use aws_config::SdkConfig;
+use aws_config::{Region, SdkConfig};
 use tokio::sync::OnceCell;
 
 use super::answer_limit::AnswerLimit;
+use super::release_files::{ReleaseServer, ReleaseServerError};
 use super::{CallerIdentity, Connection};
 
 /// A client of a service whose answers are limited.
@@ -31,19 +32,19 @@ pub(crate) struct Clients {
     pub(super) s3: aws_sdk_s3::Client,
     pub(super) sts: aws_sdk_sts::Client,
     pub(super) tagging: aws_sdk_resourcegroupstagging::Client,
+    releases: ReleaseServer,
     /// The caller, once AWS has said who that is.
     pub(super) caller: Arc<OnceCell<CallerIdentity>>,
-    region: Option<String>,
-    endpoint_url: Option<String>,
+    configuration: SdkConfig,
 }
 
 impl Clients {
     /// Connects with a configuration that is loaded now.
     pub(crate) async fn connect(connection: &Connection) -> Self {
-        Self::from_configuration(&connection.load().await)
+        Self::from_configuration(&connection.load().await, connection.release_server.as_deref())
     }
 
-    pub(super) fn from_configuration(configuration: &SdkConfig) -> Self {
+    pub(super) fn from_configuration(configuration: &SdkConfig, release_server: Option<&str>) -> Self {
         // A stand-in for S3 has one name for all buckets.
         let path_style = configuration.endpoint_url().is_some();
         let s3 = aws_sdk_s3::config::Builder::from(configuration).force_path_style(path_style);
@@ -61,20 +62,39 @@ impl Clients {
             s3: aws_sdk_s3::Client::from_conf(s3.interceptor(AnswerLimit).build()),
             sts: client!(aws_sdk_sts, configuration),
             tagging: client!(aws_sdk_resourcegroupstagging, configuration),
+            releases: ReleaseServer::new(configuration, release_server),
             caller: Arc::default(),
-            region: configuration.region().map(ToString::to_string),
-            endpoint_url: configuration.endpoint_url().map(str::to_owned),
+            configuration: configuration.clone(),
+        }
+    }
+
+    /// Clients of the same account in another region. Credentials are not resolved again.
+    pub(crate) fn in_region(&self, region: &str) -> Self {
+        let configuration = self.configuration.to_builder().region(Region::new(region.to_owned())).build();
+        Self {
+            caller: Arc::clone(&self.caller),
+            releases: self.releases.clone(),
+            ..Self::from_configuration(&configuration, None)
         }
     }
 
     /// The region that calls go to, if one is known.
     #[must_use]
     pub(crate) fn region(&self) -> Option<&str> {
-        self.region.as_deref()
+        self.configuration.region().map(Region::as_ref)
+    }
+
+    /// Whether Flatcar's release server has a file for a version of Flatcar.
+    pub(crate) async fn has_release_file(
+        &self,
+        version: &str,
+        file: &str,
+    ) -> Result<bool, ReleaseServerError> {
+        self.releases.has_file(version, file).await
     }
 
     /// Where services are reached instead of AWS.
     pub(super) fn endpoint_url(&self) -> Option<&str> {
-        self.endpoint_url.as_deref()
+        self.configuration.endpoint_url()
     }
 }

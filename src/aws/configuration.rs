@@ -25,6 +25,8 @@ pub(crate) struct Connection {
     pub region: Option<String>,
     /// Where every service is reached instead of AWS.
     pub endpoint_url: Option<String>,
+    /// Where Flatcar's release files are instead of on Flatcar's own server.
+    pub release_server: Option<String>,
     /// How long to pause before an attempt is repeated.
     pub tempo: Tempo,
 }

@@ -84,6 +84,14 @@ impl AwsError {
         )
     }
 
+    /// Whether one region refuses a caller that others know: a policy forbids the region, or the account or the session is not valid
+    /// there.
+    #[must_use]
+    pub(crate) fn is_refused_region(&self) -> bool {
+        let codes = ["OptInRequired", "AuthFailure", "InvalidClientTokenId", "UnrecognizedClientException"];
+        self.is_denied() || self.has_code_of(&codes)
+    }
+
     fn has_code_of(&self, codes: &[&str]) -> bool {
         codes.iter().any(|code| self.has_code(code))
     }
@@ -112,6 +120,12 @@ impl AwsError {
     #[must_use]
     pub(crate) fn is_missing_bucket(&self) -> bool {
         self.has_code("NoSuchBucket")
+    }
+
+    /// Whether another process is changing the same settings of a bucket.
+    #[must_use]
+    pub(crate) fn is_bucket_conflict(&self) -> bool {
+        self.has_code("OperationAborted")
     }
 
     /// Whether there is no such KMS key, or no such grant.
@@ -276,7 +290,7 @@ fn whole_chain(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// The last cause of an error: the SDK's own text says only that something failed.
-fn innermost_cause(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn innermost_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut current = error;
     while let Some(next) = current.source() {
         current = next;

@@ -1,5 +1,8 @@
 //! Images that machines are started from.
 
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
 use super::actions;
 use super::machines::{filter, text};
 use super::{AwsError, Clients};
@@ -14,9 +17,9 @@ pub(crate) struct Image {
     /// The account that owns the image.
     pub owner: String,
     /// When the image was created.
-    pub created: String,
+    pub created: Option<OffsetDateTime>,
     /// When it becomes or became deprecated.
-    pub deprecated: Option<String>,
+    pub deprecated: Option<OffsetDateTime>,
     /// The device name of its root disk.
     pub root_device: String,
     /// The architecture, as EC2 spells it (`x86_64`).
@@ -25,7 +28,23 @@ pub(crate) struct Image {
     pub state: String,
 }
 
+/// How many values EC2 takes in one filter.
+const FILTER_VALUES: usize = 200;
+
 impl Clients {
+    /// The images of these ids that exist, deprecated or not. Ids in a filter, unlike a list of ids, may be unknown.
+    pub(crate) async fn images(&self, ids: &[String]) -> Result<Vec<Image>, AwsError> {
+        let mut found = Vec::new();
+        for ids in ids.chunks(FILTER_VALUES) {
+            let call = self.ec2.describe_images().include_deprecated(true);
+            let call = call.filters(filter("image-id", ids.iter().map(String::as_str)));
+            let images = call.into_paginator().items().send().try_collect().await;
+            let images = images.map_err(AwsError::of(actions::EC2_DESCRIBE_IMAGES))?;
+            found.extend(images.into_iter().map(image_of));
+        }
+        Ok(found)
+    }
+
     /// The newest image of `owner` whose name has the pattern and that ordinary machines can start from.
     pub(crate) async fn newest_image(
         &self,
@@ -51,9 +70,9 @@ impl Clients {
         Ok(newest(images.into_iter().map(image_of)))
     }
 
-    /// An image by its id.
+    /// An image by its id, deprecated or not.
     pub(crate) async fn image(&self, id: &str) -> Result<Option<Image>, AwsError> {
-        let answer = self.ec2.describe_images().image_ids(id).send().await;
+        let answer = self.ec2.describe_images().image_ids(id).include_deprecated(true).send().await;
         match answer.map_err(AwsError::of(actions::EC2_DESCRIBE_IMAGES)) {
             Ok(answer) => Ok(answer.images.unwrap_or_default().into_iter().next().map(image_of)),
             Err(error)
@@ -73,15 +92,20 @@ fn image_of(image: aws_sdk_ec2::types::Image) -> Image {
         id: image.image_id.unwrap_or_default(),
         name: image.name.unwrap_or_default(),
         owner: image.owner_id.unwrap_or_default(),
-        created: image.creation_date.unwrap_or_default(),
-        deprecated: image.deprecation_time,
+        created: time_in(image.creation_date.as_deref()),
+        deprecated: time_in(image.deprecation_time.as_deref()),
         root_device: image.root_device_name.unwrap_or_default(),
     }
 }
 
+/// EC2 writes these two times as text.
+fn time_in(text: Option<&str>) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(text?, &Rfc3339).ok()
+}
+
 /// The newest by the version in its name: a fix for an old version may be created later than the first image of a new one.
 fn newest(images: impl Iterator<Item = Image>) -> Option<Image> {
-    images.max_by_key(|image| (version_of(&image.name), image.created.clone()))
+    images.max_by_key(|image| (version_of(&image.name), image.created))
 }
 
 /// The numbers of the first part of a name that is a version; none if it has no such part.
@@ -94,14 +118,14 @@ fn version_of(name: &str) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Image, newest, version_of};
+    use super::{Image, newest, time_in, version_of};
 
     fn image(name: &str, created: &str) -> Image {
         Image {
             id: format!("ami-{created}"),
             name: name.to_owned(),
             owner: "111122223333".to_owned(),
-            created: created.to_owned(),
+            created: time_in(Some(&format!("{created}T12:00:00.000Z"))),
             deprecated: None,
             root_device: "/dev/xvda".to_owned(),
             architecture: "x86_64".to_owned(),

@@ -18,6 +18,18 @@ pub(crate) struct Key {
     pub managed_by_aws: bool,
 }
 
+impl Key {
+    /// Whether the key can be used.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.state == "Enabled"
+    }
+
+    /// Whether the key will be deleted after a while.
+    pub(crate) fn is_pending_deletion(&self) -> bool {
+        self.state == "PendingDeletion"
+    }
+}
+
 impl Clients {
     /// A key by its ARN, id or alias.
     pub(crate) async fn key(&self, name: &str) -> Result<Option<Key>, AwsError> {
@@ -29,6 +41,12 @@ impl Clients {
         }
     }
 
+    /// The policy of a key, by the ARN or id of the key; only its own account may read it.
+    pub(crate) async fn key_policy(&self, name: &str) -> Result<String, AwsError> {
+        let answer = self.kms.get_key_policy().key_id(name).send().await;
+        Ok(answer.map_err(AwsError::of(actions::KMS_GET_KEY_POLICY))?.policy.unwrap_or_default())
+    }
+
     /// The name of the key that encrypts disks for which none is named: an ARN, an id or an alias.
     pub(crate) async fn default_disk_key(&self) -> Result<Option<String>, AwsError> {
         let answer = self.ec2.get_ebs_default_kms_key_id().send().await;
@@ -36,7 +54,7 @@ impl Clients {
     }
 }
 
-fn key_of(key: aws_sdk_kms::types::KeyMetadata) -> Key {
+pub(super) fn key_of(key: aws_sdk_kms::types::KeyMetadata) -> Key {
     Key {
         state: key.key_state.as_ref().map(ToString::to_string).unwrap_or_default(),
         spec: key.key_spec.as_ref().map(ToString::to_string).unwrap_or_default(),

@@ -33,6 +33,10 @@ impl Clients {
                 .stack(arn)
                 .await
                 .map(|found| found.is_some_and(|stack| stack.status != StackStatus::DeleteComplete)),
+            ("kms", "key") => match self.key(arn).await {
+                Err(error) if error.is_denied() => Ok(true),
+                other => other.map(|found| found.is_some_and(|key| !key.is_pending_deletion())),
+            },
             ("route53", "hostedzone") => self.hosted_zone(id).await.map(|found| found.is_some()),
             _ => Ok(true),
         };

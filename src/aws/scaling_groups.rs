@@ -12,6 +12,8 @@ use super::{AwsError, Clients};
 /// The CloudFormation type of an Auto Scaling group.
 pub(crate) const GROUP_TYPE: &str = "AWS::AutoScaling::AutoScalingGroup";
 const AZ_REBALANCE: &str = "AZRebalance";
+/// How many groups AWS lists in one page at most.
+const LONGEST_PAGE: i32 = 100;
 
 /// An Auto Scaling group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +44,12 @@ pub(crate) struct GroupMachine {
 }
 
 impl GroupMachine {
+    /// Whether the machine works, as far as Auto Scaling knows.
+    #[must_use]
+    pub(crate) fn is_in_service(&self) -> bool {
+        self.state == "InService"
+    }
+
     /// Whether the machine is on its way out.
     #[must_use]
     pub(crate) fn is_terminating(&self) -> bool {
@@ -87,8 +95,16 @@ impl ScalingActivity {
 impl Clients {
     /// Every group of a cluster.
     pub(crate) async fn groups_of_cluster(&self, cluster: &str) -> Result<Vec<ScalingGroup>, AwsError> {
-        let filter = Filter::builder().name(tag_filter(CLUSTER_TAG)).values(cluster).build();
-        let call = self.autoscaling.describe_auto_scaling_groups().filters(filter);
+        self.groups(Filter::builder().name(tag_filter(CLUSTER_TAG)).values(cluster).build()).await
+    }
+
+    /// Every group of every cluster of the account and region.
+    pub(crate) async fn groups_of_all_clusters(&self) -> Result<Vec<ScalingGroup>, AwsError> {
+        self.groups(Filter::builder().name("tag-key").values(CLUSTER_TAG).build()).await
+    }
+
+    async fn groups(&self, filter: Filter) -> Result<Vec<ScalingGroup>, AwsError> {
+        let call = self.autoscaling.describe_auto_scaling_groups().filters(filter).max_records(LONGEST_PAGE);
         let mut pages = call.into_paginator().items().send();
         let mut groups = Vec::new();
         while let Some(next) = pages.next().await {

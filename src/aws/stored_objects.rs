@@ -1,6 +1,7 @@
-//! Objects below a prefix with all their versions, and their removal.
+//! Objects below a prefix: the newest, and all of them with all their versions, and their removal.
 
 use aws_sdk_s3::types::{Delete, ObjectIdentifier};
+use time::OffsetDateTime;
 
 use super::actions;
 use super::{AwsError, Clients};
@@ -26,7 +27,37 @@ pub(crate) struct ObjectVersion {
     pub version: Option<String>,
 }
 
+/// The object below a prefix that was written last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NewestObject {
+    /// The key of the object.
+    pub key: String,
+    /// When it was written.
+    pub written: OffsetDateTime,
+}
+
 impl Clients {
+    /// The object below a prefix that was written last; none if there is no object.
+    pub(crate) async fn newest_object(
+        &self,
+        bucket: &str,
+        prefix: &str,
+    ) -> Result<Option<NewestObject>, AwsError> {
+        let owner = self.bucket_owner().await?;
+        let call = self.s3.list_objects_v2().bucket(bucket).prefix(prefix).expected_bucket_owner(owner);
+        let mut pages = call.into_paginator().send();
+        let mut newest: Option<NewestObject> = None;
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(AwsError::of(actions::S3_LIST_BUCKET))?;
+            let found = page.contents.unwrap_or_default().into_iter().filter_map(|object| {
+                let written = object.last_modified.and_then(super::to_offset_date_time)?;
+                Some(NewestObject { key: object.key?, written })
+            });
+            newest = newest.into_iter().chain(found).max_by_key(|object| object.written);
+        }
+        Ok(newest)
+    }
+
     /// Every version of every object below a prefix.
     pub(crate) async fn object_versions(
         &self,

@@ -53,7 +53,7 @@ impl Script {
         let loader = aws_config::defaults(behavior())
             .http_client(self.clone())
             .credentials_provider(SharedCredentialsProvider::new(keys));
-        Clients::from_configuration(&connection.apply(loader).load().await)
+        Clients::from_configuration(&connection.apply(loader).load().await, None)
     }
 
     /// Everything that was asked, in order.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::config::values::PoolName;
+use crate::config::values::{NvidiaDriver, PoolName};
 use crate::config::{Cluster, Pool, TaintEffect};
 use crate::well_known::{GPU_COUNT_LABEL, GPU_MODEL_LABEL, GPU_RESOURCE, POOL_LABEL, POOL_PREFIX};
 
@@ -30,14 +30,23 @@ impl Role {
         }
     }
 
+    /// The role of this name, if a cluster can have it.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        if let Some(member) = name.strip_prefix("etcd-") {
+            let number = member.parse::<u32>().ok().filter(|number| number.to_string() == member);
+            return number.map(Self::EtcdMember);
+        }
+        if name == "controller" {
+            return Some(Self::Controller);
+        }
+        name.strip_prefix(POOL_PREFIX)?.parse().ok().map(Self::Pool)
+    }
+
     /// Whether a cluster can have a role of this name.
     #[must_use]
     pub fn is_name(name: &str) -> bool {
-        if let Some(member) = name.strip_prefix("etcd-") {
-            return member.parse::<u32>().is_ok_and(|number| number.to_string() == member);
-        }
-        name == "controller"
-            || name.strip_prefix(POOL_PREFIX).is_some_and(|pool| pool.parse::<PoolName>().is_ok())
+        Self::from_name(name).is_some()
     }
 
     /// The logical id of its Auto Scaling group, which its machines signal.
@@ -78,8 +87,8 @@ pub struct PoolNodes {
     pub labels: BTreeMap<String, String>,
     /// Taints that the kubelet registers with.
     pub taints: Vec<NodeTaint>,
-    /// The driver extension of its GPUs.
-    pub gpu_driver: Option<&'static str>,
+    /// The driver of its GPUs.
+    pub gpu_driver: Option<NvidiaDriver>,
     /// Whether its machines are spot instances, which AWS may interrupt.
     pub spot: bool,
 }

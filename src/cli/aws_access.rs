@@ -42,6 +42,7 @@ impl AwsOptions {
             profile: self.profile.clone(),
             region: self.region.clone().or_else(|| region.map(str::to_owned)),
             endpoint_url: self.endpoint_url.clone(),
+            release_server: session.release_server.clone(),
             tempo: session.tempo,
         })
         .await

@@ -242,6 +242,9 @@ fn report_result(
     for kept in plan.keep.iter().filter(|item| item.resource.kind == ResourceKind::Backup) {
         printer.note(format_args!("AWS Backup keeps {}: {}", kept.resource.id, kept.why));
     }
+    for kept in plan.keep.iter().filter(|item| outcome.created_keys.contains(&item.resource.id)) {
+        printer.note(format_args!("{} is kept: {}", kept.resource, kept.why));
+    }
     view.progress().report(Event::Destroyed {
         cluster: target.name.to_string(),
         complete: outcome.is_complete(),

@@ -12,7 +12,7 @@ pub(super) enum Exit {
     Failed,
     Invalid,
     Unhealthy,
-    /// `infra plan --detailed-exitcode` found changes.
+    /// `infra plan --detailed-exitcode` found changes, or `infra drift` found drift.
     HasChanges,
     Credentials,
     StillRunning,
@@ -26,7 +26,7 @@ pub(super) const CODES: [(u8, &str); 9] = [
     (0, "done, or nothing to do"),
     (1, "failed, refused by preflight or because something may not change, or declined at a question"),
     (2, "wrong arguments, or an invalid cluster.yaml, job file or template"),
-    (3, "not healthy, no such cluster, or `plan --detailed-exitcode` found changes"),
+    (3, "not healthy, no such cluster, drift, or `plan --detailed-exitcode` found changes"),
     (4, "AWS credentials are missing, expired or not accepted; started operations continue in AWS"),
     (5, "still running when the wait ended or the user detached; the same command resumes"),
     (6, "a stack failed and was rolled back"),

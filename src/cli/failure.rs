@@ -12,6 +12,7 @@ use crate::deploy::{DeployError, Evidence, hint_for};
 use crate::document::{LoadError, Problems, ReadError};
 use crate::job::life::JobError;
 use crate::kube::KubeError;
+use crate::operator::ClusterKeyError;
 use crate::outcome::{Explain, Outcome};
 use crate::plural::count_of;
 use crate::project::ProjectError;
@@ -94,6 +95,7 @@ fn explain<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a dyn Explain> {
     }
     let types = [
         downcast::<AwsError>,
+        downcast::<ClusterKeyError>,
         downcast::<CredentialsError>,
         downcast::<DeployError>,
         downcast::<Findings>,

@@ -7,13 +7,14 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::failure::Refusal;
+use super::key_creation::KeyCreation;
 use super::printer::Printer;
-use super::question::{ask, ask_list, ask_optional, can_ask};
+use super::question::{ask, ask_list, ask_optional, ask_or_default, ask_yes_or_no, can_ask};
 use super::session::Session;
 use crate::config::values::{
-    AvailabilityZone, ClusterName, DnsName, InstanceType, KeyName, KmsKeyArn, Region, S3Uri,
+    AvailabilityZone, ClusterName, DnsName, InstanceType, KeyName, KmsKeyArn, MachineCount, Region, S3Uri,
 };
-use crate::config::{self, Cluster};
+use crate::config::{self, Cluster, GpuInstanceType};
 use crate::document::{Fault, Problems};
 use crate::durable_file::{self, Access, WriteError};
 use crate::project::Gitignore;
@@ -27,7 +28,8 @@ Example:
 
 /// Write a new cluster.yaml
 ///
-/// On a terminal it asks for what the flags leave out. It never overwrites a file.
+/// On a terminal it asks for what the flags leave out. It never overwrites a file. The cluster gets a shared file system (EFS), which
+/// training jobs need, unless `--no-efs` is given. Only --create-key calls AWS.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct InitArguments {
@@ -49,6 +51,8 @@ pub(super) struct InitArguments {
     /// The KMS key that protects uploads and the file system
     #[arg(long, value_name = "ARN")]
     kms_key_arn: Option<KmsKeyArn>,
+    #[command(flatten)]
+    key_creation: KeyCreation,
     /// Where `infra up` uploads assets, as `s3://bucket/prefix`; optional
     #[arg(long)]
     s3_uri: Option<S3Uri>,
@@ -61,6 +65,9 @@ pub(super) struct InitArguments {
     /// The number of GPU machines
     #[arg(long, value_name = "COUNT", default_value_t = 1, requires = "gpu")]
     gpu_count: u32,
+    /// Leave out the shared file system; training jobs need one
+    #[arg(long)]
+    no_efs: bool,
 }
 
 pub(super) fn run(arguments: &InitArguments, session: &Session) -> anyhow::Result<Exit> {
@@ -68,10 +75,16 @@ pub(super) fn run(arguments: &InitArguments, session: &Session) -> anyhow::Resul
     if path.symlink_metadata().is_ok() {
         return Err(file_exists(&path));
     }
-    let answers = gather_answers(arguments, &session.printer)?;
-    let text = render_cluster_file(&answers)?;
+    let mut answers = gather_answers(arguments, session)?;
     // Each flag was checked alone; together they may contradict each other.
-    let cluster = config::validate(&path, &text).map_err(|problems| refuse_overwriting(&problems))?.value;
+    let (mut text, mut cluster) = render_checked(&answers, &path)?;
+    if let Some(gpu) = &answers.gpu {
+        GpuInstanceType::try_from(gpu.instance_type.clone()).map_err(|fault| refuse_machines(&fault))?;
+    }
+    if arguments.key_creation.create_key {
+        answers.kms_key = arguments.key_creation.create(&answers.cluster_name, &answers.region, session)?;
+        (text, cluster) = render_checked(&answers, &path)?;
+    }
     match durable_file::create(&path, text.as_bytes(), Access::Public) {
         Err(WriteError::Exists { path }) => return Err(file_exists(&path)),
         other => other?,
@@ -91,8 +104,15 @@ pub(super) fn run(arguments: &InitArguments, session: &Session) -> anyhow::Resul
     Ok(Exit::Done)
 }
 
+fn render_checked(answers: &ClusterAnswers, path: &Path) -> anyhow::Result<(String, Cluster)> {
+    let text = render_cluster_file(answers)?;
+    let cluster = config::validate(path, &text).map_err(|problems| refuse_overwriting(&problems))?.value;
+    Ok((text, cluster))
+}
+
 /// The flags, completed by questions where there is a terminal.
-fn gather_answers(arguments: &InitArguments, printer: &Printer) -> anyhow::Result<ClusterAnswers> {
+fn gather_answers(arguments: &InitArguments, session: &Session) -> anyhow::Result<ClusterAnswers> {
+    let printer = &session.printer;
     let missing = arguments.missing_flags();
     let asking = !missing.is_empty() && can_ask();
     if !missing.is_empty() && !asking {
@@ -101,15 +121,24 @@ fn gather_answers(arguments: &InitArguments, printer: &Printer) -> anyhow::Resul
             .help("there is no terminal to ask on; `infra init --help` shows an example")
             .into());
     }
+    let cluster_name = or_ask(arguments.cluster_name.as_ref(), "Cluster name", WHY_NAME, printer)?;
+    let external_dns_name = or_ask(arguments.external_dns_name.as_ref(), "DNS name", WHY_DNS_NAME, printer)?;
+    let region = or_ask(arguments.region.as_ref(), "Region", WHY_REGION, printer)?;
+    let created_key = arguments.key_creation.placeholder(&region);
     Ok(ClusterAnswers {
-        cluster_name: or_ask(arguments.cluster_name.as_ref(), "Cluster name", WHY_NAME, printer)?,
-        external_dns_name: or_ask(arguments.external_dns_name.as_ref(), "DNS name", WHY_DNS_NAME, printer)?,
-        region: or_ask(arguments.region.as_ref(), "Region", WHY_REGION, printer)?,
+        cluster_name,
+        external_dns_name,
+        region,
         availability_zones: match arguments.availability_zones.as_slice() {
             [] => ask_list("Availability zones", WHY_ZONES, printer)?,
             given => given.to_vec(),
         },
-        kms_key: or_ask(arguments.kms_key_arn.as_ref(), "ARN of the KMS key", WHY_KMS_KEY, printer)?,
+        kms_key: or_ask(
+            arguments.kms_key_arn.as_ref().or(created_key.as_ref()),
+            "ARN of the KMS key",
+            WHY_KMS_KEY,
+            printer,
+        )?,
         key_name: match &arguments.key_name {
             None if asking => ask_optional("EC2 key pair", WHY_KEY_NAME, printer)?,
             given => given.clone(),
@@ -120,8 +149,24 @@ fn gather_answers(arguments: &InitArguments, printer: &Printer) -> anyhow::Resul
         },
         etcd_count: if arguments.ha { 3 } else { 1 },
         controllers_count: if arguments.ha { 2 } else { 1 },
-        gpu: arguments.gpu.clone().map(|instance_type| GpuPool { instance_type, count: arguments.gpu_count }),
+        gpu: match &arguments.gpu {
+            None if asking => ask_gpu_pool(printer)?,
+            given => given.clone().map(|instance_type| GpuPool { instance_type, count: arguments.gpu_count }),
+        },
+        file_system: match arguments.no_efs {
+            false if asking && !session.yes => ask_yes_or_no("Shared file system", WHY_FILE_SYSTEM, printer)?,
+            without => !without,
+        },
     })
+}
+
+fn ask_gpu_pool(printer: &Printer) -> anyhow::Result<Option<GpuPool>> {
+    let Some(chosen) = ask_optional::<GpuInstanceType>("Instance type of GPU machines", WHY_GPUS, printer)?
+    else {
+        return Ok(None);
+    };
+    let count: MachineCount = ask_or_default("Number of GPU machines", "1", printer)?;
+    Ok(Some(GpuPool { instance_type: chosen.instance_type().clone(), count: count.get() }))
 }
 
 const WHY_NAME: &str = "Every stack, tag and internal DNS name begins with the cluster's name.";
@@ -129,10 +174,12 @@ const WHY_DNS_NAME: &str = "kubectl and certificates call the API server by this
                             Route 53 hosted zone of yours.";
 const WHY_REGION: &str = "Machines, keys and the file system are in one AWS region, for example us-west-2.";
 const WHY_ZONES: &str = "Machines are spread over these availability zones; with three, etcd survives the loss of one. They cannot be changed later.";
-const WHY_KMS_KEY: &str =
-    "Keys and certificates on their way to the machines, and the file system, are encrypted with it.";
+const WHY_KMS_KEY: &str = "Keys and certificates on their way to the machines, and the file system, are encrypted with it. `infra init --create-key` creates one.";
 const WHY_KEY_NAME: &str = "Only for SSH; Session Manager works without one.";
 const WHY_S3_URI: &str = "Machines download their configuration from there, for example s3://bucket/prefix.";
+const WHY_GPUS: &str =
+    "Training runs on GPU machines, for example g5.xlarge, in a pool of their own; pools can be added later.";
+const WHY_FILE_SYSTEM: &str = "Training jobs keep their data and results in a file system (EFS) that every node mounts. AWS charges for what is stored.";
 
 fn or_ask<T: FromStr<Err = Fault> + Clone>(
     given: Option<&T>,
@@ -151,7 +198,7 @@ impl InitArguments {
             (self.external_dns_name.is_none(), "--external-dns-name"),
             (self.region.is_none(), "--region"),
             (self.availability_zones.is_empty(), "--availability-zone"),
-            (self.kms_key_arn.is_none(), "--kms-key-arn"),
+            (self.kms_key_arn.is_none() && !self.key_creation.create_key, "--kms-key-arn or --create-key"),
         ];
         flags.into_iter().filter(|(missing, _)| *missing).map(|(_, flag)| flag).collect()
     }
@@ -196,6 +243,14 @@ fn refuse_overwriting(problems: &Problems) -> anyhow::Error {
         None => problem.message.clone(),
     });
     Refusal::invalid(lines.collect::<Vec<_>>().join("\n")).into()
+}
+
+fn refuse_machines(fault: &Fault) -> anyhow::Error {
+    let refusal = Refusal::invalid(format!("--gpu: {fault}"));
+    match &fault.help {
+        Some(help) => refusal.help(help.clone()).into(),
+        None => refusal.into(),
+    }
 }
 
 fn file_exists(path: &Path) -> anyhow::Error {

@@ -18,6 +18,8 @@ pub(super) enum Interrupted {
     BeforeChanges,
     #[error("interrupted; nothing was changed, but a change set `infra-plan-…` may be left at a stack")]
     BeforeCleanup,
+    #[error("interrupted; nothing was written, and the same command finds a key that was created")]
+    WhileCreatingKey,
     #[error("interrupted; operations that were started continue in AWS, and the same command resumes them")]
     WhileAwsWorks,
     #[error("interrupted; the job continues, and the same command attaches to it")]
@@ -39,9 +41,17 @@ pub(super) const DETACHING: &str = "detaching; a second Ctrl-C exits at once";
 
 /// Runs what changes nothing; Ctrl-C ends it at once.
 pub(super) async fn until_interrupted<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    until_interrupted_with(work, Interrupted::BeforeChanges).await
+}
+
+/// Runs what can be ended at once, and leaves what the interruption says.
+pub(super) async fn until_interrupted_with<T>(
+    work: impl Future<Output = anyhow::Result<T>>,
+    interrupted: Interrupted,
+) -> anyhow::Result<T> {
     tokio::select! {
         result = work => result,
-        _ = ctrl_c() => Err(Interrupted::BeforeChanges.into()),
+        _ = ctrl_c() => Err(interrupted.into()),
     }
 }
 

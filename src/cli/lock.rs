@@ -7,7 +7,7 @@ use super::deployment::{read_lock, write_lock};
 use super::exit::Exit;
 use super::printer::Output;
 use super::session::Session;
-use crate::deploy::{ImageLock, LiveCluster};
+use crate::deploy::{ImageLock, LiveCluster, require_drivers};
 
 /// Look up the operating system's image and write it to infra.lock
 ///
@@ -28,7 +28,7 @@ pub(super) fn run(arguments: &LockArguments, session: &Session) -> anyhow::Resul
         let found = read_lock(&project)?;
         let clients = arguments.aws.connect(&blueprint.cluster, session).await;
         let newest = ImageLock::resolve(&clients, &blueprint.cluster).await?;
-        let lock = match found {
+        let lock = match found.clone() {
             Some(found) if !arguments.upgrade_os => {
                 if found.image.id != newest.image.id {
                     session.printer.note(format_args!(
@@ -48,6 +48,11 @@ pub(super) fn run(arguments: &LockArguments, session: &Session) -> anyhow::Resul
             }
             _ => newest,
         };
+        if found.as_ref() != Some(&lock) {
+            for doubt in require_drivers(&clients, &blueprint.cluster, &lock.image.name).await? {
+                session.printer.warning(doubt.what());
+            }
+        }
         write_lock(&project, &lock, &session.printer)?;
         match session.output {
             Output::Json => session.printer.json(&lock.image)?,

@@ -6,20 +6,26 @@ mod aws_access;
 mod certificates;
 mod closed_schema;
 mod completions;
+mod consent;
 mod core_dumps;
 mod cost;
 mod deployment;
 mod destroy;
+mod disruption;
 mod document;
+mod drift;
 mod exit;
 mod failure;
 mod foreign_text;
 mod init;
 mod interruption;
 mod job;
+mod key_creation;
 mod kubeconfig;
+mod list;
 mod lock;
 mod logs;
+mod machine_wording;
 mod man;
 mod plan;
 mod plan_view;
@@ -75,6 +81,8 @@ enum Command {
     Plan(plan::PlanArguments),
     Up(Box<up::UpArguments>),
     Status(status::StatusArguments),
+    List(list::ListArguments),
+    Drift(drift::DriftArguments),
     Logs(logs::LogsArguments),
     Destroy(destroy::DestroyArguments),
     Rollback(rollback::RollbackArguments),
@@ -133,6 +141,8 @@ fn run_command(command: Command, session: &Session) -> anyhow::Result<Exit> {
         Command::Plan(arguments) => plan::run(&arguments, session),
         Command::Up(arguments) => up::run(&arguments, session),
         Command::Status(arguments) => status::run(&arguments, session),
+        Command::List(arguments) => list::run(&arguments, session),
+        Command::Drift(arguments) => drift::run(&arguments, session),
         Command::Logs(arguments) => logs::run(&arguments, session),
         Command::Destroy(arguments) => destroy::run(&arguments, session),
         Command::Rollback(arguments) => rollback::run(&arguments, session),

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 
-use super::aws_access::{AwsOptions, block_on};
+use super::aws_access::{AwsOptions, api_address, block_on};
 use super::deployment::{Deployment, choose_image, choose_s3_uri};
+use super::disruption::read_disruption;
 use super::exit::Exit;
 use super::interruption::{until_cleaned_up, until_interrupted};
 use super::plan_view::PlanView;
@@ -16,8 +17,8 @@ use crate::aws::Clients;
 use crate::blueprint::Blueprint;
 use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::{
-    FileChange, ImageOrigin, LiveCluster, Plan, PlanOptions, Prepared, Run, explain_user_data, prepare,
-    refine_plan,
+    FileChange, ImageOrigin, LiveCluster, MachinePlan, Plan, PlanOptions, Prepared, Run, explain_user_data,
+    prepare, refine_plan,
 };
 use crate::render::boot_objects;
 use crate::waiting::Waiting;
@@ -61,8 +62,12 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
         let blueprint = &deployment.project.blueprint;
         let explaining = Box::pin(explain_all_user_data(&run.clients, blueprint, &plan, &deployment));
         let user_data = until_interrupted(explaining).await?;
+        let address = api_address()?;
+        let reading = Box::pin(read_disruption(&deployment, &plan, &prepared, address.as_ref()));
+        let machines = until_interrupted(async { Ok(reading.await) }).await?;
         let view = PlanView {
             plan: &plan,
+            machines: &machines,
             cluster: &deployment.project.blueprint.cluster,
             image: image.as_ref(),
             user_data: &user_data,
@@ -137,11 +142,13 @@ pub(super) fn show_plan(
     session: &Session,
     deployment: &Deployment,
     prepared: &Prepared,
+    machines: &MachinePlan,
     image: Option<&ImageOrigin>,
     user_data: &UserDataChanges,
 ) {
     let view = PlanView {
         plan: &prepared.plan,
+        machines,
         cluster: &deployment.project.blueprint.cluster,
         image,
         user_data,

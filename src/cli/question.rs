@@ -48,6 +48,35 @@ pub(super) fn ask_optional<T: FromStr<Err = Fault>>(
     }
 }
 
+/// Asks for something that is `default` if the answer is empty.
+pub(super) fn ask_or_default<T: FromStr<Err = Fault>>(
+    question: &str,
+    default: &str,
+    printer: &Printer,
+) -> anyhow::Result<T> {
+    loop {
+        printer.question(format_args!("{question} (empty for {default}):"));
+        let answer = read_answer()?;
+        match if answer.is_empty() { default } else { &answer }.parse() {
+            Ok(value) => return Ok(value),
+            Err(fault) => explain_question(&fault, printer),
+        }
+    }
+}
+
+/// Asks for a yes or a no until there is one; an empty answer is a yes.
+pub(super) fn ask_yes_or_no(question: &str, why: &str, printer: &Printer) -> anyhow::Result<bool> {
+    printer.note(format_args!("\n{why}"));
+    loop {
+        printer.question(format_args!("{question} [Y/n]:"));
+        match read_answer()?.to_lowercase().as_str() {
+            "" | "y" | "yes" => return Ok(true),
+            "n" | "no" => return Ok(false),
+            other => printer.note(format_args!("  '{other}' is neither yes nor no")),
+        }
+    }
+}
+
 /// Asks for one or more answers, separated by spaces or commas.
 pub(super) fn ask_list<T: FromStr<Err = Fault>>(
     question: &str,

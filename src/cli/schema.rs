@@ -17,7 +17,7 @@ use super::render::RenderDocument;
 use super::session::Session;
 use super::validate::ValidateDocument;
 use crate::config;
-use crate::deploy::{DestroyPlan, LockedImage, StatusDocument};
+use crate::deploy::{ClusterList, DestroyPlan, DriftReport, LockedImage, StatusDocument};
 use crate::job::life::{JobReport, NodeGpus};
 
 /// Print the JSON Schema of cluster.yaml, or of what a command prints with `--output json`
@@ -43,6 +43,10 @@ enum Shape {
     Events,
     /// `status`
     Status,
+    /// `list`
+    List,
+    /// `drift`
+    Drift,
     /// `plan`
     Plan,
     /// `destroy --plan-only`
@@ -70,8 +74,10 @@ enum Shape {
 }
 
 impl Document for CertificatesDocument {}
+impl Document for ClusterList {}
 impl Document for CostDocument {}
 impl Document for DestroyPlan {}
+impl Document for DriftReport {}
 impl Document for JobReport {}
 impl Document for LockedImage {}
 impl Document for LogDocument {}
@@ -94,6 +100,8 @@ fn schema(shape: Shape) -> Schema {
         Shape::Cluster => config::schema(),
         Shape::Events => printed::<TimedEvent<'_>>(),
         Shape::Status => printed::<StatusDocument>(),
+        Shape::List => printed::<ClusterList>(),
+        Shape::Drift => printed::<DriftReport>(),
         Shape::Plan => printed::<PlanDocument>(),
         Shape::DestroyPlan => printed::<DestroyPlan>(),
         Shape::Validate => printed::<ValidateDocument<'_>>(),

@@ -13,6 +13,8 @@ use crate::waiting::{Interrupter, Tempo, Waiting};
 
 /// Shortens pauses, so that tests do not sleep; never for users, whose calls AWS would throttle.
 const TEMPO_VARIABLE: &str = "INFRA_TEST_TEMPO";
+/// Asks there whether Flatcar publishes a driver: for a network that reaches only copies of its release files, and for tests.
+const RELEASE_SERVER_VARIABLE: &str = "INFRA_RELEASE_SERVER";
 
 /// What every command takes.
 #[derive(Args, Debug)]
@@ -43,6 +45,8 @@ pub(super) struct Session {
     pub(super) verbose: u8,
     pub(super) yes: bool,
     pub(super) tempo: Tempo,
+    /// Where Flatcar's release files are, if not on Flatcar's own server.
+    pub(super) release_server: Option<String>,
 }
 
 impl Session {
@@ -54,6 +58,7 @@ impl Session {
             verbose: options.verbose,
             yes: options.yes,
             tempo: read_tempo()?,
+            release_server: read_release_server()?,
         })
     }
 
@@ -102,4 +107,15 @@ impl Session {
 fn read_tempo() -> anyhow::Result<Tempo> {
     let Ok(text) = std::env::var(TEMPO_VARIABLE) else { return Ok(Tempo::default()) };
     Ok(text.parse().map_err(|problem| Refusal::invalid(format!("{TEMPO_VARIABLE}: {problem}")))?)
+}
+
+fn read_release_server() -> anyhow::Result<Option<String>> {
+    let Ok(text) = std::env::var(RELEASE_SERVER_VARIABLE) else { return Ok(None) };
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    if rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace)) {
+        return Ok(Some(text.trim_end_matches('/').to_owned()));
+    }
+    Err(Refusal::invalid(format!("{RELEASE_SERVER_VARIABLE} is '{text}'"))
+        .help("it is a URL, as https://update.release.flatcar-linux.net")
+        .into())
 }

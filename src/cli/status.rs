@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use clap::Args;
+use time::OffsetDateTime;
 
 use super::aws_access::{AwsOptions, api_address, block_on};
 use super::deployment::certificate_expiries;
@@ -12,15 +13,18 @@ use super::printer::{Output, columns};
 use super::session::Session;
 use crate::blueprint::Blueprint;
 use crate::credentials::Credentials;
-use crate::deploy::{AbsentCluster, CertificateState, StatusDocument, StatusReport, StatusSources};
+use crate::deploy::{
+    AbsentCluster, CertificateState, EtcdState, ImageState, SnapshotState, StatusDocument, StatusReport,
+    StatusSources, age,
+};
 use crate::plural::count_of;
 
 /// How often `--watch` prints the status.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Show whether the cluster works: stacks, API, name, nodes by pool, file system, certificates
+/// Show whether the cluster works: stacks, API, name, etcd, nodes by pool, image, snapshots, file system, certificates
 ///
-/// Exits with 3 if something is wrong or there is no such cluster. `infra schema status` describes what `--output json` prints.
+/// Exits with 3 if something is wrong or there is no such cluster. What is marked with ? will be wrong later, or could not be read, and is no reason for that. `infra schema status` describes what `--output json` prints.
 #[derive(Args, Debug)]
 pub(super) struct StatusArguments {
     /// Print the status again every ten seconds until Ctrl-C
@@ -41,6 +45,7 @@ pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Res
                 blueprint: &blueprint,
                 credentials: credentials.as_ref(),
                 api_address: api_address()?,
+                now: OffsetDateTime::now_utc(),
                 certificates: first_to_end(session)?,
             };
             let report = Box::pin(StatusReport::read(sources)).await?;
@@ -108,6 +113,7 @@ fn status_screen(report: &StatusReport) -> String {
         report.dns.resolves_to.join(", ")
     };
     lines.push(line("name", report.dns.record.to_string(), format!("{} → {addresses}", report.dns.name)));
+    lines.push(etcd_line(&report.etcd));
     for nodes in &report.nodes {
         let mut detail = nodes.pool.clone();
         if nodes.gpus > 0 {
@@ -118,6 +124,8 @@ fn status_screen(report: &StatusReport) -> String {
         }
         lines.push(line("nodes", format!("{}/{} Ready", nodes.ready, nodes.wanted), detail));
     }
+    lines.extend(report.images.iter().map(image_line));
+    lines.extend(report.snapshot.as_ref().map(snapshot_line));
     if let Some(system) = &report.file_system {
         let claim = system.claim.as_deref().unwrap_or("unknown");
         let targets = count_of(system.mount_targets, "mount target");
@@ -132,5 +140,44 @@ fn status_screen(report: &StatusReport) -> String {
     for problem in &report.problems {
         let _ = write!(text, "\n! {problem}");
     }
+    for warning in &report.warnings {
+        let _ = write!(text, "\n? {warning}");
+    }
     text
+}
+
+fn etcd_line(etcd: &EtcdState) -> [String; 3] {
+    let missing = etcd.members.iter().filter(|member| !member.in_service);
+    let missing: Vec<String> = missing
+        .map(|member| match &member.state {
+            Some(state) => format!("{} is {state}", member.name),
+            None => format!("{} has no machine", member.name),
+        })
+        .collect();
+    let detail = if missing.is_empty() { "members in service".to_owned() } else { missing.join(", ") };
+    ["etcd".to_owned(), format!("{}/{}", etcd.in_service, etcd.wanted), detail]
+}
+
+fn image_line(image: &ImageState) -> [String; 3] {
+    let state = match image.age_days {
+        Some(days) if image.state == "available" => count_of(days, "day"),
+        _ => image.state.clone(),
+    };
+    let mut detail = image.name.clone().unwrap_or_else(|| image.id.clone());
+    if let Some(day) = &image.deleted_about {
+        let _ = write!(detail, ", Flatcar deletes it about {day}");
+    } else if let Some(day) = &image.deprecated {
+        let _ = write!(detail, ", deprecated from {day}");
+    }
+    ["image".to_owned(), state, detail]
+}
+
+fn snapshot_line(snapshot: &SnapshotState) -> [String; 3] {
+    let (state, detail) = match &snapshot.newest {
+        Some(newest) => {
+            (format!("{} ago", age(newest.age_minutes)), format!("etcd's newest snapshot: {}", newest.key))
+        }
+        None => ("never".to_owned(), format!("etcd's snapshots: {}", snapshot.address)),
+    };
+    ["saved".to_owned(), state, detail]
 }

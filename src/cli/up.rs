@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use time::OffsetDateTime;
 
 use super::aws_access::{AwsOptions, api_address, block_on};
+use super::consent::ask_for_consent;
 use super::deployment::{Deployment, certificate_expiries, choose_image, choose_s3_uri, write_lock};
+use super::disruption::{connect_api, read_disruption};
 use super::exit::Exit;
 use super::failure::Refusal;
 use super::interruption::{until_detached, until_interrupted};
@@ -13,25 +16,23 @@ use super::plan::{explain_all_user_data, show_plan};
 use super::preflight::print_caller;
 
 use super::progress_view::ProgressView;
-use super::question::ask_on_thread;
 use super::rotation::print_deployed_steps;
 use super::session::Session;
 use crate::aws::Clients;
 use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::preflight::{Preflight, Severity};
 use crate::deploy::{
-    ChosenImage, Consent, DeployError, Event, ImageOrigin, Inputs, LiveCluster, NodeRollout, PlanOptions,
-    Prepared, Progress, Run, Up, UpOptions, WaitFor, disrupted_jobs, load_balancer, pools_losing_nodes,
-    prepare,
+    ChosenImage, Consent, DeployError, Event, ImageOrigin, Inputs, LiveCluster, MachinePlan, NodeRollout,
+    PlanOptions, Prepared, Progress, Run, Up, UpOptions, WaitFor, prepare,
 };
-use crate::kube::{Address, ApiServer};
 use crate::plural::count_of;
 
 /// Bring the cluster up, or bring it to what cluster.yaml says now
 ///
 /// Checks the account first (preflight), uploads what machines boot from, then creates and updates stacks in parallel, points the public
 /// name at the API, and waits until every node is Ready. Safe to run again at any time and from any state: what is right is kept, and an
-/// operation in progress is followed. What would be replaced or deleted is shown, and needs your consent.
+/// operation in progress is followed. Which machines are replaced is shown first. What would be replaced or deleted needs your consent, and
+/// so does an API that is unavailable meanwhile.
 #[derive(Args, Debug)]
 #[command(visible_alias = "update")]
 pub(super) struct UpArguments {
@@ -119,9 +120,15 @@ async fn bring_up(
     let progress = view.progress();
     let preparing = Box::pin(prepare_plan(arguments, session, deployment, &clients, &progress));
     let (prepared, inputs, image) = until_interrupted(preparing).await?;
+    let address = options.api_address.as_ref();
+    let reading = Box::pin(read_disruption(deployment, &prepared.plan, &prepared, address));
+    let machines = until_interrupted(async { Ok(reading.await) }).await?;
+    if !machines.machines.is_empty() {
+        progress.report(Event::Machines { plan: machines.clone() });
+    }
     let origin = image.origin.as_ref();
     let agreeing =
-        Box::pin(ask_for_consent(arguments, session, deployment, &prepared, origin, &clients, options));
+        Box::pin(show_and_ask(arguments, session, deployment, &prepared, machines, origin, &clients));
     let consent = until_interrupted(agreeing).await?;
     write_lock(&deployment.project, &image.lock, &session.printer)?;
     let (interrupter, waiting) = session.begin_waiting(Some(arguments.timeout));
@@ -172,6 +179,7 @@ async fn prepare_plan<'a>(
             s3_uri: Some(&s3_uri),
             create_bucket: arguments.create_bucket,
             image: Some(&image.lock.image),
+            now: OffsetDateTime::now_utc(),
             certificates: &certificates,
             live: &live,
         };
@@ -204,103 +212,20 @@ async fn check_account(
     Ok(())
 }
 
-/// Shows what would change, and asks where something would be lost.
-async fn ask_for_consent(
+/// Shows what would change, machines first, and asks where something would be lost or unavailable.
+async fn show_and_ask(
     arguments: &UpArguments,
     session: &Session,
     deployment: &Deployment,
     prepared: &Prepared,
+    machines: MachinePlan,
     image: Option<&ImageOrigin>,
     clients: &Clients,
-    options: &UpOptions,
 ) -> anyhow::Result<Consent> {
-    let plan = &prepared.plan;
-    let user_data = explain_all_user_data(clients, &deployment.project.blueprint, plan, deployment).await?;
-    show_plan(session, deployment, prepared, image, &user_data);
-    let cluster = &deployment.project.blueprint.cluster;
-    let mut disrupted = pools_losing_nodes(plan, cluster, &prepared.live);
-    let deletions: Vec<String> = plan.deletions().map(|stack| stack.part.to_string()).collect();
-    let mut consent = Consent { delete_dropped_pools: arguments.prune };
-    if !deletions.is_empty() && !arguments.prune {
-        let question = format!("Delete {}, no longer in cluster.yaml?", deletions.join(", "));
-        // Without a yes the pools are kept, and everything else continues.
-        let agreed = ask_on_thread(&question, "--prune", &session.printer).await.is_ok();
-        consent.delete_dropped_pools = agreed;
-        if !agreed {
-            session
-                .printer
-                .warning("pools that are no longer in cluster.yaml are kept; `--prune` deletes them");
-            disrupted.retain(|pool| cluster.pool(pool).is_some());
-        }
-    }
-    let jobs = name_jobs(session, deployment, prepared, &disrupted, options).await;
-    if let Some(question) = losses_question(plan.losses(), jobs)
-        && !session.yes
-    {
-        ask_on_thread(&question, "--yes", &session.printer).await?;
-    }
-    Ok(consent)
-}
-
-/// The question about what would be lost; none if nothing would be. `jobs` is none if the number is not known.
-fn losses_question(losses: usize, jobs: Option<usize>) -> Option<String> {
-    let resources =
-        (losses > 0).then(|| format!("{} will be replaced or deleted.", count_of(losses, "resource")));
-    let jobs = match jobs {
-        Some(0) => None,
-        Some(count) => Some(format!("{} will be terminated.", count_of(count, "job pod"))),
-        None => Some("Jobs may be running on nodes that will be terminated.".to_owned()),
-    };
-    let sentences: Vec<String> = resources.into_iter().chain(jobs).collect();
-    (!sentences.is_empty()).then(|| format!("{} Continue?", sentences.join(" ")))
-}
-
-/// Prints the job pods on nodes that would be terminated; returns how many there are, none if that is not known.
-async fn name_jobs(
-    session: &Session,
-    deployment: &Deployment,
-    prepared: &Prepared,
-    pools: &[PoolName],
-    options: &UpOptions,
-) -> Option<usize> {
-    if pools.is_empty() {
-        return Some(0);
-    }
-    let found = match connect_api(deployment, &prepared.live, options.api_address.as_ref()) {
-        Some(Ok(api)) => disrupted_jobs(&api, pools).await.map_err(anyhow::Error::from),
-        Some(Err(error)) => Err(error),
-        // Without an API there are no jobs.
-        None => return Some(0),
-    };
-    match found {
-        Ok(pods) => {
-            for pod in &pods {
-                session.printer.warning(format_args!(
-                    "job {}/{} runs on {} (pod {}), which will be terminated",
-                    pod.namespace, pod.job, pod.node, pod.name
-                ));
-            }
-            Some(pods.len())
-        }
-        Err(error) => {
-            session.printer.warning(format_args!(
-                "nodes of {} will be terminated, and jobs may be running there: {error}",
-                pools.iter().map(PoolName::as_str).collect::<Vec<_>>().join(", ")
-            ));
-            None
-        }
-    }
-}
-
-fn connect_api(
-    deployment: &Deployment,
-    live: &LiveCluster,
-    address: Option<&Address>,
-) -> Option<anyhow::Result<ApiServer>> {
-    let target = load_balancer(&live.outputs())?;
-    let name = deployment.project.blueprint.cluster.external_dns_name.to_string();
-    let api = ApiServer::of_cluster(&deployment.credentials, &name, &target.name, address);
-    Some(api.map_err(Into::into))
+    let (blueprint, plan) = (&deployment.project.blueprint, &prepared.plan);
+    let user_data = explain_all_user_data(clients, blueprint, plan, deployment).await?;
+    show_plan(session, deployment, prepared, &machines, image, &user_data);
+    ask_for_consent(session, deployment, prepared, machines, arguments.prune).await
 }
 
 async fn replace_nodes(
@@ -345,20 +270,7 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
 mod tests {
     use std::time::Duration;
 
-    use super::{losses_question, parse_duration};
-
-    #[test]
-    fn a_question_counts_rightly_and_says_nothing_of_zero() {
-        assert_eq!(losses_question(0, Some(0)), None);
-        let question = |losses, jobs| losses_question(losses, jobs).unwrap_or_default();
-        assert_eq!(question(1, Some(0)), "1 resource will be replaced or deleted. Continue?");
-        assert_eq!(question(0, Some(1)), "1 job pod will be terminated. Continue?");
-        assert_eq!(
-            question(2, Some(3)),
-            "2 resources will be replaced or deleted. 3 job pods will be terminated. Continue?"
-        );
-        assert_eq!(question(0, None), "Jobs may be running on nodes that will be terminated. Continue?");
-    }
+    use super::parse_duration;
 
     #[test]
     fn durations_are_read_and_nonsense_is_not() {

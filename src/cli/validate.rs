@@ -140,6 +140,7 @@ fn check_account(
             s3_uri: s3_uri.as_ref(),
             create_bucket: false,
             image: lock.as_ref().map(|lock| &lock.image),
+            now: OffsetDateTime::now_utc(),
             certificates: &certificates,
             live: &live,
         };

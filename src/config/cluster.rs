@@ -11,8 +11,8 @@ use super::gpu::Gpus;
 use super::values::{
     AccountId, AvailabilityZone, CapacityReservationId, CertificateName, ClusterName, DnsName, FileSystemId,
     HostedZoneId, InstanceType, KeyName, KmsKeyArn, KubernetesVersion, LabelKey, LabelValue, MirrorUrl,
-    MirroredHost, MountPath, PolicyArn, PoolName, Region, S3Uri, Sha256Digest, SnapshotName, SubnetId,
-    TagKey, TagValue, VpcId,
+    MirroredHost, MountPath, ObjectVersion, PolicyArn, PoolName, Region, S3Uri, Sha256Digest, SnapshotName,
+    SubnetId, TagKey, TagValue, VpcId,
 };
 
 /// A whole cluster.
@@ -161,6 +161,8 @@ pub struct Etcd {
 pub struct Restore {
     /// The name of its object.
     pub snapshot: SnapshotName,
+    /// The version of the object, if it is not the newest.
+    pub version: Option<ObjectVersion>,
     /// What the object must hold.
     pub sha256: Sha256Digest,
 }

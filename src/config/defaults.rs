@@ -15,7 +15,7 @@ impl Default for KubernetesFile {
             pod_cidr: At::implied("10.2.0.0/16"),
             // 253 Services, as kube-aws had it.
             service_cidr: At::implied("10.3.0.0/24"),
-            // Small and fast; RSA matters only to clusters whose pods assume IAM roles.
+            // Small and fast; RSA matters only to those who publish OIDC discovery.
             service_account_key: ServiceAccountKey::Ecdsa,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::values::InstanceType;
+use super::values::{InstanceType, NvidiaDriver};
 use crate::document::{Fault, embedded, nearest};
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| embedded(include_str!("gpu_machines.yaml")));
@@ -19,10 +19,48 @@ pub struct Gpus {
     pub count: u32,
     /// The memory of each.
     pub memory_mib: u32,
-    /// The Flatcar extension with the driver they want.
-    pub driver: &'static str,
+    /// The driver of the machine.
+    pub driver: NvidiaDriver,
+    /// Which drivers can run them.
+    pub drivers: DriverLimits,
     /// How many elastic fabric adapters the machine can have.
     pub efa_interfaces: u32,
+}
+
+/// Which drivers can run a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriverLimits {
+    modules: Option<KernelModules>,
+    oldest: Option<u16>,
+    newest: Option<u16>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+enum KernelModules {
+    Open,
+    Proprietary,
+}
+
+impl DriverLimits {
+    /// Why a driver cannot run the GPU; none if it can.
+    #[must_use]
+    pub fn objection(&self, driver: NvidiaDriver) -> Option<String> {
+        match self.modules {
+            Some(KernelModules::Open) if !driver.open => {
+                return Some("its GPU needs open kernel modules".to_owned());
+            }
+            Some(KernelModules::Proprietary) if driver.open => {
+                return Some("its GPU is too old for open kernel modules".to_owned());
+            }
+            _ => {}
+        }
+        if let Some(oldest) = self.oldest.filter(|oldest| driver.branch < *oldest) {
+            return Some(format!("its GPU needs driver {oldest} or newer"));
+        }
+        let newest = self.newest.filter(|newest| driver.branch > *newest)?;
+        Some(format!("the last driver for its GPU is {newest}"))
+    }
 }
 
 /// The extension that holds NVIDIA's container runtime.
@@ -53,8 +91,20 @@ struct Family {
     model: String,
     #[serde(rename = "gpuMemoryMiB")]
     gpu_memory_mib: u32,
-    driver: String,
+    driver: NvidiaDriver,
+    #[serde(default)]
+    kernel_modules: Option<KernelModules>,
+    #[serde(default)]
+    oldest_driver: Option<u16>,
+    #[serde(default)]
+    newest_driver: Option<u16>,
     sizes: BTreeMap<String, Size>,
+}
+
+impl Family {
+    fn driver_limits(&self) -> DriverLimits {
+        DriverLimits { modules: self.kernel_modules, oldest: self.oldest_driver, newest: self.newest_driver }
+    }
 }
 
 #[derive(Deserialize)]
@@ -88,7 +138,8 @@ pub fn gpus_of(instance_type: &InstanceType) -> Result<Option<Gpus>, Fault> {
             model: &family.model,
             count: size.gpus,
             memory_mib: family.gpu_memory_mib,
-            driver: &family.driver,
+            driver: family.driver,
+            drivers: family.driver_limits(),
             efa_interfaces: size.efa_interfaces,
         }));
     }
@@ -128,13 +179,13 @@ fn unknown_size(instance_type: &InstanceType, family: &Family) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::{TABLE, gpu_machine_size, gpus_of};
-    use crate::config::values::InstanceType;
+    use crate::config::values::{InstanceType, NvidiaDriver};
     use crate::document::Fault;
 
     #[test]
     fn every_row_of_the_table_is_found_by_its_name() -> Result<(), Fault> {
         for family in &TABLE.supported {
-            assert!(family.driver.starts_with("nvidia-drivers-"), "{}", family.name);
+            assert_eq!(family.driver_limits().objection(family.driver), None, "{}", family.name);
             for (size, row) in &family.sizes {
                 let instance_type: InstanceType = format!("{}.{size}", family.name).parse()?;
                 let gpus = gpus_of(&instance_type)?;
@@ -160,10 +211,34 @@ mod tests {
 
     #[test]
     fn volta_gets_the_proprietary_driver_and_turing_the_open_one() -> Result<(), Fault> {
-        let driver = |text: &str| Ok::<_, Fault>(gpus_of(&text.parse()?)?.map(|gpus| gpus.driver));
-        assert_eq!(driver("p3dn.24xlarge")?, Some("nvidia-drivers-570"));
-        assert_eq!(driver("g4dn.xlarge")?, Some("nvidia-drivers-570-open"));
+        let driver =
+            |text: &str| Ok::<_, Fault>(gpus_of(&text.parse()?)?.map(|gpus| gpus.driver.extension()));
+        assert_eq!(driver("p3dn.24xlarge")?.as_deref(), Some("nvidia-drivers-570"));
+        assert_eq!(driver("g4dn.xlarge")?.as_deref(), Some("nvidia-drivers-570-open"));
         assert_eq!(driver("m5.large")?, None);
+        Ok(())
+    }
+
+    #[test]
+    fn each_generation_refuses_the_drivers_that_cannot_run_it() -> Result<(), Fault> {
+        let refused = |machine: &str, driver: &str| {
+            let driver: NvidiaDriver = driver.parse()?;
+            Ok::<_, Fault>(
+                gpus_of(&machine.parse()?)?.is_some_and(|gpus| gpus.drivers.objection(driver).is_some()),
+            )
+        };
+        for (machine, bad, good) in [
+            ("p3dn.24xlarge", vec!["570-open", "595"], vec!["535", "580"]),
+            ("g7e.2xlarge", vec!["570", "550-open"], vec!["570-open", "580-open"]),
+            ("g5.xlarge", vec![], vec!["535", "595-open"]),
+        ] {
+            for driver in bad {
+                assert!(refused(machine, driver)?, "{machine} {driver}");
+            }
+            for driver in good {
+                assert!(!refused(machine, driver)?, "{machine} {driver}");
+            }
+        }
         Ok(())
     }
 }

@@ -23,6 +23,7 @@ pub use cluster::{
 pub use file::{
     AddonsFile, Channel, Lifecycle, Nat, Rollout, ServiceAccountKey, TaintEffect, ThroughputMode,
 };
+pub use rules::GpuInstanceType;
 
 use crate::document::{self, LoadError, Loaded, Problems};
 

@@ -58,7 +58,7 @@ pub fn list_certificates(
             continue;
         }
         let certificate = Certificate::read(&pem).map(|certificate| CertificateFacts {
-            days_left: count_days(certificate.not_after - now),
+            days_left: days_until(certificate.not_after, now),
             subject: certificate.subject,
             issuer: certificate.issuer,
             names: certificate.names,
@@ -67,6 +67,12 @@ pub fn list_certificates(
         list.push(InventoryEntry { file, certificate });
     }
     Ok(Some(list))
+}
+
+/// Whole days from `now` until a certificate expires; negative once it has.
+#[must_use]
+pub fn days_until(expiry: OffsetDateTime, now: OffsetDateTime) -> i64 {
+    count_days(expiry - now)
 }
 
 /// Whole days, rounded down: what ended an hour ago has not even the rest of a day left.

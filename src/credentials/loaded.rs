@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use time::OffsetDateTime;
 use zeroize::Zeroizing;
 
+use super::certificate::Certificate;
 use super::{CredentialsError, KeySet, KeysInUse, RotatedKey, SecretText, Store};
 use crate::blueprint::Identities;
 
@@ -83,6 +85,14 @@ impl Credentials {
     #[must_use]
     pub fn certificate(&self, name: &str) -> Option<&str> {
         self.certificates.get(name).map(String::as_str)
+    }
+
+    /// When the first of the certificates that authorities sign expires; none if there is none, as among placeholders. Machines hold all
+    /// of them.
+    #[must_use]
+    pub fn first_expiry(&self, identities: &Identities) -> Option<OffsetDateTime> {
+        let leaves = identities.certificates.iter().filter_map(|leaf| self.certificates.get(&leaf.name));
+        leaves.filter_map(|pem| Certificate::read(pem).ok()).map(|certificate| certificate.not_after).min()
     }
 
     /// A private key.

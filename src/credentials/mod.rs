@@ -23,7 +23,7 @@ mod store;
 pub use ensure::{Action, AuthoritySource, Ensured, Request, ensure};
 pub use error::CredentialsError;
 pub use imported_authority::ImportedAuthority;
-pub use inventory::{CertificateFacts, FEWEST_DAYS_LEFT, InventoryEntry, list_certificates};
+pub use inventory::{CertificateFacts, FEWEST_DAYS_LEFT, InventoryEntry, days_until, list_certificates};
 pub use key_set::{KEYS_IN_USE_FILE, KeySet, RotatedKey, Stage};
 pub use keys_in_use::KeysInUse;
 pub use loaded::Credentials;

@@ -108,10 +108,10 @@ pub(crate) enum DeployError {
     ChangeSetRefused {
         /// The stack.
         stack: String,
-        /// Why, in CloudFormation's words.
+        /// Why: each check that failed, or what CloudFormation says of the change set.
         reason: String,
-        /// What to do next, if that is known.
-        hint: Option<String>,
+        /// What to do about each reason, if that is known.
+        help: Vec<String>,
     },
     /// No stack has the outputs that another one needs.
     #[error("{stack}: no stack has the outputs {}", .outputs.join(", "))]
@@ -250,8 +250,9 @@ impl Explain for DeployError {
             Self::AmbiguousMachine { machines, .. } => format!("name one: {}", machines.join(", ")),
             Self::NoScalingGroup { .. } => "`infra up` creates it".to_owned(),
             Self::PoolBeforeCluster { .. } => "run `infra up` without --pool first".to_owned(),
-            Self::ChangeSetRefused { hint, .. } => {
-                hint.clone().unwrap_or_else(|| "nothing was changed".to_owned())
+            Self::ChangeSetRefused { stack, help, .. } => {
+                let last = format!("{stack} was not changed; run the same command again after the fix");
+                help.iter().cloned().chain([last]).collect::<Vec<_>>().join("\n      ")
             }
             Self::MissingOutputs { .. } => {
                 "a stack it needs is older than this version of infra: run `infra up` without --pool"

@@ -25,10 +25,14 @@ pub(crate) use destroy::{
     DestroyOptions, DestroyOutcome, DestroyPlan, DestroyScope, DestroyTarget, audit, destroy, plan_destroy,
 };
 pub(crate) use error::DeployError;
-pub(crate) use event::{DestroyItem, Event, Evidence, Progress, ResourceKind, StackOperation};
+pub(crate) use event::{
+    DestroyItem, DisruptedJob, Event, Evidence, MachineAction, MachineChange, MachinePlan, Progress,
+    ResourceKind, Service, StackOperation,
+};
 pub(crate) use explain::hint::hint_for;
 pub(crate) use explain::operation_events::is_echo;
 pub(crate) use inputs::Inputs;
+pub(crate) use inputs::driver_check::require_drivers;
 pub(crate) use inputs::image_choice::{ChosenImage, ImageChoice, ImageNotice, ImageOrigin};
 pub(crate) use inputs::image_lock::{ImageLock, LockedImage};
 pub(crate) use inputs::s3_uri_choice::ChosenS3Uri;
@@ -37,7 +41,7 @@ pub(crate) use machines::node_logs::read_log;
 pub(crate) use machines::node_rollout::NodeRollout;
 pub(crate) use plan::change_preview::refine_plan;
 pub(crate) use plan::comparison::{PropertyChange, ResourceAction, ResourceChange};
-pub(crate) use plan::disruption::{disrupted_jobs, pools_losing_nodes};
+pub(crate) use plan::disruption::{disrupted_jobs, plan_machines, pools_losing_machines};
 pub(crate) use plan::preparation::{PlanOptions, Prepared, prepare};
 pub(crate) use plan::user_data_change::{FileChange, TextChange, explain_user_data};
 pub(crate) use plan::{Plan, StackAction, StackPlan};
@@ -47,6 +51,14 @@ pub(crate) use state::description::describe_resource;
 pub(crate) use state::desired::s3_uri_in_use;
 pub(crate) use state::live::LiveCluster;
 pub(crate) use state::public_name::load_balancer;
+pub(crate) use status::drift::{
+    DriftKind, DriftReport, DriftVerdict, DriftedResource, PropertyDrift, StackDrift, detect_drift,
+};
+pub(crate) use status::list::shape::{ClusterList, ListedCluster, MachinesState};
+pub(crate) use status::list::{Listing, list_region, list_regions};
 pub(crate) use status::report::StatusSources;
-pub(crate) use status::shape::{AbsentCluster, CertificateState, StatusDocument, StatusReport};
+pub(crate) use status::shape::{
+    AbsentCluster, CertificateState, EtcdState, ImageState, SnapshotState, StatusDocument, StatusReport,
+};
+pub(crate) use status::snapshot::age;
 pub(crate) use up::{Consent, Up, UpOptions, WaitFor};

@@ -4,6 +4,7 @@
 //! at once. What talks to the API is in `life/`; nothing here knows AWS.
 
 mod command;
+mod cuda_version;
 mod decide;
 mod environment;
 mod file;

@@ -1,5 +1,6 @@
 //! Whether a cluster can run a job: its pools, its registries, its file system.
 
+use super::cuda_version::check_cuda;
 use super::machine::{Machine, Needs, Shortage, size_of_machines};
 use super::tolerations::tolerations;
 use super::training::{Scale, TrainingJob};
@@ -50,6 +51,9 @@ fn check_pools(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems
         problems.add(position, Fault::new(what).help(help));
     } else {
         check_total(job, &fitting, problems);
+        if job.gpus.value > 0 {
+            check_cuda(&job.image, &fitting, problems);
+        }
     }
     check_servers(job, blueprint, problems);
 }

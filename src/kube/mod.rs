@@ -32,7 +32,6 @@ pub(crate) use api_server::ApiServer;
 pub(crate) use body::Body;
 pub(crate) use error::KubeError;
 pub(crate) use job::{Job, JobEnd};
-pub(crate) use job_pod::JobPod;
 pub(crate) use node::Node;
 pub(crate) use object::ObjectName;
 pub(crate) use outage::{Contact, MayPass, Outage};

@@ -8,22 +8,34 @@ use super::error::ProjectError;
 use crate::credentials::{SecretText, Store};
 use crate::document::{ReadError, parse_untyped, read_text, write_yaml};
 use crate::durable_file::{self, Access};
-use crate::render::{KubeconfigSource, RenderError, merge_kubeconfig, render_kubeconfig};
+use crate::render::{ApiEndpoint, KubeconfigSource, RenderError, merge_kubeconfig, render_kubeconfig};
 
 impl Project {
-    /// The URL at which the API server is reached from outside.
-    pub(crate) fn default_server(&self) -> String {
-        format!("https://{}", self.blueprint.cluster.external_dns_name)
+    /// How the API server is reached from outside.
+    pub(crate) fn public_endpoint(&self) -> ApiEndpoint {
+        ApiEndpoint::at(format!("https://{}", self.blueprint.cluster.external_dns_name))
+    }
+
+    /// How the API server is reached through its load balancer's own name, whether or not its public name resolves.
+    pub(crate) fn direct_endpoint(&self, load_balancer: &str) -> ApiEndpoint {
+        ApiEndpoint {
+            server: format!("https://{load_balancer}"),
+            tls_server_name: Some(self.blueprint.cluster.external_dns_name.to_string()),
+        }
     }
 
     /// The administrator's kubeconfig.
-    pub(crate) fn admin_kubeconfig(&self, store: &Store, server: &str) -> Result<SecretText, ProjectError> {
-        self.with_kubeconfig_source(store, server, |source| Ok(render_kubeconfig(source)))
+    pub(crate) fn admin_kubeconfig(
+        &self,
+        store: &Store,
+        endpoint: &ApiEndpoint,
+    ) -> Result<SecretText, ProjectError> {
+        self.with_kubeconfig_source(store, endpoint, |source| Ok(render_kubeconfig(source)))
     }
 
     /// Writes the kubeconfig of the asset directory unless it exists; returns whether it was written.
     pub(crate) fn write_kubeconfig(&self, store: &Store) -> Result<bool, ProjectError> {
-        let text = self.admin_kubeconfig(store, &self.default_server())?;
+        let text = self.admin_kubeconfig(store, &self.public_endpoint())?;
         Ok(self.directory.files.ensure_file(KUBECONFIG, text.expose().as_bytes(), Access::Private)?)
     }
 
@@ -32,7 +44,7 @@ impl Project {
         &self,
         path: &Path,
         store: &Store,
-        server: &str,
+        endpoint: &ApiEndpoint,
     ) -> Result<String, ProjectError> {
         let failed = |reason: RenderError| ProjectError::Kubeconfig { path: path.to_owned(), reason };
         let existing = match read_text(path) {
@@ -40,7 +52,7 @@ impl Project {
             Err(ReadError::Missing { .. }) => serde_json::Value::Null,
             Err(error) => return Err(error.into()),
         };
-        let merged = self.with_kubeconfig_source(store, server, |source| {
+        let merged = self.with_kubeconfig_source(store, endpoint, |source| {
             merge_kubeconfig(existing, source).map_err(failed)
         })?;
         let text = SecretText::new(write_yaml(merged.content())?);
@@ -54,7 +66,7 @@ impl Project {
     fn with_kubeconfig_source<T>(
         &self,
         store: &Store,
-        server: &str,
+        endpoint: &ApiEndpoint,
         use_source: impl FnOnce(&KubeconfigSource<'_>) -> Result<T, ProjectError>,
     ) -> Result<T, ProjectError> {
         let missing = |file: &'static str| ProjectError::MissingCredential { file };
@@ -65,7 +77,7 @@ impl Project {
         use_source(&KubeconfigSource {
             cluster,
             user: &format!("{cluster}-admin"),
-            server,
+            endpoint,
             certificate_authority: &certificate_authority,
             client_certificate: &client_certificate,
             client_key: &client_key,

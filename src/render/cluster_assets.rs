@@ -45,6 +45,7 @@ pub fn render_assets(sources: &AssetSources<'_>) -> Result<Assets, RenderError> 
     let boot_configs = render_nodes(&nodes, sources.snippets)?;
     let templates = render_stacks(&StackTemplateSources {
         blueprint: sources.blueprint,
+        credentials: sources.credentials,
         templates: sources.templates,
         boot_configs: &boot_configs,
     })?;

@@ -33,6 +33,8 @@ pub struct ClusterAnswers {
     pub controllers_count: u32,
     /// A pool of GPU machines besides the one for everything else.
     pub gpu: Option<GpuPool>,
+    /// Whether there is a shared file system.
+    pub file_system: bool,
 }
 
 /// A pool of GPU machines.
@@ -56,6 +58,7 @@ struct Values<'a> {
     etcd_count: u32,
     controllers_count: u32,
     pools: Vec<PoolValues<'a>>,
+    file_system: bool,
 }
 
 /// Comments at the last pool show the other keys that a pool can have.
@@ -101,6 +104,7 @@ pub fn render_cluster_file(answers: &ClusterAnswers) -> Result<String, RenderErr
         etcd_count: answers.etcd_count,
         controllers_count: answers.controllers_count,
         pools: std::iter::once(cpu).chain(gpu).collect(),
+        file_system: answers.file_system,
     };
     Templates::new(&BTreeMap::new())?.render("cluster.yaml", &values)
 }

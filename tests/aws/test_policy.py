@@ -35,12 +35,18 @@ ON_THE_WAY_UP = [
     "cloudformation:DescribeStackEvents", "cloudformation:UpdateTerminationProtection", "cloudformation:GetStackPolicy",
     "cloudformation:SetStackPolicy", "cloudformation:GetTemplate", "route53:ListResourceRecordSets", "route53:ChangeResourceRecordSets",
     "route53:GetChange"]
+# Without these the cluster comes up, and old snapshots stay.
+FOR_OLD_SNAPSHOTS = ["s3:GetBucketVersioning", "s3:GetLifecycleConfiguration", "s3:PutLifecycleConfiguration"]
 OF_A_WHOLE_CLUSTER = {
     ("destroy", "--plan-only"): [
         "cloudformation:ListStackResources", "cloudformation:ListStacks", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups",
         "ec2:DescribeSnapshots", "elasticfilesystem:DescribeFileSystems",
         "elasticloadbalancing:DescribeLoadBalancers", "elasticloadbalancing:DescribeTags", "elasticloadbalancing:DescribeTargetGroups",
         "s3:ListBucketVersions"],
+    ("drift",): [
+        "cloudformation:DescribeStackDriftDetectionStatus", "cloudformation:DescribeStackResourceDrifts",
+        "cloudformation:DetectStackDrift"],
+    ("list", "--all-regions", "--region", REGION): ["ec2:DescribeRegions"],
     ("logs", "controller"): ["ec2:DescribeInstances", "ec2:GetConsoleOutput"],
     ("cost", "--online"): ["cloudformation:EstimateTemplateCost"],
 }
@@ -52,6 +58,7 @@ ON_THE_WAY_DOWN = [
 ELSEWHERE = {
     "the life of this cluster, but only while machines start or when somebody cancels: tests/lifecycle/launches, interruptions": [
         "autoscaling:DescribeScalingActivities", "cloudformation:CancelUpdateStack", "cloudformation:DeleteChangeSet"],
+    "a change set that CloudFormation refuses: tests/lifecycle/change_set_checks": ["cloudformation:DescribeEvents"],
     "up --replace-nodes, which needs a Kubernetes API: tests/lifecycle/pools": ["autoscaling:TerminateInstanceInAutoScalingGroup"],
     "pools in several zones: tests/lifecycle/network_faults": ["autoscaling:SuspendProcesses"],
     "an adopted network or file system, a reservation, a zone by its id: tests/lifecycle/preflight_adopted": [
@@ -64,6 +71,9 @@ ELSEWHERE = {
         "ec2:DescribeInternetGateways", "ec2:DescribeLaunchTemplates", "ec2:DescribeNatGateways", "ec2:DescribePlacementGroups",
         "ec2:DescribeRouteTables", "ec2:DescribeSubnets", "ec2:DescribeVolumes", "ec2:DescribeVpcEndpoints", "ec2:DescribeVpcs"],
     "disks with the account's own key: tests/lifecycle/network_faults": ["ec2:GetEbsDefaultKmsKeyId"],
+    "a key of the caller's own account: tests/lifecycle/preflight_keys": ["kms:GetKeyPolicy"],
+    "init --create-key, before there is a cluster and a policy for it: tests/lifecycle/created_keys": [
+        "kms:CreateAlias", "kms:CreateKey", "kms:EnableKeyRotation", "kms:ListAliases", "kms:ListKeys", "kms:ListResourceTags"],
     "the stand-in answers these without asking who is there: tests/lifecycle/network_faults": [
         "iam:GetRole", "servicequotas:GetAWSDefaultServiceQuota", "servicequotas:GetServiceQuota"],
     "the stand-in lets everybody delete several objects at once": ["s3:DeleteObjectVersion"],
@@ -100,7 +110,7 @@ class Stand(unittest.TestCase):
 
     def infra(self, *arguments, keys):
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.directory), "AWS_EC2_METADATA_DISABLED": "true",
-                       "INFRA_TEST_TEMPO": "0.05"}
+                       "INFRA_RELEASE_SERVER": self.aws.url, "INFRA_TEST_TEMPO": "0.05"}
         if keys:
             environment |= {"AWS_ACCESS_KEY_ID": keys["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"]}
             arguments = (*arguments, "--endpoint-url", self.aws.url)
@@ -152,6 +162,7 @@ class Operator(Stand):
         described = (self.directory / "cluster.yaml").read_text()
         (self.directory / "cluster.yaml").write_text(described.replace("m5.large}", "m5.large, rootVolumeGiB: 50}"))
         self.check(self.up(keys, "--yes"), 0, "done: https://")
+        self.check(self.infra("drift", keys=keys), 0)
         # No API server answers here; everything else was looked at.
         self.check(self.infra("status", keys=keys), 3)
         self.check(self.infra("destroy", "--yes", keys=keys), 0, "minimal is deleted")
@@ -285,6 +296,10 @@ class MissingRights(Stand):
         for right in ON_THE_WAY_UP:
             self.miss(right, "up", "--s3-uri", PLACE, "--wait", "stacks", "--yes")
         self.check(self.up(self.all_rights), 0, "done: https://")
+        self.aws.client("s3", "test", REGION, "test").delete_bucket_lifecycle(Bucket="assets")
+        for right in FOR_OLD_SNAPSHOTS:
+            self.miss(right, "up", "--s3-uri", PLACE, "--wait", "stacks", "--yes")
+        self.check(self.up(self.all_rights), 0, "old versions of etcd's snapshots are deleted from now on")
         for command, rights in OF_A_WHOLE_CLUSTER.items():
             self.miss_all(rights, *command)
         for status, right in ROLLING_BACK.items():
@@ -309,7 +324,7 @@ class MissingRights(Stand):
 
     def test_none_is_forgotten(self):
         known = re.findall(r'= "([a-z0-9]+:\w+)"', (ROOT / "src/aws/actions.rs").read_text())
-        tried = [*BEFORE_A_CLUSTER, *MAKING_A_BUCKET, *ON_THE_WAY_UP, *ON_THE_WAY_DOWN, *ROLLING_BACK.values()]
+        tried = [*BEFORE_A_CLUSTER, *MAKING_A_BUCKET, *ON_THE_WAY_UP, *FOR_OLD_SNAPSHOTS, *ON_THE_WAY_DOWN, *ROLLING_BACK.values()]
         tried += [right for rights in (*OF_A_WHOLE_CLUSTER.values(), *ELSEWHERE.values()) for right in rights]
         self.assertEqual(sorted(tried), sorted(known))
 

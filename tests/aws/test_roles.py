@@ -146,6 +146,29 @@ class Boundary(unittest.TestCase):
         self.assertFalse(judge.allows("ec2:CreateTags", of_ec2("security-group/sg-1"), request_tags=own))
 
 
+class EtcdRole(unittest.TestCase):
+    def setUp(self):
+        self.judge = judge_of(next(role for cluster, name, role in roles() if (cluster, name) == ("minimal", "EtcdRole0")))
+
+    def test_it_reads_and_writes_snapshots_in_all_versions_and_deletes_none(self):
+        own, bucket = "arn:aws:s3:::assets/clusters/minimal/snapshots/etcd.db", "arn:aws:s3:::assets"
+        for action in ("s3:GetObject", "s3:GetObjectVersion", "s3:PutObject"):
+            self.assertTrue(self.judge.allows(action, own), action)
+            for other in ("minimal-eu/snapshots/etcd.db", "minimal/stacks/1.json", "minimal/controller/1.ign", "minimal/etcd-1/1.ign"):
+                self.assertFalse(self.judge.allows(action, f"arn:aws:s3:::assets/clusters/{other}"), f"{action} of {other}")
+        for action in ("s3:DeleteObject", "s3:DeleteObjectVersion", "s3:PutObjectRetention"):
+            self.assertFalse(self.judge.allows(action, own), action)
+        # A version of its configuration would be an old one.
+        self.assertFalse(self.judge.allows("s3:GetObjectVersion", "arn:aws:s3:::assets/clusters/minimal/etcd-0/1.ign"))
+        self.assertTrue(self.judge.allows("s3:GetBucketVersioning", bucket))
+        for action in ("s3:GetBucketPolicy", "s3:GetLifecycleConfiguration", "s3:PutBucketVersioning", "s3:PutLifecycleConfiguration"):
+            self.assertFalse(self.judge.allows(action, bucket), action)
+        self.assertFalse(self.judge.allows("s3:GetBucketVersioning", "arn:aws:s3:::assets-of-others"))
+        for prefix, allowed in {"clusters/minimal/snapshots/etcd.db": True, "clusters/minimal/snapshots/": True, "clusters/minimal/": False,
+                                "clusters/minimal-eu/snapshots/": False, "": False}.items():
+            self.assertEqual(self.judge.allows("s3:ListBucket", bucket, context={"s3:prefix": prefix}), allowed, prefix)
+
+
 class ControllerRole(unittest.TestCase):
     """Of one golden cluster; the roles of all are rendered from the same lines."""
 

@@ -1,6 +1,7 @@
 """What the stand-in for AWS answers, so that tests of the program may rely on it."""
 
 import base64
+import datetime
 import itertools
 import json
 import pathlib
@@ -26,6 +27,11 @@ def setUpModule():
     global aws
     aws = MiniStack()
     unittest.addModuleCleanup(aws.close)
+
+
+def days_since(text):
+    moment = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return round((datetime.datetime.now(datetime.timezone.utc) - moment).total_seconds() / 86400)
 
 
 class Case(unittest.TestCase):
@@ -144,9 +150,18 @@ class Images(Case):
             self.assertEqual((image["OwnerId"], image["RootDeviceName"], image["RootDeviceType"], image["State"], image["Public"]),
                              (FLATCAR, "/dev/xvda", "ebs", "available", True))
             self.assertGreater(image["DeprecationTime"], image["CreationDate"])
+            self.assertLess(days_since(image["CreationDate"]), 180)
         self.assertEqual(len(self.find(name="Flatcar-beta-*-hvm")), 1)
         self.assertEqual(self.find(state="pending"), [])
         self.assertEqual(self.ec2.describe_images(Owners=["self"])["Images"], [])
+
+    def test_ages(self):
+        aws.control(ages={"Flatcar-stable-4459.2.1-hvm": 24 * 400, "ours": 24 * 3})
+        image = self.find(name="Flatcar-stable-4459.2.1-hvm")[0]
+        self.assertEqual((days_since(image["CreationDate"]), days_since(image["DeprecationTime"])), (400, 400 - 730))
+        ours = self.ec2.register_image(Name="ours", Architecture="x86_64", VirtualizationType="hvm", RootDeviceName="/dev/xvda")
+        image = self.ec2.describe_images(ImageIds=[ours["ImageId"]])["Images"][0]
+        self.assertEqual(days_since(image["CreationDate"]), 3)
 
     def test_by_id(self):
         image = self.find(name="Flatcar-stable-4459.2.1-hvm")[0]["ImageId"]
@@ -181,6 +196,8 @@ class Account(Case):
         self.ec2.modify_ebs_default_kms_key_id(KmsKeyId="arn:key")
         self.assertTrue(self.ec2.get_ebs_encryption_by_default()["EbsEncryptionByDefault"])
         self.assertEqual(self.ec2.get_ebs_default_kms_key_id()["KmsKeyId"], "arn:key")
+        self.assertTrue(self.ec2.reset_ebs_default_kms_key_id()["KmsKeyId"].endswith(":alias/aws/ebs"))
+        self.assertEqual(self.ec2.get_ebs_default_kms_key_id()["KmsKeyId"], "alias/aws/ebs")
 
     def test_network(self):
         vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]
@@ -369,6 +386,37 @@ class Buckets(Case):
         self.refused("PreconditionFailed", self.s3.put_object, Bucket=self.bucket, Key="a/b", Body=b"text", IfNoneMatch="*")
         self.refused("BadDigest", self.s3.put_object, Bucket=self.bucket, Key="c", Body=b"text",
                      ChecksumSHA256=base64.b64encode(bytes(32)).decode())
+
+    def put_rules(self, *rules, **more):
+        self.s3.put_bucket_lifecycle_configuration(Bucket=self.bucket, LifecycleConfiguration={"Rules": list(rules)}, **more)
+
+    def test_lifecycle_rules(self):
+        self.refused("NoSuchLifecycleConfiguration", self.s3.get_bucket_lifecycle_configuration, Bucket=self.bucket)
+        expiry = {"NoncurrentVersionExpiration": {"NoncurrentDays": 30, "NewerNoncurrentVersions": 48}}
+        new = {"ID": "new", "Status": "Enabled", "Filter": {"Prefix": "a/"}} | expiry
+        self.put_rules(new, TransitionDefaultMinimumObjectSize="varies_by_storage_class")
+        found = self.s3.get_bucket_lifecycle_configuration(Bucket=self.bucket)
+        self.assertEqual((found["Rules"], found["TransitionDefaultMinimumObjectSize"]), ([new], "varies_by_storage_class"))
+        # All are replaced, and so is what is not named again.
+        self.put_rules(new | {"ID": "other"})
+        found = self.s3.get_bucket_lifecycle_configuration(Bucket=self.bucket)
+        self.assertEqual([rule["ID"] for rule in found["Rules"]], ["other"])
+        self.assertEqual(found["TransitionDefaultMinimumObjectSize"], "all_storage_classes_128K")
+        old = {"ID": "old", "Status": "Enabled", "Prefix": "b/", "Expiration": {"Days": 1}}
+        self.put_rules(old)
+        self.assertEqual(self.s3.get_bucket_lifecycle_configuration(Bucket=self.bucket)["Rules"], [old])
+        for rules, words in (((new, old), "InvalidRequest.*Lifecycle V2"), ((new, new), "InvalidArgument"), ((), "MalformedXML")):
+            with self.assertRaisesRegex(botocore.exceptions.ClientError, words):
+                self.put_rules(*rules)
+        self.s3.delete_bucket_lifecycle(Bucket=self.bucket)
+        self.refused("NoSuchLifecycleConfiguration", self.s3.get_bucket_lifecycle_configuration, Bucket=self.bucket)
+
+    def test_ages(self):
+        for key in ("a/1", "a/2"):
+            self.s3.put_object(Bucket=self.bucket, Key=key, Body=b"text")
+        aws.control(ages={"a/1": 48})
+        found = self.s3.list_objects_v2(Bucket=self.bucket, Prefix="a/")["Contents"]
+        self.assertEqual([days_since(entry["LastModified"].isoformat()) for entry in found], [2, 0])
 
 
 def made_network():
@@ -830,6 +878,18 @@ class ChangeSets(StackCase):
         answer = self.cloudformation.estimate_template_cost(TemplateBody=json.dumps(gateways("One")))
         self.assertEqual(answer["Url"], "https://calculator.aws/#/estimate?key=test")
 
+    def test_outputs_alone(self):
+        outputs = lambda value: gateways("One") | {"Outputs": {"Said": {"Value": value}}}
+        said = lambda: self.cloudformation.describe_stacks(StackName="pool")["Stacks"][0]["Outputs"][0]["OutputValue"]
+        self.start(outputs("before"), "CREATE")
+        self.assertEqual((self.end(), said()), ("CREATE_COMPLETE", "before"))
+        same = self.ask(outputs("before"))
+        self.assertEqual((same["Status"], "didn't contain changes" in same["StatusReason"]), ("FAILED", True))
+        other = self.ask(outputs("after"))
+        self.assertEqual((other["Status"], other["ExecutionStatus"], other["Changes"]), ("CREATE_COMPLETE", "AVAILABLE", []))
+        self.cloudformation.execute_change_set(ChangeSetName=other["ChangeSetId"])
+        self.assertEqual((self.end(), said()), ("UPDATE_COMPLETE", "after"))
+
     def test_second_one_of_a_new_stack(self):
         first, second = self.ask(gateways("One"), "CREATE"), self.ask(gateways("One", "Two"), "CREATE")
         self.assertEqual(first["StackId"], second["StackId"])
@@ -888,6 +948,77 @@ class ChangeSets(StackCase):
         # One that failed, and one that did not.
         deletions = [event for event in self.events(stack) if event[:2] == ("One", "DELETE_IN_PROGRESS")]
         self.assertEqual(len(deletions), 2)
+
+
+class Checks(StackCase):
+    """Of change sets, before they are accepted."""
+
+    def failed(self, change_set, **more):
+        pages = self.cloudformation.get_paginator("describe_events").paginate(
+            ChangeSetName=change_set["ChangeSetId"], Filters={"FailedEvents": True}, **more)
+        return [event for page in pages for event in page["OperationEvents"]]
+
+    def test_new_stack(self):
+        aws.control(fail_checks={"One": [["PROPERTY_VALIDATION", "Tags/0", "no such key"]]})
+        change_set = self.ask(gateways("One", "Two"), "CREATE")
+        self.assertEqual((change_set["Status"], change_set["ExecutionStatus"], change_set["Changes"]), ("FAILED", "UNAVAILABLE", []))
+        self.assertEqual(change_set["StatusReason"], "The following hook(s)/validation failed: "
+                         "[AWS::EarlyValidation::PropertyValidation]. To troubleshoot Early Validation errors, use the "
+                         "DescribeEvents API for detailed failure information.")
+        event, = self.failed(change_set, StackName=change_set["StackId"])
+        told = {key: event[key] for key in ("EventType", "OperationType", "OperationStatus", "LogicalResourceId", "ResourceType",
+                                            "ValidationName", "ValidationStatus", "ValidationStatusReason", "ValidationPath",
+                                            "ValidationFailureMode", "StackId")}
+        self.assertEqual(told, {
+            "EventType": "VALIDATION_ERROR", "OperationType": "CREATE_CHANGESET", "OperationStatus": "FAILED",
+            "LogicalResourceId": "One", "ResourceType": "AWS::EC2::InternetGateway", "ValidationName": "PROPERTY_VALIDATION",
+            "ValidationStatus": "FAILED", "ValidationStatusReason": "no such key",
+            "ValidationPath": "/Resources/One/Properties/Tags/0", "ValidationFailureMode": "FAIL", "StackId": change_set["StackId"]})
+        every = self.cloudformation.describe_events(ChangeSetName=change_set["ChangeSetId"])["OperationEvents"]
+        self.assertEqual([event["OperationStatus"] for event in every], ["FAILED", "IN_PROGRESS"])
+        self.refused("One of ChangeSetName", self.cloudformation.describe_events, ChangeSetName=change_set["ChangeSetName"])
+        self.delete()
+        self.refused("ChangeSetNotFound", self.cloudformation.describe_events, ChangeSetName=change_set["ChangeSetId"])
+
+    def test_several_of_an_update_in_pages(self):
+        self.run_stack(gateways("One"), "CREATE")
+        aws.control(fail_checks={"One": [["PROPERTY_VALIDATION", "", "untouched"]], "pool/Two": [
+            ["NAME_CONFLICT_VALIDATION", "", "it exists"], ["PROPERTY_VALIDATION", "Tags", "no list"],
+            ["Acme::Ec2::Guard", "", "needs an owner"]]})
+        change_set = self.ask(gateways("One", "Two"))
+        self.assertIn("[AWS::EarlyValidation::ResourceExistenceCheck, AWS::EarlyValidation::PropertyValidation, Acme::Ec2::Guard]",
+                      change_set["StatusReason"])
+        events = self.failed(change_set)
+        self.assertEqual([event.get("ValidationPath", event.get("HookType")) for event in events],
+                         ["Acme::Ec2::Guard", "/Resources/Two/Properties/Tags", "/Resources/Two"])
+        self.assertEqual(events[0]["HookStatusReason"], "needs an owner")
+        aws.control()
+        self.assertEqual(self.run_stack(gateways("One", "Two")), "UPDATE_COMPLETE")
+
+    def test_events_that_come_later(self):
+        aws.control(fail_checks={"One": [["PROPERTY_VALIDATION", "Tags", "no list"]]}, checks_told_after=1)
+        change_set = self.ask(gateways("One"), "CREATE")
+        self.assertEqual([len(self.failed(change_set)) for _ in range(2)], [0, 1])
+
+
+class LostEvents(StackCase):
+    def statuses(self, logical_id="pool"):
+        return [status for name, status, _ in self.events() if name == logical_id]
+
+    def test_never(self):
+        aws.control(lose_events={"pool": ["CREATE_COMPLETE"]})
+        self.assertEqual(self.run_stack(gateways("One"), "CREATE"), "CREATE_COMPLETE")
+        self.assertEqual(self.statuses()[0], "CREATE_IN_PROGRESS")
+        self.assertEqual(self.statuses("One")[0], "CREATE_COMPLETE")
+        aws.control()
+        self.assertEqual(self.statuses()[0], "CREATE_COMPLETE")
+
+    def test_late(self):
+        aws.control(late_events={"One": ["CREATE_FAILED"]}, fail_create={"One": "no"})
+        self.assertEqual(self.run_stack(gateways("One"), "CREATE"), "ROLLBACK_COMPLETE")
+        self.assertNotIn("CREATE_FAILED", self.statuses("One"))
+        self.assertIn("CREATE_FAILED", self.statuses("One"))
+        self.assertEqual(self.statuses()[0], "ROLLBACK_COMPLETE")
 
 
 class Ends(StackCase):
@@ -972,6 +1103,15 @@ class Ends(StackCase):
         self.assertEqual([system["FileSystemId"] for system in self.efs.describe_file_systems()["FileSystems"]], [before])
 
 
+class Ages(StackCase):
+    def test_of_stacks(self):
+        self.run_stack(gateways("One"), "CREATE", "first")
+        self.run_stack(gateways("One"), "CREATE", "second")
+        aws.control(ages={"first": 72})
+        found = {stack["StackName"]: stack["CreationTime"] for stack in self.cloudformation.describe_stacks()["Stacks"]}
+        self.assertEqual({name: days_since(made.isoformat()) for name, made in found.items()}, {"first": 3, "second": 0})
+
+
 class Beginnings(StackCase):
     """Statuses that a test begins with."""
 
@@ -1015,6 +1155,108 @@ class Beginnings(StackCase):
         self.assertEqual(self.end(), "UPDATE_COMPLETE")
         statuses = [status for name, status, _ in self.events() if name == "pool"]
         self.assertEqual(statuses[:2], ["UPDATE_COMPLETE", "UPDATE_IN_PROGRESS"])
+
+
+class Drift(StackCase):
+    """CloudFormation compares what is there with templates."""
+
+    RULE = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "CidrIp": "10.0.0.0/8", "Description": "operators"}
+
+    def setUp(self):
+        super().setUp()
+        template = pool()
+        template["Resources"] |= {
+            "Rule": {"Type": "AWS::EC2::SecurityGroupIngress", "Properties": {"GroupId": {"Ref": "Group"}} | self.RULE},
+            "Closed": {"Type": "AWS::EC2::SecurityGroup", "Properties": {"VpcId": {"Ref": "Vpc"}, "GroupDescription": "closed"}},
+            "Disk": {"Type": "AWS::EC2::Volume", "Properties": {
+                "AvailabilityZone": "us-west-2a", "Size": 8, "VolumeType": "gp3", "Encrypted": True}},
+            "Balancer": {"Type": "AWS::ElasticLoadBalancingV2::LoadBalancer", "Properties": {
+                "Type": "network", "Scheme": "internal", "Subnets": [{"Ref": "Subnet"}], "SecurityGroups": [{"Ref": "Group"}],
+                "LoadBalancerAttributes": [{"Key": "deletion_protection.enabled", "Value": "false"}]}},
+        }
+        self.assertEqual(self.run_stack(template, "CREATE"), "CREATE_COMPLETE")
+
+    def begin(self):
+        return self.cloudformation.detect_stack_drift(StackName="pool")["StackDriftDetectionId"]
+
+    def detection(self, detection_id):
+        return self.cloudformation.describe_stack_drift_detection_status(StackDriftDetectionId=detection_id)
+
+    def drifts(self):
+        """What a detection finds now, without what is in sync."""
+        detection_id = self.begin()
+        self.soon(lambda: self.detection(detection_id)["DetectionStatus"] != "DETECTION_IN_PROGRESS")
+        found = self.cloudformation.describe_stack_resource_drifts(StackName="pool")["StackResourceDrifts"]
+        return {drift["LogicalResourceId"]: drift for drift in found if drift["StackResourceDriftStatus"] != "IN_SYNC"}
+
+    def physical_id(self, logical_id):
+        return self.cloudformation.describe_stack_resource(
+            StackName="pool", LogicalResourceId=logical_id)["StackResourceDetail"]["PhysicalResourceId"]
+
+    def differences(self, drift):
+        return [(difference["PropertyPath"], difference["DifferenceType"], difference["ExpectedValue"], difference["ActualValue"])
+                for difference in drift["PropertyDifferences"]]
+
+    def test_nothing_has_changed(self):
+        self.assertEqual(self.drifts(), {})
+        checked = self.cloudformation.describe_stack_resource_drifts(StackName="pool")["StackResourceDrifts"]
+        # AWS lists only what it can check.
+        self.assertEqual({drift["LogicalResourceId"] for drift in checked},
+                         {"Vpc", "Subnet", "Group", "Closed", "Nodes", "Disk", "Balancer"})
+
+    def test_properties(self):
+        group, closed = self.physical_id("Group"), self.physical_id("Closed")
+        everybody = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
+        for group_id in (group, closed):
+            self.ec2.authorize_security_group_ingress(GroupId=group_id, IpPermissions=[everybody])
+        self.autoscaling.set_desired_capacity(AutoScalingGroupName=self.physical_id("Nodes"), DesiredCapacity=3)
+        self.elbv2.modify_load_balancer_attributes(LoadBalancerArn=self.physical_id("Balancer"), Attributes=[
+            {"Key": "deletion_protection.enabled", "Value": "true"}])
+        self.ec2.create_tags(Resources=[self.physical_id("Vpc")], Tags=[{"Key": "owner", "Value": "me"}])
+        found = self.drifts()
+        # Nothing is expected of a group whose rules no template mentions.
+        self.assertEqual(set(found), {"Group", "Nodes", "Balancer", "Vpc"})
+        [(path, kind, expected, actual)] = self.differences(found["Group"])
+        self.assertEqual((path, kind, expected), ("/SecurityGroupIngress/1", "ADD", "null"))
+        self.assertEqual(json.loads(actual), {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "CidrIp": "0.0.0.0/0"})
+        self.assertEqual(self.differences(found["Nodes"]), [("/DesiredCapacity", "NOT_EQUAL", "1", "3")])
+        self.assertEqual(self.differences(found["Balancer"]), [("/LoadBalancerAttributes/0/Value", "NOT_EQUAL", "false", "true")])
+        self.assertEqual([difference[:2] for difference in self.differences(found["Vpc"])], [("/Tags/1", "ADD")])
+
+    def test_what_is_gone(self):
+        self.ec2.delete_volume(VolumeId=self.physical_id("Disk"))
+        self.ec2.revoke_security_group_ingress(GroupId=self.physical_id("Group"), IpPermissions=[
+            {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": [{"CidrIp": "10.0.0.0/8"}]}])
+        found = self.drifts()
+        self.assertEqual({name: drift["StackResourceDriftStatus"] for name, drift in found.items()},
+                         {"Disk": "DELETED", "Group": "MODIFIED"})
+        self.assertEqual([difference[:2] for difference in self.differences(found["Group"])], [("/SecurityGroupIngress/0", "REMOVE")])
+
+    def test_one_detection_at_a_time(self):
+        aws.control(drift_delay=600)
+        detection_id = self.begin()
+        self.assertEqual(self.detection(detection_id)["DetectionStatus"], "DETECTION_IN_PROGRESS")
+        self.refused("Drift detection is already in progress for stack", self.begin)
+        aws.control()
+        self.assertEqual(self.detection(detection_id)["DetectionStatus"], "DETECTION_COMPLETE")
+        self.begin()
+
+    def test_failure(self):
+        aws.control(fail_drift={"Disk": "Internal Failure"})
+        found = self.drifts()
+        self.assertEqual([(name, drift["StackResourceDriftStatus"], drift["DriftStatusReason"]) for name, drift in found.items()],
+                         [("Disk", "UNKNOWN", "Internal Failure")])
+        detection = self.detection(self.begin())
+        self.assertEqual(detection["DetectionStatus"], "DETECTION_FAILED")
+        self.assertEqual(json.loads(detection["DetectionStatusReason"]), {
+            "Summary": "Failed to detect drift on resources [Disk]",
+            "Failures": [{"Resource": "Disk", "FailureReason": "Internal Failure"}]})
+        aws.control()
+        self.assertEqual(self.drifts(), {})
+
+    def test_wrong_status(self):
+        aws.control(force_status={"pool": "UPDATE_IN_PROGRESS"})
+        self.refused("is in UPDATE_IN_PROGRESS", self.begin)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,11 @@ sys.dont_write_bytecode = True
 sys.path.append(str(ROOT / "scripts/benchmark"))
 
 from growth import Growth
+from listing import Listed, measure_list
 from lives import live
 from offline import POOLS, Measured
 from processes import Cost, UnexpectedEnd, measure
-from report import growth_table, lives_table, offline_table
+from report import growth_table, list_table, lives_table, offline_table
 
 INFRA = ROOT / "target/debug/infra"
 
@@ -65,6 +66,18 @@ class Lives(unittest.TestCase):
         self.assertEqual(0, again.in_stacks)
         self.assertLess(again.calls, up.calls)
         self.assertEqual(5, len(lives_table([up, again, destroy]).splitlines()))
+
+
+class Lists(unittest.TestCase):
+    def test_calls_do_not_grow_with_clusters(self):
+        few, more = measure_list(INFRA, 2), measure_list(INFRA, 12)
+        self.assertEqual((3, 3), (few.calls, more.calls))
+        self.assertEqual((36, 60), (more.stacks, more.groups))
+
+    def test_too_slow_is_seen(self):
+        fine, slow = (Listed(1, 3, 5, 3, Cost(cpu=1, wall=wall, memory=30), 10) for wall in (9, 11))
+        self.assertEqual([False, True], [row.is_over() for row in (fine, slow)])
+        self.assertEqual(1, list_table([fine, slow]).count("OVER"))
 
 
 class Script(unittest.TestCase):

@@ -68,3 +68,15 @@ fn a_tempo_of_tests_is_a_number() {
         with_tempo(wrong).expect_code(2).expect_stderr(&message);
     }
 }
+
+#[test]
+fn a_release_server_is_a_url() {
+    let workspace = Workspace::with_cluster();
+    let with_server =
+        |url: &str| Outcome::of(workspace.command(["validate"]).env("INFRA_RELEASE_SERVER", url));
+    with_server("https://flatcar.example.com/releases/").expect_code(0);
+    for wrong in ["", "flatcar.example.com", "https://", "ftp://flatcar.example.com", "https://a b"] {
+        let message = format!("INFRA_RELEASE_SERVER is '{wrong}'");
+        with_server(wrong).expect_code(2).expect_stderr(&message);
+    }
+}

@@ -172,12 +172,13 @@ fn files_with_keys_are_closed_again_even_if_nothing_else_changes() {
 fn a_snapshot_to_restore_reaches_etcd_members_and_nobody_else() {
     let workspace = golden("minimal");
     let digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-    let restore = format!("restore: {{snapshot: etcd-0-1.db, sha256: {digest}}}");
+    let restore = format!("restore: {{snapshot: etcd.db, version: 3HL4+kqt/J, sha256: {digest}}}");
     let text = workspace.read("cluster.yaml");
     workspace
         .write("cluster.yaml", text.replace("etcd: {count: 1}", &format!("etcd: {{count: 1, {restore}}}")));
     workspace.infra(["render", "stack"]).expect_code(0);
-    let wanted = format!("INFRA_RESTORE_SNAPSHOT=etcd-0-1.db\nINFRA_RESTORE_SHA256={digest}\n");
+    let named = "INFRA_RESTORE_SNAPSHOT=etcd.db\nINFRA_RESTORE_VERSION=3HL4+kqt/J\n";
+    let wanted = format!("{named}INFRA_RESTORE_SHA256={digest}\n");
     for (file, bytes) in crate::support::files_in(&workspace.path("userdata")) {
         let config: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         let is_named = embedded_texts(&config).iter().any(|text| text.contains(&wanted));

@@ -70,6 +70,29 @@ fn bad_flags_are_refused_one_by_one_and_together() {
 }
 
 #[test]
+fn a_key_is_either_given_or_created() {
+    let workspace = Workspace::new();
+    init(&workspace, &["--create-key"]).expect_code(2).expect_stderr("cannot be used with");
+    let without: Vec<&str> = FLAGS.into_iter().filter(|flag| !flag.contains("kms")).collect();
+    for flag in ["--profile=team", "--endpoint-url=http://127.0.0.1:1"] {
+        init(&workspace, &[flag]).expect_code(2).expect_stderr("cannot be used with");
+        let run = Outcome::of(workspace.command([]).args(&without).arg(flag));
+        run.expect_code(2).expect_stderr("--create-key");
+    }
+    let run = Outcome::of(workspace.command([]).args(&without));
+    run.expect_code(2).expect_stderr("flag is missing: --kms-key-arn or --create-key");
+    // Nobody is there: nothing is written without the key.
+    let mut command = workspace.command([]);
+    command.args(without).args(["--create-key", "--endpoint-url=http://127.0.0.1:1"]);
+    command
+        .env("AWS_ACCESS_KEY_ID", "any")
+        .env("AWS_SECRET_ACCESS_KEY", "any")
+        .env("INFRA_TEST_TEMPO", "0.01");
+    Outcome::of(&mut command).expect_code(1).expect_stderr("kms:DescribeKey");
+    assert!(!workspace.path("cluster.yaml").exists());
+}
+
+#[test]
 fn high_availability_says_what_the_loss_of_a_zone_costs() {
     let one = Workspace::new();
     init(&one, &["--ha"])
@@ -104,6 +127,32 @@ fn init_adds_a_gpu_pool_beside_the_cpu_pool() {
 }
 
 #[test]
+fn jobs_have_a_claim_unless_the_file_system_is_left_out() {
+    let storage = |flags: &[&str]| {
+        let workspace = Workspace::new();
+        init(&workspace, flags).expect_code(0);
+        workspace.infra(["render", "--generate-ca"]).expect_code(0);
+        (workspace.path("stacks/storage.json").exists(), workspace.read("cluster.yaml"))
+    };
+    let (exists, text) = storage(&[]);
+    assert!(exists && text.contains("\nstorage:\n  efs:\n    mountPath: /mnt/efs "), "{text}");
+    let (exists, text) = storage(&["--no-efs"]);
+    assert!(!exists && text.contains("\n#storage:\n#  efs:\n#    mountPath: /mnt/efs "), "{text}");
+}
+
+#[test]
+fn machines_without_a_gpu_are_no_gpu_machines() {
+    let workspace = Workspace::new();
+    let run = init(&workspace, &["--gpu=m5.large"]).expect_code(2);
+    assert!(
+        run.stderr.contains("--gpu: m5.large has no GPU\nhelp: use g5.xlarge, for example"),
+        "{}",
+        run.stderr
+    );
+    assert!(!workspace.path("cluster.yaml").exists());
+}
+
+#[test]
 fn a_directory_that_cannot_be_written_to_is_named() {
     let workspace = Workspace::new();
     let run = Outcome::of(workspace.command(FLAGS).args(["-C", "nowhere"])).expect_code(1);
@@ -134,7 +183,7 @@ fn answer(workspace: &Workspace, flags: &str, answers: &str) -> (Option<i32>, St
 fn at_a_terminal_it_asks_for_what_is_missing_and_says_why() {
     let workspace = Workspace::new();
     let answers = "Bad_Name\npaddle\nk8s.example.com\nus-west-2a us-west-2b\n\
-                   arn:aws:kms:us-west-2:111122223333:key/1234abcd\nteam-key\n\n";
+                   arn:aws:kms:us-west-2:111122223333:key/1234abcd\nteam-key\n\n\n\n";
     let (code, screen) = answer(&workspace, "--region us-west-2", answers);
     assert_eq!(code, Some(0), "{screen}");
     for part in [
@@ -149,6 +198,50 @@ fn at_a_terminal_it_asks_for_what_is_missing_and_says_why() {
     let text = workspace.read("cluster.yaml");
     assert!(text.contains("availabilityZones: [us-west-2a, us-west-2b]"), "{text}");
     assert!(text.contains("\nkeyName: team-key\n") && text.contains("\n#s3URI:"), "{text}");
+    assert!(!text.contains("name: gpu") && text.contains("\nstorage:\n  efs:\n"), "{text}");
+    workspace.infra(["validate"]).expect_code(0);
+}
+
+/// Answers up to the first question that is about GPUs.
+const UP_TO_GPUS: &str =
+    "paddle\nk8s.example.com\nus-west-2a\narn:aws:kms:us-west-2:111122223333:key/1234abcd\n\n\n";
+
+#[test]
+fn at_a_terminal_it_asks_for_gpu_machines_and_the_file_system_until_the_answers_are_good() {
+    let workspace = Workspace::new();
+    let answers =
+        format!("{UP_TO_GPUS}m5.large\np3.2xlarge\ng5g.xlarge\ng5.xlarge\nmany\n5001\n2\nmaybe\nNo\n");
+    let (code, screen) = answer(&workspace, "--region us-west-2", &answers);
+    assert_eq!(code, Some(0), "{screen}");
+    for part in [
+        "Instance type of GPU machines (empty for none):",
+        "  m5.large has no GPU",
+        "  p3.2xlarge is not supported: AWS no longer offers it",
+        "  g5g.xlarge is not supported",
+        "Number of GPU machines (empty for 1):",
+        "  'many' is not a number from 0 to 5000",
+        "  '5001' is not a number from 0 to 5000",
+        "Training jobs keep their data and results in a file system (EFS) that every node mounts.",
+        "Shared file system [Y/n]:",
+        "  'maybe' is neither yes nor no",
+    ] {
+        assert!(screen.contains(part), "'{part}' is not in:\n{screen}");
+    }
+    let text = workspace.read("cluster.yaml");
+    assert!(text.contains("- name: gpu\n  instanceType: g5.xlarge\n  count: 2\n"), "{text}");
+    assert!(text.contains("\n#storage:\n"), "{text}");
+    workspace.infra(["validate"]).expect_code(0);
+}
+
+#[test]
+fn what_flags_say_is_not_asked() {
+    let workspace = Workspace::new();
+    let (code, screen) = answer(&workspace, "--region us-west-2 --gpu g5.xlarge --no-efs", UP_TO_GPUS);
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(!screen.contains("GPU machines") && !screen.contains("Shared file system"), "{screen}");
+    let text = workspace.read("cluster.yaml");
+    assert!(text.contains("- name: gpu\n  instanceType: g5.xlarge\n  count: 1\n"), "{text}");
+    assert!(text.contains("\n#storage:\n"), "{text}");
 }
 
 #[test]

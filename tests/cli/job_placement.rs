@@ -101,6 +101,31 @@ fn registries_of_aws_are_compared_with_the_cluster() {
 }
 
 #[test]
+fn an_image_for_a_newer_cuda_than_the_driver_runs_is_a_warning() {
+    let image = |image: &str, more: &str| lint(&format!("image: {image}\nreplicas: 1\n{more}"), 0);
+    let newer = "pytorch/pytorch:2.9.0-cuda13.0-cudnn9-runtime";
+    assert_eq!(
+        image(newer, "gpus: 1\n"),
+        "job.yaml:4:8: warning: the image is built on CUDA 13.0, but driver 570-open of pool gpu runs CUDA 12 at most\n  \
+         help: use an image for CUDA 12, or one with NVIDIA's package cuda-compat; CUDA 13 needs driver 580 or newer \
+         (nvidiaDriver of the pool)\n"
+    );
+    assert!(image(newer, "gpus: 4\npool: large\n").contains("of pool large runs CUDA 12 at most"));
+    // Neither a minor version, nor an image with the compatibility package, nor a job without GPUs needs another driver.
+    for good in
+        ["pytorch/pytorch:2.8.0-cuda12.9-cudnn9-runtime", "nvcr.io/nvidia/pytorch:25.10-py3", "train:1"]
+    {
+        assert_eq!(image(good, "gpus: 1\n"), "", "{good}");
+    }
+    assert_eq!(image(newer, ""), "");
+    let workspace = Workspace::new();
+    let pools = POOLS.replace("g5.xlarge, ", "g5.xlarge, nvidiaDriver: 580-open, ");
+    workspace.write("cluster.yaml", format!("{MINIMAL}{pools}"));
+    workspace.write("job.yaml", format!("{JOB}image: {newer}\nreplicas: 1\ngpus: 1\n"));
+    assert_eq!(workspace.infra(["job", "lint"]).expect_code(0).stdout, "");
+}
+
+#[test]
 fn a_cluster_without_files_has_no_claim() {
     let workspace = Workspace::with_cluster();
     workspace.write("job.yaml", format!("{JOB}{IMAGE}replicas: 1\n"));

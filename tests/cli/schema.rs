@@ -38,13 +38,15 @@ fn init(arguments: &[&str]) -> Workspace {
 
 #[test]
 fn what_init_writes_fits_the_schema_with_and_without_its_optional_keys() {
-    for arguments in
-        [&[][..], &["--ha", "--gpu=g5.xlarge", "--gpu-count=3", "--key-name=k", "--s3-uri=s3://bucket/p"]]
-    {
+    for arguments in [
+        &[][..],
+        &["--no-efs"],
+        &["--ha", "--gpu=g5.xlarge", "--gpu-count=3", "--key-name=k", "--s3-uri=s3://bucket/p"],
+    ] {
         let workspace = init(arguments);
         check(&workspace, "cluster.yaml").expect_code(0);
         let everything = uncomment(&workspace.read("cluster.yaml"));
-        assert!(everything.contains("\nstorage:\n  efs:\n    driver: nfs"), "{everything}");
+        assert!(everything.contains("\nstorage:\n  efs:\n    mountPath: /mnt/efs"), "{everything}");
         workspace.write("cluster.yaml", everything);
         check(&workspace, "cluster.yaml").expect_code(0);
         workspace.infra(["validate"]).expect_code(0);

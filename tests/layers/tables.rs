@@ -49,7 +49,10 @@ pub const LAYERS: [(&str, &[&str]); 21] = [
             "waiting",
         ],
     ),
-    ("operator", &["aws", "blueprint", "check", "config", "deploy/inputs", "deploy/state", "document"]),
+    (
+        "operator",
+        &["aws", "blueprint", "check", "config", "deploy/inputs", "deploy/state", "document", "outcome"],
+    ),
     (
         "job",
         &[

@@ -9,18 +9,26 @@
     reason = "a test that cannot go on has failed, and says so"
 )]
 
+mod change_set_checks;
+mod created_keys;
 mod destroy;
 mod destroy_audit;
 mod destroy_data;
 mod destroy_foreign;
 mod destroy_others;
 mod destroy_states;
+mod drift;
+mod drivers;
 mod failures;
 mod golden;
 mod images;
 mod interruptions;
 mod jobs;
+mod kubeconfig;
 mod launches;
+mod list;
+mod lost_events;
+mod machine_plans;
 mod matrix;
 mod network_faults;
 mod operators;
@@ -32,15 +40,19 @@ mod pool_sizes;
 mod pools;
 mod preflight;
 mod preflight_adopted;
+mod preflight_keys;
 mod preflight_run;
 mod public_name;
 mod queries;
+mod random_lives;
 mod refusals;
 mod rollback;
 mod rotation;
 mod runbooks;
 #[path = "../support/schema_judge.rs"]
 mod schema_judge;
+mod silent_losses;
+mod snapshot_rules;
 mod stand_ins;
 mod statuses;
 mod support;

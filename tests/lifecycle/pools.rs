@@ -17,23 +17,6 @@ fn touched(world: &World) -> Vec<String> {
     calls.filter_map(|call| call.target).map(name).collect()
 }
 
-/// A pod of a job on some node of a pool.
-fn run_job(world: &World, pool: &str) -> String {
-    let node = world
-        .api
-        .nodes()
-        .into_iter()
-        .find(|node| node["metadata"]["labels"]["infra.internal/pool"] == pool)
-        .unwrap();
-    let node = node["metadata"]["name"].as_str().unwrap().to_owned();
-    world.api.set_pods(vec![json!({
-        "metadata": {"namespace": "default", "name": "train-0-abcde", "labels": {"batch.kubernetes.io/job-name": "train"}},
-        "spec": {"nodeName": node},
-        "status": {"phase": "Running"},
-    })]);
-    node
-}
-
 #[test]
 fn a_new_pool_changes_no_other_stack_and_is_deleted_only_with_prune() {
     let world = World::of_golden("minimal");
@@ -45,7 +28,7 @@ fn a_new_pool_changes_no_other_stack_and_is_deleted_only_with_prune() {
 
     world.workspace.edit(|text| text.replace(OTHER_POOL, "pools:\n"));
     world.run(["plan"]).expect_code(0).expect_stdout("pool spare: DELETE");
-    run_job(&world, "spare");
+    world.run_job("spare");
     world.proxy.clear();
     // There is no terminal to answer it, so the pool stays; everything else is done.
     world
@@ -103,7 +86,7 @@ fn jobs_are_named_before_a_pool_leaves_an_availability_zone_or_changes_its_purch
         ("cpu", "count: 2, maxCount: 4", "count: 2, maxCount: 4, availabilityZones: [us-west-2a]"),
         ("gpu", "  spot: true\n", ""),
     ] {
-        run_job(&world, pool);
+        world.run_job(pool);
         let before = world.workspace.read("cluster.yaml");
         world.workspace.edit(|text| text.replace(from, to));
         world.proxy.clear();
@@ -128,7 +111,7 @@ fn up_asks_for_a_yes_when_it_cannot_tell_whether_jobs_run() {
     world
         .up([])
         .expect_code(1)
-        .expect_stderr("nodes of cpu will be terminated, and jobs may be running there")
+        .expect_stderr("! jobs may be running on machines that will be terminated: ")
         .expect_stderr("Jobs may be running on nodes that will be terminated. Continue?")
         .expect_stderr("`--yes` answers yes");
     assert_eq!(touched(&world), [""; 0]);
@@ -169,7 +152,7 @@ fn a_manual_rollout_replaces_outdated_machines_one_by_one_after_their_jobs() {
     assert_eq!(machines(&world), before);
     world.run(["status"]).expect_stdout("outdated");
 
-    let node = run_job(&world, "gpu");
+    let node = world.run_job("gpu");
     let patches = || world.api.requests().iter().filter(|request| request.starts_with("PATCH")).count();
     let mut earlier_patches = 0;
     let outcome = run_into_time_limit(&format!("job default/train on {node}"), |limit| {
@@ -223,7 +206,7 @@ fn a_rollout_leaves_out_machines_that_the_autoscaler_has_terminated() {
     world.up([]).expect_code(0);
     change_gpu_pool(&world);
     world.up([]).expect_code(0);
-    let node = run_job(&world, "gpu");
+    let node = world.run_job("gpu");
     let mut running = world.up_invocation(["--pool", "gpu", "--replace-nodes"]).spawn();
     running.wait_for_stderr(&format!("job default/train on {node}"));
     let is_idle = |found: &&serde_json::Value| found["metadata"]["name"] != node.as_str();
@@ -253,7 +236,7 @@ fn a_rollout_waits_for_an_unreachable_api() {
     world.up([]).expect_code(0);
     change_gpu_pool(&world);
     world.up([]).expect_code(0);
-    let node = run_job(&world, "gpu");
+    let node = world.run_job("gpu");
     let mut running = world.up_invocation(["--pool", "gpu", "--replace-nodes", "--max", "1"]).spawn();
     running.wait_for_stderr(&format!("job default/train on {node}"));
     world.api.refuse(Some(503));
@@ -268,7 +251,7 @@ fn a_rollout_waits_for_an_unreachable_api() {
     running.wait().expect_code(0);
 
     // A user without permission is told so, and not that the node could not be uncordoned.
-    run_job(&world, "gpu");
+    world.run_job("gpu");
     let mut running = world.up_invocation(["--pool", "gpu", "--replace-nodes"]).spawn();
     running.wait_for_stderr("job default/train on ");
     world.api.refuse(Some(403));

@@ -230,16 +230,6 @@ fn the_kms_key_must_be_enabled_and_symmetric() {
     let other = made["KeyMetadata"]["Arn"].as_str().unwrap();
     let expected = format!("refused: key: the key {other} is a HMAC_256 key for GENERATE_VERIFY_MAC");
     expect_if(&world, &key, other, &[&expected]);
-
-    world.ec2("ModifyEbsDefaultKmsKeyId", &[("KmsKeyId", &key)]);
-    let found = expect(
-        &world,
-        &[&format!(
-            "warning: key: disks are encrypted with the account's default EBS key, which is a key of your own: {key}"
-        )],
-    );
-    is_fixed_by(&found, "set encryptDisksWithKmsKey: true");
-    expect_if(&world, "etcd: {count: 1}", "etcd: {count: 1}\nencryptDisksWithKmsKey: true", &[]);
 }
 
 #[test]

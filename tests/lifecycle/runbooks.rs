@@ -46,6 +46,7 @@ follow_pages! {
     expired_credentials: EXPIRED,
     lose_a_controller: "lose-a-controller.md",
     lose_an_etcd_member: "lose-an-etcd-member.md",
+    lose_the_claim: "lose-the-claim.md",
     renew_certificates: "renew-certificates.md",
     rotate_keys: "rotate-keys.md",
     stuck_destroy: "stuck-destroy.md",
@@ -184,6 +185,8 @@ impl Reader {
             (EXPIRED, 1) => world.proxy.heal(),
             ("lose-a-controller.md" | "approve-a-node.md", 0) => self.set_controller("Unknown"),
             ("lose-a-controller.md", 3) | ("approve-a-node.md", 2) => self.set_controller("True"),
+            ("lose-the-claim.md", 0) => world.api.claim("efs", "Pending"),
+            ("lose-the-claim.md", 1) => world.api.claim("efs", "Bound"),
             ("stuck-destroy.md", 0) => {
                 let subnet = world.tagged("DescribeSubnets", "subnetId");
                 world.make_interface(&subnet, STRANGERS_INTERFACE, &[]);

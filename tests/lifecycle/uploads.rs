@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use crate::support::aws::Aws;
+use crate::support::fault_proxy::{Fault, Times};
 use crate::support::world::World;
 
 const FILLING: &str =
     "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
 
-/// A cluster with so many tags that the template of its control plane does not fit into a call.
+/// A cluster whose control plane has too large a template for a call, because of its tags: it goes through S3.
 fn large_world() -> World {
     let world = World::of_golden("minimal");
     let tags: String = (10..43).map(|number| format!("  tag-{number}: {FILLING}{FILLING}\n")).collect();
@@ -166,7 +167,10 @@ fn every_call_to_s3_names_the_account_that_must_own_the_bucket() {
     assert_eq!(
         names,
         [
+            "s3:DeleteBucketLifecycleConfiguration",
             "s3:DeleteObjects",
+            "s3:GetBucketLifecycleConfiguration",
+            "s3:GetBucketVersioning",
             "s3:GetObject",
             "s3:GetPublicAccessBlock",
             "s3:HeadBucket",
@@ -174,12 +178,26 @@ fn every_call_to_s3_names_the_account_that_must_own_the_bucket() {
             "s3:ListObjectVersions",
             "s3:ListObjectsV2",
             "s3:PutBucketEncryption",
+            "s3:PutBucketLifecycleConfiguration",
             "s3:PutBucketPolicy",
             "s3:PutBucketVersioning",
             "s3:PutObject",
             "s3:PutPublicAccessBlock",
         ]
     );
+}
+
+/// As a permission is that was granted a moment ago.
+#[test]
+fn a_bucket_that_is_denied_once_is_not_called_foreign() {
+    let world = World::of_golden("minimal");
+    world.up([]).expect_code(0);
+    for number in 1..=2 {
+        world.proxy.fault("s3:HeadBucket", Fault::AccessDenied, Times::Nth(number));
+        let outcome = world.up([]).expect_code(0);
+        assert!(!outcome.stderr.contains("another account than"), "{}", outcome.stderr);
+        world.proxy.heal();
+    }
 }
 
 #[test]

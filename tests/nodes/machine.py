@@ -25,6 +25,15 @@ NETWORK = "10.123.0"
 
 DOCKER = pathlib.Path(__file__).with_name("docker.sh")
 
+# Called by mount(8). Not every kernel has an NFS client: a directory stands in for the server, once it has something to serve.
+NFS_CLIENT = """#!/bin/sh
+if [ ! -e /srv/server/hello ]; then
+  echo "mount.nfs4: Failed to resolve server ${1%%:*}: Name or service not known" >&2
+  exit 32
+fi
+exec mount --bind /srv/server "$2"
+"""
+
 
 def why_not():
     """Why machines cannot be booted here, or nothing."""
@@ -59,6 +68,7 @@ class Site(contextlib.ExitStack):
         self.scratch = pathlib.Path(scratch)
         self.cluster = cluster
         self.objects = {}
+        self.versioning, self.versions = None, {}
         self.made = 0
 
     def __enter__(self):
@@ -75,9 +85,14 @@ class Site(contextlib.ExitStack):
     def disk(self):
         return self.enter_context(Disk(self.scratch, self.number()))
 
+    def config(self, role):
+        return Config(CLUSTERS / self.cluster / f"expected/userdata/{role}.ign")
+
     def machine(self, member, disk):
-        config = Config(CLUSTERS / self.cluster / f"expected/userdata/etcd-{member}.ign")
-        return self.enter_context(Machine(self, config, disk, self.number()))
+        return self.enter_context(Member(self, self.config(f"etcd-{member}"), disk, self.number()))
+
+    def worker(self, pool):
+        return self.enter_context(Worker(self, self.config(f"pool-{pool}"), self.number()))
 
 
 class Disk:
@@ -112,29 +127,29 @@ class Disk:
 
 
 class Machine(Container):
-    """One member on one instance. `boot` starts it again, `discard` is its end."""
+    """One instance of any role. `boot` starts it again."""
 
-    def __init__(self, site, config, disk, number):
-        self.site, self.config, self.disk = site, config, disk
+    resource = None
+
+    def __init__(self, site, config, number, host):
+        self.site, self.config, self.host = site, config, host
         self.name = f"m{number}"
         self.instance = f"i-{number:017x}"
         self.scratch = site.scratch / self.name
         # Namespace and groups exist once the machine is entered.
         super().__init__(self.scratch / "root", None, [], self.scratch / "console")
-        self.settings = dict(line.split("=", 1) for line in config.text("/etc/etcd/etcd.env").splitlines())
-        self.member = int(config.role.removeprefix("etcd-"))
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
             self.scratch.mkdir()
-            self.namespace = stack.enter_context(bridged_namespace(self.site.switch, self.name, address(self.member)))
+            self.namespace = stack.enter_context(bridged_namespace(self.site.switch, self.name, self.host))
             self.aws = inside(self.namespace, StandIn)
             stack.callback(self.aws.close)
             self.aws.metadata["meta-data/instance-id"] = self.instance
             self.aws.objects = self.site.objects
-            self.aws.volumes[self.disk.id] = self.disk.volume
-            self.aws.on_attach = self.plug
+            self.aws.versioning, self.aws.versions = self.site.versioning, self.site.versions
             stack.enter_context(overlay(self.scratch))
+            stack.callback(self.clear)
             self.groups = [stack.enter_context(control_group(group / self.namespace)) for group in own_control_groups()]
             self.prepare()
             stack.callback(self.kill)
@@ -145,10 +160,6 @@ class Machine(Container):
     def __exit__(self, *_):
         self.stack.close()
 
-    def discard(self):
-        self.stack.close()
-        self.disk.release()
-
     def prepare(self):
         # On a first boot systemd enables what Ignition presets.
         self.write("etc/machine-id", "uninitialized\n")
@@ -158,32 +169,108 @@ class Machine(Container):
         add_flatcar(self.root)
         for name in FOREIGN_UNITS:
             (self.root / "etc/systemd/system" / name).symlink_to("/dev/null")
+        settings = {
+            "INFRA_REGION": REGION,
+            "INFRA_DOMAIN": "amazonaws.com",
+            "INFRA_STACK": "test-control-plane",
+            "INFRA_RESOURCE": self.resource,
+            "INFRA_BACKOFF_MILLISECONDS": "100",
+            **self.stack_settings(),
+            **self.aws.environment(),
+        }
+        self.write("etc/infra/stack.env", "".join(f"{name}={value}\n" for name, value in settings.items()))
+
+    def stack_settings(self):
+        """What the stack tells a machine of this role."""
+        return {}
+
+    def clear(self):
+        """Before the machine's disk is deleted."""
+
+    def write(self, path, text, mode=0o644):
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        target.chmod(mode)
+
+    def boot(self):
+        self.aws.signals.clear()
+        self.start()
+
+    def wait_for_signal(self, seconds=180):
+        try:
+            wait_for(f"a signal of {self.config.role}", lambda: self.aws.signals, seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.journal()[-8000:]}") from None
+
+
+class Worker(Machine):
+    """A pool's machine whose kubelet runs and does nothing. The file system can be mounted once `server_starts` was called."""
+
+    resource = "Nodes"
+
+    def __init__(self, site, config, number):
+        super().__init__(site, config, number, f"{NETWORK}.{100 + number}")
+
+    def prepare(self):
+        super().prepare()
+        self.write("opt/bin/kubelet", "#!/bin/sh\nexec sleep infinity\n", 0o755)
+        self.write("opt/bin/kubectl", "#!/bin/sh\nprintf 'True KubeletReady: ready'\n", 0o755)
+        self.write("opt/infra/bin/unpack-cni", "#!/bin/sh\n", 0o755)
+        self.write("etc/systemd/system/containerd.service.d/zz.conf", "[Service]\nType=oneshot\nRemainAfterExit=yes\n")
+        self.write("usr/sbin/mount.nfs4", NFS_CLIENT, 0o755)
+        self.write("var/console", "")
+        (self.root / "srv/server").mkdir(parents=True)
+
+    def stack_settings(self):
+        # systemd-nspawn's own console cannot be written to.
+        return {"INFRA_CONSOLE": "/var/console"}
+
+    def console_text(self):
+        return (self.root / "var/console").read_text()
+
+    def server_starts(self):
+        self.write("srv/server/hello", "from the server\n")
+
+    def clear(self):
+        # What is immutable cannot be deleted with the machine's disk either.
+        subprocess.run(["chattr", "-R", "-i", self.root / "mnt"], check=True)
+
+
+class Member(Machine):
+    """An etcd member. `discard` is its end."""
+
+    def __init__(self, site, config, disk, number):
+        self.disk = disk
+        self.settings = dict(line.split("=", 1) for line in config.text("/etc/etcd/etcd.env").splitlines())
+        self.member = int(config.role.removeprefix("etcd-"))
+        self.resource = f"EtcdMember{self.member}"
+        super().__init__(site, config, number, address(self.member))
+
+    def discard(self):
+        self.stack.close()
+        self.disk.release()
+
+    def prepare(self):
+        self.aws.volumes[self.disk.id] = self.disk.volume
+        self.aws.on_attach = self.plug
+        super().prepare()
         shutil.copy(DOCKER, self.root / "usr/bin/docker")
         for program in ("etcd", "etcdctl"):
             shutil.copy(ETCD / program, self.root / "usr/bin" / program)
         hosts = [f"{address(member)} {name}" for member, name in enumerate(self.names())]
         self.write("etc/hosts", "\n".join(["127.0.0.1 localhost", *hosts, ""]))
         shutil.copytree(CLUSTERS / self.site.cluster / "credentials", self.root / "root/credentials")
-        settings = {
+
+    def stack_settings(self):
+        return {
             "INFRA_CLUSTER": self.settings["ETCD_INITIAL_CLUSTER_TOKEN"],
-            "INFRA_REGION": REGION,
-            "INFRA_DOMAIN": "amazonaws.com",
-            "INFRA_STACK": "test-control-plane",
-            "INFRA_RESOURCE": f"EtcdMember{self.member}",
             "INFRA_BUCKET": "team-bucket",
             "INFRA_PREFIX": "clusters/",
             "INFRA_KMS_KEY": "arn:aws:kms:us-west-2:111122223333:key/1234abcd",
             "INFRA_VOLUME_ID": self.disk.id,
-            "INFRA_BACKOFF_MILLISECONDS": "100",
             "INFRA_SETTLE_SECONDS": "1",
-            **self.aws.environment(),
         }
-        self.write("etc/infra/stack.env", "".join(f"{name}={value}\n" for name, value in settings.items()))
-
-    def write(self, path, text):
-        target = self.root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
 
     def names(self):
         """Of all members, in their order."""
@@ -201,8 +288,7 @@ class Machine(Container):
         link.symlink_to("/dev/nvme1n1")
 
     def boot(self):
-        self.aws.signals.clear()
-        self.start()
+        super().boot()
         # After a reboot the volume is still attached.
         if self.disk.volume.scenes[0] == ("in-use", self.instance, "attached"):
             self.plug(self.disk.id)
@@ -225,12 +311,6 @@ class Machine(Container):
 
     def status(self):
         return json.loads(self.etcdctl("endpoint", "status", "--write-out=json"))[0]["Status"]
-
-    def wait_for_signal(self, seconds=180):
-        try:
-            wait_for(f"a signal of {self.config.role}", lambda: self.aws.signals, seconds)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.journal()[-8000:]}") from None
 
 
 def address(member):

@@ -64,6 +64,9 @@ class StandIn:
         self.instances = []
         self.on_attach = lambda volume: None
         self.objects = {}
+        # Enabled or Suspended, or nothing in a bucket that never had versions; versions are by key and id.
+        self.versioning = None
+        self.versions = {}
         self.uploads = []
         self.files = {}
         self.signals = []
@@ -134,12 +137,15 @@ class StandIn:
                 self.calls.append(f"files:{rest}")
                 status, content, behaviour = (404, b"", "ok") if found is None else (200, found, "ok")
             else:
+                request.more_headers = {}
                 status, content, behaviour = self.answer_service(request, service, rest, body)
         if behaviour == "hang":
             self.stopping.wait(20)
             request.close_connection = True
             return
         request.send_response(status)
+        for name, value in getattr(request, "more_headers", {}).items():
+            request.send_header(name, value)
         request.send_header("Content-Length", str(len(content)))
         request.end_headers()
         if behaviour == "cut":
@@ -170,8 +176,11 @@ class StandIn:
 
     def answer_service(self, request, service, rest, body):
         if service == "s3":
+            rest, _, query = rest.partition("?")
+            form = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
             action = {"GET": "GetObject", "PUT": "PutObject"}[request.command]
-            form = {}
+            if not rest:
+                action = "GetBucketVersioning" if "versioning" in form else "ListBucket"
         else:
             form = dict(urllib.parse.parse_qsl(body.decode(), keep_blank_values=True))
             action = form.get("Action", "")
@@ -198,14 +207,15 @@ class StandIn:
         if operation == "s3:PutObject":
             status, content = self.put_object(request, rest, body)
         elif operation == "s3:GetObject":
-            found = self.objects.get(rest)
-            status, content = (200, found) if found is not None else self.error("s3", 404, "NoSuchKey", "The specified key does not exist.")
+            status, content = self.get_object(rest, form.get("versionId"))
         else:
             known = {
                 "ec2:DescribeVolumes": self.describe_volumes,
                 "ec2:AttachVolume": self.attach_volume,
                 "ec2:DescribeInstances": self.describe_instances,
                 "cloudformation:SignalResource": self.signal_resource,
+                "s3:GetBucketVersioning": self.get_bucket_versioning,
+                "s3:ListBucket": self.list_bucket,
             }
             if operation in known:
                 status, content = known[operation](form)
@@ -316,7 +326,38 @@ class StandIn:
 
     # ---- S3
 
+    def get_object(self, key, version):
+        if version is not None:
+            found = self.versions.get((key, version))
+            missing = (404, "NoSuchVersion", "The specified version does not exist.")
+        else:
+            found, missing = self.objects.get(key), (404, "NoSuchKey", "The specified key does not exist.")
+        return (200, found) if found is not None else self.error("s3", *missing)
+
+    def list_bucket(self, form):
+        if form.get("list-type") != "2":
+            return self.error("s3", 400, "InvalidArgument", "this is the second version of the API")
+        found = sorted(key for key in self.objects if key.startswith(form.get("prefix", "")))[: int(form.get("max-keys", 1000))]
+        items = "".join(f"<Contents><Key>{escape(key)}</Key><Size>{len(self.objects[key])}</Size></Contents>" for key in found)
+        return 200, (
+            '<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>team-bucket</Name>'
+            f"<Prefix>{escape(form.get('prefix', ''))}</Prefix><KeyCount>{len(found)}</KeyCount><IsTruncated>false</IsTruncated>{items}"
+            "</ListBucketResult>"
+        ).encode()
+
+    def get_bucket_versioning(self, _form):
+        status = f"<Status>{self.versioning}</Status>" if self.versioning else ""
+        return 200, (
+            '<?xml version="1.0" encoding="UTF-8"?>\n'
+            f'<VersioningConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/">{status}</VersioningConfiguration>'
+        ).encode()
+
     def put_object(self, request, key, body):
+        if self.versioning == "Enabled":
+            # Real ones have no order either, and characters that a query must encode.
+            version = f"v+{len(self.versions)}/{hashlib.sha256(body).hexdigest()[:8]}="
+            self.versions[key, version] = body
+            request.more_headers["x-amz-version-id"] = version
         self.objects[key] = body
         self.uploads.append((key, {name.lower(): value for name, value in request.headers.items()}))
         return 200, b""
@@ -403,8 +444,11 @@ def check_signature(request, service, body):
     if headers.get("x-amz-content-sha256", content) != content:
         return "the body is not what its sha256 says"
     path, _, query = request.path.partition("?")
-    if query:
-        return "a query string; older curls sign it unsorted"
+    names_in_query = [part.partition("=")[0] for part in query.split("&")] if query else []
+    if names_in_query != sorted(names_in_query) or any("=" not in part for part in query.split("&") if query):
+        return "a query that older curls sign wrongly: its names are sorted, and all have a value"
+    if re.search(r"[^A-Za-z0-9._~%&=-]", query):
+        return "a query whose values are not encoded"
     canonical = "\n".join(
         [request.command, path, query, *(f"{name}:{' '.join(headers[name].split())}" for name in signed), "", names, content]
     )

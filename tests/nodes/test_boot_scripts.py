@@ -517,11 +517,12 @@ class RestoreEtcd(Etcd):
     def restores(self):
         return [call for call in self.arguments_of("docker") if call[0] == "run"]
 
-    def name(self, snapshot, digest=None):
+    def name(self, snapshot, digest=None, version=None):
         """As cluster.yaml or an operator does it; with the digest of what the bucket holds now."""
         content = self.aws.objects.get(self.PREFIX + snapshot, b"")
         digest = hashlib.sha256(content).hexdigest() if digest is None else digest
-        self.write("etc/infra/restore.env", f"INFRA_RESTORE_SNAPSHOT={snapshot}\nINFRA_RESTORE_SHA256={digest}\n")
+        named = "" if version is None else f"INFRA_RESTORE_VERSION={version}\n"
+        self.write("etc/infra/restore.env", f"INFRA_RESTORE_SNAPSHOT={snapshot}\n{named}INFRA_RESTORE_SHA256={digest}\n")
 
     def assert_untouched(self):
         self.assertEqual(self.arguments_of("docker"), [])
@@ -546,10 +547,13 @@ class RestoreEtcd(Etcd):
         self.run_script("etcd-state")
         self.assertEqual(self.read("run/infra/etcd-state"), "data\n")
 
-    def test_no_name_is_an_empty_start(self):
+    def test_no_name_is_an_empty_start_whatever_s3_would_say(self):
+        for operation in ("s3:GetObject", "s3:ListBucket", "s3:GetBucketVersioning"):
+            self.aws.script(operation, "denied")
         self.assertIn("starting empty", self.run_script("restore-etcd"))
         self.assert_untouched()
         self.assertEqual(self.aws.signals, [])
+        self.assertEqual([call for call in self.aws.calls if call.startswith("s3:")], [], "a new cluster must not depend on an answer of S3")
 
     def test_nothing_in_the_bucket_chooses_the_data(self):
         self.aws.objects[self.PREFIX + "restore"] = b"etcd-0-20300101T000000Z.db\n"
@@ -594,20 +598,62 @@ class RestoreEtcd(Etcd):
                 self.assertEqual(self.signals(), ["FAILURE"])
                 self.assert_untouched()
 
+    def refuse(self, *expected):
+        """Runs the script, which gives up with these words and starts nothing."""
+        words = self.run_script("restore-etcd", expect=1)
+        for text in expected:
+            self.assertIn(text, words)
+        # The reason is where those look who cannot log in.
+        self.assertTrue(any(line.startswith("infra: restore-etcd failed: ") and expected[0] in line for line in self.console_lines()), words)
+        self.assertNotIn("starting empty", words)
+        self.assertEqual(self.signals(), ["FAILURE"])
+        self.assert_untouched()
+
     def test_a_snapshot_nobody_may_read_is_not_an_empty_start(self):
         self.name("etcd-0-20300101T000000Z.db")
         self.aws.script("s3:GetObject", "denied")
-        words = self.run_script("restore-etcd", expect=1)
-        self.assertIn("s3:GetObject clusters/west/paddle/snapshots/etcd-0-20300101T000000Z.db: AccessDenied", words)
-        self.assertEqual(self.signals(), ["FAILURE"])
-        self.assertFalse((self.data / "member").exists())
+        key = self.PREFIX + "etcd-0-20300101T000000Z.db"
+        self.refuse(f"{key} exists but cannot be read: s3:GetObject {key}: AccessDenied")
 
-    def test_a_missing_snapshot(self):
+    def test_a_missing_snapshot_is_called_missing_whatever_s3_answers(self):
+        for answer in ("ok", "denied"):
+            with self.subTest(answer):
+                self.aws.signals.clear()
+                self.name("gone.db")
+                # An object that only begins with the name is another one.
+                self.aws.objects[self.PREFIX + "gone.db.old"] = b"x"
+                self.aws.script("s3:GetObject", answer)
+                self.refuse(f"bucket team-bucket has no {self.PREFIX}gone.db (s3:GetObject {self.PREFIX}gone.db: ")
+
+    def test_a_list_that_is_refused_is_said(self):
         self.name("gone.db")
-        self.assertIn("snapshots/gone.db: NoSuchKey", self.run_script("restore-etcd", expect=1))
-        self.assertEqual(self.signals(), ["FAILURE"])
-        self.assertFalse((self.data / "member").exists())
-        self.assertEqual(self.arguments_of("docker"), [])
+        self.aws.script("s3:GetObject", "denied")
+        self.aws.script("s3:ListBucket", "denied")
+        self.refuse("whether it exists is not known either", f"s3:GetObject {self.PREFIX}gone.db: AccessDenied",
+                    f"s3:ListBucket {self.PREFIX}gone.db: AccessDenied")
+
+    def test_a_version_that_is_not_the_newest(self):
+        key, old = self.PREFIX + "etcd.db", "3HL4+kqt/J~x="
+        self.aws.versions = {(key, old): b"old bytes", (key, "v2"): b"new bytes"}
+        self.aws.objects[key] = b"new bytes"
+        self.name("etcd.db", hashlib.sha256(b"old bytes").hexdigest(), old)
+        self.assertIn(f"restoring etcd from etcd.db, version {old}", self.run_script("restore-etcd"))
+        self.assertEqual(self.read("var/lib/etcd/member/wal/0.wal"), "old bytes")
+
+    def test_a_version_that_is_gone(self):
+        self.aws.objects[self.PREFIX + "etcd.db"] = b"new bytes"
+        self.name("etcd.db", version="v1")
+        self.refuse("etcd.db exists but cannot be read", "NoSuchVersion")
+
+    def test_the_object_that_changes_every_hour_needs_its_version(self):
+        self.aws.objects[self.PREFIX + "etcd.db"] = b"bytes"
+        self.name("etcd.db")
+        self.refuse("etcd.db is written every hour, so its version must be named, too")
+        self.assertEqual(self.aws.count("s3:GetObject"), 0)
+
+    def test_a_bad_version_is_refused(self):
+        self.name("etcd.db", version="v1&x=y")
+        self.refuse("INFRA_RESTORE_VERSION in /etc/infra/restore.env must be a version of etcd.db")
 
     def test_a_transfer_that_breaks_is_begun_again(self):
         self.name("etcd-0-20300101T000000Z.db")
@@ -763,11 +809,18 @@ class SnapshotEtcd(Etcd):
         esac
         """
     NAME = re.compile(r"etcd-1-\d{8}T\d{6}Z\.db")
+    FOLDER = "clusters/west/paddle/snapshots/"
 
     def setUp(self):
         super().setUp()
         self.stub("docker", self.DOCKER)
         self.local = self.data / "snapshots"
+        self.lead()
+
+    def lead(self, has_leader=1, is_leader=1):
+        """What the member says of itself."""
+        self.write("metrics", f"# TYPE etcd_server_is_leader gauge\netcd_server_is_leader {is_leader}\netcd_server_has_leader {has_leader}\n")
+        self.environment["INFRA_ETCD_METRICS"] = (self.root / "metrics").as_uri()
 
     def old(self, count):
         names = [f"etcd-1-2020010{day}T000000Z.db" for day in range(1, count + 1)]
@@ -776,15 +829,54 @@ class SnapshotEtcd(Etcd):
         return names
 
     def test_on_the_volume_and_in_the_bucket(self):
-        self.run_script("snapshot-etcd")
+        words = self.run_script("snapshot-etcd")
         ((key, headers),) = self.aws.uploads
         (file,) = self.local.iterdir()
         self.assertRegex(file.name, self.NAME)
-        self.assertEqual(key, f"clusters/west/paddle/snapshots/{file.name}")
+        # Without versions a second upload would replace the first: each has a name of its own.
+        name = file.name.replace("etcd-1-", "etcd-")
+        self.assertEqual(key, self.FOLDER + name)
         self.assertEqual(self.aws.objects[key], file.read_bytes())
         self.assertEqual(headers["x-amz-server-side-encryption"], "aws:kms")
         self.assertEqual(headers["x-amz-server-side-encryption-aws-kms-key-id"], KMS_KEY)
-        self.assertEqual(headers["x-amz-content-sha256"], hashlib.sha256(file.read_bytes()).hexdigest())
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        self.assertEqual(headers["x-amz-content-sha256"], digest)
+        self.assertIn(f"snapshot {file.name} ({file.stat().st_size} bytes) is in the bucket as {name}; its SHA-256 is {digest}", words)
+
+    def test_a_bucket_with_versions_has_one_key(self):
+        self.aws.versioning = "Enabled"
+        lines = [self.run_script("snapshot-etcd") for _ in range(2)]
+        self.assertEqual([key for key, _ in self.aws.uploads], [f"{self.FOLDER}etcd.db"] * 2)
+        self.assertEqual(len(self.aws.versions), 2)
+        for words, ((_, version), content) in zip(lines, self.aws.versions.items()):
+            self.assertIn(f"in the bucket as etcd.db, version {version}; its SHA-256 is {hashlib.sha256(content).hexdigest()}", words)
+
+    def test_what_would_be_replaced_is_never_written_again(self):
+        # Versions that are suspended do not keep what is overwritten, and without an answer nobody knows.
+        for versioning, behaviour in (("Suspended", "ok"), ("Enabled", "denied")):
+            with self.subTest(versioning=versioning, behaviour=behaviour):
+                self.aws.uploads.clear()
+                self.aws.versioning = versioning
+                self.aws.script("s3:GetBucketVersioning", behaviour)
+                words = self.run_script("snapshot-etcd")
+                ((key, _),) = self.aws.uploads
+                self.assertRegex(key, rf"^{self.FOLDER}etcd-\d{{8}}T\d{{6}}Z\.db$")
+                self.assertEqual(behaviour == "denied", "s3:GetBucketVersioning: AccessDenied" in words, words)
+
+    def test_only_the_leader_uploads(self):
+        self.lead(is_leader=0)
+        words = self.run_script("snapshot-etcd")
+        self.assertEqual(len(list(self.local.iterdir())), 1, "each member has snapshots of its own")
+        self.assertRegex(words, r"(?m)^infra: snapshot etcd-1-\S+ is on the volume; this member is not the leader, which uploads its own$")
+        self.assertEqual([call for call in self.aws.calls if call.startswith("s3:")], [])
+        self.assertEqual(self.console_lines(), [], "the lines of the leader are not pushed out of the console")
+
+    def test_a_cluster_without_a_leader_is_a_failure(self):
+        self.lead(has_leader=0, is_leader=0)
+        self.assertIn("is on the volume only: etcd has no leader", self.run_script("snapshot-etcd", expect=1))
+        (self.root / "metrics").unlink()
+        self.assertIn("is on the volume only: etcd does not say who leads", self.run_script("snapshot-etcd", expect=1))
+        self.assertEqual(self.aws.uploads, [])
 
     def test_the_newest_two_stay(self):
         names = self.old(7)
@@ -925,11 +1017,111 @@ class SignalNode(Node):
         self.write("var/lib/kubelet/pki/kubelet-client-current.pem", "")
         self.assertIn("last: error: unable to read", self.run_script("signal-node", expect=1, INFRA_DEADLINE_SECONDS="0"))
 
+    def test_not_before_the_shared_file_system_is_mounted(self):
+        self.kubectl("printf 'True KubeletReady: kubelet is posting ready status'")
+        self.write("etc/infra/file-system.env", "INFRA_MOUNT_PATH=/mnt/efs\n")
+        self.stub("findmnt", "exit 1")
+        words = self.run_script("signal-node", expect=1, INFRA_DEADLINE_SECONDS="0")
+        self.assertIn("last: the shared file system is not mounted on /mnt/efs; the journal of mount-file-system says why", words)
+        self.assertEqual(self.signals(), ["FAILURE"])
+        self.stub("findmnt")
+        self.run_script("signal-node")
+        self.assertEqual(self.signals(), ["FAILURE", "SUCCESS"])
+        self.assertEqual(self.arguments_of("findmnt")[-1], ["--mountpoint", f"{self.root}/mnt/efs"])
+
     def test_never_ready(self):
         self.kubectl("printf 'False KubeletNotReady: cni plugin not initialized'")
         words = self.run_script("signal-node", expect=1, INFRA_DEADLINE_SECONDS="0")
         self.assertIn("last: Ready is False KubeletNotReady: cni plugin not initialized", words)
         self.assertEqual(self.signals(), ["FAILURE"])
+
+
+class MountFileSystem(Node):
+    """systemctl and findmnt are stubs: the mount succeeds when the file `there` exists."""
+
+    def setUp(self):
+        super().setUp()
+        self.path = self.root / "srv/shared-data"
+        self.path.mkdir(parents=True)
+        self.write("etc/infra/file-system.env", "INFRA_MOUNT_PATH=/srv/shared-data\n")
+        mounted = f"{self.folder}/mounted"
+        self.stub("findmnt", f"[[ -e {mounted} ]]")
+        self.stub("systemctl", f"""\
+            case $1 in
+            start) [[ -e {self.folder}/there ]] || exit 1; touch {mounted} ;;
+            show) printf 'InvocationID=0123abcd\\nResult=exit-code\\n' ;;
+            esac
+            """)
+        self.stub("journalctl", """\
+            [[ $* == *_SYSTEMD_INVOCATION_ID=0123abcd* ]] || exit 0
+            printf '%s\\n' 'mount.nfs4: Failed to resolve server fs: Name or service not known' 'dmesg(1) may have more information'
+            """)
+        self.stub("chattr")
+
+    def mode(self):
+        return self.path.stat().st_mode & 0o7777
+
+    def succeed(self):
+        (self.folder / "there").touch()
+
+    def test_the_directory_is_closed_before_the_first_attempt(self):
+        self.succeed()
+        self.run_script("mount-file-system")
+        self.assertEqual(self.mode(), 0)
+        self.assertEqual(self.arguments_of("chattr"), [["+i", str(self.path)]])
+        self.assertEqual(self.arguments_of("systemctl"), [["start", r"srv-shared\x2ddata.mount"]])
+        self.assertEqual(self.console_lines()[-1], "infra: the shared file system is mounted on /srv/shared-data")
+        self.assertEqual(self.signals(), [])
+
+    def test_it_is_mounted_as_often_as_it_takes(self):
+        process = self.start("mount-file-system")
+        line = "infra: waiting for the shared file system on /srv/shared-data: mount.nfs4: Failed to resolve server fs: Name or service not known"
+        while line not in self.console_lines():
+            self.assertIsNone(process.poll(), self.console.read_text())
+            time.sleep(0.02)
+        self.succeed()
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertGreater(sum(call[0] == "start" for call in self.arguments_of("systemctl")), 1)
+        self.assertEqual(self.signals(), [])
+
+    def test_a_failure_is_signalled_once_and_is_not_the_end(self):
+        process = self.start("mount-file-system", INFRA_DEADLINE_SECONDS="0")
+        said = "Name or service not known; the kubelet waits for it"
+        while sum(said in line for line in self.console_lines()) < 3:
+            self.assertIsNone(process.poll(), self.console.read_text())
+            time.sleep(0.02)
+        self.assertEqual(self.signals(), ["FAILURE"])
+        self.succeed()
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertEqual(self.signals(), ["FAILURE"])
+
+    def test_what_is_mounted_is_left_alone(self):
+        (self.folder / "mounted").touch()
+        self.run_script("mount-file-system")
+        self.assertNotEqual(self.mode(), 0)
+        self.assertEqual((self.arguments_of("chattr"), self.arguments_of("systemctl")), ([], []))
+
+    def test_after_a_reboot_the_mode_is_not_set_again(self):
+        self.path.chmod(0)
+        self.stub("chmod", "exit 1")
+        self.succeed()
+        self.run_script("mount-file-system")
+        self.assertEqual(self.arguments_of("chmod"), [])
+
+    def test_a_directory_with_files_of_its_own_keeps_its_mode(self):
+        (self.path / "core").mkdir()
+        before = self.mode()
+        self.succeed()
+        self.run_script("mount-file-system")
+        self.assertEqual(self.mode(), before)
+        self.assertEqual(self.arguments_of("chattr"), [["+i", str(self.path)]])
+
+    def test_a_root_disk_without_the_flag_is_said_and_no_failure(self):
+        self.stub("chattr", "exit 1")
+        self.succeed()
+        self.assertIn("/srv/shared-data cannot be made immutable", self.run_script("mount-file-system"))
 
 
 class WatchSpot(Node):
@@ -1144,6 +1336,7 @@ class FetchRuntime(Node):
         super().setUp()
         self.stub("systemctl")
         self.stub("systemd-sysext")
+        self.stub("systemd-tmpfiles", 'echo "$(wc -l <"${0%/*}/../systemd-sysext.calls")" >>"${0%/*}/../refreshed"')
         self.environment["INFRA_DOWNLOAD_PROTOCOLS"] = "=http"
         self.sum = hashlib.sha256(self.IMAGE).hexdigest()
         self.aws.files[self.FILE] = self.IMAGE
@@ -1179,6 +1372,14 @@ class FetchRuntime(Node):
         self.assert_in_place()
         self.assertEqual(self.aws.count(f"files:{self.FILE}"), 1, "fetched once")
         self.assertEqual(self.arguments_of("systemd-sysext"), [["refresh"]] * 2)
+
+    def test_the_first_boot_makes_the_files_that_the_second_would(self):
+        self.run_script("fetch-nvidia-runtime")
+        self.assertEqual(self.arguments_of("systemd-tmpfiles"), [["--create", "--exclude-prefix=/dev"]])
+        self.assertEqual((self.folder / "refreshed").read_text(), "1\n", "not before the extension is there")
+        self.stub("systemd-tmpfiles", "exit 73")
+        self.assertIn("systemd-tmpfiles failed", self.run_script("fetch-nvidia-runtime"))
+        self.assert_in_place()
 
     def test_a_pinned_sum_needs_no_list(self):
         self.settings(f"NVIDIA_RUNTIME_SHA256={self.sum}")

@@ -7,13 +7,13 @@ knows them is asked of its list of flags.
 import hashlib
 import pathlib
 import sys
-import tempfile
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from boots import Boot  # noqa: E402
 from golden import configs  # noqa: E402
-from machine import Site, wait_for, why_not  # noqa: E402
+from machine import wait_for, why_not  # noqa: E402
 
 FLAGS = pathlib.Path(__file__).parent / "flags/etcd-3.6.txt"
 CHAIN = ["claim-volume.service", "var-lib-etcd.mount", "prepare-etcd.service", "etcd.service", "signal-etcd.service"]
@@ -37,20 +37,16 @@ class Settings(unittest.TestCase):
                     self.assertRegex(name, "^ETCD_[A-Z_]+$")
                     self.assertIn("--" + name.removeprefix("ETCD_").lower().replace("_", "-"), flags)
 
+    def test_a_member_compares_its_data_and_reports_progress_as_kubeadms_does(self):
+        for config in configs():
+            if config.kind == "etcd":
+                lines = config.text("/etc/etcd/etcd.env").splitlines()
+                self.assertIn("ETCD_FEATURE_GATES=InitialCorruptCheck=true", lines, str(config))
+                self.assertIn("ETCD_WATCH_PROGRESS_NOTIFY_INTERVAL=5s", lines, str(config))
 
-class Boot(unittest.TestCase):
-    cluster = None
 
-    def run(self, result=None):
-        # An interrupted unittest does not clean up.
-        try:
-            return super().run(result)
-        finally:
-            self.doCleanups()
-
-    def setUp(self):
-        self.site = Site(self.enterContext(tempfile.TemporaryDirectory(prefix="infra-boot-")), self.cluster)
-        self.enterContext(self.site)
+class MemberBoot(Boot):
+    """Boots of etcd members."""
 
     def start(self, member, disk):
         """A new machine, which has signalled success."""
@@ -76,7 +72,7 @@ def may_resize():
 
 
 @unittest.skipIf(IMPOSSIBLE, IMPOSSIBLE)
-class OneMember(Boot):
+class OneMember(MemberBoot):
     cluster = "minimal"
 
     def test_a_member_comes_up_by_itself(self):
@@ -119,15 +115,21 @@ class OneMember(Boot):
             self.assertIn("Permission denied to resize filesystem", told)
 
     def test_a_snapshot_is_restored_on_a_blank_volume_only(self):
+        self.site.versioning = "Enabled"
         machine = self.start(0, self.site.disk())
         machine.put("place", "first")
         machine.run("systemctl", "start", "snapshot-etcd.service")
-        folder = "clusters/minimal/snapshots/"
-        [key] = self.site.objects
-        self.assertRegex(key, f"^{folder}etcd-0-[0-9TZ]+\\.db$")
-        name = key.removeprefix(folder)
-        self.assertEqual(machine.run("ls", "/var/lib/etcd/snapshots").split(), [name])
+        key = "clusters/minimal/snapshots/etcd.db"
+        [(_, version)] = self.site.versions
+        first = self.site.versions[key, version]
+        digest = hashlib.sha256(first).hexdigest()
+        [name] = machine.run("ls", "/var/lib/etcd/snapshots").split()
+        self.assertRegex(name, r"^etcd-0-[0-9TZ]+\.db$")
+        told = f"snapshot {name} ({len(first)} bytes) is in the bucket as etcd.db, version {version}; its SHA-256 is {digest}"
+        self.assertIn(told, machine.journal("snapshot-etcd"))
         machine.put("place", "after the snapshot")
+        machine.run("systemctl", "start", "snapshot-etcd.service")
+        self.assertEqual((list(self.site.objects), len(self.site.versions)), ([key], 2))
         machine.run("systemctl", "start", "defrag-etcd.service")
         self.assertIn("etcd-0 is defragmented", machine.journal("defrag-etcd"))
         self.check(machine)
@@ -137,10 +139,12 @@ class OneMember(Boot):
         machine = self.start(0, disk)
         self.assertIn("no snapshot to restore: starting empty", machine.journal("prepare-etcd"))
         # As docs/runbooks/lose-an-etcd-member.md has it.
-        digest = hashlib.sha256(self.site.objects[key]).hexdigest()
         machine.run("systemctl", "stop", "etcd")
         machine.run("mv", "/var/lib/etcd/member", "/var/lib/etcd/member.lost")
-        machine.run("sh", "-c", f"printf 'INFRA_RESTORE_SNAPSHOT=%s\\nINFRA_RESTORE_SHA256=%s\\n' {name} {digest} > /etc/infra/restore.env")
+        machine.write(
+            "etc/infra/restore.env",
+            f"INFRA_RESTORE_SNAPSHOT=etcd.db\nINFRA_RESTORE_VERSION={version}\nINFRA_RESTORE_SHA256={digest}\n",
+        )
         machine.run("systemctl", "restart", "prepare-etcd", "etcd")
         wait_for("the restored member", lambda: machine.etcdctl("get", "place", seconds=1, check=False))
         self.assertEqual(machine.get("place"), "first")
@@ -155,7 +159,7 @@ class OneMember(Boot):
 
 
 @unittest.skipIf(IMPOSSIBLE, IMPOSSIBLE)
-class ThreeMembers(Boot):
+class ThreeMembers(MemberBoot):
     cluster = "ha-gpu-efs"
 
     def test_a_lost_member_comes_back_as_itself(self):
@@ -171,6 +175,12 @@ class ThreeMembers(Boot):
         identifiers = [state["header"]["member_id"] for state in states]
         self.assertEqual(len(set(identifiers)), 3)
         lost = identifiers.index(states[0]["leader"])
+        for machine in machines:
+            machine.run("systemctl", "start", "snapshot-etcd.service")
+            self.assertEqual(len(machine.run("ls", "/var/lib/etcd/snapshots").split()), 1, "each member keeps its own")
+        self.assertEqual([len(machine.aws.uploads) for machine in machines], [int(machine.member == lost) for machine in machines])
+        [key] = self.site.objects
+        self.assertRegex(key, r"^clusters/research/snapshots/etcd-\d{8}T\d{6}Z\.db$")
         machines[lost].kill()
         others = [machine for machine in machines if machine.member != lost]
         write = ["put", "place", "two"]

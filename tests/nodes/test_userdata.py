@@ -176,6 +176,30 @@ class Userdata(unittest.TestCase):
             [order] = [line for line in contents.splitlines() if line.startswith("After=")]
             self.assertIn("nss-lookup.target", order.removeprefix("After=").split())
 
+    def test_the_kubelet_waits_for_the_file_system_where_there_is_one(self):
+        waiting = 0
+        for config in configs():
+            with self.subTest(str(config)):
+                [mount] = [name for name, unit in config.units.items() if "Type=nfs4" in unit.get("contents", "")] or [None]
+                if "kubelet.service" not in config.units:
+                    self.assertIsNone(mount)
+                    continue
+                order = {line.split("=")[0]: line.split("=")[1].split() for line in config.units["kubelet.service"]["contents"].splitlines()
+                         if line.startswith(("Requires=", "After="))}
+                for words in order.values():
+                    self.assertEqual("mount-file-system.service" in words, mount is not None)
+                if mount:
+                    waiting += 1
+                    # systemd itself would try once.
+                    self.assertFalse(config.units[mount].get("enabled"))
+                    service = config.units["mount-file-system.service"]
+                    self.assertTrue(service["enabled"])
+                    self.assertRegex(service["contents"], f"(?m)^After=.* {re.escape(mount)}$")
+                    path = re.search("(?m)^Where=(.*)$", config.units[mount]["contents"])[1]
+                    self.assertEqual(config.text("/etc/infra/file-system.env"), f"INFRA_MOUNT_PATH={path}\n")
+                    self.assertIn(path, config.directories)
+        self.assertGreaterEqual(waiting, 6)
+
     def test_machines_do_not_update_or_reboot_by_themselves(self):
         for config in configs():
             self.assertIn("SERVER=disabled", config.text("/etc/flatcar/update.conf"))

@@ -121,13 +121,12 @@ class Chapters(unittest.TestCase):
         return self.cluster.kubectl("exec", pod, "--", *words, check=check)
 
 
-class Questions:
-    """Asks the API again and again, as an impatient user would; `longest` is the longest time without an answer."""
+class InBackground:
+    """Calls `ask` every `pause` seconds as long as the block lasts."""
 
-    def __init__(self, cluster):
-        self.cluster, self.stopping = cluster, threading.Event()
-        self.longest = 0.0
-        self.thread = threading.Thread(target=self.ask)
+    def __init__(self, pause):
+        self.pause, self.stopping = pause, threading.Event()
+        self.thread = threading.Thread(target=self.ask_again_and_again)
 
     def __enter__(self):
         self.thread.start()
@@ -137,14 +136,28 @@ class Questions:
         self.stopping.set()
         self.thread.join()
 
+    def ask_again_and_again(self):
+        while not self.stopping.wait(self.pause):
+            self.ask()
+
+
+class Questions(InBackground):
+    """Asks the API as an impatient user would; `longest` is the longest time without an answer."""
+
+    def __init__(self, cluster):
+        super().__init__(pause=0.5)
+        self.cluster, self.longest, self.answered = cluster, 0.0, None
+
+    def __enter__(self):
+        self.answered = time.monotonic()
+        return super().__enter__()
+
     def ask(self):
-        answered = time.monotonic()
-        while not self.stopping.wait(0.5):
-            done = self.cluster.kubectl("get", "--raw=/readyz", "--request-timeout=4s", check=False)
-            now = time.monotonic()
-            if done == "ok":
-                self.longest = max(self.longest, now - answered)
-                answered = now
+        done = self.cluster.kubectl("get", "--raw=/readyz", "--request-timeout=4s", check=False)
+        now = time.monotonic()
+        if done == "ok":
+            self.longest = max(self.longest, now - self.answered)
+            self.answered = now
 
 
 def is_ready(pod):

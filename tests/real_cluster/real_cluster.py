@@ -54,7 +54,8 @@ class RealCluster(contextlib.ExitStack):
             self.environment = {
                 "PATH": os.environ["PATH"], "HOME": str(self.scratch), "NO_COLOR": "1", "AWS_EC2_METADATA_DISABLED": "true",
                 "AWS_ACCESS_KEY_ID": self.cluster.account, "AWS_SECRET_ACCESS_KEY": "any",
-                "AWS_ENDPOINT_URL": f"http://{self.network.endpoints_address}", "INFRA_TEST_TEMPO": "0.1"}
+                "AWS_ENDPOINT_URL": f"http://{self.network.endpoints_address}", "INFRA_RELEASE_SERVER": self.aws.url,
+                "INFRA_TEST_TEMPO": "0.1"}
             self.push(stack.pop_all())
         return self
 

@@ -40,6 +40,7 @@ def plain(text):
     """On one line, without what differs each time."""
     text = re.sub(r"(?m)^\d\d:\d\d:\d\d ", "", text)
     text = re.sub(r"fs-[0-9a-f]{17}", "fs-…", re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:…", text))
+    text = re.sub(r"about 20\d\d-\d\d-\d\d", "about DAY", text)
     return " ".join(text.split())
 
 

@@ -43,6 +43,15 @@ class Lint(unittest.TestCase):
             file.flush()
             self.assertNotEqual(lint(["us-west-2"], [file.name]).returncode, 0)
 
+    def test_drift_of_every_security_group_can_be_detected(self):
+        """CloudFormation does not compare the rules of a group that has none in its stack."""
+        for path in stacks("*"):
+            resources = json.loads(path.read_text())["Resources"]
+            rules = [rule["Properties"] for rule in resources.values() if rule["Type"] == "AWS::EC2::SecurityGroupIngress"]
+            opened = {rule["GroupId"]["Fn::GetAtt"][0] for rule in rules}
+            groups = {name for name, resource in resources.items() if resource["Type"] == "AWS::EC2::SecurityGroup"}
+            self.assertEqual(groups - opened, set(), path)
+
     def test_no_partition_domain_region_or_name_is_written_down(self):
         for path in stacks("*"):
             text = path.read_text()

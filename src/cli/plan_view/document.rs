@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::view::{Counts, PlanView, mask_user_data};
 use crate::deploy::{
-    FileChange, ImageOrigin, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan,
+    FileChange, ImageOrigin, MachinePlan, PropertyChange, ResourceAction, ResourceChange, StackAction,
+    StackPlan,
 };
 
 /// What `infra up` would do. The exit code is 0; with `--detailed-exitcode` 3 if `changes` is true.
@@ -17,6 +18,9 @@ pub(in super::super) struct PlanDocument {
     cluster: String,
     /// Whether `infra up` would change anything.
     changes: bool,
+    /// What happens to machines, first of all.
+    #[serde(flatten)]
+    machines: MachinePlan,
     /// The image that machines boot; left out if it no longer exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     image: Option<ImageOrigin>,
@@ -85,6 +89,8 @@ struct ResourceDocument {
     description: String,
     /// What `infra up` does with it.
     action: ResourceAction,
+    /// Whether nothing about it changes but the tags that it has from the stack.
+    tags_only: bool,
     /// The properties that change. The content of user data is never included, only that it changes.
     properties: Vec<PropertyChange>,
     /// How a change of user data changes files and units on the machine.
@@ -93,11 +99,12 @@ struct ResourceDocument {
 
 impl PlanDocument {
     pub(super) fn new(view: &PlanView<'_>) -> Self {
-        let counts = Counts::of(view.plan);
+        let counts = Counts::of(view.plan, |_, _| true);
         let [change, replace, create, delete] = counts.resources;
         Self {
             cluster: view.cluster.name.to_string(),
             changes: view.plan.has_changes(),
+            machines: view.machines.clone(),
             image: view.image.cloned(),
             summary: Summary {
                 create: counts.create,
@@ -134,6 +141,7 @@ impl ResourceDocument {
             kind: change.kind.clone(),
             description: view.describe(stack, change),
             action: change.action,
+            tags_only: stack.changes_only_stack_tags_of(change),
             properties: change.properties.iter().map(mask_property).collect(),
             user_data: view.files(stack, change).unwrap_or_default().to_vec(),
         }

@@ -42,29 +42,50 @@ pub(super) struct Line {
 }
 
 impl Line {
-    fn new(depth: usize, sign: Sign, text: impl Into<String>) -> Self {
+    pub(super) fn new(depth: usize, sign: Sign, text: impl Into<String>) -> Self {
         Self { depth, sign, text: text.into() }
     }
 }
 
 /// What happens to a stack, in a few words.
 pub(super) fn action(stack: &StackPlan) -> String {
-    let resources = count_of(stack.resources.len(), "resource");
+    let resources = count_of(stack.changes_beyond_tags().count(), "resource");
     match stack.action {
         StackAction::Unchanged => "no changes".to_owned(),
         StackAction::Create => format!("create ({resources})"),
         StackAction::Recreate => format!("remove what a failed creation left, create ({resources})"),
-        StackAction::Update if !stack.resources.is_empty() => format!("update ({resources})"),
-        StackAction::Update if !stack.tags.is_empty() => "update (tags)".to_owned(),
+        StackAction::Update if stack.changes_beyond_tags().next().is_some() => {
+            format!("update ({resources})")
+        }
+        StackAction::Update if !stack.tags.is_empty() => "update (tags only)".to_owned(),
         StackAction::Update => "update (outputs)".to_owned(),
         StackAction::Delete => format!("DELETE ({resources}); deleted only with --prune or a yes"),
     }
 }
 
+/// What happens to a stack, in one line; for one that gets other tags only, all of it.
+pub(super) fn headline(stack: &StackPlan) -> String {
+    let text = format!("{}: {}", stack.part, action(stack));
+    if !has_other_tags_only(stack) {
+        return text;
+    }
+    format!("{}: {})", text.trim_end_matches(')'), tag_text(stack))
+}
+
+fn has_other_tags_only(stack: &StackPlan) -> bool {
+    !stack.tags.is_empty() && stack.changes_beyond_tags().next().is_none()
+}
+
+/// The tags of a stack that change, in one line.
+fn tag_text(stack: &StackPlan) -> String {
+    stack.tags.iter().map(property_text).collect::<Vec<_>>().join(", ")
+}
+
 /// What happens in a stack; `all` also lists the resources of stacks that are created or deleted as a whole.
 pub(super) fn body(view: &PlanView<'_>, stack: &StackPlan, all: bool) -> Vec<Line> {
     let mut lines = Vec::new();
-    for change in &stack.resources {
+    let is_shown = |change: &&ResourceChange| view.verbose || !stack.changes_only_stack_tags_of(change);
+    for change in stack.resources.iter().filter(is_shown) {
         if all || stack.action == StackAction::Update {
             lines.push(resource_line(view, stack, change));
         }
@@ -75,9 +96,10 @@ pub(super) fn body(view: &PlanView<'_>, stack: &StackPlan, all: bool) -> Vec<Lin
             lines.extend(properties.flat_map(|property| property_lines(property, files, view.image)));
         }
     }
-    if !stack.tags.is_empty() {
-        lines.push(Line::new(1, Sign::Change, "tags of the stack, which reach everything in it"));
-        lines.extend(stack.tags.iter().map(|tag| Line::new(2, Sign::Plain, property_text(tag))));
+    // Without other changes they are in the headline.
+    if !stack.tags.is_empty() && (all || !has_other_tags_only(stack)) {
+        let text = format!("tags of the stack and of everything in it: {}", tag_text(stack));
+        lines.push(Line::new(1, Sign::Change, text));
     }
     if !stack.after.is_empty() {
         let name = |stack: &String| {

@@ -1,13 +1,16 @@
 //! A plan as Markdown for a pull request.
 
 use super::lines::{Line, Sign, action, body, warnings};
+use super::machine_lines::machine_lines;
 use super::view::PlanView;
 
 pub(super) fn render(view: &PlanView<'_>) -> String {
-    let mut parts = vec![format!("### infra plan: {}", view.cluster.name), view.summary()];
+    let title = format!("### infra plan: {}", view.cluster.name);
     if !view.plan.has_changes() {
-        return join_markdown(&parts);
+        return join_markdown(&[title, view.summary()]);
     }
+    let machines = machine_lines(view).iter().map(format_item).collect::<Vec<_>>().join("\n");
+    let mut parts = vec![title, "**Machines**".to_owned(), machines, view.summary()];
     let warnings: Vec<String> = warnings(view).iter().map(|warning| format!("- **{warning}**")).collect();
     if !warnings.is_empty() {
         parts.push(warnings.join("\n"));
@@ -31,6 +34,15 @@ pub(super) fn render(view: &PlanView<'_>) -> String {
 
 fn join_markdown(parts: &[String]) -> String {
     parts.join("\n\n")
+}
+
+/// A line of a list; what is lost or unavailable is bold.
+fn format_item(line: &Line) -> String {
+    let indent = "  ".repeat(line.depth.saturating_sub(1));
+    match line.sign {
+        Sign::Replace | Sign::Remove | Sign::Warning => format!("{indent}- **{}**", line.text),
+        Sign::Plain | Sign::Context | Sign::Add | Sign::Change => format!("{indent}- {}", line.text),
+    }
 }
 
 /// A fenced code block; the fence is longer than any in the text.

@@ -4,13 +4,14 @@
 
 mod document;
 mod lines;
+mod machine_lines;
 mod markdown;
 mod text;
 mod view;
 
 use super::styled_text::StyledText;
 pub(super) use document::PlanDocument;
-pub(super) use view::PlanView;
+pub(super) use view::{PlanView, mask_user_data};
 
 impl PlanView<'_> {
     /// For a terminal, with colours and without a line end.

@@ -1,17 +1,18 @@
 //! What the three views of one small plan say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::PlanView;
-use crate::blueprint::StackPart;
+use crate::blueprint::{Role, StackPart};
 use crate::config::Cluster;
 use crate::config::values::PoolName;
+use crate::deploy::event::Outage;
 use crate::deploy::{
-    FileChange, ImageOrigin, Plan, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan,
-    TextChange,
+    DisruptedJob, FileChange, ImageOrigin, MachineAction, MachineChange, MachinePlan, Plan, PropertyChange,
+    ResourceAction, ResourceChange, Service, StackAction, StackPlan, TextChange,
 };
 use crate::document::Problems;
 
@@ -78,6 +79,30 @@ fn plan() -> Plan {
     }
 }
 
+fn machines() -> MachinePlan {
+    let change = |role, machines, change, resources: &[&str]| {
+        let resources: BTreeSet<String> = resources.iter().map(|id| (*id).to_owned()).collect();
+        MachineChange { role, machines, change, resources }
+    };
+    let replaced = MachineAction::Replace { at_once: 1, in_service: 0 };
+    let pool = |name: &str| Role::Pool(PoolName::of_test(name));
+    let [namespace, job, pod, node] = ["default", "train", "train-0", "ip-10-0-0-1"].map(str::to_owned);
+    MachinePlan {
+        machines: vec![
+            change(Role::EtcdMember(0), 1, replaced, &["EtcdMember0", "EtcdLaunchTemplate0"]),
+            change(pool("gpu"), 2, MachineAction::Create, &["Nodes"]),
+            change(pool("old"), 1, MachineAction::Terminate, &["Nodes"]),
+        ],
+        outages: vec![Outage {
+            of: Service::EtcdQuorum,
+            about_minutes: 2,
+            because: "it has only 1 member".to_owned(),
+        }],
+        jobs: Some(vec![DisruptedJob { pool: "old".to_owned(), namespace, job, pod, node }]),
+        jobs_unknown: None,
+    }
+}
+
 fn image() -> ImageOrigin {
     let [id, name, owner] = ["ami-2", "Flatcar-stable-2.0.0-hvm", "075585003325"].map(str::to_owned);
     ImageOrigin { id, name, owner }
@@ -97,7 +122,11 @@ fn files() -> Files {
 
 fn with_view<T>(verbose: bool, look: impl FnOnce(&PlanView<'_>) -> T) -> Result<T, Problems> {
     let (plan, cluster, files) = (plan(), cluster()?, files());
-    Ok(look(&PlanView { plan: &plan, cluster: &cluster, image: Some(&image()), user_data: &files, verbose }))
+    let (machines, image) = (machines(), image());
+    let image = Some(&image);
+    let view =
+        PlanView { plan: &plan, machines: &machines, cluster: &cluster, image, user_data: &files, verbose };
+    Ok(look(&view))
 }
 
 fn plain(view: &PlanView<'_>) -> String {
@@ -129,7 +158,7 @@ fn the_text_says_what_changes_and_what_is_lost() -> Result<(), Problems> {
         "      + /etc/new",
         "    LaunchTemplateData.ImageId: ami-1 → ami-2",
         "      Flatcar-stable-2.0.0-hvm of account 075585003325",
-        "    team: a → b",
+        "  ~ tags of the stack and of everything in it: team: a → b",
         "  after network: may change more once that is done",
         "pool gpu: create (1 resource)",
         "pool old: DELETE (1 resource); deleted only with --prune or a yes",
@@ -145,6 +174,99 @@ fn the_text_says_what_changes_and_what_is_lost() -> Result<(), Problems> {
 }
 
 #[test]
+fn the_text_begins_with_machines_and_their_jobs() -> Result<(), Problems> {
+    let text = with_view(false, plain)?;
+    let first = "machines:\n  -/+ etcd-0 is replaced\n  + 2 machines of pool gpu are created\n\
+         \x20 - 1 machine of pool old is terminated; only with --prune or a yes\n\
+         \x20   ! job default/train runs on ip-10-0-0-1 (pod train-0), which will be terminated\n\
+         \x20 ! etcd's quorum is unavailable for about 2 minutes: it has only 1 member\n\
+         \x20 ~ in place: tags of 1 stack\n\nnetwork: no changes\n";
+    assert!(text.starts_with(first), "{text}");
+    Ok(())
+}
+
+#[test]
+fn jobs_that_cannot_be_read_and_machines_that_stay_are_mentioned() -> Result<(), Problems> {
+    let (plan, cluster, files) = (plan(), cluster()?, Files::new());
+    let mut machines = machines();
+    machines.machines.truncate(1);
+    machines.outages.clear();
+    machines.jobs = None;
+    machines.jobs_unknown = Some("the API at x\ndid not answer".to_owned());
+    let of = |machines: &MachinePlan| {
+        let view = PlanView {
+            plan: &plan,
+            machines,
+            cluster: &cluster,
+            image: None,
+            user_data: &files,
+            verbose: false,
+        };
+        let text = plain(&view);
+        text.split("\n\n").next().unwrap_or_default().to_owned()
+    };
+    let unknown = of(&machines);
+    for expected in [
+        "\n  ! jobs may be running on machines that will be terminated: `the API at x",
+        "\n  the API stays available; requests may fail for seconds\n",
+    ] {
+        assert!(unknown.contains(expected), "{unknown}");
+    }
+    assert_eq!(
+        of(&MachinePlan::default()),
+        "machines:\n  none is created, replaced or terminated\n  ~ in place: 1 resource of control plane, tags of 1 stack"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_stack_with_other_tags_only_is_one_line_and_more_for_the_verbose() -> Result<(), Problems> {
+    let (cluster, files, machines) = (cluster()?, Files::new(), MachinePlan::default());
+    let tag = |path: &str| property(path, json!("a"), json!("b"), false);
+    let vpc = resource("Vpc", "EC2::VPC", ResourceAction::Change, vec![tag("Tags[team]")]);
+    let mut network = stack(StackPart::Network, StackAction::Update, vec![vpc]);
+    network.tags = vec![tag("team")];
+    let plan = Plan { stacks: vec![network] };
+    let view = |verbose| PlanView {
+        plan: &plan,
+        machines: &machines,
+        cluster: &cluster,
+        image: None,
+        user_data: &files,
+        verbose,
+    };
+    let one_line = "network: update (tags only: team: a → b)";
+    assert_eq!(
+        plain(&view(false)),
+        format!(
+            "machines:\n  none is created, replaced or terminated\n  ~ in place: tags of 1 stack\n\n{one_line}\n\nPlan: 1 stack to update"
+        )
+    );
+    let verbose = plain(&view(true));
+    assert!(
+        verbose.contains(&format!(
+            "{one_line}\n  ~ VPC 10.0.0.0/16 (Vpc, AWS::EC2::VPC)\n    Tags[team]: a → b\n"
+        )),
+        "{verbose}"
+    );
+    // Values are in a block of code alone, where they mean nothing.
+    let markdown = view(false).markdown();
+    assert!(
+        markdown
+            .contains("\n| network | update (tags only) |\n\n<details><summary>network: update (tags only)<"),
+        "{markdown}"
+    );
+    assert!(
+        markdown.contains("\n! tags of the stack and of everything in it: team: a → b\n```"),
+        "{markdown}"
+    );
+    let value = as_json(&view(false));
+    assert_eq!(value["stacks"][0]["resources"][0]["tagsOnly"], true);
+    assert_eq!(value["summary"]["resources"]["change"], 1);
+    Ok(())
+}
+
+#[test]
 fn the_verbose_see_the_resources_of_whole_stacks() -> Result<(), Problems> {
     let text = with_view(true, plain)?;
     assert!(text.contains("  + pool gpu (Nodes, AWS::AutoScaling::AutoScalingGroup)"), "{text}");
@@ -155,10 +277,11 @@ fn the_verbose_see_the_resources_of_whole_stacks() -> Result<(), Problems> {
 #[test]
 fn markdown_warns_first_and_cannot_be_broken_out_of() -> Result<(), Problems> {
     let text = with_view(false, super::markdown::render)?;
-    assert!(
-        text.starts_with(&format!("### infra plan: paddle\n\n{SUMMARY}\n\n- **REPLACED: etcd")),
-        "{text}"
-    );
+    let beginning = "### infra plan: paddle\n\n**Machines**\n\n- **etcd-0 is replaced**\n- 2 machines of pool gpu are created\n\
+         - **1 machine of pool old is terminated; only with --prune or a yes**\n\
+         \x20 - **job default/train runs on ip-10-0-0-1 (pod train-0), which will be terminated**\n\
+         - **etcd's quorum is unavailable for about 2 minutes: it has only 1 member**\n- in place: tags of 1 stack\n\n";
+    assert!(text.starts_with(&format!("{beginning}{SUMMARY}\n\n- **REPLACED: etcd")), "{text}");
     for expected in [
         " (EtcdVolume0): etcd member 0 loses its disk**\n",
         "- **pool old: DELETE (1 resource); deleted only with --prune or a yes**\n",
@@ -189,6 +312,12 @@ fn json_has_numbers_descriptions_and_files() -> Result<(), Problems> {
     assert_eq!(template["properties"][2]["from"], json!({"UserData": "(user data)"}));
     assert_eq!(template["userData"][1], json!({"path": "/etc/a-key.pem", "change": {"kind": "masked"}}));
     assert_eq!(value["stacks"][1]["after"], json!(["paddle-network"]));
+    let replaced = json!({"kind": "replace", "atOnce": 1, "inService": 0});
+    assert_eq!(value["machines"][0], json!({"role": "etcd-0", "machines": 1, "change": replaced}));
+    assert_eq!(value["machines"][2]["change"], json!({"kind": "terminate"}));
+    let outage = json!({"of": "etcd-quorum", "aboutMinutes": 2, "because": "it has only 1 member"});
+    assert_eq!(value["outages"], json!([outage]));
+    assert_eq!(value["jobs"][0]["pod"], "train-0");
     Ok(())
 }
 
@@ -205,7 +334,15 @@ fn user_data_is_in_none_of_them() -> Result<(), Problems> {
 fn nothing_to_do_is_said_in_one_line() -> Result<(), Problems> {
     let plan = plan().only(|part| *part == StackPart::Network);
     let (cluster, files) = (cluster()?, Files::new());
-    let view = PlanView { plan: &plan, cluster: &cluster, image: None, user_data: &files, verbose: false };
+    let machines = MachinePlan::default();
+    let view = PlanView {
+        plan: &plan,
+        machines: &machines,
+        cluster: &cluster,
+        image: None,
+        user_data: &files,
+        verbose: false,
+    };
     let said = "No changes. The cluster is as cluster.yaml says.";
     assert_eq!(view.summary(), said);
     assert_eq!(plain(&view), format!("network: no changes\n\n{said}"));

@@ -2,7 +2,8 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::lines::{Line, Sign, action, body};
+use super::lines::{Line, Sign, body, headline};
+use super::machine_lines::machine_lines;
 use super::view::PlanView;
 use crate::cli::styled_text::StyledText;
 use crate::deploy::StackAction;
@@ -16,13 +17,18 @@ const WARNING: Style = AnsiColor::Red.on_default().bold();
 
 pub(super) fn render(view: &PlanView<'_>) -> StyledText {
     let mut lines = Vec::new();
+    if view.plan.has_changes() {
+        lines.push(StyledText::styled(BOLD, "machines:"));
+        lines.extend(machine_lines(view).iter().map(format_line));
+        lines.push(StyledText::default());
+    }
     for stack in &view.plan.stacks {
         let style = match stack.action {
             StackAction::Unchanged => PLAIN,
             StackAction::Delete => WARNING,
             StackAction::Create | StackAction::Recreate | StackAction::Update => BOLD,
         };
-        lines.push(StyledText::styled(style, format_args!("{}: {}", stack.part, action(stack))));
+        lines.push(StyledText::styled(style, headline(stack)));
         lines.extend(body(view, stack, view.verbose).iter().map(format_line));
     }
     lines.extend([StyledText::default(), StyledText::styled(BOLD, view.summary())]);

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::config::Cluster;
 use crate::deploy::{
-    FileChange, ImageOrigin, Plan, ResourceAction, ResourceChange, StackAction, StackPlan, describe_resource,
+    FileChange, ImageOrigin, MachinePlan, Plan, ResourceAction, ResourceChange, StackAction, StackPlan,
+    describe_resource,
 };
 use crate::plural::count_of;
 
@@ -18,13 +19,15 @@ const USER_DATA: &str = "(user data)";
 pub(in super::super) struct PlanView<'a> {
     /// The plan.
     pub(in super::super) plan: &'a Plan,
+    /// What the plan does to machines.
+    pub(in super::super) machines: &'a MachinePlan,
     /// The cluster that cluster.yaml describes.
     pub(in super::super) cluster: &'a Cluster,
     /// The image that machines boot, if it exists.
     pub(in super::super) image: Option<&'a ImageOrigin>,
     /// The changes of files and units that a change of user data means, by stack and logical id.
     pub(in super::super) user_data: &'a BTreeMap<(String, String), Vec<FileChange>>,
-    /// Whether the resources of stacks that are created or deleted as a whole are listed too.
+    /// Whether the resources of stacks that are created or deleted as a whole are listed too, and those that only get other tags.
     pub(in super::super) verbose: bool,
 }
 
@@ -34,7 +37,7 @@ impl PlanView<'_> {
         if !self.plan.has_changes() {
             return "No changes. The cluster is as cluster.yaml says.".to_owned();
         }
-        let counts = Counts::of(self.plan);
+        let counts = Counts::of(self.plan, |stack, change| !stack.changes_only_stack_tags_of(change));
         let actions = ["change", "replace", "create", "delete"].map(str::to_owned);
         let inside =
             enumerate_stacks("resource", &counts.resources.into_iter().zip(actions).collect::<Vec<_>>());
@@ -62,7 +65,7 @@ pub(super) fn is_user_data(path: &str) -> bool {
 }
 
 /// The value with its user data masked.
-pub(super) fn mask_user_data(path: &str, value: &Value) -> Value {
+pub(in super::super) fn mask_user_data(path: &str, value: &Value) -> Value {
     if is_user_data(path) {
         return USER_DATA.into();
     }
@@ -87,7 +90,8 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    pub(super) fn of(plan: &Plan) -> Self {
+    /// Counts the resources that are wanted.
+    pub(super) fn of(plan: &Plan, is_wanted: impl Fn(&StackPlan, &ResourceChange) -> bool) -> Self {
         let mut counts = Self::default();
         for stack in &plan.stacks {
             match stack.action {
@@ -96,7 +100,7 @@ impl Counts {
                 StackAction::Unchanged => counts.unchanged += 1,
                 StackAction::Update => {
                     counts.update += 1;
-                    for change in &stack.resources {
+                    for change in stack.resources.iter().filter(|change| is_wanted(stack, change)) {
                         let place = match change.action {
                             ResourceAction::Change => 0,
                             ResourceAction::Replace => 1,

@@ -44,7 +44,8 @@ pub(super) fn lines_for(event: &Event) -> Vec<StyledText> {
         | Event::StackUnchanged { .. }
         | Event::StackSkipped { .. }
         | Event::Waiting { .. }
-        // The whole report is printed by the command itself.
+        // Printed by the command itself, with the whole plan and the whole report.
+        | Event::Machines { .. }
         | Event::Destroyed { .. }
         | Event::StackFailed { .. } => Vec::new(),
     }

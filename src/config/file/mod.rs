@@ -80,13 +80,13 @@ pub(crate) struct ClusterFile {
     /// Shared storage; without this section there is none.
     #[serde(default)]
     pub storage: Option<StorageFile>,
-    /// Parts of the cluster that can be left out.
+    /// Parts of the cluster that can be left out. What is switched off later stays until you delete it, after `infra up`.
     #[serde(default)]
     pub addons: AddonsFile,
     /// For closed networks: a host that nodes download from, and the URL of its mirror.
     #[serde(default)]
     pub mirrors: Entries,
-    /// Tags for everything that is created in AWS.
+    /// Tags for everything that is created in AWS. A changed tag replaces etcd members, controllers and machines of rolling pools.
     #[serde(default)]
     pub tags: Entries,
 }
@@ -103,7 +103,7 @@ pub(crate) struct KubernetesFile {
     /// The CIDR range of Service addresses.
     #[serde(rename = "serviceCIDR")]
     pub service_cidr: At<String>,
-    /// The type of the key that signs service-account tokens.
+    /// The type of the key that signs service-account tokens; `rsa` is for teams that publish the cluster's OIDC discovery themselves.
     pub service_account_key: ServiceAccountKey,
 }
 
@@ -113,7 +113,7 @@ pub(crate) struct KubernetesFile {
 pub enum ServiceAccountKey {
     /// Small and fast.
     Ecdsa,
-    /// For pods that assume IAM roles through OIDC, which AWS is known to verify.
+    /// For teams that publish the cluster's OIDC discovery themselves: AWS verifies RSA signatures.
     Rsa,
 }
 
@@ -198,6 +198,8 @@ pub(crate) struct EtcdFile {
 pub(crate) struct RestoreFile {
     /// The name of the snapshot's object, without the path.
     pub snapshot: At<String>,
+    /// The version of the object. `etcd.db` needs it: in a bucket with versioning, it is written every hour.
+    pub version: Option<At<String>>,
     /// The SHA-256 of the snapshot, as the member that took it has printed it.
     pub sha256: At<String>,
 }
@@ -217,8 +219,8 @@ pub(crate) struct ControllersFile {
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct AddonsFile {
-    /// Grows and shrinks pools between `minCount` and `maxCount`.
+    /// Grows and shrinks pools between `minCount` and `maxCount`. `kubectl delete -n kube-system deployment/cluster-autoscaler` deletes it.
     pub cluster_autoscaler: bool,
-    /// Answers `kubectl top` and horizontal autoscalers.
+    /// Answers `kubectl top` and horizontal autoscalers. `kubectl delete -n kube-system apiservice/v1beta1.metrics.k8s.io daemonset/metrics-server service/metrics-server` deletes it.
     pub metrics_server: bool,
 }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::entries::Entries;
+use crate::config::values::MachineCount;
 use crate::document::At;
 
 /// A pool of worker machines.
@@ -20,15 +21,15 @@ pub(crate) struct PoolFile {
     pub instance_types: Vec<At<String>>,
     /// The number of machines.
     #[serde(default = "crate::config::defaults::pool_count")]
-    #[schemars(range(min = 0, max = 5000))]
+    #[schemars(range(min = 0, max = MachineCount::MOST))]
     pub count: At<u32>,
     /// The least that the autoscaler keeps; `count` if not given.
     #[serde(default)]
-    #[schemars(range(min = 0, max = 5000))]
+    #[schemars(range(min = 0, max = MachineCount::MOST))]
     pub min_count: Option<At<u32>>,
     /// The most that the autoscaler may start; `count` if not given.
     #[serde(default)]
-    #[schemars(range(min = 0, max = 5000))]
+    #[schemars(range(min = 0, max = MachineCount::MOST))]
     pub max_count: Option<At<u32>>,
     /// Whether machines are spot machines: cheaper, and interrupted at two minutes' notice.
     #[serde(default)]
@@ -56,6 +57,10 @@ pub(crate) struct PoolFile {
     #[serde(default = "crate::config::defaults::metadata_hop_limit")]
     #[schemars(range(min = 1, max = 64))]
     pub metadata_hop_limit: At<u32>,
+    /// The NVIDIA driver of a GPU pool, as in `570-open`; one that suits the GPU if not given.
+    #[serde(default)]
+    #[schemars(regex(pattern = r"^[1-9][0-9]{2}(-open)?$"))]
+    pub nvidia_driver: Option<At<String>>,
     /// Labels of the pool's nodes.
     #[serde(default)]
     pub labels: Entries,

@@ -1,9 +1,11 @@
 //! Instance types, and the machines of the control plane.
 
+use std::str::FromStr;
+
 use super::super::cluster::{Controllers, Etcd, Restore};
 use super::super::file::{ControllersFile, EtcdFile, RestoreFile};
 use super::super::gpu::{Gpus, gpus_of};
-use super::super::values::{Architecture, InstanceType};
+use super::super::values::{Architecture, InstanceType, SnapshotName};
 use super::optional::optional;
 use crate::document::{At, Fault, Problems};
 
@@ -17,27 +19,61 @@ pub(super) fn parse_worker_type(
     problems: &mut Problems,
 ) -> Option<(InstanceType, Option<Gpus>)> {
     let instance_type: InstanceType = problems.parse(text)?;
+    let gpus = problems.take(text.position, check_worker_type(&instance_type))?;
+    Some((instance_type, gpus))
+}
+
+/// The GPUs of a machine for workers, or why it cannot be one.
+fn check_worker_type(instance_type: &InstanceType) -> Result<Option<Gpus>, Fault> {
     let family = instance_type.family();
     if OTHER_ACCELERATORS.contains(&family) {
         let fault =
             Fault::new(format!("{instance_type} is not supported: its accelerator is not an NVIDIA GPU"));
-        problems.add(text.position, fault.help("use g5.xlarge, for example"));
-        return None;
+        return Err(fault.help("use g5.xlarge, for example"));
     }
     if family.starts_with("mac") {
-        problems.add(text.position, Fault::new(format!("{instance_type} runs macOS only")));
-        return None;
+        return Err(Fault::new(format!("{instance_type} runs macOS only")));
     }
     // A GPU family that is arm64 has a reason of its own in the table.
-    let gpus = problems.take(text.position, gpus_of(&instance_type))?;
+    let gpus = gpus_of(instance_type)?;
     if instance_type.architecture() == Architecture::Arm64 {
-        let fault =
-            Fault::new(format!("{instance_type} is an arm64 machine, and only amd64 is supported for now"))
-                .help("the same family without 'g' is usually the amd64 one, as m6i for m6g");
-        problems.add(text.position, fault);
-        return None;
+        return Err(Fault::new(format!(
+            "{instance_type} is an arm64 machine, and only amd64 is supported for now"
+        ))
+        .help("the same family without 'g' is usually the amd64 one, as m6i for m6g"));
     }
-    Some((instance_type, gpus))
+    Ok(gpus)
+}
+
+/// An instance type with GPUs that a pool can have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuInstanceType(InstanceType);
+
+impl GpuInstanceType {
+    /// The instance type.
+    #[must_use]
+    pub fn instance_type(&self) -> &InstanceType {
+        &self.0
+    }
+}
+
+impl TryFrom<InstanceType> for GpuInstanceType {
+    type Error = Fault;
+
+    fn try_from(instance_type: InstanceType) -> Result<Self, Fault> {
+        match check_worker_type(&instance_type)? {
+            Some(_) => Ok(Self(instance_type)),
+            None => Err(Fault::new(format!("{instance_type} has no GPU")).help("use g5.xlarge, for example")),
+        }
+    }
+}
+
+impl FromStr for GpuInstanceType {
+    type Err = Fault;
+
+    fn from_str(text: &str) -> Result<Self, Fault> {
+        Self::try_from(text.parse::<InstanceType>()?)
+    }
 }
 
 pub(super) fn build_etcd(etcd: &EtcdFile, problems: &mut Problems) -> Option<Etcd> {
@@ -68,8 +104,16 @@ pub(super) fn build_etcd(etcd: &EtcdFile, problems: &mut Problems) -> Option<Etc
 }
 
 fn build_restore(restore: &RestoreFile, problems: &mut Problems) -> Option<Restore> {
-    let (snapshot, sha256) = (problems.parse(&restore.snapshot), problems.parse(&restore.sha256));
-    Some(Restore { snapshot: snapshot?, sha256: sha256? })
+    let snapshot: Option<SnapshotName> = problems.parse(&restore.snapshot);
+    let version = optional(restore.version.as_ref(), |version| problems.parse(version));
+    let sha256 = problems.parse(&restore.sha256);
+    if restore.version.is_none() && snapshot.as_ref().is_some_and(SnapshotName::is_overwritten) {
+        let fault = Fault::new("etcd.db has a version for every hour, and none is named")
+            .help("add `version:`; the member that uploaded the snapshot has printed it with the SHA-256");
+        problems.add(restore.snapshot.position, fault);
+        return None;
+    }
+    Some(Restore { snapshot: snapshot?, version: version?, sha256: sha256? })
 }
 
 pub(super) fn build_controllers(

@@ -17,6 +17,7 @@ use super::file::{ClusterFile, Distribution, KubernetesFile, OsFile};
 use super::kubernetes_release::release_of;
 use super::values::{AccountId, KubernetesVersion, S3Uri};
 use crate::document::{Fault, Problems};
+pub use machines::GpuInstanceType;
 use optional::optional;
 
 /// Turns the file into a cluster, noting every problem on the way.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::super::cluster::Pool;
 use super::super::file::{ClusterFile, PoolFile, Rollout};
 use super::super::gpu::Gpus;
-use super::super::values::{AvailabilityZone, InstanceType, PolicyArn, PoolName};
+use super::super::values::{AvailabilityZone, InstanceType, NvidiaDriver, PolicyArn, PoolName};
 use super::location::Location;
 use super::optional::optional;
 use super::{labels, machines};
@@ -44,6 +44,11 @@ fn build_pool(
     problems: &mut Problems,
 ) -> Option<Pool> {
     let types = parse_types(pool, problems);
+    let driver: Option<Option<NvidiaDriver>> =
+        optional(pool.nvidia_driver.as_ref(), |text| problems.parse(text));
+    if let (Some((types, gpus)), Some(Some(driver)), Some(written)) = (&types, driver, &pool.nvidia_driver) {
+        problems.take(written.position, check_driver(&pool.name.value, &types[0], gpus.as_ref(), driver));
+    }
     let has_gpus = types.as_ref().is_some_and(|(_, gpus)| gpus.is_some());
     let (min_count, max_count) = check_counts(pool, problems);
     let zones = parse_zones(pool, location, problems);
@@ -61,7 +66,8 @@ fn build_pool(
         .help("that is what metadataHopLimit over 1 does; remove it unless pods need the role");
         problems.warn(pool.metadata_hop_limit.position, fault);
     }
-    let (instance_types, gpus) = types?;
+    let (driver, (instance_types, gpus)) = (driver?, types?);
+    let gpus = gpus.map(|gpus| Gpus { driver: driver.unwrap_or(gpus.driver), ..gpus });
     let by_kind = if gpus.is_some() { Rollout::Manual } else { Rollout::Rolling };
     Some(Pool {
         name: name?,
@@ -113,6 +119,26 @@ fn parse_types(pool: &PoolFile, problems: &mut Problems) -> Option<(Vec<Instance
         types.push(other);
     }
     Some((types, gpus))
+}
+
+/// Whether a driver that a pool chooses can run its GPUs.
+fn check_driver(
+    pool: &str,
+    machine: &InstanceType,
+    gpus: Option<&Gpus>,
+    driver: NvidiaDriver,
+) -> Result<(), Fault> {
+    let Some(gpus) = gpus else {
+        return Err(Fault::new(format!("pool '{pool}' has no GPUs for a driver"))
+            .help("remove nvidiaDriver, or choose a machine with GPUs, such as g5.xlarge"));
+    };
+    match gpus.drivers.objection(driver) {
+        Some(objection) => {
+            Err(Fault::new(format!("{machine} does not run with driver {driver}: {objection}"))
+                .help(format!("remove nvidiaDriver to use {}", gpus.driver)))
+        }
+        None => Ok(()),
+    }
 }
 
 fn check_counts(pool: &PoolFile, problems: &mut Problems) -> (u32, u32) {

@@ -9,6 +9,20 @@ checked_text!(
     check_snapshot_name
 );
 
+impl SnapshotName {
+    /// Whether members write this object every hour, so that only one of its versions is a certain snapshot.
+    #[must_use]
+    pub fn is_overwritten(&self) -> bool {
+        self.as_str() == "etcd.db"
+    }
+}
+
+checked_text!(
+    /// A version of an object in S3.
+    ObjectVersion,
+    check_object_version
+);
+
 checked_text!(
     /// A SHA-256 in hexadecimal digits.
     Sha256Digest,
@@ -20,8 +34,17 @@ fn check_snapshot_name(text: &str) -> Result<(), Fault> {
     if is_plain && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.len() <= 200 {
         return Ok(());
     }
-    let help = "it looks like etcd-0-20260301T120000Z.db, without the path; `aws s3 ls` of the cluster's snapshots/ lists them";
+    let help = "it looks like etcd-20260301T120000Z.db, without the path; `aws s3 ls` of the cluster's snapshots/ lists them";
     Err(Fault::new(format!("'{text}' is not the name of a snapshot")).help(help))
+}
+
+fn check_object_version(text: &str) -> Result<(), Fault> {
+    let is_plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._~+/=-".contains(&b));
+    if is_plain && (1..=1024).contains(&text.len()) {
+        return Ok(());
+    }
+    Err(Fault::new(format!("'{text}' is not the version of an object"))
+        .help("`aws s3api list-object-versions` lists the versions of the cluster's snapshots"))
 }
 
 fn check_sha256(text: &str) -> Result<(), Fault> {

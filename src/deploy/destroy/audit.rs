@@ -3,6 +3,7 @@
 use super::deletion_command::{is_backup, leftover_of_arn, snapshot_deletion};
 use super::found::Found;
 use super::scope::DestroyScope;
+use super::snapshot_rule::leftover_rule;
 use crate::aws::{AwsError, Clients};
 use crate::deploy::event::{Leftover, Resource, ResourceKind};
 use crate::plural::count_of;
@@ -119,7 +120,7 @@ impl Audit<'_> {
         let target = &self.scope.target;
         let stored = self.now.stored.iter().filter(|stored| !stored.backups.is_empty());
         let objects = stored.map(|stored| Leftover {
-            resource: Resource::new(ResourceKind::EtcdSnapshots, stored.snapshot_address()),
+            resource: Resource::new(ResourceKind::EtcdSnapshots, stored.snapshots.address()),
             why: Some(count_of(stored.backups.len(), "object")),
             fix: "run `infra destroy --delete-data` again".to_owned(),
         });
@@ -130,7 +131,9 @@ impl Audit<'_> {
             why: None,
             resource: Resource::new(ResourceKind::DiskSnapshot, snapshot.id),
         });
-        Ok(objects.chain(snapshots).collect())
+        let rules = self.now.stored.iter().filter(|stored| stored.has_snapshot_rule);
+        let rules = rules.map(|stored| leftover_rule(&stored.snapshots, None));
+        Ok(objects.chain(rules).chain(snapshots).collect())
     }
 
     /// The ids that the plan said would be kept.
@@ -144,6 +147,7 @@ impl Audit<'_> {
         kept.extend(before.vpc.iter().filter(|vpc| vpc.is_adopted).map(|vpc| vpc.id.clone()));
         let outputs = before.live.outputs().into_values().filter(|id| id.starts_with("subnet-"));
         kept.extend(outputs.filter(|id| !before.stacks.contains(id)));
+        kept.extend(before.created_keys.iter().chain(&now.created_keys).map(|key| key.id().to_owned()));
         if !options.delete_data {
             kept.extend(now.data.snapshots.iter().map(|snapshot| snapshot.id.clone()));
         }

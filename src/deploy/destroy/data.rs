@@ -8,6 +8,7 @@ use super::deletion_command::{backup_deletion, file_system_deletion, snapshot_de
 use super::file_systems::{FileSystem, Ownership, live_mounts, location_of};
 use super::plan::DestroyPlan;
 use super::scope::DestroyScope;
+use super::snapshot_rule::{delete_rule, rule_name};
 use super::stored_objects::StoredObjects;
 use crate::aws::{AwsError, Cause};
 use crate::config::values::S3Uri;
@@ -38,7 +39,11 @@ pub(crate) fn list_data(scope: &DestroyScope, plan: &mut DestroyPlan) {
     for stored in &found.stored {
         if !stored.backups.is_empty() {
             let count = count_of(stored.backups.len(), "object");
-            data.delete(ResourceKind::EtcdSnapshots, stored.snapshot_address(), count);
+            data.delete(ResourceKind::EtcdSnapshots, stored.snapshots.address(), count);
+        }
+        if stored.has_snapshot_rule {
+            let why = "deletes old versions of etcd snapshots";
+            data.delete(ResourceKind::LifecycleRule, rule_name(&stored.snapshots), why);
         }
         if let Some((count, example)) = stored.foreign_objects() {
             let count = count_of(count, "object");
@@ -72,7 +77,11 @@ fn list_surroundings(scope: &DestroyScope, plan: &mut DestroyPlan) {
     for bucket in buckets {
         plan.keep(ResourceKind::Bucket, bucket, "may hold more than this cluster's objects");
     }
-    if let Some(key) = &target.kms_key {
+    let created = &scope.found.created_keys;
+    for key in created {
+        key.list(&target.region, plan);
+    }
+    if let Some(key) = target.kms_key.as_ref().filter(|arn| created.iter().all(|key| key.arn != **arn)) {
         plan.keep(ResourceKind::KmsKey, key, "existed before the cluster");
     }
     if let Some(vpc) = scope.found.vpc.as_ref().filter(|vpc| vpc.is_adopted) {
@@ -88,6 +97,9 @@ pub(crate) async fn delete_data(run: &Run, scope: &DestroyScope) -> Result<Vec<L
         // etcd members uploaded snapshots until the last of them was terminated.
         let stored = StoredObjects::read(&run.clients, target, s3_uri).await?;
         refused.extend(stored.delete(run, &stored.backups, "etcd snapshots").await?);
+        if stored.has_snapshot_rule {
+            refused.extend(delete_rule(run, &stored.snapshots).await?);
+        }
     }
     let mut denied = None;
     for snapshot in run.clients.snapshots_of(&found.stacks.volumes, target.tag()).await? {

@@ -1,5 +1,6 @@
 //! Everything of a cluster that is in AWS now, and what else is in its network.
 
+use super::created_keys::CreatedKey;
 use super::deletion_command::is_backup;
 use super::file_systems::FileSystem;
 use super::network::{NetworkFindings, OwnNetwork};
@@ -33,6 +34,8 @@ pub(crate) struct Found {
     pub(crate) data: DataFindings,
     /// The grant that lets Auto Scaling use the key for disks.
     pub(crate) grant: Option<Grant>,
+    /// The KMS keys that `infra init` created.
+    pub(crate) created_keys: Vec<CreatedKey>,
 }
 
 /// The data of a cluster besides its objects.
@@ -68,13 +71,16 @@ impl Found {
             stored.push(StoredObjects::read(clients, target, s3_uri).await?);
         }
         let (key, value) = target.tag();
-        let backups = clients.tagged(key, value).await?.into_iter().filter(|arn| is_backup(arn)).collect();
+        let tagged = clients.tagged(key, value).await?;
+        let created_keys = CreatedKey::read_all(clients, target, &tagged).await?;
+        let backups = tagged.into_iter().filter(|arn| is_backup(arn)).collect();
         let snapshots = clients.snapshots_of(&stacks.volumes, target.tag()).await?;
         Ok(Self {
             private_zone: PrivateZone::read(clients, &live).await?,
             public_record: PublicRecord::read(clients, target, &live).await?,
             grant: find_grant(clients, target).await?,
             data: DataFindings { file_systems, backups, snapshots },
+            created_keys,
             live,
             stacks,
             vpc,

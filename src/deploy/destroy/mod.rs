@@ -4,6 +4,7 @@
 //! could not be deleted. It works from what exists, and never deletes a foreign resource.
 
 mod audit;
+mod created_keys;
 mod data;
 mod deletion_command;
 mod file_systems;
@@ -15,6 +16,7 @@ mod private_zone;
 mod public_record;
 mod scope;
 mod services;
+mod snapshot_rule;
 mod stack_contents;
 mod stacks;
 mod steps;
@@ -52,6 +54,8 @@ pub(crate) struct DestroyOutcome {
     pub leftovers: Vec<Leftover>,
     /// File systems that were kept on purpose and can be used again.
     pub kept_file_systems: Vec<String>,
+    /// The ARNs of the KMS keys that `infra init` created, which are always kept.
+    pub created_keys: Vec<String>,
 }
 
 impl DestroyOutcome {
@@ -78,7 +82,8 @@ pub(crate) async fn destroy(
     leftovers.extend(refused);
     let blockers = if stuck.is_empty() { Vec::new() } else { name_blockers(run, scope).await? };
     let kept_file_systems = kept_file_systems(scope, &now);
-    Ok(DestroyOutcome { stuck, created_meanwhile, blockers, leftovers, kept_file_systems })
+    let created_keys = created_keys(&now);
+    Ok(DestroyOutcome { stuck, created_meanwhile, blockers, leftovers, kept_file_systems, created_keys })
 }
 
 /// Reports what is left of a cluster of which nothing is to be deleted.
@@ -86,6 +91,7 @@ pub(crate) async fn audit(clients: &Clients, scope: &DestroyScope) -> Result<Des
     Ok(DestroyOutcome {
         leftovers: Box::pin(find_leftovers(clients, scope, &scope.found)).await?,
         kept_file_systems: kept_file_systems(scope, &scope.found),
+        created_keys: created_keys(&scope.found),
         ..DestroyOutcome::default()
     })
 }
@@ -108,6 +114,10 @@ fn kept_file_systems(scope: &DestroyScope, now: &Found) -> Vec<String> {
         Ownership::InUse(_) => false,
     });
     kept.map(|system| system.id.clone()).collect()
+}
+
+fn created_keys(now: &Found) -> Vec<String> {
+    now.created_keys.iter().map(|key| key.arn.clone()).collect()
 }
 
 /// Names what is in the network of stacks that could not be deleted.

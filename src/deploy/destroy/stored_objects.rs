@@ -10,6 +10,7 @@ use crate::config::values::S3Uri;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Leftover, Resource, ResourceKind};
 use crate::deploy::run::Run;
+use crate::deploy::state::snapshots::SnapshotStore;
 
 /// The objects below a cluster's prefix in one bucket, with all their versions.
 #[derive(Clone, Debug)]
@@ -24,6 +25,10 @@ pub(crate) struct StoredObjects {
     pub backups: Vec<ObjectVersion>,
     /// Objects that infra did not upload.
     pub foreign: Vec<ObjectVersion>,
+    /// Where snapshots of etcd are.
+    pub snapshots: SnapshotStore,
+    /// Whether the bucket has the rule that deletes old snapshots.
+    pub has_snapshot_rule: bool,
 }
 
 impl StoredObjects {
@@ -38,12 +43,21 @@ impl StoredObjects {
             Err(error) if error.is_missing_bucket() => Vec::new(),
             other => other?,
         };
+        let snapshots = SnapshotStore::new(s3_uri, target.name.as_str());
+        let has_snapshot_rule = match clients.lifecycle_rules(s3_uri.bucket()).await {
+            Ok(rules) => rules.has_form_of(&snapshots.expiry()),
+            // Whoever may not read the rules has not written one.
+            Err(error) if error.is_missing_bucket() || error.is_denied() => false,
+            Err(error) => return Err(error),
+        };
         let mut stored = Self {
             bucket: s3_uri.bucket().to_owned(),
             prefix,
             boot: Vec::new(),
             backups: Vec::new(),
             foreign: Vec::new(),
+            snapshots,
+            has_snapshot_rule,
         };
         for object in all {
             let key = object.key.strip_prefix(&stored.prefix).unwrap_or_default();
@@ -60,11 +74,6 @@ impl StoredObjects {
     #[must_use]
     pub(crate) fn address(&self) -> String {
         format!("s3://{}/{}", self.bucket, self.prefix)
-    }
-
-    /// Where snapshots of etcd are.
-    pub(crate) fn snapshot_address(&self) -> String {
-        format!("{}snapshots/", self.address())
     }
 
     /// The number of foreign objects and the name of one, if there are any.

@@ -65,6 +65,8 @@ pub(crate) enum ResourceKind {
     Object,
     /// A bucket.
     Bucket,
+    /// A lifecycle rule of a bucket.
+    LifecycleRule,
     /// A grant of a KMS key.
     KmsGrant,
     /// A KMS key.
@@ -110,6 +112,7 @@ impl ResourceKind {
             Self::ForeignObjects => "foreign objects",
             Self::Object => "object",
             Self::Bucket => "bucket",
+            Self::LifecycleRule => "lifecycle rule",
             Self::KmsGrant => "grant of the KMS key",
             Self::KmsKey => "KMS key",
             Self::FileSystem => "file system",

@@ -3,6 +3,7 @@
 mod deletion;
 mod failure;
 mod finding;
+mod machine_plan;
 mod refusal;
 mod stuck;
 
@@ -16,6 +17,7 @@ use crate::aws::{ResourceStatus, StackStatus};
 pub(crate) use deletion::{DestroyItem, Leftover, Resource, ResourceKind};
 pub(crate) use failure::{Evidence, FailedResource, FailureKind, FailureReport, Hint};
 pub(crate) use finding::{Finding, Severity};
+pub(crate) use machine_plan::{DisruptedJob, MachineAction, MachineChange, MachinePlan, Outage, Service};
 pub(crate) use refusal::Refusal;
 pub(crate) use stuck::{Stuck, StuckResource};
 
@@ -105,6 +107,12 @@ pub(crate) enum Event {
         /// The finding.
         #[serde(flatten)]
         finding: Finding,
+    },
+    /// What `up` is about to do to machines; before the first change, and only if there is one to machines.
+    Machines {
+        /// What happens to machines.
+        #[serde(flatten)]
+        plan: MachinePlan,
     },
     /// An object was uploaded to the bucket.
     Uploaded {

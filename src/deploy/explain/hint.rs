@@ -180,6 +180,10 @@ other | turn the protection off | Stack [demo] cannot be deleted while Terminati
 dependency | is empty | Stack:arn:aws:cloudformation:eu-west-1:123456789012:stack/blank520/5270ab20-d557-11ed-afb2-0a14943d5521 is in ROLLBACK_COMPLETE state and can not be updated.
 dependency | infra status | Stack:arn:aws:cloudformation:eu-west-1:123456789012:stack/demo/5270ab20-d557-11ed-afb2-0a14943d5521 is in UPDATE_IN_PROGRESS state and can not be updated.
 dependency | `infra up` creates it | ValidationError: Stack with id demo does not exist
+template | report it | Required property [PolicyDocument] not found (PROPERTY_VALIDATION)
+template | report it | "10.0.0.0/33" already exists, is not authorized (PROPERTY_VALIDATION)
+permission | whoever maintains | Encrypted must be true; it already exists (Hook Acme::Ec2::Guard)
+name-taken | older cluster | Resource of type 'AWS::IAM::Role' with identifier 'gpu-nodes' already exists. (NAME_CONFLICT_VALIDATION)
 template | did not allow | InsufficientCapabilitiesException: Requires capabilities : [CAPABILITY_NAMED_IAM]
 template | different versions | ValidationError: Parameters: [AdminEmail] do not exist in the template
 template | report it | Template format error: Unresolved resource dependencies [Vpc] in the Resources block of the template

@@ -8,7 +8,7 @@ use crate::deploy::event::Refusal;
 
 /// Flatcar's account in the ordinary partition. It is known to publish in no other: what `Flatcar` images there are in China belongs
 /// to third parties, and nothing is known of the United States government's regions.
-const FLATCAR_OWNER: &str = "075585003325";
+pub(super) const FLATCAR_OWNER: &str = "075585003325";
 
 /// What an image's name begins and ends with, around channel and version.
 const NAME_PARTS: (&str, &str) = ("Flatcar", "hvm");
@@ -74,6 +74,17 @@ impl ImageSource {
             .and_then(|rest| rest.strip_suffix(NAME_PARTS.1)?.strip_suffix('-'));
         version.is_some_and(|version| !version.is_empty())
     }
+}
+
+/// The version of Flatcar in the name of an image.
+#[must_use]
+pub(crate) fn version_of(name: &str) -> Option<&str> {
+    let is_version = |part: &&str| {
+        let numbers = part.split('.');
+        numbers.clone().count() > 1
+            && numbers.clone().all(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    };
+    name.split('-').find(is_version)
 }
 
 /// Why no machine may boot an image.
@@ -166,7 +177,7 @@ impl From<ImageDoubt> for DeployError {
 mod tests {
     use std::path::Path;
 
-    use super::{ImageDoubt, ImageSource};
+    use super::{ImageDoubt, ImageSource, version_of};
     use crate::aws::Image;
     use crate::config::Cluster;
 
@@ -185,7 +196,7 @@ mod tests {
             id: "ami-1".to_owned(),
             name: name.to_owned(),
             owner: owner.to_owned(),
-            created: String::new(),
+            created: None,
             deprecated: None,
             root_device: String::new(),
             architecture: String::new(),
@@ -213,6 +224,16 @@ mod tests {
             assert!(matches!(refused, Err(ImageDoubt::OtherChannel { .. })), "{name}: {refused:?}");
         }
         Ok(())
+    }
+
+    #[test]
+    fn the_version_is_read_from_the_name() {
+        assert_eq!(version_of(NAME), Some("4459.2.1"));
+        for name in
+            ["unknown", "Flatcar-stable-4459-hvm", "Flatcar-stable-4459..1-hvm", "Flatcar-stable-../a-hvm"]
+        {
+            assert_eq!(version_of(name), None, "{name}");
+        }
     }
 
     #[test]

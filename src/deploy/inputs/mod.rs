@@ -4,7 +4,9 @@
 
 pub(crate) mod asset_store;
 pub(crate) mod credential_digests;
+pub(crate) mod driver_check;
 pub(crate) mod image_choice;
+pub(crate) mod image_life;
 pub(crate) mod image_lock;
 pub(crate) mod image_source;
 pub(crate) mod s3_uri_choice;

@@ -201,7 +201,7 @@ impl NodeRollout<'_> {
 fn count_up(group: &ScalingGroup, nodes: &[Node], gone: &str, gpus: u32) -> (usize, usize) {
     let works = |machine: &GroupMachine| {
         let is_its_own = |node: &&Node| node.instance_id.as_deref() == Some(&machine.id);
-        machine.state == "InService"
+        machine.is_in_service()
             && nodes.iter().find(is_its_own).is_some_and(|node| node.ready && node.gpus >= gpus)
     };
     let others = group.machines.iter().filter(|machine| machine.id != gone);

@@ -62,7 +62,7 @@ impl<'a> PoolLaunches<'a> {
         pool: &PoolName,
         group: &ScalingGroup,
     ) -> Result<(), DeployError> {
-        let running = group.machines.iter().filter(|machine| machine.state == "InService").count();
+        let running = group.machines.iter().filter(|machine| machine.is_in_service()).count();
         if running >= group.desired as usize {
             self.short.remove(pool);
             return Ok(());

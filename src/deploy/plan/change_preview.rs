@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 
 use super::change_set::{check_template, wait_for_change_set};
-use super::comparison::ResourceAction;
+use super::comparison::{PropertyChange, ResourceAction};
 use super::preparation::Prepared;
+use super::refused_change_set::explain_refusal;
+use super::stack_tags::to_resource_tag;
 use super::{Plan, StackAction, StackPlan};
-use crate::aws::{ChangeSet, ChangeSetRequest, ChangeSetStatus, PlannedChange};
+use crate::aws::{ChangeSet, ChangeSetRequest, PlannedChange};
 use crate::deploy::error::DeployError;
 use crate::deploy::inputs::asset_store::AssetStore;
 use crate::deploy::run::{Run, new_token};
 use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::LiveStack;
 use crate::deploy::state::step::{Step, next_step};
+use crate::well_known::CHANGE_SET_PREFIX;
 
 /// Creates a change set for every stack that would change, and takes over what CloudFormation knows better. Nothing is left behind.
 pub(crate) async fn refine_plan(run: &Run, prepared: &Prepared) -> Result<Plan, DeployError> {
@@ -49,7 +52,7 @@ async fn preview_stack(
     let request = ChangeSetRequest {
         stack: &live.stack.arn,
         creates: false,
-        name: &format!("infra-plan-{token}"),
+        name: &format!("{CHANGE_SET_PREFIX}plan-{token}"),
         template: &template,
         parameters,
         tags: &desired.tags,
@@ -68,15 +71,20 @@ async fn preview_stack(
         Ok(change_set) => check_template(run, &desired.name, change_set, &template, &text).await,
         Err(_) => Ok(()),
     };
+    let refused = match &waited {
+        Ok(change_set) if change_set.is_refused() => {
+            Some(explain_refusal(run, desired, change_set, |_| None).await)
+        }
+        _ => None,
+    };
     // Delete the change set however the wait ended.
     let deleted = run.clients.delete_change_set(&desired.name, &arn).await;
     let change_set = waited?;
     checked?;
-    deleted?;
-    if change_set.status == ChangeSetStatus::Failed && !change_set.is_empty() {
-        let reason = change_set.reason.unwrap_or_default();
-        return Err(DeployError::ChangeSetRefused { stack: desired.name.clone(), reason, hint: None });
+    if let Some(refused) = refused {
+        return Err(refused);
     }
+    deleted?;
     Ok(Some(change_set))
 }
 
@@ -88,6 +96,7 @@ fn mark_unchanged(stack: &mut StackPlan) {
 }
 
 fn apply_preview(stack: &mut StackPlan, changes: &[PlannedChange]) {
+    let tags: Vec<PropertyChange> = stack.tags.iter().map(to_resource_tag).collect();
     for change in changes {
         let found = stack.resources.iter_mut().find(|resource| resource.logical_id == change.logical_id);
         let action = match (change.action.as_str(), change.replacement.as_deref()) {
@@ -104,7 +113,11 @@ fn apply_preview(stack: &mut StackPlan, changes: &[PlannedChange]) {
                 logical_id: change.logical_id.clone(),
                 kind: change.kind.clone(),
                 action,
-                properties: Vec::new(),
+                properties: if change.changes_tags && change.properties.is_empty() {
+                    tags.clone()
+                } else {
+                    Vec::new()
+                },
             }),
         }
     }

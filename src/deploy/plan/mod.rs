@@ -1,14 +1,19 @@
 //! What `up` would do, stack by stack.
 //!
-//! In: live stacks and desired stacks. Out: what changes by resource and property, what is refused, which jobs are disrupted.
+//! In: live stacks and desired stacks. Out: what changes by resource and property, what is refused, which machines
+//! are replaced, and which jobs run on them.
 
 pub(crate) mod change_preview;
 pub(crate) mod change_set;
 pub(crate) mod comparison;
 mod credential_refusal;
 pub(crate) mod disruption;
+mod machines;
+mod outage;
 pub(crate) mod preparation;
 pub(crate) mod refusal;
+pub(crate) mod refused_change_set;
+mod stack_tags;
 pub(crate) mod template_values;
 pub(crate) mod user_data_change;
 
@@ -72,7 +77,8 @@ impl Plan {
         for stack in desired {
             let changing = |part: &StackPart| {
                 let plan = stacks.iter().find(|plan| plan.part == *part)?;
-                (plan.action != StackAction::Unchanged).then(|| plan.stack.clone())
+                let new = desired.iter().find(|desired| desired.part == *part)?;
+                may_hand_on_more(plan, new, live).then(|| plan.stack.clone())
             };
             let after = stack.part.needs().iter().filter_map(changing).collect();
             stacks.push(plan_stack(stack, live.stacks.get(&stack.part), &outputs, after));
@@ -108,6 +114,15 @@ impl Plan {
         self.stacks.retain(|stack| wanted(&stack.part));
         self
     }
+}
+
+/// Whether the outputs of a stack may have other values afterwards. Tags change none.
+fn may_hand_on_more(plan: &StackPlan, new: &DesiredStack, live: &LiveCluster) -> bool {
+    let outputs = live.stacks.get(&plan.part).map(|live| &live.template()["Outputs"]);
+    let has_other_tags_only = plan.action == StackAction::Update
+        && plan.resources.is_empty()
+        && outputs == Some(&new.template.document()["Outputs"]);
+    plan.action != StackAction::Unchanged && !has_other_tags_only
 }
 
 fn plan_stack(

@@ -1,8 +1,9 @@
 //! The image that machines start from.
 
 use super::finding::SubjectFindings;
-use super::{Finding, Preflight};
+use super::{Finding, Preflight, driver};
 use crate::aws::{AwsError, Clients, Image};
+use crate::deploy::inputs::image_life::{IMAGE_FIX, ImageLife};
 use crate::deploy::inputs::image_lock::LockedImage;
 use crate::deploy::inputs::image_source::{ImageDoubt, ImageSource};
 
@@ -22,10 +23,13 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
         Some(locked) => check_locked_image(locked, &source, clients, &mut findings).await?,
         None => check_newest_image(preflight, &source, clients, &mut findings).await?,
     };
-    if let Some(image) = image {
-        check_image(&image, &mut findings);
+    let Some(image) = image else { return Ok(findings.into_list()) };
+    check_image(&image, &mut findings);
+    if let Some(concern) = ImageLife::of(&image, preflight.now).concern() {
+        findings.warn(concern.what, concern.why, IMAGE_FIX);
     }
-    Ok(findings.into_list())
+    let drivers = driver::check(&preflight.blueprint.cluster, clients, &image.name).await;
+    Ok([findings.into_list(), drivers].concat())
 }
 
 async fn check_locked_image(
@@ -42,7 +46,7 @@ async fn check_locked_image(
         findings.refuse(
             format!("the image {id}, which infra.lock names, no longer exists"),
             "Flatcar deletes images after about nine months, and no machine can start from a deleted one",
-            "run `infra up --upgrade-os`, which locks the newest image of the channel",
+            IMAGE_FIX,
         );
     }
     Ok(image)
@@ -78,7 +82,7 @@ fn check_image(image: &Image, findings: &mut SubjectFindings) {
         findings.refuse(
             format!("the image {id} ({name}) is {state}"),
             "machines start only from an image that is available",
-            "run `infra up --upgrade-os`, which locks the newest image of the channel",
+            IMAGE_FIX,
         );
     }
     if architecture != "x86_64" {
@@ -111,7 +115,7 @@ mod tests {
             id: "ami-1".to_owned(),
             name: "Flatcar-stable-4593.2.5-hvm".to_owned(),
             owner: "075585003325".to_owned(),
-            created: "2026-05-01".to_owned(),
+            created: None,
             deprecated: None,
             root_device: "/dev/xvda".to_owned(),
             architecture: "x86_64".to_owned(),

@@ -6,6 +6,7 @@
 mod account;
 mod bucket;
 mod certificates;
+mod driver;
 mod existing_vpc;
 mod file_system;
 mod finding;
@@ -13,6 +14,9 @@ mod hosted_zone;
 mod image;
 mod join_all;
 mod key;
+mod key_policy;
+#[cfg(test)]
+mod key_policy_tests;
 mod machines;
 mod quotas;
 mod subject;

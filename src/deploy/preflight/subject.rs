@@ -1,5 +1,7 @@
 //! What preflight is about: the cluster, and what is known about it before AWS is asked.
 
+use time::OffsetDateTime;
+
 use crate::blueprint::Blueprint;
 use crate::config::values::S3Uri;
 use crate::deploy::inputs::image_lock::LockedImage;
@@ -16,6 +18,8 @@ pub(crate) struct Preflight<'a> {
     pub create_bucket: bool,
     /// The image that machines are to start from, if one is locked.
     pub image: Option<&'a LockedImage>,
+    /// The time, by which the image is as old as it is.
+    pub now: OffsetDateTime,
     /// When certificates end.
     pub certificates: &'a [CertificateExpiry],
     /// The cluster as it exists: its machines have their capacity, and a file system with its tag is its own.

@@ -15,11 +15,12 @@ use crate::deploy::explain::hint::hint_for;
 use crate::deploy::inputs::asset_store::AssetStore;
 use crate::deploy::plan::change_set::{check_template, wait_for_change_set};
 use crate::deploy::plan::refusal::refuse_planned_losses;
+use crate::deploy::plan::refused_change_set::explain_refusal;
 use crate::deploy::run::{Run, new_token};
 use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::LiveStack;
 use crate::deploy::state::step::{Step, next_step};
-use crate::well_known::CLUSTER_TAG;
+use crate::well_known::{CHANGE_SET_PREFIX, CLUSTER_TAG};
 
 /// Give up after this many steps: another process keeps changing the stack.
 const MOST_STEPS: usize = 6;
@@ -138,8 +139,7 @@ impl BringUp<'_> {
     async fn create(&self, parameters: &BTreeMap<String, String>) -> Result<Stack, DeployError> {
         let change_set = self.create_change_set(&self.desired.name, true, parameters).await?;
         if change_set.status != ChangeSetStatus::CreateComplete {
-            self.discard(&change_set, true).await?;
-            return Err(self.refused_change_set(&change_set));
+            return Err(self.refuse(&change_set, true).await);
         }
         self.execute(&change_set, StackOperation::Create).await
     }
@@ -161,9 +161,8 @@ impl BringUp<'_> {
             self.discard(&change_set, false).await?;
             return self.unchanged(stack).await;
         }
-        if change_set.status != ChangeSetStatus::CreateComplete {
-            self.discard(&change_set, false).await?;
-            return Err(self.refused_change_set(&change_set));
+        if change_set.is_refused() {
+            return Err(self.refuse(&change_set, false).await);
         }
         let losses = refuse_planned_losses(&self.desired.name, &change_set.changes, &self.terms.allowed);
         if !losses.is_empty() {
@@ -196,7 +195,7 @@ impl BringUp<'_> {
         let request = ChangeSetRequest {
             stack,
             creates,
-            name: &format!("infra-{token}"),
+            name: &format!("{CHANGE_SET_PREFIX}{token}"),
             template: &template,
             parameters,
             tags: &self.desired.tags,
@@ -329,10 +328,15 @@ impl BringUp<'_> {
         if live.as_ref().is_some_and(|live| is_foreign(&live.stack)) { Err(refused) } else { Ok(live) }
     }
 
-    fn refused_change_set(&self, change_set: &ChangeSet) -> DeployError {
-        let reason = change_set.reason.clone().unwrap_or_else(|| change_set.status.to_string());
-        let hint = hint_for(&reason).map(|hint| hint.text);
-        DeployError::ChangeSetRefused { stack: self.desired.name.clone(), reason, hint }
+    /// The error for a change set that CloudFormation refused. The reasons are read first, because they are deleted with it.
+    async fn refuse(&self, change_set: &ChangeSet, creates: bool) -> DeployError {
+        let hint = |reason: &str| hint_for(reason).map(|hint| hint.text);
+        let refused = explain_refusal(self.run, self.desired, change_set, hint).await;
+        if let Err(error) = self.discard(change_set, creates).await {
+            let name = &self.desired.name;
+            self.run.progress.warn(format!("the refused change set of {name} could not be deleted: {error}"));
+        }
+        refused
     }
 }
 

@@ -6,10 +6,14 @@ pub(crate) mod bring_up;
 pub(crate) mod concurrent_deletion;
 pub(crate) mod delete;
 pub(crate) mod graph;
+#[cfg(test)]
+mod lost_event_tests;
 mod operation;
 mod past_failure;
 pub(crate) mod protection;
 pub(crate) mod roll_back;
+#[cfg(test)]
+mod test_cloudformation;
 mod watch;
 #[cfg(test)]
 mod watch_tests;

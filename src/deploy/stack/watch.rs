@@ -17,6 +17,8 @@ use crate::waiting::{Pace, WaitEnd};
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// About a minute. If no event has shown our token by then, none ever will, and the newest operation must be ours.
 const READS_FOR_TOKEN: usize = 10;
+/// The stack itself is read with every sixth read of its events: an event that never comes must not keep the watch from its end.
+const READS_PER_STACK_READ: usize = 6;
 
 /// The stack that is watched.
 #[derive(Clone, Copy, Debug)]
@@ -149,12 +151,22 @@ impl Watch<'_> {
                 return Err(self.stop_waiting(end).await);
             }
             pause = pace.next_pause();
-            self.read_events().await?;
+            let is_known = self.read_events().await?;
             reads += 1;
             if self.events.is_empty() && reads == READS_FOR_TOKEN {
                 self.beginning = self.beginning.without_token();
             }
-            if let Some((end, status)) = self.end() {
+            let end = match self.end() {
+                Some((end, status)) => {
+                    if matches!(end, End::Failed | End::RolledBack) {
+                        self.read_all_events().await?;
+                    }
+                    Some((end, status))
+                }
+                None if !is_known || reads % READS_PER_STACK_READ == 0 => self.end_of_stack(reads).await?,
+                None => None,
+            };
+            if let Some((end, status)) = end {
                 return Ok(Ended {
                     end,
                     status,
@@ -169,30 +181,55 @@ impl Watch<'_> {
         }
     }
 
-    /// Reads the events since the last time, and reports them.
-    async fn read_events(&mut self) -> Result<(), DeployError> {
+    /// Reads the events since the last time, and reports them; returns whether CloudFormation still knows the stack.
+    async fn read_events(&mut self) -> Result<bool, DeployError> {
         let newest = self.events.last().map(|event| event.id.clone());
-        let fresh = match &newest {
-            Some(newest) => self.run.clients.stack_events(self.target.arn, Some(newest)).await?,
-            None => self.first_events().await?,
+        let read = match &newest {
+            Some(newest) => self.run.clients.stack_events(self.target.arn, Some(newest)).await,
+            None => self.operation_events().await,
+        };
+        let fresh = match read {
+            Err(error) if error.is_missing_stack() => return Ok(false),
+            read => read?,
         };
         for event in fresh {
-            if let Some(status) = event.resource_status() {
-                self.run.progress.report(Event::Resource {
-                    stack: self.target.name.to_owned(),
-                    resource: event.logical_id.clone(),
-                    kind: event.kind.clone(),
-                    status: status.clone(),
-                    reason: event.reason.clone(),
-                });
-                self.gather_evidence(&event).await;
-            }
-            if let Some(operation) = self.undoing(&event) {
-                self.run.progress.report(Event::UndoBegan { stack: self.target.name.to_owned(), operation });
-            }
+            self.report(&event).await;
             self.events.push(event);
         }
+        Ok(true)
+    }
+
+    /// Reads all events of the operation once more: one may have come late, behind others that were read already.
+    async fn read_all_events(&mut self) -> Result<(), DeployError> {
+        let all = match self.operation_events().await {
+            Err(error) if error.is_missing_stack() => return Ok(()),
+            read => read?,
+        };
+        if all.is_empty() {
+            return Ok(());
+        }
+        let known: BTreeSet<String> = self.events.iter().map(|event| event.id.clone()).collect();
+        for event in all.iter().filter(|event| !known.contains(&event.id)) {
+            self.report(event).await;
+        }
+        self.events = all;
         Ok(())
+    }
+
+    async fn report(&mut self, event: &StackEvent) {
+        if let Some(status) = event.resource_status() {
+            self.run.progress.report(Event::Resource {
+                stack: self.target.name.to_owned(),
+                resource: event.logical_id.clone(),
+                kind: event.kind.clone(),
+                status: status.clone(),
+                reason: event.reason.clone(),
+            });
+            self.gather_evidence(event).await;
+        }
+        if let Some(operation) = self.undoing(event) {
+            self.run.progress.report(Event::UndoBegan { stack: self.target.name.to_owned(), operation });
+        }
     }
 
     /// What CloudFormation does to undo the operation, if it begins that with this event.
@@ -204,9 +241,11 @@ impl Watch<'_> {
         }
     }
 
-    /// The first events of the operation; none while CloudFormation still shows an older operation.
-    async fn first_events(&self) -> Result<Vec<StackEvent>, AwsError> {
-        let begins = |event: &StackEvent| self.beginning.is(event);
+    /// All events of the operation so far; none while CloudFormation still shows an older operation.
+    async fn operation_events(&self) -> Result<Vec<StackEvent>, AwsError> {
+        let first = self.events.first();
+        let begins =
+            |event: &StackEvent| first.map_or_else(|| self.beginning.is(event), |first| first.id == event.id);
         let events = self.run.clients.stack_events_since(self.target.arn, begins).await?;
         Ok(if events.first().is_some_and(begins) { events } else { Vec::new() })
     }
@@ -214,6 +253,20 @@ impl Watch<'_> {
     fn end(&self) -> Option<(End, StackStatus)> {
         let last = self.events.iter().rev().find_map(StackEvent::stack_status)?;
         Some((last.end()?, last.clone()))
+    }
+
+    /// The end of an operation whose last event does not come, by the status of the stack.
+    async fn end_of_stack(&mut self, reads: usize) -> Result<Option<(End, StackStatus)>, DeployError> {
+        // The events are what is watched. A stack that cannot be read now is read again later.
+        let Ok(stack) = self.run.clients.stack(self.target.arn).await else { return Ok(None) };
+        let status = stack.map_or(StackStatus::DeleteComplete, |stack| stack.status);
+        let Some(end) = status.end() else { return Ok(None) };
+        // Until the operation shows itself, a stack that exists shows the end of an older one.
+        if self.events.is_empty() && end != End::Deleted && reads <= READS_FOR_TOKEN {
+            return Ok(None);
+        }
+        self.read_all_events().await?;
+        Ok(self.end().or(Some((end, status))))
     }
 
     /// What the machines of an Auto Scaling group said that never signalled; read at once, because a rollback terminates them.

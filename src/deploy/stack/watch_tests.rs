@@ -2,102 +2,18 @@
 
 use std::time::Duration;
 
-use super::watch::{Beginning, Ended, Target, watch};
+use super::test_cloudformation::{
+    NAME, OURS, TARGET, Told, cloudformation, describe_events, describe_stack, of_resource, of_stack, refuse,
+    run,
+};
+use super::watch::{Beginning, watch};
 use crate::aws::End;
 use crate::aws::test_script::{Asked, Script};
-use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Event, StackOperation};
 use crate::deploy::test_run::TestRun;
 
 type TestResult = Result<(), Box<dyn std::error::Error>>;
-
-const ARN: &str = "arn:aws:cloudformation:us-west-2:111122223333:stack/paddle-network/1";
-const NAME: &str = "paddle-network";
-
-/// An event, as CloudFormation writes it.
-struct Told {
-    /// Seconds after the beginning.
-    at: u64,
-    id: &'static str,
-    kind: &'static str,
-    status: &'static str,
-    token: &'static str,
-}
-
-fn of_stack(at: u64, status: &'static str, token: &'static str) -> Told {
-    Told { at, id: NAME, kind: "AWS::CloudFormation::Stack", status, token }
-}
-
-fn of_resource(at: u64, id: &'static str, status: &'static str) -> Told {
-    Told { at, id, kind: "AWS::EC2::VPC", status, token: "ours" }
-}
-
-fn xml(number: usize, told: &Told) -> String {
-    let physical = if told.id == NAME { ARN } else { "physical" };
-    format!(
-        "<member><EventId>event-{number}</EventId><StackId>{ARN}</StackId><StackName>{NAME}</StackName>\
-         <LogicalResourceId>{}</LogicalResourceId><PhysicalResourceId>{physical}</PhysicalResourceId><ResourceType>{}</ResourceType>\
-         <Timestamp>2026-11-16T10:00:00Z</Timestamp><ResourceStatus>{}</ResourceStatus>\
-         <ClientRequestToken>{}</ClientRequestToken></member>",
-        told.id, told.kind, told.status, told.token
-    )
-}
-
-/// Events in pages of `size`, newest first, as far as they have happened by then.
-fn describe_events(story: &[Told], asked: &Asked, size: usize) -> (u16, String) {
-    let happened = story.iter().enumerate().filter(|(_, told)| Duration::from_secs(told.at) <= asked.at);
-    let newest_first: Vec<String> = happened.map(|(number, told)| xml(number, told)).rev().collect();
-    let page: usize = asked
-        .form
-        .split("NextToken=")
-        .nth(1)
-        .and_then(|rest| rest.split('&').next()?.parse().ok())
-        .unwrap_or(0);
-    let items: String = newest_first.iter().skip(page * size).take(size).cloned().collect();
-    let next = if newest_first.len() > (page + 1) * size {
-        format!("<NextToken>{}</NextToken>", page + 1)
-    } else {
-        String::new()
-    };
-    let body = format!(
-        "<DescribeStackEventsResponse xmlns=\"http://cloudformation.amazonaws.com/doc/2010-05-15/\"><DescribeStackEventsResult>\
-         <StackEvents>{items}</StackEvents>{next}</DescribeStackEventsResult></DescribeStackEventsResponse>"
-    );
-    (200, body)
-}
-
-fn describe_stack(status: &str) -> String {
-    format!(
-        "<DescribeStacksResponse xmlns=\"http://cloudformation.amazonaws.com/doc/2010-05-15/\"><DescribeStacksResult><Stacks><member>\
-         <StackId>{ARN}</StackId><StackName>{NAME}</StackName><CreationTime>2026-11-16T10:00:00Z</CreationTime>\
-         <StackStatus>{status}</StackStatus></member></Stacks></DescribeStacksResult></DescribeStacksResponse>"
-    )
-}
-
-fn refuse(status: u16, code: &str) -> (u16, String) {
-    (
-        status,
-        format!(
-            "<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>no</Message></Error></ErrorResponse>"
-        ),
-    )
-}
-
-struct Run {
-    result: Result<Ended, DeployError>,
-    events: Vec<Event>,
-}
-
-/// Follows a scripted operation with two hours to spare.
-async fn run(script: &Script, beginning: Beginning<'_>) -> Result<Run, Box<dyn std::error::Error>> {
-    let test = TestRun::new(script).await?;
-    let result = watch(&test.run, TARGET, beginning).await;
-    Ok(Run { result, events: test.events() })
-}
-
-const OURS: Beginning<'_> = Beginning::OurCall { token: "ours" };
-const TARGET: Target<'_> = Target { part: &StackPart::Network, name: NAME, arn: ARN };
 
 #[tokio::test(start_paused = true)]
 async fn an_hour_is_watched_with_few_calls_that_keep_their_distance() -> TestResult {
@@ -108,12 +24,16 @@ async fn an_hour_is_watched_with_few_calls_that_keep_their_distance() -> TestRes
             of_resource(3000, "Vpc", "CREATE_COMPLETE"),
             of_stack(3600, "CREATE_COMPLETE", "ours"),
         ];
-        describe_events(&story, asked, 100)
+        cloudformation(&story, asked)
     });
     let run = run(&script, OURS).await?;
     assert_eq!(run.result?.end, End::Good);
-    let times: Vec<Duration> = script.asked().iter().map(|asked| asked.at).collect();
+    let asked = script.asked();
+    let of_stack = asked.iter().filter(|asked| asked.action == "DescribeStacks").count();
+    let events = asked.iter().filter(|asked| asked.action == "DescribeStackEvents");
+    let times: Vec<Duration> = events.map(|asked| asked.at).collect();
     assert!(times.len() <= 3600 / 10 + 8, "{} calls", times.len());
+    assert_eq!(of_stack, (times.len() - 1) / 6, "the stack is read with every sixth read of its events");
     let gaps: Vec<u128> = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).as_millis()).collect();
     assert!(gaps.iter().all(|gap| *gap >= 2000), "{gaps:?}");
     assert!(gaps.windows(2).all(|pair| pair[0] <= pair[1]), "they grow: {gaps:?}");
@@ -131,7 +51,7 @@ async fn an_update_that_cleans_up_has_not_ended() -> TestResult {
             of_stack(60, "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "ours"),
             of_stack(600, "UPDATE_COMPLETE", "ours"),
         ];
-        describe_events(&story, asked, 100)
+        cloudformation(&story, asked)
     });
     let followed = run(&script, OURS).await?.result?;
     assert_eq!((followed.end, followed.status.as_str()), (End::Good, "UPDATE_COMPLETE"));
@@ -149,7 +69,7 @@ async fn what_an_older_operation_left_is_not_taken_for_ours() -> TestResult {
             of_stack(30, "UPDATE_IN_PROGRESS", "ours"),
             of_stack(90, "UPDATE_COMPLETE", "ours"),
         ];
-        describe_events(&story, asked, 100)
+        cloudformation(&story, asked)
     });
     let followed = run(&script, OURS).await?.result?;
     assert_eq!(followed.end, End::Good);
@@ -161,7 +81,7 @@ async fn what_an_older_operation_left_is_not_taken_for_ours() -> TestResult {
 async fn events_without_tokens_are_ours_after_a_minute() -> TestResult {
     let script = Script::new(|asked| {
         let story = [of_stack(0, "UPDATE_IN_PROGRESS", ""), of_stack(90, "UPDATE_COMPLETE", "")];
-        describe_events(&story, asked, 100)
+        cloudformation(&story, asked)
     });
     assert_eq!(run(&script, OURS).await?.result?.end, End::Good);
     Ok(())
@@ -178,7 +98,7 @@ async fn a_rollback_belongs_to_the_change_it_undoes() -> TestResult {
             of_stack(40, "ROLLBACK_COMPLETE", "ours"),
         ]
     };
-    let script = Script::new(move |asked| describe_events(&story(), asked, 100));
+    let script = Script::new(move |asked| cloudformation(&story(), asked));
     let run_of_ours = run(&script, OURS).await?;
     let undone =
         |event: &Event| matches!(event, Event::UndoBegan { operation: StackOperation::RollBack, .. });
@@ -210,12 +130,12 @@ async fn pages_are_read_to_the_beginning_of_the_operation_and_no_further() -> Te
 async fn throttling_is_waited_out_and_an_expired_token_is_not() -> TestResult {
     let story = || [of_stack(0, "CREATE_IN_PROGRESS", "ours"), of_stack(100, "CREATE_COMPLETE", "ours")];
     let throttled = Script::new(move |asked| {
-        if asked.before < 5 { refuse(400, "Throttling") } else { describe_events(&story(), asked, 100) }
+        if asked.before < 5 { refuse(400, "Throttling") } else { cloudformation(&story(), asked) }
     });
     assert_eq!(run(&throttled, OURS).await?.result?.end, End::Good);
 
     let expired = Script::new(move |asked| {
-        if asked.before < 2 { describe_events(&story(), asked, 100) } else { refuse(403, "ExpiredToken") }
+        if asked.before < 2 { cloudformation(&story(), asked) } else { refuse(403, "ExpiredToken") }
     });
     let error = run(&expired, OURS).await?.result.err().ok_or("it went on")?;
     assert!(
@@ -228,12 +148,11 @@ async fn throttling_is_waited_out_and_an_expired_token_is_not() -> TestResult {
 
 #[tokio::test(start_paused = true)]
 async fn the_time_limit_ends_the_watching_and_names_what_goes_on() -> TestResult {
-    let script =
-        Script::new(|asked| describe_events(&[of_stack(0, "CREATE_IN_PROGRESS", "ours")], asked, 100));
+    let script = Script::new(|asked| cloudformation(&[of_stack(0, "CREATE_IN_PROGRESS", "ours")], asked));
     let error = run(&script, OURS).await?.result.err().ok_or("it ended")?;
     assert_eq!(error.to_string(), "the time limit was reached; paddle-network continues in AWS");
     let calls = script.asked().len();
-    assert!((700..=740).contains(&calls), "{calls} calls in two hours");
+    assert!((820..=860).contains(&calls), "{calls} calls in two hours");
     Ok(())
 }
 

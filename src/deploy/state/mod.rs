@@ -8,4 +8,5 @@ pub(crate) mod disk_grant;
 pub(crate) mod live;
 pub(crate) mod pool_size;
 pub(crate) mod public_name;
+pub(crate) mod snapshots;
 pub(crate) mod step;

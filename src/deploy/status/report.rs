@@ -1,22 +1,24 @@
 //! `infra status`: what of a cluster exists, and whether it works.
 
+use time::OffsetDateTime;
+
+use super::etcd::read_etcd;
+use super::image::{UsedImage, read_images};
 use super::shape::{
     ApiAnswer, ApiState, CertificateState, DnsState, FileSystemState, NodesState, RecordOwner, StackState,
     StatusReport,
 };
-use crate::aws::{AwsError, Clients, StackStatus};
+use super::snapshot::{read_snapshot, snapshot_problem};
+use super::unreadable::Unreadable;
+use crate::aws::{AwsError, Clients};
 use crate::blueprint::Blueprint;
-use crate::credentials::Credentials;
+use crate::credentials::{Credentials, FEWEST_DAYS_LEFT};
 use crate::deploy::machines::expected_nodes::ExpectedNodes;
 use crate::deploy::machines::node_rollout::outdated_machines;
 use crate::deploy::state::live::LiveCluster;
 use crate::deploy::state::public_name::{ZoneChoice, all_point_at, choose_zone, load_balancer};
-use crate::deploy::state::step::{Step, next_step};
 use crate::kube::{Address, ApiServer, Node, Readiness};
 use crate::plural::count_of;
-
-/// Days below which a certificate is a problem.
-const DUE_DAYS: i64 = 30;
 
 /// What `status` works from.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub(crate) struct StatusSources<'a> {
     pub credentials: Option<&'a Credentials>,
     /// Where the API is, instead of behind its load balancer.
     pub api_address: Option<Address>,
+    /// The time, by which images and snapshots are as old as they are.
+    pub now: OffsetDateTime,
     /// The certificate that expires first.
     pub certificates: Option<CertificateState>,
 }
@@ -44,12 +48,18 @@ impl StatusReport {
         let expected =
             ExpectedNodes::new(sources.blueprint, |pool| live.pool_group(pool).map(|group| group.desired));
         let target = load_balancer(&live.outputs()).map(|target| target.name);
-        let (seen, dns, file_system) = tokio::join!(
-            read_api(&sources, target.as_deref(), expected.claim),
-            read_dns(&sources, target.as_deref()),
-            read_file_system(sources.clients, &live),
+        let (clients, now) = (sources.clients, sources.now);
+        let [mut launches, mut ages, mut uploads] = [const { Unreadable(Vec::new()) }; 3];
+        // Boxed, because each holds the futures of several calls and all of them live in this one.
+        let (seen, dns, file_system, etcd, images, snapshot) = tokio::join!(
+            Box::pin(read_api(&sources, target.as_deref(), expected.claim)),
+            Box::pin(read_dns(&sources, target.as_deref())),
+            Box::pin(read_file_system(clients, &live)),
+            Box::pin(read_etcd(clients, &live, cluster.etcd.count, &mut launches)),
+            Box::pin(read_images(clients, &live, now, &mut ages)),
+            Box::pin(read_snapshot(clients, &live, cluster.name.as_str(), now, &mut uploads)),
         );
-        let (dns, mut file_system) = (dns?, file_system?);
+        let (dns, mut file_system, images) = (dns?, file_system?, images?);
         if let Some(file_system) = &mut file_system {
             file_system.claim.clone_from(&seen.claim);
         }
@@ -57,21 +67,31 @@ impl StatusReport {
             cluster: cluster.name.to_string(),
             healthy: true,
             problems: Vec::new(),
-            stacks: stack_states(&live),
+            warnings: [launches.0, ages.0, uploads.0].concat(),
+            stacks: live.stacks.values().map(|live| StackState::of(&live.stack)).collect(),
             nodes: nodes_states(&expected, &seen.nodes, &live),
             api: seen.api,
             dns,
+            etcd: etcd?,
+            images: images.iter().map(|image| image.state.clone()).collect(),
+            snapshot: snapshot?,
             file_system,
             certificates: sources.certificates,
         };
-        report.judge(&expected, &seen.nodes);
+        let overdue = report.snapshot.as_ref().and_then(|snapshot| snapshot_problem(snapshot, &live, now));
+        report.judge(&expected, &seen.nodes, &images, overdue);
         Ok(Some(report))
     }
 
-    fn judge(&mut self, expected: &ExpectedNodes, nodes: &[Node]) {
+    fn judge(
+        &mut self,
+        expected: &ExpectedNodes,
+        nodes: &[Node],
+        images: &[UsedImage],
+        overdue: Option<String>,
+    ) {
         let mut problems = Vec::new();
-        let bad = self.stacks.iter().filter(|stack| !stack.good);
-        problems.extend(bad.map(|stack| format!("stack {} is in {}", stack.name, stack.status)));
+        problems.extend(self.stacks.iter().filter_map(StackState::problem));
         if self.api.state == ApiAnswer::Ready {
             problems.extend(expected.missing(nodes));
             if expected.claim
@@ -86,24 +106,22 @@ impl StatusReport {
         if matches!(self.dns.record, RecordOwner::Foreign | RecordOwner::Missing) {
             problems.push(format!("the record of {} is {}", self.dns.name, self.dns.record));
         }
+        // Before the control plane is complete no member is lost.
+        if self.api.state != ApiAnswer::Absent {
+            problems.extend(self.etcd.problems());
+        }
+        problems.extend(images.iter().filter_map(UsedImage::problem));
+        problems.extend(overdue);
         if let Some(system) = self.file_system.as_ref().filter(|system| system.state != "available") {
             problems.push(format!("the file system {} is {}", system.id, system.state));
         }
-        if let Some(due) = self.certificates.as_ref().filter(|due| due.days_left < DUE_DAYS) {
+        if let Some(due) = self.certificates.as_ref().filter(|due| due.days_left < FEWEST_DAYS_LEFT) {
             problems.push(format!("certificate {} has {} left", due.name, count_of(due.days_left, "day")));
         }
+        self.warnings.extend(images.iter().filter_map(UsedImage::warning));
         self.healthy = problems.is_empty();
         self.problems = problems;
     }
-}
-
-fn stack_states(live: &LiveCluster) -> Vec<StackState> {
-    let state = |name: &str, status: &StackStatus| StackState {
-        name: name.to_owned(),
-        status: status.clone(),
-        good: next_step(Some(status)) == Step::Compare,
-    };
-    live.stacks.values().map(|live| state(&live.stack.name, &live.stack.status)).collect()
 }
 
 fn nodes_states(expected: &ExpectedNodes, nodes: &[Node], live: &LiveCluster) -> Vec<NodesState> {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use time::OffsetDateTime;
 
 use crate::aws::StackStatus;
 
@@ -27,14 +28,22 @@ pub(crate) struct StatusReport {
     pub healthy: bool,
     /// What is wrong, in human-readable sentences.
     pub problems: Vec<String>,
+    /// What will be wrong, or could not be read, in human-readable sentences. A cluster with warnings is healthy.
+    pub warnings: Vec<String>,
     /// The stacks of the cluster.
     pub stacks: Vec<StackState>,
     /// The API server.
     pub api: ApiState,
     /// The public name.
     pub dns: DnsState,
+    /// The etcd members. Fewer than there should be are a problem.
+    pub etcd: EtcdState,
     /// Nodes: the controllers first, then each pool.
     pub nodes: Vec<NodesState>,
+    /// The images that machines are started from, usually one. One that is gone is a problem.
+    pub images: Vec<ImageState>,
+    /// The snapshots of etcd in the bucket; older than three hours they are a problem. Null if they could not be read.
+    pub snapshot: Option<SnapshotState>,
     /// The shared file system, if there is one.
     pub file_system: Option<FileSystemState>,
     /// The certificate on disk that expires first; below 30 days it is a problem. Null if there is none.
@@ -154,6 +163,92 @@ impl fmt::Display for RecordOwner {
             Self::Unmanaged => "unmanaged",
         })
     }
+}
+
+/// The etcd members.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EtcdState {
+    /// How many members have a machine in service.
+    pub in_service: usize,
+    /// How many members there should be.
+    pub wanted: usize,
+    /// Every member.
+    pub members: Vec<EtcdMemberState>,
+}
+
+/// An etcd member.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EtcdMemberState {
+    /// The name of the member, as `etcd-0`.
+    pub name: String,
+    /// Whether the member has a machine in service.
+    pub in_service: bool,
+    /// The instance id of the machine; null if there is none.
+    pub machine: Option<String>,
+    /// The state of the machine in its Auto Scaling group, in AWS's words; null if there is none.
+    pub state: Option<String>,
+    /// The last launch of a machine for the member, if it failed and the member is not in service.
+    pub failed_launch: Option<FailedLaunch>,
+}
+
+/// A launch that failed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FailedLaunch {
+    /// When the launch began (RFC 3339); null if AWS does not say.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schemars(with = "Option<String>")]
+    pub at: Option<OffsetDateTime>,
+    /// Why the launch failed, in AWS's words.
+    pub reason: String,
+}
+
+/// An image that machines are started from.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ImageState {
+    /// The id of the image.
+    pub id: String,
+    /// The name of the image; null if it is gone.
+    pub name: Option<String>,
+    /// The stacks whose machines are started from it.
+    pub stacks: Vec<String>,
+    /// `available`, another word of EC2, or `gone`.
+    pub state: String,
+    /// The day on which the image was created.
+    pub created: Option<String>,
+    /// How many days ago that was.
+    pub age_days: Option<i64>,
+    /// The day from which AWS calls the image deprecated.
+    pub deprecated: Option<String>,
+    /// The day about which its publisher deletes the image: nine months after its creation, if it is Flatcar's own.
+    pub deleted_about: Option<String>,
+}
+
+/// The snapshots of etcd in the bucket.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SnapshotState {
+    /// The S3 URI that all snapshots are below.
+    pub address: String,
+    /// The newest snapshot; null if there is none.
+    pub newest: Option<NewestSnapshot>,
+}
+
+/// The newest snapshot of etcd.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NewestSnapshot {
+    /// The key of the object.
+    pub key: String,
+    /// When the snapshot was uploaded (RFC 3339).
+    #[serde(with = "time::serde::rfc3339")]
+    #[schemars(with = "String")]
+    pub uploaded: OffsetDateTime,
+    /// How many minutes ago that was.
+    pub age_minutes: i64,
 }
 
 /// The nodes of a pool, or the controllers.

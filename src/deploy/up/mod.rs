@@ -7,6 +7,7 @@ pub(crate) mod disk_grant;
 pub(crate) mod public_record;
 pub(crate) mod readiness;
 mod secret_encryption;
+mod snapshot_rule;
 pub(crate) mod upload;
 
 use std::collections::BTreeMap;
@@ -39,6 +40,7 @@ use disk_grant::ensure_disk_grant;
 use public_record::point_record_at;
 use readiness::{Reached, ReadinessWait};
 use secret_encryption::{drops_encryption_key, encrypt_secrets_again, has_previous_encryption_key};
+use snapshot_rule::ensure_snapshot_rule;
 use upload::upload_boot_objects;
 
 /// How a cluster is brought up.
@@ -102,6 +104,9 @@ impl Up<'_> {
         let uploaded = upload_boot_objects(run, store, &objects).await?;
         run.progress.note(format!("{uploaded} of {} objects were new", objects.len()));
         ensure_disk_grant(run, cluster).await?;
+        if planned.pool.is_none() {
+            ensure_snapshot_rule(run, &inputs.s3_uri, cluster.name.as_str()).await?;
+        }
         run.progress.stage("bringing stacks up");
         let terms =
             ChangeTerms { allowed: planned.allow_replace.clone(), waits: options.wait != WaitFor::None };

@@ -89,12 +89,12 @@ fn refuse_foreign_record(
     }
 }
 
-/// The record that the user has to create, and a line for /etc/hosts until then.
+/// The record that the user has to create, and how kubectl works until then.
 #[must_use]
 pub(crate) fn manual_record(name: &str, target: &Alias) -> String {
     format!(
         "  {name}.  300  IN  CNAME  {load_balancer}.\n  in Route 53 better an alias A record of {load_balancer}, zone {zone}\n  \
-         until then: echo \"$(dig +short {load_balancer} | head -1) {name}\" | sudo tee -a /etc/hosts",
+         until then `infra kubeconfig --direct` prints a kubeconfig that needs no record",
         load_balancer = target.name,
         zone = target.zone,
     )

@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use crate::config::Cluster;
 use crate::config::values::{Partition, S3Uri};
-use crate::well_known::{CLUSTER_TAG, POOL_PREFIX, internal_domain, kubernetes_cluster_tag};
+use crate::well_known::{
+    CHANGE_SET_PREFIX, CLUSTER_TAG, POOL_PREFIX, internal_domain, kubernetes_cluster_tag,
+};
 
 /// How much of a stack's name is certain to be in the names that CloudFormation makes up for roles and instance profiles, of which it
 /// shortens long ones.
@@ -38,6 +40,11 @@ impl<'a> ClusterArns<'a> {
         ["network", "storage", "control-plane", &format!("{POOL_PREFIX}*")]
             .map(|part| self.regional("cloudformation", &format!("stack/{name}-{part}/*")))
             .to_vec()
+    }
+
+    /// The change sets that infra creates.
+    pub(super) fn change_sets(&self) -> String {
+        self.regional("cloudformation", &format!("changeSet/{CHANGE_SET_PREFIX}*"))
     }
 
     /// The stacks that have machines, without what follows.

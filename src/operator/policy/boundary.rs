@@ -69,7 +69,8 @@ pub(super) fn statements(arns: &ClusterArns<'_>) -> Vec<Value> {
         json!(["CreateListener", "CreateLoadBalancer", "CreateTargetGroup"]);
     let mut statements = vec![
         allow(json!(EVERYWHERE), "*"),
-        allow(json!(["s3:GetObject", "s3:PutObject"]), arns.objects()),
+        allow(json!(["s3:GetObject", "s3:GetObjectVersion", "s3:PutObject"]), arns.objects()),
+        allow("s3:GetBucketVersioning", arns.bucket()),
         allow_if("s3:ListBucket", arns.bucket(), json!({"StringLike": {"s3:prefix": arns.object_prefix()}})),
         allow_if(json!(["kms:Decrypt", "kms:GenerateDataKey"]), arns.key(), arns.through("s3")),
         allow("cloudformation:SignalResource", arns.stacks()),

@@ -13,9 +13,12 @@ use crate::well_known::CLUSTER_TAG;
 /// Services that know no region.
 const GLOBAL_SERVICES: [&str; 3] = ["iam", "route53", "sts"];
 
-/// Actions that come along with one of ours: encrypted objects, objects in a bucket that keeps no versions, and in one that does,
-/// where CloudFormation reads a template by its version.
-const IMPLIED_ACTIONS: [Action; 4] = [
+/// Actions that come along with one of ours: drift of a stack, which AWS also judges by its resources; encrypted objects, objects in a
+/// bucket that keeps no versions, and in one that does, where CloudFormation reads a template by its version. By which ARN the events of
+/// a change set are judged is not documented.
+const IMPLIED_ACTIONS: [Action; 6] = [
+    Action { name: "cloudformation:DescribeEvents", scope: Scope::ChangeSets },
+    Action { name: "cloudformation:DetectStackResourceDrift", scope: Scope::Stacks },
     Action { name: "kms:Decrypt", scope: Scope::Key },
     Action { name: "kms:GenerateDataKey", scope: Scope::Key },
     Action { name: "s3:DeleteObject", scope: Scope::Objects },
@@ -51,6 +54,7 @@ fn of_scope(arns: &ClusterArns<'_>, scope: Scope, global: bool, actions: &Value)
             vec![on_all_if(json!({"StringEquals": {"aws:RequestedRegion": region}}))]
         }
         Scope::Stacks => vec![on(json!(arns.stacks()))],
+        Scope::ChangeSets => vec![on(json!(arns.change_sets()))],
         Scope::NewChangeSets => vec![allow_if(
             actions.clone(),
             arns.stacks(),
@@ -63,6 +67,8 @@ fn of_scope(arns: &ClusterArns<'_>, scope: Scope, global: bool, actions: &Value)
         Scope::Bucket => vec![on(json!(arns.bucket()))],
         Scope::Objects => vec![on(json!(arns.objects()))],
         Scope::Key => vec![on(json!(arns.key()))],
+        Scope::NewKey => Vec::new(),
+        Scope::Keys => vec![on(json!(arns.regional("kms", "key/*")))],
         Scope::DiskGrants => vec![allow_if(
             actions.clone(),
             arns.key(),

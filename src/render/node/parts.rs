@@ -2,7 +2,7 @@
 
 use super::super::engine::RenderError;
 use super::super::ignition::{IgnitionConfig, Owner};
-use super::super::kubeconfig::{KubeconfigSource, render_kubeconfig};
+use super::super::kubeconfig::{ApiEndpoint, KubeconfigSource, render_kubeconfig};
 use super::super::values::Values;
 use super::sources::NodeSources;
 use crate::credentials::SecretText;
@@ -119,7 +119,7 @@ pub(super) fn kubeconfig(
     Ok(render_kubeconfig(&KubeconfigSource {
         cluster: sources.blueprint.cluster.name.as_str(),
         user: identity,
-        server,
+        endpoint: &ApiEndpoint::at(server),
         certificate_authority: certificate(sources, "ca")?,
         client_certificate: certificate(sources, identity)?,
         client_key: key(sources, identity)?,

@@ -2,6 +2,7 @@
 
 use super::super::engine::RenderError;
 use super::super::ignition::{IgnitionConfig, Owner};
+use super::super::mount_unit::mount_unit;
 use super::super::values::Values;
 use super::parts::{Bootstrap, READABLE, base, file, kubernetes_node, unit};
 use super::sources::NodeSources;
@@ -16,6 +17,9 @@ pub(super) fn config(sources: &NodeSources<'_>, pool: &PoolNodes) -> Result<Igni
     if pool.gpu_driver.is_some() {
         scripts.push("fetch-nvidia-runtime");
     }
+    if sources.blueprint.cluster.file_system.is_some() {
+        scripts.push("mount-file-system");
+    }
     let mut config = base(sources, &values, &scripts)?;
     let api_server = format!("https://{}", sources.blueprint.names.internal_api);
     let bootstrap = Bootstrap { identity: "worker", api_server: &api_server };
@@ -25,7 +29,7 @@ pub(super) fn config(sources: &NodeSources<'_>, pool: &PoolNodes) -> Result<Igni
             "/etc/flatcar/enabled-sysext.conf",
             READABLE,
             Owner::ROOT,
-            format!("{driver}\n").as_bytes(),
+            format!("{}\n", driver.extension()).as_bytes(),
         );
         file(&mut config, sources, &values, "/etc/infra/nvidia.env", READABLE, Owner::ROOT)?;
         // The runtime's extension makes containerd read this file instead of ours.
@@ -35,36 +39,12 @@ pub(super) fn config(sources: &NodeSources<'_>, pool: &PoolNodes) -> Result<Igni
     if let Some(file_system) = &sources.blueprint.cluster.file_system {
         let path = file_system.mount_path.as_str();
         config.directory(path, 0o755, Owner::ROOT);
-        config.unit(&mount_unit(path), sources.templates.render("units/efs.mount", &values)?);
+        config.idle_unit(&mount_unit(path), sources.templates.render("units/efs.mount", &values)?);
+        file(&mut config, sources, &values, "/etc/infra/file-system.env", READABLE, Owner::ROOT)?;
+        unit(&mut config, sources, &values, "mount-file-system.service")?;
     }
     if pool.spot {
         unit(&mut config, sources, &values, "watch-spot.service")?;
     }
     Ok(config)
-}
-
-/// The name that systemd requires for the mount unit of a path.
-fn mount_unit(path: &str) -> String {
-    let escape = |part: &str| {
-        part.char_indices()
-            .map(|(index, c)| match c {
-                '.' if index == 0 => "\\x2e".to_owned(),
-                'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '.' | ':' => c.to_string(),
-                other => format!("\\x{:02x}", u32::from(other)),
-            })
-            .collect::<String>()
-    };
-    let parts: Vec<String> = path.trim_matches('/').split('/').map(escape).collect();
-    format!("{}.mount", parts.join("-"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::mount_unit;
-
-    #[test]
-    fn mount_units_are_named_as_systemd_escapes_paths() {
-        assert_eq!(mount_unit("/mnt/efs"), "mnt-efs.mount");
-        assert_eq!(mount_unit("/srv/my-data/v1.0"), "srv-my\\x2ddata-v1.0.mount");
-    }
 }

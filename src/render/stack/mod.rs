@@ -15,6 +15,7 @@ use super::assets::{BootConfig, StackTemplate};
 use super::engine::{RenderError, Templates};
 use super::template::Template;
 use crate::blueprint::{Blueprint, StackPart};
+use crate::credentials::Credentials;
 use pool::PoolStackValues;
 use user_data::UserDataByRole;
 use values::ClusterStackValues;
@@ -22,6 +23,8 @@ use values::ClusterStackValues;
 /// What stack templates are rendered from.
 pub(super) struct StackTemplateSources<'a> {
     pub(super) blueprint: &'a Blueprint,
+    /// Keys and certificates, of which templates hold only when the first expires.
+    pub(super) credentials: &'a Credentials,
     pub(super) templates: &'a Templates,
     /// What machines boot with; user data points at it.
     pub(super) boot_configs: &'a [BootConfig],
@@ -30,7 +33,7 @@ pub(super) struct StackTemplateSources<'a> {
 /// Renders every stack of a cluster.
 pub(super) fn render_stacks(sources: &StackTemplateSources<'_>) -> Result<Vec<StackTemplate>, RenderError> {
     let user_data = UserDataByRole::new(&sources.blueprint.cluster, sources.boot_configs)?;
-    let values = ClusterStackValues::new(sources.blueprint, &user_data)?;
+    let values = ClusterStackValues::new(sources.blueprint, sources.credentials, &user_data)?;
     let mut stacks = Vec::new();
     for part in StackPart::of_cluster(&sources.blueprint.cluster) {
         let name = part.file_name();

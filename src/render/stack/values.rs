@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::json;
+use time::format_description::well_known::Rfc3339;
 
 use super::super::engine::RenderError;
 use super::super::values::Values;
@@ -18,6 +19,7 @@ use super::user_data::UserDataByRole;
 use crate::blueprint::{Blueprint, CONTROL_PLANE_DISK_GIB, Group, Role, Subnet, fixed_facts};
 use crate::config::Cluster;
 use crate::config::values::{KeyName, PolicyArn};
+use crate::credentials::Credentials;
 
 /// What the templates of all stacks but the pools' see.
 #[derive(Serialize)]
@@ -43,6 +45,7 @@ pub(super) struct ClusterStackValues<'a> {
     load_balancers: Vec<LoadBalancerValues>,
     api_load_balancer: &'static str,
     api_public: bool,
+    certificates_expire: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -100,7 +103,11 @@ impl<'a> SharedValues<'a> {
 }
 
 impl<'a> ClusterStackValues<'a> {
-    pub(super) fn new(blueprint: &'a Blueprint, user_data: &UserDataByRole) -> Result<Self, RenderError> {
+    pub(super) fn new(
+        blueprint: &'a Blueprint,
+        credentials: &Credentials,
+        user_data: &UserDataByRole,
+    ) -> Result<Self, RenderError> {
         let cluster = &blueprint.cluster;
         let network = &blueprint.network;
         let subnets =
@@ -145,6 +152,9 @@ impl<'a> ClusterStackValues<'a> {
             load_balancers: load_balancers(blueprint),
             api_load_balancer: if cluster.api.public { "Public" } else { "Internal" },
             api_public: cluster.api.public,
+            certificates_expire: credentials
+                .first_expiry(&blueprint.identities)
+                .and_then(|expiry| expiry.format(&Rfc3339).ok()),
         })
     }
 }

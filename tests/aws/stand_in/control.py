@@ -1,5 +1,6 @@
 """The file with which a test says what goes wrong. launcher.py describes its keys."""
 
+import datetime
 import json
 import os
 
@@ -8,12 +9,17 @@ from ministack.core.responses import get_account_id
 NUMBER = (int, float)
 KEYS = {
     "accounts": dict,
+    "ages": dict,
     "backwards": bool,
+    "checks_told_after": NUMBER,
     "console": dict,
     "delay": NUMBER,
     "dns_pending": NUMBER,
+    "drift_delay": NUMBER,
+    "fail_checks": dict,
     "fail_create": dict,
     "fail_delete": dict,
+    "fail_drift": dict,
     "fail_launch": dict,
     "fail_rollback": dict,
     "fail_update": dict,
@@ -24,7 +30,9 @@ KEYS = {
     "hold": list,
     "ids": list,
     "keys": dict,
+    "late_events": dict,
     "launch_interval": NUMBER,
+    "lose_events": dict,
     "machines": dict,
     "missing_roles": list,
     "no_signal": list,
@@ -52,6 +60,15 @@ def check(settings):
             raise ValueError(f"the control file has an unknown key: {key}")
         if not isinstance(value, KEYS[key]):
             raise ValueError(f"the control file has a value of the wrong type: {key}: {value!r}")
+
+
+def made_at(name, made):
+    """When something was made, as the file would have it; times are in AWS's ISO format."""
+    age = control().get("ages", {}).get(name)
+    if age is None:
+        return made
+    then = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=age)
+    return then.strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
 def writing():

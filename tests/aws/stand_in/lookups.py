@@ -1,6 +1,7 @@
 """What is there without anybody's doing, and what others are asked about it: EC2, quotas, roles, keys, changes of DNS."""
 
 import base64
+import datetime
 import hashlib
 import json
 import pathlib
@@ -14,7 +15,7 @@ from ministack.core import iam_actions, router
 from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
 from ministack.services import ec2, iam, kms, route53
 
-from stand_in.control import control
+from stand_in.control import control, made_at
 from stand_in.insides import xml
 
 CLUSTERS = pathlib.Path(__file__).parents[2] / "clusters"
@@ -136,30 +137,41 @@ ec2._ACTION_MAP["DescribeInstanceTypes"] = describe_machines
 # --- Images ------------------------------------------------------------------------------------------------------------------
 
 FLATCAR = "075585003325"
-# Name, architecture, day of its making. AWS deprecates public images two years later.
+# Name, architecture, days since its making: whatever the day of a test is, they are no reason for a warning. AWS deprecates public
+# images two years after their making.
 FLATCAR_IMAGES = (
-    ("Flatcar-stable-4230.2.3-hvm", "x86_64", "2025-09-04"),
-    ("Flatcar-stable-4459.2.1-hvm", "x86_64", "2025-11-14"),
-    ("Flatcar-stable-4459.2.1-arm64-hvm", "arm64", "2025-11-14"),
-    ("Flatcar-beta-4459.1.2-hvm", "x86_64", "2025-10-22"),
-    ("Flatcar-lts-4081.3.6-hvm", "x86_64", "2025-08-21"),
+    ("Flatcar-stable-4230.2.3-hvm", "x86_64", 101),
+    ("Flatcar-stable-4459.2.1-hvm", "x86_64", 30),
+    ("Flatcar-stable-4459.2.1-arm64-hvm", "arm64", 30),
+    ("Flatcar-beta-4459.1.2-hvm", "x86_64", 53),
+    ("Flatcar-lts-4081.3.6-hvm", "x86_64", 115),
 )
+DEPRECATED_AFTER = datetime.timedelta(days=730)
 
 
-def flatcar_image(name, architecture, day):
+def flatcar_image(name, architecture, days):
+    made = datetime.datetime.fromisoformat(made_at(name, made_at_age(days)).removesuffix("Z"))
     return {
         # The same in every region, unlike on AWS: tests may name it.
         "ImageId": f"ami-{hashlib.sha256(name.encode()).hexdigest()[:17]}",
         "Name": name, "Description": name, "Platform": "", "RootDeviceType": "ebs", "RootDeviceName": "/dev/xvda",
         "BlockDeviceMappings": [], "Architecture": architecture, "VirtualizationType": "hvm", "OwnerId": FLATCAR,
-        "IsPublic": "true", "CreationDate": f"{day}T12:00:00.000Z",
-        "DeprecationTime": f"{int(day[:4]) + 2}{day[4:]}T12:00:00.000Z",
+        "IsPublic": "true", "CreationDate": in_iso(made),
+        "DeprecationTime": in_iso(made + DEPRECATED_AFTER),
     }
+
+
+def in_iso(moment):
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+def made_at_age(days):
+    return in_iso(datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(days=days))
 
 
 def images():
     """Those of the calling account, and those that everybody sees."""
-    own = [ec2._image_view(image) | {"CreationDate": image["CreationDate"]} for image in ec2._images.values()]
+    own = [ec2._image_view(image) | {"CreationDate": made_at(image["Name"], image["CreationDate"])} for image in ec2._images.values()]
     gone = control().get("gone_images", [])
     return {image["ImageId"]: image for image in own + [flatcar_image(*facts) for facts in FLATCAR_IMAGES]
             if image["ImageId"] not in gone}
@@ -210,6 +222,11 @@ def set_default_key(parameters):
     return answer("ModifyEbsDefaultKmsKeyId", {"kmsKeyId": disk_settings["key"]})
 
 
+def reset_default_key(_parameters):
+    disk_settings.pop("key", None)
+    return answer("ResetEbsDefaultKmsKeyId", {"kmsKeyId": f"arn:aws:kms:{get_region()}:{get_account_id()}:alias/aws/ebs"})
+
+
 ec2._ACTION_MAP.update({
     "GetEbsEncryptionByDefault": lambda _parameters: answer(
         "GetEbsEncryptionByDefault", {"ebsEncryptionByDefault": disk_settings.get("encrypted", False)}),
@@ -218,6 +235,7 @@ ec2._ACTION_MAP.update({
     "EnableEbsEncryptionByDefault": set_encryption(True, "EnableEbsEncryptionByDefault"),
     "DisableEbsEncryptionByDefault": set_encryption(False, "DisableEbsEncryptionByDefault"),
     "ModifyEbsDefaultKmsKeyId": set_default_key,
+    "ResetEbsDefaultKmsKeyId": reset_default_key,
 })
 
 DEFAULT_OPTIONS = "dopt-00000001"

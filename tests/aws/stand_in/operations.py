@@ -5,13 +5,14 @@ import fnmatch
 import inspect
 import json
 import pathlib
+import re
 import time
 
 from ministack.core.responses import get_account_id, get_region
 from ministack.services import cloudformation, ec2, route53
 from ministack.services.cloudformation import changesets, engine, handlers, helpers, provisioners, stacks
 
-from stand_in.control import control, names_of, writing
+from stand_in.control import control, made_at, names_of, writing
 from stand_in.insides import replace, rolling_back
 from stand_in.lookups import images
 
@@ -315,7 +316,19 @@ def create_change_set(parameters):
         return refusal
     if kind == "CREATE":
         return refuse(f"Stack [{name}] already exists and cannot be created again with the changeSet [{change_set}].")
-    return make_change_set(parameters)
+    answer = make_change_set(parameters)
+    made = re.search(rb"<Id>(.+?)</Id>", answer[2]) if answer[0] == 200 else None
+    if made:
+        heed_outputs(cloudformation._change_sets[made[1].decode()], stack)
+    return answer
+
+
+def heed_outputs(change_set, stack):
+    """Other outputs alone make a change set without changes that can be executed (aws/aws-cdk, pull request 2029)."""
+    if change_set["Status"] != "FAILED" or "didn't contain changes" not in change_set["StatusReason"]:
+        return
+    if change_set["_template"].get("Outputs") != stack["_template"].get("Outputs"):
+        change_set.update(Status="CREATE_COMPLETE", ExecutionStatus="AVAILABLE", StatusReason="")
 
 
 def add_change_set(parameters, stack):
@@ -465,6 +478,17 @@ def after_forcing(handle):
     return forcing
 
 
+def describe_aged_stacks(parameters):
+    status, headers, body = describe_stacks(parameters)
+
+    def aged(found):
+        return f"{found[1]}{made_at(found[2], found[4])}</CreationTime>"
+
+    stack = r"(<StackName>(.*?)</StackName>((?!</StackName>).)*?<CreationTime>)(.*?)</CreationTime>"
+    return status, headers, re.sub(stack, aged, body.decode(), flags=re.S).encode()
+
+
+describe_stacks, ACTIONS["DescribeStacks"] = ACTIONS["DescribeStacks"], describe_aged_stacks
 ACTIONS.update({action: after_forcing(handle) for action, handle in ACTIONS.items()})
 
 

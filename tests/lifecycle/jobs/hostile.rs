@@ -148,38 +148,40 @@ fn a_name_in_an_archive_does_not_control_the_terminal() {
     expect_no_reader(&world);
 }
 
+/// `fetch` ends with this message and deletes its reader pod, which is this program.
+#[track_caller]
+fn expect_given_up(reader: &str, message: &str) {
+    let world = with_reader(reader);
+    world.infra(["fetch"]).time_limit(Duration::from_secs(60)).run().expect_code(1).expect_stderr(message);
+    expect_no_reader(&world);
+}
+
 #[test]
 fn a_reader_that_never_ends_its_answer_is_given_up_and_deleted() {
-    let world = with_reader(
+    expect_given_up(
         "client.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Type: text/plain\\r\\n\\r\\n')\n\
          while True:\n\
          \x20   client.sendall(b'7' * 65536)\n\
          \x20   time.sleep(0.01)\n",
+        "its reader pod did not say how much there is",
     );
-    let endless = world.infra(["fetch"]).time_limit(Duration::from_secs(60)).run().expect_code(1);
-    endless.expect_stderr("its reader pod did not say how much there is");
-    expect_no_reader(&world);
 }
 
 #[test]
 fn a_reader_that_never_ends_its_refusal_is_given_up_and_deleted() {
-    let world = with_reader(
+    expect_given_up(
         "client.sendall(b'HTTP/1.1 403 Forbidden\\r\\nContent-Type: text/plain\\r\\n\\r\\nnot for you\\n')\n\
          while True:\n\
          \x20   client.sendall(b'7' * 65536)\n\
          \x20   time.sleep(0.001)\n",
+        "not for you (403 Forbidden)",
     );
-    let endless = world.infra(["fetch"]).time_limit(Duration::from_secs(60)).run().expect_code(1);
-    endless.expect_stderr("not for you (403 Forbidden)");
-    expect_no_reader(&world);
 }
 
 #[test]
 fn a_reader_that_stops_in_the_middle_of_its_answer_is_given_up_and_deleted() {
-    let world = with_reader(
+    expect_given_up(
         "client.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 10\\r\\n\\r\\n7')\ntime.sleep(600)\n",
+        "did not answer within 20 seconds",
     );
-    let stalled = world.infra(["fetch"]).time_limit(Duration::from_secs(60)).run().expect_code(1);
-    stalled.expect_stderr("did not answer within 20 seconds");
-    expect_no_reader(&world);
 }

@@ -79,9 +79,12 @@ impl Failure {
                 outcome.code == 0
             }
             Self::Expired => outcome.code == 4 && names_it && outcome.stderr.contains("renew them"),
-            // What preflight alone wants to know is missed and no more.
+            // What preflight alone wants to know is missed and no more; a bucket is asked for again before it is called foreign.
             Self::Denied if outcome.code == 0 => {
-                outcome.stderr.contains(&format!("could not be checked: the caller may not {permission}"))
+                call.operation == "s3:HeadBucket"
+                    || outcome
+                        .stderr
+                        .contains(&format!("could not be checked: the caller may not {permission}"))
             }
             Self::Denied => outcome.code == 1 && names_it,
         };

@@ -1,10 +1,10 @@
 //! The survival matrix: every call of `up`, of an update and of `destroy` fails once in every way; the command survives it or reports
 //! it, the next run completes the work, and after the last destroy nothing is left.
 
-mod failures;
+pub mod failures;
 mod life;
 mod table;
-mod traces;
+pub mod traces;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{LazyLock, Mutex};
@@ -54,7 +54,7 @@ fn try_calls(
     cases.into_inner().unwrap()
 }
 
-fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
+pub fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }

@@ -105,6 +105,8 @@ struct Intervention {
 
 struct Rule {
     operation: String,
+    /// Only calls to this region, if one is named.
+    region: Option<String>,
     fault: Fault,
     times: Times,
     seen: usize,
@@ -129,7 +131,16 @@ impl FaultProxy {
 
     /// From now on, some calls of an operation fail; `*` is any operation. Of several faults for one call the first set wins.
     pub fn fault(&self, operation: &str, fault: Fault, times: Times) {
-        let rule = Rule { operation: operation.to_owned(), fault, times, seen: 0 };
+        self.add_rule(operation, None, fault, times);
+    }
+
+    /// The same for the calls to one region.
+    pub fn fault_in(&self, region: &str, operation: &str, fault: Fault, times: Times) {
+        self.add_rule(operation, Some(region.to_owned()), fault, times);
+    }
+
+    fn add_rule(&self, operation: &str, region: Option<String>, fault: Fault, times: Times) {
+        let rule = Rule { operation: operation.to_owned(), region, fault, times, seen: 0 };
         self.state.ledger.lock().unwrap().rules.push(rule);
     }
 
@@ -209,10 +220,13 @@ impl Ledger {
     }
 
     /// The fault of a call that is there now. All rules count it.
-    fn fault_of(&mut self, operation: &str) -> Option<Fault> {
+    fn fault_of(&mut self, operation: &str, region: Option<&str>) -> Option<Fault> {
         let mut fault = None;
-        for rule in self.rules.iter_mut().filter(|rule| rule.operation == "*" || rule.operation == operation)
-        {
+        let applies_to = |rule: &&mut Rule| {
+            (rule.operation == "*" || rule.operation == operation)
+                && (rule.region.is_none() || rule.region.as_deref() == region)
+        };
+        for rule in self.rules.iter_mut().filter(applies_to) {
             rule.seen += 1;
             let applies = match rule.times {
                 Times::First(count) => rule.seen <= count,
@@ -250,7 +264,7 @@ impl State {
     fn arrived(&self, request: &Message) -> Option<Fault> {
         let operation = protocols::operation(request);
         let mut ledger = self.ledger.lock().unwrap();
-        let fault = ledger.fault_of(&operation);
+        let fault = ledger.fault_of(&operation, protocols::region(request));
         let outcome = if fault.is_some() { CallOutcome::Faulted } else { CallOutcome::Passed };
         ledger.calls.push(Call {
             operation,

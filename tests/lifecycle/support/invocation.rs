@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::kubernetes::KubernetesApi;
 use super::outcome::Outcome;
+use super::release_server::{RELEASE_SERVER_VARIABLE, ReleaseServer};
 
 const TEMPO_VARIABLE: &str = "INFRA_TEST_TEMPO";
 /// Pauses are this part of those that users get, so that tests do not sleep; time limits are as they are.
@@ -26,9 +27,10 @@ impl Invocation {
         Self { command, input: None, time_limit: Duration::from_secs(300) }
     }
 
-    /// The binary, or a program that runs it, with short pauses.
+    /// The binary, or a program that runs it, with short pauses and a release server that has every driver.
     pub fn of_infra(command: Command) -> Self {
-        Self::of(command).env(TEMPO_VARIABLE, TEMPO)
+        let server = ReleaseServer::shared().url();
+        Self::of(command).env(TEMPO_VARIABLE, TEMPO).env(RELEASE_SERVER_VARIABLE, &server)
     }
 
     /// Appends `--endpoint-url`.

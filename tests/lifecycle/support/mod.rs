@@ -22,6 +22,7 @@ pub mod outcome;
 pub mod permissions;
 pub mod protocols;
 pub mod reading;
+pub mod release_server;
 pub mod runbook;
 #[path = "../../support/test_tool.rs"]
 pub mod test_tool;

@@ -1,20 +1,25 @@
 //! What IAM calls an operation, and which operations a run can do without.
 
 /// Whose name IAM knows differently.
-const OTHERWISE: [(&str, &str); 9] = [
+const OTHERWISE: [(&str, &str); 11] = [
     ("s3:DeleteObjects", "s3:DeleteObjectVersion"),
+    ("s3:GetBucketLifecycleConfiguration", "s3:GetLifecycleConfiguration"),
     ("s3:GetPublicAccessBlock", "s3:GetBucketPublicAccessBlock"),
     ("s3:HeadBucket", "s3:ListBucket"),
     ("s3:HeadObject", "s3:GetObject"),
     ("s3:ListObjectVersions", "s3:ListBucketVersions"),
     ("s3:ListObjectsV2", "s3:ListBucket"),
     ("s3:PutBucketEncryption", "s3:PutEncryptionConfiguration"),
+    ("s3:PutBucketLifecycleConfiguration", "s3:PutLifecycleConfiguration"),
     ("s3:PutPublicAccessBlock", "s3:PutBucketPublicAccessBlock"),
     ("tagging:GetResources", "tag:GetResources"),
 ];
 
 /// Operations without which a cluster can be created.
-const ONLY_PREFLIGHT: [&str; 12] = [
+const DISPENSABLE: [&str; 16] = [
+    "s3:GetBucketLifecycleConfiguration",
+    "s3:GetBucketVersioning",
+    "s3:PutBucketLifecycleConfiguration",
     "s3:GetPublicAccessBlock",
     "ec2:DescribeAddresses",
     "ec2:DescribeAvailabilityZones",
@@ -26,6 +31,7 @@ const ONLY_PREFLIGHT: [&str; 12] = [
     "elasticfilesystem:DescribeFileSystems",
     "iam:GetRole",
     "kms:DescribeKey",
+    "kms:GetKeyPolicy",
     "servicequotas:GetServiceQuota",
 ];
 
@@ -35,7 +41,7 @@ pub fn permission_for(operation: &str) -> &str {
     known.map_or(operation, |(_, permission)| permission)
 }
 
-/// Whether only the preflight calls it, which reports what it could not check and continues.
-pub fn is_only_preflight(operation: &str) -> bool {
-    ONLY_PREFLIGHT.contains(&operation)
+/// Whether a run reports that it may not do it, and continues: what preflight checks, and the rule for old snapshots.
+pub fn is_dispensable(operation: &str) -> bool {
+    DISPENSABLE.contains(&operation)
 }

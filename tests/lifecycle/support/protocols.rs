@@ -41,10 +41,19 @@ pub fn target(request: &Message) -> Option<String> {
     named.or_else(|| (!path.is_empty()).then(|| path.to_owned()))
 }
 
+/// The region that the request is signed for.
+pub fn region(request: &Message) -> Option<&str> {
+    scope(request, 2)
+}
+
 /// The service of the credential's scope; a few calls of STS are not signed at all.
 fn service(request: &Message) -> &str {
-    let scope = request.header("authorization").and_then(|value| value.split_once("Credential="));
-    scope.and_then(|(_, scope)| scope.split('/').nth(3)).unwrap_or("sts")
+    scope(request, 3).unwrap_or("sts")
+}
+
+fn scope(request: &Message, part: usize) -> Option<&str> {
+    let (_, scope) = request.header("authorization")?.split_once("Credential=")?;
+    scope.split('/').nth(part)
 }
 
 fn form_field(request: &Message, name: &str) -> Option<String> {

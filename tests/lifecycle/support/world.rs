@@ -84,6 +84,12 @@ impl World {
         }
     }
 
+    /// Sets the faults of this world's account alone; its neighbours have none of them.
+    pub fn control_account(&self, settings: Value) {
+        let server = self.own.as_deref().unwrap_or_else(|| MiniStack::shared());
+        server.control_account(self.workspace.account(), settings);
+    }
+
     /// A command on its way through the proxy.
     pub fn infra<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Invocation {
         self.infra_in(&self.workspace, arguments)
@@ -255,6 +261,23 @@ impl World {
         }
         self.workspace
             .edit(|text| edits.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to)));
+    }
+
+    /// A pod of a job on some node of a pool.
+    pub fn run_job(&self, pool: &str) -> String {
+        let node = self
+            .api
+            .nodes()
+            .into_iter()
+            .find(|node| node["metadata"]["labels"]["infra.internal/pool"] == pool)
+            .unwrap();
+        let node = node["metadata"]["name"].as_str().unwrap().to_owned();
+        self.api.set_pods(vec![json!({
+            "metadata": {"namespace": "default", "name": "train-0-abcde", "labels": {"batch.kubernetes.io/job-name": "train"}},
+            "spec": {"nodeName": node},
+            "status": {"phase": "Running"},
+        })]);
+        node
     }
 
     pub fn make_file_system(&self) -> String {

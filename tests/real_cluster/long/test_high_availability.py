@@ -1,6 +1,7 @@
 """Three etcd members, two controllers, two workers: what is lost comes back, and the API answers meanwhile."""
 
 import base64
+import hashlib
 import json
 import pathlib
 import re
@@ -144,13 +145,19 @@ class HighAvailability(Chapters):
         s3, folder = self.cluster.account.client("s3"), "clusters/ha/snapshots/"
         self.cluster.kubectl("create", "configmap", "in-the-snapshot", "--from-literal=a=b")
         members = [machine for machine in self.cluster.room.machines.values() if machine.role.startswith("etcd-")]
-        members[0].run("systemctl", "start", "snapshot-etcd")
+        for machine in members:
+            machine.run("systemctl", "start", "snapshot-etcd")
         self.cluster.kubectl("create", "configmap", "behind-the-snapshot", "--from-literal=a=b")
         listed = s3.list_objects_v2(Bucket="cluster-assets", Prefix=folder)["Contents"]
         name = max(listed, key=lambda found: found["LastModified"])["Key"].removeprefix(folder)
-        [digest] = re.findall(rf"snapshot {name} .* its SHA-256 is ([0-9a-f]{{64}})", members[0].journal("snapshot-etcd"))
+        stored = s3.get_object(Bucket="cluster-assets", Key=folder + name)
+        digest, version = hashlib.sha256(stored["Body"].read()).hexdigest(), stored.get("VersionId")
+        told = rf"in the bucket as {name}(, version \S+)?; its SHA-256 is {digest}"
+        # Only the leader uploads.
+        self.assertEqual(sum(bool(re.search(told, machine.journal("snapshot-etcd"))) for machine in members), 1)
+        named = f"INFRA_RESTORE_VERSION={version}\n" if version else ""
         for machine in members:
-            settings = f"INFRA_RESTORE_SNAPSHOT={name}\nINFRA_RESTORE_SHA256={digest}\n"
+            settings = f"INFRA_RESTORE_SNAPSHOT={name}\n{named}INFRA_RESTORE_SHA256={digest}\n"
             machine.run("sh", "-c", f"printf '{settings}' > /etc/infra/restore.env && sync")
             machine.cut_power()
             for device in machine.disks.values():

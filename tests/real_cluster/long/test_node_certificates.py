@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from real_cluster import ROOT  # noqa: E402
-from chapters import CONTROLLER, WORKER, Chapters, in_order, say  # noqa: E402
+from chapters import CONTROLLER, WORKER, Chapters, in_order, is_ready, say  # noqa: E402
 
 CLIENT, SERVING = "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"
 OWN_CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
@@ -228,6 +228,36 @@ class NodeCertificates(Chapters):
         self.wait_for("it joins", lambda: self.all_nodes_are_ready(NODES))
         say(f"a machine that had waited is Ready: {time.monotonic() - began:.0f} s")
         self.assertNotIn("bootstrap.conf", newcomer().run("ls", "/etc/kubernetes"))
+
+    def test_kubelets_renew_their_certificates(self):
+        """Of a machine that joins while certificates are valid for minutes instead of 90 days."""
+        manifest = "/etc/kubernetes/manifests/kube-controller-manager.yaml"
+        self.controller().run("sed", "-i", "s/--cluster-signing-duration=2160h/--cluster-signing-duration=5m/", manifest)
+        known = {machine.id for machine in self.of_role("pool-cpu")}
+
+        def signs_for_minutes():
+            pods = self.get("pods", "--namespace=kube-system", "--selector=component=kube-controller-manager")["items"]
+            return all(is_ready(pod) and "--cluster-signing-duration=5m" in pod["spec"]["containers"][0]["command"] for pod in pods)
+
+        self.wait_for("the controller manager with another duration", signs_for_minutes)
+        self.cluster.account.client("ec2").terminate_instances(InstanceIds=[min(known)])
+        self.wait_for("a machine in its place", lambda: {machine.id for machine in self.of_role("pool-cpu")} - known)
+        [newcomer] = [machine for machine in self.of_role("pool-cpu") if machine.id not in known]
+        self.wait_for("it joins", lambda: self.all_nodes_are_ready(NODES))
+
+        def serial(path):
+            return newcomer.run("openssl", "x509", "-in", path, "-noout", "-serial")
+
+        paths = f"{OWN_CERTIFICATE} {SERVING_CERTIFICATE}"
+        self.wait_for("both certificates", lambda: newcomer.run("sh", "-c", f"ls {paths} 2>/dev/null || true").count("\n") == 2)
+        first = {path: serial(path) for path in (OWN_CERTIFICATE, SERVING_CERTIFICATE)}
+        began = time.monotonic()
+        self.wait_for("both are renewed", lambda: all(serial(path) != number for path, number in first.items()), 400)
+        say(f"certificates of five minutes renewed: {time.monotonic() - began:.0f} s")
+        self.assertNotIn("bootstrap.conf", newcomer.run("ls", "/etc/kubernetes"))
+        self.create_pod("renewed", f"kubernetes.io/hostname: {newcomer.facts['name']}", '"echo here; exec sleep 3600"')
+        self.wait_for_pods("renewed")
+        self.assertEqual(self.cluster.kubectl("logs", "renewed"), "here\n")
 
     def test_destroy(self):
         self.cluster.infra("destroy", "--yes")

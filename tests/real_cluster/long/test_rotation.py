@@ -3,12 +3,11 @@
 import json
 import pathlib
 import sys
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from real_cluster import ROOT  # noqa: E402
-from chapters import BUCKET, Chapters, in_order, say  # noqa: E402
+from chapters import BUCKET, Chapters, InBackground, in_order, say  # noqa: E402
 from images import JOB_IMAGE  # noqa: E402
 
 ROTATE = ["render", "credentials", "--rotate", "service-account", "--rotate", "secrets-encryption"]
@@ -178,34 +177,24 @@ class Rotation(Chapters):
         self.assertIn("no stack had to change", self.cluster.infra("up", "--yes", *BUCKET).stderr)
 
 
-class TokenHolder:
+class TokenHolder(InBackground):
     """Asks the API with a token from before, and with one that is requested anew, as long as the block lasts."""
 
     def __init__(self, life):
-        self.life, self.stopping = life, threading.Event()
-        self.answers, self.refusals = 0, []
+        super().__init__(pause=1)
+        self.life, self.answers, self.refusals = life, 0, []
         # A token of the last step, so that the new controllers meet it; after the last step only new ones are accepted.
         self.tokens = {"from before": life.cluster.kubectl("create", "token", "default", "--duration=1h").strip()}
-        self.thread = threading.Thread(target=self.use_tokens)
 
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopping.set()
-        self.thread.join()
-
-    def use_tokens(self):
-        while not self.stopping.wait(1):
-            if new := self.life.cluster.kubectl("create", "token", "default", "--request-timeout=4s", check=False).strip():
-                self.tokens["new"] = new
-            for name, token in self.tokens.items():
-                status = self.life.ask(token)
-                if status == "200":
-                    self.answers += 1
-                elif status not in AWAY:
-                    self.refusals.append(f"{name}: {status}")
+    def ask(self):
+        if new := self.life.cluster.kubectl("create", "token", "default", "--request-timeout=4s", check=False).strip():
+            self.tokens["new"] = new
+        for name, token in self.tokens.items():
+            status = self.life.ask(token)
+            if status == "200":
+                self.answers += 1
+            elif status not in AWAY:
+                self.refusals.append(f"{name}: {status}")
 
 
 if __name__ == "__main__":

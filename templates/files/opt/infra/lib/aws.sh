@@ -105,7 +105,7 @@ read_credentials() {
 }
 
 # signed_try FILE SERVICE ACTION CURL_ARGUMENTS...: one request; the response body is written to FILE.
-# 0 done, 1 retry, 2 refused, 4 not found.
+# 0 done, 1 retry, 2 refused. A missing object is refused, too: whether S3 says so or denies it depends on the caller's rights.
 signed_try() {
   local file=$1 service=$2 action=$2:$3 status code message answer='' key secret session
   shift 3
@@ -134,7 +134,6 @@ signed_try() {
   esac
   case $status in
   5?? | 429) return 1 ;;
-  404) return 4 ;;
   esac
   return 2
 }
@@ -152,7 +151,7 @@ aws_post() {
   0) cat "$scratch/answer" ;;
   *)
     printf '%s\n' "$reason"
-    return $((status == 1 ? 1 : 2))
+    return "$status"
     ;;
   esac
 }
@@ -183,11 +182,14 @@ snapshot_key() {
 # Objects may be large: a transfer is aborted when it stalls, not after a fixed time.
 transfer_limits=(--speed-limit 1 --speed-time "$call_seconds")
 
-# s3_get KEY FILE: 0, 1 (timed out), 2 (refused), 4 (not found); $reason explains it.
+# s3_get KEY FILE [VERSION]: 0, 1 (timed out), 2 (refused); $reason explains it.
 s3_get() {
-  local status=0
+  local status=0 query=''
+  if [[ -n ${3:-} ]]; then
+    query="?versionId=$(url_encode "$3")"
+  fi
   retry_until "$call_deadline" "s3:GetObject $1" signed_try "$2.part" s3 "GetObject $1" "${transfer_limits[@]}" \
-    --header "x-amz-content-sha256: $empty_sha256" "$(s3_endpoint)/$1" || status=$?
+    --header "x-amz-content-sha256: $empty_sha256" "$(s3_endpoint)/$1$query" || status=$?
   if ((status == 0)); then
     mv -f "$2.part" "$2"
   else
@@ -196,11 +198,36 @@ s3_get() {
   return "$status"
 }
 
-# s3_put FILE KEY: the same return codes.
+# s3_ask ACTION QUERY: a question about the bucket itself, with the same return codes; $answer is the response.
+# Names in the query must be sorted: older curls sign it as it is.
+s3_ask() {
+  answer=''
+  retry_until "$call_deadline" "s3:$1" signed_try "$scratch/answer" s3 "$1" --max-time "$call_seconds" \
+    --header "x-amz-content-sha256: $empty_sha256" "$(s3_endpoint)/?$2" || return
+  answer=$(<"$scratch/answer")
+}
+
+# s3_find PREFIX: leaves in $found_key the first key that begins with it, or nothing; the same return codes.
+s3_find() {
+  s3_ask "ListBucket $1" "list-type=2&max-keys=1&prefix=$(url_encode "$1")" || return
+  # shellcheck disable=SC2034 # for the scripts that source this file
+  found_key=$(xml_value Key "$answer") || found_key=''
+}
+
+# s3_versioning: leaves in $versioning Enabled, Suspended, or nothing if the bucket has never had versions; the same return codes.
+s3_versioning() {
+  s3_ask GetBucketVersioning versioning= || return
+  # shellcheck disable=SC2034 # for the scripts that source this file
+  versioning=$(xml_value Status "$answer") || versioning=''
+}
+
+# s3_put FILE KEY: the same return codes; leaves in $version_id the version that was written, if the bucket has versions.
 s3_put() {
   local sum
   sum=$(sha256sum <"$1")
   retry_until "$call_deadline" "s3:PutObject $2" signed_try "$scratch/answer" s3 "PutObject $2" "${transfer_limits[@]}" \
     --upload-file "$1" --header "x-amz-content-sha256: ${sum%% *}" --header 'x-amz-server-side-encryption: aws:kms' \
-    --header "x-amz-server-side-encryption-aws-kms-key-id: $INFRA_KMS_KEY" "$(s3_endpoint)/$2"
+    --header "x-amz-server-side-encryption-aws-kms-key-id: $INFRA_KMS_KEY" --dump-header "$scratch/headers" "$(s3_endpoint)/$2" || return
+  # shellcheck disable=SC2034 # for the scripts that source this file
+  version_id=$(sed -n 's/^x-amz-version-id: *\([^[:space:]]*\).*$/\1/Ip' "$scratch/headers" | tail -n 1)
 }

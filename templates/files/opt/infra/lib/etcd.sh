@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced: this machine's etcd member. Certificates and names come from the file that configures etcd itself.
 #
-# For tests: INFRA_ETCD_USER instead of 232:232.
+# For tests: INFRA_ETCD_USER instead of 232:232, INFRA_ETCD_METRICS instead of the metrics address of etcd.
 
 # shellcheck source-path=SCRIPTDIR/../lib source=aws.sh disable=SC1091
 . "$(dirname "${BASH_SOURCE[0]}")/aws.sh"
@@ -48,3 +48,6 @@ etcdctl() {
   in_etcd "$((seconds + 5))" etcdctl --endpoints=https://127.0.0.1:2379 --command-timeout="${seconds}s" \
     --cacert="$ETCD_TRUSTED_CA_FILE" --cert="$ETCD_CERT_FILE" --key="$ETCD_KEY_FILE" "$@"
 }
+
+# What this member says of itself; it also answers without a quorum.
+etcd_metrics() { curl --silent --fail --noproxy '*' --max-time 10 "${INFRA_ETCD_METRICS:-http://127.0.0.1:2381/metrics}"; }

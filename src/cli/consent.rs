@@ -1,0 +1,171 @@
+//! What `up` asks before it changes anything: pools to delete, an API that goes away, resources and jobs that are lost.
+
+use super::deployment::Deployment;
+use super::machine_wording::name_machines;
+use super::question::ask_on_thread;
+use super::session::Session;
+use crate::blueprint::Role;
+use crate::deploy::{
+    Consent, MachineAction, MachineChange, MachinePlan, Prepared, Service, pools_losing_machines,
+};
+use crate::plural::count_of;
+
+/// Asks where something would be lost or unavailable. `prune` is the yes to deleting pools.
+pub(super) async fn ask_for_consent(
+    session: &Session,
+    deployment: &Deployment,
+    prepared: &Prepared,
+    mut machines: MachinePlan,
+    prune: bool,
+) -> anyhow::Result<Consent> {
+    let plan = &prepared.plan;
+    let deletions: Vec<String> = plan.deletions().map(|stack| stack.part.to_string()).collect();
+    let mut consent = Consent { delete_dropped_pools: prune };
+    if !deletions.is_empty() && !prune {
+        let question = format!("Delete {}, no longer in cluster.yaml?", deletions.join(", "));
+        // Without a yes the pools are kept, and everything else continues.
+        let agreed = ask_on_thread(&question, "--prune", &session.printer).await.is_ok();
+        consent.delete_dropped_pools = agreed;
+        if !agreed {
+            session
+                .printer
+                .warning("pools that are no longer in cluster.yaml are kept; `--prune` deletes them");
+            let cluster = &deployment.project.blueprint.cluster;
+            keep_pools(&mut machines, |pool| cluster.pools.iter().all(|wanted| wanted.name.as_str() != pool));
+        }
+    }
+    if let Some(question) = question(&machines, plan.losses())
+        && !session.yes
+    {
+        ask_on_thread(&question, "--yes", &session.printer).await?;
+    }
+    Ok(consent)
+}
+
+/// Forgets what would happen to pools that are kept.
+fn keep_pools(machines: &mut MachinePlan, is_kept: impl Fn(&str) -> bool) {
+    machines.machines.retain(|change| match &change.role {
+        Role::Pool(pool) => !is_kept(pool.as_str()),
+        Role::EtcdMember(_) | Role::Controller => true,
+    });
+    if let Some(jobs) = &mut machines.jobs {
+        jobs.retain(|job| !is_kept(&job.pool));
+    }
+}
+
+/// The question about what would be lost or unavailable; none if nothing would be. `losses` counts resources.
+fn question(machines: &MachinePlan, losses: usize) -> Option<String> {
+    let outage = machines.outage_of(Service::Api).map(|outage| {
+        format!("The API will be unavailable for about {}.", count_of(outage.about_minutes, "minute"))
+    });
+    let resources =
+        (losses > 0).then(|| format!("{} will be replaced or deleted.", count_of(losses, "resource")));
+    let jobs = match &machines.jobs {
+        Some(jobs) if jobs.is_empty() => None,
+        Some(jobs) => Some(format!("{} will be terminated.", count_of(jobs.len(), "job pod"))),
+        None if pools_losing_machines(machines).is_empty() => None,
+        None => Some("Jobs may be running on nodes that will be terminated.".to_owned()),
+    };
+    let reasons: Vec<String> = [outage, resources, jobs].into_iter().flatten().collect();
+    if reasons.is_empty() {
+        return None;
+    }
+    let sentences: Vec<String> = machine_sentences(machines).into_iter().chain(reasons).collect();
+    Some(format!("{} Continue?", sentences.join(" ")))
+}
+
+/// Which machines are replaced and which are terminated.
+fn machine_sentences(machines: &MachinePlan) -> Vec<String> {
+    let sentence = |wanted: fn(MachineAction) -> bool, word: &str| {
+        let found: Vec<&MachineChange> =
+            machines.machines.iter().filter(|change| wanted(change.change)).collect();
+        (!found.is_empty()).then(|| format!("{} will be {word}.", name_machines(&found).0))
+    };
+    let sentences = [
+        sentence(|change| change.terminates_machines() && change != MachineAction::Terminate, "replaced"),
+        sentence(|change| change == MachineAction::Terminate, "terminated"),
+    ];
+    sentences.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{keep_pools, question};
+    use crate::blueprint::Role;
+    use crate::config::values::PoolName;
+    use crate::deploy::event::{DisruptedJob, Outage};
+    use crate::deploy::{MachineAction, MachineChange, MachinePlan, Service};
+
+    fn change(role: Role, machines: u32, change: MachineAction) -> MachineChange {
+        MachineChange { role, machines, change, resources: BTreeSet::new() }
+    }
+
+    fn pool(name: &str, machines: u32, action: MachineAction) -> MachineChange {
+        change(Role::Pool(PoolName::of_test(name)), machines, action)
+    }
+
+    fn job(pool: &str) -> DisruptedJob {
+        let [namespace, job, pod, node] = ["default", "train", "train-0", "ip-1"].map(str::to_owned);
+        DisruptedJob { pool: pool.to_owned(), namespace, job, pod, node }
+    }
+
+    const ROLLING: MachineAction = MachineAction::Replace { at_once: 1, in_service: 2 };
+
+    fn quiet() -> MachinePlan {
+        MachinePlan {
+            machines: vec![pool("cpu", 2, ROLLING)],
+            jobs: Some(Vec::new()),
+            ..MachinePlan::default()
+        }
+    }
+
+    #[test]
+    fn machines_that_nobody_misses_are_not_asked_about() {
+        assert_eq!(question(&quiet(), 0), None);
+        let kept = MachinePlan { jobs: None, machines: Vec::new(), ..quiet() };
+        assert_eq!(question(&kept, 0), None, "no machine, so no job on it");
+    }
+
+    #[test]
+    fn a_question_counts_rightly_and_says_nothing_of_zero() {
+        let text = |machines: &MachinePlan, losses| question(machines, losses).unwrap_or_default();
+        let replaced = "2 machines of pool cpu will be replaced.";
+        assert_eq!(
+            text(&quiet(), 1),
+            format!("{replaced} 1 resource will be replaced or deleted. Continue?")
+        );
+        let jobs = MachinePlan { jobs: Some(vec![job("cpu")]), ..quiet() };
+        assert_eq!(text(&jobs, 0), format!("{replaced} 1 job pod will be terminated. Continue?"));
+        let unknown = MachinePlan { jobs: None, ..quiet() };
+        let said = "Jobs may be running on nodes that will be terminated. Continue?";
+        assert_eq!(text(&unknown, 0), format!("{replaced} {said}"));
+    }
+
+    #[test]
+    fn an_api_that_goes_away_is_asked_about_with_the_machines_first() {
+        let mut machines = quiet();
+        let alone = MachineAction::Replace { at_once: 1, in_service: 0 };
+        machines.machines.insert(0, change(Role::Controller, 1, alone));
+        machines.machines.insert(0, change(Role::EtcdMember(0), 1, alone));
+        machines.machines.push(pool("old", 1, MachineAction::Terminate));
+        machines.outages = vec![Outage { of: Service::Api, about_minutes: 5, because: String::new() }];
+        assert_eq!(
+            question(&machines, 0).unwrap_or_default(),
+            "etcd-0, 1 controller and 2 machines of pool cpu will be replaced. 1 machine of pool old will be terminated. \
+             The API will be unavailable for about 5 minutes. Continue?"
+        );
+    }
+
+    #[test]
+    fn a_pool_that_is_kept_is_no_loss() {
+        let mut machines = MachinePlan {
+            machines: vec![pool("old", 1, MachineAction::Terminate)],
+            jobs: Some(vec![job("old")]),
+            ..MachinePlan::default()
+        };
+        keep_pools(&mut machines, |pool| pool == "old");
+        assert_eq!(question(&machines, 0), None);
+    }
+}

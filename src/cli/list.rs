@@ -1,0 +1,132 @@
+//! `infra list`: every cluster of the account, on one screen.
+
+use clap::Args;
+use time::OffsetDateTime;
+
+use super::aws_access::{AwsOptions, block_on};
+use super::exit::Exit;
+use super::failure::Refusal;
+use super::interruption::until_interrupted;
+use super::printer::{Output, columns};
+use super::session::Session;
+use crate::aws::{AwsError, Clients};
+use crate::deploy::{ClusterList, ListedCluster, Listing, MachinesState, list_region, list_regions};
+use crate::plural::{count_of, list_counts};
+
+const UNKNOWN: &str = "unknown";
+
+/// List every cluster of the account: Kubernetes version, machines, certificates, image, health
+///
+/// Needs no cluster.yaml. Clusters are found by the tags of their stacks, in one region or, with `--all-regions`, in every region that the
+/// account can use. Only AWS is queried, not the clusters themselves: health is that of stacks, machines, image and certificates, and
+/// `infra status` says more of a single cluster.
+///
+/// Exits with 3 if a cluster is not healthy, with 0 if all are or there is none. A region that refuses the caller is named and skipped;
+/// exits with 1 if another one failed to answer. `infra schema list` describes what `--output json` prints.
+#[derive(Args, Debug)]
+#[command(mut_arg("region", |region| region.help("Use this region instead of that of the AWS configuration")))]
+pub(super) struct ListArguments {
+    /// List the clusters of every region that the account can use
+    #[arg(long)]
+    all_regions: bool,
+    #[command(flatten)]
+    aws: AwsOptions,
+}
+
+pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Result<Exit> {
+    let now = OffsetDateTime::now_utc();
+    block_on(async {
+        let clients = arguments.aws.connect_to(None, session).await;
+        let Some(region) = clients.region() else {
+            return Err(Refusal::invalid("no region is known")
+                .help("name it with --region, or set AWS_REGION or `region` of the profile")
+                .into());
+        };
+        let reading = Box::pin(async {
+            Ok(if arguments.all_regions {
+                read_all(&clients, now).await?
+            } else {
+                Listing { list: list_region(&clients, region, now).await?, failure: None }
+            })
+        });
+        let Listing { list, failure } = until_interrupted(reading).await?;
+        match session.output {
+            Output::Json => session.printer.json(&list)?,
+            Output::Text | Output::Markdown => session.printer.data(screen(&list))?,
+        }
+        for unread in &list.unread_regions {
+            session.printer.warning(format_args!("{} could not be read: {}", unread.region, unread.reason));
+        }
+        list.warnings.iter().for_each(|warning| session.printer.warning(warning.as_str()));
+        match failure {
+            Some(failure) => Err(failure.into()),
+            None if list.healthy => Ok(Exit::Done),
+            None => Ok(Exit::Unhealthy),
+        }
+    })
+}
+
+async fn read_all(clients: &Clients, now: OffsetDateTime) -> Result<Listing, AwsError> {
+    let regions = clients.regions().await?;
+    list_regions(clients, regions, now).await
+}
+
+fn screen(list: &ClusterList) -> String {
+    let regions = match list.regions.as_slice() {
+        [region] => region.clone(),
+        regions => count_of(regions.len(), "region"),
+    };
+    if list.clusters.is_empty() {
+        return format!("no clusters in {regions}");
+    }
+    let titles = ["CLUSTER", "REGION", "KUBERNETES", "NODES", "ETCD", "CERTIFICATES", "IMAGE", "HEALTH"];
+    let mut lines = vec![titles.map(str::to_owned)];
+    lines.extend(list.clusters.iter().map(line));
+    let healthy = list.clusters.iter().filter(|cluster| cluster.healthy).count();
+    let counts = list_counts(&[(healthy, "healthy"), (list.clusters.len() - healthy, "not healthy")]);
+    let clusters = count_of(list.clusters.len(), "cluster");
+    format!("{}\n{clusters} in {regions}: {counts}", columns(&lines))
+}
+
+fn line(cluster: &ListedCluster) -> [String; 8] {
+    let unknown = || UNKNOWN.to_owned();
+    let certificates = cluster.certificates.as_ref();
+    [
+        cluster.cluster.clone(),
+        cluster.region.clone(),
+        cluster.kubernetes.clone().unwrap_or_else(unknown),
+        cluster.nodes.as_deref().map_or_else(unknown, in_service),
+        cluster.etcd.as_ref().map_or_else(unknown, |etcd| in_service(std::slice::from_ref(etcd))),
+        certificates.map_or_else(unknown, |first| count_of(first.days_left, "day")),
+        image(cluster),
+        health(cluster),
+    ]
+}
+
+fn in_service(machines: &[MachinesState]) -> String {
+    let sum = |count: fn(&MachinesState) -> usize| machines.iter().map(count).sum::<usize>();
+    format!("{}/{}", sum(|state| state.in_service), sum(|state| state.wanted))
+}
+
+/// The worst of the images: one that is gone, or the oldest.
+fn image(cluster: &ListedCluster) -> String {
+    if let Some(bad) = cluster.images.iter().find(|image| image.state != "available") {
+        return bad.state.clone();
+    }
+    let oldest = cluster.images.iter().filter_map(|image| image.age_days).max();
+    oldest.map_or_else(|| UNKNOWN.to_owned(), |days| count_of(days, "day"))
+}
+
+/// The verdict with the first of the problems, or of the warnings.
+fn health(cluster: &ListedCluster) -> String {
+    let first = |mark: &str, texts: &[String]| {
+        let more = texts.len().saturating_sub(1);
+        let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+        texts.first().map(|text| format!("{mark} {text}{more}"))
+    };
+    if cluster.healthy {
+        let warning = first("?", &cluster.warnings);
+        return warning.map_or_else(|| "healthy".to_owned(), |warning| format!("healthy  {warning}"));
+    }
+    format!("NOT HEALTHY  {}", first("!", &cluster.problems).unwrap_or_default())
+}

@@ -1,0 +1,124 @@
+//! What a plan does to machines: which are created, replaced and terminated, what is unavailable meanwhile, and whose jobs they run.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
+use crate::blueprint::Role;
+
+/// What happens to the machines of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MachinePlan {
+    /// What happens to machines, by role: etcd members first, then controllers, then pools.
+    pub machines: Vec<MachineChange>,
+    /// What is unavailable while machines are replaced.
+    pub outages: Vec<Outage>,
+    /// Job pods on nodes of pools whose machines are replaced or terminated; null if the API could not be read.
+    pub jobs: Option<Vec<DisruptedJob>>,
+    /// Why the job pods are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs_unknown: Option<String>,
+}
+
+impl MachinePlan {
+    /// What is unavailable, if it is that.
+    #[must_use]
+    pub(crate) fn outage_of(&self, service: Service) -> Option<&Outage> {
+        self.outages.iter().find(|outage| outage.of == service)
+    }
+}
+
+/// What happens to machines of one role.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MachineChange {
+    /// The role of the machines: `etcd-0`, `controller` or `pool-NAME`.
+    #[serde(serialize_with = "role_name")]
+    #[schemars(with = "String")]
+    pub role: Role,
+    /// How many machines it concerns.
+    pub machines: u32,
+    /// What happens to them.
+    pub change: MachineAction,
+    /// The resources of the template that are behind it.
+    #[serde(skip)]
+    pub resources: BTreeSet<String>,
+}
+
+/// What happens to machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub(crate) enum MachineAction {
+    /// They are created.
+    Create,
+    /// CloudFormation replaces them, some at a time.
+    Replace {
+        /// How many are replaced at once.
+        at_once: u32,
+        /// How many stay in service meanwhile, at least.
+        in_service: u32,
+    },
+    /// A new Auto Scaling group with new machines takes the place of the old one.
+    ReplaceGroup,
+    /// Auto Scaling replaces those that no longer fit: in a subnet that is left, or of another purchase option.
+    ReplaceUnfitting,
+    /// They stay as they are, outdated, until `infra up --pool NAME --replace-nodes`; only new machines are up to date.
+    StayOutdated,
+    /// They are terminated, and nothing takes their place.
+    Terminate,
+}
+
+impl MachineAction {
+    /// Whether machines that run now are terminated.
+    #[must_use]
+    pub(crate) fn terminates_machines(self) -> bool {
+        match self {
+            Self::Replace { .. } | Self::ReplaceGroup | Self::ReplaceUnfitting | Self::Terminate => true,
+            Self::Create | Self::StayOutdated => false,
+        }
+    }
+}
+
+/// A service of the control plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Service {
+    /// etcd accepts writes only while most of its members are in service.
+    EtcdQuorum,
+    /// The Kubernetes API.
+    Api,
+}
+
+/// Something that is unavailable while machines are replaced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Outage {
+    /// What is unavailable.
+    pub of: Service,
+    /// For how long in all, about.
+    pub about_minutes: u64,
+    /// Why, for people.
+    pub because: String,
+}
+
+/// A job pod on a node whose machine is replaced or terminated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DisruptedJob {
+    /// The pool of the node.
+    pub pool: String,
+    /// The namespace of the pod.
+    pub namespace: String,
+    /// The Job it works for.
+    pub job: String,
+    /// The name of the pod.
+    pub pod: String,
+    /// The node it is on.
+    pub node: String,
+}
+
+fn role_name<S: Serializer>(role: &Role, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&role.name())
+}
