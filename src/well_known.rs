@@ -28,6 +28,10 @@ pub(crate) const JOB_ROLE_LABEL: &str = "infra.internal/role";
 pub(crate) const FRAMEWORK_LABEL: &str = "infra.internal/framework";
 /// The label of a job's object with the id of the run.
 pub(crate) const RUN_LABEL: &str = "infra.internal/run";
+/// The label by which JobSet says which attempt of its group an object belongs to.
+pub(crate) const ATTEMPT_LABEL: &str = "jobset.sigs.k8s.io/restart-attempt";
+/// The label by which JobSet says which JobSet an object belongs to.
+pub(crate) const JOB_SET_LABEL: &str = "jobset.sigs.k8s.io/jobset-name";
 /// The annotation of a job with the digest of what it was rendered from: the same digest is the same job.
 pub(crate) const DIGEST_ANNOTATION: &str = "infra.internal/digest";
 /// The annotation of a job with the claim that it writes to.

@@ -31,6 +31,7 @@ def main():
     if checkpoint.exists():
         saved = torch.load(checkpoint, map_location=device)
         model.module.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
         first_epoch = saved["epoch"] + 1
     losses = []
     for epoch in range(first_epoch, EPOCHS):
@@ -41,8 +42,12 @@ def main():
         losses.append(loss.item())
         if rank == 0 and epoch % 10 == 9:
             part = checkpoint.with_suffix(".part")
-            torch.save({"model": model.module.state_dict(), "epoch": epoch}, part)
-            # Whoever is killed while writing leaves the last good one.
+            state = {"model": model.module.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}
+            # Whoever is killed while writing leaves the last good one; what a rename shows is on the disk.
+            with part.open("wb") as file:
+                torch.save(state, file)
+                file.flush()
+                os.fsync(file.fileno())
             part.rename(checkpoint)
             print(f"epoch {epoch}: loss {loss.item():.5f}, {world} processes", flush=True)
     weights = [weight.item() for weight in model.parameters()]

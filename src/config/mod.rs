@@ -6,6 +6,7 @@
 pub mod address_plan;
 pub mod gpu;
 pub mod kubernetes_release;
+pub(crate) mod machine_size;
 pub mod values;
 
 mod cluster;

@@ -30,7 +30,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn value(&mut self, name: &str, found: &At<Node>, schema: &Map<String, Value>) {
-        let schema = self.resolve(schema).clone();
+        let schema = self.resolve(schema, &found.value).clone();
         if found.value == Node::Null {
             let fault = Fault::new(format!("'{name}' has no value"))
                 .help("give it a value, or remove the line to get the default");
@@ -114,22 +114,37 @@ impl Walk<'_> {
             .add(found.position, Fault::new(format!("'{word}' is not a value of {name}")).help(help));
     }
 
-    fn resolve<'s>(&'s self, schema: &'s Map<String, Value>) -> &'s Map<String, Value> {
+    /// The schema that applies to a value: references are followed, and of several forms the one of its kind is taken.
+    fn resolve<'s>(&'s self, schema: &'s Map<String, Value>, found: &Node) -> &'s Map<String, Value> {
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
             let name = reference.trim_start_matches("#/$defs/");
             let definition = self.root.get("$defs").and_then(|all| all.get(name)).and_then(Value::as_object);
-            return definition.map_or(schema, |definition| self.resolve(definition));
+            return definition.map_or(schema, |definition| self.resolve(definition, found));
         }
         // An optional value is "this or null"; null is refused before anybody asks.
-        let one_of_two = schema.get("anyOf").and_then(Value::as_array);
-        let something = one_of_two.into_iter().flatten().filter_map(Value::as_object);
-        let mut something =
-            something.filter(|option| option.get("type").and_then(Value::as_str) != Some("null"));
-        match something.next_back() {
-            Some(option) => self.resolve(option),
-            None => schema,
-        }
+        let forms = schema.get("anyOf").and_then(Value::as_array);
+        let forms = forms.into_iter().flatten().filter_map(Value::as_object);
+        let forms = forms.filter(|form| form.get("type").and_then(Value::as_str) != Some("null"));
+        let forms: Vec<_> = forms.map(|form| self.resolve(form, found)).collect();
+        forms
+            .iter()
+            .find(|form| is_of_kind(found, expected_kind(form)))
+            .or(forms.last())
+            .copied()
+            .unwrap_or(schema)
     }
+}
+
+/// Whether a value is of the kind that a schema asks for.
+fn is_of_kind(found: &Node, kind: &str) -> bool {
+    matches!(
+        (kind, found),
+        ("object", Node::Map(_))
+            | ("array", Node::List(_))
+            | ("string", Node::Text(_))
+            | ("boolean", Node::Bool(_))
+            | ("integer", Node::Integer(_))
+    )
 }
 
 /// The kind a schema asks for, leaving "or null" aside.

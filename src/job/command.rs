@@ -6,9 +6,15 @@ pub(super) fn is_python(program: &str) -> bool {
     name.strip_prefix("python").is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
-/// What a launcher is given to run: it brings its own Python, unbuffered.
-pub(super) fn without_interpreter(command: &[String]) -> Vec<String> {
-    command.iter().skip(1).skip_while(|word| word.as_str() == "-u").cloned().collect()
+/// The interpreter of a Python program, and what it runs. Output is unbuffered anyway.
+pub(super) fn split_interpreter(command: &[String]) -> Option<(&String, &[String])> {
+    let (interpreter, mut rest) = command.split_first().filter(|(first, _)| is_python(first))?;
+    while let Some((first, others)) = rest.split_first()
+        && first == "-u"
+    {
+        rest = others;
+    }
+    Some((interpreter, rest))
 }
 
 #[cfg(test)]

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::command::{is_python, without_interpreter};
+use super::command::split_interpreter;
 use super::environment::{ports_of, root_of, variables_of};
 use super::framework::Framework;
-use super::names::{SCRIPT_DIRECTORY, role_jobs};
+use super::memory::memory_limit;
+use super::names::{SCRIPT_DIRECTORY, SERVER_ROLE, roles_of_scale};
 use super::scripts::{self, Scripts};
 use super::tolerations::{helper_tolerations, tolerations};
-use super::training::{Data, DataSource, Scale, Split, TrainingJob};
-use super::workload::{DataPlan, RolePlan, Variable, VolumePair, Workload, failures_allowed};
+use super::training::{Data, DataSource, Scale, Split, Tensorboard, TrainingJob};
+use super::workload::{DataPlan, RolePlan, TensorboardPlan, Variable, VolumePair, Workload};
 use crate::blueprint::Blueprint;
 use crate::hexadecimal::hexadecimal;
 
@@ -37,14 +38,16 @@ pub(crate) fn decide(job: &TrainingJob, blueprint: Option<&Blueprint>, scripts: 
         path: job.storage.path.to_string(),
         data: job.data.as_ref().map(|data| plan_data(data, job, &mirrored)),
         volume: volume_of(job, blueprint),
-        tensorboard: job.tensorboard.then(|| tensorboard_image(job)),
+        workdir: job.workdir.as_ref().map(ToString::to_string),
+        mounts: job.mounts.iter().map(|(at, directory)| (at.to_string(), directory.to_string())).collect(),
+        tensorboard: job.tensorboard.as_ref().map(|settings| plan_tensorboard(settings, job, &mirrored)),
         pool: job.pool.as_ref().map(|pool| pool.value.clone()),
         helper_tolerations: helper_tolerations(job, blueprint),
         processors: job.processors.clone(),
         requested_memory: job.requested_memory(),
-        memory_limit: job.memory.clone(),
         shared_memory: job.shared_memory.clone(),
         retries: job.retries,
+        grace_seconds: job.grace_seconds.value,
         deadline_seconds: job.deadline_seconds,
         queue: job.queue.as_ref().map(ToString::to_string),
         asks_for_peers: job.seed_image,
@@ -52,42 +55,29 @@ pub(crate) fn decide(job: &TrainingJob, blueprint: Option<&Blueprint>, scripts: 
 }
 
 fn roles_of(job: &TrainingJob, blueprint: Option<&Blueprint>) -> Vec<RolePlan> {
-    let jobs = role_jobs(job);
-    let has_servers = jobs.len() > 1;
-    let plan = |(role, name, replicas): (&'static str, String, u32)| {
-        let is_server = role == "ps";
+    let roles = roles_of_scale(job.framework, &job.scale);
+    let has_servers = roles.len() > 1;
+    let plan = |(role, replicas): (&'static str, u32)| {
+        let is_server = role == SERVER_ROLE;
         let image = match &job.scale {
             Scale::Servers { image: Some(image), .. } if is_server => image.to_string(),
             _ => job.image.value.to_string(),
         };
         let gpus = if is_server { 0 } else { job.gpus.value };
-        let mut variables = variables_of(job, role, gpus);
-        if has_servers {
-            variables.splice(1..1, variables_beside_servers(job, replicas));
-        }
+        let tolerations = tolerations(job, blueprint, gpus);
         RolePlan {
             role,
-            job: name,
             replicas,
             image,
             command: command_of(job, is_server, has_servers),
-            variables,
+            variables: variables_of(job, role, replicas, gpus),
             ports: ports_of(job),
             gpus,
-            tolerations: tolerations(job, blueprint, gpus),
+            memory_limit: job.memory.clone().or_else(|| memory_limit(job, gpus, &tolerations, blueprint?)),
+            tolerations,
         }
     };
-    jobs.into_iter().map(plan).collect()
-}
-
-/// What the launchers of parameter servers and their workers read.
-fn variables_beside_servers(job: &TrainingJob, replicas: u32) -> [Variable; 3] {
-    [
-        Variable::text("INFRA_WORKERS", job.scale.trainers().to_string()),
-        Variable::text("INFRA_FAILURES_ALLOWED", failures_allowed(job.retries, replicas).to_string()),
-        // Distinguishes this Job from an earlier one with the same name and run.
-        Variable::field("INFRA_JOB_UID", "metadata.labels['batch.kubernetes.io/controller-uid']"),
-    ]
+    roles.into_iter().map(plan).collect()
 }
 
 /// The file a script is mounted as.
@@ -105,20 +95,29 @@ fn command_of(job: &TrainingJob, is_server: bool, has_servers: bool) -> Vec<Stri
             ["/bin/bash", "-c", "/root/start.sh"].map(str::to_owned).to_vec()
         }
         Framework::PaddleV0 => with_launcher(scripts::PADDLE_V0, &job.command),
-        Framework::Paddle => with_launcher(scripts::PADDLE, &without_interpreter(&job.command)),
+        Framework::Paddle => match split_interpreter(&job.command) {
+            Some((interpreter, program)) => {
+                with_launcher(scripts::PADDLE, &[std::slice::from_ref(interpreter), program].concat())
+            }
+            None => with_launcher(scripts::PADDLE, &job.command),
+        },
         Framework::TensorflowSeed | Framework::Tensorflow if is_server => {
             with_launcher(scripts::SERVER, &job.command)
         }
         Framework::TensorflowSeed | Framework::Tensorflow if has_servers => {
             with_launcher(scripts::WORKER, &job.command)
         }
-        Framework::TensorflowSeed | Framework::Tensorflow => with_launcher(scripts::PROGRAM, &job.command),
+        Framework::TensorflowSeed | Framework::Tensorflow | Framework::Program => {
+            with_launcher(scripts::PROGRAM, &job.command)
+        }
         Framework::Pytorch => {
-            let command = match job.command.first() {
-                Some(program) if is_python(program) => {
-                    ["torchrun".to_owned()].into_iter().chain(without_interpreter(&job.command)).collect()
+            // torchrun as a module of the interpreter that the user named: the one on the path may belong to another environment.
+            let torchrun = ["-u", "-m", "torch.distributed.run"].map(str::to_owned);
+            let command = match split_interpreter(&job.command) {
+                Some((interpreter, program)) => {
+                    [std::slice::from_ref(interpreter), &torchrun, program].concat()
                 }
-                _ => job.command.clone(),
+                None => job.command.clone(),
             };
             let is_alone = job.scale.trainers() == 1;
             with_launcher(if is_alone { scripts::PROGRAM } else { scripts::PYTORCH }, &command)
@@ -137,8 +136,8 @@ fn scripts_of(job: &TrainingJob, scripts: &Scripts) -> BTreeMap<&'static str, St
     };
     let mut files: BTreeMap<&'static str, String> =
         launchers.iter().map(|name| (file_name(name), scripts.launcher(name))).collect();
+    files.insert(file_name(scripts::PREPARE), scripts.launcher(scripts::PREPARE));
     if job.data.is_some() {
-        files.insert(file_name(scripts::AWAIT_DATA), scripts.launcher(scripts::AWAIT_DATA));
         files.insert(file_name(scripts::IMPORT_DATA), scripts.text(scripts::IMPORT_DATA));
     }
     files
@@ -185,12 +184,19 @@ fn volume_of(job: &TrainingJob, blueprint: Option<&Blueprint>) -> Option<VolumeP
     })
 }
 
-fn tensorboard_image(job: &TrainingJob) -> String {
-    match job.framework {
-        Framework::Tensorflow | Framework::TensorflowSeed => match &job.scale {
-            Scale::Servers { image: Some(image), .. } => image.to_string(),
-            _ => job.image.value.to_string(),
-        },
-        _ => TENSORBOARD_IMAGE.to_owned(),
-    }
+fn plan_tensorboard(
+    settings: &Tensorboard,
+    job: &TrainingJob,
+    mirrored: &dyn Fn(&str) -> String,
+) -> TensorboardPlan {
+    let own = match &job.scale {
+        Scale::Servers { image: Some(image), .. } => image,
+        _ => &job.image.value,
+    };
+    let image = match (&settings.image, job.framework) {
+        (Some(image), _) => image.to_string(),
+        (None, Framework::Tensorflow | Framework::TensorflowSeed) => own.to_string(),
+        (None, _) => mirrored(TENSORBOARD_IMAGE),
+    };
+    TensorboardPlan { image, processors: settings.processors.clone(), memory: settings.memory.clone() }
 }

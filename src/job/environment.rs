@@ -5,21 +5,25 @@ use serde_json::json;
 use super::command::is_python;
 use super::file::JobFile;
 use super::framework::Framework;
-use super::names::role_jobs;
+use super::names::{pod_host_name, role_job_name, roles_of_scale};
 use super::training::{Scale, Split, TrainingJob};
 use super::workload::Variable;
 use crate::document::{Fault, Problems};
 
 /// The Job controller appends its own variable last, where earlier ones could not refer to it.
 pub(super) const INDEX: &str = "JOB_COMPLETION_INDEX";
-const INDEX_FIELD: &str = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
+pub(super) const INDEX_FIELD: &str = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
 const OUR_PREFIX: &str = "INFRA_";
+/// Variables of the launchers that a user may set: how long they wait, and how large a log may be.
+const SETTINGS: [&str; 4] = ["INFRA_PEER_TIMEOUT", "INFRA_HOLD", "INFRA_LAST_WAIT", "INFRA_LOG_LIMIT"];
 /// Paddle's parameter servers listen from this port on.
 const PADDLE_PORT: u16 = 7164;
 const PADDLE_MASTER_PORT: u16 = 36767;
 const SEED_PORT: u16 = 8080;
 const TENSORFLOW_PORT: u16 = 2222;
 const TORCH_PORT: u16 = 29500;
+/// Put together by the kubelet: one attempt of one run.
+const ATTEMPT_OF_RUN: &str = "$(INFRA_RUN)-$(INFRA_ATTEMPT)";
 
 /// Variables of a contract that follow from the rest of the file.
 fn fixed_names(framework: Framework) -> &'static [&'static str] {
@@ -37,17 +41,20 @@ fn fixed_names(framework: Framework) -> &'static [&'static str] {
             "PET_NODE_RANK",
             "PET_MASTER_ADDR",
             "PET_MASTER_PORT",
+            "PET_RDZV_ID",
             "MASTER_ADDR",
             "MASTER_PORT",
             "RANK",
             "WORLD_SIZE",
         ],
+        Framework::Program => &[],
     }
 }
 
 /// Whether the user may set a variable.
 pub(super) fn check_name_is_free(framework: Framework, name: &str) -> Result<(), Fault> {
-    if name == INDEX || name.starts_with(OUR_PREFIX) || fixed_names(framework).contains(&name) {
+    let is_ours = name == INDEX || (name.starts_with(OUR_PREFIX) && !SETTINGS.contains(&name));
+    if is_ours || fixed_names(framework).contains(&name) {
         return Err(
             Fault::new(format!("{name} follows from the rest of the file")).help("remove it from env")
         );
@@ -74,23 +81,24 @@ pub(super) fn check_paddle_ports(file: &JobFile, problems: &mut Problems) {
     }
 }
 
-/// Every variable of a role's containers, the index first, the user's own last unless they replace a default.
-pub(super) fn variables_of(job: &TrainingJob, role: &str, gpus: u32) -> Vec<Variable> {
-    let root = root_of(job);
-    let mut variables = vec![Variable::field(INDEX, INDEX_FIELD)];
+/// Every variable of a role's containers that no run changes, the user's own last unless they replace a default.
+pub(super) fn variables_of(job: &TrainingJob, role: &str, replicas: u32, gpus: u32) -> Vec<Variable> {
+    let mut variables = group(job, role, replicas);
     variables.extend(match job.framework {
         Framework::PaddleV0 => paddle_v0(job),
-        Framework::Paddle => paddle(job, &root),
+        Framework::Paddle => paddle(job),
         Framework::TensorflowSeed => tensorflow_seed(job, role),
         Framework::Tensorflow => tensorflow(job, role),
         Framework::Pytorch => pytorch(job),
+        Framework::Program => Vec::new(),
     });
-    variables.push(Variable::text("INFRA_OUTPUT_DIR", format!("{root}/output")));
     if gpus == 0 {
         variables.push(no_gpus());
+    } else if job.scale.pods() > 1 {
+        variables.extend(nccl_sockets());
     }
     if let Some(data) = &job.data {
-        variables.push(Variable::text("INFRA_DATA_DIR", data_directory(&root, data.split)));
+        variables.push(Variable::text("INFRA_DATA_DIR", data_directory(&root_of(job), data.split)));
     }
     for (name, value) in &job.environment {
         let own = Variable::text(name.as_str(), value.clone());
@@ -100,6 +108,24 @@ pub(super) fn variables_of(job: &TrainingJob, role: &str, gpus: u32) -> Vec<Vari
         }
     }
     variables
+}
+
+/// What every launcher knows of its group.
+fn group(job: &TrainingJob, role: &str, replicas: u32) -> Vec<Variable> {
+    let success = if job.framework.is_complete_with_first() { "first" } else { "all" };
+    vec![
+        Variable::text("INFRA_ROLE", role),
+        Variable::text("INFRA_REPLICAS", replicas.to_string()),
+        Variable::text("INFRA_GROUP_SIZE", job.scale.pods().to_string()),
+        Variable::text("INFRA_SUCCESS", success),
+        Variable::text("INFRA_GRACE", job.grace_seconds.value.to_string()),
+    ]
+}
+
+/// NCCL chooses its settings for AWS by the vendor of the network card, which a pod does not see. With one socket per connection EC2
+/// would limit each to 5 Gbit/s.
+fn nccl_sockets() -> [Variable; 2] {
+    [Variable::text("NCCL_SOCKET_NTHREADS", "2"), Variable::text("NCCL_NSOCKS_PERTHREAD", "8")]
 }
 
 /// Images made for GPUs ask for all of a machine's; a pod that was given none would use those of others.
@@ -137,34 +163,45 @@ pub(super) fn ports_of(job: &TrainingJob) -> Vec<(String, u16)> {
         Framework::TensorflowSeed => vec![("grpc-server".to_owned(), SEED_PORT)],
         Framework::Tensorflow => vec![("grpc".to_owned(), TENSORFLOW_PORT)],
         Framework::Pytorch => vec![("rendezvous".to_owned(), TORCH_PORT)],
+        Framework::Program => Vec::new(),
     }
 }
 
-/// A pod's name in the cluster's DNS, which it keeps when it is replaced.
-fn peer_host(job: &TrainingJob, role_job: &str, index: u32) -> String {
-    format!("{role_job}-{index}.{}.{}.svc.cluster.local", job.name, job.namespace.value)
-}
-
-/// Where all pods of a role are found, in the order of their numbers; a single one finds itself without DNS.
-fn peer_hosts(job: &TrainingJob, role_job: &str, count: u32) -> Vec<String> {
-    if job.scale == Scale::Replicas(1) {
+/// Where all pods of a role are found in the cluster's DNS, in the order of their numbers; a single pod finds itself without.
+fn peer_hosts(job: &TrainingJob, role: &str, count: u32) -> Vec<String> {
+    if job.scale.pods() == 1 {
         return vec!["127.0.0.1".to_owned()];
     }
-    (0..count).map(|index| peer_host(job, role_job, index)).collect()
+    let host = |index| {
+        let host = pod_host_name(job.name.as_str(), role, index);
+        format!("{host}.{}.{}.svc.cluster.local", job.name, job.namespace.value)
+    };
+    (0..count).map(host).collect()
 }
 
-/// Where the first replica is found; a single one finds itself without DNS.
+/// Where the pods that train are found.
+fn trainer_hosts(job: &TrainingJob) -> Vec<String> {
+    peer_hosts(job, job.framework.replica_role(), job.scale.trainers())
+}
+
+/// Where the first replica is found.
 fn first_host(job: &TrainingJob) -> String {
-    if job.scale.trainers() == 1 { "127.0.0.1".to_owned() } else { peer_host(job, job.name.as_str(), 0) }
+    trainer_hosts(job).into_iter().next().unwrap_or_default()
 }
 
 fn paddle_v0(job: &TrainingJob) -> Vec<Variable> {
-    let (above, last) = job.storage.path.split_last();
-    let job_path = format!("{}/{above}", job.framework.mount_path());
+    let mount = job.framework.mount_path();
+    // A seed image lists the pods of a Job that has the name of its directory, so that directory is mounted under the Job's name.
+    let (job_path, directory) = if job.seed_image {
+        (mount.to_owned(), role_job_name(job.name.as_str(), job.framework.replica_role()))
+    } else {
+        let (above, last) = job.storage.path.split_last();
+        (format!("{mount}/{above}"), last.to_owned())
+    };
     let trainers = job.scale.trainers();
-    let peers = peer_hosts(job, job.name.as_str(), trainers);
+    let peers = trainer_hosts(job);
     let mut variables = vec![
-        Variable::text("JOB_NAME", last),
+        Variable::text("JOB_NAME", directory),
         Variable::text("JOB_PATH", job_path.trim_end_matches('/')),
         Variable::field("JOB_NAMESPACE", "metadata.namespace"),
         Variable::field("POD_IP", "status.podIP"),
@@ -186,16 +223,17 @@ fn paddle_v0(job: &TrainingJob) -> Vec<Variable> {
     variables
 }
 
-fn paddle(job: &TrainingJob, root: &str) -> Vec<Variable> {
+fn paddle(job: &TrainingJob) -> Vec<Variable> {
     vec![
         Variable::field("POD_IP", "status.podIP"),
         Variable::text("INFRA_MASTER_HOST", first_host(job)),
         Variable::text("INFRA_MASTER_PORT", PADDLE_MASTER_PORT.to_string()),
-        Variable::text("PADDLE_JOB_ID", job.name.as_str()),
+        // Processes of an earlier attempt must not be taken for peers.
+        Variable::text("PADDLE_JOB_ID", ATTEMPT_OF_RUN),
         Variable::text("PADDLE_NNODES", job.scale.trainers().to_string()),
         Variable::text("PADDLE_NPROC_PER_NODE", job.gpus.value.max(1).to_string()),
         Variable::text("PADDLE_TRAINER_ID", format!("$({INDEX})")),
-        Variable::text("PADDLE_LOG_DIR", format!("{root}/output/node_$({INDEX})")),
+        Variable::text("PADDLE_LOG_DIR", format!("$(INFRA_OUTPUT_DIR)/node_$({INDEX})")),
         Variable::text("PYTHONUNBUFFERED", "1"),
     ]
 }
@@ -203,9 +241,9 @@ fn paddle(job: &TrainingJob, root: &str) -> Vec<Variable> {
 /// The cluster as both generations of TensorFlow describe it: JSON that is also a Python literal.
 fn tensorflow_cluster(job: &TrainingJob, port: u16) -> serde_json::Value {
     let mut cluster = serde_json::Map::new();
-    for (role, role_job, count) in role_jobs(job) {
+    for (role, count) in roles_of_scale(job.framework, &job.scale) {
         let addresses: Vec<String> =
-            peer_hosts(job, &role_job, count).into_iter().map(|host| format!("{host}:{port}")).collect();
+            peer_hosts(job, role, count).into_iter().map(|host| format!("{host}:{port}")).collect();
         cluster.insert(role.to_owned(), json!(addresses));
     }
     serde_json::Value::Object(cluster)
@@ -258,8 +296,11 @@ fn pytorch(job: &TrainingJob) -> Vec<Variable> {
         Variable::text("PET_NODE_RANK", index.clone()),
         Variable::text("PET_MASTER_ADDR", master.clone()),
         Variable::text("PET_MASTER_PORT", port.clone()),
-        // A restart of one node alone would wait for the others for ever; the Job starts pods again instead.
+        // Processes of an earlier attempt must not be taken for peers.
+        Variable::text("PET_RDZV_ID", ATTEMPT_OF_RUN),
+        // A restart of one node alone would wait for the others for ever; the whole group is restarted instead.
         Variable::text("PET_MAX_RESTARTS", "0"),
+        Variable::text("INFRA_PEERS", trainer_hosts(job).join(",")),
         Variable::text("PYTHONUNBUFFERED", "1"),
         Variable::text("NCCL_DEBUG", "WARN"),
     ];

@@ -45,43 +45,83 @@ pub(crate) struct JobFile {
     /// CPUs that each replica requests.
     #[serde(default = "default_cpu")]
     pub cpu: At<String>,
-    /// The memory limit of each replica, shared memory included; no limit if not given.
+    /// The memory limit of each replica, shared memory included; the replica's share of the machine if not given.
     #[serde(default)]
     pub memory: Option<At<String>>,
     /// The pool of machines it runs on; any that fits if not given.
     #[serde(default)]
     pub pool: Option<At<String>>,
-    /// The training program and its arguments; the framework's launcher is put in front.
+    /// The program and its arguments; the framework's launcher is put in front.
     #[serde(default)]
     pub command: Option<At<Vec<At<String>>>>,
+    /// The directory that the program is started in; that of the image if not given.
+    #[serde(default)]
+    pub workdir: Option<At<String>>,
     /// More environment variables.
     #[serde(default)]
     pub env: BTreeMap<At<String>, At<String>>,
+    /// Directories of the run, by the path where the program expects them.
+    #[serde(default)]
+    pub mounts: BTreeMap<At<String>, At<String>>,
     /// Where it reads and writes.
     #[serde(default)]
     pub storage: StorageFile,
     /// Data to import before training.
     #[serde(default)]
     pub data: Option<At<DataFile>>,
-    /// How often each replica may be restarted.
+    /// How often the whole group may be restarted because of a failure. A lost machine restarts it too, and is not counted.
     #[serde(default = "default_retries")]
     #[schemars(range(min = 0, max = 100))]
     pub retries: At<u32>,
     /// The size of /dev/shm, through which data loaders pass their batches.
     #[serde(default = "default_shared_memory")]
     pub shared_memory: At<String>,
-    /// The time limit of the whole job, such as 90m, 24h or 7d.
+    /// How long a process has to save its state after SIGTERM, before it is killed; at most 80s on spot machines.
+    #[serde(default = "default_grace")]
+    pub grace: At<String>,
+    /// The time limit of the job over all attempts, such as 90m, 24h or 7d.
     #[serde(default)]
     pub deadline: Option<At<String>>,
     /// The Kueue queue it waits in.
     #[serde(default)]
     pub queue: Option<At<String>>,
-    /// Whether to run a TensorBoard on its output.
+    /// Whether to run a TensorBoard on its output, or what it runs on.
     #[serde(default)]
-    pub tensorboard: bool,
+    pub tensorboard: At<TensorboardFile>,
     /// Whether the image is one of the first generation, whose own start script is run and may list its peers through the API.
     #[serde(default)]
     pub seed_image: At<bool>,
+}
+
+/// A TensorBoard: true, false, or what it runs on.
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(untagged)]
+pub(crate) enum TensorboardFile {
+    /// Whether there is one.
+    Wanted(bool),
+    /// One with these settings.
+    Settings(TensorboardSettings),
+}
+
+impl Default for TensorboardFile {
+    fn default() -> Self {
+        Self::Wanted(false)
+    }
+}
+
+/// What a TensorBoard runs on.
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct TensorboardSettings {
+    /// The image; it needs the program tensorboard.
+    #[serde(default)]
+    pub image: Option<String>,
+    /// CPUs that it requests.
+    #[serde(default = "default_tensorboard_cpu")]
+    pub cpu: String,
+    /// The memory limit.
+    #[serde(default = "default_tensorboard_memory")]
+    pub memory: String,
 }
 
 /// Where a job reads and writes.
@@ -90,7 +130,7 @@ pub(crate) struct JobFile {
 pub(crate) struct StorageFile {
     /// The claim, in the job's namespace.
     pub claim: At<String>,
-    /// The job's directory on the claim; the job's name if not given. Output goes to `output/` below it.
+    /// The job's directory on the claim; the job's name if not given. Each run has a directory of its own in `runs/` below it.
     pub path: Option<At<String>>,
 }
 
@@ -151,6 +191,25 @@ fn default_cpu() -> At<String> {
 /// A reclaimed spot machine costs none of these.
 fn default_retries() -> At<u32> {
     At::implied(3_u32)
+}
+
+/// What a node grants its pods when it shuts down, which is what a spot notice leaves.
+fn default_grace() -> At<String> {
+    At::implied("80s")
+}
+
+impl Default for TensorboardSettings {
+    fn default() -> Self {
+        Self { image: None, cpu: default_tensorboard_cpu(), memory: default_tensorboard_memory() }
+    }
+}
+
+fn default_tensorboard_cpu() -> String {
+    "500m".to_owned()
+}
+
+fn default_tensorboard_memory() -> String {
+    "4Gi".to_owned()
 }
 
 /// With the default of 64 MiB, PyTorch's data loaders end with a bus error.

@@ -19,12 +19,14 @@ pub(crate) enum Framework {
     Tensorflow,
     /// PyTorch: torchrun, configured by `PET_*`.
     Pytorch,
+    /// Any program: no contract, no launcher of a framework.
+    Program,
 }
 
 impl Framework {
     /// All of them.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::PaddleV0, Self::Paddle, Self::TensorflowSeed, Self::Tensorflow, Self::Pytorch];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::PaddleV0, Self::Paddle, Self::TensorflowSeed, Self::Tensorflow, Self::Pytorch, Self::Program];
 
     /// The name of the framework in a job file.
     #[must_use]
@@ -35,6 +37,7 @@ impl Framework {
             Self::TensorflowSeed => "tensorflow-seed",
             Self::Tensorflow => "tensorflow",
             Self::Pytorch => "pytorch",
+            Self::Program => "program",
         }
     }
 
@@ -44,7 +47,7 @@ impl Framework {
         match self {
             Self::PaddleV0 => "/home/jobpath",
             Self::TensorflowSeed => "/var/tensorflow",
-            Self::Paddle | Self::Tensorflow | Self::Pytorch => "/mnt/training",
+            Self::Paddle | Self::Tensorflow | Self::Pytorch | Self::Program => "/mnt/training",
         }
     }
 
@@ -52,6 +55,12 @@ impl Framework {
     #[must_use]
     pub(crate) fn has_parameter_servers(self) -> bool {
         matches!(self, Self::TensorflowSeed | Self::Tensorflow)
+    }
+
+    /// Whether the job is complete when its first replica is: the others hold the same model, or serve the first.
+    #[must_use]
+    pub(crate) fn is_complete_with_first(self) -> bool {
+        matches!(self, Self::Pytorch | Self::Tensorflow)
     }
 
     /// What it calls a replica.

@@ -1,6 +1,6 @@
 //! What a machine offers to pods, and whether pods fit: one rule for the machines of a pool and for the nodes that exist.
 
-use crate::config::gpu::gpu_machine_size;
+use crate::config::machine_size::machine_size;
 use crate::config::{self, Pool};
 use crate::kube::{Node, Taint, TaintEffect, Toleration};
 use crate::well_known::GPU_RESOURCE;
@@ -42,9 +42,12 @@ pub(super) enum Shortage {
     Processors,
 }
 
-/// Processors and gibibytes of memory of a pool's machines; known of GPU machines only.
+/// Processors and gibibytes of memory of a pool's smallest machines; nothing if one of its types is not known.
 pub(super) fn size_of_machines(pool: &Pool) -> Option<(u32, u32)> {
-    gpu_machine_size(pool.instance_types.first()?)
+    let sizes: Option<Vec<(u32, u32)>> = pool.instance_types.iter().map(machine_size).collect();
+    let sizes = sizes?;
+    let processors = sizes.iter().map(|(processors, _)| *processors).min()?;
+    Some((processors, sizes.iter().map(|(_, memory)| *memory).min()?))
 }
 
 /// A taint of cluster.yaml, as the nodes get it.
@@ -105,6 +108,16 @@ impl Machine {
         }
     }
 
+    /// The part of the machine's memory that falls to such a pod, by its GPUs or else by its processors; nothing if that is not known.
+    pub(super) fn memory_share(&self, needs: &Needs<'_>) -> Option<u64> {
+        let (part, whole) = match needs.gpus {
+            0 => (needs.processors, self.processors?),
+            gpus => (u64::from(gpus), u64::from(self.gpus)),
+        };
+        let share = u128::from(self.memory?) * u128::from(part.min(whole)) / u128::from(whole.max(1));
+        u64::try_from(share).ok()
+    }
+
     /// How many such pods the machine has room for while it is empty; nothing if that is not known.
     pub(super) fn room_for(&self, needs: &Needs<'_>) -> Option<u32> {
         let by_memory = self.memory.map(|memory| memory / needs.memory.max(1));
@@ -148,6 +161,16 @@ mod tests {
         assert_eq!(machine.room_for(&needs(1, 7000, 4)), Some(1));
         assert_eq!(machine.room_for(&needs(0, 1000, 4)), Some(7));
         assert_eq!(machine.room_for(&needs(8, 1000, 4)), Some(0));
+    }
+
+    #[test]
+    fn a_share_of_the_memory_follows_the_gpus_or_the_processors() {
+        let machine = machine();
+        assert_eq!(machine.memory_share(&needs(1, 1000, 4)), Some(15 << 29));
+        assert_eq!(machine.memory_share(&needs(4, 1000, 4)), Some(30 << 30));
+        assert_eq!(machine.memory_share(&needs(0, 3955, 4)), Some(15 << 30));
+        let unknown = Machine { memory: None, ..machine };
+        assert_eq!(unknown.memory_share(&needs(1, 1000, 4)), None);
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! Names and labels of a job's objects.
 
 use super::framework::Framework;
-use super::training::{Scale, TrainingJob};
+use super::training::Scale;
 use crate::well_known::GPU_COUNT_LABEL;
 pub(super) use crate::well_known::{
     CLAIM_ANNOTATION, DIGEST_ANNOTATION, FRAMEWORK_LABEL, JOB_LABEL, JOB_ROLE_LABEL as ROLE_LABEL,
     PATH_ANNOTATION, POOL_LABEL, RUN_LABEL,
 };
 
+/// The role of parameter servers.
+pub(super) const SERVER_ROLE: &str = "ps";
 /// The role of what shows results.
 pub(super) const TENSORBOARD_ROLE: &str = "tensorboard";
-/// The Kueue queue a Job waits in.
+/// The Kueue queue a job waits in.
 pub(super) const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 /// Which tool created an object.
 pub(super) const MANAGER_LABEL: &str = "app.kubernetes.io/managed-by";
@@ -35,22 +37,22 @@ pub(super) fn tensorboard_name(job: &str) -> String {
     format!("{job}-tensorboard")
 }
 
-/// The Kubernetes Jobs of a training job: role, name and how many pods.
-pub(super) fn role_jobs(job: &TrainingJob) -> Vec<(&'static str, String, u32)> {
-    role_jobs_of(job.name.as_str(), job.framework, &job.scale)
+/// The roles of a job and how many pods each has; the role that trains comes last.
+pub(super) fn roles_of_scale(framework: Framework, scale: &Scale) -> Vec<(&'static str, u32)> {
+    match scale {
+        Scale::Replicas(count) => vec![(framework.replica_role(), *count)],
+        Scale::Servers { servers, workers, .. } => vec![(SERVER_ROLE, *servers), ("worker", *workers)],
+    }
 }
 
-pub(super) fn role_jobs_of(
-    name: &str,
-    framework: Framework,
-    scale: &Scale,
-) -> Vec<(&'static str, String, u32)> {
-    match scale {
-        Scale::Replicas(count) => vec![(framework.replica_role(), name.to_owned(), *count)],
-        Scale::Servers { servers, workers, .. } => {
-            vec![("ps", format!("{name}-ps"), *servers), ("worker", format!("{name}-worker"), *workers)]
-        }
-    }
+/// The Kubernetes Job that JobSet creates for a role.
+pub(super) fn role_job_name(job: &str, role: &str) -> String {
+    format!("{job}-{role}-0")
+}
+
+/// The host name of a pod, below the name of its job. It is the same in every attempt.
+pub(super) fn pod_host_name(job: &str, role: &str, index: u32) -> String {
+    format!("{}-{index}", role_job_name(job, role))
 }
 
 /// For pods that help a job and need no GPU: anywhere but on a GPU machine, unless there is nothing else.

@@ -15,6 +15,7 @@ use crate::well_known::DEEP_LEARNING_CONTAINERS;
 /// Adds what keeps a cluster from running a job.
 pub(super) fn check_placement(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems) {
     check_pools(job, blueprint, problems);
+    check_grace(job, blueprint, problems);
     check_image(job, blueprint, problems);
     check_claim(job, blueprint, problems);
 }
@@ -56,6 +57,25 @@ fn check_pools(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems
         }
     }
     check_servers(job, blueprint, problems);
+}
+
+/// A spot notice leaves two minutes, of which pods get this much.
+const SPOT_GRACE_SECONDS: u64 = 80;
+
+/// Processes on spot machines cannot have more time than a notice leaves.
+fn check_grace(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems) {
+    let may_run_on = |pool: &&Pool| job.pool.as_ref().is_none_or(|named| named.value == pool.name);
+    let is_suitable = |pool: &&Pool| job.gpus.value == 0 || pool.gpus.is_some();
+    let pools = blueprint.cluster.pools.iter();
+    let spot = pools.filter(may_run_on).filter(is_suitable).find(|pool| pool.spot);
+    if let Some(pool) = spot.filter(|_| job.grace_seconds.value > SPOT_GRACE_SECONDS) {
+        let fault = Fault::new(format!(
+            "grace is {}s, and the spot machines of pool {} grant at most {SPOT_GRACE_SECONDS}s",
+            job.grace_seconds.value, pool.name
+        ));
+        let help = format!("write grace: {SPOT_GRACE_SECONDS}s, or name a pool that is not spot");
+        problems.add(job.grace_seconds.position, fault.help(help));
+    }
 }
 
 /// Parameter servers have no GPU, so that machines with GPUs keep them away unless the job names their pool.

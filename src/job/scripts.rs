@@ -10,21 +10,21 @@ pub(super) const PADDLE_V0: &str = "jobs/paddle-v0.sh";
 pub(super) const PADDLE: &str = "jobs/paddle.sh";
 /// A node of torchrun.
 pub(super) const PYTORCH: &str = "jobs/pytorch.sh";
-/// A program that needs nothing but a place for its output.
+/// A program that needs nothing of its peers.
 pub(super) const PROGRAM: &str = "jobs/program.sh";
-/// A parameter server that leaves when the workers are done.
+/// A parameter server, which serves until it is terminated.
 pub(super) const SERVER: &str = "jobs/server.sh";
-/// A worker that says when it is done.
+/// A worker beside parameter servers.
 pub(super) const WORKER: &str = "jobs/worker.sh";
-/// Waits until data is imported.
-pub(super) const AWAIT_DATA: &str = "jobs/await-data.sh";
+/// Creates the directories of a run, and waits until data is imported.
+pub(super) const PREPARE: &str = "jobs/prepare.sh";
 /// Imports data.
 pub(super) const IMPORT_DATA: &str = "jobs/import_data.py";
 /// Hands out results.
 pub(super) const SERVE_ARCHIVE: &str = "jobs/serve_archive.py";
 
 const ALL: [&str; 10] =
-    [PRELUDE, PADDLE_V0, PADDLE, PYTORCH, PROGRAM, SERVER, WORKER, AWAIT_DATA, IMPORT_DATA, SERVE_ARCHIVE];
+    [PRELUDE, PADDLE_V0, PADDLE, PYTORCH, PROGRAM, SERVER, WORKER, PREPARE, IMPORT_DATA, SERVE_ARCHIVE];
 
 /// The texts of all scripts.
 #[derive(Clone, Debug)]

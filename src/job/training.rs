@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::file::SplitFile;
 use super::framework::Framework;
 use super::values::{
-    ClaimName, ClaimPath, EnvironmentName, ImageReference, JobName, Namespace, Processors, QueueName, Size,
+    ClaimName, ClaimPath, ContainerPath, EnvironmentName, ImageReference, JobName, Namespace, Processors,
+    QueueName, Size,
 };
 use crate::config::values::PoolName;
 use crate::document::At;
@@ -29,30 +30,47 @@ pub(crate) struct TrainingJob {
     pub gpus: At<u32>,
     /// Processors of each replica.
     pub processors: Processors,
-    /// The most memory of each replica.
+    /// The memory limit of each replica, where the file has one.
     pub memory: Option<Size>,
     /// The pool it runs on.
     pub pool: Option<At<PoolName>>,
-    /// The training program; empty where the framework brings its own.
+    /// The program; empty where the framework brings its own.
     pub command: Vec<String>,
+    /// The directory it is started in.
+    pub workdir: Option<ContainerPath>,
     /// More environment variables.
     pub environment: BTreeMap<EnvironmentName, String>,
+    /// Directories of the run, by where the program finds them.
+    pub mounts: BTreeMap<ContainerPath, ClaimPath>,
     /// Where it reads and writes.
     pub storage: Storage,
     /// Data to import first.
     pub data: Option<Data>,
-    /// How often each replica may be started again.
+    /// How often the group may be restarted because of a failure.
     pub retries: u32,
+    /// Seconds between SIGTERM and SIGKILL.
+    pub grace_seconds: At<u64>,
     /// The size of /dev/shm.
     pub shared_memory: Size,
     /// How many seconds it may take.
     pub deadline_seconds: Option<u64>,
     /// The Kueue queue.
     pub queue: Option<QueueName>,
-    /// Whether there is a TensorBoard.
-    pub tensorboard: bool,
+    /// The TensorBoard.
+    pub tensorboard: Option<Tensorboard>,
     /// Whether the image's own start script is run.
     pub seed_image: bool,
+}
+
+/// What a TensorBoard runs on.
+#[derive(Clone, Debug)]
+pub(crate) struct Tensorboard {
+    /// The image, if it is not the usual one.
+    pub image: Option<ImageReference>,
+    /// Processors it requests.
+    pub processors: Processors,
+    /// The memory limit.
+    pub memory: Size,
 }
 
 /// How many processes of which kind.
@@ -77,6 +95,15 @@ impl Scale {
     pub(crate) fn trainers(&self) -> u32 {
         match self {
             Self::Replicas(count) | Self::Servers { workers: count, .. } => *count,
+        }
+    }
+
+    /// How many pods there are of all roles together.
+    #[must_use]
+    pub(crate) fn pods(&self) -> u32 {
+        match self {
+            Self::Replicas(count) => *count,
+            Self::Servers { servers, workers, .. } => servers.saturating_add(*workers),
         }
     }
 }

@@ -37,25 +37,25 @@ pub(crate) enum VariableSource {
     Field(&'static str),
 }
 
-/// One kind of process of a job: a Kubernetes Job of numbered pods.
+/// One kind of process of a job: a replicated Job of numbered pods.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RolePlan {
     /// What it is called in labels.
     pub role: &'static str,
-    /// The name of the Kubernetes Job.
-    pub job: String,
     /// How many pods.
     pub replicas: u32,
     /// The image.
     pub image: String,
     /// What they run.
     pub command: Vec<String>,
-    /// The environment variables.
+    /// The environment variables, without those of the run.
     pub variables: Vec<Variable>,
     /// What they listen on.
     pub ports: Vec<(String, u16)>,
     /// GPUs of each.
     pub gpus: u32,
+    /// The most memory of each, where that is known.
+    pub memory_limit: Option<Size>,
     /// Taints they tolerate.
     pub tolerations: Vec<Toleration>,
 }
@@ -69,6 +69,17 @@ pub(crate) struct DataPlan {
     pub stamp: String,
     /// The environment variables of the import.
     pub variables: Vec<Variable>,
+}
+
+/// A TensorBoard.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct TensorboardPlan {
+    /// The image.
+    pub image: String,
+    /// Processors it requests.
+    pub processors: Processors,
+    /// The memory limit.
+    pub memory: Size,
 }
 
 /// A volume and claim of the cluster's file system for one more namespace.
@@ -103,8 +114,12 @@ pub(crate) struct Workload {
     pub data: Option<DataPlan>,
     /// The volume to create for its namespace.
     pub volume: Option<VolumePair>,
-    /// The image of its TensorBoard.
-    pub tensorboard: Option<String>,
+    /// The directory that programs are started in.
+    pub workdir: Option<String>,
+    /// Directories of the run, by where programs find them.
+    pub mounts: BTreeMap<String, String>,
+    /// Its TensorBoard.
+    pub tensorboard: Option<TensorboardPlan>,
     /// The pool it runs on, if it names one.
     pub pool: Option<PoolName>,
     /// Taints that its helper pods, which need no GPU, tolerate: a cluster may have nothing but GPU machines, or only the pool that
@@ -114,12 +129,12 @@ pub(crate) struct Workload {
     pub processors: Processors,
     /// Memory each pod asks for.
     pub requested_memory: Size,
-    /// The most memory of each pod.
-    pub memory_limit: Option<Size>,
     /// The size of /dev/shm.
     pub shared_memory: Size,
-    /// How often each replica may be started again.
+    /// How often the group may be restarted because of a failure.
     pub retries: u32,
+    /// Seconds between SIGTERM and SIGKILL.
+    pub grace_seconds: u64,
     /// How many seconds it may take.
     pub deadline_seconds: Option<u64>,
     /// The Kueue queue.
@@ -134,14 +149,9 @@ impl Workload {
         format!("{}/{}", self.mount_path, self.path)
     }
 
-    /// Whether its pods talk to each other.
+    /// The role whose pods train; the others serve it.
     #[must_use]
-    pub(crate) fn has_peers(&self) -> bool {
-        !self.asks_for_peers && self.roles.iter().map(|role| role.replicas).sum::<u32>() > 1
+    pub(crate) fn training_role(&self) -> Option<&RolePlan> {
+        self.roles.last()
     }
-}
-
-/// When one replica dies, the others fail with it, and each failure counts.
-pub(super) fn failures_allowed(retries: u32, replicas: u32) -> u32 {
-    retries.saturating_mul(replicas)
 }

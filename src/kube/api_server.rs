@@ -17,6 +17,24 @@ const JSON: &str = "application/json";
 const NOT_FOUND: u16 = 404;
 const HTTPS: u16 = 443;
 
+/// When an object is gone, compared with what belongs to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Propagation {
+    /// After everything that belongs to it.
+    Foreground,
+    /// At once; what belongs to it is deleted later.
+    Background,
+}
+
+impl Propagation {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Foreground => "Foreground",
+            Self::Background => "Background",
+        }
+    }
+}
+
 /// A cluster's API server, used by its administrator. Each request has its own connection, and clones are cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiServer {
@@ -62,12 +80,12 @@ impl ApiServer {
         self.ask_json(&question).await
     }
 
-    /// Deletes the object at `path`, and later what belongs to it; false if there was none.
-    pub(crate) async fn delete(&self, path: &str) -> Result<bool, KubeError> {
+    /// Deletes the object at `path` and what belongs to it; false if there was none.
+    pub(super) async fn delete(&self, path: &str, propagation: Propagation) -> Result<bool, KubeError> {
         let options = json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
-            "propagationPolicy": "Background",
+            "propagationPolicy": propagation.name(),
         });
         let content = Some((JSON, &options));
         let question = Question { method: Method::DELETE, path, content, accepted: Accepted::Everything };
@@ -132,6 +150,7 @@ mod tests {
 
     use super::super::KubeError;
     use super::super::test_server::{json_answer, serve};
+    use super::Propagation;
 
     #[tokio::test]
     async fn a_document_comes_whole_or_in_chunks_or_not_at_all() -> Result<(), Box<dyn Error>> {
@@ -172,9 +191,9 @@ mod tests {
             json_answer(status, r#"{"kind":"Status"}"#)
         })?;
         let client = server.client()?;
-        assert!(client.delete("/there").await?);
+        assert!(client.delete("/there", Propagation::Background).await?);
         assert!(server.requests.recv()?.contains(r#""propagationPolicy":"Background""#));
-        assert!(!client.delete("/gone").await?);
+        assert!(!client.delete("/gone", Propagation::Background).await?);
         Ok(())
     }
 }

@@ -112,6 +112,25 @@ fn condition_rows(text: &str) -> Vec<(u32, u32)> {
 }
 
 impl Job {
+    /// A Job that its JobSet has not created yet.
+    #[must_use]
+    pub(crate) fn awaited(completions: u32, suspended: bool) -> Self {
+        Self {
+            namespace: String::new(),
+            uid: String::new(),
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            leaving: false,
+            suspended,
+            completions,
+            succeeded: 0,
+            completed: Vec::new(),
+            active: 0,
+            end: None,
+            detail: None,
+        }
+    }
+
     /// Whether the pod with this index has succeeded, even if it was deleted since.
     #[must_use]
     pub(crate) fn has_completed(&self, index: u32) -> bool {

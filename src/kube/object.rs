@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::api_server::Propagation;
+use super::job_set;
 use super::path::encode;
 use super::{ApiServer, KubeError};
 
@@ -11,10 +13,11 @@ const APPLY: &str = "application/apply-patch+yaml";
 const MERGE: &str = "application/merge-patch+json";
 
 /// Kinds of objects, where each is found, and whether it is in a namespace.
-const KINDS: [(&str, &str, &str, bool); 10] = [
+const KINDS: [(&str, &str, &str, bool); 11] = [
     ("ConfigMap", "api/v1", "configmaps", true),
     ("Deployment", "apis/apps/v1", "deployments", true),
     ("Job", "apis/batch/v1", "jobs", true),
+    (JOB_SET, job_set::GROUP_PATH, "jobsets", true),
     ("PersistentVolume", "api/v1", "persistentvolumes", false),
     ("PersistentVolumeClaim", "api/v1", "persistentvolumeclaims", true),
     ("Pod", "api/v1", "pods", true),
@@ -23,6 +26,9 @@ const KINDS: [(&str, &str, &str, bool); 10] = [
     ("Service", "api/v1", "services", true),
     ("ServiceAccount", "api/v1", "serviceaccounts", true),
 ];
+
+/// The kind of a group of Jobs.
+const JOB_SET: &str = "JobSet";
 
 /// Which object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,12 +95,15 @@ impl ApiServer {
         self.get_json(&name.path()?).await
     }
 
-    /// Deletes an object, and later what belongs to it; false if there was none.
+    /// Deletes an object, and later what belongs to it; false if there was none. A JobSet stays until its pods are gone: a new one of
+    /// the same name would run beside them.
     pub(crate) async fn delete_object(&self, name: &ObjectName) -> Result<bool, KubeError> {
-        self.delete(&name.path()?).await
+        let propagation =
+            if name.kind == JOB_SET { Propagation::Foreground } else { Propagation::Background };
+        self.delete(&name.path()?, propagation).await
     }
 
-    /// Every object of a kind that a label selector chooses, in one namespace or in all.
+    /// Every object of a kind that a label selector chooses, in one namespace or in all. A kind that the cluster does not know has none.
     pub(crate) async fn objects(
         &self,
         kind: &str,
@@ -102,7 +111,10 @@ impl ApiServer {
         selector: &str,
     ) -> Result<Vec<Value>, KubeError> {
         let query = format!("labelSelector={}", encode(selector));
-        self.list(&collection_path(kind, namespace)?, Some(&query)).await
+        match self.list(&collection_path(kind, namespace)?, Some(&query)).await {
+            Err(error) if error.status() == Some(404) => Ok(Vec::new()),
+            listed => listed,
+        }
     }
 
     /// Whether there is a namespace.

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::api_server::Propagation;
 use super::list::Metadata;
 use super::path::encode;
 use super::{ApiServer, KubeError};
@@ -48,7 +49,7 @@ impl ApiServer {
     pub(crate) async fn delete_service(&self, service: &ServiceName) -> Result<bool, KubeError> {
         let ServiceName { namespace, name } = service;
         let path = format!("/api/v1/namespaces/{}/services/{}", encode(namespace), encode(name));
-        self.delete(&path).await
+        self.delete(&path, Propagation::Background).await
     }
 }
 

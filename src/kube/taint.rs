@@ -36,6 +36,8 @@ pub(crate) struct Toleration {
     #[serde(flatten)]
     matching: Matching,
     effect: TaintEffect,
+    #[serde(rename = "tolerationSeconds", skip_serializing_if = "Option::is_none")]
+    seconds: Option<u32>,
 }
 
 /// Which values of a taint are tolerated.
@@ -59,13 +61,19 @@ impl Toleration {
     #[must_use]
     pub(crate) fn of(taint: &Taint) -> Self {
         let matching = Matching::Equal { value: taint.value.clone() };
-        Self { key: taint.key.clone(), matching, effect: taint.effect }
+        Self { key: taint.key.clone(), matching, effect: taint.effect, seconds: None }
     }
 
     /// Tolerates every value of a taint.
     #[must_use]
     pub(crate) fn of_any_value(key: &str, effect: TaintEffect) -> Self {
-        Self { key: key.to_owned(), matching: Matching::Exists, effect }
+        Self { key: key.to_owned(), matching: Matching::Exists, effect, seconds: None }
+    }
+
+    /// Tolerates every value of a taint for a number of seconds; then the pod is evicted.
+    #[must_use]
+    pub(crate) fn for_a_while(key: &str, effect: TaintEffect, seconds: u32) -> Self {
+        Self { seconds: Some(seconds), ..Self::of_any_value(key, effect) }
     }
 
     /// Whether the taint does not keep the pod away.

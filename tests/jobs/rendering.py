@@ -1,5 +1,6 @@
 """Renders jobs through the binary, and gives their objects as Python values and their containers as the kubelet would start them."""
 
+import copy
 import functools
 import json
 import pathlib
@@ -15,7 +16,8 @@ BINARY = ROOT / "target/debug/infra"
 FILES = HERE / "files"
 SCRIPTS = ROOT / "templates/jobs"
 INDEX_FIELD = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
-JOB_UID_FIELD = "metadata.labels['batch.kubernetes.io/controller-uid']"
+ATTEMPT_FIELD = "metadata.labels['jobset.sigs.k8s.io/restart-attempt']"
+UID_FIELD = "metadata.labels['jobset.sigs.k8s.io/jobset-uid']"
 # What a container finds at this path is a ConfigMap.
 SCRIPT_DIRECTORY = "/opt/infra"
 GPU = "nvidia.com/gpu"
@@ -56,9 +58,15 @@ class Job:
         return next((job for job in self.of_kind("Job") if role_of(job) == "data"), None)
 
     @property
+    def set(self):
+        """The JobSet."""
+        (found,) = self.of_kind("JobSet")
+        return found
+
+    @functools.cached_property
     def training(self):
-        """The Jobs of numbered pods."""
-        return [job for job in self.of_kind("Job") if role_of(job) != "data"]
+        """The Jobs of numbered pods, as JobSet creates them."""
+        return [replicated_job(self.set, entry) for entry in self.set["spec"]["replicatedJobs"]]
 
     def role(self, role):
         (found,) = [job for job in self.training if role_of(job) == role]
@@ -67,9 +75,20 @@ class Job:
     @property
     def pods(self):
         """Every pod specification, with the name of its object."""
-        for entry in self.objects:
+        for entry in self.objects + self.training:
             if "template" in entry.get("spec", {}):
                 yield entry["metadata"]["name"], entry["spec"]["template"]["spec"]
+
+
+def replicated_job(job_set, entry):
+    """The Job that JobSet makes of a replicated Job with one replica: its pods get their names from the JobSet's domain."""
+    name, metadata = job_set["metadata"]["name"], entry["template"]["metadata"]
+    spec = copy.deepcopy(entry["template"]["spec"])
+    spec["template"]["spec"]["subdomain"] = job_set["spec"]["network"]["subdomain"]
+    return {
+        "apiVersion": "batch/v1", "kind": "Job", "spec": spec,
+        "metadata": {**metadata, "name": f"{name}-{entry['name']}-0", "namespace": job_set["metadata"]["namespace"]},
+    }
 
 
 @functools.cache
@@ -110,7 +129,7 @@ def expand(text, known):
 
 def environment_of(container, index, address="10.2.0.9", namespace="default"):
     """What the container's processes find, each variable made of those before it."""
-    fields = {INDEX_FIELD: str(index), "status.podIP": address, "metadata.namespace": namespace, JOB_UID_FIELD: "uid-1"}
+    fields = {INDEX_FIELD: str(index), "status.podIP": address, "metadata.namespace": namespace, ATTEMPT_FIELD: "0", UID_FIELD: "uid-1"}
     known = {}
     for entry in container.get("env", []):
         if "value" in entry:
@@ -129,16 +148,21 @@ def command_of(container, environment):
 def host_names(job):
     """The names of a Job's pods in DNS, in the order of their numbers."""
     metadata, spec = job["metadata"], job["spec"]
-    subdomain = spec["template"]["spec"].get("subdomain")
-    if subdomain is None:
-        return []
+    subdomain = spec["template"]["spec"]["subdomain"]
     tail = f"{subdomain}.{metadata['namespace']}.svc.cluster.local"
     return [f"{metadata['name']}-{index}.{tail}" for index in range(spec["completions"])]
 
 
 def claim_path(container):
-    (path,) = {mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] == "storage"}
+    (path,) = {mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] == "storage" and "subPath" not in mount}
     return path
+
+
+def place_on_claim(container, path):
+    """Where on the claim a path of a container is: the innermost mount decides."""
+    mounts = [mount for mount in container["volumeMounts"] if mount["name"] == "storage" and f"{path}/".startswith(mount["mountPath"] + "/")]
+    mount = max(mounts, key=lambda mount: len(mount["mountPath"]))
+    return (mount.get("subPath", "") + path[len(mount["mountPath"]):]).lstrip("/")
 
 
 def moved(value, places):

@@ -1,10 +1,11 @@
 """What programs of the first generation, and today's, read from their environment: read here as they read it, for every pod."""
 
 import ast
+import functools
 import unittest
 
 from rendering import (
-    INDEX_FIELD, claim_path, container_of, environment_of, host_names, names, parse_json, render, role_of, variables_of,
+    INDEX_FIELD, claim_path, container_of, environment_of, host_names, names, parse_json, place_on_claim, render, role_of, variables_of,
 )
 
 SEED_NAMES = {
@@ -58,17 +59,18 @@ class PaddleV0(unittest.TestCase):
 
     def test_the_values_of_the_seeds_come_out_again(self):
         job = render("seed-image")
-        for _, _, environment in every_pod(job):
+        for training, _, environment in every_pod(job):
             wanted = {
-                "JOB_NAME": "paddle-cluster-job", "JOB_PATH": "/home/jobpath", "JOB_NAMESPACE": "default",
+                "JOB_NAME": "paddle-cluster-job-trainer-0", "JOB_PATH": "/home/jobpath", "JOB_NAMESPACE": "default",
                 "TRAIN_CONFIG_DIR": "recommendation", "CONF_PADDLE_NIC": "eth0", "CONF_PADDLE_PORT": "7164",
                 "CONF_PADDLE_PORTS_NUM": "2", "CONF_PADDLE_PORTS_NUM_SPARSE": "2", "CONF_PADDLE_GRADIENT_NUM": "3",
                 "TRAINER_COUNT": "3",
             }
             self.assertEqual({name: environment[name] for name in wanted}, wanted)
             seed = SeedPaddle(environment)
-            self.assertEqual(seed.configuration, "/home/jobpath/paddle-cluster-job/recommendation")
-            self.assertEqual(seed.output, environment["INFRA_OUTPUT_DIR"])
+            on_claim = functools.partial(place_on_claim, container_of(training))
+            self.assertEqual(on_claim(seed.configuration), "paddle-cluster-job/recommendation")
+            self.assertEqual(on_claim(seed.output), on_claim(environment["INFRA_OUTPUT_DIR"]))
 
     def test_a_seed_image_lists_exactly_its_own_pods(self):
         job = render("seed-image")
@@ -80,16 +82,17 @@ class PaddleV0(unittest.TestCase):
         (role,) = job.of_kind("Role")
         self.assertEqual(role["rules"], [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}])
         self.assertEqual(container_of(training)["command"], ["/bin/bash", "-c", "/root/start.sh"])
-        self.assertEqual(training["spec"]["backoffLimit"], 0, "a failed pod stays in its list for ever")
+        self.assertEqual(job.set["spec"]["failurePolicy"]["maxRestarts"], 0, "a failed pod stays in its list for ever")
 
     def test_the_import_leaves_each_part_where_its_trainer_looks(self):
         for name in ("paddle-v0", "seed-image"):
             job = render(name)
-            out = variables_of(container_of(job.data))["OUT_DIR"]
-            for _, index, environment in every_pod(job):
-                seed = SeedPaddle(environment)
-                self.assertEqual(seed.shard(index), f"{out}/{index}/data")
-                self.assertEqual(environment["INFRA_DATA_DIR"], seed.shard(index))
+            importer = container_of(job.data)
+            out = place_on_claim(importer, variables_of(importer)["OUT_DIR"])
+            for training, index, environment in every_pod(job):
+                on_claim = functools.partial(place_on_claim, container_of(training))
+                self.assertEqual(on_claim(SeedPaddle(environment).shard(index)), f"{out}/{index}/data")
+                self.assertEqual(on_claim(environment["INFRA_DATA_DIR"]), f"{out}/{index}/data")
 
     def test_peers_are_the_pods_in_order(self):
         for name in ("paddle-v0", "paddle-v0-ports"):
@@ -143,7 +146,6 @@ class Today(unittest.TestCase):
         ((_, _, environment),) = every_pod(render("tensorflow-single"))
         told = parse_json(environment["TF_CONFIG"])
         self.assertEqual(told, {"cluster": {"worker": ["127.0.0.1:2222"]}, "task": {"type": "worker", "index": 0}})
-        self.assertEqual(render("tensorflow-single").of_kind("Service"), [])
 
     def test_tf_config_would_not_be_json_if_the_index_came_later(self):
         container = container_of(render("tensorflow").training[0])
@@ -160,6 +162,7 @@ class Today(unittest.TestCase):
                 self.assertEqual(environment["PET_NPROC_PER_NODE"], gpus)
                 first = host_names(training)[0] if nodes > 1 else "127.0.0.1"
                 self.assertEqual(environment["PET_MASTER_ADDR"], first)
+                self.assertEqual(environment["PET_RDZV_ID"], f"{environment['INFRA_RUN']}-0", "an earlier attempt is taken for this one")
                 self.assertEqual(environment["PET_MASTER_PORT"], str(container_of(training)["ports"][0]["containerPort"]))
 
     def test_programs_without_torchrun_are_told_their_rank(self):
@@ -176,9 +179,31 @@ class Today(unittest.TestCase):
             self.assertEqual(environment["PADDLE_NNODES"], "2")
             self.assertEqual(environment["PADDLE_NPROC_PER_NODE"], "4")
             self.assertEqual(environment["INFRA_MASTER_HOST"], host_names(training)[0])
-            self.assertEqual(environment["PADDLE_LOG_DIR"], f"/mnt/training/resnet/output/node_{index}")
+            self.assertEqual(environment["PADDLE_LOG_DIR"], f"{environment['INFRA_OUTPUT_DIR']}/node_{index}")
+            self.assertEqual(environment["PADDLE_JOB_ID"], f"{environment['INFRA_RUN']}-0", "an earlier attempt is taken for this one")
             # It starts its store only where the master's address is letter by letter its own; the launch script puts it in.
             self.assertNotIn("PADDLE_MASTER", environment)
+
+    def test_every_launcher_knows_its_group(self):
+        for name in names():
+            job = render(name)
+            size = sum(training["spec"]["completions"] for training in job.training)
+            for training, _, environment in every_pod(job):
+                told = [environment[f"INFRA_{word}"] for word in ("ROLE", "REPLICAS", "GROUP_SIZE", "ATTEMPT", "GRACE")]
+                count, grace = training["spec"]["completions"], training["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+                self.assertEqual(told, [role_of(training), str(count), str(size), "0", str(grace)], name)
+                first = training["spec"].get("successPolicy") == {"rules": [{"succeededIndexes": "0"}]}
+                self.assertEqual(environment["INFRA_SUCCESS"] == "first" and count > 1 and role_of(training) != "ps", first, name)
+
+    def test_a_program_finds_directories_of_its_run_where_it_expects_them(self):
+        ((training, _, environment),) = every_pod(render("program"))
+        container = container_of(training)
+        self.assertEqual(container["workingDir"], "/root/paddle/demo/quick_start")
+        output = place_on_claim(container, "/root/paddle/demo/quick_start/output")
+        self.assertEqual(output, place_on_claim(container, environment["INFRA_OUTPUT_DIR"]))
+        (prepare,) = training["spec"]["template"]["spec"]["initContainers"]
+        self.assertEqual(variables_of(prepare)["INFRA_MOUNTS"], "output")
+        self.assertEqual(prepare["securityContext"]["runAsUser"], 0, "images of other users cannot create directories")
 
     def test_nothing_is_left_unexpanded(self):
         for name in names():

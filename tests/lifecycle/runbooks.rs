@@ -49,6 +49,7 @@ follow_pages! {
     lose_the_claim: "lose-the-claim.md",
     renew_certificates: "renew-certificates.md",
     rotate_keys: "rotate-keys.md",
+    run_any_program: "run-any-program.md",
     stuck_destroy: "stuck-destroy.md",
     stuck_stack: "stuck-stack.md",
     tear_down: "tear-down.md",
@@ -89,6 +90,7 @@ fn every_line_is_understood() {
 #[test]
 fn job_files_are_those_of_the_examples() {
     for (page, example) in [
+        ("run-any-program.md", "paddle-quick-start"),
         ("train-with-paddle.md", "paddle-recommendation"),
         ("train-with-pytorch.md", "pytorch-ddp"),
         ("train-with-tensorflow.md", "tensorflow-cnn"),

@@ -1,34 +1,26 @@
 //! `infra job fetch`: downloads a job's results.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::target::{JobNameOptions, JobTarget, connect, random_mark, random_token, removed, scripts_of};
+use super::archive_download::{READER_TIME_LIMIT, download, new_reader};
+use super::target::{JobNameOptions, JobTarget, connect, parse_run_name, removed};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::interruption::Interrupted;
 use crate::cli::session::Session;
-use crate::job::life::{FetchSource, FetchTarget, JobReport, Reader};
-use crate::job::{HELPER_IMAGE, Unpacked, tolerations_of_all_pools, unpack};
-use crate::kube::{ApiServer, Body};
+use crate::job::life::{FetchSource, JobReport, Reader};
+use crate::job::values::RunName;
+use crate::job::{OUTPUT_DIRECTORY, Unpacked, run_directory};
+use crate::kube::ApiServer;
 use crate::plural::count_of;
 
-/// A reader pod needs a machine and an image.
-const READER_TIME_LIMIT: Duration = Duration::from_mins(10);
-/// Pieces that wait to be written; more would only use memory.
-const PIECES: usize = 16;
 const MEBIBYTE: u64 = 1 << 20;
-/// The longest silence: a slow file system needs a moment, a machine that slept has lost its connection.
-const LONGEST_SILENCE: Duration = Duration::from_mins(2);
-/// Bytes between two lines of progress.
-const PROGRESS_BYTES: u64 = 256 * MEBIBYTE;
 /// Entries that were left out are shown by name, the first of them.
 const NAMES_SHOWN: usize = 5;
 
@@ -43,9 +35,12 @@ pub(super) struct FetchArguments {
     /// Write to this directory; by default results/NAME beside cluster.yaml
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
-    /// Download this directory of the job instead of output; `.` means all of it
-    #[arg(long, value_name = "DIR", default_value = "output", value_parser = parse_path)]
+    /// Download this directory of the run instead of output; `.` means all of it
+    #[arg(long, value_name = "DIR", default_value = OUTPUT_DIRECTORY, value_parser = parse_path)]
     path: String,
+    /// The run; by default that of the job on the cluster
+    #[arg(long, value_name = "RUN", value_parser = parse_run_name)]
+    run: Option<RunName>,
     /// The image of the pod that reads, if the usual one cannot be pulled; it needs python3
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
@@ -62,16 +57,9 @@ pub(super) fn run(arguments: &FetchArguments, session: &Session) -> anyhow::Resu
     };
     refuse_to_overwrite(&directory)?;
     let (blueprint, api) = connect(session)?;
-    let usual = || blueprint.mirrored_image(HELPER_IMAGE);
-    let reading = FetchTarget {
-        image: arguments.image.clone().unwrap_or_else(usual),
-        script: scripts_of(session)?.archive_server(),
-        mark: random_mark()?,
-        token: random_token()?,
-        tolerations: tolerations_of_all_pools(&blueprint),
-    };
+    let reading = new_reader(&blueprint, arguments.image.clone(), session)?;
     block_on(async {
-        let source = find_results(&api, &target, &arguments.path).await?;
+        let source = find_results(&api, &target, arguments).await?;
         // Listens before the reader exists, so that an early Ctrl-C leaves none behind.
         let mut interruptions = signal(SignalKind::interrupt())?;
         let reader = Reader::start(&api, &source, &reading).await?;
@@ -115,17 +103,27 @@ fn refuse_to_overwrite(directory: &Path) -> anyhow::Result<()> {
         .into())
 }
 
-/// Finds the results: by the job file, or by the job itself.
-async fn find_results(api: &ApiServer, target: &JobTarget, below: &str) -> anyhow::Result<FetchSource> {
-    let (claim, path) = match &target.job {
-        Some(job) => (job.storage.claim.to_string(), job.storage.path.to_string()),
-        None => {
+/// Finds the results: those of the job on the cluster, or of the run that is named.
+async fn find_results(
+    api: &ApiServer,
+    target: &JobTarget,
+    arguments: &FetchArguments,
+) -> anyhow::Result<FetchSource> {
+    let (claim, directory) = match (&target.job, &arguments.run) {
+        (Some(job), Some(run)) => {
+            let directory = format!("{}/{}", job.storage.path, run_directory(run.as_str()));
+            (job.storage.claim.to_string(), directory)
+        }
+        (_, run) => {
             let report = JobReport::read(api, &target.namespace, &target.name).await?;
-            (report.claim, report.path)
+            match run {
+                Some(run) => (report.claim, format!("{}/{}", report.path, run_directory(run.as_str()))),
+                None => (report.claim, report.directory),
+            }
         }
     };
-    let below = below.split('/').filter(|part| !matches!(*part, "" | "."));
-    let path = [path.as_str()].into_iter().chain(below).collect::<Vec<_>>().join("/");
+    let below = arguments.path.split('/').filter(|part| !matches!(*part, "" | "."));
+    let path = [directory.as_str()].into_iter().chain(below).collect::<Vec<_>>().join("/");
     Ok(FetchSource { name: target.name.clone(), namespace: target.namespace.clone(), claim, path })
 }
 
@@ -138,37 +136,11 @@ async fn fetch(reader: &Reader<'_>, directory: &Path, session: &Session) -> anyh
         bytes.div_ceil(MEBIBYTE),
         directory.display()
     ));
-    let body = reader.open().await?;
-    let (sender, receiver) = sync_channel(PIECES);
-    let target = directory.to_owned();
-    // Unpacking waits for the disk, and must not block the network.
-    let unpacking = tokio::task::spawn_blocking(move || {
-        unpack(Pieces { receiver, piece: io::Cursor::default() }, &target)
-    });
-    let pumped = pump_archive(body, sender, session).await;
-    let unpacked = unpacking.await.context("unpacking")?;
-    match pumped.and(unpacked.map_err(anyhow::Error::from)) {
+    match download(reader, directory, session).await {
         Ok(unpacked) => print_unpacked(&unpacked, directory, session),
         Err(error) => {
             session.printer.note(what_is_left(directory));
             return Err(error);
-        }
-    }
-    Ok(())
-}
-
-async fn pump_archive(mut body: Body, sender: SyncSender<Vec<u8>>, session: &Session) -> anyhow::Result<()> {
-    let (mut done, mut told) = (0, 0);
-    while let Some(chunk) = body.chunk_within(LONGEST_SILENCE).await.context("the archive ended early")? {
-        done += chunk.len() as u64;
-        if done - told >= PROGRESS_BYTES {
-            session.printer.note(format_args!("  {} MiB", done / MEBIBYTE));
-            told = done;
-        }
-        let sending = sender.clone();
-        // Unpacking ended early, and reports why.
-        if tokio::task::spawn_blocking(move || sending.send(chunk.to_vec())).await?.is_err() {
-            return Ok(());
         }
     }
     Ok(())
@@ -200,26 +172,5 @@ fn first_names(names: &[String]) -> String {
     match names.len().saturating_sub(NAMES_SHOWN) {
         0 => shown,
         more => format!("{shown} and {more} more"),
-    }
-}
-
-/// Bytes that come piece by piece from another task.
-struct Pieces {
-    receiver: Receiver<Vec<u8>>,
-    piece: io::Cursor<Vec<u8>>,
-}
-
-impl Read for Pieces {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let count = self.piece.read(buffer)?;
-            if count > 0 || buffer.is_empty() {
-                return Ok(count);
-            }
-            match self.receiver.recv() {
-                Ok(piece) => self.piece = io::Cursor::new(piece),
-                Err(_) => return Ok(0),
-            }
-        }
     }
 }

@@ -28,14 +28,15 @@ struct FrameworkName(Framework);
 
 impl ValueEnum for FrameworkName {
     fn value_variants<'a>() -> &'a [Self] {
-        const ALL: [FrameworkName; 5] = {
-            let [one, two, three, four, five] = Framework::ALL;
+        const ALL: [FrameworkName; 6] = {
+            let [one, two, three, four, five, six] = Framework::ALL;
             [
                 FrameworkName(one),
                 FrameworkName(two),
                 FrameworkName(three),
                 FrameworkName(four),
                 FrameworkName(five),
+                FrameworkName(six),
             ]
         };
         &ALL

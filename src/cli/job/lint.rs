@@ -76,7 +76,7 @@ fn judge_job(path: &Path, blueprint: Option<&Blueprint>, session: &Session) -> a
         Err(problems) => (problems, Vec::new()),
         Ok(loaded) => {
             let workload = decide(&loaded.value, blueprint, &scripts_of(session)?);
-            (loaded.warnings, lint_objects(&objects_of(&Run::new(workload, None))))
+            (loaded.warnings, lint_objects(&objects_of(&Run::rendered(workload, None))))
         }
     };
     Ok(LintedFile { path: path.to_owned(), problems: Some(problems), findings })

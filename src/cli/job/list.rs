@@ -46,7 +46,9 @@ pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Resul
 
 /// GPUs that are allocated to the job.
 fn held_gpus(report: &JobReport) -> u32 {
-    let holds =
-        |replica: &&ReplicaReport| !matches!(replica.phase, ReplicaPhase::Succeeded | ReplicaPhase::Failed);
+    let holds = |replica: &&ReplicaReport| {
+        let is_over = matches!(replica.phase, ReplicaPhase::Succeeded | ReplicaPhase::Failed);
+        replica.node.is_some() && !is_over
+    };
     report.replicas.iter().filter(holds).map(|replica| replica.gpus).sum()
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use tokio::time::sleep;
 
+use super::attempt_log::print_attempt;
 use super::target::{JobNameOptions, JobTarget, connect};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
@@ -21,6 +22,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_SILENCE: Duration = Duration::from_mins(2);
 
 /// Print the log of a replica
+///
+/// Pods of an attempt that ended are deleted; `--attempt` reads what they printed from the claim.
 #[derive(Args, Debug)]
 pub(super) struct LogsArguments {
     #[command(flatten)]
@@ -37,11 +40,21 @@ pub(super) struct LogsArguments {
     /// Only this many of the last lines
     #[arg(long, value_name = "LINES")]
     tail: Option<u32>,
+    /// The log of this attempt, counted from 0, from the claim
+    #[arg(long, value_name = "N", conflicts_with_all = ["follow", "tail"])]
+    attempt: Option<u32>,
 }
 
 pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Result<Exit> {
     let target = arguments.job.resolve(session)?;
-    let (_, api) = connect(session)?;
+    let (blueprint, api) = connect(session)?;
+    if let Some(attempt) = arguments.attempt {
+        return block_on(async {
+            let report = JobReport::read(&api, &target.namespace, &target.name).await?;
+            let replica = find_replica(&report, arguments)?;
+            print_attempt(&api, &blueprint, &report, replica, attempt, session).await
+        });
+    }
     block_on(async {
         tokio::select! {
             result = print_log(&api, &target, arguments, session) => result,
@@ -137,11 +150,22 @@ fn explain_silence(report: &JobReport, replica: &ReplicaReport) -> Refusal {
             "{role} {index} of job '{}' no longer has a pod, and its log was deleted with it",
             report.name
         ))
-        .help(format!("`infra job fetch {}` downloads what it wrote", report.name));
+        .help(suggest_kept_log(report, replica));
     }
     let detail = replica.detail.clone().or_else(|| report.reason.clone());
     let detail = detail.unwrap_or_else(|| replica.phase.to_string());
     Refusal::new(format!("{role} {index} has not started: {detail}")).help("`--follow` waits for it")
+}
+
+/// Where the log of a pod that is gone can still be read.
+fn suggest_kept_log(report: &JobReport, replica: &ReplicaReport) -> String {
+    match &report.restarts {
+        Some(_) => format!(
+            "`infra job logs {} --role {} --index {} --attempt {}` reads what it printed from the claim",
+            report.name, replica.role, replica.index, replica.restarts
+        ),
+        None => format!("`infra job fetch {}` downloads what it wrote", report.name),
+    }
 }
 
 /// The API still knows a pod whose machine is gone, and then complains about a pod with the name of the machine.
@@ -153,7 +177,7 @@ fn explain_lost_machine(error: anyhow::Error, report: &JobReport, replica: &Repl
                 "{} {} of job '{}' ran on {node}; that machine is gone, and the log with it",
                 replica.role, replica.index, report.name
             ))
-            .help(format!("`infra job fetch {}` downloads what it wrote", report.name))
+            .help(suggest_kept_log(report, replica))
             .into()
         }
         _ => error,

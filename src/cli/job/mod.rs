@@ -1,5 +1,7 @@
 //! `infra job`: training jobs, one file per command.
 
+mod archive_download;
+mod attempt_log;
 mod delete;
 mod fetch;
 mod gpu_check;

@@ -3,30 +3,32 @@
 use clap::Args;
 use serde_json::json;
 
-use super::target::{JobFileOptions, blueprint_of, scripts_of};
+use super::target::{JobFileOptions, blueprint_of, parse_run_name, scripts_of};
 use crate::cli::exit::Exit;
 use crate::cli::printer::Output;
 use crate::cli::session::Session;
 use crate::document::write_yaml;
-use crate::job::{Run, RunId, decide, objects_of};
+use crate::job::values::RunName;
+use crate::job::{Run, decide, objects_of};
 
 /// Print the Kubernetes objects of a job
 ///
-/// Needs no cluster and no network; the same file gives the same objects. If there is a cluster.yaml, its pools are checked too.
+/// Needs no cluster and no network; the same file gives the same objects. If there is a cluster.yaml, its pools are checked too. Only
+/// `infra job submit` knows when a run begins: in rendered objects the deadline is that of one attempt.
 #[derive(Args, Debug)]
 pub(super) struct RenderArguments {
     #[command(flatten)]
     job: JobFileOptions,
-    /// A name for the run, which keeps its markers apart from those of other runs
-    #[arg(long, value_name = "NAME")]
-    run: Option<String>,
+    /// A name for the run, which has a directory of its own; by default the digest of the job
+    #[arg(long, value_name = "NAME", value_parser = parse_run_name)]
+    run: Option<RunName>,
 }
 
 pub(super) fn run(arguments: &RenderArguments, session: &Session) -> anyhow::Result<Exit> {
     let blueprint = blueprint_of(session)?;
     let job = arguments.job.load(session, blueprint.as_ref())?;
     let workload = decide(&job, blueprint.as_ref(), &scripts_of(session)?);
-    let objects = objects_of(&Run::new(workload, arguments.run.as_deref().map(RunId::new)));
+    let objects = objects_of(&Run::rendered(workload, arguments.run.clone()));
     match session.output {
         Output::Json => {
             session.printer.foreign_json(&json!({"apiVersion": "v1", "kind": "List", "items": objects}))?;

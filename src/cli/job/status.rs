@@ -7,7 +7,7 @@ use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
-use crate::job::life::{JobReport, JobState, ReplicaPhase, ReplicaReport};
+use crate::job::life::{JobReport, JobState, ReplicaPhase, ReplicaReport, Restarts};
 
 /// Show the state of a job: one line per replica, with its node, phase, restarts and GPUs
 ///
@@ -32,6 +32,12 @@ pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Res
 /// A job as a table.
 pub(super) fn table(report: &JobReport) -> String {
     let heading = ["ROLE", "INDEX", "PHASE", "NODE", "RESTARTS", "GPUS", ""].map(str::to_owned);
+    // A job may be complete before all of its replicas are.
+    let is_counted = report.state != JobState::Complete || report.done == report.wanted;
+    let done =
+        if is_counted { format!(", {} of {} done", report.done, report.wanted) } else { String::new() };
+    let restarts = report.restarts.as_ref().and_then(Restarts::in_words);
+    let restarts = restarts.map(|words| format!(", {words}")).unwrap_or_default();
     let line = |replica: &ReplicaReport| {
         [
             replica.role.clone(),
@@ -49,12 +55,13 @@ pub(super) fn table(report: &JobReport) -> String {
         std::iter::once(heading).chain(import.chain(&report.replicas).map(line)).collect();
     let reason = report.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
     format!(
-        "{}/{}: {}{reason}, {} of {} done\n{}",
+        "{}/{}: {}{reason}{done}{restarts}\nrun {} in {} on the claim {}\n{}",
         report.namespace,
         report.name,
         report.state.name(),
-        report.done,
-        report.wanted,
+        report.run,
+        report.directory,
+        report.claim,
         columns(&lines)
     )
 }

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::delete::print_remaining;
 use super::status::{changes, table};
-use super::target::{JobFileOptions, connect, random_mark, scripts_of};
+use super::target::{JobFileOptions, connect, parse_run_name, run_name, scripts_of, seconds_now};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::{DETACHING, Interrupted, until_second_interruption};
@@ -18,14 +18,15 @@ use crate::job::life::{
     Followed, JobEvent, JobReport, JobState, Precondition, ReplicaPhase, ReplicaReport, Submission,
     SubmitRequest, follow,
 };
-use crate::job::{RunId, Workload, decide};
+use crate::job::values::RunName;
+use crate::job::{Workload, decide};
 use crate::kube::{ApiServer, Contact};
 use crate::waiting::Waiting;
 
 /// Submit a job to the cluster and follow it to its end
 ///
-/// Data is imported first, while no GPU is held. Run again, it attaches to the job that exists. Ctrl-C stops following;
-/// the job continues (exit 5).
+/// Every submission is a run with a directory of its own. Data is imported first, while no GPU is held. Run again, it attaches to the
+/// job that exists. Ctrl-C stops following; the job continues (exit 5).
 #[derive(Args, Debug)]
 pub(super) struct SubmitArguments {
     #[command(flatten)]
@@ -36,9 +37,12 @@ pub(super) struct SubmitArguments {
     /// Do not follow the job: exit as soon as training may begin
     #[arg(long)]
     detach: bool,
-    /// A name for this run; a random one if not given
-    #[arg(long, value_name = "NAME")]
-    run: Option<String>,
+    /// A name for this run; by default the time and a few random digits
+    #[arg(long, value_name = "NAME", value_parser = parse_run_name)]
+    run: Option<RunName>,
+    /// Continue in the directory of this earlier run, from its checkpoints
+    #[arg(long, value_name = "RUN", value_parser = parse_run_name, conflicts_with = "run")]
+    resume: Option<RunName>,
     /// Follow for at most this long, such as 90m or 24h
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     timeout: Option<Duration>,
@@ -47,10 +51,13 @@ pub(super) struct SubmitArguments {
 pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Result<Exit> {
     let (blueprint, api) = connect(session)?;
     let job = arguments.job.load(session, Some(&blueprint))?;
+    let named = arguments.resume.as_ref().or(arguments.run.as_ref());
     let request = SubmitRequest {
         workload: decide(&job, Some(&blueprint), &scripts_of(session)?),
-        run: RunId::new(&arguments.run.clone().map_or_else(random_mark, Ok)?),
-        is_run_named: arguments.run.is_some(),
+        run: named.cloned().map_or_else(run_name, Ok)?,
+        is_run_named: named.is_some(),
+        is_resumed: arguments.resume.is_some(),
+        now: seconds_now,
         replace: arguments.replace,
     };
     let (interrupter, waiting) = session.begin_waiting(arguments.timeout);
@@ -67,6 +74,7 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
             );
             ask_on_thread(&question, "--yes", &session.printer).await?;
         }
+        session.printer.note(format_args!("run {}", submission.run()));
         submission.start(&api, &waiting, &|event| show_event(&event, workload, session)).await?;
         mention_tensorboard(workload, session);
         if arguments.detach {
@@ -184,7 +192,7 @@ fn show_event(event: &JobEvent, workload: &Workload, session: &Session) {
             session.printer.warning(format_args!("{why}; the job continues, and is still followed"));
         }
         JobEvent::Contact(Contact::Found) => session.printer.note("the Kubernetes API answers again"),
-        JobEvent::Released => session.printer.note("the data is imported; training may begin"),
+        JobEvent::Imported => session.printer.note("the data is imported"),
         JobEvent::Changed(_) => {}
     }
 }

@@ -1,9 +1,12 @@
 //! Which job a command is about, and the cluster it runs on.
 
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::rand;
 use clap::Args;
+use time::OffsetDateTime;
+use time::macros::format_description;
 
 use crate::blueprint::Blueprint;
 use crate::cli::aws_access::api_address;
@@ -11,9 +14,10 @@ use crate::cli::failure::Refusal;
 use crate::cli::printer::Printer;
 use crate::cli::session::Session;
 use crate::credentials::Credentials;
-use crate::document::Loaded;
+use crate::document::{Fault, Loaded};
 use crate::hexadecimal::hexadecimal;
 use crate::job::life::JobError;
+use crate::job::values::RunName;
 use crate::job::{self, Scripts, TrainingJob};
 use crate::kube::ApiServer;
 use crate::render::Templates;
@@ -118,7 +122,24 @@ pub(super) fn removed(result: Result<(), JobError>, what: &str, printer: &Printe
     }
 }
 
-/// A few random letters and digits that distinguish runs.
+/// The name of a run, as an argument.
+pub(super) fn parse_run_name(text: &str) -> Result<RunName, String> {
+    text.parse().map_err(|fault: Fault| fault.to_string())
+}
+
+/// The name of a new run: later runs come later in a list, and two in one second differ.
+pub(super) fn run_name() -> anyhow::Result<RunName> {
+    let second = format_description!("[year][month][day]-[hour][minute][second]");
+    let name = format!("{}-{}", OffsetDateTime::now_utc().format(second)?, random_digits::<2>()?);
+    name.parse().map_err(|fault: Fault| Refusal::new(fault.to_string()).into())
+}
+
+/// The time now, in seconds since 1970.
+pub(super) fn seconds_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// A few random letters and digits that distinguish pods.
 pub(super) fn random_mark() -> anyhow::Result<String> {
     random_digits::<4>()
 }

@@ -19,8 +19,8 @@ pub(crate) enum JobEvent {
     Importing,
     /// The import waits for something.
     ImportWaits(String),
-    /// Training may begin.
-    Released,
+    /// The data is imported, and training begins.
+    Imported,
     /// The API stopped answering, or answers again.
     Contact(Contact),
     /// The state of the job or of a replica changed.

@@ -4,11 +4,11 @@ use super::error::JobError;
 use super::precondition::Precondition;
 use super::room::machines;
 use crate::blueprint::Blueprint;
-use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL};
+use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL, role_job_name};
 use crate::job::objects::objects_of;
 use crate::job::run::Run;
 use crate::job::workload::Workload;
-use crate::kube::{ApiServer, ObjectName};
+use crate::kube::{ApiServer, ObjectName, QueuePresence};
 
 /// Checks everything that a job needs, and finds all problems at once.
 pub(super) async fn check_preconditions(
@@ -24,10 +24,13 @@ pub(super) async fn check_preconditions(
         Box::pin(api.pods(None, ""))
     )?;
     if has_namespace {
-        let (claim, foreign) =
-            tokio::try_join!(Box::pin(check_claim(api, workload)), Box::pin(foreign_objects(api, run)))?;
-        found.extend(claim);
-        found.extend(foreign);
+        let (engine, claim, queue, foreign) = tokio::try_join!(
+            Box::pin(check_engine(api, workload, blueprint)),
+            Box::pin(check_claim(api, workload)),
+            Box::pin(check_queue(api, workload)),
+            Box::pin(foreign_objects(api, run))
+        )?;
+        found.extend(engine.into_iter().chain(claim).chain(queue).chain(foreign));
     } else {
         let (namespace, create) = (&workload.namespace, "kubectl create namespace");
         found.push(Precondition::Unmet(format!(
@@ -36,6 +39,40 @@ pub(super) async fn check_preconditions(
     }
     found.extend(machines(&nodes, &pods, workload, blueprint));
     Ok(found)
+}
+
+/// Whether the cluster knows JobSets, which restart the group of a job.
+async fn check_engine(
+    api: &ApiServer,
+    workload: &Workload,
+    blueprint: Option<&Blueprint>,
+) -> Result<Option<Precondition>, JobError> {
+    let selector = format!("{JOB_LABEL}={}", workload.name);
+    if api.job_sets(Some(&workload.namespace), &selector).await?.is_some() {
+        return Ok(None);
+    }
+    let is_ours = blueprint.is_none_or(|blueprint| blueprint.cluster.addons.job_set);
+    let help = if is_ours {
+        "`infra up` installs it; on a cluster of an earlier version, run it once"
+    } else {
+        "cluster.yaml has addons.jobSet: false; set it to true and run `infra up`, or install JobSet v0.12 yourself"
+    };
+    Ok(Some(Precondition::Unmet(format!("the cluster has no JobSet, which runs jobs ({help})"))))
+}
+
+/// Whether the queue exists: without it the job would wait for ever.
+async fn check_queue(api: &ApiServer, workload: &Workload) -> Result<Option<Precondition>, JobError> {
+    let Some(queue) = &workload.queue else { return Ok(None) };
+    let namespace = &workload.namespace;
+    Ok(match api.find_queue(namespace, queue).await? {
+        QueuePresence::Found => None,
+        QueuePresence::Missing => Some(Precondition::Unmet(format!(
+            "there is no LocalQueue '{queue}' in namespace {namespace} (docs/jobs.md shows how to create one)"
+        ))),
+        QueuePresence::NoKueue => Some(Precondition::Unmet(format!(
+            "the job waits in queue '{queue}', and Kueue is not installed (docs/jobs.md shows how to install it)"
+        ))),
+    })
 }
 
 async fn check_claim(api: &ApiServer, workload: &Workload) -> Result<Option<Precondition>, JobError> {
@@ -64,7 +101,7 @@ async fn check_claim(api: &ApiServer, workload: &Workload) -> Result<Option<Prec
 /// Finds objects of the same names that are foreign, or belong to another job.
 async fn foreign_objects(api: &ApiServer, run: &Run) -> Result<Vec<Precondition>, JobError> {
     let workload = &run.workload;
-    let mut found = Vec::new();
+    let mut found = unowned_names(api, workload).await?;
     for object in objects_of(run) {
         let name = ObjectName::of(&object);
         // Volumes and claims belong to no job.
@@ -83,6 +120,28 @@ async fn foreign_objects(api: &ApiServer, run: &Run) -> Result<Vec<Precondition>
                 "there is a {name} in namespace {} that belongs to job {}; choose another name for the job",
                 workload.namespace,
                 labels[JOB_LABEL].as_str().unwrap_or_default()
+            )));
+        }
+    }
+    Ok(found)
+}
+
+/// Finds foreign objects under the names that JobSet gives to what it creates: it would use such a Service, and fail on such a Job,
+/// without a word.
+async fn unowned_names(api: &ApiServer, workload: &Workload) -> Result<Vec<Precondition>, JobError> {
+    let (namespace, name) = (&workload.namespace, &workload.name);
+    let jobs = workload.roles.iter().map(|role| ("Job", role_job_name(name, role.role)));
+    let mut found = Vec::new();
+    for (kind, name) in std::iter::once(("Service", name.clone())).chain(jobs) {
+        let object = ObjectName::new(kind, namespace, &name);
+        let Some(live) = api.object(&object).await? else { continue };
+        let owners = live["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+        let is_owned =
+            owners.iter().any(|owner| owner["kind"] == "JobSet" && owner["name"] == workload.name.as_str());
+        let is_ours = live["metadata"]["labels"][JOB_LABEL] == workload.name.as_str();
+        if !is_owned && !is_ours {
+            found.push(Precondition::Unmet(format!(
+                "there is a {object} in namespace {namespace} that infra did not create; choose another name for the job"
             )));
         }
     }

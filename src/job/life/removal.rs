@@ -1,5 +1,7 @@
 //! Deletes a job's objects. Its files stay.
 
+use serde_json::Value;
+
 use super::error::JobError;
 use super::fetch::READER_ROLE;
 use crate::job::names::{JOB_LABEL, ROLE_LABEL, TENSORBOARD_ROLE};
@@ -7,10 +9,11 @@ use crate::job::objects::objects_of;
 use crate::job::run::Run;
 use crate::kube::{ApiServer, ObjectName, Pod};
 use crate::waiting::{Pace, Waiting};
+use crate::well_known::JOB_SET_LABEL;
 
 /// The kinds of objects of a job, in the order of deletion: what creates pods first.
-const KINDS: [&str; 8] =
-    ["Job", "Deployment", "Pod", "Service", "ConfigMap", "RoleBinding", "Role", "ServiceAccount"];
+const KINDS: [&str; 9] =
+    ["JobSet", "Job", "Deployment", "Pod", "Service", "ConfigMap", "RoleBinding", "Role", "ServiceAccount"];
 
 /// Every object of a job that exists.
 pub(crate) async fn removal_of(
@@ -21,7 +24,9 @@ pub(crate) async fn removal_of(
     let mut objects = Vec::new();
     for kind in KINDS {
         let found = api.objects(kind, Some(namespace), &format!("{JOB_LABEL}={name}")).await?;
-        objects.extend(found.iter().map(|object| {
+        // Jobs of a JobSet are deleted with it.
+        let is_own = |object: &&Value| object["metadata"]["labels"][JOB_SET_LABEL].is_null() || kind == "Pod";
+        objects.extend(found.iter().filter(is_own).map(|object| {
             // Lists leave the kind of their items out.
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             ObjectName::new(kind, namespace, name)

@@ -22,7 +22,7 @@ pub(crate) struct ReplicaReport {
     pub node: Option<String>,
     /// The phase of that pod, or why there is none.
     pub phase: ReplicaPhase,
-    /// How often the replica was restarted.
+    /// How often the replica was restarted, usually with its whole group.
     pub restarts: u32,
     /// GPUs that the pod holds.
     pub gpus: u32,

@@ -4,14 +4,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::JobError;
-use super::replica::{ReplicaReport, import_of, replicas_of};
+use super::group::{Restarts, replicas_of_group, state_of_group};
+use super::replica::{ReplicaPhase, ReplicaReport, import_of, replicas_of};
 use super::stall::explain_stalls;
-use super::state::{JobState, state_of};
+use super::state::{JobState, state_of_jobs};
 use crate::job::names::{
     CLAIM_ANNOTATION, DIGEST_ANNOTATION, FRAMEWORK_LABEL, JOB_LABEL, MANAGER, MANAGER_LABEL, PATH_ANNOTATION,
     ROLE_LABEL, RUN_LABEL,
 };
-use crate::kube::{ApiServer, Job, Pod};
+use crate::job::run::run_directory;
+use crate::kube::{ApiServer, Job, JobSet, Pod};
 
 /// The role of an import.
 pub(super) const DATA_ROLE: &str = "data";
@@ -26,7 +28,7 @@ pub(crate) struct JobReport {
     pub namespace: String,
     /// The framework of the job.
     pub framework: String,
-    /// The id of the run: from `--run`, or random.
+    /// The name of the run.
     pub run: String,
     /// The digest of the job: the same digest is the same job.
     pub digest: String,
@@ -42,6 +44,10 @@ pub(crate) struct JobReport {
     pub claim: String,
     /// The directory of the job on the claim.
     pub path: String,
+    /// The directory of the run on the claim; its results are in `output` below.
+    pub directory: String,
+    /// How often the whole group was restarted; null for a job that an earlier version of infra submitted.
+    pub restarts: Option<Restarts>,
     /// The import of the data; null if there is none, or it was deleted since.
     pub data: Option<ReplicaReport>,
     /// Every replica, by role and number.
@@ -52,27 +58,31 @@ impl JobReport {
     /// Reads a job.
     pub(crate) async fn read(api: &ApiServer, namespace: &str, name: &str) -> Result<Self, JobError> {
         let selector = format!("{JOB_LABEL}={name}");
-        let (mut jobs, mut pods) = tokio::try_join!(
+        let (sets, mut jobs, mut pods) = tokio::try_join!(
+            Box::pin(api.job_sets(Some(namespace), &selector)),
             Box::pin(api.jobs(Some(namespace), &selector)),
             Box::pin(api.pods(Some(namespace), &selector))
         )?;
         explain_stalls(api, &mut jobs, &mut pods).await;
-        Self::of(&jobs, &pods)
+        Self::of(sets.unwrap_or_default().first(), &jobs, &pods)
             .ok_or_else(|| JobError::Missing { name: name.to_owned(), namespace: namespace.to_owned() })
     }
 
     /// Reads every job of the cluster, or of a namespace.
     pub(crate) async fn read_all(api: &ApiServer, namespace: Option<&str>) -> Result<Vec<Self>, JobError> {
         let selector = format!("{MANAGER_LABEL}={MANAGER},{JOB_LABEL}");
-        let (jobs, pods) = tokio::try_join!(
+        let (sets, jobs, pods) = tokio::try_join!(
+            Box::pin(api.job_sets(namespace, &selector)),
             Box::pin(api.jobs(namespace, &selector)),
             Box::pin(api.pods(namespace, &selector))
         )?;
+        let sets = sets.unwrap_or_default();
         let owner = |labels: &std::collections::BTreeMap<String, String>| {
             labels.get(JOB_LABEL).cloned().unwrap_or_default()
         };
-        let mut names: Vec<(String, String)> =
-            jobs.iter().map(|job| (job.namespace.clone(), owner(&job.labels))).collect();
+        let of_sets = sets.iter().map(|set| (set.namespace.clone(), owner(&set.labels)));
+        let of_jobs = jobs.iter().map(|job| (job.namespace.clone(), owner(&job.labels)));
+        let mut names: Vec<(String, String)> = of_sets.chain(of_jobs).collect();
         names.sort();
         names.dedup();
         let report = |(namespace, name): (String, String)| {
@@ -81,36 +91,57 @@ impl JobReport {
                 jobs.iter().filter(|job| own(&job.namespace, &job.labels)).cloned().collect();
             let pods: Vec<Pod> =
                 pods.iter().filter(|pod| own(&pod.namespace, &pod.labels)).cloned().collect();
-            Self::of(&jobs, &pods)
+            let set = sets.iter().find(|set| own(&set.namespace, &set.labels));
+            Self::of(set, &jobs, &pods)
         };
         Ok(names.into_iter().filter_map(report).collect())
     }
 
-    /// The report from what the API says; nothing if no Job trains.
-    fn of(jobs: &[Job], pods: &[Pod]) -> Option<Self> {
+    /// The report from what the API says; nothing if nothing trains and nothing is imported.
+    fn of(set: Option<&JobSet>, jobs: &[Job], pods: &[Pod]) -> Option<Self> {
         let role = |job: &Job| job.labels.get(ROLE_LABEL).cloned().unwrap_or_default();
         let (data, mut training): (Vec<&Job>, Vec<&Job>) =
             jobs.iter().partition(|job| role(job) == DATA_ROLE);
         training.sort_by_key(|job| role(job));
-        let first = *training.first().or(data.first())?;
-        let label = |key: &str| first.labels.get(key).cloned().unwrap_or_default();
-        let annotation = |key: &str| first.annotations.get(key).cloned().unwrap_or_default();
-        let replicas: Vec<ReplicaReport> =
-            training.iter().flat_map(|job| replicas_of(&role(job), job, pods)).collect();
         let import = data.first().map(|job| (*job, import_of(DATA_ROLE, job, pods)));
-        let (state, reason) = state_of(&training, import.as_ref().map(|(job, line)| (*job, line)), &replicas);
+        let (labels, annotations, namespace) = match (set, training.first().or(data.first())) {
+            (Some(set), _) => (&set.labels, &set.annotations, &set.namespace),
+            (None, Some(job)) => (&job.labels, &job.annotations, &job.namespace),
+            (None, None) => return None,
+        };
+        let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
+        let annotation = |key: &str| annotations.get(key).cloned().unwrap_or_default();
+        // Jobs of an earlier version of infra have no JobSet, and all their runs one directory.
+        let is_old = set.is_none() && !training.is_empty();
+        let (replicas, (state, reason)) = match set {
+            Some(set) => {
+                let replicas = replicas_of_group(set, &training, pods);
+                let state = state_of_group(set, &training, &replicas);
+                (replicas, state)
+            }
+            None => {
+                let replicas: Vec<ReplicaReport> =
+                    training.iter().flat_map(|job| replicas_of(&role(job), job, pods)).collect();
+                let import = import.as_ref().map(|(job, line)| (*job, line));
+                let state = state_of_jobs(&training, import, &replicas);
+                (replicas, state)
+            }
+        };
+        let (path, run) = (annotation(PATH_ANNOTATION), label(RUN_LABEL));
         Some(Self {
             name: label(JOB_LABEL),
-            namespace: first.namespace.clone(),
+            namespace: namespace.clone(),
             framework: label(FRAMEWORK_LABEL),
-            run: label(RUN_LABEL),
             digest: annotation(DIGEST_ANNOTATION),
             claim: annotation(CLAIM_ANNOTATION),
-            path: annotation(PATH_ANNOTATION),
+            directory: if is_old { path.clone() } else { format!("{path}/{}", run_directory(&run)) },
+            path,
+            run,
+            restarts: set.map(Restarts::of),
             state,
             reason,
-            done: training.iter().map(|job| job.succeeded).sum(),
-            wanted: training.iter().map(|job| job.completions).sum(),
+            done: count_done(&replicas),
+            wanted: u32::try_from(replicas.len()).unwrap_or(u32::MAX),
             data: import.map(|(_, line)| line),
             replicas,
         })
@@ -128,4 +159,9 @@ impl JobReport {
         }
         self.replicas.iter().filter(is_role).find(|replica| replica.index == index)
     }
+}
+
+fn count_done(replicas: &[ReplicaReport]) -> u32 {
+    let done = replicas.iter().filter(|replica| replica.phase == ReplicaPhase::Succeeded).count();
+    u32::try_from(done).unwrap_or(u32::MAX)
 }

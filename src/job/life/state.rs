@@ -1,10 +1,12 @@
 //! One state for a whole job, and the reason for it.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::replica::{ReplicaPhase, ReplicaReport};
-use crate::job::names::{JOB_LABEL, QUEUE_LABEL};
+use crate::job::names::QUEUE_LABEL;
 use crate::kube::{Job, JobEnd};
 
 /// The state of a job.
@@ -46,8 +48,9 @@ impl JobState {
     }
 }
 
-/// The state of a job, from its Jobs and how their pods are.
-pub(super) fn state_of(
+/// The state of a job that an earlier version of infra submitted, or that has no training objects yet, from its Jobs and how their pods
+/// are.
+pub(super) fn state_of_jobs(
     training: &[&Job],
     import: Option<(&Job, &ReplicaReport)>,
     replicas: &[ReplicaReport],
@@ -74,8 +77,14 @@ pub(super) fn state_of(
         _ => {}
     }
     if is_held {
-        return (JobState::Held, Some(explain_hold(training, import.is_some())));
+        let held = training.iter().find(|job| job.suspended);
+        return (JobState::Held, Some(explain_hold(held.map_or(&BTreeMap::new(), |job| &job.labels))));
     }
+    state_of_pods(replicas)
+}
+
+/// The state of a job whose pods exist or are awaited.
+pub(super) fn state_of_pods(replicas: &[ReplicaReport]) -> (JobState, Option<String>) {
     let waiting = replicas
         .iter()
         .find(|replica| !matches!(replica.phase, ReplicaPhase::Running | ReplicaPhase::Succeeded));
@@ -88,16 +97,10 @@ pub(super) fn state_of(
     }
 }
 
-fn explain_hold(training: &[&Job], has_data: bool) -> String {
-    let Some(job) = training.iter().find(|job| job.suspended) else {
-        return "its data is imported; `infra job submit` starts training".to_owned();
-    };
-    match job.labels.get(QUEUE_LABEL) {
+/// What a job with these labels is held back by.
+pub(super) fn explain_hold(labels: &BTreeMap<String, String>) -> String {
+    match labels.get(QUEUE_LABEL) {
         Some(queue) => format!("queue {queue} has not admitted it yet"),
-        None if has_data => "its data is imported; `infra job submit` starts training".to_owned(),
-        None => format!(
-            "`infra job submit` starts {}",
-            job.labels.get(JOB_LABEL).map_or("training", String::as_str)
-        ),
+        None => "its data is imported; `infra job submit` starts training".to_owned(),
     }
 }

@@ -13,7 +13,8 @@ use super::report::JobReport;
 use super::state::JobState;
 use super::submit::submit;
 use crate::blueprint::Blueprint;
-use crate::job::run::{Run, RunId};
+use crate::job::run::Run;
+use crate::job::values::RunName;
 use crate::job::workload::Workload;
 use crate::kube::ApiServer;
 use crate::waiting::Waiting;
@@ -26,10 +27,14 @@ pub(crate) const REMOVAL_LIMIT: Duration = Duration::from_mins(5);
 pub(crate) struct SubmitRequest {
     /// The job.
     pub workload: Workload,
-    /// The id of a new run.
-    pub run: RunId,
+    /// The name of a new run, or of the earlier one that is resumed.
+    pub run: RunName,
     /// Whether the user named the run, so that no other run of the same job will do.
     pub is_run_named: bool,
+    /// Whether an earlier run of that name is continued.
+    pub is_resumed: bool,
+    /// The time now, in seconds since 1970.
+    pub now: fn() -> u64,
     /// Whether a job of the same name is deleted first.
     pub replace: bool,
 }
@@ -38,6 +43,7 @@ pub(crate) struct SubmitRequest {
 #[derive(Debug)]
 pub(crate) struct Submission {
     run: Run,
+    now: fn() -> u64,
     action: SubmitAction,
     preconditions: Vec<Precondition>,
 }
@@ -59,8 +65,8 @@ impl Submission {
         request: SubmitRequest,
         blueprint: Option<&Blueprint>,
     ) -> Result<Self, JobError> {
-        let SubmitRequest { workload, run, is_run_named, replace } = request;
-        let run = Run::new(workload, Some(run));
+        let SubmitRequest { workload, run, is_run_named, is_resumed, now, replace } = request;
+        let run = Run { is_resumed, ..Run::new(workload, run) };
         let live = match JobReport::read(api, &run.workload.namespace, &run.workload.name).await {
             Ok(report) => Some(report),
             Err(JobError::Missing { .. }) => None,
@@ -71,17 +77,24 @@ impl Submission {
             None => SubmitAction::Create,
             Some(live) => {
                 let is_same = live.digest == run.digest && !live.state.is_over();
-                if !is_same || (is_run_named && live.run != run.id.as_str()) {
+                let live_run: Option<RunName> = live.run.parse().ok();
+                let (Some(name), true) =
+                    (live_run, is_same && (!is_run_named || live.run == run.name.as_str()))
+                else {
                     return Err(already_there(&live, &run));
-                }
-                // The marks on the claim are those of the run that exists.
-                let id = if live.run.is_empty() { run.id.clone() } else { RunId::of_label(&live.run) };
+                };
                 let action = SubmitAction::Attach(live.state);
-                return Ok(Self { run: Run { id, ..run }, action, preconditions: Vec::new() });
+                return Ok(Self { run: Run { name, ..run }, now, action, preconditions: Vec::new() });
             }
         };
         let preconditions = check_preconditions(api, &run, blueprint).await?;
-        Ok(Self { run, action, preconditions })
+        Ok(Self { run, now, action, preconditions })
+    }
+
+    /// The name of the run.
+    #[must_use]
+    pub(crate) fn run(&self) -> &RunName {
+        &self.run.name
     }
 
     /// The job.
@@ -134,7 +147,8 @@ impl Submission {
                 remove_job(api, namespace, name, &waiting, &left).await?;
             }
         }
-        submit(api, &self.run, matches!(self.action, SubmitAction::Attach(_)), waiting, tell).await
+        let is_there = matches!(self.action, SubmitAction::Attach(_));
+        submit(api, &self.run, self.now, is_there, waiting, tell).await
     }
 }
 

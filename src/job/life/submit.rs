@@ -1,4 +1,4 @@
-//! Creates the objects of a job: storage and scripts, then its data while training is held back, then training.
+//! Creates the objects of a job: storage and scripts, then its data, then the JobSet that trains.
 
 use serde_json::{Value, json};
 
@@ -7,25 +7,36 @@ use super::event::JobEvent;
 use super::log_tail::last_lines;
 use super::replica::ReplicaPhase;
 use super::report::JobReport;
-use crate::job::names::data_job_name;
 use crate::job::objects::objects_of;
 use crate::job::run::Run;
 use crate::job::workload::Workload;
 use crate::kube::{ApiServer, KubeError, ObjectName, Outage};
 use crate::waiting::{Pace, WaitEnd, Waiting};
 
-/// An object of a job, and the one that exists in its place.
+/// An object of a job, and whether it exists.
 struct Step {
     name: ObjectName,
     object: Value,
-    live: Option<Value>,
-    trains: bool,
+    is_there: bool,
 }
 
-/// Creates the objects of a job, or those that are missing of an existing one. Training begins when the data is imported.
+impl Step {
+    /// Whether the object creates pods by itself.
+    fn works(&self) -> bool {
+        matches!(self.name.kind.as_str(), "Job" | "JobSet")
+    }
+
+    fn trains(&self) -> bool {
+        self.name.kind == "JobSet"
+    }
+}
+
+/// Creates the objects of a job, or those that are missing of an existing one. Training begins when the data is imported; its deadline
+/// is counted from then.
 pub(super) async fn submit(
     api: &ApiServer,
     run: &Run,
+    now: fn() -> u64,
     is_there: bool,
     waiting: &Waiting,
     tell: &(dyn Fn(JobEvent) + Sync),
@@ -33,42 +44,27 @@ pub(super) async fn submit(
     let workload = &run.workload;
     let steps = read_steps(api, run, is_there).await?;
     // It was deleted meanwhile: creating it again would not be attaching to it.
-    if is_there && !steps.iter().any(|step| step.name.kind == "Job" && step.live.is_some()) {
+    if is_there && !steps.iter().any(|step| step.works() && step.is_there) {
         return Err(JobError::Removed { name: workload.name.clone() });
     }
-    let (has_data, has_queue) = (workload.data.is_some(), workload.queue.is_some());
-    let is_held = |step: &&Step| match &step.live {
-        _ if !step.trains || !has_data => false,
-        None => true,
-        // A queue suspends it for its own reasons.
-        Some(live) => !has_queue && live["spec"]["suspend"] == true,
-    };
-    let waits_for_data = steps.iter().any(|step| is_held(&step));
-    let import = data_job_name(&workload.name);
-    for step in steps.iter().filter(|step| step.live.is_none()) {
-        let is_import = step.name.kind == "Job" && step.name.name == import;
+    let trains_already = steps.iter().any(|step| step.trains() && step.is_there);
+    let missing = |step: &&Step| !step.is_there && !step.trains();
+    for step in steps.iter().filter(missing) {
         // Imported data has a marker; an import Job that was deleted after it was done need not run again.
-        if is_import && !waits_for_data {
-            continue;
+        if !(step.works() && trains_already) {
+            apply_object(api, &step.name, &step.object, tell).await?;
         }
-        let object = match (step.trains && has_data, has_queue) {
-            // A queue would start it before its data is imported.
-            (true, true) => continue,
-            (true, false) => held_back(&step.object),
-            (false, _) => step.object.clone(),
-        };
-        apply_objects(api, &step.name, &object, tell).await?;
     }
-    if waits_for_data {
+    if trains_already {
+        return Ok(());
+    }
+    if workload.data.is_some() {
         wait_for_data(api, workload, waiting, tell).await?;
-        for step in steps.iter().filter(is_held) {
-            if has_queue {
-                apply_objects(api, &step.name, &step.object, tell).await?;
-            } else {
-                api.merge(&step.name, &json!({"spec": {"suspend": false}})).await?;
-            }
-        }
-        tell(JobEvent::Released);
+        tell(JobEvent::Imported);
+    }
+    let started = run.ending_after(now());
+    for object in objects_of(&started).iter().filter(|object| object["kind"] == "JobSet") {
+        apply_object(api, &ObjectName::of(object), object, tell).await?;
     }
     Ok(())
 }
@@ -83,8 +79,7 @@ async fn read_steps(api: &ApiServer, run: &Run, is_there: bool) -> Result<Vec<St
         if let Some(volume) = live.as_ref().filter(|_| name.kind == "PersistentVolume") {
             release_volume(api, &name, volume).await?;
         }
-        let trains = name.kind == "Job" && run.workload.roles.iter().any(|role| role.job == name.name);
-        steps.push(Step { name, object, live, trains });
+        steps.push(Step { name, object, is_there: live.is_some() });
     }
     Ok(steps)
 }
@@ -97,7 +92,7 @@ async fn release_volume(api: &ApiServer, name: &ObjectName, volume: &Value) -> R
     Ok(())
 }
 
-async fn apply_objects(
+async fn apply_object(
     api: &ApiServer,
     name: &ObjectName,
     object: &Value,
@@ -105,18 +100,14 @@ async fn apply_objects(
 ) -> Result<(), JobError> {
     match api.apply(object).await {
         Ok(_) => tell(JobEvent::Applied(name.clone())),
-        Err(KubeError::Refused { status: 409 | 422, message, .. }) if name.kind == "Job" => {
+        Err(KubeError::Refused { status: 409 | 422, message, .. })
+            if matches!(name.kind.as_str(), "Job" | "JobSet") =>
+        {
             return Err(JobError::Overtaken { object: name.clone(), reason: message });
         }
         Err(error) => return Err(error.into()),
     }
     Ok(())
-}
-
-fn held_back(object: &Value) -> Value {
-    let mut object = object.clone();
-    object["spec"]["suspend"] = json!(true);
-    object
 }
 
 async fn wait_for_data(

@@ -29,7 +29,9 @@ pub(super) fn check_fields(object: &Value, findings: &mut Findings) {
     let kind = object["kind"].as_str().unwrap_or_default();
     let Some(name) = TABLE.kinds.get(kind) else {
         // Other kinds are for others to judge, misspelt ones are not.
-        if let Some(near) = nearest(kind, TABLE.kinds.keys().map(String::as_str)) {
+        if kind != "JobSet"
+            && let Some(near) = nearest(kind, TABLE.kinds.keys().map(String::as_str))
+        {
             findings.add(
                 "kind",
                 format!("there is no kind '{kind}'"),

@@ -10,12 +10,13 @@ mod training_rules;
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) use finding::LintFinding;
 
 use finding::Findings;
 
+use super::names::role_job_name;
 use crate::document::{Problems, parse_untyped};
 
 /// The objects of a file that holds any number of documents.
@@ -62,6 +63,24 @@ pub(crate) fn lint_objects(objects: &[Value]) -> Vec<LintFinding> {
     objects.iter().enumerate().flat_map(|(number, object)| lint_object(number, object)).collect()
 }
 
+/// The Jobs that a JobSet creates, each checked as if it were written by itself.
+fn lint_replicated_jobs(set: &Value, findings: &mut Findings) {
+    for (number, job) in set["spec"]["replicatedJobs"].as_array().into_iter().flatten().enumerate() {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let name = role_job_name(&text(&set["metadata"]["name"]), &text(&job["name"]));
+        let written = json!({
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": name},
+            "spec": job["template"]["spec"],
+        });
+        for finding in lint_object(number, &written) {
+            let field = format!("spec.replicatedJobs[{number}].template.{}", finding.field);
+            findings.add(&field, finding.message, finding.help.as_deref());
+        }
+    }
+}
+
 fn lint_object(number: usize, object: &Value) -> Vec<LintFinding> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let kind = text("/kind");
@@ -77,7 +96,9 @@ fn lint_object(number: usize, object: &Value) -> Vec<LintFinding> {
     }
     field_types::check_fields(object, &mut findings);
     job_rules::check_name(object, &mut findings);
-    if kind == "Job" {
+    if kind == "JobSet" {
+        lint_replicated_jobs(object, &mut findings);
+    } else if kind == "Job" {
         job_rules::check_job(object, &mut findings);
         training_rules::check_training(object, &mut findings);
     }

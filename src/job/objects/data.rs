@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::job::job;
+use super::job::{LostMachine, with_failure_policy};
 use super::metadata::metadata;
 use super::pod::{claim_mount, claim_volume, container_security, environment, script_mount, script_volume};
 use super::template::helper_template;
-use crate::job::names::{DIGEST_ANNOTATION, SCRIPT_DIRECTORY, data_job_name};
+use crate::job::names::{
+    CLAIM_ANNOTATION, DIGEST_ANNOTATION, PATH_ANNOTATION, RUN_LABEL, SCRIPT_DIRECTORY, data_job_name,
+};
 use crate::job::run::Run;
 
 /// The Job and its log are kept for a day after it is done.
@@ -19,7 +21,12 @@ pub(super) fn data_job(run: &Run) -> Option<Value> {
     let workload = &run.workload;
     let data = workload.data.as_ref()?;
     let mut metadata = metadata(workload, &data_job_name(&workload.name), Some(ROLE));
-    metadata["annotations"] = json!({DIGEST_ANNOTATION: run.digest});
+    metadata["labels"][RUN_LABEL] = json!(run.name);
+    metadata["annotations"] = json!({
+        DIGEST_ANNOTATION: run.digest,
+        CLAIM_ANNOTATION: workload.claim,
+        PATH_ANNOTATION: workload.path,
+    });
     let container = json!({
         "name": ROLE,
         "image": data.image,
@@ -32,10 +39,12 @@ pub(super) fn data_job(run: &Run) -> Option<Value> {
     let volumes = [claim_volume(&workload.claim), script_volume(workload)];
     let mut template = helper_template(workload, ROLE, &container, &volumes);
     template["spec"]["restartPolicy"] = json!("Never");
+    template["metadata"]["labels"][RUN_LABEL] = json!(run.name);
     let spec = json!({
         "backoffLimit": RETRIES,
         "ttlSecondsAfterFinished": SECONDS_KEPT,
         "template": template,
     });
-    Some(job(&metadata, ROLE, spec))
+    let spec = with_failure_policy(spec, LostMachine::Replace);
+    Some(json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}))
 }

@@ -2,6 +2,7 @@
 
 mod data;
 mod job;
+mod job_set;
 mod metadata;
 mod peers;
 mod pod;
@@ -14,16 +15,15 @@ use serde_json::Value;
 
 use super::run::Run;
 
-/// Every object of a job. Training comes last, when what it needs exists.
+/// Every object of a job. The JobSet comes last, when what it needs exists.
 #[must_use]
 pub(crate) fn objects_of(run: &Run) -> Vec<Value> {
     let workload = &run.workload;
     let mut objects = storage::volume_pair(workload);
     objects.extend(peers::scripts(workload));
-    objects.extend(peers::service(workload));
     objects.extend(peers::rights(workload));
     objects.extend(data::data_job(run));
-    objects.extend(tensorboard::tensorboard(workload));
-    objects.extend(workload.roles.iter().map(|role| training::training_job(run, role)));
+    objects.extend(tensorboard::tensorboard(run));
+    objects.push(job_set::job_set(run));
     objects
 }

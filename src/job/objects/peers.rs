@@ -1,9 +1,9 @@
-//! What lets a job's pods find each other: names, scripts, and rights where an image asks the API itself.
+//! The scripts that a job's pods run, and rights where an image lists its peers through the API.
 
 use serde_json::{Value, json};
 
 use super::metadata::metadata;
-use crate::job::names::{JOB_LABEL, scripts_name};
+use crate::job::names::scripts_name;
 use crate::job::workload::Workload;
 
 /// The scripts that pods run.
@@ -14,26 +14,6 @@ pub(super) fn scripts(workload: &Workload) -> Option<Value> {
             "kind": "ConfigMap",
             "metadata": metadata(workload, &scripts_name(&workload.name), None),
             "data": workload.scripts,
-        })
-    })
-}
-
-/// The Service that gives each pod a DNS name, even before it is ready.
-pub(super) fn service(workload: &Workload) -> Option<Value> {
-    let ports = workload.roles.first()?.ports.iter();
-    let ports: Vec<Value> = ports.map(|(name, port)| json!({"name": name, "port": port})).collect();
-    workload.has_peers().then(|| {
-        json!({
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": metadata(workload, &workload.name, None),
-            "spec": {
-                "clusterIP": "None",
-                // Pods wait for each other before they are ready.
-                "publishNotReadyAddresses": true,
-                "selector": {JOB_LABEL: workload.name},
-                "ports": ports,
-            },
         })
     })
 }

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::job::names::{SCRIPT_DIRECTORY, scripts_name};
+use crate::job::names::{SCRIPT_DIRECTORY, role_job_name, scripts_name};
+use crate::job::run::{OUTPUT_DIRECTORY, Run, run_directory};
 use crate::job::workload::{Variable, VariableSource, Workload};
 
 const CLAIM_VOLUME: &str = "storage";
@@ -30,6 +31,25 @@ pub(super) fn claim_volume(claim: &str) -> Value {
 /// The claim, as a container sees it.
 pub(super) fn claim_mount(workload: &Workload) -> Value {
     json!({"name": CLAIM_VOLUME, "mountPath": workload.mount_path})
+}
+
+/// Directories of the run, where the program expects them.
+pub(super) fn run_mounts(run: &Run) -> impl Iterator<Item = Value> {
+    let own = format!("{}/{}", run.workload.path, run_directory(run.name.as_str()));
+    run.workload.mounts.iter().map(move |(at, directory)| {
+        json!({"name": CLAIM_VOLUME, "mountPath": at, "subPath": format!("{own}/{directory}")})
+    })
+}
+
+/// The job's directory and the output of the run, where a seed image expects both: below the name of its Job.
+pub(super) fn seed_mounts(run: &Run, role: &str) -> Vec<Value> {
+    let workload = &run.workload;
+    let at = format!("{}/{}", workload.mount_path, role_job_name(&workload.name, role));
+    let output = format!("{}/{}/{OUTPUT_DIRECTORY}", workload.path, run_directory(run.name.as_str()));
+    vec![
+        json!({"name": CLAIM_VOLUME, "mountPath": at, "subPath": workload.path}),
+        json!({"name": CLAIM_VOLUME, "mountPath": format!("{at}/{OUTPUT_DIRECTORY}"), "subPath": output}),
+    ]
 }
 
 /// The scripts, as a volume of a pod.

@@ -1,97 +1,80 @@
-//! The numbered pods that train.
+//! The numbered pods that train, or serve those that do.
 
 use serde_json::{Value, json};
 
-use super::job::job;
-use super::metadata::{metadata, pod_metadata};
 use super::pod::{
-    claim_mount, claim_volume, container_security, environment, pod_security, script_mount, script_volume,
-    shared_memory_mount, shared_memory_volume,
+    claim_mount, claim_volume, container_security, environment, pod_security, run_mounts, script_mount,
+    script_volume, seed_mounts, shared_memory_mount, shared_memory_volume,
 };
 use crate::job::framework::Framework;
-use crate::job::names::{
-    CLAIM_ANNOTATION, DIGEST_ANNOTATION, JOB_LABEL, PATH_ANNOTATION, POOL_LABEL, QUEUE_LABEL, RUN_LABEL,
-    SCRIPT_DIRECTORY, helper_affinity,
-};
+use crate::job::names::{JOB_LABEL, POOL_LABEL, SCRIPT_DIRECTORY, helper_affinity};
 use crate::job::run::Run;
-use crate::job::workload::{RolePlan, Variable, Workload, failures_allowed};
+use crate::job::workload::{RolePlan, Variable, Workload};
+use crate::kube::{TaintEffect, Toleration};
 use crate::well_known::GPU_RESOURCE;
 
-/// The Job and its logs are kept for a week after it is done.
-const SECONDS_KEPT: u32 = 604_800;
+/// A node that does not answer is given up after this time, not after Kubernetes' five minutes: the group waits for it.
+const UNREACHABLE_SECONDS: u32 = 30;
+const UNREACHABLE_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
-/// The Kubernetes Job of a role.
-pub(super) fn training_job(run: &Run, role: &RolePlan) -> Value {
-    let workload = &run.workload;
-    let mut metadata = metadata(workload, &role.job, Some(role.role));
-    let mut pod_metadata = pod_metadata(workload, role.role);
-    metadata["labels"][RUN_LABEL] = json!(run.id.as_str());
-    pod_metadata["labels"][RUN_LABEL] = json!(run.id.as_str());
-    metadata["annotations"] = json!({
-        DIGEST_ANNOTATION: run.digest,
-        CLAIM_ANNOTATION: workload.claim,
-        PATH_ANNOTATION: workload.path,
-    });
-    let mut spec = json!({
-        "completionMode": "Indexed",
-        "parallelism": role.replicas,
-        "completions": role.replicas,
-        "backoffLimit": failures_allowed(workload.retries, role.replicas),
-        "ttlSecondsAfterFinished": SECONDS_KEPT,
-        "template": {"metadata": pod_metadata, "spec": pod_spec(run, role)},
-    });
-    if let Some(seconds) = workload.deadline_seconds {
-        spec["activeDeadlineSeconds"] = json!(seconds);
-    }
-    if let Some(queue) = &workload.queue {
-        // Kueue starts it when the quota allows.
-        metadata["labels"][QUEUE_LABEL] = json!(queue);
-        spec["suspend"] = json!(true);
-    }
-    job(&metadata, role.role, spec)
-}
+/// The variables that name the directories of a run.
+const PREPARED: [&str; 7] = [
+    "INFRA_ATTEMPT",
+    "INFRA_JOBSET_UID",
+    "INFRA_RUN",
+    "INFRA_RUN_DIR",
+    "INFRA_OUTPUT_DIR",
+    "INFRA_LOG_DIR",
+    "INFRA_MARK_DIR",
+];
 
-fn pod_spec(run: &Run, role: &RolePlan) -> Value {
+/// What a role's pods run, and on which machines.
+pub(super) fn pod_spec(run: &Run, role: &RolePlan) -> Value {
     let workload = &run.workload;
     let mut volumes = vec![claim_volume(&workload.claim), shared_memory_volume(workload)];
     let mut mounts = vec![claim_mount(workload), shared_memory_mount()];
+    mounts.extend(run_mounts(run));
+    if workload.asks_for_peers {
+        mounts.extend(seed_mounts(run, role.role));
+    }
     if !workload.scripts.is_empty() {
         volumes.push(script_volume(workload));
         mounts.push(script_mount());
     }
+    let variables = run.variables_of(role);
     let ports: Vec<Value> =
         role.ports.iter().map(|(name, port)| json!({"name": name, "containerPort": port})).collect();
+    let mut container = json!({
+        "name": role.role,
+        "image": role.image,
+        "command": role.command,
+        "env": environment(&variables),
+        "ports": ports,
+        "resources": container_resources(workload, role),
+        "securityContext": container_security(),
+        "volumeMounts": mounts,
+    });
+    if let Some(directory) = &workload.workdir {
+        container["workingDir"] = json!(directory);
+    }
     let mut spec = json!({
         "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": workload.grace_seconds,
         "automountServiceAccountToken": workload.asks_for_peers,
         "enableServiceLinks": false,
         "securityContext": pod_security(),
-        "containers": [{
-            "name": role.role,
-            "image": role.image,
-            "command": role.command,
-            "env": environment(&run.variables_of(role)),
-            "ports": ports,
-            "resources": container_resources(workload, role),
-            "securityContext": container_security(),
-            "volumeMounts": mounts,
-        }],
+        "containers": [container],
+        "tolerations": pod_tolerations(role),
         "volumes": volumes,
     });
-    if workload.has_peers() {
-        spec["subdomain"] = json!(workload.name);
-    }
     if workload.asks_for_peers {
         spec["serviceAccountName"] = json!(workload.name);
     }
-    if let Some(data) = &workload.data {
-        spec["initContainers"] = json!([await_data(workload, role, &data.stamp)]);
+    if !workload.scripts.is_empty() {
+        spec["initContainers"] = json!([prepare(run, role, variables)]);
     }
     if let Some(pool) = &workload.pool {
         spec["nodeSelector"] = json!({POOL_LABEL: pool});
-    }
-    if !role.tolerations.is_empty() {
-        spec["tolerations"] = json!(role.tolerations);
     }
     if role.gpus == 0 {
         spec["affinity"] = helper_affinity();
@@ -108,13 +91,19 @@ fn pod_spec(run: &Run, role: &RolePlan) -> Value {
     spec
 }
 
+fn pod_tolerations(role: &RolePlan) -> Vec<Toleration> {
+    let patience = UNREACHABLE_TAINTS
+        .map(|taint| Toleration::for_a_while(taint, TaintEffect::NoExecute, UNREACHABLE_SECONDS));
+    role.tolerations.iter().cloned().chain(patience).collect()
+}
+
 fn container_resources(workload: &Workload, role: &RolePlan) -> Value {
     let mut requests = json!({
         "cpu": workload.processors.to_string(),
         "memory": workload.requested_memory.to_string(),
     });
     let mut limits = json!({});
-    if let Some(memory) = &workload.memory_limit {
+    if let Some(memory) = &role.memory_limit {
         limits["memory"] = json!(memory.to_string());
     }
     if role.gpus > 0 {
@@ -128,17 +117,29 @@ fn container_resources(workload: &Workload, role: &RolePlan) -> Value {
     resources
 }
 
-/// Holds a pod back until its data is imported. `infra job submit` imports first, so this seldom waits.
-fn await_data(workload: &Workload, role: &RolePlan, stamp: &str) -> Value {
-    let variables = [Variable::text("DATA_STAMP", stamp)];
+/// Creates the directories of the run, writable for whatever user the image has, and waits until the data is imported.
+fn prepare(run: &Run, role: &RolePlan, mut variables: Vec<Variable>) -> Value {
+    let workload = &run.workload;
+    variables.retain(|variable| PREPARED.contains(&variable.name.as_str()));
+    let directories: Vec<&str> = workload.mounts.values().map(String::as_str).collect();
+    if !directories.is_empty() {
+        variables.push(Variable::text("INFRA_MOUNTS", directories.join(" ")));
+    }
+    if run.is_resumed {
+        variables.push(Variable::text("INFRA_RESUMED", "yes"));
+    }
+    variables.extend(workload.data.as_ref().map(|data| Variable::text("DATA_STAMP", &data.stamp)));
+    let mut security = container_security();
+    security["runAsUser"] = json!(0);
+    security["runAsNonRoot"] = json!(false);
     json!({
-        "name": "await-data",
+        "name": "prepare",
         // This image is pulled anyway.
         "image": role.image,
-        "command": ["/bin/sh", format!("{SCRIPT_DIRECTORY}/await-data.sh")],
+        "command": ["/bin/sh", format!("{SCRIPT_DIRECTORY}/prepare.sh")],
         "env": environment(&variables),
         "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
-        "securityContext": container_security(),
+        "securityContext": security,
         "volumeMounts": [claim_mount(workload), script_mount()],
     })
 }

@@ -27,7 +27,10 @@ impl ImageReference {
         let (name, digest) =
             self.as_str().split_once('@').map_or((self.as_str(), ""), |(name, digest)| (name, digest));
         let last = name.rsplit('/').next().unwrap_or(name);
-        digest.is_empty() && last.split_once(':').is_none_or(|(_, tag)| tag == "latest")
+        digest.is_empty()
+            && last
+                .split_once(':')
+                .is_none_or(|(_, tag)| tag.split(['-', '_', '.']).any(|part| part == "latest"))
     }
 
     /// The registry, if it is a private one of AWS.

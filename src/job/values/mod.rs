@@ -1,6 +1,7 @@
 //! The values a job file is made of, each a type that cannot hold a bad one.
 
 mod claim_path;
+mod container_path;
 mod deadline;
 mod image_reference;
 mod name;
@@ -8,8 +9,9 @@ mod quantity;
 mod url;
 
 pub(crate) use claim_path::ClaimPath;
+pub(crate) use container_path::ContainerPath;
 pub(crate) use deadline::parse_deadline;
 pub(crate) use image_reference::ImageReference;
-pub(crate) use name::{ClaimName, EnvironmentName, JobName, Namespace, QueueName};
+pub(crate) use name::{ClaimName, EnvironmentName, JobName, Namespace, QueueName, RunName};
 pub(crate) use quantity::{Processors, Size};
 pub(crate) use url::parse_url;

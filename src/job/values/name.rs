@@ -31,6 +31,12 @@ checked_text!(
 );
 
 checked_text!(
+    /// The name of a run: a directory and the value of a label.
+    RunName,
+    check_run_name
+);
+
+checked_text!(
     /// The name of an environment variable that every shell understands.
     EnvironmentName,
     check_environment_name
@@ -62,6 +68,26 @@ fn check_label(what: &str, text: &str, letter_first: bool) -> Result<(), Fault> 
     }
     if text.ends_with('-') {
         return refuse(format!("the {what} '{text}' ends with '-'"));
+    }
+    Ok(())
+}
+
+impl RunName {
+    /// The run that is named after hexadecimal digits, which every name may consist of.
+    #[must_use]
+    pub(crate) fn of_digest(digest: &str) -> Self {
+        Self(digest.to_owned())
+    }
+}
+
+/// As long as directories and labels stay readable.
+const LONGEST_RUN_NAME: usize = 40;
+
+fn check_run_name(text: &str) -> Result<(), Fault> {
+    check_label("run name", text, false)?;
+    if text.len() > LONGEST_RUN_NAME {
+        return Err(Fault::new(format!("the run name '{text}' has {} characters", text.len()))
+            .help(format!("a run name has at most {LONGEST_RUN_NAME} characters")));
     }
     Ok(())
 }

@@ -40,7 +40,13 @@ impl Size {
         self.bytes
     }
 
-    /// So much more, in whole gibibytes.
+    /// A number of mebibytes.
+    #[must_use]
+    pub(crate) fn of_mebibytes(mebibytes: u64) -> Self {
+        Self { text: format!("{mebibytes}Mi"), bytes: mebibytes << 20 }
+    }
+
+    /// A larger size, by whole gibibytes.
     #[must_use]
     pub(crate) fn plus_gibibytes(&self, more: u64) -> Self {
         let gibibytes = self.bytes.div_ceil(GIBIBYTE) + more;
