@@ -1,35 +1,82 @@
-# Runs in any image that has a POSIX shell.
+# Every launcher begins with this. It runs in any image that has a POSIX shell: starts the program, keeps what it prints on the claim,
+# and ends the pod as the program ended.
 set -eu
 
-say() { printf 'infra: %s\n' "$*" >&2; }
+pause=${INFRA_PAUSE:-2}
+grace=${INFRA_GRACE:-30}
+# The rest of the grace period is for the launcher itself.
+stop_seconds=$((grace > 6 ? grace - 5 : 1))
+patience=${INFRA_PEER_TIMEOUT:-}
+last_wait=${INFRA_LAST_WAIT:-300}
+log_limit=${INFRA_LOG_LIMIT:-67108864}
+attempt=${INFRA_ATTEMPT:-0}
+role=${INFRA_ROLE:-worker}
+index=${JOB_COMPLETION_INDEX:-0}
+replicas=${INFRA_REPLICAS:-1}
+group=${INFRA_GROUP_SIZE:-1}
 
-# A retry cannot help: the Job fails instead of starting another pod.
+marks=
+log=
+title=
+scratch=
+pipe=
+copier=
+program=
+collected=
+beside=
+status=0
+verdict=
+killed=
+answered=
+complained=
+resolver=python3
+
+say() {
+  printf 'infra: %s\n' "$*" >&2
+  [ -z "$log" ] || { printf 'infra: %s\n' "$*" >>"$log"; } 2>/dev/null || true
+}
+
+# misconfigured WHY: a retry cannot help, so the job fails instead of being restarted.
 misconfigured() {
   say "$*"
   exit 64
 }
 
-pause=${INFRA_PAUSE:-2}
-patience=${INFRA_PEER_TIMEOUT:-1800}
+now() { date +%s; }
 
-# await WHAT COMMAND...: waits until the command succeeds, and fails after $patience seconds.
+is_late() { [ -n "${INFRA_DEADLINE:-}" ] && [ "$(now)" -ge "$INFRA_DEADLINE" ]; }
+leave_if_late() { ! is_late || misconfigured "the deadline has passed${1:+ while waiting for $1}"; }
+
+# nap: waits for a moment, and does what has to be done now and then. A signal ends it at once.
+nap() {
+  sleep "$pause" &
+  wait "$!" || true
+  answer
+  trim_log
+}
+
+# await WHAT COMMAND...: waits until the command succeeds. To wait for machines is no failure, so only the deadline ends it, or the
+# limit that the user set.
 await() {
   what=$1
   shift
-  give_up=$(($(date +%s) + patience))
+  since=$(now)
   told=
   until "$@"; do
+    leave_if_late "$what"
     if [ -z "$told" ]; then
       say "waiting for $what"
       told=yes
     fi
-    if [ "$(date +%s)" -ge "$give_up" ]; then
+    if [ -n "$patience" ] && [ $(($(now) - since)) -ge "$patience" ]; then
       say "gave up waiting for $what after $patience s"
       exit 1
     fi
-    sleep "$pause"
+    nap
   done
 }
+
+can_resolve() { command -v getent >/dev/null 2>&1 || command -v "$resolver" >/dev/null 2>&1; }
 
 # address_of NAME: prints the current address of a name; a pod's name exists as long as the pod.
 address_of() {
@@ -46,71 +93,285 @@ address_of() {
       echo "$address"
     }
   else
-    python3 -c 'import socket, sys; print(socket.gethostbyname(sys.argv[1]))' "$1" 2>/dev/null
+    "$resolver" -c 'import socket, sys; print(socket.gethostbyname(sys.argv[1]))' "$1" 2>/dev/null
   fi
 }
 
 has_address() { [ -n "$(address_of "$1")" ]; }
 
-# all_marked KIND COUNT: whether all replicas have left their marker of this run.
-all_marked() {
+# await_name NAME: waits until a name resolves, in images that can find out.
+await_name() { ! can_resolve || await "the name $1" has_address "$1"; }
+
+# mark NAME: leaves a mark for the other pods of the job, with the number of the attempt in it.
+mark() {
+  { echo "$attempt" >"$marks/$1"; } 2>/dev/null && return
+  [ -n "$complained" ] || say "cannot write to $marks: the other pods do not learn how this one ends"
+  complained=yes
+}
+
+# is_done NUMBER: whether that pod of this role has succeeded in this attempt.
+is_done() {
+  said=
+  { read -r said <"$marks/done.$role.$1"; } 2>/dev/null || return 1
+  [ "$said" = "$attempt" ]
+}
+
+# every_one COMMAND: whether the command succeeds for the numbers of all pods of this role.
+every_one() {
   number=0
-  while [ "$number" -lt "$2" ]; do
-    [ -e "$INFRA_RUN_DIR/$1.$number" ] || return 1
+  while [ "$number" -lt "$replicas" ]; do
+    "$1" "$number" || return 1
     number=$((number + 1))
   done
 }
 
-# delete_marks FILE...: deletes markers that other pods may be deleting at the same moment, which busybox' `rm -f` calls a failure.
-delete_marks() {
-  for marker; do
-    rm -f "$marker" 2>/dev/null || [ ! -e "$marker" ] || rm -f "$marker"
+# Whether that pod has succeeded in any attempt.
+was_done() { [ -e "$marks/done.$role.$1" ]; }
+
+# answer: a pod whose program failed waits to learn whether the launchers of all pods are still there.
+answer() {
+  [ -n "$marks" ] && [ -z "$answered" ] && [ "$group" -gt 1 ] || return 0
+  set -- "$marks/failed.$attempt".*
+  [ -e "$1" ] || return 0
+  answered=yes
+  mark "alive.$attempt.$role.$index"
+}
+
+# trim_log: what explains a failure is at the end of the log, so the file begins anew when it is too large.
+trim_log() {
+  [ -n "$pipe" ] || return 0
+  # shellcheck disable=SC2012,SC2046 # a size without reading the file; find is not in every image
+  set -- $(ls -dn "$log" 2>/dev/null)
+  [ "${5:-0}" -gt "$log_limit" ] || return 0
+  { cp "$log" "$log.1" && printf '%s\n' "$title" >"$log"; } 2>/dev/null || true
+}
+
+open_log() {
+  [ -n "${INFRA_LOG_DIR:-}" ] || return 0
+  directory=$INFRA_LOG_DIR/attempt-$attempt
+  title="infra: run ${INFRA_RUN:-unnamed}, attempt $attempt, $role $index, $(date -u +%Y-%m-%dT%H:%M:%SZ)"
+  if { mkdir -p "$directory" && printf '%s\n' "$title" >>"$directory/$role-$index.log"; } 2>/dev/null; then
+    log=$directory/$role-$index.log
+  else
+    say "cannot write to $directory/$role-$index.log: what the program prints is in the pod's log only"
+  fi
+}
+
+# begin: what every launcher does first.
+begin() {
+  marks=${INFRA_MARK_DIR:?}
+  open_log
+  if every_one was_done; then
+    say "all $role pods of this job have succeeded before: nothing is left to do"
+    exit 0
+  fi
+  leave_if_late
+  # A group that was suspended comes back under the same attempt.
+  rm -f "$marks/failed.$attempt.$role.$index" "$marks/alive.$attempt.$role.$index" 2>/dev/null || true
+  ! is_done "$index" || rm -f "$marks/done.$role.$index" 2>/dev/null || true
+}
+
+# make_scratch: a directory of this pod that any user can write to.
+make_scratch() {
+  [ -z "$scratch" ] || return 0
+  for place in /dev/shm "${TMPDIR:-/tmp}" /var/tmp "$PWD"; do
+    scratch=$place/infra.$$.$(now)
+    ! mkdir "$scratch" 2>/dev/null || return 0
+  done
+  scratch=
+  return 1
+}
+
+# signal NAME: to the program and, if it has a process group of its own, to all processes of that; and to what runs beside it.
+signal() {
+  if [ -n "$program" ]; then
+    kill "-$1" "-$program" 2>/dev/null || kill "-$1" "$program" 2>/dev/null || true
+  fi
+  for process in $beside; do kill "-$1" "$process" 2>/dev/null || true; done
+}
+
+# is_running: whether the program, another process of its group or what runs beside it is left.
+is_running() {
+  if [ -n "$program" ]; then
+    ! kill -0 "-$program" 2>/dev/null || return 0
+    ! kill -0 "$program" 2>/dev/null || return 0
+  fi
+  for process in $beside; do ! kill -0 "$process" 2>/dev/null || return 0; done
+  return 1
+}
+
+# start COMMAND...: starts the program; what it prints goes to the pod's log and to the claim.
+start() {
+  command -v "$1" >/dev/null 2>&1 || misconfigured "there is no program '$1' in this image"
+  if [ -n "$log" ]; then
+    if make_scratch && mkfifo "$scratch/output" 2>/dev/null && command -v tee >/dev/null 2>&1; then
+      pipe=$scratch/output
+    else
+      say "cannot copy what the program prints to $log: it is in the pod's log only"
+    fi
+  fi
+  # Programs that a shell script starts would never hear of a signal to the script alone.
+  ! command -v setsid >/dev/null 2>&1 || set -- setsid "$@"
+  if [ -n "$pipe" ]; then
+    # Through a named pipe: the status of `program | tee` would be that of tee.
+    tee -a "$log" <"$pipe" &
+    copier=$!
+    "$@" >"$pipe" 2>&1 &
+  else
+    "$@" &
+  fi
+  program=$!
+}
+
+# collect: puts the status of the program that ended into $status, and what it printed last into the logs.
+collect() {
+  if [ -n "$program" ] && [ -z "$collected" ]; then
+    status=0
+    wait "$program" || status=$?
+    collected=yes
+  fi
+  # A process that the program left behind may keep the pipe open.
+  give_up=$(($(now) + 5))
+  while [ -n "$copier" ] && kill -0 "$copier" 2>/dev/null; do
+    if [ "$(now)" -ge "$give_up" ]; then
+      kill "$copier" 2>/dev/null || true
+      break
+    fi
+    nap
+  done
+  copier=
+}
+
+# end_program: asks the program to end, kills it if it does not in time, and collects its status.
+end_program() {
+  signal TERM
+  give_up=$(($(now) + stop_seconds))
+  while is_running; do
+    if [ "$(now)" -ge "$give_up" ]; then
+      say "the program did not end within $stop_seconds s and is killed"
+      killed=yes
+      signal KILL
+      break
+    fi
+    nap
+  done
+  collect
+}
+
+# What a launcher checks while the program runs; some have their own.
+check() { :; }
+
+# run COMMAND...: runs the program until it ends, and leaves its status in $status.
+run() {
+  leave_if_late
+  start "$@"
+  while kill -0 "$program" 2>/dev/null; do
+    if is_late; then
+      say "the deadline has passed, so the program is asked to end"
+      end_program
+      misconfigured "the deadline has passed"
+    fi
+    check
+    nap
+  done
+  collect
+}
+
+# is_answered: whether all pods of the group have ended or are still there. If index 0 has succeeded, its end is the job's.
+is_answered() {
+  if [ "${INFRA_SUCCESS:-all}" = first ] && is_done 0; then return 1; fi
+  set -- "$marks/alive.$attempt".*
+  [ $# -ge "$group" ]
+}
+
+# hold WHAT: a pod that fails at once because the machine of another was lost would be taken for the cause.
+hold() {
+  mark "failed.$attempt.$role.$index"
+  if [ "$group" -le 1 ]; then
+    say "$1 exited with $status"
+    return
+  fi
+  answered=yes
+  mark "alive.$attempt.$role.$index"
+  limit=${INFRA_HOLD:-180}
+  say "$1 exited with $status; this pod waits up to $limit s, so that a lost machine is not counted as a failure of the program"
+  give_up=$(($(now) + limit))
+  until is_answered || is_late || [ "$(now)" -ge "$give_up" ]; do nap; done
+}
+
+# unfinished: prints the numbers of the other pods of this role that have not succeeded in this attempt.
+unfinished() {
+  number=1
+  while [ "$number" -lt "$replicas" ]; do
+    is_done "$number" || printf ' %s' "$number"
+    number=$((number + 1))
   done
 }
 
-# begin_run ROLE: deletes the markers of an earlier Job of the same name and run.
-begin_run() {
-  mkdir -p "$INFRA_RUN_DIR"
-  before=$(cat "$INFRA_RUN_DIR/job.$1" 2>/dev/null) || before=
-  [ "$before" != "${INFRA_JOB_UID:-}" ] || return 0
-  if [ -n "$before" ]; then
-    delete_marks "$INFRA_RUN_DIR"/failed.* "$INFRA_RUN_DIR/failure.$1".*
-    [ "$1" != worker ] || delete_marks "$INFRA_RUN_DIR"/done.*
-  fi
-  echo "${INFRA_JOB_UID:-}" >"$INFRA_RUN_DIR/job.$1"
+# await_last: when index 0 ends, the others are terminated, so they may write their last first. One that failed does not change that
+# the job is complete; it holds its pod meanwhile.
+await_last() {
+  give_up=$(($(now) + last_wait))
+  told=
+  set -- "$marks/failed.$attempt.$role".*
+  while left=$(unfinished) && [ -n "$left" ] && [ ! -e "$1" ]; do
+    if [ -z "$told" ]; then
+      say "the program succeeded; waiting up to $last_wait s for $role$left"
+      told=yes
+    fi
+    if is_late || [ "$(now)" -ge "$give_up" ]; then
+      say "the job is complete without waiting longer for $role$left"
+      return
+    fi
+    nap
+    set -- "$marks/failed.$attempt.$role".*
+  done
 }
 
-# note_failure ROLE STATUS: counts failures as the Job does, and leaves a marker when it gives up, or the other role would wait for ever.
-note_failure() {
-  touch "$INFRA_RUN_DIR/failure.$1.$JOB_COMPLETION_INDEX.$(date +%s)"
-  set -- "$1" "$2" "$INFRA_RUN_DIR/failure.$1".*
-  if [ "$2" = 64 ] || [ $(($# - 2)) -gt "${INFRA_FAILURES_ALLOWED:-0}" ]; then
-    touch "$INFRA_RUN_DIR/failed.$1"
-  fi
+succeed() {
+  mark "done.$role.$index"
+  [ "$group" -le 1 ] || mark "alive.$attempt.$role.$index"
 }
 
-# leave_if_failed ROLE: ends this pod for good if the other role has failed.
-leave_if_failed() {
-  [ ! -e "$INFRA_RUN_DIR/failed.$1" ] || misconfigured "the $1 pods of this job have failed for good, so this pod ends too"
+# conclude [WHAT]: ends the pod as the program ended.
+conclude() {
+  case $status in
+  0)
+    verdict=0
+    succeed
+    if [ "${INFRA_SUCCESS:-all}" = first ] && [ "$index" = 0 ]; then await_last; fi
+    ;;
+  64) say "${1:-the program} exited with 64, which ends the job" ;;
+  *)
+    verdict=$status
+    hold "${1:-the program}"
+    ;;
+  esac
+  exit "$status"
 }
 
-# Processes that must not outlive this one. They may clean up, but not for longer than Kubernetes waits.
-children=
-end_children() {
+# told_to_end: Kubernetes terminates this pod. A program that ends with 0 because it was asked to has not succeeded.
+told_to_end() {
   trap '' TERM INT
-  for child in $children; do kill "$child" 2>/dev/null || true; done
-  give_up=$(($(date +%s) + ${INFRA_GRACE:-20}))
-  for child in $children; do
-    while kill -0 "$child" 2>/dev/null; do
-      if [ "$(date +%s)" -ge "$give_up" ]; then
-        say "process $child did not stop when told to"
-        kill -9 "$child" 2>/dev/null || true
-        break
-      fi
-      sleep "$pause"
-    done
-  done
+  [ -z "$verdict" ] || exit "$verdict"
+  answered=yes
+  if [ -n "$program" ] && ! kill -0 "$program" 2>/dev/null; then
+    collect
+    [ "$status" != 0 ] || succeed
+    exit "$status"
+  fi
+  say "this pod is being terminated"
+  end_program
+  if [ -n "$killed" ] || [ "$status" = 0 ]; then status=143; fi
+  exit "$status"
 }
-trap end_children EXIT
-# Kubernetes sends SIGTERM first, which a shell that is process 1 ignores by default.
-trap 'exit 143' TERM INT
+
+clean_up() {
+  trap '' TERM INT
+  signal KILL
+  [ -z "$copier" ] || kill "$copier" 2>/dev/null || true
+  [ -z "$scratch" ] || rm -rf "$scratch"
+}
+trap clean_up EXIT
+# A shell that is process 1 ignores these by default.
+trap told_to_end TERM INT

@@ -1,4 +1,5 @@
 
-# A program without peers. Its output directory is created first.
-mkdir -p "$INFRA_OUTPUT_DIR"
-exec "$@"
+# Any program, alone or one of several.
+begin
+run "$@"
+conclude
