@@ -1,8 +1,9 @@
-"""The pods of a rendered job as processes of this machine: a directory as the claim, loopback addresses, stubs for what images bring."""
+"""The pods of a job as processes of this machine: a directory as the claim, loopback addresses, stubs for what images bring."""
 
 import atexit
 import concurrent.futures
 import functools
+import itertools
 import json
 import os
 import pathlib
@@ -14,18 +15,21 @@ import sys
 import tempfile
 import time
 
-from rendering import HERE, SCRIPT_DIRECTORY, claim_path, command_of, container_of, environment_of, host_names, moved, render
+from contract import UID, contract
+from rendering import HERE, SCRIPT_DIRECTORY, moved
 
 # Debian's sh and that of small images: what runs in the wild is one of these or bash.
 SHELLS = ("dash", "busybox")
-PATIENCE_SECONDS = 180
-STUBS = {"paddle": "paddle", "python": "program", "torchrun": "program", "getent": "getent"}
+PATIENCE_SECONDS = 120
+STUBS = {"paddle": "paddle", "python": "program", "getent": "getent"}
+NUMBERS = itertools.count()
 
 
 @functools.cache
 def applets():
     """A directory with all programs that busybox has, and no others."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="infra-busybox-"))
+    folder.chmod(0o755)
     names = subprocess.run(["busybox", "--list"], check=True, capture_output=True, text=True).stdout.split()
     for name in names:
         (folder / name).symlink_to(shutil.which("busybox"))
@@ -50,9 +54,11 @@ def in_each_shell(test):
 class Pods:
     """What the pods of one job have in common."""
 
-    def __init__(self, case, name, shell="dash", *arguments):
-        self.case, self.shell = case, shell
+    def __init__(self, case, name, shell="dash"):
+        self.case, self.shell, self.contract = case, shell, contract(name)
+        self.attempt, self.uid = 0, UID
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="infra-job-"))
+        self.folder.chmod(0o755)
         case.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.running = []
         case.addCleanup(self.end_all)
@@ -61,17 +67,17 @@ class Pods:
             folder.mkdir()
         self.hosts = self.folder / "hosts"
         for program, stub in STUBS.items():
-            path = self.stubs / program
-            path.write_text(f"#!{sys.executable} -IS\n{(HERE / 'stubs' / stub).read_text()}")
-            path.chmod(0o755)
-        self.move()
-        self.take(name, *arguments)
-
-    def take(self, name, *arguments):
-        """Renders a job; another one than before meets the same claim."""
-        self.job = render(name, *arguments)
-        for script, text in self.job.scripts.items():
+            self.install(self.stubs / program, stub)
+        for script, text in self.contract.scripts.items():
             (self.scripts / script).write_text(text)
+        self.move()
+        # As the init container leaves them, which has tests of its own.
+        for part in ("output", "logs", f".infra/{self.uid}"):
+            (self.run / part).mkdir(parents=True)
+
+    def install(self, path, stub):
+        path.write_text(f"#!{sys.executable} -IS\n{(HERE / 'stubs' / stub).read_text()}")
+        path.chmod(0o755)
 
     def move(self):
         """Other addresses than before, as pods that take the place of others have."""
@@ -83,8 +89,33 @@ class Pods:
     @property
     def root(self):
         """The job's directory on the claim."""
-        (path,) = {job["metadata"]["labels"]["infra.internal/job"] for job in self.job.training}
-        return self.claim / path
+        return self.claim / self.contract.path
+
+    @property
+    def run(self):
+        """The directory of the run."""
+        (path,) = {pods.variables["INFRA_RUN_DIR"] for pods in self.contract.roles.values()}
+        return self.root / "runs" / pathlib.Path(path).name
+
+    @property
+    def output(self):
+        return self.run / "output"
+
+    @property
+    def marks(self):
+        return self.run / ".infra" / self.uid
+
+    @property
+    def mark_names(self):
+        return {path.name for path in self.marks.iterdir()}
+
+    def log(self, index, role=None):
+        """The log on the claim of a pod of this attempt."""
+        return self.run / f"logs/attempt-{self.attempt}/{role or self.first_role}-{index}.log"
+
+    @property
+    def first_role(self):
+        return "worker" if "worker" in self.contract.roles else next(iter(self.contract.roles))
 
     def write(self, path, text="x\n"):
         target = self.claim / path
@@ -92,44 +123,48 @@ class Pods:
         target.write_text(text)
         return target
 
-    def start(self, index, role=None, address=None, init=False, **more):
-        """Starts a pod's container as the kubelet would; `more` is put on top of its environment."""
-        job = self.job.role(role) if role else self.job.training[0]
-        spec = job["spec"]["template"]["spec"]
-        container = spec["initContainers"][0] if init else container_of(job)
-        environment = environment_of(container, index, address or self.address(index))
+    def start(self, index, role=None, address=None, program=None, prepare=False, user=None, path=None, **more):
+        """Starts a pod's container as the kubelet would; `more` is put on top of its environment, `program` runs in place of the job's."""
+        role = role or self.first_role
+        pods = self.contract.roles[role]
+        environment = pods.environment(index, self.attempt, address or self.address(index), self.uid)
         if not self.hosts.exists():
-            for number, name in enumerate(host_names(job)):
+            for number, name in enumerate(pods.hosts):
                 environment = {key: text.replace(name, self.address(number)) for key, text in environment.items()}
-        work = self.folder / f"work.{role}.{index}.{len(self.running)}"
+        number = next(NUMBERS)
+        work = self.folder / f"work.{role}.{index}.{number}"
         work.mkdir()
-        places = {SCRIPT_DIRECTORY: self.scripts, claim_path(container): self.claim}
-        command = moved(command_of(container, environment), places)
+        places = {SCRIPT_DIRECTORY: self.scripts, pods.mount: self.claim}
+        if prepare:
+            launcher, words = "prepare.sh", []
+            environment |= {"DATA_STAMP": pods.stamp} if pods.stamp else {}
+        else:
+            launcher, words = pods.launcher, pods.words if program is None else program
+        words = moved([word for word in words], places)
+        shell = ["busybox", "sh"] if self.shell == "busybox" else ["dash"]
+        command = [shutil.which(shell[0]), *shell[1:], str(self.scripts / launcher), *words]
+        if user is not None:
+            command = [shutil.which("setpriv"), f"--reuid={user}", f"--regid={user}", "--clear-groups", *command]
+            os.chown(work, user, user)
         system = applets() if self.shell == "busybox" else "/usr/local/bin:/usr/bin:/bin"
-        self.case.assertEqual(command[0], "/bin/sh", "launchers ask for no more than a shell")
-        command = [*(["busybox", "sh"] if self.shell == "busybox" else ["dash"]), *command[1:]]
         environment = {
-            **moved(environment, places), "PATH": f"{self.stubs}:{system}", "HOME": str(work), "INFRA_PAUSE": "0.25",
-            "INFRA_WORK_DIR": str(work), "INFRA_PEER_TIMEOUT": "60", "STUB_RECORDS": str(self.records), "STUB_HOSTS": str(self.hosts),
-            "STUB_ROLE": role or "worker", "PYTHONDONTWRITEBYTECODE": "1", **more,
+            **moved(environment, places), "PATH": path or f"{self.stubs}:{system}", "HOME": str(work), "INFRA_PAUSE": "0.2", "INFRA_HOLD": "0",
+            "INFRA_LAST_WAIT": "0", "INFRA_WORK_DIR": str(work), "STUB_RECORDS": str(self.records), "STUB_HOSTS": str(self.hosts),
+            "STUB_ROLE": role, "STUB_POD": f"{self.folder.name}.{number}", "PYTHONDONTWRITEBYTECODE": "1", **more,
         }
-        log = self.folder / f"log.{role}.{index}.{len(self.running)}"
+        log = self.folder / f"log.{role}.{index}.{number}"
         with open(log, "w") as file:
-            command[0] = shutil.which(command[0])
             process = subprocess.Popen(
                 command, env=environment, cwd=work, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
             )
-        pod = Pod(self.case, process, log)
+        pod = Pod(self.case, process, log, environment["STUB_POD"])
         self.running.append(pod)
         return pod
 
     def mark(self, name):
-        """Waits for a mark of a run, and gives its path."""
-        end = time.monotonic() + PATIENCE_SECONDS
-        while not (found := list(self.root.glob(f".infra/r-*/{name}"))):
-            self.case.assertLess(time.monotonic(), end, f"there is no mark {name}: {[pod.text for pod in self.running]}")
-            time.sleep(0.02)
-        return found[0]
+        """Waits for a mark, and gives its path."""
+        self.await_file(self.marks / name)
+        return self.marks / name
 
     def record(self, name):
         return json.loads((self.records / f"{name}.json").read_text())
@@ -148,20 +183,21 @@ class Pods:
 class Pod:
     """One container that runs."""
 
-    def __init__(self, case, process, log):
-        self.case, self.process, self.log = case, process, log
+    def __init__(self, case, process, log, name):
+        self.case, self.process, self.log, self.name = case, process, log, name
+        self.started = time.monotonic()
 
     @property
     def text(self):
-        return self.log.read_text()
+        return self.log.read_text(errors="replace")
 
     @property
     def runs(self):
         return self.process.poll() is None
 
-    def ends_with(self, status):
+    def ends_with(self, status, within=PATIENCE_SECONDS):
         try:
-            found = self.process.wait(PATIENCE_SECONDS)
+            found = self.process.wait(within)
         except subprocess.TimeoutExpired:
             self.case.fail(f"still running: {self.text}")
         self.case.assertEqual(found, status, self.text)
@@ -177,33 +213,36 @@ class Pod:
             self.case.assertLess(time.monotonic(), end, f"it does not say '{text}': {self.text}")
             time.sleep(0.02)
 
-    def ask_to_end(self):
-        os.kill(self.process.pid, signal.SIGTERM)
+    def ask_to_end(self, number=signal.SIGTERM):
+        os.kill(self.process.pid, number)
 
     def kill(self):
         """As when a machine is lost: everything in the container at once."""
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self.process.wait()
+        while self.process.poll() is None or self.others_now():
+            for pid in [self.process.pid] if self.process.poll() is None else []:
+                os.kill(pid, signal.SIGKILL)
+            for pid in self.others_now():
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            self.process.wait()
 
     def others_alive(self):
         """Processes of the container that are left when its first one is gone. A process that was killed may need a moment to end."""
         deadline = time.monotonic() + 10
         while (found := self.others_now()) and time.monotonic() < deadline:
             time.sleep(0.05)
-        return found
+        return list(found.values())
 
     def others_now(self):
-        found = []
+        """Every process of the container but the first, wherever it was started from: all inherit the name of the pod."""
+        wanted, found = f"STUB_POD={self.name}".encode(), {}
         for entry in pathlib.Path("/proc").iterdir():
-            if entry.name.isdigit():
+            if entry.name.isdigit() and int(entry.name) != self.process.pid:
                 try:
-                    fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-                    command = (entry / "cmdline").read_text()
+                    if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                        found[int(entry.name)] = (entry / "cmdline").read_text()
                 except OSError:
                     continue
-                if int(fields[3]) == self.process.pid and fields[0] != "Z":
-                    found.append(command)
         return found

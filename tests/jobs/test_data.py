@@ -19,7 +19,6 @@ import time
 import unittest
 import zipfile
 
-from pods import Pods, in_each_shell
 from rendering import SCRIPTS, container_of, environment_of, moved, render
 
 MISCONFIGURED = 64
@@ -468,32 +467,6 @@ class Web(Imports):
     def test_an_archive_that_is_not_there_is_not_asked_for_again(self):
         with self.served(b"gone", status=404) as url:
             self.assertIn("404", self.run_import(MISCONFIGURED, DATA_SOURCE=url))
-
-
-class AwaitData(unittest.TestCase):
-    @in_each_shell
-    def test_pods_wait_for_the_stamp(self, shell):
-        pods = Pods(self, "paddle-v0", shell)
-        pod = pods.start(0, init=True)
-        pod.says("waiting for the data: no ")
-        pod.goes_on(0.3)
-        stamp = moved(environment_of(container_of(pods.job.data), 0), {"/home/jobpath": pods.claim})["DATA_STAMP"]
-        self.assertIn(stamp, pod.text)
-        pods.write(pathlib.Path(stamp).relative_to(pods.claim))
-        pod.ends_with(0)
-
-    @in_each_shell
-    def test_pods_do_not_wait_for_ever(self, shell):
-        pods = Pods(self, "paddle-v0", shell)
-        self.assertIn("gave up waiting for the data", pods.start(0, init=True, INFRA_DATA_TIMEOUT="1").ends_with(1))
-
-    @in_each_shell
-    def test_being_asked_to_end_is_heard(self, shell):
-        pods = Pods(self, "paddle-v0", shell)
-        pod = pods.start(0, init=True)
-        pod.says("waiting for the data")
-        pod.ask_to_end()
-        pod.ends_with(143)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "frameworks"))
 from drive import faults_of, on_loopback  # noqa: E402
-from rendering import container_of, environment_of, parse_json, render  # noqa: E402
+from contract import contract  # noqa: E402
+from rendering import parse_json  # noqa: E402
 
 GOOD = [{"rank": rank, "world": 2, "first": 6.0, "last": 0.001, "weights": [2.98, 1.01]} for rank in range(2)]
 
@@ -30,8 +31,8 @@ class Judge(unittest.TestCase):
             self.assertIn(fault, "; ".join(faults_of(results)))
 
     def test_names_become_loopback_addresses_with_ports_of_their_own(self):
-        (training,) = render("tensorflow").training
-        told = on_loopback(environment_of(container_of(training), 1), training, ["127.9.9.1", "127.9.9.2"])
+        (pods,) = contract("tensorflow").roles.values()
+        told = on_loopback(pods.environment(1), pods.hosts, ["127.9.9.1", "127.9.9.2"])
         workers = parse_json(told["TF_CONFIG"])["cluster"]["worker"]
         self.assertEqual([worker.split(":")[0] for worker in workers], ["127.9.9.1", "127.9.9.2"])
         self.assertEqual(len({worker.split(":")[1] for worker in workers}), 2)

@@ -5,12 +5,14 @@ import unittest
 from pods import Pods, in_each_shell
 
 LINES = [f"line {number}\n" for number in range(6)]
+FOREVER = "/nowhere"
+LONG = "100"
 
 
 class Trainers(unittest.TestCase):
-    def pods(self, shell, name="paddle-v0", *arguments):
+    def pods(self, shell):
         """Three trainers' data and configuration, as the import leaves them."""
-        pods = Pods(self, name, shell, *arguments)
+        pods = Pods(self, "paddle-v0", shell)
         for index in range(3):
             pods.write(f"{pods.root.name}/{index}/data/train.txt", "".join(LINES[2 * index:2 * index + 2]))
         pods.write(f"{pods.root.name}/recommendation/trainer_config.py", "settings()\n")
@@ -30,16 +32,17 @@ class Trainers(unittest.TestCase):
             self.assertEqual(record["flags"]["num_gradient_servers"], "3")
             self.assertEqual(record["flags"]["use_gpu"], "1")
             self.assertEqual(record["flags"]["config"], "trainer_config.py")
-            self.assertEqual(record["flags"]["save_dir"], str(pods.root / "output"))
+            self.assertEqual(record["flags"]["save_dir"], str(pods.output))
+            self.assertNotIn("start_pass", record["flags"])
             self.assertEqual(record["environment"]["PADDLE_INIT_TRAINER_ID"], str(index))
             self.assertEqual(record["environment"]["PADDLE_INIT_PSERVERS"], peers)
             self.assertEqual(record["files"]["data/train.txt"], "".join(LINES[2 * index:2 * index + 2]))
             self.assertEqual(record["files"]["trainer_config.py"], "settings()\n")
             self.assertEqual(record["files"]["words/dictionary.txt"], "a\n")
-            logs = pods.root / f"output/node_{index}"
-            self.assertEqual((logs / "train.log").read_text(), f"trainer {index} begins\ntrainer {index} ends\n")
-            self.assertEqual((logs / "server.log").read_text(), "listening\n")
+            self.assertIn(f"trainer {index} begins\ntrainer {index} ends\n", pods.log(index).read_text())
+            self.assertEqual((pods.output / f"node_{index}/server.log").read_text(), "listening\n")
             self.assertIn(f"trainer {index} ends", pods.running[index].text, "the pod's own log has it too")
+        self.assertLessEqual({f"done.trainer.{index}" for index in range(3)}, pods.mark_names)
 
     @in_each_shell
     def test_nobody_begins_before_the_last_is_there(self, shell):
@@ -59,7 +62,7 @@ class Trainers(unittest.TestCase):
         slow = pods.start(2, STUB_UNTIL=str(release))
         quick = [pods.start(0), pods.start(1)]
         for index, pod in enumerate(quick):
-            pods.mark(f"done.{index}")
+            pods.mark(f"done.trainer.{index}")
             pod.goes_on(0.3)
         release.touch()
         # It looks for every parameter server once more when it ends.
@@ -69,96 +72,121 @@ class Trainers(unittest.TestCase):
             self.assertEqual(pod.others_alive(), [])
 
     @in_each_shell
+    def test_one_that_is_done_and_terminated_has_not_succeeded(self, shell):
+        pods = self.pods(shell)
+        slow = [pods.start(index, STUB_UNTIL=FOREVER) for index in (1, 2)]
+        done = pods.start(0)
+        done.says("waiting for the other trainers")
+        done.ask_to_end()
+        # Its machine goes away, and with it a parameter server that the others need.
+        done.ends_with(143)
+        self.assertEqual(done.others_alive(), [])
+        for pod in slow:
+            pod.goes_on(0.1)
+
+    @in_each_shell
     def test_a_failed_trainer_keeps_its_status_and_the_others_do_not_succeed(self, shell):
         pods = self.pods(shell)
-        fail, end = pods.folder / "fail", pods.folder / "end"
-        done, training = pods.start(0), pods.start(2, STUB_UNTIL=str(end))
-        failing = pods.start(1, STUB_TRAIN_EXIT="3", STUB_UNTIL=str(fail))
-        marks = pods.mark("done.0").parent
+        fail = pods.folder / "fail"
+        done, training = pods.start(0), pods.start(2, STUB_UNTIL=FOREVER)
+        failing = pods.start(1, STUB_TRAIN_EXIT="3", STUB_UNTIL=str(fail), INFRA_HOLD=LONG)
+        pods.mark("done.trainer.0")
         for pod, index in ((training, 2), (failing, 1)):
             pod.says(f"trainer {index} begins")
         fail.touch()
-        self.assertIn("trainer 1 exited with 3", failing.ends_with(3))
+        # All launchers are there, so no machine was lost.
+        self.assertIn("trainer 1 exited with 3; this pod waits", failing.ends_with(3, within=30))
         self.assertEqual(failing.others_alive(), [], "its parameter server is left")
-        end.touch()
-        # It was still training, and misses the parameter server of the failed one.
-        training.ends_with(98)
         done.goes_on(0.3)
-        self.assertEqual({path.name for path in marks.glob("done.*")}, {"done.0"})
+        self.assertNotIn("done.trainer.1", pods.mark_names)
 
     @in_each_shell
-    def test_a_second_attempt_trains_with_the_others(self, shell):
+    def test_a_restarted_group_trains_from_the_last_complete_pass(self, shell):
         pods = self.pods(shell)
-        fail = pods.folder / "fail"
-        waiting = pods.start(0), pods.start(2)
-        failing = pods.start(1, STUB_TRAIN_EXIT="3", STUB_UNTIL=str(fail))
-        for mark in ("done.0", "done.2"):
-            pods.mark(mark)
-        fail.touch()
-        failing.ends_with(3)
-        for pod in [pods.start(1), *waiting]:
+        # The last one was not written to its end, and one is of the middle of a pass.
+        for name in ("pass-00007", "pass-00008", "pass-00009-001"):
+            (pods.output / name).mkdir()
+        for name in ("pass-00007", "pass-00009-001"):
+            (pods.output / name / "done").touch()
+        pods.attempt = 1
+        for pod in [pods.start(index) for index in range(3)]:
+            self.assertIn("pass 7 is complete: training continues with pass 8 of 10", pod.ends_with(0))
+        for index in range(3):
+            flags = pods.record(f"train.{index}")["flags"]
+            # Passes are counted from the first.
+            self.assertEqual((flags["start_pass"], flags["num_passes"]), ("8", "2"))
+            self.assertNotIn("init_model_path", flags)
+
+    @in_each_shell
+    def test_a_model_to_begin_with_is_not_loaded_again(self, shell):
+        pods = Pods(self, "paddle-v0-single", shell)
+        pods.write("quick-start/config/trainer_config.py")
+        (pods.output / "pass-00000").mkdir()
+        (pods.output / "pass-00000/done").touch()
+        pods.start(0, TRAIN_ARGS="--config=a.py --init_model_path=/models/old").ends_with(0)
+        flags = pods.record("train.0")["flags"]
+        self.assertEqual((flags["start_pass"], flags["num_passes"], flags["init_model_path"]), ("1", "99", ""))
+
+    @in_each_shell
+    def test_a_start_that_the_user_named_is_kept(self, shell):
+        pods = Pods(self, "paddle-v0-single", shell)
+        pods.write("quick-start/config/trainer_config.py")
+        (pods.output / "pass-00003").mkdir()
+        (pods.output / "pass-00003/done").touch()
+        pods.start(0, TRAIN_ARGS="--config=a.py --start_pass=1 --num_passes=5").ends_with(0)
+        flags = pods.record("train.0")["flags"]
+        self.assertEqual((flags["start_pass"], flags["num_passes"]), ("1", "5"))
+
+    @in_each_shell
+    def test_a_group_with_all_passes_has_nothing_left_to_train(self, shell):
+        pods = self.pods(shell)
+        (pods.output / "pass-00009").mkdir()
+        (pods.output / "pass-00009/done").touch()
+        self.assertIn("all 10 passes are complete", pods.start(0).ends_with(0))
+        self.assertEqual(list(pods.records.iterdir()), [])
+        self.assertIn("done.trainer.0", pods.mark_names)
+
+    @in_each_shell
+    def test_marks_of_another_attempt_are_not_believed(self, shell):
+        pods = self.pods(shell)
+        for pod in [pods.start(index, STUB_UNTIL=FOREVER if index == 2 else "/") for index in range(3)]:
+            pods.await_file(pods.records / f"train.{pods.running.index(pod)}.json")
+        pods.mark("done.trainer.0")
+        pods.mark("done.trainer.1")
+        for index, pod in enumerate(pods.running):
+            # Machines are lost: nobody takes a mark away. The new pods may even have the old addresses.
+            pod.kill()
+            (pods.records / f"train.{index}.json").unlink()
+        pods.attempt = 1
+        release = pods.folder / "release"
+        first = pods.start(0)
+        first.says("waiting for the parameter servers")
+        first.goes_on(0.5)
+        self.assertFalse((pods.records / "train.0.json").exists(), "it believed marks of pods that are gone")
+        others = [pods.start(1, STUB_UNTIL=str(release)), pods.start(2)]
+        pods.await_file(pods.records / "train.1.json")
+        for pod in (first, others[1]):
+            pod.says("waiting for the other trainers")
+            pod.goes_on(0.5)
+        release.touch()
+        for pod in [first, *others]:
             pod.ends_with(0)
 
     @in_each_shell
-    def test_marks_of_lost_pods_are_not_believed(self, shell):
+    def test_marks_of_replaced_pods_are_not_believed(self, shell):
         pods = self.pods(shell)
-        for pod in [pods.start(index, STUB_UNTIL="/nowhere") for index in range(3)]:
+        for pod in [pods.start(index, STUB_UNTIL=FOREVER) for index in range(3)]:
             pods.await_file(pods.records / f"train.{pods.running.index(pod)}.json")
         for index, pod in enumerate(pods.running):
-            # Machines are lost: nobody takes a mark away.
             pod.kill()
             (pods.records / f"train.{index}.json").unlink()
+        # A group that was suspended comes back under the same attempt, with other addresses.
         pods.move()
         first = pods.start(0)
         first.says("waiting for the parameter servers")
-        first.goes_on()
+        first.goes_on(0.5)
         self.assertFalse((pods.records / "train.0.json").exists(), "it believed marks of pods that are gone")
         for pod in [first, pods.start(1), pods.start(2)]:
-            pod.ends_with(0)
-
-    @in_each_shell
-    def test_a_pod_that_comes_again_takes_its_own_marks_back(self, shell):
-        pods = self.pods(shell)
-        first = [pods.start(0), pods.start(1), pods.start(2, STUB_UNTIL="/nowhere")]
-        marks = [pods.mark("done.0"), pods.mark("done.1")]
-        for pod in first:
-            pod.kill()
-        # The second trainer comes back first. Were the mark of its last attempt still there, its peers would leave it alone.
-        pods.move()
-        back = pods.start(1)
-        back.says("waiting for the parameter servers")
-        self.assertEqual([mark.exists() for mark in marks], [True, False])
-        for pod in [back, pods.start(0), pods.start(2)]:
-            pod.ends_with(0)
-
-    @in_each_shell
-    def test_a_second_run_into_the_same_directory_works(self, shell):
-        pods = self.pods(shell)
-        for run in ("first", "second"):
-            pods.take("paddle-v0", "--run", run)
-            for pod in [pods.start(index) for index in range(3)]:
-                pod.ends_with(0)
-        self.assertEqual(sorted(path.name for path in (pods.root / ".infra").iterdir()), ["r-first", "r-second"])
-        log = (pods.root / "output/node_0/train.log").read_text()
-        self.assertEqual(log.count("trainer 0 ends"), 2, "the first run's log is kept")
-
-    @in_each_shell
-    def test_the_same_run_again_is_not_confused_by_its_old_marks(self, shell):
-        pods = self.pods(shell)
-        for pod in [pods.start(index) for index in range(3)]:
-            pod.ends_with(0)
-        for index in range(3):
-            (pods.records / f"train.{index}.json").unlink()
-        release = pods.folder / "release"
-        early = pods.start(0)
-        early.says("waiting for the parameter servers")
-        early.goes_on(0.3)
-        again = [early, pods.start(1), pods.start(2, STUB_UNTIL=str(release))]
-        pods.await_file(pods.records / "train.2.json")
-        for pod in again:
-            pod.goes_on(0.2)
-        release.touch()
-        for pod in again:
             pod.ends_with(0)
 
     @in_each_shell
@@ -167,12 +195,25 @@ class Trainers(unittest.TestCase):
         text = pods.start(0, STUB_SERVER_EXIT="5").ends_with(5)
         self.assertIn("the parameter server exited with 5", text)
         self.assertIn("no such device", text)
+        self.assertIn("failed.0.trainer.0", pods.mark_names)
 
     @in_each_shell
-    def test_peers_that_never_come_are_given_up(self, shell):
+    def test_a_parameter_server_that_ends_ends_its_trainer(self, shell):
         pods = self.pods(shell)
-        pod = pods.start(0, INFRA_PEER_TIMEOUT="4")
-        self.assertRegex(pod.ends_with(1), "gave up waiting for the parameter servers? of .* after 4 s")
+        release = pods.folder / "release"
+        trainers = [pods.start(index, STUB_UNTIL=FOREVER, **({"STUB_SERVER_UNTIL": str(release)} if index == 1 else {})) for index in range(3)]
+        for index, pod in enumerate(trainers):
+            pod.says(f"trainer {index} begins")
+        release.touch()
+        self.assertIn("the parameter server exited with 6", trainers[1].ends_with(6))
+        self.assertTrue((pods.records / "train.1.ended").exists(), "its trainer was not asked to end")
+        self.assertEqual(trainers[1].others_alive(), [])
+
+    @in_each_shell
+    def test_peers_that_never_come_are_given_up_if_the_user_says_so(self, shell):
+        pods = self.pods(shell)
+        pod = pods.start(0, INFRA_PEER_TIMEOUT="3")
+        self.assertRegex(pod.ends_with(1), "gave up waiting for the parameter servers? of .* after 3 s")
         self.assertEqual(pod.others_alive(), [])
 
     @in_each_shell
@@ -183,15 +224,15 @@ class Trainers(unittest.TestCase):
         trainers[0].says("waiting for the parameter servers")
         trainers[0].goes_on()
         self.assertEqual(list(pods.records.glob("train.*")), [])
-        name = "paddle-cluster-job-{}.paddle-cluster-job.default.svc.cluster.local"
-        pods.hosts.write_text("".join(f"{pods.address(index)} {name.format(index)}\n" for index in range(3)))
+        names = pods.contract.roles["trainer"].hosts
+        pods.hosts.write_text("".join(f"{pods.address(index)} {name}\n" for index, name in enumerate(names)))
         for pod in trainers:
             pod.ends_with(0)
 
     @in_each_shell
     def test_being_asked_to_end_ends_all(self, shell):
         pods = self.pods(shell)
-        trainers = [pods.start(index, STUB_UNTIL="/nowhere", STUB_TIDY_SECONDS="0.5") for index in range(3)]
+        trainers = [pods.start(index, STUB_UNTIL=FOREVER, STUB_TIDY_SECONDS="0.5") for index in range(3)]
         for index, pod in enumerate(trainers):
             # Before, it would miss the parameter server of a pod that has been asked already.
             pod.says(f"trainer {index} begins")
@@ -202,7 +243,6 @@ class Trainers(unittest.TestCase):
             self.assertEqual(pod.others_alive(), [])
             for program in ("pserver", "train"):
                 self.assertTrue((pods.records / f"{program}.{index}.ended").exists(), f"{program} had no time to tidy up")
-        self.assertEqual(list(pods.root.glob(".infra/r-*/up.*")), [], "marks say that somebody is up")
 
     @in_each_shell
     def test_a_missing_configuration_is_not_tried_again(self, shell):
@@ -223,17 +263,19 @@ class Trainers(unittest.TestCase):
     @in_each_shell
     def test_a_program_of_the_users_own_runs_beside_the_servers(self, shell):
         pods = Pods(self, "paddle-v0-ports", shell)
+        (pods.output / "pass-00007").mkdir()
+        (pods.output / "pass-00007/done").touch()
         for pod in [pods.start(index) for index in range(2)]:
             pod.ends_with(0)
         for index in range(2):
-            record = pods.record(f"worker.{index}")
+            record = pods.record(f"trainer.{index}")
             self.assertEqual(record["arguments"][1:], ["train.py", "--passes", "2"])
             environment = record["environment"]
             self.assertEqual(environment["PADDLE_INIT_PORT"], "7200")
             self.assertEqual(environment["PADDLE_INIT_PORTS_NUM"], "3")
             self.assertEqual(environment["PADDLE_INIT_TRAINER_COUNT"], "4")
             self.assertEqual(environment["PADDLE_INIT_NUM_GRADIENT_SERVERS"], "2")
-        self.assertTrue((pods.claim / "ads/ctr/output/node_1/server.log").exists())
+        self.assertTrue((pods.output / "node_1/server.log").exists())
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@
 """
 
 import json
-import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -17,7 +17,8 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from rendering import SCRIPT_DIRECTORY, claim_path, command_of, container_of, environment_of, host_names, moved, render  # noqa: E402
+from contract import contract  # noqa: E402
+from rendering import SCRIPT_DIRECTORY, moved  # noqa: E402
 
 WORLD = 2
 PATIENCE_SECONDS = 240
@@ -47,12 +48,12 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def on_loopback(value, job, addresses):
+def on_loopback(value, hosts, addresses):
     """Names of pods as loopback addresses. Where a name stands with a port, each gets one of its own: servers listen on all addresses."""
-    ports = {address: free_port() for address in addresses}
-    declared = container_of(job)["ports"][0]["containerPort"]
-    for name, address in zip(host_names(job), addresses):
-        value = {key: text.replace(f"{name}:{declared}", f"{address}:{ports[address]}").replace(name, address) for key, text in value.items()}
+    for name, address in zip(hosts, addresses):
+        with_port = re.compile(rf"{re.escape(name)}:\d+")
+        own = f"{address}:{free_port()}"
+        value = {key: with_port.sub(own, text).replace(name, address) for key, text in value.items()}
     return value
 
 
@@ -60,19 +61,17 @@ def main(framework, virtual_environment):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="infra-framework-"))
     processes = []
     try:
-        job = render(HERE / f"{framework}.yaml")
-        (training,) = job.training
-        container = container_of(training)
+        job = contract(HERE / f"{framework}.yaml")
+        (pods,) = job.roles.values()
         scripts, claim = folder / "scripts", folder / "claim"
         scripts.mkdir()
         (claim / "line/code").mkdir(parents=True)
-        (claim / "line/output").mkdir()
         for name, text in job.scripts.items():
             (scripts / name).write_text(text)
         shutil.copy(HERE / f"{framework}.py", claim / "line/code/train.py")
-        places = {SCRIPT_DIRECTORY: scripts, claim_path(container): claim}
+        places = {SCRIPT_DIRECTORY: scripts, pods.mount: claim}
         network = f"127.{random.randrange(1, 255)}.{random.randrange(255)}"
-        addresses = [f"{network}.{index + 1}" for index in range(training["spec"]["completions"])]
+        addresses = [f"{network}.{index + 1}" for index in range(pods.replicas)]
         base = {
             "PATH": f"{virtual_environment}/bin:/usr/local/bin:/usr/bin:/bin", "HOME": str(folder), "INFRA_PAUSE": "0.2",
             # This machine's name need not lead to loopback.
@@ -81,18 +80,18 @@ def main(framework, virtual_environment):
         # One mapping for all, so that everybody is told the same ports.
         told = {}
         for index, address in enumerate(addresses):
-            told.update({f"{index} {key}": text for key, text in environment_of(container, index, address).items()})
-        told = on_loopback(told, training, addresses)
+            told.update({f"{index} {key}": text for key, text in pods.environment(index, address=address).items()})
+        told = on_loopback(told, pods.hosts, addresses)
         started = time.monotonic()
         for index in range(len(addresses)):
             environment = {key.split(" ", 1)[1]: text for key, text in told.items() if key.startswith(f"{index} ")}
-            command = moved(command_of(container, environment), places)
+            environment = {**base, **moved(environment, places)}
+            subprocess.run(["/bin/sh", scripts / "prepare.sh"], env=environment, check=True)
+            command = ["/bin/sh", scripts / pods.launcher, *moved(pods.words, places)]
             with open(folder / f"log.{index}", "w") as log:
-                process = subprocess.Popen(
-                    command, env={**base, **moved(environment, places)}, cwd=folder, stdout=log, stderr=log, start_new_session=True
-                )
+                process = subprocess.Popen(command, env=environment, cwd=claim / "line/code", stdout=log, stderr=log, start_new_session=True)
             processes.append(process)
-        print(f"{framework}: {len(processes)} x {' '.join(container['command'])}", flush=True)
+        print(f"{framework}: {len(processes)} x {pods.launcher} {' '.join(pods.words)}", flush=True)
         statuses = []
         for process in processes:
             try:
@@ -100,7 +99,7 @@ def main(framework, virtual_environment):
             except subprocess.TimeoutExpired:
                 statuses.append(None)
         seconds = time.monotonic() - started
-        results = [json.loads(path.read_text()) for path in sorted((claim / "line/output").glob("result.*.json"))]
+        results = [json.loads(path.read_text()) for path in sorted(claim.glob("line/runs/*/output/result.*.json"))]
         for result in results:
             print(f"{framework}: " + json.dumps(result), flush=True)
         faults = faults_of(results)
@@ -114,7 +113,8 @@ def main(framework, virtual_environment):
     finally:
         for process in processes:
             if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+                # The launcher ends what it started.
+                process.send_signal(signal.SIGTERM)
                 process.wait()
         shutil.rmtree(folder)
 
