@@ -1,5 +1,6 @@
 # Every launcher begins with this. It runs in any image that has a POSIX shell: starts the program, keeps what it prints on the claim,
 # and ends the pod as the program ended.
+# shellcheck disable=SC2329 # no launcher needs all functions
 set -eu
 
 pause=${INFRA_PAUSE:-2}

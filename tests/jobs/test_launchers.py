@@ -48,8 +48,8 @@ class Logs(unittest.TestCase):
     def test_a_log_that_is_too_large_begins_anew(self, shell):
         pods = Pods(self, "tensorflow", shell)
         program = (
-            'i=0; while [ $i -lt 200 ]; do echo "line $i of many that fill a disk"; i=$((i + 1)); done;'
-            'until [ -e "$INFRA_LOG_DIR/attempt-0/worker-1.log.1" ]; do sleep 0.1; done; echo the end'
+            "printf 'line %s of many that fill a disk\\n' $(seq 0 199);"
+            'log=$INFRA_LOG_DIR/attempt-0/worker-1.log; until [ -e "$log.1" ] && ! grep -q "line 0 of" "$log"; do sleep 0.1; done; echo the end'
         )
         pods.start(1, program=["sh", "-c", program], INFRA_LOG_LIMIT="2000").ends_with(0)
         kept = pods.log(1).read_text()
