@@ -53,6 +53,7 @@ mod runbooks;
 mod schema_judge;
 mod silent_losses;
 mod snapshot_rules;
+mod stand_in_job_sets;
 mod stand_ins;
 mod statuses;
 mod support;

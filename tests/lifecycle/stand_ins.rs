@@ -5,14 +5,11 @@ use std::net::TcpStream;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::{Value, json};
 
+use crate::support::api_connections::ask_server;
 use crate::support::fault_proxy::{CallOutcome, Fault, FaultProxy, Times};
 use crate::support::http::{Message, ask, exchange};
 use crate::support::invocation::Invocation;
@@ -198,21 +195,7 @@ fn ask_cluster(
     certified: bool,
     request: &Message,
 ) -> io::Result<Message> {
-    let certificate = |name: &str| CertificateDer::from_pem_file(credentials.join(name)).unwrap();
-    let mut authorities = RootCertStore::empty();
-    authorities.add(certificate("ca.pem")).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let config = config.with_root_certificates(authorities);
-    let config = if certified {
-        let key = PrivateKeyDer::from_pem_file(credentials.join("admin-key.pem")).unwrap();
-        config.with_client_auth_cert(vec![certificate("admin.pem")], key).unwrap()
-    } else {
-        config.with_no_client_auth()
-    };
-    let name = ServerName::try_from("k8s.research.example.com").unwrap();
-    let connection = ClientConnection::new(Arc::new(config), name).unwrap();
-    exchange(StreamOwned::new(connection, TcpStream::connect(api.address())?), request)
+    ask_server(&api.address().to_string(), credentials, certified, request)
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Connections to both stand-ins for a cluster's API server: TLS with the cluster's certificate, for clients that have one of that cluster.
+//! Connections to both stand-ins for a cluster's API server: TLS with the cluster's certificate, for clients that have one of that
+//! cluster, and such a client.
 
 use std::io::{self, BufReader};
 use std::net::TcpStream;
@@ -6,11 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
-use super::http::Message;
+use super::http::{Message, exchange};
 
 /// What an answer is written to.
 pub type Stream<'a> = StreamOwned<ServerConnection, &'a TcpStream>;
@@ -55,4 +56,28 @@ pub fn serve(
     let stream = reader.get_mut();
     stream.conn.send_close_notify();
     stream.conn.complete_io(&mut stream.sock).map(drop)
+}
+
+/// Asks the API server of the golden cluster `ha-gpu-efs`, with or without the certificate of its administrator.
+pub fn ask_server(
+    address: &str,
+    credentials: &Path,
+    certified: bool,
+    request: &Message,
+) -> io::Result<Message> {
+    let certificate = |name: &str| CertificateDer::from_pem_file(credentials.join(name)).unwrap();
+    let mut authorities = RootCertStore::empty();
+    authorities.add(certificate("ca.pem")).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = config.with_root_certificates(authorities);
+    let config = if certified {
+        let key = PrivateKeyDer::from_pem_file(credentials.join("admin-key.pem")).unwrap();
+        config.with_client_auth_cert(vec![certificate("admin.pem")], key).unwrap()
+    } else {
+        config.with_no_client_auth()
+    };
+    let name = ServerName::try_from("k8s.research.example.com").unwrap();
+    let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+    exchange(StreamOwned::new(connection, TcpStream::connect(address)?), request)
 }

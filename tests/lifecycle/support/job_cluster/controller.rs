@@ -1,13 +1,24 @@
 //! The Job controller: a pod for each number, another in the place of one that failed, and an end.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
+use super::conditions::{Condition, set_condition, true_condition};
+use super::indexes::write_indexes;
+use super::job_end::{completed, end_of, is_indexed};
+use super::job_set::{REPLICATED_JOB, RESTART_ATTEMPT, is_suspended};
+use super::job_set_children::text;
+use super::pod_failures::{Consequence, consequence_of};
 use super::state::State;
 use super::store::Key;
+use super::termination::is_leaving;
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// What a Job's failure policy calls hopeless in the jobs that infra makes.
-const HOPELESS: i64 = 64;
+/// The characters of generated names, in their order.
+const NAME_CHARACTERS: &[u8] = b"2456789bcdfghjklmnpqrstvwxz";
+/// Somewhere in the middle, so that names look like names.
+const FIRST_NAME: usize = 6_213_987;
 
 /// What becomes of a pod as soon as it is there.
 #[derive(Clone, Debug)]
@@ -27,31 +38,42 @@ pub fn phase_of(pod: &Value) -> &str {
     pod["status"]["phase"].as_str().unwrap_or("Pending")
 }
 
-fn is_active(pod: &Value) -> bool {
-    !matches!(phase_of(pod), "Succeeded" | "Failed")
+/// Whether the process of a pod has ended.
+pub fn is_over(pod: &Value) -> bool {
+    matches!(phase_of(pod), "Succeeded" | "Failed")
 }
 
 pub fn index_of(pod: &Value) -> Option<u32> {
     pod["metadata"]["annotations"][INDEX].as_str().and_then(|index| index.parse().ok())
 }
 
+/// What a pod or a Job does: as infra labels it, or as the JobSet calls it.
 pub fn role_of(object: &Value) -> String {
-    object["metadata"]["labels"]["infra.internal/role"].as_str().unwrap_or_default().to_owned()
+    let labels = &object["metadata"]["labels"];
+    let role = labels["infra.internal/role"].as_str().or(labels[REPLICATED_JOB].as_str());
+    role.unwrap_or_default().to_owned()
 }
 
 fn has_ended(job: &Value) -> bool {
-    let conditions = job["status"]["conditions"].as_array();
-    let ends = |condition: &Value| condition["type"] == "Complete" || condition["type"] == "Failed";
-    conditions.is_some_and(|conditions| conditions.iter().any(ends))
+    ["Complete", "Failed"].into_iter().any(|end| true_condition(job, end).is_some())
 }
 
 impl State {
-    /// Brings every Job as far as it can get now.
+    /// Brings everything as far as it can get now.
     pub fn reconcile(&mut self) {
         self.bind_claims();
-        for key in self.store.keys("jobs") {
-            // A pod whose fate is to end at once may make the next one due.
-            while self.advance(&key) {}
+        loop {
+            let mut changed = self.collect_garbage();
+            changed |= self.advance_job_sets();
+            for key in self.store.keys("jobs") {
+                // A pod whose fate is to end at once may make the next one due.
+                while self.advance(&key) {
+                    changed = true;
+                }
+            }
+            if !changed {
+                return;
+            }
         }
     }
 
@@ -72,108 +94,168 @@ impl State {
         }
     }
 
+    /// One step of a Job; whether anything was changed by it.
     fn advance(&mut self, key: &Key) -> bool {
         let Some(job) = self.store.get(key).cloned() else { return false };
-        if job["spec"]["suspend"] == true || has_ended(&job) {
+        if has_ended(&job) {
             return false;
         }
         let pods = self.pods_of(&job);
-        let failed = pods.iter().filter(|(_, pod)| phase_of(pod) == "Failed");
-        let counted: Vec<&Value> = failed.map(|(_, pod)| pod).filter(|pod| !was_disrupted(pod)).collect();
-        if let Some(pod) = counted.iter().find(|pod| exit_code(pod) == Some(HOPELESS)) {
-            let name = pod["metadata"]["name"].as_str().unwrap();
-            let message = format!(
-                "Container {} for pod {}/{name} failed with exit code 64 matching FailJob rule at index 1",
-                role_of(pod),
-                key.1
-            );
-            self.end(key, "Failed", "PodFailurePolicy", &message);
-            return false;
+        let done = completed(&job, &pods);
+        let failed = self.failures(&job, &pods);
+        let mut changed = self.write_status(key, &pods, &done, failed);
+        if let Some((condition, reason, message)) = end_of(&job, &pods, &done, failed) {
+            let target = if condition == "Failed" { "FailureTarget" } else { "SuccessCriteriaMet" };
+            changed |= self.set_condition(key, &Condition::holds(target, &reason, &message));
+            changed |= self.take_pods(&pods);
+            // What still terminates delays the end.
+            if pods.iter().all(|(_, pod)| is_over(pod)) {
+                self.history.push(format!("job {} {condition}", key.2));
+                changed |= self.set_condition(key, &Condition::holds(condition, &reason, &message));
+            }
+            return changed;
         }
-        if counted.len() as u64 > job["spec"]["backoffLimit"].as_u64().unwrap_or(6) {
-            self.end(key, "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit");
-            return false;
+        if is_suspended(&job) {
+            changed |= self.take_pods(&pods);
+            let suspended = Condition::holds("Suspended", "JobSuspended", "Job suspended");
+            return self.set_condition(key, &suspended) || changed;
         }
-        let is_indexed = job["spec"]["completionMode"] == "Indexed";
-        let wanted = job["spec"]["completions"].as_u64().unwrap_or(1) as u32;
+        changed |= self.set_condition(key, &Condition::fails("Suspended", "JobResumed", "Job resumed"));
+        if is_leaving(&job) {
+            return changed;
+        }
+        self.create_pods(key, &job, &pods, &done) || changed
+    }
+
+    fn write_status(&mut self, key: &Key, pods: &[(Key, Value)], done: &BTreeSet<u32>, failed: u64) -> bool {
+        let count =
+            |is_wanted: &dyn Fn(&Value) -> bool| pods.iter().filter(|(_, pod)| is_wanted(pod)).count();
+        let is_active = |pod: &Value| !is_over(pod) && !is_leaving(pod);
+        let active = count(&is_active);
+        let ready = count(&|pod| is_active(pod) && is_ready(pod));
+        let terminating = count(&|pod| !is_over(pod) && is_leaving(pod));
+        self.store.update(key, |job| {
+            let is_indexed = is_indexed(job);
+            let status = &mut job["status"];
+            status["succeeded"] = json!(done.len());
+            status["active"] = json!(active);
+            status["ready"] = json!(ready);
+            status["terminating"] = json!(terminating);
+            if failed > 0 {
+                status["failed"] = json!(failed);
+            }
+            if is_indexed {
+                status["completedIndexes"] = json!(write_indexes(done));
+            }
+        })
+    }
+
+    /// The failures that count towards the backoff limit.
+    fn failures(&self, job: &Value, pods: &[(Key, Value)]) -> u64 {
+        let counts =
+            |pod: &Value| phase_of(pod) == "Failed" && consequence_of(job, pod) != Consequence::Ignored;
+        let gone = self.gone_failures.get(text(&job["metadata"]["uid"])).copied().unwrap_or(0);
+        gone + pods.iter().filter(|(_, pod)| counts(pod)).count() as u64
+    }
+
+    fn set_condition(&mut self, key: &Key, condition: &Condition<'_>) -> bool {
+        let Some(mut job) = self.store.get(key).cloned() else { return false };
+        let changed = set_condition(&mut job, condition, || self.store.now());
+        if changed {
+            self.store.update(key, |object| *object = job);
+        }
+        changed
+    }
+
+    fn take_pods(&mut self, pods: &[(Key, Value)]) -> bool {
+        let running = pods.iter().filter(|(_, pod)| !is_over(pod) && !is_leaving(pod));
+        let running: Vec<&Key> = running.map(|(key, _)| key).collect();
+        running.iter().for_each(|key| self.take_pod(key));
+        !running.is_empty()
+    }
+
+    fn create_pods(&mut self, key: &Key, job: &Value, pods: &[(Key, Value)], done: &BTreeSet<u32>) -> bool {
+        let only_failed = job["spec"]["podReplacementPolicy"] != "TerminatingOrFailed";
+        let is_taken = |pod: &Value| !is_over(pod) && (only_failed || !is_leaving(pod));
         let of_index = |index: u32| {
-            pods.iter().map(|(_, pod)| pod).filter(move |pod| !is_indexed || index_of(pod) == Some(index))
+            pods.iter()
+                .map(|(_, pod)| pod)
+                .filter(move |pod| !is_indexed(job) || index_of(pod) == Some(index))
         };
-        // A pod that succeeded counts also when it is gone.
-        let before = job["status"]["completedIndexes"].as_str().unwrap_or_default().to_owned();
-        let was_done = |index: u32| before.split(',').any(|part| part == index.to_string());
-        let done: Vec<String> = (0..wanted)
-            .filter(|index| was_done(*index) || of_index(*index).any(|pod| phase_of(pod) == "Succeeded"))
-            .map(|index| index.to_string())
-            .collect();
-        let status = &mut self.store.get_mut(key).unwrap()["status"];
-        status["succeeded"] = json!(done.len());
-        status["active"] = json!(pods.iter().filter(|(_, pod)| is_active(pod)).count());
-        if is_indexed {
-            status["completedIndexes"] = json!(done.join(","));
-        }
-        if done.len() as u32 == wanted {
-            self.end(key, "Complete", "CompletionsReached", "Reached expected number of succeeded pods");
+        let wanted = job["spec"]["completions"].as_u64().unwrap_or(1) as u32;
+        let mut missing: Vec<u32> =
+            (0..wanted).filter(|index| !done.contains(index) && !of_index(*index).any(is_taken)).collect();
+        if missing.is_empty() {
             return false;
         }
-        let missing =
-            (0..wanted).find(|index| !done.contains(&index.to_string()) && !of_index(*index).any(is_active));
-        let Some(index) = missing else { return false };
         if let Some(message) = self.quota {
             self.warn(key, "FailedCreate", message);
             return false;
         }
-        self.make_pod(key, &job, is_indexed.then_some(index), of_index(index).count());
+        let earlier = job["metadata"]["labels"][RESTART_ATTEMPT].as_str();
+        // The pods of a group begin together, whatever becomes of the first.
+        if earlier.is_none() {
+            missing.truncate(1);
+        }
+        let earlier = earlier.and_then(|attempt| attempt.parse().ok()).unwrap_or(0);
+        let created: Vec<(Key, usize)> = missing
+            .into_iter()
+            .map(|index| {
+                let attempt = earlier + of_index(index).count();
+                (self.create_pod(key, job, is_indexed(job).then_some(index)), attempt)
+            })
+            .collect();
+        created.iter().for_each(|(pod, attempt)| self.begin(pod, *attempt));
         true
     }
 
-    fn make_pod(&mut self, key: &Key, job: &Value, index: Option<u32>, attempt: usize) {
-        let number = self.store.keys("pods").len();
+    fn create_pod(&mut self, key: &Key, job: &Value, index: Option<u32>) -> Key {
+        self.created_pods += 1;
+        let suffix = generated_name(self.created_pods as usize);
         let name = match index {
-            Some(index) => format!("{}-{index}-{number:05}", key.2),
-            None => format!("{}-{number:05}", key.2),
+            Some(index) => format!("{}-{index}-{suffix}", key.2),
+            None => format!("{}-{suffix}", key.2),
         };
         let mut pod = json!({"kind": "Pod", "apiVersion": "v1", "metadata": job["spec"]["template"]["metadata"],
                              "spec": job["spec"]["template"]["spec"], "status": {"phase": "Pending"}});
-        pod["metadata"]["name"] = json!(name);
-        pod["metadata"]["namespace"] = json!(key.1);
-        pod["metadata"]["ownerReferences"] =
-            json!([{"kind": "Job", "name": key.2, "uid": job["metadata"]["uid"], "controller": true}]);
+        let metadata = &mut pod["metadata"];
+        metadata["name"] = json!(name);
+        metadata["namespace"] = json!(key.1);
+        metadata["ownerReferences"] = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": key.2, "uid": job["metadata"]["uid"],
+                    "controller": true, "blockOwnerDeletion": true}]);
+        for prefix in ["", "batch.kubernetes.io/"] {
+            metadata["labels"][format!("{prefix}job-name")] = json!(key.2);
+            metadata["labels"][format!("{prefix}controller-uid")] = job["metadata"]["uid"].clone();
+        }
         if let Some(index) = index {
-            pod["metadata"]["annotations"][INDEX] = json!(index.to_string());
+            metadata["annotations"][INDEX] = json!(index.to_string());
+            metadata["labels"][INDEX] = json!(index.to_string());
+            pod["spec"]["hostname"] = json!(format!("{}-{index}", key.2));
         }
-        let role = role_of(&pod);
-        self.history.push(format!("pod {role} {}", index.unwrap_or_default()));
+        self.history.push(format!("pod {} {}", role_of(&pod), index.unwrap_or_default()));
         self.store.put("pods", pod);
-        let key = ("pods", key.1.clone(), name);
-        let fate = self.fates.as_ref().map_or(Fate::Wait, |fate| fate(&role, index.unwrap_or(0), attempt));
-        match fate {
-            Fate::Wait => self.start_program(&key),
-            Fate::Run(node) => self.run(&key, node),
-            Fate::Succeed(node, text) => {
-                self.run(&key, node);
-                self.print(&key, text);
-                self.finish(&key, 0);
-            }
-            Fate::Fail(node, code, text) => {
-                self.run(&key, node);
-                self.print(&key, text);
-                self.finish(&key, code);
-            }
-        }
+        ("pods", key.1.clone(), name)
     }
 
-    /// Makes an event about an object.
-    pub fn warn(&mut self, key: &Key, reason: &str, message: &str) {
-        let object = self.store.get(key).expect("there is no such object").clone();
-        let now = self.store.now();
-        let name = format!("{}.{}", key.2, self.store.keys("events").len());
-        self.store.put(
-            "events",
-            json!({"metadata": {"name": name, "namespace": key.1}, "type": "Warning", "reason": reason,
-                   "message": message, "lastTimestamp": now,
-                   "involvedObject": {"kind": object["kind"], "name": key.2, "uid": object["metadata"]["uid"]}}),
-        );
+    /// What a pod does first is up to the test.
+    fn begin(&mut self, key: &Key, attempt: usize) {
+        let pod = self.store.get(key).expect("there is no such pod");
+        let (role, index) = (role_of(pod), index_of(pod).unwrap_or(0));
+        let fate = self.fates.as_ref().map_or(Fate::Wait, |fate| fate(&role, index, attempt));
+        match fate {
+            Fate::Wait => self.start_program(key),
+            Fate::Run(node) => self.run(key, node),
+            Fate::Succeed(node, text) => {
+                self.run(key, node);
+                self.print(key, text);
+                self.finish(key, 0);
+            }
+            Fate::Fail(node, code, text) => {
+                self.run(key, node);
+                self.print(key, text);
+                self.finish(key, code);
+            }
+        }
     }
 
     /// The pods that a Job owns, oldest first.
@@ -188,17 +270,10 @@ impl State {
         pods
     }
 
-    /// A Job that failed takes the pods with it that still run.
-    pub fn end(&mut self, key: &Key, condition: &str, reason: &str, message: &str) {
-        self.history.push(format!("job {} {condition}", key.2));
-        let now = self.store.now();
-        let job = self.store.get_mut(key).unwrap();
-        job["status"]["conditions"] = json!([{"type": condition, "status": "True", "reason": reason,
-                                              "message": message, "lastTransitionTime": now}]);
-        let job = job.clone();
-        for (pod, _) in self.pods_of(&job).into_iter().filter(|(_, pod)| is_active(pod)) {
-            self.take_pod(&pod);
-        }
+    /// A Job fails for a reason of its own, as soon as its pods have terminated.
+    pub fn fail_job(&mut self, key: &Key, reason: &str, message: &str) {
+        self.set_condition(key, &Condition::holds("FailureTarget", reason, message));
+        self.reconcile();
     }
 
     pub fn run(&mut self, key: &Key, node: &str) {
@@ -208,24 +283,40 @@ impl State {
         }
     }
 
+    /// Ends the process of a pod. Why the pod was disrupted is still known.
     pub fn finish(&mut self, key: &Key, code: i64) {
         let now = self.store.now();
         let Some(pod) = self.store.get_mut(key) else { return };
         let role = role_of(pod);
         let (phase, reason) = if code == 0 { ("Succeeded", "Completed") } else { ("Failed", "Error") };
         let ended = json!({"exitCode": code, "reason": reason, "finishedAt": now});
-        pod["status"] =
-            json!({"phase": phase, "containerStatuses": [{"name": role, "state": {"terminated": ended}}]});
+        let container = pod["spec"]["containers"][0]["name"].as_str().unwrap_or(&role).to_owned();
+        let conditions = pod["status"]["conditions"].take();
+        pod["status"] = json!({"phase": phase, "containerStatuses": [{"name": container, "state": {"terminated": ended}}]});
+        let is_disruption = |condition: &&Value| condition["type"] == "DisruptionTarget";
+        if let Some(disruption) = conditions.as_array().and_then(|all| all.iter().find(is_disruption)) {
+            pod["status"]["conditions"] = json!([disruption]);
+        }
         self.history.push(format!("{role} {} {phase}", index_of(self.store.get(key).unwrap()).unwrap_or(0)));
         self.logs.entry(key.clone()).or_default().ended = true;
     }
 }
 
-fn was_disrupted(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array();
-    conditions.is_some_and(|conditions| conditions.iter().any(|one| one["type"] == "DisruptionTarget"))
+/// A pod that runs is ready unless a test says otherwise.
+fn is_ready(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_refuted = |condition: &Value| condition["type"] == "Ready" && condition["status"] != "True";
+    phase_of(pod) == "Running" && !conditions.iter().any(is_refuted)
 }
 
-fn exit_code(pod: &Value) -> Option<i64> {
-    pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"].as_i64()
+/// Five characters, other ones for every number; later names are greater.
+fn generated_name(number: usize) -> String {
+    let base = NAME_CHARACTERS.len();
+    let mut left = FIRST_NAME + number;
+    let mut name = [0; 5];
+    for character in name.iter_mut().rev() {
+        *character = NAME_CHARACTERS[left % base];
+        left /= base;
+    }
+    String::from_utf8_lossy(&name).into_owned()
 }

@@ -72,13 +72,13 @@ impl State {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
         for variable in container["env"].as_array().unwrap() {
-            let (name, value) = (variable["name"].as_str().unwrap(), variable["value"].as_str().unwrap());
+            let (name, value) = (variable["name"].as_str().unwrap(), value_of(variable, pod));
             if name == "ARCHIVE_PORT" {
                 let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
                 self.ports.insert(key.clone(), port);
                 command.env(name, port.to_string());
             } else {
-                command.env(name, here(value));
+                command.env(name, here(&value));
             }
         }
         command
@@ -94,6 +94,19 @@ impl State {
         }
         self.ports.remove(key);
     }
+}
+
+/// The value of a variable, which may be a field of the pod, as `metadata.labels['a/b']`.
+fn value_of(variable: &Value, pod: &Value) -> String {
+    let path = variable["valueFrom"]["fieldRef"]["fieldPath"].as_str();
+    let value = match path.map(|path| path.split_once('[').unwrap_or((path, ""))) {
+        None => &variable["value"],
+        Some((path, key)) => {
+            let field = path.split('.').fold(pod, |object, part| &object[part]);
+            if key.is_empty() { field } else { &field[key.trim_matches(['\'', ']'])] }
+        }
+    };
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 fn write_scripts(map: &Value, directory: &Path) {

@@ -1,12 +1,24 @@
-//! The stand-in for a cluster that runs jobs: an API server with objects of its own, a Job controller and a kubelet. Clients with a
-//! certificate of the cluster apply, read and delete; a test decides how pods end.
+//! The stand-in for a cluster that runs jobs: an API server with objects of its own, the controllers of Jobs and JobSets, the garbage
+//! collector and a kubelet. Clients with a certificate of the cluster apply, read and delete; a test decides how pods end.
 
+mod conditions;
 pub mod controller;
+mod events;
+mod failure_rules;
+mod garbage;
+mod indexes;
+mod job_end;
+mod job_set;
+mod job_set_children;
+mod job_set_controller;
+mod job_sets;
 mod kubelet;
 mod pages;
+mod pod_failures;
 mod pods;
 mod state;
 mod store;
+mod termination;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -50,6 +62,7 @@ impl JobCluster {
         let cluster = Self { server, shared, files };
         cluster.put("namespaces", json!({"metadata": {"name": "default"}}));
         cluster.put_claim("default", "efs", "Bound");
+        cluster.install_job_sets(true);
         cluster
     }
 
@@ -105,7 +118,7 @@ impl JobCluster {
         self.state().store.get(&(plural, namespace.to_owned(), name.to_owned())).cloned()
     }
 
-    /// Deletes an object without a request.
+    /// Deletes an object without a request, and nothing that belongs to it but what belongs to a JobSet.
     pub fn take(&self, plural: &'static str, namespace: &str, name: &str) {
         self.state().store.remove(&(plural, namespace.to_owned(), name.to_owned()));
     }
@@ -124,9 +137,9 @@ impl JobCluster {
         self.state().runs_programs = true;
     }
 
-    /// Somebody else makes a Job of that name just before it is applied.
-    pub fn overtake(&self, job: &str) {
-        self.state().overtaken = Some(job.to_owned());
+    /// Someone else creates a Job or a JobSet of that name just before it is applied.
+    pub fn overtake(&self, name: &str) {
+        self.state().overtaken = Some(name.to_owned());
     }
 
     /// Requests are heard and not answered.
@@ -146,7 +159,8 @@ impl JobCluster {
     /// A Job fails for a reason of its own, and its pods go.
     pub fn end_job(&self, name: &str, reason: &str, message: &str) {
         let key = ("jobs", "default".to_owned(), name.to_owned());
-        self.state().end(&key, "Failed", reason, message);
+        self.state().fail_job(&key, reason, message);
+        self.shared.changed.notify_all();
     }
 
     pub fn set_unreachable(&self, unreachable: bool) {
@@ -219,6 +233,7 @@ impl JobCluster {
 impl Drop for JobCluster {
     fn drop(&mut self) {
         let mut state = self.state();
+        state.is_over = true;
         state.stalled = false;
         for child in state.programs.values() {
             if let Ok(mut child) = child.try_lock() {

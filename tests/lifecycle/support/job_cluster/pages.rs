@@ -5,9 +5,10 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::controller::{phase_of, role_of};
+use super::job_set::{API_VERSION, GROUP_PATH};
 use super::state::{Log, Shared, State};
 use super::store::{Answer, Place};
 use crate::support::http::{Message, field};
@@ -30,6 +31,13 @@ pub fn answer(request: &Message, shared: &Arc<Shared>, stream: &mut impl Write) 
     if let Some((status, message)) = refusal {
         return write(failure(status, "ServiceUnavailable", message), stream);
     }
+    if path.starts_with(GROUP_PATH) && !shared.state.lock().unwrap().has_job_sets {
+        let text = ("Content-Type", "text/plain; charset=utf-8");
+        return Message::answer(404, &[text], b"404 page not found\n").write(stream);
+    }
+    if path.trim_matches('/') == format!("apis/{API_VERSION}") {
+        return write((200, resources()), stream);
+    }
     let Some(place) = Place::of(path) else {
         return write(failure(404, "NotFound", "the server could not find the requested resource"), stream);
     };
@@ -41,23 +49,22 @@ pub fn answer(request: &Message, shared: &Arc<Shared>, stream: &mut impl Write) 
     let mut state = shared.state.lock().unwrap();
     let answer = match method {
         "GET" if place.name.is_none() => state.store.list(&place, request.query()),
-        "GET" => state
-            .store
-            .get(&place.key())
-            .map_or_else(|| not_found(place.plural, &place.key().2), |object| (200, object.clone())),
+        "GET" => {
+            state.store.get(&place.key()).map_or_else(|| place.missing(), |object| (200, object.clone()))
+        }
         "PATCH" => {
-            if place.plural == "jobs" && state.overtaken == place.name {
+            if matches!(place.plural, "jobs" | "jobsets") && state.overtaken == place.name {
                 state.overtaken = None;
-                let mut other: Value = serde_json::from_slice(&request.body).unwrap();
-                other["spec"]["template"]["metadata"]["labels"]["infra.internal/run"] = "r-other".into();
-                state.store.put("jobs", other);
+                let other = serde_json::from_slice(&request.body).unwrap();
+                state.store.put(place.plural, of_another_run(other));
             }
             let answer = state.store.patch(&place, request);
             if answer.0 == 201 && place.plural == "pods" {
                 start_bare_pod(&mut state, &place);
             }
             if request.text().contains("\"suspend\":false") {
-                state.history.push(format!("job {} released", place.key().2));
+                let kind = if place.plural == "jobsets" { "jobset" } else { "job" };
+                state.history.push(format!("{kind} {} released", place.key().2));
             }
             answer
         }
@@ -95,20 +102,50 @@ fn start_bare_pod(state: &mut State, place: &Place) {
     }
 }
 
-/// Pods are deleted with their Job only if the request says so.
+/// The same Job or JobSet with pods of another run.
+fn of_another_run(mut object: Value) -> Value {
+    let run: Value = "r-other".into();
+    match object["spec"].get_mut("replicatedJobs").and_then(Value::as_array_mut) {
+        None => object["spec"]["template"]["metadata"]["labels"]["infra.internal/run"] = run,
+        Some(jobs) => {
+            for job in jobs {
+                let template = &mut job["template"]["spec"]["template"];
+                template["metadata"]["labels"]["infra.internal/run"] = run.clone();
+            }
+        }
+    }
+    object
+}
+
+/// What the group of JobSets has, as clients ask before they use it.
+fn resources() -> Value {
+    let verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": API_VERSION,
+           "resources": [{"name": "jobsets", "singularName": "jobset", "namespaced": true, "kind": "JobSet",
+                          "verbs": verbs},
+                         {"name": "jobsets/status", "singularName": "", "namespaced": true, "kind": "JobSet",
+                          "verbs": ["get", "patch", "update"]}]})
+}
+
+/// The policy for dependents is part of the body, or of the query.
 fn delete(state: &mut State, place: &Place, request: &Message) -> Answer {
     let key = place.key();
-    let Some(object) = state.store.get(&key).cloned() else { return not_found(place.plural, &key.2) };
+    let Some(object) = state.store.get(&key).cloned() else { return place.missing() };
+    let options: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    let (wanted, uid) = (&options["preconditions"]["uid"], &object["metadata"]["uid"]);
+    if !wanted.is_null() && wanted != uid {
+        let message =
+            format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
+        return failure(409, "Conflict", &message);
+    }
+    let policy = options["propagationPolicy"].as_str().map(str::to_owned);
+    let policy = policy.or_else(|| field(request.query(), "propagationPolicy"));
     if place.plural == "pods" {
-        state.take_pod(&key);
+        state.delete_pod(&key);
         return (200, object);
     }
-    state.store.remove(&key);
-    let options: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-    if place.plural == "jobs" && options["propagationPolicy"] == "Background" {
-        state.pods_of(&object).iter().for_each(|(pod, _)| state.take_pod(pod));
-    }
-    success(200)
+    state.delete(&key, policy.as_deref());
+    state.store.get(&key).map_or_else(|| success(200), |object| (200, object.clone()))
 }
 
 fn log(place: &Place, query: &str, shared: &Arc<Shared>, stream: &mut impl Write) -> io::Result<()> {

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::{Arc, Condvar, Mutex, Weak};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::Value;
 
-use super::controller::{Fate, role_of};
+use super::controller::{Fate, phase_of, role_of};
+use super::job_set::RESTART_ATTEMPT;
 use super::store::{Key, Store};
 
-/// How long a pod takes to end.
+/// How long a pod takes to end, unless a test says otherwise.
 const GRACE: Duration = Duration::from_millis(300);
 
 type Fates = Box<dyn Fn(&str, u32, usize) -> Fate + Send>;
@@ -40,6 +40,8 @@ pub struct State {
     pub(super) requests: Vec<String>,
     /// What happened in the cluster, in order.
     pub(super) history: Vec<String>,
+    /// The test has ended.
+    pub(super) is_over: bool,
     pub(super) unreachable: bool,
     pub(super) stalled: bool,
     /// Requests that came while all were stalled.
@@ -50,6 +52,16 @@ pub struct State {
     pub(super) refusal: Option<(u16, &'static str)>,
     /// Pods that are deleted do not terminate, as those of a lost machine.
     pub(super) keeps_pods: bool,
+    /// How long a pod takes to end.
+    pub(super) grace: Duration,
+    /// How many pods Jobs have created.
+    pub(super) created_pods: u32,
+    /// Failed pods that are gone, by the uid of their Job.
+    pub(super) gone_failures: BTreeMap<String, u64>,
+    /// Whether the API server knows JobSets.
+    pub(super) has_job_sets: bool,
+    /// Whether the JobSet controller runs.
+    pub(super) has_job_set_controller: bool,
     /// A quota: no pods are created, and an event says so.
     pub(super) quota: Option<&'static str>,
     pub(super) runs_programs: bool,
@@ -72,6 +84,7 @@ impl Shared {
                 fates: None,
                 requests: Vec::new(),
                 history: Vec::new(),
+                is_over: false,
                 unreachable: false,
                 stalled: false,
                 stalled_requests: 0,
@@ -79,6 +92,11 @@ impl Shared {
                 overtaken: None,
                 refusal: None,
                 keeps_pods: false,
+                grace: GRACE,
+                created_pods: 0,
+                gone_failures: BTreeMap::new(),
+                has_job_sets: true,
+                has_job_set_controller: true,
                 quota: None,
                 runs_programs: true,
                 programs: BTreeMap::new(),
@@ -101,31 +119,31 @@ impl State {
         self.store.keys("pods").iter().any(|key| role_of(self.store.get(key).unwrap()) == role)
     }
 
-    pub fn has_job(&self, name: &str) -> bool {
-        self.store.keys("jobs").iter().any(|key| key.2 == name)
+    /// The attempts of the pods of a role, by the names of the pods.
+    pub fn attempts(&self, role: &str) -> Vec<u64> {
+        let keys = self.store.keys("pods");
+        let pods = keys.iter().filter_map(|key| self.store.get(key)).filter(|pod| role_of(pod) == role);
+        let attempt = |pod: &Value| pod["metadata"]["labels"][RESTART_ATTEMPT].as_str()?.parse().ok();
+        pods.filter_map(attempt).collect()
     }
 
-    /// Tells a pod to go. It takes a moment.
-    pub fn take_pod(&mut self, key: &Key) {
-        let now = self.store.now();
-        let Some(pod) = self.store.get_mut(key) else { return };
-        if !pod["metadata"]["deletionTimestamp"].is_null() {
-            return;
-        }
-        pod["metadata"]["deletionTimestamp"] = json!(now);
-        self.stop_program(key);
-        let (Some(shared), key) = (self.own.upgrade(), key.clone()) else { return };
-        thread::spawn(move || {
-            loop {
-                thread::sleep(GRACE);
-                let mut state = shared.state.lock().unwrap();
-                if !state.keeps_pods || Arc::strong_count(&shared) == 1 {
-                    state.store.remove(&key);
-                    state.logs.entry(key).or_default().ended = true;
-                    shared.changed.notify_all();
-                    return;
-                }
-            }
-        });
+    /// The phases of the pods of a role, by the names of the pods.
+    pub fn phases(&self, role: &str) -> Vec<String> {
+        let keys = self.store.keys("pods");
+        let pods = keys.iter().filter_map(|key| self.store.get(key)).filter(|pod| role_of(pod) == role);
+        pods.map(|pod| phase_of(pod).to_owned()).collect()
+    }
+
+    /// What happened in the cluster, in order.
+    pub fn history(&self) -> &[String] {
+        &self.history
+    }
+
+    pub fn has_job_set(&self, name: &str) -> bool {
+        self.store.keys("jobsets").iter().any(|key| key.2 == name)
+    }
+
+    pub fn has_job(&self, name: &str) -> bool {
+        self.store.keys("jobs").iter().any(|key| key.2 == name)
     }
 }

@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 
 use super::super::http::{Message, field};
 use super::super::kubernetes::{failure, merge, not_found, selects};
+use super::job_set::{RESOURCE, refusal, set_defaults};
 
 /// An answer of the API: status and document.
 pub type Answer = (u16, Value);
 
 /// Where each kind is, and whether in a namespace.
-const KINDS: [(&str, &str, &str, bool); 13] = [
+const KINDS: [(&str, &str, &str, bool); 17] = [
     ("nodes", "api/v1", "Node", false),
     ("namespaces", "api/v1", "Namespace", false),
     ("persistentvolumes", "api/v1", "PersistentVolume", false),
@@ -21,8 +22,12 @@ const KINDS: [(&str, &str, &str, bool); 13] = [
     ("serviceaccounts", "api/v1", "ServiceAccount", true),
     ("pods", "api/v1", "Pod", true),
     ("events", "api/v1", "Event", true),
+    ("daemonsets", "apis/apps/v1", "DaemonSet", true),
     ("deployments", "apis/apps/v1", "Deployment", true),
     ("jobs", "apis/batch/v1", "Job", true),
+    ("jobsets", "apis/jobset.x-k8s.io/v1alpha2", "JobSet", true),
+    ("leases", "apis/coordination.k8s.io/v1", "Lease", true),
+    ("customresourcedefinitions", "apis/apiextensions.k8s.io/v1", "CustomResourceDefinition", false),
     ("roles", "apis/rbac.authorization.k8s.io/v1", "Role", true),
     ("rolebindings", "apis/rbac.authorization.k8s.io/v1", "RoleBinding", true),
 ];
@@ -75,6 +80,12 @@ impl Place {
         (self.plural, self.namespace.clone(), self.name.clone().unwrap_or_default())
     }
 
+    /// That there is no such object, as the real API server says it.
+    pub fn missing(&self) -> Answer {
+        let resource = if self.plural == "jobsets" { RESOURCE } else { self.plural };
+        not_found(resource, self.name.as_deref().unwrap_or_default())
+    }
+
     fn api_version(&self) -> &'static str {
         self.group.trim_start_matches("apis/").trim_start_matches("api/")
     }
@@ -95,21 +106,24 @@ impl Store {
         let text =
             |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let key = (plural, text("/metadata/namespace"), text("/metadata/name"));
+        if plural == "jobsets" {
+            set_defaults(&mut object);
+        }
         self.stamp(&mut object);
         self.objects.insert(key, object);
     }
 
     fn stamp(&mut self, object: &mut Value) {
-        self.made += 1;
-        let (minute, second) = (self.made / 60, self.made % 60);
+        let now = self.now();
         object["metadata"]["uid"] = json!(format!("uid-{}", self.made));
-        object["metadata"]["creationTimestamp"] = json!(format!("2026-11-16T10:{minute:02}:{second:02}Z"));
+        object["metadata"]["creationTimestamp"] = json!(now);
     }
 
     /// A moment later than every other.
     pub fn now(&mut self) -> String {
         self.made += 1;
-        format!("2026-11-16T10:{:02}:{:02}Z", self.made / 60, self.made % 60)
+        let (hour, minute, second) = (10 + self.made / 3600, self.made / 60 % 60, self.made % 60);
+        format!("2026-11-16T{hour:02}:{minute:02}:{second:02}Z")
     }
 
     pub fn get(&self, key: &Key) -> Option<&Value> {
@@ -118,6 +132,14 @@ impl Store {
 
     pub fn get_mut(&mut self, key: &Key) -> Option<&mut Value> {
         self.objects.get_mut(key)
+    }
+
+    /// Changes an object as a controller does, and says whether it is another one now.
+    pub fn update(&mut self, key: &Key, change: impl FnOnce(&mut Value)) -> bool {
+        let Some(object) = self.objects.get_mut(key) else { return false };
+        let before = object.clone();
+        change(object);
+        *object != before
     }
 
     pub fn remove(&mut self, key: &Key) -> Option<Value> {
@@ -158,9 +180,20 @@ impl Store {
     }
 
     pub fn patch(&mut self, place: &Place, request: &Message) -> Answer {
-        let Ok(body) = serde_json::from_slice::<Value>(&request.body) else {
+        let Ok(mut body) = serde_json::from_slice::<Value>(&request.body) else {
             return failure(400, "BadRequest", "the body is no document");
         };
+        if place.plural == "jobsets" {
+            // The status is a resource of its own: a request changes one or the other.
+            let changes_status = place.below.first().is_some_and(|below| below == "status");
+            if let Some(fields) = body.as_object_mut() {
+                fields.retain(|field, _| match field.as_str() {
+                    "status" => changes_status,
+                    "spec" => !changes_status,
+                    _ => true,
+                });
+            }
+        }
         if request.has("content-type", "apply-patch+yaml") {
             self.apply(place, request.query(), body)
         } else if request.has("content-type", "merge-patch+json") {
@@ -203,6 +236,12 @@ impl Store {
             return failure(422, "Invalid", &message);
         }
         let mut object = body;
+        if place.plural == "jobsets" {
+            set_defaults(&mut object);
+            if let Some(refusal) = refusal(None, &object) {
+                return refusal;
+            }
+        }
         self.stamp(&mut object);
         object["status"] = match place.plural {
             "pods" | "persistentvolumeclaims" => json!({"phase": "Pending"}),
@@ -216,7 +255,7 @@ impl Store {
     /// Changes an object unless that touches what cannot be changed.
     fn change(&mut self, place: &Place, change: impl FnOnce(&mut Value)) -> Answer {
         let Some(object) = self.objects.get(&place.key()) else {
-            return not_found(place.plural, &place.key().2);
+            return place.missing();
         };
         let mut after = object.clone();
         change(&mut after);
@@ -233,6 +272,12 @@ impl Store {
                 after["spec"][*part]
             );
             return failure(422, "Invalid", &message);
+        }
+        if place.plural == "jobsets" {
+            set_defaults(&mut after);
+            if let Some(refusal) = refusal(Some(object), &after) {
+                return refusal;
+            }
         }
         self.objects.insert(place.key(), after.clone());
         (200, after)
