@@ -112,7 +112,7 @@ fn command_of(job: &TrainingJob, is_server: bool, has_servers: bool) -> Vec<Stri
         }
         Framework::Pytorch => {
             // torchrun as a module of the interpreter that the user named: the one on the path may belong to another environment.
-            let torchrun = ["-u", "-m", "torch.distributed.run"].map(str::to_owned);
+            let torchrun = ["-m", "torch.distributed.run"].map(str::to_owned);
             let command = match split_interpreter(&job.command) {
                 Some((interpreter, program)) => {
                     [std::slice::from_ref(interpreter), &torchrun, program].concat()

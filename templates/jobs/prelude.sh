@@ -149,12 +149,12 @@ trim_log() {
 
 open_log() {
   [ -n "${INFRA_LOG_DIR:-}" ] || return 0
-  directory=$INFRA_LOG_DIR/attempt-$attempt
+  directory=$INFRA_LOG_DIR/attempt-$attempt/$role-$index
   title="infra: run ${INFRA_RUN:-unnamed}, attempt $attempt, $role $index, $(date -u +%Y-%m-%dT%H:%M:%SZ)"
-  if { mkdir -p "$directory" && printf '%s\n' "$title" >>"$directory/$role-$index.log"; } 2>/dev/null; then
-    log=$directory/$role-$index.log
+  if { mkdir -p "$directory" && printf '%s\n' "$title" >>"$directory/output.log"; } 2>/dev/null; then
+    log=$directory/output.log
   else
-    say "cannot write to $directory/$role-$index.log: what the program prints is in the pod's log only"
+    say "cannot write to $directory/output.log: what the program prints is in the pod's log only"
   fi
 }
 

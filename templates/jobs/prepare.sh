@@ -1,7 +1,24 @@
 
 # Before every pod, as root: the directories of the run, which every user may write to; then the data.
+
+# Whether another JobSet than this one has used the directory of the run.
+has_earlier_marks() {
+  for directory in "$INFRA_RUN_DIR"/.infra/*; do
+    [ ! -d "$directory" ] || [ "$directory" = "$INFRA_MARK_DIR" ] || return 0
+  done
+  return 1
+}
+
+if [ -n "${INFRA_RESUMED:-}" ]; then
+  has_earlier_marks || misconfigured "there is no run $INFRA_RUN to resume: $INFRA_RUN_DIR holds none"
+elif has_earlier_marks; then
+  misconfigured "there is a run $INFRA_RUN already: --resume continues it, another --run begins a new one"
+fi
+own_mounts=
+for name in ${INFRA_MOUNTS:-}; do own_mounts="$own_mounts $INFRA_RUN_DIR/$name"; done
+# shellcheck disable=SC2086 # several directories, without spaces in their names
 for directory in "$INFRA_RUN_DIR" "$INFRA_OUTPUT_DIR" "$INFRA_LOG_DIR" "$INFRA_LOG_DIR/attempt-$attempt" "$INFRA_RUN_DIR/.infra" \
-  "$INFRA_MARK_DIR"; do
+  "$INFRA_MARK_DIR" $own_mounts; do
   mkdir -p "$directory" || misconfigured "cannot create $directory: the claim is read-only or full, or a file is in its place"
   chmod 0777 "$directory" 2>/dev/null || say "cannot make $directory writable for every user"
 done

@@ -104,9 +104,12 @@ def table(name, run="first"):
             "INFRA_REPLICAS": str(count), "INFRA_GROUP_SIZE": str(sum(counts.values())), "INFRA_RUN": run,
             "INFRA_RUN_DIR": f"{root}/runs/{run}", "INFRA_OUTPUT_DIR": f"{root}/runs/{run}/output",
             "INFRA_LOG_DIR": f"{root}/runs/{run}/logs", "INFRA_MARK_DIR": f"{root}/runs/{run}/.infra/$(INFRA_JOBSET_UID)",
-            "INFRA_SUCCESS": "first" if framework in LED else "all", "INFRA_GRACE": "30",
+            "INFRA_SUCCESS": "first" if framework in LED else "all", "INFRA_GRACE": "80",
         }
-        command = [word for word in file.get("command", []) if word != "-u"]
+        command = file.get("command", [])
+        if framework in ("paddle", "pytorch"):
+            # Their launchers put the interpreter's options in front.
+            command = [word for word in command if word != "-u"]
         launcher, words, more = FRAMEWORKS[framework](file, role, hosts, command, variables)
         variables |= more | file.get("env", {})
         stamp = f"{root}/.infra/data.ready" if "data" in file else None
@@ -168,7 +171,13 @@ def pytorch(file, role, hosts, command, common):
     }
 
 
-FRAMEWORKS = {"paddle-v0": paddle_v0, "paddle": paddle, "tensorflow-seed": tensorflow_seed, "tensorflow": tensorflow, "pytorch": pytorch}
+def program(file, role, hosts, command, common):
+    return "program.sh", command, {}
+
+
+FRAMEWORKS = {
+    "paddle-v0": paddle_v0, "paddle": paddle, "tensorflow-seed": tensorflow_seed, "tensorflow": tensorflow, "pytorch": pytorch, "program": program,
+}
 
 
 def rendered_objects(name, *arguments):

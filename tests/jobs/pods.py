@@ -111,7 +111,7 @@ class Pods:
 
     def log(self, index, role=None):
         """The log on the claim of a pod of this attempt."""
-        return self.run / f"logs/attempt-{self.attempt}/{role or self.first_role}-{index}.log"
+        return self.run / f"logs/attempt-{self.attempt}/{role or self.first_role}-{index}/output.log"
 
     @property
     def first_role(self):

@@ -161,6 +161,8 @@ def claim_path(container):
 def place_on_claim(container, path):
     """Where on the claim a path of a container is: the innermost mount decides."""
     mounts = [mount for mount in container["volumeMounts"] if mount["name"] == "storage" and f"{path}/".startswith(mount["mountPath"] + "/")]
+    if not mounts:
+        return None
     mount = max(mounts, key=lambda mount: len(mount["mountPath"]))
     return (mount.get("subPath", "") + path[len(mount["mountPath"]):]).lstrip("/")
 

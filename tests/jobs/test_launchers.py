@@ -42,18 +42,18 @@ class Logs(unittest.TestCase):
         pods.attempt = 1
         pods.start(1).ends_with(0)
         self.assertIn("attempt 1", pods.log(1).read_text().splitlines()[0])
-        self.assertEqual(first, (pods.run / "logs/attempt-0/worker-1.log").read_text())
+        self.assertEqual(first, (pods.run / "logs/attempt-0/worker-1/output.log").read_text())
 
     @in_each_shell
     def test_a_log_that_is_too_large_begins_anew(self, shell):
         pods = Pods(self, "tensorflow", shell)
         program = (
             "printf 'line %s of many that fill a disk\\n' $(seq 0 199);"
-            'log=$INFRA_LOG_DIR/attempt-0/worker-1.log; until [ -e "$log.1" ] && ! grep -q "line 0 of" "$log"; do sleep 0.1; done; echo the end'
+            'log=$INFRA_LOG_DIR/attempt-0/worker-1/output.log; until [ -e "$log.1" ] && ! grep -q "line 0 of" "$log"; do sleep 0.1; done; echo the end'
         )
         pods.start(1, program=["sh", "-c", program], INFRA_LOG_LIMIT="2000").ends_with(0)
         kept = pods.log(1).read_text()
-        self.assertIn("line 0 of", pods.log(1).with_name("worker-1.log.1").read_text())
+        self.assertIn("line 0 of", pods.log(1).with_name("output.log.1").read_text())
         self.assertRegex(kept, r"^infra: run first, attempt 0, worker 1, ")
         self.assertIn("the end\n", kept)
         self.assertNotIn("line 0 of", kept)
@@ -386,6 +386,28 @@ class Prepare(unittest.TestCase):
         for folder in (pods.run, pods.output, pods.run / "logs", pods.run / "logs/attempt-0", pods.run / ".infra", pods.marks):
             self.assertEqual(stat.S_IMODE(folder.stat().st_mode), 0o777, folder)
         self.assertEqual(stat.S_IMODE(pods.root.stat().st_mode) & 0o022, 0, "the rest of the claim is not opened to every user")
+
+    @in_each_shell
+    def test_directories_that_a_program_expects_elsewhere_are_there(self, shell):
+        pods = Pods(self, "pytorch", shell)
+        pods.start(0, prepare=True, INFRA_MOUNTS="models tables/small").ends_with(0)
+        for folder in ("models", "tables/small"):
+            self.assertEqual(stat.S_IMODE((pods.run / folder).stat().st_mode), 0o777, folder)
+
+    @in_each_shell
+    def test_a_run_begins_once_and_is_resumed_only_if_it_exists(self, shell):
+        pods = Pods(self, "pytorch", shell)
+        shutil.rmtree(pods.run)
+        text = pods.start(0, prepare=True, INFRA_RESUMED="yes").ends_with(64)
+        self.assertIn(f"there is no run first to resume: {pods.run} holds none", text)
+        self.assertFalse(pods.run.exists())
+        # Both pods of the group, and again in its next attempt.
+        for index, attempt in ((0, "0"), (1, "0"), (0, "1")):
+            pods.start(index, prepare=True, INFRA_ATTEMPT=attempt).ends_with(0)
+        later = {"INFRA_MARK_DIR": str(pods.run / ".infra/later")}
+        self.assertIn("there is a run first already", pods.start(0, prepare=True, **later).ends_with(64))
+        for index in (0, 1):
+            pods.start(index, prepare=True, INFRA_RESUMED="yes", **later).ends_with(0)
 
     @in_each_shell
     def test_a_directory_that_cannot_be_created_is_not_retried(self, shell):

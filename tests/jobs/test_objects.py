@@ -11,7 +11,7 @@ import unittest
 import yaml
 
 from rendering import (
-    FILES, GPU, ROOT, TOOLS, Job, claim_path, container_of, environment_of, infra, names, render, render_text, role_of, variables_of,
+    FILES, GPU, ROOT, TOOLS, Job, claim_path, container_of, environment_of, infra, names, place_on_claim, render, render_text, role_of, variables_of,
 )
 
 CLUSTER = ROOT / "tests/clusters/ha-gpu-efs/cluster.yaml"
@@ -118,7 +118,8 @@ def faults_of_training(job, training):
         if told["DATA_SPLIT"] != "none" and role_of(training) != "ps":
             check(told["SPLIT_COUNT"] == str(count), "there are not as many parts as trainers")
         if "JOB_PATH" in variables:
-            check(told["OUT_DIR"] == f"{variables['JOB_PATH']}/{variables['JOB_NAME']}", "data is written where nobody looks")
+            directory = place_on_claim(container, f"{variables['JOB_PATH']}/{variables['JOB_NAME']}")
+            check(place_on_claim(container_of(job.data), told["OUT_DIR"]) == directory, "data is written where nobody looks")
         (init,) = spec["template"]["spec"]["initContainers"]
         check(variables_of(init)["DATA_STAMP"] == told["DATA_STAMP"], "it waits for another stamp than the import writes")
     return faults

@@ -77,6 +77,8 @@ class Trainers(unittest.TestCase):
         slow = [pods.start(index, STUB_UNTIL=FOREVER) for index in (1, 2)]
         done = pods.start(0)
         done.says("waiting for the other trainers")
+        for index, pod in enumerate(slow, start=1):
+            pod.says(f"trainer {index} begins")
         done.ask_to_end()
         # Its machine goes away, and with it a parameter server that the others need.
         done.ends_with(143)
