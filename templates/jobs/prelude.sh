@@ -26,7 +26,6 @@ program=
 collected=
 beside=
 status=0
-verdict=
 killed=
 answered=
 complained=
@@ -338,23 +337,19 @@ succeed() {
 conclude() {
   case $status in
   0)
-    verdict=0
     succeed
     if [ "${INFRA_SUCCESS:-all}" = first ] && [ "$index" = 0 ]; then await_last; fi
     ;;
   64) say "${1:-the program} exited with 64, which ends the job" ;;
-  *)
-    verdict=$status
-    hold "${1:-the program}"
-    ;;
+  *) hold "${1:-the program}" ;;
   esac
   exit "$status"
 }
 
-# told_to_end: Kubernetes terminates this pod. A program that ends with 0 because it was asked to has not succeeded.
+# told_to_end: Kubernetes terminates this pod. A program that ended before gives the status; one that ends with 0 because it was asked
+# to has not succeeded.
 told_to_end() {
   trap '' TERM INT
-  [ -z "$verdict" ] || exit "$verdict"
   answered=yes
   if [ -n "$program" ] && ! kill -0 "$program" 2>/dev/null; then
     collect

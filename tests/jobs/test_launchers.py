@@ -118,8 +118,8 @@ class Signals(unittest.TestCase):
     @in_each_shell
     def test_it_reaches_what_a_script_started_and_waits_for_it(self, shell):
         pods = Pods(self, "tensorflow", shell)
-        # The script itself ends at once.
-        pod = pods.start(1, program=["sh", "-c", "python train.py; exit 9"], STUB_UNTIL=FOREVER, STUB_TIDY_SECONDS="1")
+        # The script itself ends at once, and nothing holds the log open.
+        pod = pods.start(1, program=["sh", "-c", "python train.py >/dev/null 2>&1; exit 9"], STUB_UNTIL=FOREVER, STUB_TIDY_SECONDS="1")
         pods.await_file(pods.records / "worker.1.json")
         pod.ask_to_end()
         pod.ends_with(143)
@@ -367,7 +367,7 @@ class Failure(unittest.TestCase):
     def test_a_pod_of_its_own_is_not_held(self, shell):
         pods = Pods(self, "tensorflow-single", shell)
         text = pods.start(0, STUB_EXIT="23", INFRA_HOLD=LONG).ends_with(23, within=20)
-        self.assertIn("the program exited with 23", text)
+        self.assertIn("the program exited with 23\n", text)
 
     @in_each_shell
     def test_what_a_retry_cannot_fix_is_not_held(self, shell):
