@@ -79,8 +79,10 @@ fn restarts_that_count_are_used_up() {
 fn a_lost_machine_restarts_the_group_and_does_not_count() {
     let cluster = Cluster::with_running();
     cluster.jobs.run_job_set_controller(false);
+    cluster.jobs.keep_pods(true);
     let pod = cluster.jobs.evict("worker", 1);
     assert_eq!(cluster.condition(JOBS, "a-worker-0", "FailureTarget"), "", "it still has its grace");
+    cluster.jobs.keep_pods(false);
     cluster.jobs.wait_for("the end of the Job", |state| {
         state.history().iter().any(|event| event == "job a-worker-0 Failed").then_some(())
     });
@@ -115,12 +117,15 @@ fn a_lost_machine_restarts_the_group_and_does_not_count() {
 fn what_is_seen_first_decides_whether_a_restart_counts() {
     let cluster = Cluster::with_running();
     // A peer fails while the evicted pod still saves.
-    cluster.jobs.set_grace(Duration::from_millis(600));
+    cluster.jobs.set_grace(Duration::from_millis(100));
+    cluster.jobs.keep_pods(true);
     cluster.jobs.evict("worker", 1);
     cluster.jobs.finish("worker", 2, 1);
+    cluster.jobs.keep_pods(false);
     expect_attempt(&cluster, 1);
     assert_eq!(cluster.jobs.restarts("a"), (1, 1));
     // Both ends are seen together.
+    cluster.jobs.keep_pods(true);
     let evicted = cluster.jobs.evict("worker", 1);
     let peer = cluster.jobs.pod("worker", 2);
     {
@@ -129,6 +134,7 @@ fn what_is_seen_first_decides_whether_a_restart_counts() {
         state.finish(&evicted, 143);
         state.reconcile();
     }
+    cluster.jobs.keep_pods(false);
     expect_attempt(&cluster, 2);
     assert_eq!(cluster.jobs.restarts("a"), (2, 1));
 }
