@@ -20,7 +20,7 @@ const GROUP_AND_OTHERS: u32 = 0o077;
 pub enum Access {
     /// The owner only.
     Private,
-    /// Everybody.
+    /// Every user.
     Public,
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Two lower-case digits a byte.
+/// Two lower-case digits per byte.
 #[must_use]
 pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {

@@ -1,6 +1,6 @@
 //! `infra` brings up a GPU Kubernetes cluster on AWS from one file, runs training jobs on it, and deletes all of it again.
 
-// Tests need few of these layers; what nobody outside needs is private, so that the compiler finds dead code.
+// Tests need few of these layers; every other one is private, so that the compiler finds dead code.
 #![warn(unreachable_pub)]
 
 mod aws;

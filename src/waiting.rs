@@ -122,7 +122,7 @@ impl OptionalWait {
     }
 }
 
-/// How long pauses are, as a part of what they are for users; less than one for tests alone, which would sleep most of their time.
+/// How long pauses are, as a fraction of what they are for users; less than one only for tests, which would sleep most of their time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tempo(f64);
 

@@ -137,7 +137,7 @@ mod tests {
                 .retry_config(aws_config::retry::RetryConfig::disabled())
                 .build(),
         );
-        let error = configuration.caller_identity().await.err().ok_or("somebody answered")?;
+        let error = configuration.caller_identity().await.err().ok_or("the call was answered")?;
         assert_eq!(error.cause, Cause::Unreachable);
         Ok(())
     }

@@ -3,7 +3,7 @@
 /// What an action can be confined to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
-    /// AWS knows no narrower resource for it, or we look for what we do not know yet.
+    /// AWS accepts no narrower resource for the action, or the resource is not known yet.
     Everything,
     /// The cluster's stacks and their change sets.
     Stacks,

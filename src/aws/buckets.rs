@@ -31,7 +31,7 @@ pub(crate) enum BucketFacts {
     Found {
         /// The region of the bucket.
         region: String,
-        /// Whether nothing in it can be made public.
+        /// Whether nothing in the bucket can be made public.
         public_access_blocked: bool,
     },
 }
@@ -52,19 +52,19 @@ pub(crate) struct Upload<'a> {
     pub bucket: &'a str,
     /// The whole key.
     pub key: &'a str,
-    /// What it holds.
+    /// The content of the object.
     pub bytes: &'a Zeroizing<Vec<u8>>,
-    /// The SHA-256 of that, in Base64, which S3 compares.
+    /// The SHA-256 of the content, in Base64, which S3 compares.
     pub sha256: &'a str,
-    /// The key that it is encrypted with.
+    /// The KMS key that the object is encrypted with.
     pub kms_key: &'a str,
-    /// What kind of text it is.
+    /// The content type of the object.
     pub content_type: &'static str,
 }
 
 impl Clients {
     /// Reads what is known about a bucket.
-    pub(crate) async fn look_at_bucket(&self, name: &str) -> Result<BucketFacts, AwsError> {
+    pub(crate) async fn read_bucket(&self, name: &str) -> Result<BucketFacts, AwsError> {
         let owner = self.bucket_owner().await?;
         let head = self.s3.head_bucket().bucket(name).expected_bucket_owner(owner);
         let mut answer = head.clone().send().await;
@@ -102,7 +102,7 @@ impl Clients {
         }
     }
 
-    /// Whether the same question is answered if no owner is demanded: S3 gives no reason with a refusal.
+    /// Whether the same call succeeds if no owner is demanded: S3 gives no reason with a refusal.
     async fn is_readable_of_any_owner(&self, name: &str) -> bool {
         self.s3.head_bucket().bucket(name).send().await.is_ok()
     }
@@ -290,7 +290,7 @@ fn kept_version(version: Option<String>) -> Option<String> {
     version.filter(|version| version != "null")
 }
 
-/// An answer to a question about a head has no words: the status has to do.
+/// Responses to HEAD requests have no message: the status has to do.
 fn in_words(error: AwsError, status: Option<u16>) -> AwsError {
     let Some(status) = status.filter(|_| error.code.is_none()) else { return error };
     let (cause, code, message) = match status {

@@ -1,4 +1,4 @@
-//! One client a service, all from one configuration.
+//! One client per service, all from one configuration.
 
 use std::sync::Arc;
 

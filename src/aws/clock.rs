@@ -7,7 +7,7 @@ use aws_smithy_types::date_time::Format;
 
 /// Codes that need no other sign.
 const CLOCK_ERROR_CODES: [&str; 2] = ["RequestTimeTooSkewed", "RequestInTheFuture"];
-/// Codes that mean a wrong key as well; none at all is what S3 says about heads.
+/// Codes that may also mean a wrong key. Responses of S3 to HEAD requests have no code at all.
 const AMBIGUOUS_CODES: [&str; 5] =
     ["", "AuthFailure", "InvalidSignatureException", "RequestExpired", "SignatureDoesNotMatch"];
 /// AWS allows five minutes; below that the key is wrong.

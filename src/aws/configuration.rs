@@ -64,7 +64,7 @@ impl Connection {
     }
 }
 
-/// Pinned, so that a new version of the SDK does not change retries and time limits behind our back.
+/// Pinned, so that a new version of the SDK does not change retries and time limits unnoticed.
 pub(super) fn behavior() -> BehaviorVersion {
     BehaviorVersion::v2026_01_12()
 }

@@ -40,8 +40,8 @@ impl Clients {
         Ok(found)
     }
 
-    /// Our own snapshots by a filter, with their tags. A stand-in may ignore the filter, and deleting is too much to trust it: who
-    /// asks looks again.
+    /// The account's snapshots by a filter, with their tags. What is found may be deleted, so callers apply the filter once more: a
+    /// stand-in may ignore it.
     async fn snapshots(&self, name: &str, values: &[String]) -> Result<Vec<(Snapshot, Tags)>, AwsError> {
         let filter = Filter::builder().name(name).set_values(Some(values.to_vec())).build();
         let call = self.ec2.describe_snapshots().owner_ids("self").filters(filter);

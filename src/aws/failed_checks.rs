@@ -63,7 +63,7 @@ fn resource_in(path: &str) -> Option<String> {
     (parts.next() == Some("Resources")).then(|| parts.next().map(str::to_owned))?
 }
 
-/// Whether a path leads into a resource.
+/// Whether a path names a part of a resource, rather than the whole resource.
 fn is_deep(path: &str) -> bool {
     path.trim_matches('/').split('/').count() > 2
 }

@@ -13,13 +13,13 @@ pub(crate) struct ExistingFileSystem {
     pub state: String,
     /// Whether it is encrypted.
     pub encrypted: bool,
-    /// The only zone it is in, if it is of that kind.
+    /// The only availability zone of the file system; none if it is regional.
     pub only_zone: Option<String>,
     /// The cluster that the file system was created for: the tag `infra:cluster`.
     pub cluster: Option<String>,
 }
 
-/// Where machines of one zone reach a file system.
+/// Where machines of one availability zone reach a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MountTarget {
     /// The id of the mount target.
@@ -64,7 +64,7 @@ impl Clients {
         Ok(file_systems)
     }
 
-    /// Every mount target of a file system, by zone.
+    /// Every mount target of a file system, by availability zone.
     pub(crate) async fn mount_targets(&self, file_system: &str) -> Result<Vec<MountTarget>, AwsError> {
         let request = self.efs.describe_mount_targets().file_system_id(file_system);
         let found = request.into_paginator().items().send().try_collect().await;
@@ -100,7 +100,10 @@ impl Clients {
     }
 
     /// The security groups of a mount target.
-    pub(crate) async fn mount_target_groups(&self, mount_target: &str) -> Result<Vec<String>, AwsError> {
+    pub(crate) async fn mount_target_security_groups(
+        &self,
+        mount_target: &str,
+    ) -> Result<Vec<String>, AwsError> {
         let answer = self.efs.describe_mount_target_security_groups().mount_target_id(mount_target).send();
         let answer = answer.await;
         Ok(answer.map_err(AwsError::of(actions::EFS_DESCRIBE_MOUNT_TARGET_SECURITY_GROUPS))?.security_groups)

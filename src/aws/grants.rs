@@ -50,7 +50,7 @@ impl Clients {
         call.send().await.map_err(AwsError::of(actions::KMS_CREATE_GRANT)).map(|_| ())
     }
 
-    /// Ends a grant; one that is gone is no error.
+    /// Revokes a grant; one that is gone is no error.
     pub(crate) async fn revoke_grant(&self, key: &str, id: &str) -> Result<(), AwsError> {
         let call = self.kms.revoke_grant().key_id(key).grant_id(id);
         match call.send().await.map_err(AwsError::of(actions::KMS_REVOKE_GRANT)) {

@@ -1,4 +1,4 @@
-//! Every record of a zone, for the zones that are to go.
+//! The records of a hosted zone that must be deleted before the hosted zone can be.
 
 use aws_sdk_route53::types::{Change, ChangeAction, ChangeBatch, ResourceRecordSet, RrType};
 
@@ -9,9 +9,9 @@ use super::{AwsError, Clients};
 /// As many changes as one call takes with room to spare.
 const BATCH: usize = 100;
 
-/// A record that can be removed.
+/// A record that can be deleted.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ZoneRecord {
+pub(crate) struct HostedZoneRecord {
     /// The name of the record, without a dot at the end.
     pub name: String,
     /// The type of the record.
@@ -20,8 +20,8 @@ pub(crate) struct ZoneRecord {
 }
 
 impl Clients {
-    /// Every record of a zone but those that make it a zone.
-    pub(crate) async fn removable_records(&self, zone: &str) -> Result<Vec<ZoneRecord>, AwsError> {
+    /// Every record of a hosted zone but those that every hosted zone has.
+    pub(crate) async fn deletable_records(&self, zone: &str) -> Result<Vec<HostedZoneRecord>, AwsError> {
         let mut found = Vec::new();
         let mut start = (None, None, None);
         loop {
@@ -33,8 +33,8 @@ impl Clients {
                 answer => answer?,
             };
             let records = answer.resource_record_sets.into_iter();
-            let removable = records.filter(|record| !matches!(record.r#type, RrType::Ns | RrType::Soa));
-            found.extend(removable.map(|record| ZoneRecord {
+            let deletable = records.filter(|record| !matches!(record.r#type, RrType::Ns | RrType::Soa));
+            found.extend(deletable.map(|record| HostedZoneRecord {
                 name: record.name.trim_end_matches('.').to_owned(),
                 kind: record.r#type.as_str().to_owned(),
                 whole: record,
@@ -46,9 +46,13 @@ impl Clients {
         }
     }
 
-    /// Removes records exactly as they were read. Says whether all were still there: a call removes all of its records or none, so what
-    /// is left has to be read again otherwise.
-    pub(crate) async fn remove_records(&self, zone: &str, records: &[ZoneRecord]) -> Result<bool, AwsError> {
+    /// Deletes records exactly as they were read. Returns whether all of them still existed: a call deletes all of its records or none, so
+    /// what is left has to be read again otherwise.
+    pub(crate) async fn delete_records(
+        &self,
+        zone: &str,
+        records: &[HostedZoneRecord],
+    ) -> Result<bool, AwsError> {
         const OPERATION: Action = actions::ROUTE53_CHANGE_RESOURCE_RECORD_SETS;
         let failed = |error| AwsError::incomplete(OPERATION, format!("{error}"));
         for batch in records.chunks(BATCH) {

@@ -14,12 +14,12 @@ pub(crate) struct HostedZone {
     pub id: String,
     /// The name of the hosted zone, without a dot at the end.
     pub name: String,
-    /// Whether only VPCs see it.
+    /// Whether only VPCs can see the hosted zone.
     pub private: bool,
 }
 
 impl HostedZone {
-    /// Whether a name is the zone's own or below it.
+    /// Whether a name is that of the hosted zone or below it.
     #[must_use]
     pub(crate) fn holds(&self, name: &str) -> bool {
         let (name, zone) = (name.to_ascii_lowercase(), self.name.to_ascii_lowercase());
@@ -32,7 +32,7 @@ impl HostedZone {
 pub(crate) struct AddressRecord {
     /// `A`, `AAAA` or `CNAME`.
     pub kind: String,
-    /// The name it is an alias of, and that name's zone.
+    /// The name it is an alias of, and the hosted zone of that name.
     pub alias: Option<Alias>,
     /// The values of the record, if it is no alias.
     pub values: Vec<String>,
@@ -46,12 +46,12 @@ pub(crate) struct AddressRecord {
 pub(crate) struct Alias {
     /// The load balancer's name, without a dot at the end.
     pub name: String,
-    /// The load balancer's own zone.
+    /// The load balancer's own hosted zone.
     pub zone: String,
 }
 
 impl Clients {
-    /// Every zone that a name could be a record of, the nearest first; among equals public before private.
+    /// Every hosted zone that a name could be a record of, the nearest first; among equals public before private.
     pub(crate) async fn hosted_zones_for(&self, name: &str) -> Result<Vec<HostedZone>, AwsError> {
         let mut pages = self.route53.list_hosted_zones().into_paginator().items().send();
         let mut found = Vec::new();
@@ -65,8 +65,12 @@ impl Clients {
         Ok(found)
     }
 
-    /// The private zones of a name that VPCs of a region see: one name may be in use in several regions.
-    pub(crate) async fn private_zones(&self, name: &str, region: &str) -> Result<Vec<HostedZone>, AwsError> {
+    /// The private hosted zones of a name that VPCs of a region see: one name may be in use in several regions.
+    pub(crate) async fn private_hosted_zones(
+        &self,
+        name: &str,
+        region: &str,
+    ) -> Result<Vec<HostedZone>, AwsError> {
         let mut found = Vec::new();
         let of_name = |zone: &HostedZone| zone.private && zone.name.eq_ignore_ascii_case(name);
         for zone in self.hosted_zones_for(name).await?.into_iter().filter(of_name) {
@@ -84,7 +88,7 @@ impl Clients {
         Ok(found)
     }
 
-    /// A zone by its id.
+    /// A hosted zone by its id.
     pub(crate) async fn hosted_zone(&self, id: &str) -> Result<Option<HostedZone>, AwsError> {
         let answer = self.route53.get_hosted_zone().id(id).send().await;
         match answer.map_err(AwsError::of(actions::ROUTE53_GET_HOSTED_ZONE)) {
@@ -123,8 +127,8 @@ impl Clients {
             .await
     }
 
-    /// Deletes a record exactly as it was read; says whether it is gone. It is not if someone else has changed it meanwhile.
-    pub(crate) async fn remove_address_record(
+    /// Deletes a record exactly as it was read; returns whether it is gone. It is not if someone else has changed it meanwhile.
+    pub(crate) async fn delete_address_record(
         &self,
         zone: &str,
         record: &AddressRecord,
@@ -157,7 +161,7 @@ impl Clients {
         Ok(answer.change_info.map(|change| change.id).unwrap_or_default())
     }
 
-    /// Whether every name server knows of a change.
+    /// Whether every name server has a change.
     pub(crate) async fn is_in_sync(&self, change: &str) -> Result<bool, AwsError> {
         let answer = self.route53.get_change().id(change).send().await;
         let answer = answer.map_err(AwsError::of(actions::ROUTE53_GET_CHANGE))?;
@@ -169,8 +173,8 @@ fn not_sent(error: &aws_sdk_route53::error::BuildError) -> AwsError {
     AwsError::incomplete(actions::ROUTE53_CHANGE_RESOURCE_RECORD_SETS, error.to_string())
 }
 
-/// Whether a record could not be removed because it, or its zone, is not there: Route 53 has no token that makes a repetition the same
-/// call.
+/// Whether a record could not be deleted because it, or its hosted zone, does not exist: Route 53 has no token that makes a retry the
+/// same call.
 pub(super) fn is_gone(error: &AwsError) -> bool {
     error.has_code("NoSuchHostedZone")
         || (error.has_code("InvalidChangeBatch") && error.says("but it was not found"))

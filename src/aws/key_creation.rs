@@ -12,7 +12,7 @@ use super::{AwsError, Clients, Key};
 impl Clients {
     /// Creates a symmetric key with AWS's default policy, which leaves its use to IAM policies.
     ///
-    /// KMS has no token that makes a repetition the same key, so the call is made once: where the answer is lost, the tags say whether
+    /// KMS has no token that makes a retry the same call, so the call is made once: where the answer is lost, the tags say whether
     /// there is a key.
     pub(crate) async fn create_key(&self, description: &str, tags: &[(&str, &str)]) -> Result<Key, AwsError> {
         const ACTION: Action = actions::KMS_CREATE_KEY;

@@ -1,8 +1,7 @@
-//! Existing networks: VPCs, subnets, routes, resolvers, security groups, elastic addresses.
+//! Existing networks: VPCs, subnets, routes, resolvers, elastic addresses.
 
 use aws_sdk_ec2::types::{
-    AttributeBooleanValue, DhcpConfiguration, DhcpOptions, IpPermission, IpRange, Route, RouteState,
-    VpcAttributeName,
+    AttributeBooleanValue, DhcpConfiguration, DhcpOptions, Route, RouteState, VpcAttributeName,
 };
 
 use super::actions::{self, Action};
@@ -49,30 +48,6 @@ pub(crate) struct RouteTable {
     pub subnets: Vec<String>,
     /// The target of the default route (`igw-…`, `nat-…`), if that works.
     pub default_target: Option<String>,
-}
-
-/// A security group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SecurityGroup {
-    /// The id of the security group.
-    pub id: String,
-    /// What it lets in.
-    pub inbound: Vec<InboundRule>,
-}
-
-/// What a security group lets in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct InboundRule {
-    /// The protocol; `-1` for all of them.
-    pub protocol: String,
-    /// The first port; none for all of them.
-    pub first_port: Option<i32>,
-    /// The last port; none for all of them.
-    pub last_port: Option<i32>,
-    /// Ranges that it lets in.
-    pub ranges: Vec<String>,
-    /// Whether it lets in members of security groups, or of prefix lists.
-    pub names_others: bool,
 }
 
 impl Clients {
@@ -138,21 +113,6 @@ impl Clients {
             .collect())
     }
 
-    /// Those of the security groups that exist.
-    pub(crate) async fn security_groups(&self, ids: &[String]) -> Result<Vec<SecurityGroup>, AwsError> {
-        if ids.is_empty() {
-            return Ok(Vec::new());
-        }
-        let request = self.ec2.describe_security_groups().filters(filter("group-id", ids));
-        let found = request.into_paginator().items().send().try_collect().await;
-        let found = found.map_err(AwsError::of(actions::EC2_DESCRIBE_SECURITY_GROUPS))?;
-        let groups = found.iter().map(|group| SecurityGroup {
-            id: group.group_id().unwrap_or_default().to_owned(),
-            inbound: group.ip_permissions().iter().map(inbound_rule_of).collect(),
-        });
-        Ok(groups.collect())
-    }
-
     /// How many elastic addresses the account has in the region, those aside that services manage for themselves.
     pub(crate) async fn elastic_addresses(&self) -> Result<u32, AwsError> {
         let answer = self.ec2.describe_addresses().send().await;
@@ -193,18 +153,6 @@ fn target_of(route: &Route) -> Option<&str> {
     let gateway = route.gateway_id().or(route.nat_gateway_id()).or(route.transit_gateway_id());
     let machine = route.network_interface_id().or(route.instance_id());
     gateway.or(machine).or(route.vpc_peering_connection_id()).or(route.core_network_arn())
-}
-
-fn inbound_rule_of(permission: &IpPermission) -> InboundRule {
-    let ranges = permission.ip_ranges().iter().filter_map(IpRange::cidr_ip);
-    InboundRule {
-        protocol: permission.ip_protocol().unwrap_or_default().to_owned(),
-        first_port: permission.from_port(),
-        last_port: permission.to_port(),
-        ranges: ranges.map(str::to_owned).collect(),
-        names_others: !permission.user_id_group_pairs().is_empty()
-            || !permission.prefix_list_ids().is_empty(),
-    }
 }
 
 fn is_on(attribute: Option<&AttributeBooleanValue>) -> bool {

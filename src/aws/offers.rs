@@ -1,4 +1,4 @@
-//! What EC2 has for the account: zones, types, key pairs, reservations.
+//! What EC2 has for the account: availability zones, types, key pairs, reservations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,9 +11,9 @@ use super::{AwsError, Clients};
 /// EC2 takes this many values in one filter, and some more.
 const FILTER_VALUES: usize = 100;
 
-/// A zone of the region.
+/// An availability zone as EC2 lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Zone {
+pub(crate) struct ListedAvailabilityZone {
     /// The name of the availability zone.
     pub name: String,
     /// The state of the availability zone; `available` is the good one.
@@ -29,7 +29,7 @@ pub(crate) struct CapacityReservation {
     pub state: String,
     /// The type it is for.
     pub instance_type: String,
-    /// The zone it is in.
+    /// The availability zone it is in.
     pub zone: String,
     /// How many machines it holds.
     pub total: i32,
@@ -38,19 +38,20 @@ pub(crate) struct CapacityReservation {
 }
 
 impl Clients {
-    /// The zones of the region that the account has.
-    pub(crate) async fn availability_zones(&self) -> Result<Vec<Zone>, AwsError> {
+    /// The availability zones of the region that the account has.
+    pub(crate) async fn availability_zones(&self) -> Result<Vec<ListedAvailabilityZone>, AwsError> {
         let answer = self.ec2.describe_availability_zones().send().await;
         let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_AVAILABILITY_ZONES))?;
-        let zones = answer.availability_zones.unwrap_or_default().into_iter().map(|zone| Zone {
-            state: text(zone.state.as_ref()),
-            name: zone.zone_name.unwrap_or_default(),
-            kind: zone.zone_type.unwrap_or_default(),
-        });
+        let zones =
+            answer.availability_zones.unwrap_or_default().into_iter().map(|zone| ListedAvailabilityZone {
+                state: text(zone.state.as_ref()),
+                name: zone.zone_name.unwrap_or_default(),
+                kind: zone.zone_type.unwrap_or_default(),
+            });
         Ok(zones.collect())
     }
 
-    /// The zones that offer each of the types; a type that no zone offers is not in the answer.
+    /// The availability zones that offer each of the types; a type that none offers is not in the answer.
     pub(crate) async fn type_offerings(
         &self,
         types: &[String],

@@ -4,7 +4,7 @@ use super::actions;
 use super::{AwsError, Clients};
 
 impl Clients {
-    /// A quota's value in the region: the account's own if it was ever changed, else everybody's.
+    /// A quota's value in the region: the account's own if it was ever changed, else AWS's default.
     pub(crate) async fn quota(&self, service: &str, code: &str) -> Result<Option<f64>, AwsError> {
         let answer = self.quotas.get_service_quota().service_code(service).quota_code(code).send().await;
         match answer.map_err(AwsError::of(actions::QUOTAS_GET_SERVICE_QUOTA)) {

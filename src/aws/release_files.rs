@@ -19,7 +19,7 @@ use super::error::innermost_cause;
 const RELEASE_SERVER: &str = "https://update.release.flatcar-linux.net";
 /// The directory of the releases for x86_64.
 const BOARD: &str = "amd64-usr";
-/// The answer decides whether a warning is printed, so nobody waits long for it.
+/// The answer decides only whether a warning is printed, so the wait for it is short.
 const ATTEMPTS: u32 = 2;
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 const CALL_TIMEOUT: Duration = Duration::from_secs(11);

@@ -10,9 +10,9 @@ use super::actions;
 use super::{AwsError, Clients};
 
 /// The CloudFormation type of an Auto Scaling group.
-pub(crate) const GROUP_TYPE: &str = "AWS::AutoScaling::AutoScalingGroup";
+pub(crate) const AUTO_SCALING_GROUP_TYPE: &str = "AWS::AutoScaling::AutoScalingGroup";
 const AZ_REBALANCE: &str = "AZRebalance";
-/// How many groups AWS lists in one page at most.
+/// The most Auto Scaling groups that AWS lists in one page.
 const LONGEST_PAGE: i32 = 100;
 
 /// An Auto Scaling group.
@@ -20,7 +20,7 @@ const LONGEST_PAGE: i32 = 100;
 pub(crate) struct ScalingGroup {
     /// The name of the Auto Scaling group.
     pub name: String,
-    /// How many machines it shall have.
+    /// How many machines it should have.
     pub desired: u32,
     /// The version of the launch template that new machines get.
     pub template_version: Option<String>,
@@ -28,16 +28,16 @@ pub(crate) struct ScalingGroup {
     pub machines: Vec<GroupMachine>,
     /// The tags of the Auto Scaling group.
     pub tags: BTreeMap<String, String>,
-    /// Whether it ends machines in one zone to start others in another, so that zones have as many each.
-    pub rebalances_zones: bool,
+    /// Whether it terminates machines in one availability zone to start others in another, so that each has as many.
+    pub rebalances_availability_zones: bool,
 }
 
-/// A machine of a group.
+/// A machine of an Auto Scaling group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GroupMachine {
     /// The instance id of the machine.
     pub id: String,
-    /// `InService` and others.
+    /// The state of the machine: `InService` and others.
     pub state: String,
     /// The version of the launch template that it was started from.
     pub template_version: Option<String>,
@@ -50,21 +50,21 @@ impl GroupMachine {
         self.state == "InService"
     }
 
-    /// Whether the machine is on its way out.
+    /// Whether the machine is being terminated.
     #[must_use]
     pub(crate) fn is_terminating(&self) -> bool {
         self.state.starts_with("Terminat")
     }
 }
 
-/// One attempt of a group to start or end a machine.
+/// One attempt of an Auto Scaling group to start or terminate a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ScalingActivity {
     /// The id of the activity.
     pub id: String,
     /// What was attempted; names the machine.
     pub description: String,
-    /// `Successful`, `Failed` and others.
+    /// The status of the activity: `Successful`, `Failed` and others.
     pub status: String,
     /// What went wrong.
     pub message: Option<String>,
@@ -85,7 +85,7 @@ impl ScalingActivity {
         }
     }
 
-    /// Whether a machine was to be started, rather than ended.
+    /// Whether a machine was to be started, rather than terminated.
     #[must_use]
     pub(crate) fn is_launch(&self) -> bool {
         self.description.starts_with("Launching")
@@ -93,12 +93,12 @@ impl ScalingActivity {
 }
 
 impl Clients {
-    /// Every group of a cluster.
+    /// Every Auto Scaling group of a cluster.
     pub(crate) async fn groups_of_cluster(&self, cluster: &str) -> Result<Vec<ScalingGroup>, AwsError> {
         self.groups(Filter::builder().name(tag_filter(CLUSTER_TAG)).values(cluster).build()).await
     }
 
-    /// Every group of every cluster of the account and region.
+    /// Every Auto Scaling group of every cluster of the account and region.
     pub(crate) async fn groups_of_all_clusters(&self) -> Result<Vec<ScalingGroup>, AwsError> {
         self.groups(Filter::builder().name("tag-key").values(CLUSTER_TAG).build()).await
     }
@@ -115,7 +115,7 @@ impl Clients {
         Ok(groups)
     }
 
-    /// The newest activities of a group, the newest first; also of a group that is gone already.
+    /// The newest activities of an Auto Scaling group, the newest first; also of one that is deleted already.
     pub(crate) async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>, AwsError> {
         let call = self.autoscaling.describe_scaling_activities().auto_scaling_group_name(group);
         let answer = call.include_deleted_groups(true).max_records(50).send().await;
@@ -130,14 +130,14 @@ impl Clients {
         Ok(answer.activities.unwrap_or_default().into_iter().map(activity).collect())
     }
 
-    /// From now on a group leaves its machines where they are, however many each zone has.
+    /// Has an Auto Scaling group leave its machines where they are, however many each availability zone has.
     pub(crate) async fn suspend_az_rebalance(&self, group: &str) -> Result<(), AwsError> {
         let call = self.autoscaling.suspend_processes().auto_scaling_group_name(group);
         let answer = call.scaling_processes(AZ_REBALANCE).send().await;
         answer.map_err(AwsError::of(actions::AUTOSCALING_SUSPEND_PROCESSES)).map(|_| ())
     }
 
-    /// Terminates a machine, for which its Auto Scaling group starts another one; false if no group has it any more.
+    /// Terminates a machine, for which its Auto Scaling group starts another one; false if no Auto Scaling group has it any more.
     pub(crate) async fn replace_machine(&self, instance: &str) -> Result<bool, AwsError> {
         let call = self.autoscaling.terminate_instance_in_auto_scaling_group();
         let call = call.instance_id(instance).should_decrement_desired_capacity(false);
@@ -170,6 +170,6 @@ fn to_scaling_group(found: AutoScalingGroup) -> ScalingGroup {
         template_version: template.and_then(|template| template.version),
         machines: found.instances.unwrap_or_default().into_iter().map(machine).collect(),
         tags: tags.filter_map(|tag| Some((tag.key?, tag.value.unwrap_or_default()))).collect(),
-        rebalances_zones: zones > 1 && !is_suspended,
+        rebalances_availability_zones: zones > 1 && !is_suspended,
     }
 }

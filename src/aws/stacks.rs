@@ -117,14 +117,14 @@ impl Clients {
         call.send().await.map_err(AwsError::of(actions::CFN_UPDATE_TERMINATION_PROTECTION)).map(|_| ())
     }
 
-    /// What may not be done to a stack's resources, as a JSON document.
+    /// The policy of a stack, as a JSON document: which changes of its resources are forbidden.
     pub(crate) async fn stack_policy(&self, name: &str) -> Result<Option<String>, AwsError> {
         let call = self.cloudformation.get_stack_policy().stack_name(name);
         let answer = call.send().await.map_err(AwsError::of(actions::CFN_GET_STACK_POLICY))?;
         Ok(answer.stack_policy_body.filter(|body| !body.is_empty()))
     }
 
-    /// Says what may not be done to a stack's resources.
+    /// Sets the policy of a stack.
     pub(crate) async fn set_stack_policy(&self, name: &str, policy: &str) -> Result<(), AwsError> {
         let call = self.cloudformation.set_stack_policy().stack_name(name).stack_policy_body(policy);
         call.send().await.map_err(AwsError::of(actions::CFN_SET_STACK_POLICY)).map(|_| ())

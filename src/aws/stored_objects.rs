@@ -1,4 +1,4 @@
-//! Objects below a prefix: the newest, and all of them with all their versions, and their removal.
+//! Objects below a prefix: the newest one, all versions of all of them, and their deletion.
 
 use aws_sdk_s3::types::{Delete, ObjectIdentifier};
 use time::OffsetDateTime;
@@ -6,13 +6,13 @@ use time::OffsetDateTime;
 use super::actions;
 use super::{AwsError, Clients};
 
-/// As many as one call removes.
+/// The most versions that one call deletes.
 const BATCH: usize = 1000;
 
-/// One version of an object that S3 would not remove.
+/// One version of an object that S3 refused to delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RefusedObject {
-    /// Which.
+    /// The version.
     pub object: ObjectVersion,
     /// Why, in S3's words.
     pub reason: String,
@@ -23,7 +23,7 @@ pub(crate) struct RefusedObject {
 pub(crate) struct ObjectVersion {
     /// The key of the object.
     pub key: String,
-    /// The version of the object; `null` is that of an object from when the bucket kept none. A removal without one only hides the object.
+    /// The version of the object; `null` is that of an object from when the bucket kept none. A deletion without one only hides the object.
     pub version: Option<String>,
 }
 
@@ -89,7 +89,7 @@ impl Clients {
         }
     }
 
-    /// Removes versions of objects for good; gives those that S3 would not remove.
+    /// Deletes versions of objects for good; returns those that S3 refused to delete.
     pub(crate) async fn delete_objects(
         &self,
         bucket: &str,

@@ -1,4 +1,4 @@
-//! AWS as a script, for tests in virtual time: answers each call from a function, and remembers when it was asked.
+//! AWS as a script, for tests in virtual time: answers each call from a function, and records when it was called.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -32,8 +32,18 @@ impl Blueprint {
         };
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let cluster = &self.cluster;
-        add("network", "NAT gateway", number(self.network.nat_zones.len()), "and its traffic".to_owned());
-        add("network", "public IPv4 address", number(self.network.nat_zones.len()), String::new());
+        add(
+            "network",
+            "NAT gateway",
+            number(self.network.nat_availability_zones.len()),
+            "and its traffic".to_owned(),
+        );
+        add(
+            "network",
+            "public IPv4 address",
+            number(self.network.nat_availability_zones.len()),
+            String::new(),
+        );
         add("network", "private hosted zone", 1, String::new());
         if let Some(file_system) = &cluster.file_system
             && let FileSystemSource::Created { throughput_mode, .. } = &file_system.source

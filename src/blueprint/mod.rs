@@ -22,7 +22,7 @@ pub use identities::{Authority, Identities, LeafCertificate, Secret, SigningKey,
 pub use names::Names;
 pub use network::{NetworkPlan, Subnet, SubnetSource};
 pub use nodes::{NodeTaint, PoolNodes, Role};
-pub use security::{Group, Protocol, Rule, Source};
+pub use security::{Protocol, Rule, SecurityGroup, Source};
 pub use stacks::StackPart;
 
 use crate::config::values::PoolName;
@@ -50,7 +50,7 @@ pub struct Blueprint {
     /// Subnets and gateways.
     pub network: NetworkPlan,
     /// Security groups.
-    pub groups: Vec<Group>,
+    pub security_groups: Vec<SecurityGroup>,
     /// Every connection that is allowed.
     pub rules: Vec<Rule>,
     /// Whether infra creates the mount targets of the file system.
@@ -68,15 +68,15 @@ impl Blueprint {
                 FileSystemSource::Created { .. } => true,
                 FileSystemSource::Adopted { create_mount_targets, .. } => *create_mount_targets,
             });
-        let groups = security::groups(&cluster, makes_mount_targets);
+        let security_groups = security::security_groups(&cluster, makes_mount_targets);
         Ok(Self {
             identities: Identities::new(&cluster, &names),
             components: Components::new(&cluster)?,
             roles: nodes::roles(&cluster),
             pools: cluster.pools.iter().map(PoolNodes::new).collect(),
             network: NetworkPlan::new(&cluster),
-            rules: security::rules(&cluster, &groups),
-            groups,
+            rules: security::rules(&cluster, &security_groups),
+            security_groups,
             makes_mount_targets,
             etcd_quota_bytes: etcd_space::quota_bytes(cluster.etcd.volume_gib),
             names,

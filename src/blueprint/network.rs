@@ -14,7 +14,7 @@ pub struct NetworkPlan {
     /// Every subnet: public ones first, each in the order of the availability zones.
     pub subnets: Vec<Subnet>,
     /// The indexes of the availability zones that have a NAT gateway.
-    pub nat_zones: Vec<usize>,
+    pub nat_availability_zones: Vec<usize>,
     /// Whether machines have public addresses.
     pub public_machines: bool,
 }
@@ -68,12 +68,17 @@ impl NetworkPlan {
                     .collect();
                 plan.sort_by_key(|subnet| (!subnet.public, subnet.zone_index));
                 let public_machines = plan.iter().all(|subnet| subnet.public);
-                Self { adopted_vpc: Some(vpc.clone()), subnets: plan, nat_zones: Vec::new(), public_machines }
+                Self {
+                    adopted_vpc: Some(vpc.clone()),
+                    subnets: plan,
+                    nat_availability_zones: Vec::new(),
+                    public_machines,
+                }
             }
         }
     }
 
-    fn created(cluster: &Cluster, private: bool, nat_zones: Vec<usize>) -> Self {
+    fn created(cluster: &Cluster, private: bool, nat_availability_zones: Vec<usize>) -> Self {
         let kinds: &[bool] = if private { &[true, false] } else { &[true] };
         let positions = kinds
             .iter()
@@ -89,7 +94,12 @@ impl NetworkPlan {
             public,
             source: SubnetSource::Created(range),
         });
-        Self { adopted_vpc: None, subnets: subnets.collect(), nat_zones, public_machines: !private }
+        Self {
+            adopted_vpc: None,
+            subnets: subnets.collect(),
+            nat_availability_zones,
+            public_machines: !private,
+        }
     }
 
     /// The subnets of the machines, one per availability zone.

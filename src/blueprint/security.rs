@@ -6,7 +6,7 @@ use crate::config::Cluster;
 
 /// A security group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
+pub enum SecurityGroup {
     /// etcd members.
     Etcd,
     /// Controllers.
@@ -21,7 +21,7 @@ pub enum Group {
     FileSystem,
 }
 
-impl Group {
+impl SecurityGroup {
     /// The logical id of the security group.
     #[must_use]
     pub fn resource(self) -> &'static str {
@@ -66,7 +66,7 @@ impl Group {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Members of a security group.
-    Group(Group),
+    SecurityGroup(SecurityGroup),
     /// A range of addresses.
     Range(Ipv4Net),
 }
@@ -105,7 +105,7 @@ pub struct Rule {
     /// Who may connect.
     pub from: Source,
     /// The security group that they may connect to.
-    pub to: Group,
+    pub to: SecurityGroup,
     /// The protocol.
     pub protocol: Protocol,
     /// The port.
@@ -115,22 +115,27 @@ pub struct Rule {
 }
 
 /// The security groups of a cluster.
-pub(super) fn groups(cluster: &Cluster, mount_targets: bool) -> Vec<Group> {
-    let mut groups = vec![Group::Etcd, Group::Controllers, Group::Nodes, Group::InternalLoadBalancer];
+pub(super) fn security_groups(cluster: &Cluster, mount_targets: bool) -> Vec<SecurityGroup> {
+    let mut security_groups = vec![
+        SecurityGroup::Etcd,
+        SecurityGroup::Controllers,
+        SecurityGroup::Nodes,
+        SecurityGroup::InternalLoadBalancer,
+    ];
     if cluster.api.public {
-        groups.push(Group::PublicLoadBalancer);
+        security_groups.push(SecurityGroup::PublicLoadBalancer);
     }
     if mount_targets {
-        groups.push(Group::FileSystem);
+        security_groups.push(SecurityGroup::FileSystem);
     }
-    groups
+    security_groups
 }
 
 /// Every connection that is allowed; all others are not.
-pub(super) fn rules(cluster: &Cluster, groups: &[Group]) -> Vec<Rule> {
-    use Group::{Controllers, Etcd, FileSystem, InternalLoadBalancer, Nodes, PublicLoadBalancer};
+pub(super) fn rules(cluster: &Cluster, security_groups: &[SecurityGroup]) -> Vec<Rule> {
     use Protocol::{Tcp, Udp};
-    let table: [(Group, Group, Protocol, u16, &'static str); 17] = [
+    use SecurityGroup::{Controllers, Etcd, FileSystem, InternalLoadBalancer, Nodes, PublicLoadBalancer};
+    let table: [(SecurityGroup, SecurityGroup, Protocol, u16, &'static str); 17] = [
         (PublicLoadBalancer, Controllers, Tcp, 6443, "API from outside"),
         (InternalLoadBalancer, Controllers, Tcp, 6443, "API from inside"),
         (Controllers, Controllers, Tcp, 6443, "the Service kubernetes leads straight to controllers"),
@@ -149,11 +154,10 @@ pub(super) fn rules(cluster: &Cluster, groups: &[Group]) -> Vec<Rule> {
         (Nodes, Nodes, Udp, 8472, "pod network"),
         (Nodes, FileSystem, Tcp, 2049, "nodes mount the file system"),
     ];
-    let there = |group: &Group| groups.contains(group);
-    let among_groups = table
-        .into_iter()
-        .filter(|(from, to, ..)| there(from) && there(to))
-        .map(|(from, to, protocol, port, why)| Rule { from: Source::Group(from), to, protocol, port, why });
+    let there = |group: &SecurityGroup| security_groups.contains(group);
+    let among_groups = table.into_iter().filter(|(from, to, ..)| there(from) && there(to)).map(
+        |(from, to, protocol, port, why)| Rule { from: Source::SecurityGroup(from), to, protocol, port, why },
+    );
     let entrance = if cluster.api.public { PublicLoadBalancer } else { InternalLoadBalancer };
     let api = cluster.api.allowed_ranges.iter().map(|range| Rule {
         from: Source::Range(*range),
@@ -180,7 +184,7 @@ impl Rule {
     pub fn resource(&self) -> String {
         let letters = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
         let from = match &self.from {
-            Source::Group(group) => group.resource().trim_end_matches("Group").to_owned(),
+            Source::SecurityGroup(group) => group.resource().trim_end_matches("Group").to_owned(),
             Source::Range(range) => format!("Range{}", letters(&range.to_string().replace(['.', '/'], "x"))),
         };
         let to = self.to.resource().trim_end_matches("Group");

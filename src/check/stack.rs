@@ -34,7 +34,7 @@ const UNBOUNDED_ACTIONS: [&str; 5] = [
     "ssmmessages:OpenDataChannel",
 ];
 
-/// Statements about resources whose names nobody knows beforehand: a tag limits them instead.
+/// Statements about resources whose names are not known beforehand: a tag limits them instead.
 const LIMITED_BY_TAG: [&str; 5] = [
     "AutoscalerScalesThisCluster",
     "ChangeOwnLoadBalancers",
@@ -281,7 +281,7 @@ impl Check<'_> {
             let group = |key: &str| properties[key]["Fn::GetAtt"][0].as_str().unwrap_or_default();
             let in_table = rules.iter().any(|rule| {
                 let from = match &rule.from {
-                    Source::Group(from) => group("SourceSecurityGroupId") == from.resource(),
+                    Source::SecurityGroup(from) => group("SourceSecurityGroupId") == from.resource(),
                     Source::Range(range) => properties["CidrIp"] == range.to_string(),
                 };
                 let ports = properties["FromPort"] == rule.port && properties["ToPort"] == rule.port;

@@ -12,7 +12,7 @@ use crate::aws::{Clients, Connection};
 use crate::config::Cluster;
 use crate::kube::Address;
 
-/// Sends calls to the cluster's API there instead of to its load balancer: for a tunnel, and for tests.
+/// The address that calls to the cluster's API go to instead of its load balancer: for a tunnel, and for tests.
 const API_SERVER_VARIABLE: &str = "INFRA_API_SERVER";
 
 /// Which account and region.
@@ -57,7 +57,7 @@ pub(super) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyh
         .build()
         .context("starting the runtime")?;
     let result = runtime.block_on(work);
-    // A question that nobody answered would keep its thread, and the process with it.
+    // A question that was never answered would keep its thread, and the process with it.
     runtime.shutdown_background();
     result
 }

@@ -1,4 +1,4 @@
-//! What `up` asks before it changes anything: pools to delete, an API that goes away, resources and jobs that are lost.
+//! What `up` asks before it changes anything: pools to delete, an API that becomes unavailable, resources and jobs that are lost.
 
 use super::deployment::Deployment;
 use super::machine_wording::name_machines;

@@ -76,7 +76,7 @@ impl Cleaner {
             rest = rest.get(character.len_utf8()..).unwrap_or_default();
             let is_second_half = mem::replace(&mut self.after_return, character == '\r') && character == '\n';
             match character {
-                // A progress bar writes its line anew; here each has a line of its own.
+                // A progress bar overwrites its line; here each state of it gets a line of its own.
                 '\r' => cleaned.push('\n'),
                 _ if is_second_half => {}
                 _ if is_controlling(character) => cleaned.push(char::REPLACEMENT_CHARACTER),

@@ -92,7 +92,7 @@ pub(super) fn run(arguments: &InitArguments, session: &Session) -> anyhow::Resul
     session.printer.note(format_args!("{}: written", path.display()));
     write_gitignore(session)?;
     if arguments.ha {
-        session.printer.note(zone_loss(&cluster));
+        session.printer.note(describe_availability_zone_loss(&cluster));
     }
     let place = match session.assets.directory() {
         here if here == Path::new(".") => String::new(),
@@ -205,9 +205,9 @@ impl InitArguments {
 }
 
 /// What the loss of an availability zone would mean.
-fn zone_loss(cluster: &Cluster) -> String {
+fn describe_availability_zone_loss(cluster: &Cluster) -> String {
     let fatal: Vec<&str> =
-        cluster.zones_that_hold_a_quorum().into_iter().map(AvailabilityZone::as_str).collect();
+        cluster.availability_zones_with_quorum().into_iter().map(AvailabilityZone::as_str).collect();
     if fatal.is_empty() {
         return "any one availability zone can be lost: etcd keeps its majority".to_owned();
     }

@@ -1,6 +1,6 @@
-//! The command line: one file a command, each with its arguments, its call into the layers, and what it prints.
+//! The command line: one file per command, each with its arguments, its call into the layers, and what it prints.
 //!
-//! No rule about clusters lives here; what does is the clock, the terminal and the exit code.
+//! Here are the clock, the terminal and the exit codes. No rule about clusters is.
 
 mod aws_access;
 mod certificates;

@@ -45,7 +45,7 @@ impl Printer {
         }
     }
 
-    /// A result for a person. A reader that has gone away is no error.
+    /// A result for a person. A reader that has closed the pipe is no error.
     pub(super) fn data(&self, text: impl Into<StyledText>) -> anyhow::Result<()> {
         let mut stream = AutoStream::new(io::stdout().lock(), self.stdout);
         let text = text.into();
@@ -100,13 +100,13 @@ impl Printer {
     /// A question; the answer is typed behind it.
     pub(super) fn question(&self, text: impl Into<StyledText>) {
         let mut stream = AutoStream::new(io::stderr().lock(), self.stderr);
-        // Whoever closed stderr does not want to be asked.
+        // A user who closed stderr does not want to be asked.
         let _ = write!(stream, "{} ", text.into().as_terminal_text()).and_then(|()| stream.flush());
     }
 
     fn to_stderr(&self, text: &StyledText) {
         let mut stream = AutoStream::new(io::stderr().lock(), self.stderr);
-        // There is no other place to complain to.
+        // There is no other place to report this to.
         let _ = writeln!(stream, "{}", text.as_terminal_text());
     }
 }

@@ -12,7 +12,7 @@ pub(super) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks until the answer is good. `why` says what the answer is for.
+/// Asks until the answer is valid. `why` says what the answer is for.
 pub(super) fn ask<T: FromStr<Err = Fault>>(
     question: &str,
     why: &str,
@@ -96,7 +96,7 @@ pub(super) fn ask_list<T: FromStr<Err = Fault>>(
     }
 }
 
-/// Asks for a yes; anything else, or nobody to ask, is a no. `flag` is what says yes without being asked.
+/// Asks for a yes; any other answer, or no terminal, is a no. `flag` is the flag that answers yes instead.
 pub(super) fn confirm(question: &str, flag: &str, printer: &Printer) -> anyhow::Result<()> {
     if !can_ask() {
         return Err(Refusal::new(format!("{question} There is no terminal to answer it."))
@@ -110,7 +110,7 @@ pub(super) fn confirm(question: &str, flag: &str, printer: &Printer) -> anyhow::
     }
 }
 
-/// Asks for a yes on a thread of its own, so that Ctrl-C is heard meanwhile.
+/// Asks for a yes on a thread of its own, so that Ctrl-C works meanwhile.
 pub(super) async fn ask_on_thread(
     question: &str,
     flag: &'static str,
@@ -120,7 +120,7 @@ pub(super) async fn ask_on_thread(
     tokio::task::spawn_blocking(move || confirm(&question, flag, &printer)).await?
 }
 
-/// Asks for a word to be typed, for what cannot be undone. `flag` is what says it without being asked.
+/// Asks for a word to be typed, for what cannot be undone. `flag` is the flag that gives the word instead.
 pub(super) async fn ask_word_on_thread(
     question: &str,
     word: &str,

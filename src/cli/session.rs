@@ -11,9 +11,10 @@ use crate::credentials::Store;
 use crate::project::{AssetDirectory, Project, ProjectError, RenderedProject};
 use crate::waiting::{Interrupter, Tempo, Waiting};
 
-/// Shortens pauses, so that tests do not sleep; never for users, whose calls AWS would throttle.
+/// The variable that shortens pauses, so that tests do not sleep; never for users, whose calls AWS would throttle.
 const TEMPO_VARIABLE: &str = "INFRA_TEST_TEMPO";
-/// Asks there whether Flatcar publishes a driver: for a network that reaches only copies of its release files, and for tests.
+/// The variable with the server to ask whether Flatcar publishes a driver: for a network that reaches only copies of Flatcar's release
+/// files, and for tests.
 const RELEASE_SERVER_VARIABLE: &str = "INFRA_RELEASE_SERVER";
 
 /// What every command takes.

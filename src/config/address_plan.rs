@@ -5,10 +5,10 @@ use ipnet::Ipv4Net;
 /// Each node gets a range of this prefix for its pods.
 pub const NODE_PREFIX: u8 = 24;
 
-/// The smallest subnet AWS makes.
+/// The smallest subnet that AWS allows.
 pub const SMALLEST_SUBNET: u8 = 28;
 
-/// AWS keeps five addresses of every subnet for itself, and a load balancer wants eight free ones.
+/// AWS reserves five addresses of every subnet, and a load balancer needs eight free ones.
 const KEPT_BY_AWS: u32 = 5 + 8;
 
 /// How many nodes get a pod range out of `pod_range`.

@@ -22,7 +22,7 @@ pub struct Cluster {
     pub name: ClusterName,
     /// The API server's public name.
     pub external_dns_name: DnsName,
-    /// Where it runs.
+    /// The region of the cluster.
     pub region: Region,
     /// The availability zones it is spread over, in the order given; never empty.
     pub availability_zones: Vec<AvailabilityZone>,
@@ -79,9 +79,9 @@ impl Cluster {
 pub struct Kubernetes {
     /// The version of every component.
     pub version: KubernetesVersion,
-    /// Where pods get their addresses.
+    /// The range of pod addresses.
     pub pod_range: Ipv4Net,
-    /// Where Services get theirs.
+    /// The range of Service addresses.
     pub service_range: Ipv4Net,
     /// The kind of key that signs tokens.
     pub service_account_key: ServiceAccountKey,
@@ -137,16 +137,16 @@ pub struct Api {
 /// The public record of the API server.
 #[derive(Clone, Debug)]
 pub struct Dns {
-    /// Whether we write and remove it.
+    /// Whether infra creates and deletes the record.
     pub manage: bool,
-    /// The zone, if it is not to be looked up.
+    /// The id of the hosted zone; none if it is to be looked up.
     pub hosted_zone: Option<HostedZoneId>,
 }
 
 /// The etcd members.
 #[derive(Clone, Debug)]
 pub struct Etcd {
-    /// How many; odd.
+    /// The number of members; odd.
     pub count: u32,
     /// The instance type of the machines.
     pub instance_type: InstanceType,
@@ -187,25 +187,25 @@ pub struct Pool {
     pub gpus: Option<Gpus>,
     /// The number of machines.
     pub count: u32,
-    /// The fewest.
+    /// The fewest machines.
     pub min_count: u32,
-    /// The most.
+    /// The most machines.
     pub max_count: u32,
     /// Whether they are spot machines.
     pub spot: bool,
     /// The availability zones; never empty.
     pub availability_zones: Vec<AvailabilityZone>,
-    /// How changes reach them.
+    /// How machines of a changed pool are replaced.
     pub rollout: Rollout,
     /// The size of each machine's disk.
     pub root_volume_gib: u32,
     /// Whether the machines are in one placement group.
     pub placement_group: bool,
-    /// The reservation they start in.
+    /// The capacity reservation that the machines start in.
     pub capacity_reservation: Option<CapacityReservationId>,
-    /// Policies for their role.
+    /// Policies for the IAM role of the machines.
     pub managed_policies: Vec<PolicyArn>,
-    /// How far instance metadata travels.
+    /// The hop limit of instance metadata.
     pub metadata_hop_limit: u32,
     /// Labels of the nodes.
     pub labels: BTreeMap<LabelKey, LabelValue>,
@@ -220,7 +220,7 @@ pub struct Taint {
     pub key: LabelKey,
     /// The value.
     pub value: LabelValue,
-    /// What it does.
+    /// What the taint does to pods that do not tolerate it.
     pub effect: TaintEffect,
 }
 
@@ -257,15 +257,16 @@ pub enum FileSystemSource {
 impl Cluster {
     /// The availability zone of an etcd member: members use the availability zones in turn.
     #[must_use]
-    pub fn etcd_zone(&self, member: u32) -> &AvailabilityZone {
+    pub fn etcd_availability_zone(&self, member: u32) -> &AvailabilityZone {
         &self.availability_zones[member as usize % self.availability_zones.len()]
     }
 
     /// Availability zones whose loss would cost etcd its quorum.
     #[must_use]
-    pub fn zones_that_hold_a_quorum(&self) -> Vec<&AvailabilityZone> {
-        let members_in =
-            |zone: &AvailabilityZone| (0..self.etcd.count).filter(|n| self.etcd_zone(*n) == zone).count();
+    pub fn availability_zones_with_quorum(&self) -> Vec<&AvailabilityZone> {
+        let members_in = |zone: &AvailabilityZone| {
+            (0..self.etcd.count).filter(|n| self.etcd_availability_zone(*n) == zone).count()
+        };
         let tolerated = (self.etcd.count as usize - 1) / 2;
         self.availability_zones.iter().filter(|zone| members_in(zone) > tolerated).collect()
     }

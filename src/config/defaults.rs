@@ -24,7 +24,7 @@ impl Default for KubernetesFile {
 impl Default for OsFile {
     fn default() -> Self {
         Self {
-            // The living continuation of CoreOS Container Linux, and the one with its own NVIDIA drivers.
+            // The maintained successor of CoreOS Container Linux, and the one with its own NVIDIA drivers.
             distribution: At::implied(Distribution::Flatcar),
             channel: Channel::Stable,
             // Flatcar's own account.
@@ -36,11 +36,11 @@ impl Default for OsFile {
 impl Default for NetworkFile {
     fn default() -> Self {
         Self {
-            // The largest range a VPC may have, so that zones and pools can be added.
+            // The largest range a VPC may have, so that availability zones and pools can be added.
             vpc_cidr: At::implied("10.0.0.0/16"),
             // No NAT gateway to pay for; security groups keep machines closed.
             topology: At::implied(Topology::Public),
-            // Whoever chooses private topology wants to survive the loss of a zone.
+            // A user who chooses private topology wants to survive the loss of an availability zone.
             nat: At::implied(Nat::PerZone),
             existing: None,
         }
@@ -94,7 +94,7 @@ impl Default for EfsFile {
         Self {
             // Needs nothing but the kernel.
             driver: At::implied(EfsDriver::Nfs),
-            // Training reads in bursts that bursting credits do not last for.
+            // Training reads for longer than bursting credits last.
             throughput_mode: At::implied(ThroughputMode::Elastic),
             mount_path: At::implied("/mnt/efs"),
             // Old checkpoints and data sets are most of what is stored.

@@ -15,13 +15,13 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| embedded(include_str!("gpu_mach
 pub struct Gpus {
     /// The model, as NVIDIA's tools shorten it (`a10g`).
     pub model: &'static str,
-    /// The number of machines.
+    /// The number of GPUs.
     pub count: u32,
-    /// The memory of each.
+    /// The memory of each GPU.
     pub memory_mib: u32,
     /// The driver of the machine.
     pub driver: NvidiaDriver,
-    /// Which drivers can run them.
+    /// Which drivers can run the GPUs.
     pub drivers: DriverLimits,
     /// How many elastic fabric adapters the machine can have.
     pub efa_interfaces: u32,
@@ -69,9 +69,9 @@ impl DriverLimits {
 pub struct RuntimeExtension {
     /// The file name.
     pub file: String,
-    /// Where it is.
+    /// The URL of the extension.
     pub url: String,
-    /// Where the list of hashes is.
+    /// The URL of the list of hashes.
     pub sums_url: String,
 }
 

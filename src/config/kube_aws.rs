@@ -1,4 +1,4 @@
-//! What became of kube-aws's keys, for those who bring an old cluster.yaml.
+//! What replaces the keys of kube-aws, for users with an old cluster.yaml.
 
 use serde_json::{Map, Value};
 
@@ -28,7 +28,7 @@ const RENAMED: [(&str, &str); 23] = [
     ("workerInstanceType", "pools[].instanceType"),
 ];
 
-/// Old key to where it is now.
+/// Each old key, and the key that replaces it.
 pub(super) fn renamed_keys() -> Map<String, Value> {
     RENAMED.into_iter().map(|(old, new)| (old.to_owned(), Value::from(new))).collect()
 }

@@ -1,7 +1,7 @@
 //! cluster.yaml into a validated [`Cluster`].
 //!
-//! In: one file. Out: a cluster in which every value is good and every default filled in, with warnings; or every problem
-//! at once, each with its place and help. No other file, no AWS and no clock: what depends on today is the caller's.
+//! In: one file. Out: a cluster in which every value is valid and every default filled in, with warnings; or every problem
+//! at once, each with its position and help. No other file, no AWS and no clock: the caller checks what depends on today's date.
 
 pub mod address_plan;
 pub mod gpu;

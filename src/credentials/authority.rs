@@ -1,4 +1,4 @@
-//! Certificate authorities: made new, or read back from disk.
+//! Certificate authorities: created, or read from disk.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose,
@@ -27,7 +27,7 @@ impl LoadedAuthority {
     }
 }
 
-/// Makes a new authority: its certificate and key as PEM.
+/// Creates an authority: its certificate and key as PEM.
 pub(super) fn create_authority(
     authority: &Authority,
     now: OffsetDateTime,

@@ -13,7 +13,7 @@ use super::{ImportedAuthority, KeysInUse, SecretText, Store};
 use crate::blueprint::{Authority, Identities, LeafCertificate, Secret, SigningKey};
 use crate::config::ServiceAccountKey;
 
-/// What a credentials directory must hold, and what may be done for it.
+/// What a credentials directory must hold, and what may be created or replaced for that.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// What must exist.
@@ -63,7 +63,7 @@ pub struct Ensured {
     pub actions: Vec<(String, Action)>,
 }
 
-/// Brings the directory into order.
+/// Creates what is missing in the directory, and renews what no longer fits.
 pub fn ensure(store: &Store, request: &Request<'_>) -> Result<Ensured, CredentialsError> {
     let mut ensured = Ensured::default();
     let mut authorities: Vec<(&str, LoadedAuthority)> = Vec::new();

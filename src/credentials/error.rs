@@ -30,9 +30,9 @@ pub enum CredentialsError {
     ForeignOwner {
         /// The directory or the file.
         path: PathBuf,
-        /// Who owns it.
+        /// The owner.
         owner: u32,
-        /// Who runs this.
+        /// The user who runs the command.
         user: u32,
     },
     /// A file could not be written.
@@ -115,7 +115,7 @@ pub enum CredentialsError {
     /// The crypto library refused.
     #[error("cannot make {what}: {reason}")]
     Crypto {
-        /// What was to be made.
+        /// What was to be created.
         what: String,
         /// What the library said.
         reason: String,

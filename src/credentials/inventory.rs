@@ -24,11 +24,11 @@ pub struct InventoryEntry {
 /// What a certificate says.
 #[derive(Clone, Debug)]
 pub struct CertificateFacts {
-    /// Whose it is.
+    /// The subject of the certificate.
     pub subject: String,
-    /// Who signed it.
+    /// The issuer of the certificate.
     pub issuer: String,
-    /// The names it is good for.
+    /// The names that the certificate is valid for.
     pub names: Vec<CertificateName>,
     /// When the certificate expires.
     pub not_after: OffsetDateTime,

@@ -14,7 +14,7 @@ use super::issuing::{clock_tolerance, random_serial};
 use crate::blueprint::{LeafCertificate, Usage};
 use crate::config::values::CertificateName;
 
-/// Makes a key and has the authority sign a certificate for it; `None` if the authority's key is not here.
+/// Creates a key and has the authority sign a certificate for it; `None` if the authority's key is not here.
 pub(super) fn create_leaf(
     leaf: &LeafCertificate,
     authority: &LoadedAuthority,
@@ -57,7 +57,7 @@ fn certificate_parameters(
     params.use_authority_key_identifier_extension = true;
     params.serial_number = Some(random_serial()?);
     params.not_before = now - clock_tolerance();
-    // A certificate that outlives its issuer is refused by everybody from the issuer's last day on.
+    // From its issuer's last day on, every program refuses a certificate that outlives the issuer.
     params.not_after = (now + Duration::days(leaf.days.into())).min(authority.certificate.not_after);
     Ok(params)
 }

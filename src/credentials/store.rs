@@ -26,7 +26,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the directory, making it if it is not there. If another `infra` has it open, `on_wait` is called and then this
+    /// Opens the directory, and creates it if it does not exist. If another `infra` has it open, `on_wait` is called and then this
     /// waits.
     pub fn open(directory: &Path, on_wait: impl FnOnce()) -> Result<Self, CredentialsError> {
         let failed = |doing: &'static str, path: &Path| {
@@ -40,7 +40,7 @@ impl Store {
         if directory.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
             return Err(ConfinedError::Link { path: directory.to_owned() }.into());
         }
-        // The operating system keeps everybody else out of another user's directory, and lets nobody else change another user's keys.
+        // Only root must check before it opens anything: the operating system keeps every other user out of someone else's directory.
         let is_root = geteuid().is_root();
         if is_root {
             check_owner(directory)?;

@@ -1,4 +1,4 @@
-//! What is wrong with one value, before anybody knows where in the file it stood.
+//! What is wrong with one value, before its position in the file is known.
 
 /// A refusal of one value: what is wrong with it and, where it can be said, what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! Reads a YAML document that a person wrote into typed values that know where they stood.
+//! Reads a YAML document that a person wrote into typed values that know their positions.
 //!
 //! In: text, and a type that describes its shape. Out: the value, or every problem at once, each with line, column and
 //! help. It knows nothing about clusters or jobs, and it is the only code that names the YAML library.

@@ -1,4 +1,4 @@
-//! The document as a tree of values with places, before any type is known.
+//! The document as a tree of values with positions, before any type is known.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 

@@ -1,4 +1,4 @@
-//! Places in a document, and values that remember theirs.
+//! Positions in a document, and values with theirs.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -26,12 +26,12 @@ impl fmt::Display for Position {
     }
 }
 
-/// A value and the place it was written at; a default value has no place.
+/// A value and its position; a default value has none.
 #[derive(Clone, Debug)]
 pub struct At<T> {
     /// The value.
     pub value: T,
-    /// Where it was written, if it was.
+    /// The position of the value; none for a default value.
     pub position: Option<Position>,
 }
 
@@ -81,7 +81,7 @@ impl<T: Serialize> Serialize for At<T> {
     }
 }
 
-/// A place is not part of the file format: the schema is that of the value.
+/// A position is not part of the file format: the schema is that of the value.
 impl<T: JsonSchema> JsonSchema for At<T> {
     fn inline_schema() -> bool {
         T::inline_schema()

@@ -19,7 +19,7 @@ pub enum Severity {
     Warning,
 }
 
-/// One thing that is wrong at one place.
+/// One thing that is wrong at one position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {
     /// How bad it is.
@@ -39,7 +39,7 @@ pub struct Problem {
 pub struct Problems {
     /// The document, as the user would name it.
     pub file: PathBuf,
-    /// Each, in reading order.
+    /// The problems, in reading order.
     #[serde(rename = "findings")]
     list: Vec<Problem>,
 }
@@ -61,7 +61,7 @@ impl Problems {
         self.push(Severity::Warning, position, fault);
     }
 
-    /// Takes the value out of a result, or notes why there is none.
+    /// Takes the value out of a result, or records why there is none.
     pub fn take<T>(&mut self, position: Option<Position>, result: Result<T, Fault>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -77,7 +77,7 @@ impl Problems {
         self.take(text.position, text.value.parse())
     }
 
-    /// Parses every text of a list; the bad ones are noted and left out.
+    /// Parses every text of a list; the invalid ones are recorded and left out.
     pub fn parse_all<T: std::str::FromStr<Err = Fault>>(&mut self, texts: &[At<String>]) -> Vec<At<T>> {
         texts
             .iter()

@@ -8,7 +8,7 @@ use crate::outcome::{Explain, Outcome};
 /// Far above any description a person writes, far below what would make a parser slow.
 const LARGEST_DOCUMENT: u64 = 1024 * 1024;
 
-/// Why a document's text could not be had.
+/// Why a document could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// There is no such file.
@@ -20,7 +20,7 @@ pub enum ReadError {
     /// The path is not a file.
     #[error("{} is {what}, not a file", path.display())]
     NotAFile {
-        /// The place.
+        /// The path.
         path: PathBuf,
         /// What it is instead.
         what: &'static str,

@@ -1,4 +1,4 @@
-//! Compares a document's tree with the JSON Schema of its type and notes every difference.
+//! Compares a document's tree with the JSON Schema of its type and records every difference.
 //!
 //! The schema is the one users get from `infra schema`, so an editor and this check agree. Meaning (does this network
 //! overlap that one?) is not checked here.
@@ -10,7 +10,7 @@ use super::node::Node;
 use super::suggestion::list_of_words;
 use super::{At, Fault, Problems, nearest};
 
-/// Notes every unknown key, missing key, wrong kind of value and unknown choice in `tree`.
+/// Records every unknown key, missing key, wrong kind of value and unknown choice in `tree`.
 pub(super) fn check_structure(tree: &At<Node>, schema: &Schema, problems: &mut Problems) {
     let Some(root) = schema.as_object() else { return };
     if tree.value == Node::Null {
@@ -20,7 +20,7 @@ pub(super) fn check_structure(tree: &At<Node>, schema: &Schema, problems: &mut P
     Walk { root, problems }.value("the document", tree, root);
 }
 
-/// Nobody reads more in one go.
+/// More problems than anyone fixes at once.
 const MOST_PROBLEMS: usize = 100;
 
 struct Walk<'a> {
@@ -121,7 +121,7 @@ impl Walk<'_> {
             let definition = self.root.get("$defs").and_then(|all| all.get(name)).and_then(Value::as_object);
             return definition.map_or(schema, |definition| self.resolve(definition, found));
         }
-        // An optional value is "this or null"; null is refused before anybody asks.
+        // An optional value is "this or null"; null is refused before this is checked.
         let forms = schema.get("anyOf").and_then(Value::as_array);
         let forms = forms.into_iter().flatten().filter_map(Value::as_object);
         let forms = forms.filter(|form| form.get("type").and_then(Value::as_str) != Some("null"));
@@ -129,7 +129,7 @@ impl Walk<'_> {
         forms
             .iter()
             .find(|form| is_of_kind(found, expected_kind(form)))
-            .or(forms.last())
+            .or(forms.first())
             .copied()
             .unwrap_or(schema)
     }
@@ -170,7 +170,7 @@ fn schema_description(schema: &Value) -> Option<&str> {
     schema.get("description").and_then(Value::as_str).and_then(|text| text.lines().next())
 }
 
-/// A schema may carry, as `x-formerly`, keys that users know from elsewhere and what became of them.
+/// A schema may carry, as `x-formerly`, keys that users know from elsewhere, with what replaces them.
 fn unknown_key(key: &str, properties: &Map<String, Value>, schema: &Map<String, Value>) -> Fault {
     if let Some(now) = schema.get("x-formerly").and_then(|formerly| formerly.get(key)).and_then(Value::as_str)
     {

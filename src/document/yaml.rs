@@ -1,4 +1,4 @@
-//! The only file that names the YAML library: parsing with limits, places of values, error texts, and writing.
+//! The only file that names the YAML library: parsing with limits, positions of values, error texts, and writing.
 
 use std::path::Path;
 

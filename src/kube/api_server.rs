@@ -114,12 +114,12 @@ impl ApiServer {
         none_if_missing(self.ask_json(&Question::get(path)).await)
     }
 
-    /// An answer as it came, good or bad.
+    /// Any answer, also a refusal.
     pub(super) async fn ask(&self, question: &Question<'_>) -> Result<Answer, KubeError> {
         self.connection.ask(question).await
     }
 
-    /// A good answer, read as a `T`.
+    /// An answer that is no refusal, read as a `T`.
     pub(super) async fn ask_json<T: DeserializeOwned>(
         &self,
         question: &Question<'_>,

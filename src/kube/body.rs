@@ -1,4 +1,4 @@
-//! An answer that is read while it comes: logs and archives.
+//! An answer that is read while it arrives: logs and archives.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use hyper::body::{Bytes, Incoming};
 use super::KubeError;
 use super::connection::{Connection, REQUEST_LIMIT};
 
-/// An answer that is still coming. Dropping it ends the connection.
+/// An answer that is still arriving. Dropping it ends the connection.
 #[derive(Debug)]
 pub(crate) struct Body {
     incoming: Incoming,
@@ -21,7 +21,7 @@ impl Body {
         Self { incoming, connection }
     }
 
-    /// At most this many bytes from the beginning of what is short: all of it must come in the time of a whole answer.
+    /// At most this many bytes from the beginning of a short answer: all of it must arrive within the time limit of a whole answer.
     pub(crate) async fn beginning(&mut self, most: usize) -> Result<Vec<u8>, KubeError> {
         let connection = Arc::clone(&self.connection);
         let read = async {

@@ -46,7 +46,7 @@ pub(super) struct Question<'a> {
     pub(super) accepted: Accepted,
 }
 
-/// What an answer shall hold.
+/// What an answer should hold.
 #[derive(Clone, Copy)]
 pub(super) enum Accepted {
     Everything,
@@ -72,7 +72,7 @@ impl<'a> Question<'a> {
     }
 }
 
-/// A whole answer, good or bad.
+/// A whole answer, also a refusal.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) bytes: Bytes,
@@ -169,7 +169,7 @@ impl Connection {
     }
 
     /// A load balancer without healthy targets takes connections and drops them at once, so that a handshake that is cut off
-    /// means that no API server is there.
+    /// means that there is no API server.
     async fn connect_to(&self, address: SocketAddr) -> Result<TlsStream<TcpStream>, KubeError> {
         let stream = TcpStream::connect(address).await.map_err(|error| self.broken(&error))?;
         keep_alive(&stream).map_err(|error| self.broken(&error))?;

@@ -114,7 +114,7 @@ async fn a_connection_that_is_silent_is_asked_whether_it_is_there() -> Outcome {
     keep_alive(&stream)?;
     let socket = SockRef::from(&stream);
     assert!(socket.keepalive()?);
-    // A machine that slept knows within a minute that nobody is there any more.
+    // A machine that slept notices within a minute that the server is gone.
     assert_eq!(socket.tcp_keepalive_time()?.as_secs(), 30);
     assert_eq!(socket.tcp_keepalive_interval()?.as_secs(), 10);
     Ok(())
@@ -162,7 +162,7 @@ fn debug_shows_where_and_nothing_of_the_keys() -> Outcome {
     Ok(())
 }
 
-/// Takes connections, says the same to everybody without listening, and hangs up.
+/// Accepts connections, sends the same bytes on each without reading, and closes it.
 fn plain_server(says: &'static str) -> Result<SocketAddr, Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;

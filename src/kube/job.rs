@@ -21,9 +21,9 @@ pub(crate) struct Job {
     pub labels: BTreeMap<String, String>,
     /// The annotations of the Job.
     pub annotations: BTreeMap<String, String>,
-    /// Whether it is being removed.
+    /// Whether it is being deleted.
     pub leaving: bool,
-    /// Whether its pods are held back.
+    /// Whether the Job is suspended, so that it has no pods.
     pub suspended: bool,
     /// How many pods have to succeed.
     pub completions: u32,

@@ -1,4 +1,4 @@
-//! Lists, which the API gives out page by page.
+//! Lists, which the API returns page by page.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ pub(super) struct Object<Spec, Status> {
     pub(super) status: Status,
 }
 
-/// What every object says of itself.
+/// The metadata of an object.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Metadata {

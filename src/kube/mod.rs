@@ -1,7 +1,7 @@
-//! The only code that talks to a Kubernetes API: HTTPS with the administrator's certificate, and thin typed questions.
+//! The only code that talks to a Kubernetes API: HTTPS with the administrator's certificate, and thin typed calls.
 //!
 //! In: credentials, the name that the API server's certificate must be for, and where to connect. Out: plain values, or a
-//! [`KubeError`] that says whether nobody answered, the certificates did not fit, or the API refused. It prints nothing and knows
+//! [`KubeError`] that says whether there was no answer, the certificates did not match, or the API refused. It prints nothing and knows
 //! no rule about clusters.
 
 mod address;

@@ -89,7 +89,7 @@ impl From<NodeDocument> for Node {
         let NodeDocument { mut metadata, spec, status } = document;
         let condition = status.conditions.iter().find(|condition| condition.kind == "Ready");
         let ready = condition.is_some_and(|condition| condition.status == ConditionStatus::True);
-        // Until then it has neither an address nor a zone, and nearly no pod is placed on it.
+        // Until then it has neither an address nor an availability zone, and nearly no pod is placed on it.
         let initialized = !spec.taints.iter().any(|taint| taint.key == UNINITIALIZED_TAINT);
         let why_not_ready = match condition {
             _ if ready && initialized => None,

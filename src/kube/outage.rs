@@ -6,7 +6,7 @@ use super::error::KubeError;
 
 /// An error of a caller of the API.
 pub(crate) trait MayPass: Display {
-    /// Whether asking again soon may help.
+    /// Whether a retry may help soon.
     fn is_passing(&self) -> bool;
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Contact {
 }
 
 impl Outage {
-    /// What was read; nothing if the API is away, as it is while a control plane is being replaced.
+    /// What was read; nothing if the API is unavailable, as it is while a control plane is being replaced.
     pub(crate) fn tolerate<T, E: MayPass>(
         &mut self,
         read: Result<T, E>,

@@ -34,7 +34,7 @@ pub(crate) struct Pod {
     pub phase: PodPhase,
     /// The number of GPUs it requests.
     pub gpus: u32,
-    /// Whether it is being removed.
+    /// Whether it is being deleted.
     pub leaving: bool,
     /// What it waits for or how it ended.
     pub detail: Option<String>,

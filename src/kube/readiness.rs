@@ -8,7 +8,7 @@ use super::{ApiServer, KubeError};
 
 const CHECKS: &str = "/readyz?verbose";
 
-/// What the API server says of itself.
+/// What the API server reports about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
     /// Every check passed.

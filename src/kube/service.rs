@@ -1,4 +1,4 @@
-//! Services that keep a load balancer of their own, which must be gone before the network can go.
+//! Services that have a load balancer of their own, which must be deleted before the network can be.
 
 use serde::Deserialize;
 

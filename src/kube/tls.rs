@@ -1,4 +1,4 @@
-//! TLS in both directions: which server is believed, who we are, and what either side objects to.
+//! TLS in both directions: which server is trusted, which client this is, and why either side refuses the other.
 
 use std::error::Error;
 use std::io;
@@ -14,7 +14,7 @@ use crate::credentials::Credentials;
 const AUTHORITY: &str = "ca";
 const ADMINISTRATOR: &str = "admin";
 
-/// A client that is the administrator and believes only the cluster's own authority.
+/// A client that is the administrator and trusts only the cluster's own authority.
 pub(super) fn client_configuration(credentials: &Credentials) -> Result<ClientConfig, KubeError> {
     let mut authorities = RootCertStore::empty();
     for certificate in read_certificates(credentials, AUTHORITY)? {
@@ -64,7 +64,7 @@ fn unreadable_credential(reason: String) -> KubeError {
     KubeError::BadCredentials { reason }
 }
 
-/// What one side objects to in the other, if that is why a connection failed.
+/// Why one side refuses the other's certificate, if that is why a connection failed.
 pub(super) fn objection(error: &(dyn Error + 'static), tls_name: &str) -> Option<String> {
     let mut current = Some(error);
     while let Some(error) = current {

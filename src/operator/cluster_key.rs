@@ -8,7 +8,7 @@ use crate::config::values::{ClusterName, Region};
 use crate::outcome::{Explain, Outcome};
 use crate::well_known::{CLUSTER_TAG, KEPT_TAG, KEPT_VALUE};
 
-/// How a cluster came by its key.
+/// Where the key of a cluster comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyOrigin {
     /// The key is new.
@@ -26,7 +26,7 @@ pub(crate) struct ClusterKey {
     pub arn: String,
     /// The alias of the key.
     pub alias: String,
-    /// How the cluster came by it.
+    /// Where the key comes from.
     pub origin: KeyOrigin,
 }
 
@@ -127,11 +127,12 @@ async fn use_key_of_alias(
     Ok(ClusterKey { arn, alias, origin: KeyOrigin::Found })
 }
 
-/// A key that a run created without coming to its alias. The tagging service would learn of it too late for a run that follows at once.
+/// A key that a run created before it was stopped, without its alias. The tagging service would list it too late for a run that follows
+/// at once.
 async fn find_unfinished(clients: &Clients, cluster: &ClusterName) -> Result<Option<String>, AwsError> {
     for arn in clients.keys_without_alias().await? {
         let tags = match clients.key_tags(&arn).await {
-            // The policy of a key of ours hides nothing.
+            // The policy of a key of ours lets the caller read everything.
             Err(error) if error.is_denied() || error.is_missing_key() => continue,
             other => other?,
         };

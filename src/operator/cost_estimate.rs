@@ -15,7 +15,7 @@ pub(crate) struct CostEstimate {
     pub link: Result<String, String>,
 }
 
-/// Asks for a link a stack.
+/// Has AWS fill in its calculator, one link per stack.
 pub(crate) async fn estimate_costs(
     clients: &Clients,
     inputs: &Inputs<'_>,

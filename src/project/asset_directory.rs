@@ -30,7 +30,7 @@ pub(crate) struct AssetDirectory {
 
 impl AssetDirectory {
     pub(crate) fn new(directory: &Path, templates: Option<&Path>) -> Self {
-        // "./cluster.yaml" in a message would only be longer.
+        // In messages, "cluster.yaml" is shorter than "./cluster.yaml".
         let directory = if directory == Path::new(".") { PathBuf::new() } else { directory.to_owned() };
         let files = ConfinedDirectory::new(&directory);
         Self { directory, files, templates: templates.map(Path::to_owned) }
@@ -56,7 +56,7 @@ impl AssetDirectory {
     }
 
     /// Where a file is that the user names. A relative name is relative to the directory, and no link on the way is followed; any other
-    /// name may lead anywhere.
+    /// name may be anywhere.
     pub(crate) fn named_file(&self, file: &Path) -> Result<PathBuf, ProjectError> {
         let is_below = file.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
         Ok(if is_below { self.files.path(file)? } else { self.files.unchecked_path(file) })

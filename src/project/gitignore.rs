@@ -9,7 +9,7 @@ use crate::render::render_gitignore;
 
 const GITIGNORE: &str = ".gitignore";
 
-/// What became of the .gitignore.
+/// What happened to the .gitignore.
 #[derive(Debug)]
 pub(crate) enum Gitignore {
     Written(PathBuf),

@@ -39,7 +39,7 @@ impl Project {
         Ok(self.directory.files.ensure_file(KUBECONFIG, text.expose().as_bytes(), Access::Private)?)
     }
 
-    /// Merges the administrator's kubeconfig into the file at `path`; gives the context that kubectl uses then.
+    /// Merges the administrator's kubeconfig into the file at `path`; returns the context that kubectl uses then.
     pub(crate) fn merge_kubeconfig(
         &self,
         path: &Path,

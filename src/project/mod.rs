@@ -48,7 +48,7 @@ pub(crate) struct RenderedProject {
 }
 
 impl Project {
-    /// Reads and validates cluster.yaml; also gives its warnings.
+    /// Reads and validates cluster.yaml; also returns its warnings.
     pub(crate) fn load(directory: &AssetDirectory) -> Result<(Self, Problems), ProjectError> {
         let Loaded { value: cluster, warnings } = directory.load_cluster()?;
         let project = Self { blueprint: Blueprint::new(cluster)?, directory: directory.clone() };
@@ -94,7 +94,7 @@ impl Project {
         Ok(Some((path, text)))
     }
 
-    /// Writes infra.lock unless it has this text already; gives whether it was written.
+    /// Writes infra.lock unless it has this text already; returns whether it was written.
     pub(crate) fn write_lock(&self, text: &str) -> Result<bool, ProjectError> {
         Ok(self.directory.files.ensure_file(LOCK_FILE, text.as_bytes(), Access::Public)?)
     }

@@ -1,4 +1,4 @@
-//! Rendered files on disk: writing them, and telling which are of an earlier render.
+//! Rendered files on disk: writes them, and finds those of an earlier render.
 
 use std::collections::BTreeSet;
 
@@ -28,11 +28,11 @@ const FOLDERS: [Folder; 3] = [
 /// What was done to the files, by their path below the asset directory.
 #[derive(Debug, Default)]
 pub(crate) struct WrittenFiles {
-    /// New ones, and those that have changed.
+    /// Files that are new or have changed.
     pub(crate) written: Vec<String>,
-    /// How many are as they were.
+    /// How many files are unchanged.
     pub(crate) unchanged: usize,
-    /// Those of an earlier render that are no longer needed.
+    /// Files of an earlier render that are no longer needed.
     pub(crate) deleted: Vec<String>,
 }
 

@@ -16,9 +16,9 @@ const EXTRA_MANIFESTS: &str = "manifests/extra";
 /// The team's own Ignition configs.
 #[derive(Debug)]
 pub(super) struct Snippets {
-    /// Those of each role, in the order they are merged in.
+    /// The snippets of each role, in the order they are merged in.
     pub(super) by_role: BTreeMap<Role, Vec<Asset>>,
-    /// Those that are for no role.
+    /// The snippets that are for no role.
     pub(super) unused: Vec<UnusedSnippet>,
 }
 

@@ -216,7 +216,7 @@ fn a_record_is_deleted_only_if_it_points_at_this_cluster() {
     let zone = other.make_zone("example.com", false);
     other.up([]).expect_code(0);
     // Somebody led the name elsewhere meanwhile.
-    other.remove_records(&zone, "minimal.example.com");
+    other.delete_records(&zone, "minimal.example.com");
     other.put_record(&zone, "minimal.example.com", "A", "192.0.2.7");
     other.run(["destroy", "--yes"]).expect_code(0).expect_stdout("which is not this cluster");
     assert!(other.records(&zone).contains("192.0.2.7"));

@@ -43,7 +43,7 @@ fn change(world: &World, zone: &str, action: &str, record: &str) {
     assert_eq!(answer.status(), 200, "{}", answer.text());
 }
 
-fn remove_records(world: &World, zone: &str) {
+fn delete_records(world: &World, zone: &str) {
     for record in records(world, zone) {
         change(world, zone, "DELETE", &record);
     }
@@ -86,14 +86,14 @@ fn the_record_is_created_once_and_waited_for() {
     assert_eq!(changing_calls(&world), [""; 0]);
     assert_eq!(world.proxy.count("route53:GetChange"), 0);
 
-    remove_records(&world, &public);
+    delete_records(&world, &public);
     expect_status(&world, "missing");
     world.control(json!({}));
     world.proxy.fault(CHANGE, Fault::Throttled, Times::First(2));
     world.up([]).expect_code(0).expect_stderr(&format!("{said}created"));
     assert_eq!((world.proxy.count(CHANGE), alias(&world, &public)), (3, target.clone()));
 
-    remove_records(&world, &public);
+    delete_records(&world, &public);
     world.control(json!({"dns_pending": 10_000}));
     let left = world.up(["--timeout", "1s"]).expect_code(5);
     left.expect_stderr("the change of the public record");
@@ -208,7 +208,7 @@ fn a_record_that_points_elsewhere_is_replaced_only_with_the_flag() {
         ("AAAA", format!("{name}<Type>AAAA</Type>{}", value("2001:db8::1"))),
         ("A", format!("{name}<Type>A</Type><SetIdentifier>east</SetIdentifier><Weight>1</Weight>{address}")),
     ] {
-        remove_records(&world, &zone);
+        delete_records(&world, &zone);
         change(&world, &zone, "CREATE", &record);
         let before = records(&world, &zone);
         for more in [&[][..], &["--adopt-record"]] {
@@ -245,7 +245,7 @@ fn a_destroy_deletes_a_record_as_the_console_writes_it() {
     world.up([]).expect_code(0);
     let target = alias(&world, &zone);
     let own = records(&world, &zone).remove(0);
-    remove_records(&world, &zone);
+    delete_records(&world, &zone);
     let by_console = own
         .replace(&target, &format!("dualstack.{target}"))
         .replace("<EvaluateTargetHealth>false<", "<EvaluateTargetHealth>true<");
@@ -279,7 +279,7 @@ fn a_record_that_changes_during_a_destroy_is_kept_and_named() {
     world.control(json!({"hold": ["minimal-pool-cpu"]}));
     let mut running = world.infra(["destroy", "--yes"]).spawn();
     running.wait_for_stderr("deleting pools");
-    remove_records(&world, &zone);
+    delete_records(&world, &zone);
     world.put_record(&zone, "minimal.example.com", "A", "192.0.2.7");
     world.control(json!({}));
     let outcome = running.wait().expect_code(7);

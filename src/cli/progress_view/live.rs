@@ -1,4 +1,4 @@
-//! Progress for a person at a terminal: a line a stack that is drawn again and again, and what stays above them.
+//! Progress for a person at a terminal: one line per stack, which is drawn again and again, and above these what stays.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -74,7 +74,7 @@ impl ProgressView {
         Progress::new(move |event| view.show(&event))
     }
 
-    /// Removes the live lines. Whoever prints or asks something else calls this first.
+    /// Removes the live lines. Must be called before anything else is printed or asked.
     pub(super) fn finish(&self) {
         if let Format::Live(live) = &mut *self.format() {
             live.clear();

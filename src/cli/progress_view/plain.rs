@@ -16,7 +16,7 @@ pub(super) struct Plain {
 }
 
 impl Plain {
-    /// The lines that an event is worth, without the time of day.
+    /// The lines for an event, without the time of day.
     pub(super) fn lines(&mut self, event: &Event) -> Vec<StyledText> {
         match event {
             Event::StackBegan { stack, operation, resources } => {

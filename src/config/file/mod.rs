@@ -1,4 +1,4 @@
-//! The format of cluster.yaml, exactly as written: texts and numbers with their places, nothing judged yet.
+//! The format of cluster.yaml, exactly as written: texts and numbers with their positions, nothing judged yet.
 //!
 //! The documentation of each field is what `infra schema` shows to editors.
 

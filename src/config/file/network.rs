@@ -34,13 +34,13 @@ pub(crate) enum Topology {
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Nat {
-    /// One a zone: a zone's loss leaves the others connected.
+    /// One per availability zone: the loss of one leaves the others connected.
     PerZone,
-    /// One for all: cheaper, and its zone's loss disconnects everything.
+    /// One for all: cheaper, but the loss of its availability zone disconnects everything.
     Shared,
 }
 
-/// A VPC that exists already; nothing of it is changed or tagged.
+/// A VPC that exists already; infra changes and tags nothing in it.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ExistingNetworkFile {

@@ -13,7 +13,7 @@ pub(crate) struct StorageFile {
     pub efs: At<EfsFile>,
 }
 
-/// An EFS file system, made or adopted.
+/// An EFS file system, created or adopted.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct EfsFile {

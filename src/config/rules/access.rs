@@ -62,7 +62,7 @@ pub(super) fn build_api(api: &ApiFile, problems: &mut Problems) -> Option<Api> {
     Some(Api { public: api.public, allowed_ranges: allowed_ranges?, additional_names: additional_names? })
 }
 
-/// The API asks everybody for a certificate; whoever cannot connect cannot try the next hole in it either.
+/// The API requires a certificate from everyone; but who cannot connect cannot use its next vulnerability either.
 pub(super) fn warn_of_open_api(file: &ApiFile, api: &Api, problems: &mut Problems) {
     if api.public && api.allowed_ranges.iter().any(|range| range.prefix_len() == 0) {
         let reason = if file.allowed_cidrs.position.is_some() { "" } else { ": api.allowedCIDRs is not set" };

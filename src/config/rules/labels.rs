@@ -43,7 +43,7 @@ fn check_label_owner(key: &LabelKey) -> Result<(), Fault> {
     if key.as_str() == "node.kubernetes.io/instance-type" {
         return Err(Fault::new(format!("the label '{key}' is reserved: the cluster sets it itself")));
     }
-    // Until the last of them is replaced, they would take such a node for one of them.
+    // Until the last of these controllers is replaced, they would take a node with this label for a controller.
     if key.as_str() == "node.kubernetes.io/controller" {
         return Err(Fault::new(format!(
             "the label '{key}' is reserved: controllers of earlier versions of infra have it"

@@ -30,7 +30,7 @@ impl Location {
 
 pub(super) fn build_location(file: &ClusterFile, problems: &mut Problems) -> Location {
     let region: Option<Region> = problems.parse(&file.region);
-    let availability_zones = parse_zones(&file.availability_zones, region.as_ref(), problems);
+    let availability_zones = parse_availability_zones(&file.availability_zones, region.as_ref(), problems);
     let kms_key: Option<KmsKeyArn> = problems.parse(&file.kms_key_arn);
     if let (Some(region), Some(kms_key)) = (&region, &kms_key) {
         problems.take(file.kms_key_arn.position, kms_key.check_region(region));
@@ -39,7 +39,7 @@ pub(super) fn build_location(file: &ClusterFile, problems: &mut Problems) -> Loc
 }
 
 /// The availability zones of a list, if all of them are in the region and none is named twice.
-fn parse_zones(
+fn parse_availability_zones(
     list: &At<Vec<At<String>>>,
     region: Option<&Region>,
     problems: &mut Problems,

@@ -1,6 +1,6 @@
 //! What a cluster.yaml must mean to be built, a file for each part of it.
 //!
-//! Every rule records its problem and continues, so that one run shows them all. A part that could not be made is `None`; the
+//! Every rule records its problem and continues, so that one run shows them all. A part that could not be built is `None`; the
 //! whole cluster exists only if every part does.
 
 mod access;
@@ -20,7 +20,7 @@ use crate::document::{Fault, Problems};
 pub use machines::GpuInstanceType;
 use optional::optional;
 
-/// Turns the file into a cluster, noting every problem on the way.
+/// Turns the file into a cluster, and records every problem on the way.
 pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Option<Cluster> {
     let name = problems.parse(&file.cluster_name);
     let location = location::build_location(file, problems);

@@ -151,7 +151,7 @@ fn build_adopted(
     Some(NetworkLayout::Adopted { vpc: vpc?, subnets })
 }
 
-/// Every zone needs a subnet for machines and, for a load balancer on the internet, a public one.
+/// Every availability zone needs a subnet for machines and, for a load balancer on the internet, a public one.
 fn check_coverage(
     existing: &At<ExistingNetworkFile>,
     zones: &[AvailabilityZone],

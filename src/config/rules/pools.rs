@@ -51,7 +51,7 @@ fn build_pool(
     }
     let has_gpus = types.as_ref().is_some_and(|(_, gpus)| gpus.is_some());
     let (min_count, max_count) = check_counts(pool, problems);
-    let zones = parse_zones(pool, location, problems);
+    let zones = parse_availability_zones(pool, location, problems);
     check_exclusions(pool, types.as_ref().map(|(types, _)| types.as_slice()), zones.as_deref(), problems);
     let capacity_reservation = optional(pool.capacity_reservation_id.as_ref(), |text| problems.parse(text));
     let managed_policies = parse_policies(pool, location, problems);
@@ -154,7 +154,7 @@ fn check_counts(pool: &PoolFile, problems: &mut Problems) -> (u32, u32) {
     (least, most)
 }
 
-fn parse_zones(
+fn parse_availability_zones(
     pool: &PoolFile,
     location: &Location,
     problems: &mut Problems,

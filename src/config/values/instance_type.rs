@@ -64,7 +64,7 @@ impl InstanceType {
         digit_follows("g") || digit_follows("gr") || digit_follows("p")
     }
 
-    /// Whether the processor's speed is lent by the second (`t…`).
+    /// Whether the processor's speed depends on CPU credits (`t…`).
     #[must_use]
     pub fn is_burstable(&self) -> bool {
         self.family().strip_prefix('t').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))

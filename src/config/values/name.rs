@@ -7,7 +7,7 @@ use crate::document::Fault;
 const LONGEST_NAME: usize = 31;
 
 checked_text!(
-    /// The name of a cluster: the first part of every stack, tag and inside DNS name.
+    /// The name of a cluster: the first part of every stack name, tag and private DNS name.
     ClusterName,
     |text: &str| check_name("cluster name", text)
 );

@@ -70,13 +70,13 @@ impl Region {
 pub struct AvailabilityZone(String);
 
 impl AvailabilityZone {
-    /// The zone's name.
+    /// The name of the availability zone.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether the zone is one of `region`'s.
+    /// Whether the availability zone is in `region`.
     #[must_use]
     pub fn is_in(&self, region: &Region) -> bool {
         self.0[..self.0.len() - 1] == *region.as_str()

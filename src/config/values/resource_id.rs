@@ -1,4 +1,4 @@
-//! Identifiers that AWS gives to things which already exist.
+//! The ids of resources that exist already.
 
 use super::checked_text;
 use crate::document::Fault;

@@ -1,4 +1,4 @@
-//! A place in S3.
+//! An S3 URI: a bucket and a prefix.
 
 use std::fmt;
 use std::str::FromStr;

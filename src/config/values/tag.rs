@@ -16,7 +16,7 @@ checked_text!(
     |text: &str| check_characters(text, "value", 256)
 );
 
-/// Keys that AWS, Kubernetes or this program give a meaning to, with the reason they cannot be had.
+/// Keys that AWS, Kubernetes or this program give a meaning to, with the reason why a team cannot use them.
 const RESERVED: [(&str, &str); 5] = [
     ("aws:", "AWS keeps it for itself"),
     (OWN_TAG_PREFIX, "it marks what belongs to a cluster, and destroy relies on it"),

@@ -9,13 +9,13 @@ use crate::deploy::event::{Leftover, Resource, ResourceKind};
 use crate::plural::count_of;
 use crate::well_known::internal_domain;
 
-/// A comparison of what there is now with what a destroy meant to keep.
+/// A comparison of what exists now with what a destroy meant to keep.
 pub(crate) struct Audit<'a> {
     /// AWS.
     pub(crate) clients: &'a Clients,
-    /// What the destroy was about.
+    /// The scope of the destroy.
     pub(crate) scope: &'a DestroyScope,
-    /// What there is now.
+    /// What exists now.
     pub(crate) now: &'a Found,
 }
 
@@ -87,7 +87,7 @@ impl Audit<'_> {
         });
         let mut left: Vec<Leftover> = groups.collect();
         let name = internal_domain(&target.name);
-        let mut zones = self.clients.private_zones(&name, region).await?;
+        let mut zones = self.clients.private_hosted_zones(&name, region).await?;
         zones.retain(|zone| !now.stacks.contains(&zone.id));
         left.extend(zones.into_iter().map(|zone| Leftover {
             fix: format!("aws route53 delete-hosted-zone --id {}", zone.id),

@@ -63,11 +63,11 @@ pub(crate) fn list_data(scope: &DestroyScope, plan: &mut DestroyPlan) {
         }
         plan.keep.extend(data.delete);
     }
-    list_surroundings(scope, plan);
+    list_shared_resources(scope, plan);
 }
 
 /// Lists what is used by more than this cluster.
-fn list_surroundings(scope: &DestroyScope, plan: &mut DestroyPlan) {
+fn list_shared_resources(scope: &DestroyScope, plan: &mut DestroyPlan) {
     let target = &scope.target;
     for arn in &scope.found.data.backups {
         let why = format!("a backup of your files; `{}` deletes it", backup_deletion(arn, &target.region));

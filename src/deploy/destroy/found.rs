@@ -4,7 +4,7 @@ use super::created_keys::CreatedKey;
 use super::deletion_command::is_backup;
 use super::file_systems::FileSystem;
 use super::network::{NetworkFindings, OwnNetwork};
-use super::private_zone::PrivateZone;
+use super::private_hosted_zone::PrivateHostedZone;
 use super::public_record::PublicRecord;
 use super::stack_contents::{ClusterVpc, StackContents};
 use super::stored_objects::StoredObjects;
@@ -25,7 +25,7 @@ pub(crate) struct Found {
     /// What is in the VPC and in no stack.
     pub(crate) network: NetworkFindings,
     /// The private hosted zone.
-    pub(crate) private_zone: Option<PrivateZone>,
+    pub(crate) private_hosted_zone: Option<PrivateHostedZone>,
     /// The record of the public name.
     pub(crate) public_record: Option<PublicRecord>,
     /// The objects below each S3 URI.
@@ -76,7 +76,7 @@ impl Found {
         let backups = tagged.into_iter().filter(|arn| is_backup(arn)).collect();
         let snapshots = clients.snapshots_of(&stacks.volumes, target.tag()).await?;
         Ok(Self {
-            private_zone: PrivateZone::read(clients, &live).await?,
+            private_hosted_zone: PrivateHostedZone::read(clients, &live).await?,
             public_record: PublicRecord::read(clients, target, &live).await?,
             grant: find_grant(clients, target).await?,
             data: DataFindings { file_systems, backups, snapshots },
@@ -101,7 +101,7 @@ async fn find_grant(clients: &Clients, target: &DestroyTarget) -> Result<Option<
     let name = grant_name(target.name.as_str());
     let is_expected = target.cluster.as_ref().is_some_and(|cluster| cluster.encrypt_disks_with_kms_key);
     let grants = match clients.grants(key).await {
-        // A key that does not exist holds no grant, and one that may not be read hardly.
+        // A key that does not exist has no grant, and one that may not be read probably has none of ours.
         Err(error) if error.is_missing_key() => Vec::new(),
         Err(error) if error.is_denied() && !is_expected => Vec::new(),
         other => other?,

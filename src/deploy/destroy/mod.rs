@@ -12,7 +12,7 @@ mod found;
 mod network;
 mod owner;
 mod plan;
-mod private_zone;
+mod private_hosted_zone;
 mod public_record;
 mod scope;
 mod services;

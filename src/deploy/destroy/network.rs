@@ -6,7 +6,7 @@ use super::file_systems::FileSystem;
 use super::owner::owner_of;
 use super::stack_contents::{ClusterVpc, StackContents};
 use super::target::DestroyTarget;
-use crate::aws::{AwsError, Clients, Interface, LoadBalancer, TargetGroup, VpcGroup};
+use crate::aws::{AwsError, Clients, Interface, LoadBalancer, TargetGroup, VpcSecurityGroup};
 
 /// What of a network is the cluster's; everything else in the VPC is judged by it.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct NetworkResources {
     /// Load balancers.
     pub balancers: Vec<LoadBalancer>,
     /// Security groups.
-    pub groups: Vec<VpcGroup>,
+    pub groups: Vec<VpcSecurityGroup>,
     /// Mount targets.
     pub mounts: Vec<Mount>,
     /// Interfaces of anything else.
@@ -68,7 +68,7 @@ impl NetworkFindings {
         let (balancers, target_groups, groups, interfaces) = tokio::try_join!(
             clients.load_balancers_in(vpc),
             clients.target_groups_in(vpc),
-            clients.groups_in(vpc),
+            clients.security_groups_in(vpc),
             clients.interfaces_in(vpc),
         )?;
         // Of a VPC that is kept only the security groups are deleted.
@@ -143,7 +143,7 @@ impl NetworkResources {
 }
 
 /// What a foreign security group has to do with the cluster.
-pub(crate) fn describe_group(group: &VpcGroup, stacks: &StackContents) -> String {
+pub(crate) fn describe_group(group: &VpcSecurityGroup, stacks: &StackContents) -> String {
     let ours: Vec<&str> = group.named.iter().filter(|id| stacks.contains(id)).map(String::as_str).collect();
     if ours.is_empty() {
         return format!("{}, is in the VPC", group.name);

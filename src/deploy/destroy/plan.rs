@@ -29,7 +29,7 @@ impl DestroyPlan {
     }
 
     /// Adds a foreign resource.
-    pub(crate) fn leave(&mut self, kind: ResourceKind, id: impl Into<String>, why: impl Into<String>) {
+    pub(crate) fn add_foreign(&mut self, kind: ResourceKind, id: impl Into<String>, why: impl Into<String>) {
         self.foreign.push(destroy_item(kind, id, why));
     }
 }

@@ -68,7 +68,7 @@ impl PublicRecord {
     pub(crate) async fn delete(&self, run: &Run) -> Result<Vec<Leftover>, DeployError> {
         let mut changed = Vec::new();
         for own in &self.ours {
-            if run.clients.remove_address_record(&self.zone, own).await? {
+            if run.clients.delete_address_record(&self.zone, own).await? {
                 run.progress.note(format!("deleted the record of {}", self.name));
             } else {
                 changed.push(Leftover {

@@ -1,4 +1,4 @@
-//! What one `destroy` is about: the cluster, what was found of it, and how far the user lets it go.
+//! The scope of one `destroy`: the cluster, what was found of it, and how much the user lets it delete.
 
 use super::found::Found;
 use super::target::DestroyTarget;

@@ -28,7 +28,7 @@ pub(crate) fn leftover_rule(store: &SnapshotStore, why: Option<String>) -> Lefto
 
 /// Deletes the rule; returns it if S3 refuses.
 pub(crate) async fn delete_rule(run: &Run, store: &SnapshotStore) -> Result<Option<Leftover>, DeployError> {
-    match take_out(run, store).await {
+    match delete_from_bucket(run, store).await {
         Ok(()) => {
             run.progress.note(format!("deleted lifecycle rule {}", rule_name(store)));
             Ok(None)
@@ -40,7 +40,7 @@ pub(crate) async fn delete_rule(run: &Run, store: &SnapshotStore) -> Result<Opti
     }
 }
 
-async fn take_out(run: &Run, store: &SnapshotStore) -> Result<(), AwsError> {
+async fn delete_from_bucket(run: &Run, store: &SnapshotStore) -> Result<(), AwsError> {
     // Read again, just before: everything that was added since it was listed stays.
     let rules = run.clients.lifecycle_rules(&store.bucket).await?;
     let others = rules.without(&store.expiry().id);

@@ -14,7 +14,7 @@ use crate::deploy::stack::delete::delete_stack;
 use crate::deploy::state::live::{LiveStack, is_of_cluster};
 use crate::plural::count_of;
 
-/// Stacks that need nothing of each other.
+/// Stacks that do not depend on each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StackGroup {
     /// The stacks of all pools.

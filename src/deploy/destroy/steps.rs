@@ -122,7 +122,7 @@ impl Step {
             Self::Services => api.is_some() && found.vpc.is_some(),
             Self::Stacks(group) => group.exists(found),
             Self::Network => found.vpc.is_some(),
-            Self::PrivateRecords => found.private_zone.is_some(),
+            Self::PrivateRecords => found.private_hosted_zone.is_some(),
             Self::Data => scope.options.delete_data,
             Self::PublicRecord | Self::Uploads => true,
         }
@@ -162,7 +162,7 @@ impl Step {
             }
             Self::Network => list_network(scope, plan),
             Self::PrivateRecords => {
-                if let Some(zone) = &found.private_zone {
+                if let Some(zone) = &found.private_hosted_zone {
                     zone.list(plan);
                 }
             }
@@ -198,7 +198,7 @@ impl Step {
                 }
             }
             Self::PrivateRecords => {
-                if let Some(zone) = &found.private_zone {
+                if let Some(zone) = &found.private_hosted_zone {
                     zone.delete_records(run, &found.stacks).await?;
                 }
             }

@@ -53,21 +53,21 @@ pub(crate) fn list_network(scope: &DestroyScope, plan: &mut DestroyPlan) {
 fn list_foreign(scope: &DestroyScope, plan: &mut DestroyPlan) {
     let foreign = &scope.found.network.foreign;
     for balancer in &foreign.balancers {
-        plan.leave(ResourceKind::LoadBalancer, &balancer.name, "has no tag of this cluster");
+        plan.add_foreign(ResourceKind::LoadBalancer, &balancer.name, "has no tag of this cluster");
     }
     for mount in foreign.mounts.iter().filter(|mount| !is_to_delete(mount, scope.options)) {
-        plan.leave(
+        plan.add_foreign(
             ResourceKind::MountTarget,
             &mount.id,
             format!("of {} in {}", mount.file_system, mount.subnet),
         );
     }
     for group in &foreign.groups {
-        plan.leave(ResourceKind::SecurityGroup, &group.id, describe_group(group, &scope.found.stacks));
+        plan.add_foreign(ResourceKind::SecurityGroup, &group.id, describe_group(group, &scope.found.stacks));
     }
     for interface in &foreign.interfaces {
         let owner = format!("of {}", owner_of(interface));
-        plan.leave(ResourceKind::NetworkInterface, &interface.id, owner);
+        plan.add_foreign(ResourceKind::NetworkInterface, &interface.id, owner);
     }
 }
 
@@ -129,7 +129,7 @@ async fn sweep_once(
                 return Err(error.into());
             }
         }
-        let result = run.clients.delete_group(&group.id).await;
+        let result = run.clients.delete_security_group(&group.id).await;
         note_deletion(run, result, &format!("security group {}", group.id), &mut left)?;
     }
     for interface in findings.own.interfaces.iter().filter(|interface| interface.free) {

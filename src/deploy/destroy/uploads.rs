@@ -1,4 +1,4 @@
-//! What `up` made outside of stacks: the assets in the bucket, and the grant of the KMS key.
+//! What `up` created outside of stacks: the assets in the bucket, and the grant of the KMS key.
 
 use super::plan::DestroyPlan;
 use super::scope::DestroyScope;

@@ -99,7 +99,7 @@ pub(crate) struct Outage {
     pub of: Service,
     /// For how long in all, about.
     pub about_minutes: u64,
-    /// Why, for people.
+    /// Why, as human-readable text.
     pub because: String,
 }
 

@@ -2,7 +2,7 @@
 
 use super::hint::hint_for;
 use super::root_cause::find_root_cause;
-use crate::aws::{GROUP_TYPE, StackEvent, StackStatus};
+use crate::aws::{AUTO_SCALING_GROUP_TYPE, StackEvent, StackStatus};
 use crate::blueprint::StackPart;
 use crate::config::Cluster;
 use crate::deploy::error::DeployError;
@@ -18,7 +18,7 @@ pub(crate) struct FailedOperation {
     pub(crate) status: StackStatus,
     /// Everything that happened in the operation, oldest first.
     pub(crate) events: Vec<StackEvent>,
-    /// What machines said that never signalled.
+    /// The output of machines that never signalled.
     pub(crate) evidence: Vec<Evidence>,
     /// The launch failure for which the operation was ended.
     pub(crate) gave_up: Option<FailedLaunch>,
@@ -27,7 +27,7 @@ pub(crate) struct FailedOperation {
 /// An Auto Scaling group for which waiting longer was pointless.
 #[derive(Debug)]
 pub(crate) struct FailedLaunch {
-    /// The name of the group in the template.
+    /// The name of the Auto Scaling group in the template.
     pub(crate) resource: String,
     /// Why its machines do not start, in AWS's words.
     pub(crate) reason: String,
@@ -46,13 +46,13 @@ pub(crate) async fn report_failure(
         (Some(FailedLaunch { resource, reason }), _) => {
             let description = cluster
                 .map_or_else(|| resource.clone(), |cluster| describe_resource(cluster, part, &resource));
-            let kind = GROUP_TYPE.to_owned();
+            let kind = AUTO_SCALING_GROUP_TYPE.to_owned();
             (Some(FailedResource { path: resource, kind, description }), reason)
         }
         (None, Some(cause)) => (cause.resource, cause.reason),
         (None, None) => (None, "CloudFormation gives no reason".to_owned()),
     };
-    // Whatever the reason was, the way out comes first.
+    // Whatever the reason was, the help for this status comes first.
     let hint = if is_stuck(&failed.status) {
         hint_for(StackStatus::UpdateRollbackFailed.as_str())
     } else {

@@ -27,9 +27,9 @@ pub(crate) struct AssetStore {
 /// An object that is in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asset {
-    /// Whether it was uploaded just now.
+    /// Whether the object was uploaded just now.
     pub uploaded: bool,
-    /// Its version; none if the bucket keeps no versions.
+    /// The version of the object; none if the bucket keeps no versions.
     version: Option<String>,
 }
 

@@ -1,5 +1,5 @@
 //! Short digests of the keys that a cluster runs on, by which two operators see whether they hold the same ones, and `up` whether a rotation
-//! may go on.
+//! may continue.
 
 use std::fmt;
 
@@ -69,7 +69,7 @@ impl CredentialDigests {
         names.filter(|name| self.transition(name, live) == Transition::Unknown).collect()
     }
 
-    /// What becomes of the keys of one name.
+    /// What happens to the keys of one name.
     #[must_use]
     pub(crate) fn transition(&self, name: &str, live: &Self) -> Transition {
         let (ours, theirs) = (self.digests(name), live.digests(name));

@@ -14,7 +14,7 @@ use crate::deploy::event::Refusal;
 pub(crate) const WHY_DRIVERS_MATTER: &str =
     "machines download the driver in the first boot, and restart every five minutes if there is none";
 
-/// What speaks against a driver, or against the check of it.
+/// Why a driver cannot be used, or could not be checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DriverDoubt {
     /// Flatcar has no such driver for the version.
@@ -118,7 +118,7 @@ pub(crate) async fn check_drivers(clients: &Clients, cluster: &Cluster, image: &
             Ok(false) => doubts.push(DriverDoubt::Missing {
                 version: version.to_owned(),
                 driver,
-                others: find_others(clients, version, &pools).await,
+                others: find_alternatives(clients, version, &pools).await,
                 pools: pools.iter().map(|pool| pool.name.to_string()).collect(),
             }),
             Err(error) => {
@@ -131,7 +131,7 @@ pub(crate) async fn check_drivers(clients: &Clients, cluster: &Cluster, image: &
     doubts
 }
 
-/// Refuses an image without the drivers of the pools; what could not be checked comes back.
+/// Refuses an image without the drivers of the pools; returns what could not be checked.
 pub(crate) async fn require_drivers(
     clients: &Clients,
     cluster: &Cluster,
@@ -164,7 +164,7 @@ async fn is_published(
 }
 
 /// The known drivers that Flatcar has for the version and that can run the GPUs of all these pools.
-async fn find_others(clients: &Clients, version: &str, pools: &[&Pool]) -> Vec<NvidiaDriver> {
+async fn find_alternatives(clients: &Clients, version: &str, pools: &[&Pool]) -> Vec<NvidiaDriver> {
     let suits = |driver: &NvidiaDriver| {
         pools
             .iter()
@@ -173,7 +173,7 @@ async fn find_others(clients: &Clients, version: &str, pools: &[&Pool]) -> Vec<N
     };
     let mut others = Vec::new();
     for driver in NvidiaDriver::known().filter(suits) {
-        // The server has answered a moment ago; what it does not say now is left out.
+        // The server answered a moment ago; a driver for which it does not answer now is left out.
         if is_published(clients, version, driver).await == Ok(true) {
             others.push(driver);
         }

@@ -31,7 +31,7 @@ pub(crate) struct ChosenImage {
     pub notice: Option<ImageNotice>,
 }
 
-/// An image by what tells where it comes from.
+/// An image and who publishes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct ImageOrigin {
     /// The id of the image.

@@ -24,7 +24,7 @@ pub(crate) struct ImageLife {
     image: String,
 }
 
-/// What speaks for another image soon.
+/// Why the image should be replaced soon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ImageConcern {
     /// What is wrong.
@@ -33,7 +33,7 @@ pub(crate) struct ImageConcern {
     pub why: &'static str,
 }
 
-/// What to do about an image that is or will be gone.
+/// What to do about an image that is deleted or will be.
 pub(crate) const IMAGE_FIX: &str = "run `infra up --upgrade-os`, which locks the newest image of the channel";
 
 impl ImageLife {
@@ -52,7 +52,7 @@ impl ImageLife {
         }
     }
 
-    /// What speaks for another image soon, if anything does.
+    /// Why the image should be replaced soon, if there is a reason.
     #[must_use]
     pub(crate) fn concern(&self) -> Option<ImageConcern> {
         let Self { today, image, .. } = self;

@@ -1,4 +1,4 @@
-//! Who publishes the images that machines start from, under which names, and what speaks against an image.
+//! Who publishes the images that machines start from, under which names, and why an image is refused.
 
 use crate::aws::Image;
 use crate::config::values::Partition;
@@ -90,7 +90,7 @@ pub(crate) fn version_of(name: &str) -> Option<&str> {
 /// Why no machine may boot an image.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ImageDoubt {
-    /// Nobody is known to publish images there.
+    /// No publisher of images is known there.
     #[error("no publisher of Flatcar images is known in {region}")]
     UnknownPublisher {
         /// The region.

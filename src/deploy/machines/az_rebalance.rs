@@ -13,7 +13,7 @@ pub(crate) async fn suspend_az_rebalance(run: &Run, cluster: &str) -> Result<(),
     let groups = clients.groups_of_cluster(cluster).await?;
     let is_pool = |role: &String| role.starts_with(POOL_PREFIX);
     let pools = groups.iter().filter(|group| group.tags.get(ROLE_TAG).is_some_and(is_pool));
-    for group in pools.filter(|group| group.rebalances_zones) {
+    for group in pools.filter(|group| group.rebalances_availability_zones) {
         clients.suspend_az_rebalance(&group.name).await?;
     }
     Ok(())

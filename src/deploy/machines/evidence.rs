@@ -5,7 +5,7 @@ use crate::deploy::event::Evidence;
 
 /// How many lines of a console are shown.
 const LAST_LINES: usize = 15;
-/// Consoles of one group are usually alike.
+/// How many consoles are shown: those of one Auto Scaling group are usually alike.
 const MACHINES: usize = 2;
 /// The beginning of every line of infra's boot scripts.
 const OUR_MARK: &str = "infra: ";

@@ -16,7 +16,7 @@ use crate::plural::count_of;
 use crate::waiting::Pace;
 use crate::well_known::ROLE_TAG;
 
-/// Longer than it takes to replace a controller; an API that is away for so long does not come back by itself.
+/// Longer than it takes to replace a controller; an API that is unavailable for this long does not recover by itself.
 const LONGEST_OUTAGE: Duration = Duration::from_mins(15);
 
 /// About one call in half a minute for the launches of the Auto Scaling group.
@@ -84,7 +84,7 @@ impl NodeRollout<'_> {
         self.wait_for_replacement(&machine.id).await
     }
 
-    /// The machine is kept, so its node takes pods again. Whatever comes of that, the first error is returned.
+    /// The machine is kept, so its node accepts pods again. Whether or not that works, the first error is returned.
     async fn uncordon(&self, node: &str, error: DeployError) -> DeployError {
         match (self.api.set_schedulable(node, true).await, error) {
             (Ok(()), DeployError::StillRunning { what, running }) => {
@@ -173,7 +173,7 @@ impl NodeRollout<'_> {
         Ok(nodes.into_iter().find(|node| node.instance_id.as_deref() == Some(instance)))
     }
 
-    /// Queries the API, and retries while it is away: a rollout may take hours, and controllers are replaced now and then.
+    /// Queries the API, and retries while it is unavailable: a rollout may take hours, and controllers are replaced now and then.
     async fn query<T>(&self, question: impl AsyncFn() -> Result<T, KubeError>) -> Result<T, DeployError> {
         let outage_limit = self.run.waiting.at_most(LONGEST_OUTAGE);
         let (mut pace, mut outage) = (Pace::of_stack(), Outage::default());

@@ -17,7 +17,8 @@ use crate::deploy::state::live::LiveStack;
 use crate::deploy::state::step::{Step, next_step};
 use crate::well_known::CHANGE_SET_PREFIX;
 
-/// Creates a change set for every stack that would change, and takes over what CloudFormation knows better. Nothing is left behind.
+/// Creates a change set for every stack that would change, and puts what CloudFormation knows better into the plan. Every change set is
+/// deleted again.
 pub(crate) async fn refine_plan(run: &Run, prepared: &Prepared) -> Result<Plan, DeployError> {
     let outputs = prepared.live.outputs();
     let mut plan = prepared.plan.clone();

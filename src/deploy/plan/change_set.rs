@@ -60,7 +60,7 @@ pub(crate) async fn check_template(
 }
 
 /// Whether two texts are the same template. `GetTemplate` gives a question mark for every character that is not ASCII, so that those
-/// are not told apart.
+/// are not compared.
 fn is_same_template(sent: &str, read: &str) -> bool {
     let parsed = |text: &str| {
         let ascii: String = text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect();

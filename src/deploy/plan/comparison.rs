@@ -112,7 +112,7 @@ fn compare_resource(name: &str, before: Option<&Value>, after: Option<&Value>) -
     }
 }
 
-/// Whatever names a replaced resource in a property that it keeps for life is replaced with it.
+/// A resource that names a replaced one in a property that cannot change is replaced with it.
 fn spread_replacements(changes: &mut Vec<ResourceChange>, after: &BTreeMap<String, Value>) {
     loop {
         let replaced: BTreeSet<String> = changes
@@ -186,7 +186,7 @@ fn compare_values(path: &str, before: &Value, after: &Value, found: &mut Vec<Pro
     }
 }
 
-/// Lists of things with a key are compared by key; others place by place.
+/// Lists of things with a key are compared by key; others element by element.
 fn compare_lists(path: &str, old: &[Value], new: &[Value], found: &mut Vec<PropertyChange>) {
     let keyed = |list: &[Value]| {
         let pairs = list.iter().map(|item| Some((item["Key"].as_str()?.to_owned(), item.clone())));

@@ -1,4 +1,4 @@
-//! Whether the keys on disk may follow those that the live controllers use.
+//! Whether the keys on disk may replace those that the live controllers use.
 
 use crate::blueprint::StackPart;
 use crate::credentials::{Credentials, KEYS_IN_USE_FILE, KeySet, RotatedKey, Stage};
@@ -16,7 +16,7 @@ pub(super) fn refuse_credentials(credentials: &Credentials, live: &LiveCluster) 
     let different = wanted.differences(&found);
     if !different.is_empty() {
         let early = RotatedKey::ALL.into_iter().filter(|key| different.contains(&key.name()));
-        let early = early.filter_map(|key| instead_of_early_retirement(key, credentials));
+        let early = early.filter_map(|key| help_for_early_retirement(key, credentials));
         let help = "copy credentials/ from whoever created the cluster or rotated its keys last; \
                     with other keys no node could join and no secret could be read";
         return vec![Refusal::new(
@@ -31,7 +31,7 @@ pub(super) fn refuse_credentials(credentials: &Credentials, live: &LiveCluster) 
     let being_updated = stack.filter(|stack| next_step(Some(&stack.status)) == Step::Follow);
     let refuse = |key: RotatedKey| match (wanted.transition(key.name(), &found), being_updated) {
         (Transition::TooEarly, _) => Some(refuse_early_switch(key, credentials)),
-        // Nobody knows yet which keys every controller will have when that ends.
+        // It is not known yet which keys every controller will have when that ends.
         (Transition::Safe { switches, drops }, Some(stack)) if switches || drops => Some(Refusal::new(
             format!("CloudFormation is still changing {}, and this would change its {key} keys", stack.name),
             "wait until `infra status` reports that it is complete, then run `infra up` again",
@@ -42,7 +42,7 @@ pub(super) fn refuse_credentials(credentials: &Credentials, live: &LiveCluster) 
 }
 
 /// The previous key may have been dropped before step 2 of its rotation was deployed; a copy from before the rotation looks the same.
-fn instead_of_early_retirement(key: RotatedKey, credentials: &Credentials) -> Option<String> {
+fn help_for_early_retirement(key: RotatedKey, credentials: &Credentials) -> Option<String> {
     let KeySet { current, stage } = credentials.keys_in_use(key);
     if stage != Stage::Settled || current == 1 {
         return None;

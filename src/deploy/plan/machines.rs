@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::comparison::{PropertyChange, ResourceAction, ResourceChange};
 use super::template_values::resources;
 use super::{Plan, StackAction, StackPlan};
-use crate::aws::GROUP_TYPE;
+use crate::aws::AUTO_SCALING_GROUP_TYPE;
 use crate::blueprint::{Role, StackPart};
 use crate::check::referenced_names;
 use crate::deploy::event::{MachineAction, MachineChange};
@@ -90,7 +90,7 @@ impl StackVersions<'_> {
 
     /// The role of the machines of an Auto Scaling group; none for any other resource.
     fn role_of(&self, group: &Value) -> Option<Role> {
-        if group["Type"] != GROUP_TYPE {
+        if group["Type"] != AUTO_SCALING_GROUP_TYPE {
             return None;
         }
         if let StackPart::Pool(name) = &self.stack.part {
@@ -255,7 +255,7 @@ mod tests {
             template_version: None,
             machines: Vec::new(),
             tags: [(ROLE_TAG.to_owned(), "pool-cpu".to_owned())].into(),
-            rebalances_zones: false,
+            rebalances_availability_zones: false,
         };
         let live = LiveCluster { groups: vec![group], ..LiveCluster::default() };
         let (before, after) = (resources(old, &none), resources(new, &none));

@@ -78,7 +78,7 @@ impl Plan {
             let changing = |part: &StackPart| {
                 let plan = stacks.iter().find(|plan| plan.part == *part)?;
                 let new = desired.iter().find(|desired| desired.part == *part)?;
-                may_hand_on_more(plan, new, live).then(|| plan.stack.clone())
+                may_change_outputs(plan, new, live).then(|| plan.stack.clone())
             };
             let after = stack.part.needs().iter().filter_map(changing).collect();
             stacks.push(plan_stack(stack, live.stacks.get(&stack.part), &outputs, after));
@@ -117,7 +117,7 @@ impl Plan {
 }
 
 /// Whether the outputs of a stack may have other values afterwards. Tags change none.
-fn may_hand_on_more(plan: &StackPlan, new: &DesiredStack, live: &LiveCluster) -> bool {
+fn may_change_outputs(plan: &StackPlan, new: &DesiredStack, live: &LiveCluster) -> bool {
     let outputs = live.stacks.get(&plan.part).map(|live| &live.template()["Outputs"]);
     let has_other_tags_only = plan.action == StackAction::Update
         && plan.resources.is_empty()

@@ -11,7 +11,7 @@ use crate::well_known::ROLE_TAG;
 
 /// How long EC2 takes to shut a machine down and to start the next one, its downloads among it (docs/decisions.md).
 const EC2_PART: Duration = Duration::from_secs(90);
-/// How long a controller was away, at most, where starting a machine takes no time (docs/real-cluster.md).
+/// How long a controller was unavailable, at most, where starting a machine takes no time (docs/real-cluster.md).
 const CONTROLLER_PART: Duration = Duration::from_secs(74);
 /// The same of an etcd member.
 const MEMBER_PART: Duration = Duration::from_secs(14);
@@ -111,7 +111,7 @@ mod tests {
                 template_version: None,
             }],
             tags: BTreeMap::from([(ROLE_TAG.to_owned(), format!("etcd-{index}"))]),
-            rebalances_zones: false,
+            rebalances_availability_zones: false,
         };
         LiveCluster { groups: members.iter().enumerate().map(group).collect(), ..LiveCluster::default() }
     }

@@ -60,13 +60,13 @@ fn refuse_fixed_facts(blueprint: &Blueprint, live: &LiveCluster, refusals: &mut 
         if found != wanted {
             refusals.push(Refusal::new(
                 format!("{key} cannot change from '{found}' to '{wanted}' while the cluster lives"),
-                instead_of_changing(key, found),
+                help_for_fixed_value(key, found),
             ));
         }
     }
 }
 
-fn instead_of_changing(key: &str, found: &str) -> String {
+fn help_for_fixed_value(key: &str, found: &str) -> String {
     let back = format!("put '{found}' back into cluster.yaml");
     match key {
         "etcd.count" | "availabilityZones" => {

@@ -11,7 +11,7 @@ struct ServiceRole {
     name: &'static str,
     service: &'static str,
     what_for: &'static str,
-    /// Why it must be there first; else the service makes it with the first use, if the caller may let it.
+    /// Why the role must exist first; if none, the service creates it with the first use, if the caller may create it.
     why_first: Option<&'static str>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) async fn check(
     };
     let bucket = uri.bucket();
     let region = preflight.blueprint.cluster.region.as_str();
-    match findings.take(clients.look_at_bucket(bucket).await)? {
+    match findings.take(clients.read_bucket(bucket).await)? {
         Some(BucketFacts::Missing) if preflight.create_bucket => {}
         Some(BucketFacts::Missing) => findings.refuse(
             format!("there is no bucket {bucket}"),

@@ -1,4 +1,4 @@
-//! Certificates that have ended or soon will.
+//! Certificates that have expired or soon will.
 
 use super::finding::SubjectFindings;
 use super::{CertificateExpiry, Finding};

@@ -49,7 +49,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
         }
     }
     if let Some(tables) = findings.take(tables)? {
-        // The tables are those of this VPC: they know nothing of a subnet that is not in it.
+        // These are the route tables of this VPC: they say nothing about a subnet of another one.
         let is_inside = |subnet: &&AdoptedSubnet| {
             let inside = |other: &ExistingSubnet| other.id == subnet.id.as_str() && other.vpc == id;
             found.as_ref().is_none_or(|found| found.iter().any(inside))
@@ -84,7 +84,7 @@ fn check_ranges(cluster: &Cluster, id: &str, vpc: &Vpc, findings: &mut SubjectFi
     }
 }
 
-/// Amazon's resolver is called by its name, by one address for all VPCs, or by the third address of each VPC.
+/// Amazon's resolver is named in one of three ways: its name, one address for all VPCs, or the third address of each VPC.
 fn check_resolver(id: &str, vpc: &Vpc, servers: &[String], findings: &mut SubjectFindings) {
     let third = vpc.ranges.first().and_then(|range| range.parse::<Ipv4Net>().ok()?.hosts().nth(1));
     let is_amazons = |server: &String| {

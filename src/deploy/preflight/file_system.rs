@@ -68,7 +68,8 @@ impl Adopted<'_> {
         if !self.check_targets(&targets, findings) {
             return Ok(());
         }
-        let answers = join_all(targets.iter().map(|target| clients.mount_target_groups(&target.id))).await;
+        let answers =
+            join_all(targets.iter().map(|target| clients.mount_target_security_groups(&target.id))).await;
         let mut grouped: Vec<(&MountTarget, Vec<String>)> = Vec::new();
         for (target, groups) in targets.iter().zip(answers) {
             grouped.extend(findings.take(groups)?.map(|groups| (target, groups)));

@@ -1,4 +1,4 @@
-//! What preflight has to say, and how a question that AWS did not answer becomes a finding too.
+//! The findings of preflight, and how a call that AWS refused becomes a finding too.
 
 use crate::aws::{AwsError, Cause};
 use crate::deploy::event::{Finding, Severity};
@@ -22,7 +22,7 @@ impl SubjectFindings {
         self.add(Severity::Warning, what.into(), why.into(), fix.into());
     }
 
-    /// The answer; none with a finding in its place if AWS did not give one. Without credentials there is nothing to go on with.
+    /// The answer; none with a finding in its place if AWS did not give one. Without credentials nothing else can be checked.
     pub(crate) fn take<T>(&mut self, answer: Result<T, AwsError>) -> Result<Option<T>, AwsError> {
         let error = match answer {
             Ok(answer) => return Ok(Some(answer)),
@@ -54,7 +54,7 @@ impl SubjectFindings {
 
     fn add(&mut self, severity: Severity, what: String, why: String, fix: String) {
         let finding = Finding { severity, subject: self.subject, what, why, fix };
-        // One missing permission may answer several questions at once.
+        // One missing permission may be the reason of several findings.
         if !self.list.contains(&finding) {
             self.list.push(finding);
         }

@@ -57,10 +57,10 @@ fn check_named_hosted_zone(
     }
 }
 
-/// Zones come with the longest name first.
+/// `zones` has the longest name first.
 fn check_hosted_zones_of_name(cluster: &Cluster, zones: &[HostedZone], findings: &mut SubjectFindings) {
     let name = cluster.external_dns_name.as_str();
-    // A private API is reached from inside VPCs, where a private zone will do.
+    // A private API is reached from inside VPCs, where a private hosted zone is enough.
     if zones.iter().any(|zone| !zone.private || !cluster.api.public) {
         return;
     }

@@ -76,7 +76,7 @@ async fn default_disk_key(
     }
     let is_open = match clients.key_policy(&key.arn).await {
         Ok(text) => is_open_to_disks(cluster, account, &text),
-        // What may not be read opens nothing that is known.
+        // A policy that may not be read is not known to allow anything.
         Err(error) if error.is_denied() => false,
         Err(error) => return Err(error),
     };

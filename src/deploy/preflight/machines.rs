@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::finding::{SubjectFindings, listed};
 use super::join_all::join_all;
 use super::{Finding, Preflight};
-use crate::aws::{AwsError, CapacityReservation, Clients, Zone};
+use crate::aws::{AwsError, CapacityReservation, Clients, ListedAvailabilityZone};
 use crate::config::values::{AvailabilityZone, InstanceType};
 use crate::config::{Cluster, Pool};
 use crate::deploy::state::pool_size::missing_machines;
@@ -50,7 +50,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
 
     let mut findings = SubjectFindings::about("availability zones");
     let bad_zones = match findings.take(zones)? {
-        Some(zones) => check_zones(cluster, &zones, &mut findings),
+        Some(zones) => check_availability_zones(cluster, &zones, &mut findings),
         None => BTreeSet::new(),
     };
     list.extend(findings.into_list());
@@ -85,7 +85,9 @@ fn wanted_machines(cluster: &Cluster) -> Vec<Wanted<'_>> {
     let etcd = Wanted {
         who: "etcd members".to_owned(),
         types: std::slice::from_ref(&cluster.etcd.instance_type),
-        zones: (0..cluster.etcd.count).map(|member| cluster.etcd_zone(member).as_str()).collect(),
+        zones: (0..cluster.etcd.count)
+            .map(|member| cluster.etcd_availability_zone(member).as_str())
+            .collect(),
         setting: OF_CLUSTER,
     };
     let controllers = Wanted {
@@ -104,12 +106,13 @@ fn wanted_machines(cluster: &Cluster) -> Vec<Wanted<'_>> {
 }
 
 /// Returns the availability zones that cannot be used.
-fn check_zones<'a>(
+fn check_availability_zones<'a>(
     cluster: &'a Cluster,
-    zones: &[Zone],
+    zones: &[ListedAvailabilityZone],
     findings: &mut SubjectFindings,
 ) -> BTreeSet<&'a str> {
-    let is_good = |zone: &&Zone| zone.state == "available" && zone.kind == "availability-zone";
+    let is_good =
+        |zone: &&ListedAvailabilityZone| zone.state == "available" && zone.kind == "availability-zone";
     let good: BTreeSet<&str> = zones.iter().filter(is_good).map(|zone| zone.name.as_str()).collect();
     let mut bad = BTreeSet::new();
     for name in

@@ -1,6 +1,6 @@
 //! Finds everything in the account that would make a deployment fail, before anything is created.
 //!
-//! In: a blueprint and the answers of AWS to many small questions. Out: findings in an order that does not change. Nothing is
+//! In: a blueprint and the answers of AWS to many small calls. Out: findings in an order that does not change. Nothing is
 //! created or changed.
 
 mod account;

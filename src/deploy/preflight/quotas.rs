@@ -1,4 +1,4 @@
-//! How many vCPUs and elastic addresses the account may have, against what the cluster wants.
+//! How many vCPUs and elastic addresses the account may have, against what the cluster needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice::from_ref;
@@ -13,7 +13,7 @@ use crate::config::{Cluster, Pool};
 use crate::deploy::state::live::LiveCluster;
 use crate::deploy::state::pool_size::missing_machines;
 
-/// A quota of vCPUs: one a series of types and a way of paying.
+/// A quota of vCPUs: one for each series of types and purchase option.
 #[derive(Debug, PartialEq, Eq)]
 struct Quota {
     code: &'static str,
@@ -32,8 +32,8 @@ static QUOTAS: [Quota; 6] = [
 
 const ADDRESSES: &str = "L-0263D0A3";
 
-/// Machines that count against one quota.
-struct Group<'a> {
+/// Machines that are still to be launched and count against one quota.
+struct PlannedMachines<'a> {
     who: String,
     types: &'a [InstanceType],
     quota: &'static Quota,
@@ -52,16 +52,16 @@ struct Demand {
 pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
     let mut findings = SubjectFindings::about("quotas");
     let cluster = &preflight.blueprint.cluster;
-    let groups = groups(cluster, preflight.live);
+    let planned = planned_machines(cluster, preflight.live);
     let addresses = addresses_wanted(preflight);
-    if groups.is_empty() && addresses == 0 {
+    if planned.is_empty() && addresses == 0 {
         return Ok(findings.into_list());
     }
     let types: BTreeSet<String> =
-        groups.iter().flat_map(|group| group.types).map(ToString::to_string).collect();
+        planned.iter().flat_map(|machines| machines.types).map(ToString::to_string).collect();
     let types: Vec<String> = types.into_iter().collect();
     let asked: Vec<&Quota> =
-        QUOTAS.iter().filter(|quota| groups.iter().any(|group| group.quota == *quota)).collect();
+        QUOTAS.iter().filter(|quota| planned.iter().any(|machines| machines.quota == *quota)).collect();
     let (processors, in_use, values, (address_quota, addresses_in_use)) = tokio::join!(
         Box::pin(clients.processors_of(&types)),
         Box::pin(processors_in_use(clients)),
@@ -73,7 +73,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
     for (quota, value) in asked.into_iter().zip(values) {
         if let Some(Some(value)) = findings.take(value)? {
             let used = in_use.get(quota.code).copied().unwrap_or_default();
-            let demand = machine_demand(&groups, quota, &processors);
+            let demand = machine_demand(&planned, quota, &processors);
             check_processors(cluster, quota, &demand, used, value, &mut findings);
         }
     }
@@ -143,7 +143,7 @@ async fn processors_in_use(clients: &Clients) -> Result<BTreeMap<&'static str, u
     Ok(in_use)
 }
 
-/// The quota and the use of elastic addresses; nothing is asked if none are wanted.
+/// The quota and the use of elastic addresses; nothing is read if none are needed.
 async fn address_facts(
     clients: &Clients,
     wanted: u32,
@@ -162,12 +162,12 @@ fn addresses_wanted(preflight: &Preflight<'_>) -> u32 {
     } else if network.public_machines {
         preflight.blueprint.cluster.etcd.count
     } else {
-        u32::try_from(network.nat_zones.len()).unwrap_or(u32::MAX)
+        u32::try_from(network.nat_availability_zones.len()).unwrap_or(u32::MAX)
     }
 }
 
 /// The machines that are still to be launched, by role. Those of a capacity reservation count from when it was created.
-fn groups<'a>(cluster: &'a Cluster, live: &LiveCluster) -> Vec<Group<'a>> {
+fn planned_machines<'a>(cluster: &'a Cluster, live: &LiveCluster) -> Vec<PlannedMachines<'a>> {
     let Cluster { etcd, controllers, pools, .. } = cluster;
     let pools = pools.iter().filter(|pool| pool.capacity_reservation.is_none()).filter_map(|pool| {
         let quota = quota_of(pool.instance_types.first()?.as_str(), pool.spot)?;
@@ -179,7 +179,7 @@ fn groups<'a>(cluster: &'a Cluster, live: &LiveCluster) -> Vec<Group<'a>> {
         let most = pool.max_count.saturating_sub(there.unwrap_or_default());
         let who = format!("pool {}", pool.name);
         let wants = there.is_none() || missing > 0;
-        wants.then_some(Group { who, types: &pool.instance_types, quota, count: missing, most })
+        wants.then_some(PlannedMachines { who, types: &pool.instance_types, quota, count: missing, most })
     });
     let is_complete = live.is_or_will_be_complete(&StackPart::ControlPlane);
     let members = if is_complete { 0 } else { etcd.count };
@@ -192,7 +192,7 @@ fn groups<'a>(cluster: &'a Cluster, live: &LiveCluster) -> Vec<Group<'a>> {
     let control_plane =
         control_plane.into_iter().filter(|(_, _, count)| *count > 0).filter_map(|(who, kind, count)| {
             let quota = quota_of(kind.as_str(), false)?;
-            Some(Group { who: who.to_owned(), types: from_ref(kind), quota, count, most: count })
+            Some(PlannedMachines { who: who.to_owned(), types: from_ref(kind), quota, count, most: count })
         });
     control_plane.chain(pools).collect()
 }
@@ -210,14 +210,18 @@ fn machines_of_pool(pool: &Pool, quota: &Quota, live: &LiveCluster) -> Option<u3
     same.then_some(group.desired)
 }
 
-/// What some machines want of a quota: at least, with the smallest of their types, and at most, with the largest.
-fn machine_demand(groups: &[Group<'_>], quota: &Quota, processors: &BTreeMap<String, u32>) -> Demand {
+/// What some machines need of a quota: at least, with the smallest of their types, and at most, with the largest.
+fn machine_demand(
+    planned: &[PlannedMachines<'_>],
+    quota: &Quota,
+    processors: &BTreeMap<String, u32>,
+) -> Demand {
     let mut demand = Demand::default();
-    for group in groups.iter().filter(|group| group.quota == quota && group.most > 0) {
-        let sizes = || group.types.iter().filter_map(|kind| processors.get(kind.as_str()).copied());
-        demand.who.push(group.who.clone());
-        demand.now += group.count.saturating_mul(sizes().min().unwrap_or_default());
-        demand.most += group.most.saturating_mul(sizes().max().unwrap_or_default());
+    for machines in planned.iter().filter(|machines| machines.quota == quota && machines.most > 0) {
+        let sizes = || machines.types.iter().filter_map(|kind| processors.get(kind.as_str()).copied());
+        demand.who.push(machines.who.clone());
+        demand.now += machines.count.saturating_mul(sizes().min().unwrap_or_default());
+        demand.most += machines.most.saturating_mul(sizes().max().unwrap_or_default());
     }
     demand
 }
@@ -239,7 +243,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
 
-    use super::{Demand, QUOTAS, groups, machine_demand, quota_of};
+    use super::{Demand, QUOTAS, machine_demand, planned_machines, quota_of};
     use crate::config;
     use crate::deploy::state::live::LiveCluster;
     use crate::document::Problems;
@@ -268,11 +272,11 @@ mod tests {
         let sizes = [("t3.medium", 2), ("m5.large", 2), ("g5.xlarge", 4), ("g5.2xlarge", 8)];
         let processors: BTreeMap<String, u32> =
             sizes.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect();
-        let groups = groups(&cluster, &LiveCluster::default());
-        let standard = machine_demand(&groups, &QUOTAS[0], &processors);
+        let planned = planned_machines(&cluster, &LiveCluster::default());
+        let standard = machine_demand(&planned, &QUOTAS[0], &processors);
         assert_eq!((standard.now, standard.most), (12, 12));
         let gpus = Demand { who: vec!["pool gpu".to_owned()], now: 8, most: 64 };
-        assert_eq!(machine_demand(&groups, &QUOTAS[4], &processors), gpus);
+        assert_eq!(machine_demand(&planned, &QUOTAS[4], &processors), gpus);
         Ok(())
     }
 }

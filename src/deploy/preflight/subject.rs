@@ -1,4 +1,4 @@
-//! What preflight is about: the cluster, and what is known about it before AWS is asked.
+//! What preflight checks: the cluster, and what is known about it before AWS is called.
 
 use time::OffsetDateTime;
 
@@ -14,23 +14,23 @@ pub(crate) struct Preflight<'a> {
     pub blueprint: &'a Blueprint,
     /// Where assets will be uploaded.
     pub s3_uri: Option<&'a S3Uri>,
-    /// Whether a bucket that is missing will be made.
+    /// Whether a bucket that is missing will be created.
     pub create_bucket: bool,
     /// The image that machines are to start from, if one is locked.
     pub image: Option<&'a LockedImage>,
-    /// The time, by which the image is as old as it is.
+    /// The time, for the age of the image.
     pub now: OffsetDateTime,
-    /// When certificates end.
+    /// When certificates expire.
     pub certificates: &'a [CertificateExpiry],
     /// The cluster as it exists: its machines have their capacity, and a file system with its tag is its own.
     pub live: &'a LiveCluster,
 }
 
-/// When a certificate ends.
+/// When a certificate expires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CertificateExpiry {
     /// The name of the subject.
     pub name: String,
-    /// How many whole days it has left; less than zero once it has ended.
+    /// How many whole days it is still valid; negative once it has expired.
     pub days_left: i64,
 }

@@ -205,7 +205,7 @@ impl BringUp<'_> {
         let change_set = wait_for_change_set(self.run, &self.desired.name, &arn).await?;
         match check_template(self.run, &self.desired.name, &change_set, &template, &text).await {
             Err(error @ DeployError::ForeignTemplate { .. }) => {
-                // What could not be deleted matters less than why it has to go.
+                // That it could not be deleted matters less than why it must be.
                 let _ = self.discard(&change_set, creates).await;
                 Err(error)
             }
@@ -258,7 +258,7 @@ impl BringUp<'_> {
         Ok(stack)
     }
 
-    /// Follows what another run began; gives the stack as it is then.
+    /// Follows the operation that another run began; returns the stack as it is then.
     async fn attach(&self, stack: &Stack) -> Result<Option<LiveStack>, DeployError> {
         let operation = Operation {
             target: Target::of(&self.desired.part, stack),

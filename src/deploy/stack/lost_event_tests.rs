@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::test_cloudformation::{
-    OURS, Told, cloudformation, lossy_cloudformation, of_resource, of_stack, refuse, run,
+    OURS, ScriptedEvent, cloudformation, lossy_cloudformation, of_resource, of_stack, refuse, run,
 };
 use crate::aws::End;
 use crate::aws::test_script::{Asked, Script};
@@ -12,7 +12,7 @@ use crate::deploy::event::Event;
 type TestResult = Result<(), Box<dyn std::error::Error>>;
 
 /// Operations, from their first event to their last, with how each ends and what becomes of its stack.
-fn operations() -> [(Vec<Told>, End, &'static str); 4] {
+fn operations() -> [(Vec<ScriptedEvent>, End, &'static str); 4] {
     [
         (
             vec![of_stack(0, "CREATE_IN_PROGRESS", "ours"), of_stack(100, "CREATE_COMPLETE", "ours")],
@@ -66,7 +66,7 @@ async fn an_operation_whose_last_event_never_comes_ends_with_its_stack() -> Test
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_comes_late_behind_another_is_still_found() -> TestResult {
-    // The reason is told at 60 seconds, but stands behind what was read before.
+    // The reason appears at 60 seconds, but is listed after events that were read before.
     let truth = || {
         vec![
             of_stack(0, "UPDATE_IN_PROGRESS", "ours"),

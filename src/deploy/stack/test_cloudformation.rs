@@ -1,4 +1,4 @@
-//! CloudFormation as a script: stories of events, told as time goes by.
+//! CloudFormation as a script: lists of events that appear as time passes.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(super) const ARN: &str = "arn:aws:cloudformation:us-west-2:111122223333:stac
 pub(super) const NAME: &str = "paddle-network";
 
 /// An event, as CloudFormation writes it.
-pub(super) struct Told {
+pub(super) struct ScriptedEvent {
     /// Seconds after the beginning.
     pub(super) at: u64,
     id: &'static str,
@@ -22,29 +22,29 @@ pub(super) struct Told {
     token: &'static str,
 }
 
-pub(super) fn of_stack(at: u64, status: &'static str, token: &'static str) -> Told {
-    Told { at, id: NAME, kind: "AWS::CloudFormation::Stack", status, token }
+pub(super) fn of_stack(at: u64, status: &'static str, token: &'static str) -> ScriptedEvent {
+    ScriptedEvent { at, id: NAME, kind: "AWS::CloudFormation::Stack", status, token }
 }
 
-pub(super) fn of_resource(at: u64, id: &'static str, status: &'static str) -> Told {
-    Told { at, id, kind: "AWS::EC2::VPC", status, token: "ours" }
+pub(super) fn of_resource(at: u64, id: &'static str, status: &'static str) -> ScriptedEvent {
+    ScriptedEvent { at, id, kind: "AWS::EC2::VPC", status, token: "ours" }
 }
 
-fn xml(number: usize, told: &Told) -> String {
-    let physical = if told.id == NAME { ARN } else { "physical" };
+fn xml(number: usize, event: &ScriptedEvent) -> String {
+    let physical = if event.id == NAME { ARN } else { "physical" };
     format!(
         "<member><EventId>event-{number}</EventId><StackId>{ARN}</StackId><StackName>{NAME}</StackName>\
          <LogicalResourceId>{}</LogicalResourceId><PhysicalResourceId>{physical}</PhysicalResourceId><ResourceType>{}</ResourceType>\
          <Timestamp>2026-11-16T10:00:00Z</Timestamp><ResourceStatus>{}</ResourceStatus>\
          <ClientRequestToken>{}</ClientRequestToken></member>",
-        told.id, told.kind, told.status, told.token
+        event.id, event.kind, event.status, event.token
     )
 }
 
 /// Events in pages of `size`, newest first, as far as they have happened by then.
-pub(super) fn describe_events(story: &[Told], asked: &Asked, size: usize) -> (u16, String) {
-    let happened = story.iter().enumerate().filter(|(_, told)| Duration::from_secs(told.at) <= asked.at);
-    let newest_first: Vec<String> = happened.map(|(number, told)| xml(number, told)).rev().collect();
+pub(super) fn describe_events(story: &[ScriptedEvent], asked: &Asked, size: usize) -> (u16, String) {
+    let happened = story.iter().enumerate().filter(|(_, event)| Duration::from_secs(event.at) <= asked.at);
+    let newest_first: Vec<String> = happened.map(|(number, event)| xml(number, event)).rev().collect();
     let page: usize = asked
         .form
         .split("NextToken=")
@@ -73,19 +73,23 @@ pub(super) fn describe_stack(status: &str) -> String {
 }
 
 /// CloudFormation, with its events in pages of a hundred, newest first.
-pub(super) fn cloudformation(story: &[Told], asked: &Asked) -> (u16, String) {
+pub(super) fn cloudformation(story: &[ScriptedEvent], asked: &Asked) -> (u16, String) {
     lossy_cloudformation(story, story, asked)
 }
 
-/// The same, where events tell another story than the stack: what is missing among them, or comes later.
-pub(super) fn lossy_cloudformation(events: &[Told], stack: &[Told], asked: &Asked) -> (u16, String) {
+/// The same, but with events that differ from the history of the stack: some are missing, or come later.
+pub(super) fn lossy_cloudformation(
+    events: &[ScriptedEvent],
+    stack: &[ScriptedEvent],
+    asked: &Asked,
+) -> (u16, String) {
     if asked.action != "DescribeStacks" {
         return describe_events(events, asked, 100);
     }
     let mut happened =
-        stack.iter().filter(|told| told.id == NAME && Duration::from_secs(told.at) <= asked.at);
+        stack.iter().filter(|event| event.id == NAME && Duration::from_secs(event.at) <= asked.at);
     match happened.next_back() {
-        Some(told) => (200, describe_stack(told.status)),
+        Some(event) => (200, describe_stack(event.status)),
         None => refuse(400, "ValidationError"),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::aws::{AwsError, End, GROUP_TYPE, ResourceStatus, Stack, StackEvent, StackStatus};
+use crate::aws::{AUTO_SCALING_GROUP_TYPE, AwsError, End, ResourceStatus, Stack, StackEvent, StackStatus};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Event, Evidence, StackOperation};
@@ -94,7 +94,7 @@ pub(crate) struct Ended {
     pub(crate) status: StackStatus,
     /// Everything that happened in the operation, oldest first.
     pub(crate) events: Vec<StackEvent>,
-    /// What machines said that never signalled.
+    /// The output of machines that never signalled.
     pub(crate) evidence: Vec<Evidence>,
     /// The launch failure for which this run ended the operation.
     pub(crate) gave_up: Option<FailedLaunch>,
@@ -269,9 +269,9 @@ impl Watch<'_> {
         Ok(self.end().or(Some((end, status))))
     }
 
-    /// What the machines of an Auto Scaling group said that never signalled; read at once, because a rollback terminates them.
+    /// The output of machines of an Auto Scaling group that never signalled; read at once, because a rollback terminates them.
     async fn gather_evidence(&mut self, event: &StackEvent) {
-        let silent = event.kind == GROUP_TYPE
+        let silent = event.kind == AUTO_SCALING_GROUP_TYPE
             && event.is_failure()
             && event.reason.as_deref().is_some_and(|reason| reason.contains("signal"));
         if silent && !event.physical_id.is_empty() && self.examined.insert(event.physical_id.clone()) {
@@ -316,7 +316,7 @@ impl Watch<'_> {
 
     fn groups_in_progress(&self) -> Vec<(String, String)> {
         let mut newest = std::collections::BTreeMap::new();
-        for event in self.events.iter().filter(|event| event.kind == GROUP_TYPE) {
+        for event in self.events.iter().filter(|event| event.kind == AUTO_SCALING_GROUP_TYPE) {
             newest.insert(&event.logical_id, event);
         }
         let in_progress = newest.into_values().filter(|event| {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::test_cloudformation::{
-    NAME, OURS, TARGET, Told, cloudformation, describe_events, describe_stack, of_resource, of_stack, refuse,
-    run,
+    NAME, OURS, ScriptedEvent, TARGET, cloudformation, describe_events, describe_stack, of_resource,
+    of_stack, refuse, run,
 };
 use super::watch::{Beginning, watch};
 use crate::aws::End;
@@ -39,7 +39,7 @@ async fn an_hour_is_watched_with_few_calls_that_keep_their_distance() -> TestRes
     assert!(gaps.windows(2).all(|pair| pair[0] <= pair[1]), "they grow: {gaps:?}");
     assert!(gaps.last().is_some_and(|gap| *gap <= 10_000));
     let told = run.events.iter().filter(|event| matches!(event, Event::Resource { .. })).count();
-    assert_eq!(told, 2, "each event is told once");
+    assert_eq!(told, 2, "each event is reported once");
     Ok(())
 }
 
@@ -105,7 +105,7 @@ async fn a_rollback_belongs_to_the_change_it_undoes() -> TestResult {
     assert_eq!(run_of_ours.events.iter().filter(|event| undone(event)).count(), 1);
     let followed = run_of_ours.result?;
     assert_eq!((followed.end, followed.events.len()), (End::RolledBack, 5));
-    // Whoever comes later sees all of it too.
+    // A run that attaches later sees all of it too.
     let later = run(&script, Beginning::Newest).await?.result?;
     assert_eq!(later.events.len(), 5);
     Ok(())
@@ -114,7 +114,8 @@ async fn a_rollback_belongs_to_the_change_it_undoes() -> TestResult {
 #[tokio::test(start_paused = true)]
 async fn pages_are_read_to_the_beginning_of_the_operation_and_no_further() -> TestResult {
     let script = Script::new(|asked| {
-        let mut story: Vec<Told> = (0..40).map(|_| of_resource(0, "Old", "CREATE_COMPLETE")).collect();
+        let mut story: Vec<ScriptedEvent> =
+            (0..40).map(|_| of_resource(0, "Old", "CREATE_COMPLETE")).collect();
         story.push(of_stack(0, "UPDATE_IN_PROGRESS", "ours"));
         story.extend((0..25).map(|_| of_resource(0, "New", "UPDATE_COMPLETE")));
         story.push(of_stack(0, "UPDATE_COMPLETE", "ours"));

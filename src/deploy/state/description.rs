@@ -1,6 +1,6 @@
 //! A stack's resources in the words of cluster.yaml.
 
-use crate::blueprint::{Group, StackPart};
+use crate::blueprint::{SecurityGroup, StackPart};
 use crate::config::Cluster;
 use crate::config::values::PoolName;
 use crate::well_known::internal_domain;
@@ -34,7 +34,7 @@ fn describe_pool_resource(cluster: &Cluster, name: &PoolName, logical_id: &str) 
 
 fn describe_control_plane_resource(cluster: &Cluster, logical_id: &str) -> String {
     if let Some(member) = number_in(logical_id, "Etcd") {
-        let zone = cluster.etcd_zone(member);
+        let zone = cluster.etcd_availability_zone(member);
         let machine = &cluster.etcd.instance_type;
         let detail = if logical_id.starts_with("EtcdVolume") {
             format!("volume of {} GiB in {zone}", cluster.etcd.volume_gib)
@@ -108,10 +108,10 @@ fn describe_rule(logical_id: &str) -> Option<String> {
 }
 
 fn group_named(name: &str) -> Option<&'static str> {
-    use Group::{Controllers, Etcd, FileSystem, InternalLoadBalancer, Nodes, PublicLoadBalancer};
+    use SecurityGroup::{Controllers, Etcd, FileSystem, InternalLoadBalancer, Nodes, PublicLoadBalancer};
     let groups = [Etcd, Controllers, Nodes, InternalLoadBalancer, PublicLoadBalancer, FileSystem];
     let found = groups.into_iter().find(|group| group.resource().strip_suffix("Group") == Some(name));
-    found.map(Group::description)
+    found.map(SecurityGroup::description)
 }
 
 /// The number at the end of a name that begins so.

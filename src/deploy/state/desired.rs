@@ -1,4 +1,4 @@
-//! The stacks as cluster.yaml wants them, with everything but what other stacks hand on.
+//! The stacks as cluster.yaml describes them, with everything but the outputs of other stacks.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::deploy::inputs::image_choice::ImageChoice;
 use crate::render::{StackTemplate, Template};
 use crate::well_known::{CLUSTER_TAG, CREDENTIALS_TAG, S3_URI_TAG};
 
-/// A stack as it shall be.
+/// A stack as it should be.
 #[derive(Clone, Debug)]
 pub(crate) struct DesiredStack {
     /// Which part of the cluster it is.
@@ -26,7 +26,7 @@ pub(crate) struct DesiredStack {
     pub template: Template,
     /// The tags of the stack.
     pub tags: BTreeMap<String, String>,
-    /// Values of parameters that no stack hands on.
+    /// Values of parameters that are no outputs of stacks.
     pub given: BTreeMap<String, String>,
     /// A pool's size.
     size: Option<PoolSize>,
@@ -127,7 +127,7 @@ impl DesiredStack {
             && live.stack.tags == self.tags
     }
 
-    /// The parameters with the size that a pool has at this moment: the autoscaler has gone on since everything was read.
+    /// The parameters with the size that a pool has at this moment: the autoscaler may have changed it since everything was read.
     pub(crate) async fn renew_size(
         &self,
         parameters: &BTreeMap<String, String>,

@@ -82,7 +82,7 @@ pub(crate) struct ForeignStack {
 pub(crate) struct LiveCluster {
     /// The stacks of the cluster.
     pub stacks: BTreeMap<StackPart, LiveStack>,
-    /// Stacks with names of ours that are not ours.
+    /// Stacks of other clusters that have a name of this cluster's.
     pub foreign: Vec<ForeignStack>,
     /// The Auto Scaling groups of the cluster.
     pub groups: Vec<ScalingGroup>,
@@ -229,7 +229,7 @@ mod tests {
             let edited = read(status, "Resources:\n  Vpc: {}\n").await?;
             let error = edited.readable_template().err().ok_or("it was compared with")?.to_string();
             assert!(error.starts_with("the template of paddle-network is not the JSON"), "{error}");
-            // Whoever deletes the stack, or says how it is, need not read it.
+            // A caller that deletes the stack, or reports its status, need not read it.
             assert!(edited.template().is_null());
         }
         assert!(read("ROLLBACK_COMPLETE", "Resources:").await?.readable_template()?.is_null());

@@ -1,7 +1,8 @@
 //! How many machines a pool is given, and how many of them stay in service while it rolls.
 //!
-//! Group sizes that a template does not change are left alone by CloudFormation (`IgnoreUnmodifiedGroupSizeProperties`). So as long
-//! as cluster.yaml asks for nothing new, the live stack's own parameter is handed on, and the group keeps what the autoscaler made of it.
+//! CloudFormation leaves the size of an Auto Scaling group alone if the template does not change it
+//! (`IgnoreUnmodifiedGroupSizeProperties`). So as long as cluster.yaml asks for the same count, the parameter of the live stack is passed
+//! again, and the Auto Scaling group keeps the size that the autoscaler gave it.
 
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ use crate::config::Pool;
 use crate::config::values::PoolName;
 use crate::well_known::COUNT_TAG;
 
-/// The parameter with how many machines there are to be.
+/// The parameter with the number of machines.
 pub(crate) const DESIRED_CAPACITY: &str = "DesiredCapacity";
 /// The parameter with how many machines stay in service while others are replaced.
 pub(crate) const IN_SERVICE: &str = "InService";
@@ -44,28 +45,29 @@ impl PoolSize {
         &self.pool
     }
 
-    /// What is handed on as the size.
+    /// The size that is passed to the stack.
     pub(crate) fn desired_capacity(&self, group: Option<&ScalingGroup>) -> u32 {
         match (group, self.stored) {
-            (Some(group), Some(stored)) if self.is_old_wish(group) => stored,
+            (Some(group), Some(stored)) if self.is_count_unchanged(group) => stored,
             _ => self.machines(group),
         }
     }
 
-    /// What is handed on as the number that stays in service: AWS wants it below the most there may be.
+    /// The number of machines that stay in service, as it is passed to the stack: AWS requires it to be below the maximum.
     pub(crate) fn in_service(&self, group: Option<&ScalingGroup>) -> u32 {
         self.machines(group).min(self.most.saturating_sub(1))
     }
 
-    /// How many machines the group will have: what cluster.yaml asks for if that is a new wish, else what the autoscaler made of it.
+    /// How many machines the Auto Scaling group will have: the count of cluster.yaml if that is new, else what the autoscaler chose.
     pub(crate) fn machines(&self, group: Option<&ScalingGroup>) -> u32 {
         match group {
-            Some(group) if self.is_old_wish(group) => group.desired.clamp(self.least, self.most),
+            Some(group) if self.is_count_unchanged(group) => group.desired.clamp(self.least, self.most),
             _ => self.count,
         }
     }
 
-    fn is_old_wish(&self, group: &ScalingGroup) -> bool {
+    /// Whether cluster.yaml asks for the same count as when the Auto Scaling group was last changed.
+    fn is_count_unchanged(&self, group: &ScalingGroup) -> bool {
         group.tags.get(COUNT_TAG).and_then(|count| count.parse().ok()) == Some(self.count)
     }
 }
@@ -104,7 +106,7 @@ mod tests {
             template_version: None,
             machines: Vec::new(),
             tags: [(COUNT_TAG.to_owned(), asked.to_string())].into(),
-            rebalances_zones: false,
+            rebalances_availability_zones: false,
         }
     }
 
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_autoscaler_moved_is_left_to_it_and_kept_in_service() {
+    fn a_size_that_the_autoscaler_changed_is_kept_and_stays_in_service() {
         let (size, moved) = (size(2, Some(2)), group(2, 12));
         assert_eq!(size.desired_capacity(Some(&moved)), 2, "not a change, so the group keeps its 12");
         assert_eq!(size.in_service(Some(&moved)), 12);
@@ -121,14 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn a_new_wish_and_a_new_pool_get_what_cluster_yaml_says() {
+    fn a_changed_count_and_a_new_pool_get_what_cluster_yaml_says() {
         assert_eq!(size(3, Some(2)).desired_capacity(Some(&group(2, 12))), 3);
         assert_eq!(size(3, Some(2)).in_service(Some(&group(2, 12))), 3);
         assert_eq!(size(3, None).desired_capacity(None), 3);
     }
 
     #[test]
-    fn without_a_size_that_may_stay_the_group_s_own_is_handed_on_within_the_limits() {
+    fn without_a_stored_size_that_of_the_group_is_passed_within_the_limits() {
         assert_eq!(size(2, None).desired_capacity(Some(&group(2, 12))), 12);
         assert_eq!(size(2, None).desired_capacity(Some(&group(2, 40))), 16);
         assert_eq!(size(2, None).in_service(Some(&group(2, 40))), 15);

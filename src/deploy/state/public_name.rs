@@ -7,7 +7,7 @@ use crate::config::Cluster;
 
 /// Where the record of the name is, if there can be one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ZoneChoice {
+pub(crate) enum HostedZoneChoice {
     /// In this hosted zone.
     Zone(HostedZone),
     /// Nowhere, for this reason.
@@ -15,26 +15,29 @@ pub(crate) enum ZoneChoice {
 }
 
 /// The hosted zone of the cluster's public name: the one that cluster.yaml gives, else the nearest that users of the name can see.
-pub(crate) async fn choose_zone(clients: &Clients, cluster: &Cluster) -> Result<ZoneChoice, AwsError> {
+pub(crate) async fn choose_hosted_zone(
+    clients: &Clients,
+    cluster: &Cluster,
+) -> Result<HostedZoneChoice, AwsError> {
     if !cluster.dns.manage {
-        return Ok(ZoneChoice::None("dns.manage is false".to_owned()));
+        return Ok(HostedZoneChoice::None("dns.manage is false".to_owned()));
     }
     let name = cluster.external_dns_name.to_string();
     if let Some(id) = &cluster.dns.hosted_zone {
         return Ok(match clients.hosted_zone(&id.to_string()).await? {
-            Some(zone) => ZoneChoice::Zone(zone),
-            None => ZoneChoice::None(format!("there is no hosted zone {id}")),
+            Some(zone) => HostedZoneChoice::Zone(zone),
+            None => HostedZoneChoice::None(format!("there is no hosted zone {id}")),
         });
     }
     let zones = clients.hosted_zones_for(&name).await?;
     // A private hosted zone answers inside its VPCs only; users of a public API never see it.
     let visible = zones.iter().find(|zone| !zone.private || !cluster.api.public);
     Ok(match (visible, zones.first()) {
-        (Some(zone), _) => ZoneChoice::Zone(zone.clone()),
+        (Some(zone), _) => HostedZoneChoice::Zone(zone.clone()),
         (None, Some(private)) => {
-            ZoneChoice::None(format!("only the private hosted zone {} could hold {name}", private.name))
+            HostedZoneChoice::None(format!("only the private hosted zone {} could hold {name}", private.name))
         }
-        (None, None) => ZoneChoice::None(format!("no hosted zone of this account could hold {name}")),
+        (None, None) => HostedZoneChoice::None(format!("no hosted zone of this account could hold {name}")),
     })
 }
 

@@ -1,5 +1,5 @@
-//! The etcd members: which of them have a machine in service, and why the others have none. They are no nodes, and the API answers
-//! with a majority of them, so nothing else of a status shows a lost one.
+//! The etcd members: which of them have a machine in service, and why the others have none. They are not nodes, and the API answers
+//! with a majority of them, so no other part of a status shows a lost one.
 
 use std::cmp::Ordering;
 
@@ -66,7 +66,7 @@ fn last_failure(activities: &[ScalingActivity]) -> Option<FailedLaunch> {
     Some(FailedLaunch { at: activity.started, reason: clean(reason) })
 }
 
-/// AWS's message in one line, without what it says of every launch.
+/// AWS's message in one line, without what every message about a launch contains.
 fn clean(message: &str) -> String {
     let readable = message.split(ENCODED).next().unwrap_or_default();
     let words: Vec<&str> = readable.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! The images that machines boot: without one no machine is replaced, and nothing else of a status shows that it is gone.
+//! The images that machines boot: without its image no machine can be replaced, and no other part of a status shows that it is deleted.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::aws::{AwsError, Clients, Image, Stack};
 use crate::deploy::inputs::image_life::{IMAGE_FIX, ImageConcern, ImageLife};
 use crate::deploy::state::live::LiveCluster;
 
-/// An image that live stacks name, and what speaks for another.
+/// An image that live stacks name, and why it should be replaced.
 #[derive(Clone, Debug)]
 pub(crate) struct UsedImage {
     /// The image for the report.

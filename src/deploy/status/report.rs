@@ -16,7 +16,7 @@ use crate::credentials::{Credentials, FEWEST_DAYS_LEFT};
 use crate::deploy::machines::expected_nodes::ExpectedNodes;
 use crate::deploy::machines::node_rollout::outdated_machines;
 use crate::deploy::state::live::LiveCluster;
-use crate::deploy::state::public_name::{ZoneChoice, all_point_at, choose_zone, load_balancer};
+use crate::deploy::state::public_name::{HostedZoneChoice, all_point_at, choose_hosted_zone, load_balancer};
 use crate::kube::{Address, ApiServer, Node, Readiness};
 use crate::plural::count_of;
 
@@ -31,14 +31,14 @@ pub(crate) struct StatusSources<'a> {
     pub credentials: Option<&'a Credentials>,
     /// Where the API is, instead of behind its load balancer.
     pub api_address: Option<Address>,
-    /// The time, by which images and snapshots are as old as they are.
+    /// The time, for the age of images and snapshots.
     pub now: OffsetDateTime,
     /// The certificate that expires first.
     pub certificates: Option<CertificateState>,
 }
 
 impl StatusReport {
-    /// Reads everything; none if nothing of the cluster exists.
+    /// Reads everything; none if no part of the cluster exists.
     pub(crate) async fn read(sources: StatusSources<'_>) -> Result<Option<Self>, AwsError> {
         let cluster = &sources.blueprint.cluster;
         let live = LiveCluster::read(sources.clients, &cluster.name, Some(cluster)).await?;
@@ -192,9 +192,9 @@ async fn read_api(sources: &StatusSources<'_>, target: Option<&str>, claim: bool
 async fn read_dns(sources: &StatusSources<'_>, target: Option<&str>) -> Result<DnsState, AwsError> {
     let cluster = &sources.blueprint.cluster;
     let name = cluster.external_dns_name.to_string();
-    let record = match choose_zone(sources.clients, cluster).await? {
-        ZoneChoice::None(_) => RecordOwner::Unmanaged,
-        ZoneChoice::Zone(zone) => {
+    let record = match choose_hosted_zone(sources.clients, cluster).await? {
+        HostedZoneChoice::None(_) => RecordOwner::Unmanaged,
+        HostedZoneChoice::Zone(zone) => {
             let records = sources.clients.address_records(&zone.id, &name).await?;
             match records.as_slice() {
                 [] => RecordOwner::Missing,

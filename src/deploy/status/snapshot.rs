@@ -1,4 +1,4 @@
-//! The newest snapshot of etcd: that uploads have stopped shows nowhere else until the day on which one is needed.
+//! The newest snapshot of etcd. Nothing else shows that uploads have stopped, until one is needed.
 
 use time::{Duration, OffsetDateTime};
 

@@ -7,7 +7,7 @@ use crate::deploy::run::Run;
 
 /// Creates the bucket unless it exists.
 pub(crate) async fn ensure_bucket(run: &Run, cluster: &Cluster, bucket: &str) -> Result<(), DeployError> {
-    let is_ready = match run.clients.look_at_bucket(bucket).await {
+    let is_ready = match run.clients.read_bucket(bucket).await {
         Ok(BucketFacts::Missing) => false,
         // An empty bucket may be left by a run that was killed while it created it.
         Ok(BucketFacts::Found { .. }) => !run.clients.is_bucket_empty(bucket).await?,

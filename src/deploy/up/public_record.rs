@@ -7,7 +7,7 @@ use crate::config::Cluster;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Event, RecordState};
 use crate::deploy::run::Run;
-use crate::deploy::state::public_name::{ZoneChoice, all_point_at, choose_zone, points_at};
+use crate::deploy::state::public_name::{HostedZoneChoice, all_point_at, choose_hosted_zone, points_at};
 use crate::waiting::Pace;
 
 /// Name servers usually agree within a minute.
@@ -22,9 +22,9 @@ pub(crate) async fn point_record_at(
     adopt: bool,
 ) -> Result<bool, DeployError> {
     let name = cluster.external_dns_name.to_string();
-    let zone = match choose_zone(&run.clients, cluster).await? {
-        ZoneChoice::Zone(zone) => zone,
-        ZoneChoice::None(reason) => {
+    let zone = match choose_hosted_zone(&run.clients, cluster).await? {
+        HostedZoneChoice::Zone(zone) => zone,
+        HostedZoneChoice::None(reason) => {
             run.progress.warn(format!("{reason}: create this record yourself"));
             run.progress.note(manual_record(&name, target));
             return Ok(false);

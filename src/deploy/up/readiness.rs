@@ -13,7 +13,7 @@ use crate::deploy::state::live::LiveCluster;
 use crate::kube::{ApiServer, KubeError, Readiness};
 use crate::waiting::Pace;
 
-/// The time a load balancer needs to find its targets and its name to spread; later the API is taken as unreachable.
+/// The time a load balancer needs to find its targets and its name to spread; after that the API counts as unreachable.
 const UNREACHABLE: Duration = Duration::from_mins(5);
 
 /// About one call in half a minute: another process may delete the cluster, machines may not start, and the autoscaler may change how
@@ -25,7 +25,7 @@ const POLLS_PER_AWS_CALL: u32 = 3;
 pub(crate) enum Reached {
     /// Nothing is missing.
     Ready,
-    /// The API cannot be reached from here; the nodes' signals to CloudFormation have to do.
+    /// The API cannot be reached from here; all that is known is that the nodes signalled to CloudFormation.
     NotReachable,
 }
 

@@ -13,7 +13,7 @@ use crate::plural::count_of;
 use crate::waiting::{Pace, Waiting};
 use crate::well_known::CREDENTIALS_TAG;
 
-/// An API server that is being replaced is away for less.
+/// An API server that is being replaced is unavailable for less.
 const UNREACHABLE: Duration = Duration::from_mins(5);
 
 /// Whether a run would take a key from the live controllers that Secrets may be encrypted with.
@@ -44,7 +44,7 @@ pub(crate) async fn encrypt_secrets_again(run: &Run, api: &ApiServer) -> Result<
     Ok(())
 }
 
-/// Asks again while the API is away.
+/// Retries while the API is unavailable.
 async fn retry<T>(waiting: &Waiting, ask: impl AsyncFn() -> Result<T, KubeError>) -> Result<T, DeployError> {
     let limit = waiting.at_most(UNREACHABLE);
     let mut pace = Pace::of_stack();

@@ -14,13 +14,13 @@ const MOST_ATTEMPTS: usize = 3;
 /// How long another process may take between its reading and its writing.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// What became of the rule.
+/// What happened to the rule.
 enum Written {
-    /// It was there already.
+    /// The rule existed already.
     Unchanged,
-    /// It was added, and was there afterwards.
+    /// The rule was added, and still existed afterwards.
     Added,
-    /// Other processes overwrite it.
+    /// Other processes overwrite the rule.
     Overwritten,
 }
 

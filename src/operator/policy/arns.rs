@@ -34,7 +34,7 @@ impl<'a> ClusterArns<'a> {
         format!("arn:{}:iam::*:{resource}", self.partition)
     }
 
-    /// The stacks, by their whole names; those of pools by what the names begin with, since pools come and go.
+    /// The stacks, by their whole names; those of pools by what the names begin with, since pools are added and deleted.
     pub(super) fn stacks(&self) -> Vec<String> {
         let name = &self.cluster.name;
         ["network", "storage", "control-plane", &format!("{POOL_PREFIX}*")]

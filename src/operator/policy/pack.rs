@@ -33,7 +33,7 @@ pub(super) fn pack_statements(statements: Vec<Value>) -> Vec<Vec<Value>> {
     policies
 }
 
-/// Leaves as many actions in a statement as have room; gives the rest. None if not even one has.
+/// Leaves as many actions in a statement as have room; returns the rest. None if there is no room for even one.
 fn split_statement(statement: &mut Value, room: usize) -> Option<Value> {
     let actions = statement["Action"].as_array()?.clone();
     let mut rest = statement.clone();

@@ -13,7 +13,7 @@ use crate::config::FileSystemSource;
 const UNUSED_SERVICES: [&str; 6] =
     ["cognito-idp", "managed-fleets", "ssm", "vpc-lattice", "vpce", "cloudwatch"];
 
-/// Actions for features that no stack of ours uses, and which reach other resources; and what would take a role's boundary away, or let
+/// Actions for features that no stack of ours uses, and which reach other resources; and what would remove a role's boundary, or let
 /// someone else assume it.
 const UNUSED_ACTIONS: [&str; 12] = [
     "ec2:AcceptAddressTransfer",
@@ -144,7 +144,7 @@ fn adopted_file_system(arns: &ClusterArns<'_>) -> Option<Value> {
     }
 }
 
-/// Only if CloudFormation asks.
+/// The statement, for calls that CloudFormation makes only.
 fn through(mut statement: Value) -> Value {
     statement["Condition"]["ForAnyValue:StringEquals"] =
         json!({"aws:CalledVia": ["cloudformation.amazonaws.com"]});

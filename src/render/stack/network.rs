@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::json::Json;
-use crate::blueprint::{Blueprint, Group, Rule, Source, Subnet, SubnetSource};
+use crate::blueprint::{Blueprint, Rule, SecurityGroup, Source, Subnet, SubnetSource};
 use crate::config::values::AvailabilityZone;
 
 #[derive(Serialize)]
@@ -62,18 +62,18 @@ pub(super) struct RuleValues {
     why: &'static str,
 }
 
-pub(super) fn group_values(group: Group) -> GroupValues {
+pub(super) fn group_values(group: SecurityGroup) -> GroupValues {
     GroupValues {
         resource: group.resource(),
         name: group.name(),
         description: group.description(),
-        of_nodes: matches!(group, Group::Controllers | Group::Nodes),
+        of_nodes: matches!(group, SecurityGroup::Controllers | SecurityGroup::Nodes),
     }
 }
 
 pub(super) fn rule_values(rule: &Rule) -> RuleValues {
     let (from_group, from_range) = match &rule.from {
-        Source::Group(group) => (Some(group.resource()), None),
+        Source::SecurityGroup(group) => (Some(group.resource()), None),
         Source::Range(range) => (None, Some(range.to_string())),
     };
     let (to, protocol, port, why) = (rule.to.resource(), rule.protocol.as_str(), rule.port, rule.why);
@@ -85,7 +85,7 @@ pub(super) fn subnet_values(subnet: &Subnet, blueprint: &Blueprint) -> SubnetVal
         SubnetSource::Created(range) => (range.to_string(), json!({"Ref": subnet.resource})),
         SubnetSource::Adopted(id) => (String::new(), json!(id)),
     };
-    let shared = blueprint.network.nat_zones.len() == 1;
+    let shared = blueprint.network.nat_availability_zones.len() == 1;
     SubnetValues {
         resource: subnet.resource.clone(),
         zone: subnet.zone.to_string(),
@@ -114,7 +114,7 @@ pub(super) fn network_values(blueprint: &Blueprint) -> NetworkValues {
         },
         subnets: network.subnets.iter().map(|subnet| subnet_values(subnet, blueprint)).collect(),
         nat_gateways: network
-            .nat_zones
+            .nat_availability_zones
             .iter()
             .map(|index| NatValues {
                 index: *index,
@@ -123,7 +123,7 @@ pub(super) fn network_values(blueprint: &Blueprint) -> NetworkValues {
             })
             .collect(),
         private_route_tables: network
-            .nat_zones
+            .nat_availability_zones
             .iter()
             .map(|index| RouteTableValues {
                 resource: format!("PrivateRoutes{index}"),

@@ -16,7 +16,7 @@ use super::network::{
 use super::storage::{StorageValues, storage_values};
 use super::tags::{group_tags, tag_specifications};
 use super::user_data::UserDataByRole;
-use crate::blueprint::{Blueprint, CONTROL_PLANE_DISK_GIB, Group, Role, Subnet, fixed_facts};
+use crate::blueprint::{Blueprint, CONTROL_PLANE_DISK_GIB, Role, SecurityGroup, Subnet, fixed_facts};
 use crate::config::Cluster;
 use crate::config::values::{KeyName, PolicyArn};
 use crate::credentials::Credentials;
@@ -112,8 +112,8 @@ impl<'a> ClusterStackValues<'a> {
         let network = &blueprint.network;
         let subnets =
             |list: Vec<&Subnet>| list.into_iter().map(|subnet| subnet_values(subnet, blueprint)).collect();
-        let groups = |wanted: fn(Group) -> bool| {
-            let list = blueprint.groups.iter().copied().filter(|group| wanted(*group));
+        let groups = |wanted: fn(SecurityGroup) -> bool| {
+            let list = blueprint.security_groups.iter().copied().filter(|group| wanted(*group));
             list.map(group_values).collect::<Vec<_>>()
         };
         let disk = root_disk(cluster, CONTROL_PLANE_DISK_GIB);
@@ -129,7 +129,9 @@ impl<'a> ClusterStackValues<'a> {
             efs_host: &blueprint.names.file_system,
             network: network_values(blueprint),
             security_groups: groups(|_| true),
-            control_plane_groups: groups(|group| !matches!(group, Group::Nodes | Group::FileSystem)),
+            control_plane_groups: groups(|group| {
+                !matches!(group, SecurityGroup::Nodes | SecurityGroup::FileSystem)
+            }),
             security_rules: blueprint.rules.iter().map(rule_values).collect(),
             machine_subnets: subnets(network.machine_subnets().collect()),
             control_plane_subnets: subnets(control_plane_subnets),
@@ -174,7 +176,7 @@ fn etcd_values(
     user_data: &UserDataByRole,
 ) -> Result<EtcdValues, RenderError> {
     let role = Role::EtcdMember(member);
-    let zone = blueprint.cluster.etcd_zone(member);
+    let zone = blueprint.cluster.etcd_availability_zone(member);
     let subnet = blueprint.network.machine_subnets().find(|subnet| subnet.zone == *zone);
     Ok(EtcdValues {
         index: member,

@@ -153,7 +153,7 @@ impl World {
     }
 
     /// Deletes every record of a name, of any type.
-    pub fn remove_records(&self, zone: &str, name: &str) {
+    pub fn delete_records(&self, zone: &str, name: &str) {
         let aws = self.aws();
         let path = format!("/2013-04-01/hostedzone/{zone}/rrset");
         for record in self.records(zone).split("<ResourceRecordSet>").skip(1) {

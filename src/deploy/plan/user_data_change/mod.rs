@@ -91,7 +91,7 @@ async fn read_old(
     judge_change(clients.object_bytes(bucket, key).await)
 }
 
-/// A plan is worth reading even where old configurations are gone or closed; only other failures end it.
+/// A plan is useful even if old configurations are deleted or may not be read; only other failures end it.
 fn judge_change(
     answer: Result<Option<Zeroizing<Vec<u8>>>, AwsError>,
 ) -> Result<Result<Value, String>, AwsError> {

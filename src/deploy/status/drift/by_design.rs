@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::shape::{DesignedCause, PropertyDrift};
-use crate::aws::{DifferenceKind, GROUP_TYPE, VpcGroup};
+use crate::aws::{AUTO_SCALING_GROUP_TYPE, DifferenceKind, VpcSecurityGroup};
 use crate::blueprint::StackPart;
 use crate::config::values::ClusterName;
 use crate::well_known::{CLUSTER_TAG, kubernetes_cluster_tag};
@@ -22,7 +22,7 @@ const TAG_LISTS: [&str; 3] = ["Tags", "FileSystemTags", "HostedZoneTags"];
 
 /// What is known about the stack that a difference is in.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Surroundings<'a> {
+pub(super) struct StackContext<'a> {
     /// The cluster.
     pub cluster: &'a ClusterName,
     /// The part of the cluster that the stack holds.
@@ -33,7 +33,7 @@ pub(super) struct Surroundings<'a> {
     pub service_groups: &'a BTreeSet<String>,
 }
 
-impl Surroundings<'_> {
+impl StackContext<'_> {
     /// Who changed a property by design; none if it is drift.
     pub(super) fn cause(
         &self,
@@ -45,8 +45,8 @@ impl Surroundings<'_> {
         let (name, rest) = property.path.split_once('.').unwrap_or((&property.path, ""));
         let added = property.actual.as_ref().filter(|_| difference == DifferenceKind::Added);
         match (kind, name) {
-            (GROUP_TYPE, "DesiredCapacity") if self.is_pool() => Some(DesignedCause::PoolSize),
-            (GROUP_TYPE, "MinSize" | "MaxSize") if self.is_pool() && self.has_schedule() => {
+            (AUTO_SCALING_GROUP_TYPE, "DesiredCapacity") if self.is_pool() => Some(DesignedCause::PoolSize),
+            (AUTO_SCALING_GROUP_TYPE, "MinSize" | "MaxSize") if self.is_pool() && self.has_schedule() => {
                 Some(DesignedCause::Schedule)
             }
             (SECURITY_GROUP_TYPE, "SecurityGroupIngress") if self.is_open_to_services(logical_id) => {
@@ -89,7 +89,7 @@ pub(super) fn source_group(rule: &Value) -> Option<&str> {
 }
 
 /// Whether Kubernetes created a security group for this cluster: those of stacks have a tag of ours, too.
-pub(super) fn is_of_service(group: &VpcGroup, cluster: &ClusterName) -> bool {
+pub(super) fn is_of_service(group: &VpcSecurityGroup, cluster: &ClusterName) -> bool {
     !group.tags.contains_key(CLUSTER_TAG)
         && group.tags.get(&kubernetes_cluster_tag(cluster)).is_some_and(|value| value == "owned")
 }
@@ -104,7 +104,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::{DesignedCause, Surroundings};
+    use super::{DesignedCause, StackContext};
     use crate::aws::DifferenceKind::{self, Added, Changed, Removed};
     use crate::blueprint::StackPart;
     use crate::deploy::status::drift::PropertyDrift;
@@ -123,14 +123,14 @@ mod tests {
             "Weekend": {"Type": if kind.ends_with("Group") { "AWS::AutoScaling::ScheduledAction" } else { "" }},
         }});
         let service_groups = BTreeSet::from(["sg-service".to_owned()]);
-        let surroundings = Surroundings {
+        let context = StackContext {
             cluster: &cluster,
             part: &part,
             template: &template,
             service_groups: &service_groups,
         };
         let property = PropertyDrift { path: path.to_owned(), expected: None, actual: Some(actual) };
-        Ok(surroundings.cause("Open", kind, &property, difference))
+        Ok(context.cause("Open", kind, &property, difference))
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::task::JoinSet;
 
-use super::by_design::{Surroundings, is_of_service};
+use super::by_design::{StackContext, is_of_service};
 use super::results::Results;
 use super::shape::{DriftReport, StackDrift};
 use crate::aws::{AwsError, DetectionStart, DetectionStatus, Stack};
@@ -49,7 +49,7 @@ pub(crate) async fn detect_drift(run: &Run, cluster: &Cluster) -> Result<DriftRe
             other => other?,
         };
         pending.remove(&drift.stack);
-        run.progress.note(format!("{}: {}", drift.stack, in_a_word(&drift)));
+        run.progress.note(format!("{}: {}", drift.stack, summarize(&drift)));
         report_pending(run, &pending);
         done.insert(part, drift);
     }
@@ -61,7 +61,7 @@ fn report_pending(run: &Run, pending: &BTreeSet<String>) {
         .report(crate::deploy::event::Event::Waiting { waiting_for: pending.iter().cloned().collect() });
 }
 
-fn in_a_word(drift: &StackDrift) -> String {
+fn summarize(drift: &StackDrift) -> String {
     match (&drift.problem, drift.drifted.len(), drift.failed.len()) {
         (_, drifted @ 1.., _) => format!("{} drifted", count_of(drifted, "resource")),
         (Some(problem), 0, _) => problem.clone(),
@@ -99,13 +99,13 @@ impl StackCheck {
         };
         let results = self.wait(&id).await?;
         let service_groups = self.service_groups(&results).await?;
-        let around = Surroundings {
+        let context = StackContext {
             cluster: &self.cluster.name,
             part: &self.part,
             template: self.live.template(),
             service_groups: &service_groups,
         };
-        let drift = results.sort(unchecked(None), &self.cluster, around);
+        let drift = results.sort(unchecked(None), &self.cluster, context);
         Ok((self.part.clone(), drift))
     }
 
@@ -157,7 +157,7 @@ impl StackCheck {
         let (Some(vpc), false) = (&self.vpc, results.added_sources().is_empty()) else {
             return Ok(BTreeSet::new());
         };
-        let groups = self.run.clients.groups_in(vpc).await?.into_iter();
+        let groups = self.run.clients.security_groups_in(vpc).await?.into_iter();
         let of_services = groups.filter(|group| is_of_service(group, &self.cluster.name));
         Ok(of_services.map(|group| group.id).collect())
     }

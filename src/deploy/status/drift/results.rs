@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::by_design::{Surroundings, source_group};
+use super::by_design::{StackContext, source_group};
 use super::shape::{
     DesignedChange, DriftKind, DriftedResource, PropertyDrift, StackDrift, UncheckedResource,
 };
@@ -54,7 +54,7 @@ impl Results {
         self,
         mut stack: StackDrift,
         cluster: &Cluster,
-        around: Surroundings<'_>,
+        context: StackContext<'_>,
     ) -> StackDrift {
         let mut failures = self.failures();
         if self.detection.status == DetectionStatus::Failed && failures.is_empty() {
@@ -95,9 +95,9 @@ impl Results {
                     stack.failed.push(unchecked(Some(reason)));
                 }
                 ResourceDriftStatus::Deleted => {
-                    stack.drifted.push(drifted(drift, cluster, around, DriftKind::Deleted, Vec::new()));
+                    stack.drifted.push(drifted(drift, cluster, context, DriftKind::Deleted, Vec::new()));
                 }
-                ResourceDriftStatus::Modified => add_modified(&mut stack, drift, cluster, around),
+                ResourceDriftStatus::Modified => add_modified(&mut stack, drift, cluster, context),
             }
         }
         stack
@@ -127,7 +127,7 @@ impl Results {
 fn drifted(
     drift: &ResourceDrift,
     cluster: &Cluster,
-    around: Surroundings<'_>,
+    context: StackContext<'_>,
     change: DriftKind,
     properties: Vec<PropertyDrift>,
 ) -> DriftedResource {
@@ -135,23 +135,23 @@ fn drifted(
         logical_id: drift.logical_id.clone(),
         physical_id: drift.physical_id.clone(),
         kind: drift.kind.clone(),
-        description: describe_resource(cluster, around.part, &drift.logical_id),
+        description: describe_resource(cluster, context.part, &drift.logical_id),
         change,
         properties,
     }
 }
 
-fn add_modified(stack: &mut StackDrift, drift: &ResourceDrift, cluster: &Cluster, around: Surroundings<'_>) {
+fn add_modified(stack: &mut StackDrift, drift: &ResourceDrift, cluster: &Cluster, context: StackContext<'_>) {
     let mut properties = Vec::new();
     for difference in &drift.differences {
         let property = property(difference);
-        match around.cause(&drift.logical_id, &drift.kind, &property, difference.kind) {
+        match context.cause(&drift.logical_id, &drift.kind, &property, difference.kind) {
             None => properties.push(property),
             Some(cause) => stack.by_design.push(DesignedChange {
                 logical_id: drift.logical_id.clone(),
                 physical_id: drift.physical_id.clone(),
                 kind: drift.kind.clone(),
-                description: describe_resource(cluster, around.part, &drift.logical_id),
+                description: describe_resource(cluster, context.part, &drift.logical_id),
                 cause,
                 property,
             }),
@@ -159,7 +159,7 @@ fn add_modified(stack: &mut StackDrift, drift: &ResourceDrift, cluster: &Cluster
     }
     // CloudFormation at times says that a resource differs, and not in what.
     if !properties.is_empty() || drift.differences.is_empty() {
-        stack.drifted.push(drifted(drift, cluster, around, DriftKind::Modified, properties));
+        stack.drifted.push(drifted(drift, cluster, context, DriftKind::Modified, properties));
     }
 }
 
@@ -195,7 +195,7 @@ mod tests {
     };
     use crate::blueprint::StackPart;
     use crate::config;
-    use crate::deploy::status::drift::by_design::Surroundings;
+    use crate::deploy::status::drift::by_design::StackContext;
 
     fn resource(id: &str) -> StackResource {
         StackResource {
@@ -235,14 +235,14 @@ mod tests {
             resources: ["A", "B", "C"].map(resource).to_vec(),
             drifts,
         };
-        let around = Surroundings {
+        let context = StackContext {
             cluster: &cluster.name,
             part: &StackPart::Network,
             template: &Value::Null,
             service_groups: &BTreeSet::new(),
         };
         let stack = StackDrift::unchecked("paddle-network", &"CREATE_COMPLETE".into(), None);
-        Ok(results.sort(stack, &cluster, around))
+        Ok(results.sort(stack, &cluster, context))
     }
 
     fn named(list: &[UncheckedResource]) -> Vec<(&str, Option<&str>)> {

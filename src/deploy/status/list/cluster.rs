@@ -160,7 +160,7 @@ fn etcd_state(by_role: &BTreeMap<String, &ScalingGroup>) -> EtcdState {
 /// What to do about certificates that expire soon.
 const RENEWAL: &str = "run `infra render credentials --renew`, then `infra up`";
 
-/// More members no cluster has; a tag that anyone may write must not make a list long.
+/// No cluster has more members; a tag that anyone may write must not make the list long.
 const LARGEST_ETCD: u32 = 9;
 
 impl FirstExpiry {
@@ -216,7 +216,7 @@ mod tests {
             template_version: None,
             machines: vec![machine; in_service],
             tags: tags(&[(CLUSTER_TAG, "paddle"), (ROLE_TAG, role)]),
-            rebalances_zones: false,
+            rebalances_availability_zones: false,
         }
     }
 

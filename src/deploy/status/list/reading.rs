@@ -115,7 +115,7 @@ async fn read_region(
         }
     }
     if clusters.is_empty() {
-        // Nobody misses what could not be read of no cluster.
+        // Without a cluster in the region it does not matter what could not be read.
         return Ok(RegionClusters { clusters: Vec::new(), warnings: Vec::new() });
     }
     let mut unreadable = Unreadable::default();
