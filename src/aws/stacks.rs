@@ -36,10 +36,15 @@ pub(crate) struct Stack {
 /// A template: in the call itself, or at an address in S3.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TemplateSource {
-    /// Up to 51,200 bytes.
+    /// In the call; at most [`TemplateSource::LARGEST_INLINE`] bytes.
     Inline(String),
-    /// Up to a megabyte.
+    /// At this URL in S3; at most a megabyte.
     Url(String),
+}
+
+impl TemplateSource {
+    /// The largest template that CloudFormation accepts in a call, in bytes.
+    pub(crate) const LARGEST_INLINE: usize = 51_200;
 }
 
 impl Clients {

@@ -14,7 +14,7 @@ use super::session::Session;
 use crate::blueprint::BilledItem;
 use crate::config::values::S3Uri;
 use crate::credentials::Credentials;
-use crate::deploy::{ImageChoice, Inputs, LiveCluster, s3_uri_in_use};
+use crate::deploy::{DesiredStack, ImageChoice, Inputs, LiveCluster, s3_uri_in_use};
 use crate::operator::{CostEstimate, estimate_costs};
 use crate::project::Project;
 
@@ -88,6 +88,7 @@ fn ask_calculator(
             s3_uri: s3_uri.unwrap_or_else(S3Uri::placeholder),
             image: ImageChoice::Live,
         };
-        Ok(estimate_costs(&clients, &inputs, &live).await)
+        let stacks = DesiredStack::with_all_mount_targets(&inputs, &live);
+        Ok(estimate_costs(&clients, stacks, &live).await)
     })
 }

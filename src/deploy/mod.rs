@@ -48,7 +48,7 @@ pub(crate) use plan::{Plan, StackAction, StackPlan};
 pub(crate) use run::Run;
 pub(crate) use stack::roll_back::roll_back;
 pub(crate) use state::description::describe_resource;
-pub(crate) use state::desired::s3_uri_in_use;
+pub(crate) use state::desired::{DesiredStack, s3_uri_in_use};
 pub(crate) use state::live::LiveCluster;
 pub(crate) use state::public_name::load_balancer;
 pub(crate) use status::drift::{

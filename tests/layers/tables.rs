@@ -49,10 +49,7 @@ pub const LAYERS: [(&str, &[&str]); 21] = [
             "waiting",
         ],
     ),
-    (
-        "operator",
-        &["aws", "blueprint", "check", "config", "deploy/inputs", "deploy/state", "document", "outcome"],
-    ),
+    ("operator", &["aws", "blueprint", "check", "config", "deploy/state", "document", "outcome"]),
     (
         "job",
         &[

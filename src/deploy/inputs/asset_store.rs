@@ -12,9 +12,6 @@ use crate::deploy::event::Event;
 use crate::deploy::run::Run;
 use crate::hexadecimal::hexadecimal;
 
-/// The largest template that CloudFormation accepts within a call.
-pub(crate) const LARGEST_INLINE: usize = 51_200;
-
 /// Where the assets of a cluster are, and how they are encrypted there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AssetStore {
@@ -83,7 +80,7 @@ impl AssetStore {
 
     /// A template as a call carries it: its text if that fits, else the URL of its upload.
     pub(crate) async fn template_source(&self, run: &Run, text: &str) -> Result<TemplateSource, DeployError> {
-        if text.len() <= LARGEST_INLINE {
+        if text.len() <= TemplateSource::LARGEST_INLINE {
             return Ok(TemplateSource::Inline(text.to_owned()));
         }
         let bytes = Zeroizing::new(text.as_bytes().to_vec());

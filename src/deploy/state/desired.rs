@@ -31,7 +31,7 @@ pub(crate) struct DesiredStack {
     /// A pool's size.
     size: Option<PoolSize>,
     /// The live stack of a pool.
-    standing: Option<LiveStack>,
+    live_stack: Option<LiveStack>,
 }
 
 impl DesiredStack {
@@ -45,6 +45,14 @@ impl DesiredStack {
     ) -> Vec<Self> {
         let templates = inputs.assets.templates.iter();
         templates.map(|stack| Self::new(stack, inputs, missing_mount_targets, live)).collect()
+    }
+
+    /// Every stack of a cluster that creates all of its mount targets: the most that AWS can bill for.
+    #[must_use]
+    pub(crate) fn with_all_mount_targets(inputs: &Inputs<'_>, live: &LiveCluster) -> Vec<Self> {
+        let count = inputs.blueprint.cluster.availability_zones.len();
+        let all_missing = (0..count).map(|index| (index, true)).collect();
+        Self::of_cluster(inputs, &all_missing, live)
     }
 
     fn new(
@@ -75,9 +83,9 @@ impl DesiredStack {
         for (index, missing) in missing_mount_targets {
             given.insert(format!("MountTarget{index}Missing"), missing.to_string());
         }
-        let standing = live.stacks.get(part).filter(|_| matches!(part, StackPart::Pool(_))).cloned();
+        let live_stack = live.stacks.get(part).filter(|_| matches!(part, StackPart::Pool(_))).cloned();
         let pool = cluster.pools.iter().find(|pool| *part == StackPart::Pool(pool.name.clone()));
-        let size = pool.map(|pool| PoolSize::new(pool, standing.as_ref()));
+        let size = pool.map(|pool| PoolSize::new(pool, live_stack.as_ref()));
         if let Some(size) = &size {
             given.extend(size_parameters(size, live.pool_group(size.pool())));
         }
@@ -88,7 +96,7 @@ impl DesiredStack {
             tags,
             given,
             size,
-            standing,
+            live_stack,
         }
     }
 
@@ -144,11 +152,11 @@ impl DesiredStack {
 
     /// How many stay in service follows the autoscaler, which alone is no reason to change a stack.
     fn leave_in_service(&self, values: &mut BTreeMap<String, String>) {
-        let Some(standing) = &self.standing else { return };
-        let stored = standing.stack.parameters.get(IN_SERVICE);
+        let Some(live_stack) = &self.live_stack else { return };
+        let stored = live_stack.stack.parameters.get(IN_SERVICE);
         let (Some(wanted), Some(stored)) = (values.get(IN_SERVICE).cloned(), stored) else { return };
         values.insert(IN_SERVICE.to_owned(), stored.clone());
-        if !self.is_unchanged(standing, values) {
+        if !self.is_unchanged(live_stack, values) {
             values.insert(IN_SERVICE.to_owned(), wanted);
         }
     }
