@@ -1,46 +1,17 @@
 """Classic load balancers of the stand-in, as the cloud controller manager makes and changes them, and the security groups it asks for."""
 
-import itertools
-import json
 import unittest
-import urllib.request
 
-import botocore.exceptions
+from account_case import REGION, NetworkCase, setUpModule  # noqa: F401
 
-from ministack import MiniStack
-
-REGION = "us-west-2"
 TAGS = [{"Key": "kubernetes.io/cluster/mine", "Value": "owned"}]
 LISTENER = {"Protocol": "TCP", "LoadBalancerPort": 80, "InstanceProtocol": "TCP", "InstancePort": 30000}
-accounts = itertools.count(400000000001)
 
 
-def setUpModule():
-    global aws
-    aws = MiniStack()
-    unittest.addModuleCleanup(aws.close)
-
-
-class Case(unittest.TestCase):
-    """Each test in an account of its own, with a VPC, a subnet and a security group."""
-
-    def setUp(self):
-        self.account = str(next(accounts))
-        self.ec2, self.elb = (aws.client(service, self.account, REGION) for service in ("ec2", "elb"))
-        self.vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-        self.subnet = self.ec2.create_subnet(VpcId=self.vpc, CidrBlock="10.0.0.0/24", AvailabilityZone=f"{REGION}a")["Subnet"]["SubnetId"]
-        self.group = self.make_group("one")
-
-    def make_group(self, name):
-        return self.ec2.create_security_group(VpcId=self.vpc, GroupName=name, Description=name)["GroupId"]
-
+class Case(NetworkCase):
     def machine(self):
         return self.ec2.run_instances(ImageId="ami-00000000000000001", InstanceType="m5.large", MinCount=1, MaxCount=1,
                                       SubnetId=self.subnet)["Instances"][0]
-
-    def refused(self, words, call, **arguments):
-        with self.assertRaisesRegex(botocore.exceptions.ClientError, words):
-            call(**arguments)
 
 
 class ClassicBalancers(Case):
@@ -55,11 +26,6 @@ class ClassicBalancers(Case):
 
     def listeners(self):
         return [description["Listener"] for description in self.described()["ListenerDescriptions"]]
-
-    def site(self):
-        url = f"{aws.url}/_site?account={self.account}&region={REGION}"
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url) as answer:
-            return json.load(answer)
 
     def test_a_new_one_is_as_aws_makes_it(self):
         balancer = self.described()

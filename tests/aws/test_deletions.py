@@ -3,44 +3,20 @@
 With it a destroy that goes about it in a wrong order fails its tests.
 """
 
-import itertools
 import json
 import time
 import unittest
 
-import botocore.exceptions
-
-from ministack import MiniStack
-
-REGION = "us-west-2"
-TAGS = [{"Key": "infra:cluster", "Value": "mine"}]
-accounts = itertools.count(300000000001)
+from account_case import TAGS, NetworkCase, setUpModule  # noqa: F401
 
 
-def setUpModule():
-    global aws
-    aws = MiniStack()
-    unittest.addModuleCleanup(aws.close)
-
-
-class Deletions(unittest.TestCase):
-    """Each test in an account of its own, with a VPC, a subnet, a group and an internet gateway."""
+class Deletions(NetworkCase):
+    """Each test in an account of its own, with a VPC, a subnet, a security group and an internet gateway."""
 
     def setUp(self):
-        account = str(next(accounts))
-        for service in ("autoscaling", "cloudformation", "ec2", "efs", "elb", "elbv2", "iam", "resourcegroupstaggingapi",
-                        "route53"):
-            setattr(self, service, aws.client(service, account, REGION))
-        self.vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-        self.subnet = self.ec2.create_subnet(VpcId=self.vpc, CidrBlock="10.0.0.0/24", AvailabilityZone="us-west-2a")["Subnet"][
-            "SubnetId"]
-        self.group = self.ec2.create_security_group(VpcId=self.vpc, GroupName="one", Description="one")["GroupId"]
+        super().setUp()
         self.gateway = self.ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
         self.ec2.attach_internet_gateway(InternetGatewayId=self.gateway, VpcId=self.vpc)
-
-    def refused(self, words, call, **arguments):
-        with self.assertRaisesRegex(botocore.exceptions.ClientError, words):
-            call(**arguments)
 
     def subnet_is_held(self):
         self.refused("DependencyViolation", self.ec2.delete_subnet, SubnetId=self.subnet)
