@@ -34,37 +34,13 @@ fn openssl_accepts(question: &Question<'_>) -> bool {
     let purpose = if question.purpose == Purpose::Server { "sslserver" } else { "sslclient" };
     let time = (now() + question.later).to_string();
     let (authority, leaf) = (question.authority.to_str().unwrap(), question.leaf.to_str().unwrap());
-    let result = match question.name {
-        Some(name) => {
-            let check =
-                if name.parse::<std::net::IpAddr>().is_ok() { "-verify_ip" } else { "-verify_hostname" };
-            openssl([
-                "verify",
-                "-x509_strict",
-                "-purpose",
-                purpose,
-                "-attime",
-                &time,
-                check,
-                name,
-                "-CAfile",
-                authority,
-                leaf,
-            ])
-        }
-        None => openssl([
-            "verify",
-            "-x509_strict",
-            "-purpose",
-            purpose,
-            "-attime",
-            &time,
-            "-CAfile",
-            authority,
-            leaf,
-        ]),
-    };
-    result.is_ok()
+    let mut arguments = vec!["verify", "-x509_strict", "-purpose", purpose, "-attime", &time];
+    if let Some(name) = question.name {
+        let is_address = name.parse::<std::net::IpAddr>().is_ok();
+        arguments.extend([if is_address { "-verify_ip" } else { "-verify_hostname" }, name]);
+    }
+    arguments.extend(["-CAfile", authority, leaf]);
+    openssl(arguments).is_ok()
 }
 
 fn webpki_accepts(question: &Question<'_>) -> bool {

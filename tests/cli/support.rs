@@ -82,7 +82,7 @@ pub fn tool(path: &str) -> Command {
 }
 
 /// Runs openssl and gives back what it printed, or what it complained about.
-pub fn openssl<const N: usize>(arguments: [&str; N]) -> Result<String, String> {
+pub fn openssl<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<String, String> {
     let run = Outcome::of(Command::new("openssl").args(arguments));
     if run.code == 0 { Ok(run.stdout) } else { Err(format!("{}{}", run.stdout, run.stderr)) }
 }

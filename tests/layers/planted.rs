@@ -28,14 +28,17 @@ fn a_planted_upward_import_is_refused() {
     let call = planted(&[("render.rs", "fn f() { crate::cli::run() }"), ("cli/mod.rs", "pub fn run() {}")]);
     assert_eq!(upward_imports(&call), ["render.rs: render may not use cli (cli/mod.rs)"]);
     let folders = planted(&[
-        ("operator/policy.rs", "use crate::deploy::state::live::LiveCluster; use crate::deploy::up::Up;"),
+        (
+            "operator/policy.rs",
+            "use crate::deploy::state::live::LiveCluster; use crate::deploy::inputs::Inputs;",
+        ),
         ("deploy/mod.rs", ""),
+        ("deploy/inputs/mod.rs", "pub struct Inputs;"),
         ("deploy/state/live.rs", "pub struct LiveCluster;"),
-        ("deploy/up/mod.rs", "pub struct Up;"),
     ]);
     assert_eq!(
         upward_imports(&folders),
-        ["operator/policy.rs: operator may not use deploy (deploy/up/mod.rs)"],
+        ["operator/policy.rs: operator may not use deploy (deploy/inputs/mod.rs)"],
         "only the folders that it needs"
     );
     assert_eq!(upward_imports(&planted(&[("helpers.rs", "")])), ["helpers.rs: no layer is called 'helpers'"]);

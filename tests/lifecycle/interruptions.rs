@@ -137,20 +137,19 @@ fn change_sets(world: &World) -> usize {
 
 #[test]
 fn cancelling_a_creation_rolls_it_back() {
-    let world = slow_world();
-    let running = creating(&world, &["--cancel-on-interrupt"]);
-    running.interrupt();
-    running.wait().expect_code(5).expect_stderr(&format!("cancelled; {NETWORK} is being undone"));
-    world.control(json!({}));
-    wait_for_status(&world, NETWORK, "none");
-    expect_recovery(&world);
+    cancel_creation(|_| {});
 }
 
 #[test]
 fn cancelling_a_creation_after_a_while_rolls_it_back() {
+    cancel_creation(|world| world.proxy.wait_for("cloudformation:DescribeStackEvents", 3));
+}
+
+/// Interrupts a creation, after `wait`, with the flag that cancels it.
+fn cancel_creation(wait: impl FnOnce(&World)) {
     let world = slow_world();
     let running = creating(&world, &["--cancel-on-interrupt"]);
-    world.proxy.wait_for("cloudformation:DescribeStackEvents", 3);
+    wait(&world);
     running.interrupt();
     running.wait().expect_code(5).expect_stderr(&format!("cancelled; {NETWORK} is being undone"));
     world.control(json!({}));
