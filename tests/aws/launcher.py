@@ -96,16 +96,18 @@ import hypercorn.asyncio
 import hypercorn.config
 from ministack import app
 
+# First, because others guard these types.
+import stand_in.network_types
 import stand_in.balancers
 import stand_in.checks
 import stand_in.deletions
 import stand_in.drift
 import stand_in.lookups
+import stand_in.lookups_beyond_ec2
 import stand_in.lost_events
-import stand_in.machines
-import stand_in.network
+import stand_in.machine_calls
 import stand_in.objects
-import stand_in.operations
+import stand_in.operation_calls
 import stand_in.rights
 import stand_in.tags
 import stand_in.wishes

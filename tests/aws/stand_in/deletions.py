@@ -3,7 +3,8 @@
 from ministack.services import alb, ec2, iam
 
 from stand_in.insides import Refused
-from stand_in.network import disassociate, guard_action, guard_type, keep_used_placement_group
+from stand_in.network import guard_action, guard_type
+from stand_in.network_types import disassociate, keep_used_placement_group
 
 # --- The network -------------------------------------------------------------------------------------------------------------
 
