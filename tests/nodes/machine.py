@@ -17,7 +17,9 @@ from container import (
     FOREIGN_UNITS, NSPAWN, Container, bridged_namespace, control_group, inside, own_control_groups, run, switch_namespace, wait_for
 )
 from golden import CLUSTERS, TOOLS, Config
-from stand_in import REGION, StandIn, Volume
+from ec2_resources import Volume
+from signature import REGION
+from stand_in import StandIn
 from test_userdata import StubServer, add_flatcar, apply, overlay
 
 ETCD = TOOLS / "etcd/usr/bin"

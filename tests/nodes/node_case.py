@@ -12,7 +12,8 @@ import textwrap
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from stand_in import KEY, METADATA_TOKEN, REGION, SECRET, SESSION, StandIn  # noqa: E402
+from signature import KEY, REGION, SECRET, SESSION  # noqa: E402
+from stand_in import METADATA_TOKEN, StandIn  # noqa: E402
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "templates/files/opt/infra"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -8,7 +8,6 @@ After the last one everything is ok again.
 
 import fnmatch
 import hashlib
-import hmac
 import http.server
 import re
 import threading
@@ -16,34 +15,12 @@ import urllib.parse
 from collections import defaultdict, deque
 from xml.sax.saxutils import escape
 
-REGION = "us-west-2"
-KEY = "ASIASTANDINKEY000000"
-SECRET = "standin/secret+standin/secret+0123456789"
-SESSION = "standin//session+token=="
+from ec2_resources import describe_instance
+from signature import KEY, SECRET, SESSION, check_signature
+
 METADATA_TOKEN = "standin-metadata-token=="
 DENIED = {"ec2": "UnauthorizedOperation", "cloudformation": "AccessDenied", "s3": "AccessDenied"}
 THROTTLED = {"ec2": (503, "RequestLimitExceeded"), "cloudformation": (400, "Throttling"), "s3": (503, "SlowDown")}
-
-
-class Volume:
-    """`scenes` are what the next looks at it show, as (state, instance, state of the attachment); the last one stays."""
-
-    def __init__(self, *scenes):
-        self.scenes = deque(scenes or [("available", None, None)])
-
-    def look(self):
-        return self.scenes.popleft() if len(self.scenes) > 1 else self.scenes[0]
-
-    def attach(self, instance):
-        self.scenes = deque([("in-use", instance, "attached")])
-
-
-class Instance:
-    def __init__(self, identity, address, role="pool-cpu", cluster="paddle", state="running", launched="2030-01-01T00:00:00.000Z",
-                 name=None, public=None):
-        self.identity, self.address, self.role, self.cluster, self.state = identity, address, role, cluster, state
-        self.launched, self.public = launched, public
-        self.name = name or f"ip-{address.replace('.', '-')}.{REGION}.compute.internal"
 
 
 class StandIn:
@@ -361,108 +338,3 @@ class StandIn:
         self.objects[key] = body
         self.uploads.append((key, {name.lower(): value for name, value in request.headers.items()}))
         return 200, b""
-
-
-def describe_instance(instance):
-    public = f"<dnsName>ec2-{instance.public.replace('.', '-')}.compute.amazonaws.com</dnsName>" if instance.public else "<dnsName/>"
-    address = f"<ipAddress>{instance.public}</ipAddress>" if instance.public else ""
-    return f"""
-        <item>
-            <reservationId>r-{instance.identity[2:]}</reservationId>
-            <ownerId>111122223333</ownerId>
-            <groupSet/>
-            <instancesSet>
-                <item>
-                    <instanceId>{instance.identity}</instanceId>
-                    <instanceState>
-                        <code>16</code>
-                        <name>{instance.state}</name>
-                    </instanceState>
-                    <privateDnsName>{instance.name}</privateDnsName>
-                    {public}
-                    <reason/>
-                    <launchTime>{instance.launched}</launchTime>
-                    <placement>
-                        <availabilityZone>us-west-2b</availabilityZone>
-                    </placement>
-                    <privateIpAddress>{instance.address}</privateIpAddress>
-                    {address}
-                    <tagSet>
-                        <item>
-                            <key>Name</key>
-                            <value>paddle &amp; co</value>
-                        </item>
-                        <item>
-                            <key>infra:role</key>
-                            <value>{instance.role}</value>
-                        </item>
-                        <item>
-                            <key>infra:cluster</key>
-                            <value>{instance.cluster}</value>
-                        </item>
-                    </tagSet>
-                    <networkInterfaceSet>
-                        <item>
-                            <privateIpAddress>{instance.address}</privateIpAddress>
-                            <privateDnsName>{instance.name}</privateDnsName>
-                            <tagSet>
-                                <item>
-                                    <key>infra:role</key>
-                                    <value>network-interface</value>
-                                </item>
-                            </tagSet>
-                        </item>
-                    </networkInterfaceSet>
-                </item>
-            </instancesSet>
-        </item>"""
-
-
-def check_signature(request, service, body):
-    """What is wrong with a request's Signature Version 4, or nothing."""
-    headers = {name.lower(): value for name, value in request.headers.items()}
-    shape = r"AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([^/]+)/([^/]+)/aws4_request, ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})"
-    match = re.fullmatch(shape, headers.get("authorization", ""))
-    if not match:
-        return "no signature of version 4"
-    key, day, region, scope, names, signature = match.groups()
-    if (key, region, scope) != (KEY, REGION, service):
-        return f"signed for {key}, {region}, {scope}"
-    if headers.get("x-amz-security-token") != SESSION:
-        return "no session token"
-    signed = names.split(";")
-    needed = {"host", "x-amz-date", "x-amz-security-token"} | {name for name in headers if name.startswith("x-amz-server-side-")}
-    if service == "s3":
-        needed.add("x-amz-content-sha256")
-    if not needed <= set(signed):
-        return f"unsigned headers: {sorted(needed - set(signed))}"
-    # Before 8.10 curl sorted names by what follows them ("encryption-aws-…" before "encryption:"); AWS refuses that, nodes have a newer one.
-    client = re.match(r"curl/(\d+)\.(\d+)", headers.get("user-agent", ""))
-    if signed != sorted(signed) and not (client and tuple(map(int, client.groups())) < (8, 10)):
-        return "the signed headers are not sorted"
-    content = hashlib.sha256(body).hexdigest()
-    if headers.get("x-amz-content-sha256", content) != content:
-        return "the body is not what its sha256 says"
-    path, _, query = request.path.partition("?")
-    names_in_query = [part.partition("=")[0] for part in query.split("&")] if query else []
-    if names_in_query != sorted(names_in_query) or any("=" not in part for part in query.split("&") if query):
-        return "a query that older curls sign wrongly: its names are sorted, and all have a value"
-    if re.search(r"[^A-Za-z0-9._~%&=-]", query):
-        return "a query whose values are not encoded"
-    canonical = "\n".join(
-        [request.command, path, query, *(f"{name}:{' '.join(headers[name].split())}" for name in signed), "", names, content]
-    )
-    text = "\n".join(
-        [
-            "AWS4-HMAC-SHA256",
-            headers["x-amz-date"],
-            f"{day}/{region}/{scope}/aws4_request",
-            hashlib.sha256(canonical.encode()).hexdigest(),
-        ]
-    )
-    secret = ("AWS4" + SECRET).encode()
-    for part in (day, region, scope, "aws4_request"):
-        secret = hmac.new(secret, part.encode(), hashlib.sha256).digest()
-    if hmac.new(secret, text.encode(), hashlib.sha256).hexdigest() != signature:
-        return "the signature is wrong"
-    return None

@@ -9,8 +9,8 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from ec2_resources import Instance  # noqa: E402
 from node_case import Node  # noqa: E402
-from stand_in import Instance  # noqa: E402
 
 DOMAIN = "us-west-2.compute.internal"
 CONTROLLER, WORKER, OTHER = f"ip-10-0-0-10.{DOMAIN}", f"ip-10-0-0-20.{DOMAIN}", f"ip-10-0-0-30.{DOMAIN}"

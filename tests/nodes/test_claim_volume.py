@@ -10,8 +10,8 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from ec2_resources import Volume  # noqa: E402
 from node_case import INSTANCE, SYSTEM_PATH, VOLUME, Node  # noqa: E402
-from stand_in import Volume  # noqa: E402
 
 DEVICE = "nvme-Amazon_Elastic_Block_Store_vol0123456789abcdef0"
 MEBIBYTE = 1 << 20
