@@ -161,7 +161,7 @@ mod tests {
     use super::{ConfinedDirectory, ConfinedError};
 
     #[test]
-    fn links_and_paths_that_lead_out_are_refused() -> Result<(), Box<dyn std::error::Error>> {
+    fn links_and_paths_out_of_the_directory_are_refused() -> Result<(), Box<dyn std::error::Error>> {
         let temporary = tempfile::tempdir()?;
         let outside = temporary.path().join("outside");
         std::fs::create_dir(&outside)?;

@@ -188,7 +188,7 @@ mod tests {
     use super::{Pace, Tempo, WaitEnd, Waiting};
 
     #[test]
-    fn a_stack_is_looked_at_every_two_to_ten_seconds() {
+    fn a_stack_is_polled_every_two_to_ten_seconds() {
         let mut pace = Pace::of_stack();
         let pauses: Vec<u128> = (0..7).map(|_| pace.next_pause().as_millis()).collect();
         assert_eq!(pauses, [2000, 3000, 4500, 6750, 10000, 10000, 10000]);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tempo_is_a_part() {
+    fn a_tempo_is_a_fraction() {
         for text in ["", "0", "-0.5", "1.01", "NaN", "inf", "fast"] {
             assert!(text.parse::<Tempo>().is_err(), "{text}");
         }

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_expired_token_is_said_at_once_and_not_tried_again() -> Result<(), Box<dyn std::error::Error>>
+    async fn an_expired_token_is_reported_at_once_and_not_retried() -> Result<(), Box<dyn std::error::Error>>
     {
         let (url, count) = serve(vec![(403, refusal("ExpiredToken"))])?;
         let error = clients(url).await.caller_identity().await.err().ok_or("it was accepted")?;
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_stumbles_is_asked_again() -> Result<(), Box<dyn std::error::Error>> {
+    async fn a_call_that_fails_once_is_retried() -> Result<(), Box<dyn std::error::Error>> {
         let (url, count) = serve(vec![(500, refusal("InternalFailure")), (200, IDENTITY.to_owned())])?;
         assert_eq!(clients(url).await.caller_identity().await?.arn, "arn:aws:iam::111122223333:user/ada");
         assert_eq!(count.load(Ordering::SeqCst), 2);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_endpoint_where_nobody_listens_is_named() -> Result<(), Box<dyn std::error::Error>> {
+    async fn an_unreachable_endpoint_is_named() -> Result<(), Box<dyn std::error::Error>> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let url = format!("http://127.0.0.1:{port}");
         let mut configuration = clients(url).await;

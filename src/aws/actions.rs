@@ -162,7 +162,7 @@ mod tests {
     use super::ACTIONS;
 
     #[test]
-    fn no_action_stands_twice() {
+    fn no_action_is_listed_twice() {
         let names: BTreeSet<&str> = ACTIONS.iter().map(|action| action.name).collect();
         assert_eq!(names.len(), ACTIONS.len());
     }

@@ -211,7 +211,7 @@ mod tests {
     use super::{HostedZone, plain_name};
 
     #[test]
-    fn a_zone_holds_its_own_name_and_those_below_it() {
+    fn a_hosted_zone_holds_its_own_name_and_those_below_it() {
         let holds = |zone: &str, name: &str| {
             HostedZone { id: String::new(), name: zone.to_owned(), private: false }.holds(name)
         };

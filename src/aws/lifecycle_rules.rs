@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn one_rule_is_merged_and_taken_out_and_the_others_stay() -> Result<(), Box<dyn std::error::Error>> {
+    fn one_rule_is_merged_and_removed_and_the_others_stay() -> Result<(), Box<dyn std::error::Error>> {
         let before = LifecycleRules { rules: vec![theirs()?], ..LifecycleRules::default() };
         assert!(!before.has(&expiry()));
         let merged = before.clone().with(&expiry())?;

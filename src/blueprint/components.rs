@@ -115,7 +115,7 @@ mod tests {
     use super::Components;
 
     #[test]
-    fn mirrors_stand_in_for_hosts_and_hashes_stay() -> Result<(), Box<dyn std::error::Error>> {
+    fn mirrors_replace_hosts_and_hashes_stay() -> Result<(), Box<dyn std::error::Error>> {
         let plain = Components::new(&cluster("")?)?;
         let proxy = "registry.k8s.io/kube-proxy:v1.36.3@sha256:919d710a0e8bf2bd67d347e512e88205cb82a53a48ab6ff380d014406300ad1b";
         assert_eq!(plain.images["kube_proxy"], proxy);

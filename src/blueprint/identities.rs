@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn every_certificate_has_a_known_authority_a_usage_and_no_blank_left() -> Result<(), Problems> {
+    fn every_certificate_has_a_known_authority_a_usage_and_no_placeholder_left() -> Result<(), Problems> {
         let identities = identities("")?;
         for leaf in &identities.certificates {
             assert!(
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_one_certificate_a_member() -> Result<(), Problems> {
+    fn there_is_one_certificate_per_member() -> Result<(), Problems> {
         let members = |identities: &Identities| {
             let leaves = identities.certificates.iter().map(|leaf| leaf.name.clone());
             leaves.filter(|name| name.starts_with("etcd-") && name != "etcd-client").collect::<Vec<_>>()

@@ -104,7 +104,7 @@ mod tests {
     use super::StackPart;
 
     #[test]
-    fn a_stack_name_leads_back_to_its_part() -> Result<(), crate::document::Problems> {
+    fn a_stack_name_gives_its_part() -> Result<(), crate::document::Problems> {
         let cluster = cluster(", pools: [{name: storage, instanceType: m5.large}], storage: {efs: {}}")?;
         let parts = StackPart::of_cluster(&cluster);
         assert_eq!(parts.len(), 4);

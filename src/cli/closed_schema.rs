@@ -63,7 +63,7 @@ mod tests {
     use super::close;
 
     #[test]
-    fn every_object_is_closed_and_choices_share_what_stands_beside_them() {
+    fn every_object_is_closed_and_choices_share_the_fields_beside_them() {
         let mut schema = json_schema!({
             "type": "object",
             "properties": {"time": {"type": "string"}},

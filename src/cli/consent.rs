@@ -122,14 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn machines_that_nobody_misses_are_not_asked_about() {
+    fn machines_whose_loss_interrupts_nothing_are_not_asked_about() {
         assert_eq!(question(&quiet(), 0), None);
         let kept = MachinePlan { jobs: None, machines: Vec::new(), ..quiet() };
         assert_eq!(question(&kept, 0), None, "no machine, so no job on it");
     }
 
     #[test]
-    fn a_question_counts_rightly_and_says_nothing_of_zero() {
+    fn a_question_has_correct_counts_and_omits_zeros() {
         let text = |machines: &MachinePlan, losses| question(machines, losses).unwrap_or_default();
         let replaced = "2 machines of pool cpu will be replaced.";
         assert_eq!(
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_api_that_goes_away_is_asked_about_with_the_machines_first() {
+    fn an_api_that_becomes_unavailable_is_asked_about_with_the_machines_first() {
         let mut machines = quiet();
         let alone = MachineAction::Replace { at_once: 1, in_service: 0 };
         machines.machines.insert(0, change(Role::Controller, 1, alone));

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn every_version_of_the_table_has_its_hashes_and_stands_in_its_minor() -> Result<(), Fault> {
+    fn every_version_of_the_table_has_its_hashes_and_is_listed_under_its_minor() -> Result<(), Fault> {
         for release in RELEASES.iter() {
             assert!(release.released < release.end_of_life);
             for file in [&release.cni_plugins, &release.ecr_credential_provider] {

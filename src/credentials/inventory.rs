@@ -87,7 +87,7 @@ mod tests {
     use super::count_days;
 
     #[test]
-    fn what_ended_an_hour_ago_has_less_than_no_days_left() {
+    fn a_certificate_that_expired_an_hour_ago_has_negative_days_left() {
         assert_eq!(count_days(Duration::hours(-1)), -1);
         assert_eq!(count_days(Duration::hours(1)), 0);
         assert_eq!(count_days(Duration::hours(-25)), -2);

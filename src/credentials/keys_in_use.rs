@@ -74,7 +74,7 @@ mod tests {
     use crate::credentials::{KeySet, RotatedKey, Stage};
 
     #[test]
-    fn lines_are_read_in_any_order_and_a_strange_one_is_named() {
+    fn lines_are_read_in_any_order_and_an_unknown_one_is_named() {
         let text =
             "# words\n\nsecrets-encryption: current 2, previous 1\nservice-account: current 1, next 2\n";
         let keys = KeysInUse::parse(text).unwrap_or_default();

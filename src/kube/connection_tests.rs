@@ -42,7 +42,7 @@ async fn a_certificate_for_another_name_is_not_believed() -> Outcome {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_accept_us_is_told_apart() -> Outcome {
+async fn a_server_that_refuses_the_client_is_distinguished() -> Outcome {
     let server = serve_as("apiserver", "etcd-ca", |_| json_answer("200 OK", "ok"))?;
     let error = failure(&server.client()?).await?;
     let KubeError::Tls { reason, .. } = &error else { return Err(error.to_string().into()) };
@@ -62,7 +62,7 @@ fn a_name_that_no_certificate_can_have_is_refused_at_once() -> Outcome {
 }
 
 #[tokio::test]
-async fn what_speaks_no_tls_is_told_apart() -> Outcome {
+async fn a_server_without_tls_is_distinguished() -> Outcome {
     let address = plain_server("HTTP/1.0 200 OK\r\n\r\n")?;
     let error = failure(&client(Address::Socket(address))?).await?;
     let KubeError::Tls { reason, .. } = &error else { return Err(error.to_string().into()) };
@@ -71,7 +71,7 @@ async fn what_speaks_no_tls_is_told_apart() -> Outcome {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_unreachable() -> Outcome {
+async fn an_address_without_a_server_is_unreachable() -> Outcome {
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let error = failure(&client(Address::Socket(address))?).await?;
     let reason = "Connection refused".to_owned();
@@ -108,7 +108,7 @@ async fn every_address_of_a_name_is_tried() -> Outcome {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_silent_is_asked_whether_it_is_there() -> Outcome {
+async fn a_silent_connection_is_probed() -> Outcome {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let stream = tokio::net::TcpStream::connect(listener.local_addr()?).await?;
     keep_alive(&stream)?;

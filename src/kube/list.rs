@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_page_is_asked_for() -> Result<(), Box<dyn Error>> {
+    async fn every_page_is_read() -> Result<(), Box<dyn Error>> {
         let server = serve(|request| match request.split(' ').nth(1) {
             Some("/things?limit=500&labelSelector=a") => json_answer(
                 "200 OK",
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_list_that_expires_is_asked_for_in_one_piece() -> Result<(), Box<dyn Error>> {
+    async fn an_expired_list_is_read_again_in_one_piece() -> Result<(), Box<dyn Error>> {
         let server = serve(|request| match request.split(' ').nth(1) {
             Some("/things?limit=500") => json_answer(
                 "200 OK",

@@ -256,7 +256,7 @@ mod tests {
     use super::Pod;
 
     #[test]
-    fn the_most_telling_reason_is_kept() -> Result<(), serde_json::Error> {
+    fn the_most_specific_reason_is_kept() -> Result<(), serde_json::Error> {
         let table = [
             (
                 json!({"phase": "Pending", "containerStatuses": [{"name": "worker", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]}),

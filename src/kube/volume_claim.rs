@@ -35,7 +35,7 @@ mod tests {
     use super::super::test_server::{json_answer, serve};
 
     #[tokio::test]
-    async fn a_claim_has_a_phase_or_is_not_there() -> Result<(), Box<dyn Error>> {
+    async fn a_claim_has_a_phase_or_does_not_exist() -> Result<(), Box<dyn Error>> {
         let server = serve(|request| match request.split(' ').nth(1) {
             Some("/api/v1/namespaces/default/persistentvolumeclaims/data") => {
                 json_answer("200 OK", r#"{"metadata":{"name":"data"},"status":{"phase":"Bound"}}"#)

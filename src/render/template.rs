@@ -48,7 +48,7 @@ mod tests {
     use super::Template;
 
     #[test]
-    fn what_is_no_template_is_an_error_and_never_nothing() {
+    fn a_text_that_is_no_template_is_an_error() {
         for text in ["", "null", "- a", "text", "a: [", "a: 1\n---\nb: 2"] {
             let error = Template::parse("stacks/pool.yaml", text).err().map(|error| error.to_string());
             assert!(

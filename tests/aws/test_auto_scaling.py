@@ -88,7 +88,7 @@ class Groups(StackCase):
         self.autoscaling.update_auto_scaling_group(AutoScalingGroupName=name, MinSize=0, DesiredCapacity=0)
         self.assertEqual(self.machines(), {})
 
-    def test_sizes_that_somebody_else_has_set_stay(self):
+    def test_sizes_that_someone_else_has_set_stay(self):
         self.autoscaling.set_desired_capacity(AutoScalingGroupName=self.group()["AutoScalingGroupName"], DesiredCapacity=3)
         self.assertEqual(self.run_stack(pool(count=2, maximum=5)), "UPDATE_COMPLETE")
         self.assertEqual((self.group()["DesiredCapacity"], self.group()["MaxSize"], len(self.machines())), (3, 5, 3))
@@ -133,7 +133,7 @@ class Launches(StackCase):
     def reason(self, logical_id="Nodes"):
         return next(reason for name, status, reason in self.events() if name == logical_id and status.endswith("_FAILED"))
 
-    def test_creation_waits_and_goes_on(self):
+    def test_creation_waits_and_continues(self):
         self.aws.control(fail_launch={"Nodes": "We currently do not have sufficient capacity"}, launch_interval=0.05, signal_timeout=600)
         self.start(pool(count=2), "CREATE")
         failed = self.soon(lambda: self.activities("Failed")[2:] and self.activities("Failed"))
@@ -167,7 +167,7 @@ class Launches(StackCase):
         self.assertEqual(self.run_stack(pool(signals=False), "CREATE"), "CREATE_COMPLETE")
         self.assertEqual((bool(self.activities("Cancelled")), self.activities("Failed")), (True, []))
 
-    def test_without_signals_nobody_waits(self):
+    def test_without_signals_there_is_no_wait(self):
         self.aws.control(fail_launch={"Nodes": "no capacity"}, launch_interval=0.05)
         self.assertEqual(self.run_stack(pool(signals=False), "CREATE"), "CREATE_COMPLETE")
         self.soon(lambda: len(self.activities("Failed")) > 2)
@@ -231,7 +231,7 @@ class Launches(StackCase):
         self.autoscaling.terminate_instance_in_auto_scaling_group(InstanceId=before[0], ShouldDecrementDesiredCapacity=False)
         self.assertEqual(sorted(machine["InstanceType"] for machine in self.machines().values()), ["m5.large", "m5.xlarge"])
 
-    def test_rolling_update_without_signals_goes_back(self):
+    def test_rolling_update_without_signals_is_rolled_back(self):
         self.assertEqual(self.run_stack(pool(count=2), "CREATE"), "CREATE_COMPLETE")
         self.aws.control(no_signal=["Nodes"], signal_timeout=0.3)
         self.assertEqual(self.run_stack(pool("m5.xlarge", count=2)), "UPDATE_ROLLBACK_COMPLETE")

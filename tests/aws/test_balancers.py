@@ -66,7 +66,7 @@ class ClassicBalancers(Case):
         self.assertEqual(self.elb.configure_health_check(LoadBalancerName="a1", HealthCheck=wanted)["HealthCheck"], wanted)
         self.assertEqual(self.described()["HealthCheck"], wanted)
 
-    def test_listeners_come_and_go(self):
+    def test_listeners_are_added_and_deleted(self):
         other = LISTENER | {"LoadBalancerPort": 443, "InstancePort": 30001}
         self.elb.create_load_balancer_listeners(LoadBalancerName="a1", Listeners=[other])
         self.refused("DuplicateListener", self.elb.create_load_balancer_listeners, LoadBalancerName="a1", Listeners=[other])
@@ -96,7 +96,7 @@ class ClassicBalancers(Case):
         self.refused("InvalidInstance", self.elb.register_instances_with_load_balancer, LoadBalancerName="a1", Instances=named[:1])
         self.assertEqual(self.described()["Instances"], named[1:])
 
-    def test_whoever_names_one_that_is_gone_hears_of_it(self):
+    def test_a_load_balancer_that_is_gone_is_an_error(self):
         self.elb.delete_load_balancer(LoadBalancerName="a1")
         for call, more in {
             self.elb.describe_load_balancer_attributes: {},
@@ -106,7 +106,7 @@ class ClassicBalancers(Case):
             self.refused("LoadBalancerNotFound", call, LoadBalancerName="a1", **more)
         self.refused("LoadBalancerNotFound", self.elb.add_tags, LoadBalancerNames=["a1"], Tags=TAGS)
 
-    def test_the_site_says_where_it_leads(self):
+    def test_the_site_names_its_targets(self):
         first, second = self.machine(), self.machine()
         self.elb.register_instances_with_load_balancer(
             LoadBalancerName="a1", Instances=[{"InstanceId": machine["InstanceId"]} for machine in (first, second)])

@@ -148,7 +148,7 @@ class Operator(Stand):
             file.write(f"permissionsBoundaryArn: {self.boundary_arn}\n")
         self.print_policies()
 
-    def test_with_them_a_cluster_comes_changes_and_goes(self):
+    def test_with_them_a_cluster_is_created_changed_and_deleted(self):
         keys = self.operator("ada")
         up = self.up(keys)
         self.check(up, 0, "done: https://")
@@ -167,7 +167,7 @@ class Operator(Stand):
         self.check(self.infra("status", keys=keys), 3)
         self.check(self.infra("destroy", "--yes", keys=keys), 0, "minimal is deleted")
 
-    def test_a_stranger_may_do_nothing(self):
+    def test_another_user_may_do_nothing(self):
         self.iam.create_user(UserName="stranger")
         keys = self.iam.create_access_key(UserName="stranger")["AccessKey"]
         self.check(self.infra("up", "--s3-uri", PLACE, keys=keys), 1, "`infra policy` prints all that this cluster needs")
@@ -291,7 +291,7 @@ class MissingRights(Stand):
         ec2.create_snapshot(VolumeId=volume, TagSpecifications=[{"ResourceType": "snapshot", "Tags": tags}])
         ec2.delete_volume(VolumeId=volume)
 
-    def test_each_is_missed_by_name_and_the_run_with_it_goes_on_from_there(self):
+    def test_each_missing_right_is_named_and_the_run_with_it_continues(self):
         self.miss_all(BEFORE_A_CLUSTER, "validate", "--online", "--s3-uri", PLACE)
         for right in ON_THE_WAY_UP:
             self.miss(right, "up", "--s3-uri", PLACE, "--wait", "stacks", "--yes")
@@ -317,7 +317,7 @@ class MissingRights(Stand):
         self.assertEqual(stacks, [])
         self.check(self.infra("status", keys=self.all_rights), 3)
 
-    def test_a_bucket_is_set_up_by_whoever_may(self):
+    def test_a_bucket_is_created_by_a_caller_with_the_rights(self):
         self.aws.client("s3", "test", REGION, "test").delete_bucket(Bucket="assets")
         for right in MAKING_A_BUCKET:
             self.miss(right, "up", "--s3-uri", PLACE, "--create-bucket")

@@ -33,7 +33,7 @@ class Ends(StackCase):
     def changed(self, colour, *more):
         return gateways("One", "Two", *more, Tags=[{"Key": "colour", "Value": colour}])
 
-    def test_update_goes_back(self):
+    def test_update_is_rolled_back(self):
         self.run_stack(self.changed("red"), "CREATE")
         self.aws.control(fail_update={"Two": "no"})
         self.assertEqual(self.run_stack(self.changed("blue", "Three")), "UPDATE_ROLLBACK_COMPLETE")
@@ -41,7 +41,7 @@ class Ends(StackCase):
                    for tag in gateway["Tags"] if tag["Key"] == "colour"}
         self.assertEqual(colours, {"red"})
 
-    def test_update_cannot_go_back(self):
+    def test_update_cannot_be_rolled_back(self):
         self.run_stack(self.changed("red"), "CREATE")
         for failed in ("One", "Two"):
             self.aws.control(fail_update={"Two": "no"}, fail_rollback={failed: "stuck"})
@@ -55,7 +55,7 @@ class Ends(StackCase):
             self.assertEqual(self.end(), "UPDATE_ROLLBACK_COMPLETE")
         self.refused("ContinueUpdateRollback cannot be called", self.cloudformation.continue_update_rollback, StackName="pool")
 
-    def test_creation_cannot_go_back(self):
+    def test_creation_cannot_be_rolled_back(self):
         self.aws.control(fail_create={"Two": "no"}, fail_delete={"One": "stuck"})
         self.assertEqual(self.run_stack(self.changed("red"), "CREATE"), "ROLLBACK_FAILED")
         self.aws.control()
@@ -154,7 +154,7 @@ class Beginnings(StackCase):
         self.assertEqual(self.delete(), "DELETE_COMPLETE")
         self.assertEqual(self.run_stack(gateways("One"), "CREATE"), "CREATE_COMPLETE")
 
-    def test_operation_of_somebody_else_ends(self):
+    def test_operation_of_another_process_ends(self):
         self.aws.control(force_status={"pool": "UPDATE_IN_PROGRESS"}, finish_status="UPDATE_COMPLETE", finish_after=600)
         self.assertEqual(self.status(), "UPDATE_IN_PROGRESS")
         self.aws.control()

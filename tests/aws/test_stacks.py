@@ -195,7 +195,7 @@ class Failures(unittest.TestCase):
     def setUp(self):
         self.addCleanup(shared_stand_in().control)
 
-    def test_file_system_goes_when_its_creation_fails(self):
+    def test_file_system_is_deleted_when_its_creation_fails(self):
         account = GoldenAccount("ha-gpu-efs")
         self.assertEqual(account.create("network"), "CREATE_COMPLETE")
         shared_stand_in().control(fail_create={"MountTarget1": "no more mount targets"})
@@ -211,7 +211,7 @@ class Failures(unittest.TestCase):
         self.assertEqual(account.create("control-plane"), "ROLLBACK_COMPLETE", account.failures("control-plane"))
         self.assertEqual(account.left(), before)
 
-    def test_deletion_that_fails_is_taken_up_again(self):
+    def test_deletion_that_fails_is_retried(self):
         account = GoldenAccount("paddle-tutorial")
         account.create_all(self)
         shared_stand_in().control(fail_delete={"AWS::AutoScaling::AutoScalingGroup": "still busy"})

@@ -91,7 +91,7 @@ fn a_second_render_changes_nothing_and_reports_so() {
 }
 
 #[test]
-fn pools_come_and_go_without_a_trace_in_the_control_plane() {
+fn pools_are_added_and_deleted_without_a_change_of_the_control_plane() {
     let workspace = golden("minimal");
     workspace.infra(["render", "stack"]).expect_code(0);
     let before = rendered(&workspace.path(""));
@@ -169,7 +169,7 @@ fn files_with_keys_are_closed_again_even_if_nothing_else_changes() {
 
 /// Which private keys, by the identity they belong to, each role's config holds.
 #[test]
-fn a_snapshot_to_restore_reaches_etcd_members_and_nobody_else() {
+fn a_snapshot_to_restore_reaches_etcd_members_and_no_other_machine() {
     let workspace = golden("minimal");
     let digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
     let restore = format!("restore: {{snapshot: etcd.db, version: 3HL4+kqt/J, sha256: {digest}}}");

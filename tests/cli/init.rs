@@ -93,7 +93,7 @@ fn a_key_is_either_given_or_created() {
 }
 
 #[test]
-fn high_availability_says_what_the_loss_of_a_zone_costs() {
+fn high_availability_says_what_the_loss_of_an_availability_zone_costs() {
     let one = Workspace::new();
     init(&one, &["--ha"])
         .expect_code(0)

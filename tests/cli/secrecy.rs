@@ -31,7 +31,7 @@ fn expect_silence(workspace: &Workspace, run: &Outcome, about: &str) {
 }
 
 #[test]
-fn no_command_prints_a_key_even_when_it_talks_most_or_fails() {
+fn no_command_prints_a_key_even_if_verbose_or_failing() {
     let workspace = Workspace::with_cluster();
     let verbose = |arguments: &[&str]| {
         Outcome::of(

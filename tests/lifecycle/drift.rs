@@ -76,7 +76,7 @@ fn stack<'a>(document: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn a_cluster_that_nobody_touched_has_not_drifted() {
+fn an_untouched_cluster_has_not_drifted() {
     let world = World::of_golden("minimal");
     let absent = world.run(["drift"]).expect_code(3);
     assert_eq!(absent.stdout, "minimal: there is no such cluster; `infra up` creates it\n");

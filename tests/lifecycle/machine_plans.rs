@@ -77,7 +77,7 @@ fn the_plan_of_a_new_cluster_lists_its_machines() {
 }
 
 #[test]
-fn tags_alone_are_one_line_a_stack_and_every_resource_with_verbose() {
+fn tags_alone_are_one_line_per_stack_and_every_resource_with_verbose() {
     let world = World::of_golden("ha-gpu-efs");
     world.up([]).expect_code(0);
     world.workspace.edit(|text| text.replace("team: research", "team: biology"));
@@ -140,7 +140,7 @@ fn json_markdown_and_events_say_the_same_of_machines() {
 }
 
 #[test]
-fn up_asks_before_the_api_goes_away() {
+fn up_asks_before_the_api_becomes_unavailable() {
     let world = World::of_golden("minimal");
     world.up([]).expect_code(0);
     world.workspace.edit(|text| {

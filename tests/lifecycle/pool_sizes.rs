@@ -77,7 +77,7 @@ fn a_count_that_the_autoscaler_set_is_kept_until_cluster_yaml_changes() {
 }
 
 #[test]
-fn a_rolling_update_keeps_what_the_autoscaler_made_in_service() {
+fn a_rolling_update_keeps_as_many_in_service_as_the_autoscaler_wants() {
     let world = World::of_golden("ha-gpu-efs");
     world.workspace.edit(|text| text.replace("count: 2, maxCount: 4", "count: 2, maxCount: 8"));
     world.up([]).expect_code(0);

@@ -135,7 +135,7 @@ fn a_step_that_the_controllers_are_not_ready_for_is_refused() {
 }
 
 #[test]
-fn whoever_has_the_keys_from_before_a_rotation_is_refused() {
+fn a_user_with_the_keys_from_before_a_rotation_is_refused() {
     let world = running_cluster();
     let other = world.workspace.elsewhere(true);
     for _ in 0..2 {

@@ -307,7 +307,7 @@ fn machines_become_nodes_and_stay_cordoned() {
 }
 
 #[test]
-fn a_server_of_its_own_goes_wrong_on_demand_and_leaves_nothing() {
+fn a_server_of_its_own_fails_on_demand_and_leaves_nothing() {
     let server = MiniStack::start();
     server.control(json!({"delay": 0.0}));
     assert_eq!(ask(server.url(), who_am_i()).unwrap().status(), 200, "{}", server.log());

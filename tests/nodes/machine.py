@@ -16,8 +16,8 @@ import urllib.parse
 from container import (
     FOREIGN_UNITS, NSPAWN, Container, bridged_namespace, control_group, inside, own_control_groups, run, switch_namespace, wait_for
 )
-from golden import CLUSTERS, TOOLS, Config
 from ec2_resources import Volume
+from golden import CLUSTERS, TOOLS, Config
 from signature import REGION
 from stand_in import StandIn
 from test_userdata import StubServer, add_flatcar, apply, overlay

@@ -39,7 +39,7 @@ class RunEtcd(Etcd):
         self.assertNotIn("--init", run)
         self.assertEqual(self.data.stat().st_mode & 0o777, 0o700)
 
-    def test_not_on_a_volume_nobody_looked_at(self):
+    def test_not_on_a_volume_that_was_not_checked(self):
         self.run_script("run-etcd", expect=1)
         self.assertEqual(self.arguments_of("docker"), [])
 

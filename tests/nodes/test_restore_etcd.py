@@ -152,7 +152,7 @@ class RestoreEtcd(Etcd):
         self.assertEqual(self.signals(), ["FAILURE"])
         self.assert_untouched()
 
-    def test_a_snapshot_nobody_may_read_is_not_an_empty_start(self):
+    def test_an_unreadable_snapshot_is_not_an_empty_start(self):
         self.name("etcd-0-20300101T000000Z.db")
         self.aws.script("s3:GetObject", "denied")
         key = self.PREFIX + "etcd-0-20300101T000000Z.db"

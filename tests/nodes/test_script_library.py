@@ -31,7 +31,7 @@ class Library(Node):
         self.assertEqual((code, output), (0, "1 the moon: not within 1 s; last: still no\n"))
         self.assertEqual(errors.count("waiting for the moon: still no"), 1, "the same reason is said once")
 
-    def test_hopeless_ends_at_once(self):
+    def test_a_permanent_failure_ends_at_once(self):
         never = "tries=0; no() { tries=$((tries + 1)); reason=never; return 3; }"
         code, output, _ = self.run_bash(f'{never}; retry_until 60 x no || echo "$? $reason $tries"')
         self.assertEqual((code, output), (0, "3 never 1\n"))

@@ -220,7 +220,7 @@ fn jobs_that_cannot_be_read_and_machines_that_stay_are_mentioned() -> Result<(),
 }
 
 #[test]
-fn a_stack_with_other_tags_only_is_one_line_and_more_for_the_verbose() -> Result<(), Problems> {
+fn a_stack_with_other_tags_only_is_one_line_unless_verbose() -> Result<(), Problems> {
     let (cluster, files, machines) = (cluster()?, Files::new(), MachinePlan::default());
     let tag = |path: &str| property(path, json!("a"), json!("b"), false);
     let vpc = resource("Vpc", "EC2::VPC", ResourceAction::Change, vec![tag("Tags[team]")]);
@@ -267,7 +267,7 @@ fn a_stack_with_other_tags_only_is_one_line_and_more_for_the_verbose() -> Result
 }
 
 #[test]
-fn the_verbose_see_the_resources_of_whole_stacks() -> Result<(), Problems> {
+fn verbose_output_lists_the_resources_of_whole_stacks() -> Result<(), Problems> {
     let text = with_view(true, plain)?;
     assert!(text.contains("  + pool gpu (Nodes, AWS::AutoScaling::AutoScalingGroup)"), "{text}");
     assert!(text.contains("  - pool old (Nodes, AWS::AutoScaling::AutoScalingGroup)"), "{text}");

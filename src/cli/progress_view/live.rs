@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_waits_and_goes_with_the_stage() {
+    fn the_line_of_a_wait_is_removed_with_its_stage() {
         let mut live = Live::on(ProgressDrawTarget::hidden());
         let waiting = |name: &str| Event::Waiting { waiting_for: vec![name.to_owned(), "b".to_owned()] };
         assert!(apply_events(&mut live, &[waiting("a"), waiting("two\nlines")]).is_empty());

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_is_told_from_beginning_to_end() {
+    fn a_stack_is_reported_from_beginning_to_end() {
         let stack = || "paddle-network".to_owned();
         let lines = told(&[
             Event::StackBegan { stack: stack(), operation: StackOperation::Create, resources: Some(34) },
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_wait_is_told_once_a_stage() {
+    fn the_same_wait_is_reported_once_per_stage() {
         let waiting = |names: &[&str]| Event::Waiting {
             waiting_for: names.iter().map(|name| (*name).to_owned()).collect(),
         };

@@ -115,7 +115,7 @@ mod tests {
     use crate::document::Fault;
 
     #[test]
-    fn graviton_is_told_by_the_letter_behind_the_generation() -> Result<(), Fault> {
+    fn graviton_is_recognised_by_the_letter_after_the_generation() -> Result<(), Fault> {
         for arm in [
             "m6g.large",
             "c7gn.xlarge",
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn gpu_series_are_told_from_others() -> Result<(), Fault> {
+    fn gpu_series_are_distinguished_from_others() -> Result<(), Fault> {
         for gpu in ["g4dn.xlarge", "gr6.4xlarge", "p5.48xlarge", "p6-b200.48xlarge"] {
             assert!(gpu.parse::<InstanceType>()?.is_of_gpu_series(), "{gpu}");
         }

@@ -68,7 +68,7 @@ mod tests {
     use super::ClusterName;
 
     #[test]
-    fn the_longest_name_is_taken_and_one_more_is_not() {
+    fn the_longest_name_is_accepted_and_a_longer_one_is_not() {
         assert!("a".repeat(31).parse::<ClusterName>().is_ok());
         assert!("a".repeat(32).parse::<ClusterName>().is_err());
     }

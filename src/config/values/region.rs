@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_belongs_to_its_region_only() -> Result<(), crate::document::Fault> {
+    fn an_availability_zone_belongs_to_its_region_only() -> Result<(), crate::document::Fault> {
         let zone: AvailabilityZone = "us-west-2a".parse()?;
         assert!(zone.is_in(&"us-west-2".parse()?));
         assert!(!zone.is_in(&"us-west-1".parse()?));

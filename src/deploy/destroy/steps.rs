@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_needs_deleted_stacks_also_minds_new_ones() {
+    fn a_step_that_needs_deleted_stacks_also_checks_for_new_ones() {
         for step in STEPS {
             assert_eq!(step.refuses_new_stacks(), !step.needs_deleted().is_empty(), "{step:?}");
         }

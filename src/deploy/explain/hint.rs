@@ -281,7 +281,7 @@ other | internal error | ServiceUnavailable: The service is unavailable. Please 
     }
 
     #[test]
-    fn a_wait_ends_for_what_does_not_mend_itself() {
+    fn a_wait_ends_for_a_failure_that_does_not_fix_itself() {
         use FailureKind::{Capacity, Key, Other, Quota, Signal, Throttled};
         assert!([Capacity, Quota, Key].into_iter().all(FailureKind::is_permanent));
         assert!(![Signal, Throttled, Other].into_iter().any(FailureKind::is_permanent));

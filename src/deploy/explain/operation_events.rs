@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_operation_is_not_looked_at_and_a_rollback_belongs_to_its_operation() {
+    fn an_older_operation_is_ignored_and_a_rollback_belongs_to_its_operation() {
         let events = [
             stack("CREATE_IN_PROGRESS"),
             resource("Old", "CREATE_FAILED", "long ago"),

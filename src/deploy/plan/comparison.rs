@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_goes_and_stays_is_told_apart() {
+    fn created_changed_and_deleted_resources_are_distinguished() {
         let old = json!({"Resources": {"A": {"Type": "T"}, "B": {"Type": "T"}}});
         let new = json!({"Resources": {"B": {"Type": "T"}, "C": {"Type": "T"}}});
         let expected = [
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_property_kept_for_life_replaces_and_takes_its_dependents_along() {
+    fn a_property_that_cannot_change_replaces_its_resource_and_the_dependents() {
         let target = json!({"Type": "AWS::EFS::MountTarget", "Properties": {"SubnetId": {"Ref": "Subnet"}}});
         let old = json!({"Resources": {"Subnet": subnet("10.0.0.0/24"), "Target": target}});
         let new = json!({"Resources": {"Subnet": subnet("10.0.1.0/24"), "Target": target}});

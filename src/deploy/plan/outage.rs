@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn one_member_and_one_controller_are_away_one_after_the_other() {
+    fn one_member_and_one_controller_are_unavailable_one_after_the_other() {
         let mut changes = all_members(1);
         assert_eq!(
             found(&["InService"], &changes),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_yet_cannot_be_away() {
+    fn what_does_not_exist_yet_cannot_become_unavailable() {
         let created = MachineChange { change: MachineAction::Create, ..replaced(Role::Controller, 0) };
         assert_eq!(found(&[], &[created]), []);
     }

@@ -77,7 +77,7 @@ mod tests {
     use super::resources;
 
     #[test]
-    fn parameters_are_put_in_and_conditions_looked_at() {
+    fn parameters_are_inserted_and_conditions_evaluated() {
         let template = json!({
             "Conditions": {"IsMissing": {"Fn::Equals": [{"Ref": "Missing"}, "true"]}},
             "Resources": {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_put_into_both_forms_of_a_substitution() {
+    fn parameters_are_inserted_into_both_forms_of_a_substitution() {
         let template = json!({"Resources": {"Record": {
             "Properties": {"Name": {"Fn::Sub": ["${Zone}.${Own}.${Other}", {"Own": {"Ref": "Zone"}, "Other": "x"}]}},
         }}});

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_for_nfs_are_told_from_others() {
+    fn rules_for_nfs_are_distinguished_from_others() {
         assert!(is_for_nfs(&rule("tcp", Some((2049, 2049)))));
         assert!(is_for_nfs(&rule("tcp", Some((0, 65535)))));
         assert!(is_for_nfs(&rule("-1", None)));

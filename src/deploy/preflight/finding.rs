@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_may_not_be_had_is_a_warning_and_any_other_is_refused() -> Result<(), AwsError> {
+    fn a_denied_call_is_a_warning_and_any_other_failure_a_refusal() -> Result<(), AwsError> {
         let mut findings = SubjectFindings::about("network");
         assert_eq!(findings.take(Ok(1))?, Some(1));
         assert_eq!(findings.take::<()>(Err(error(Cause::Refused, "UnauthorizedOperation")))?, None);

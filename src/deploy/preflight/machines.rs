@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_needs_one_type_and_misses_the_others() -> Result<(), Fault> {
+    fn an_availability_zone_needs_one_of_the_types_and_the_missing_ones_are_named() -> Result<(), Fault> {
         assert!(severities(&["g5.xlarge"], &["us-west-2a", "us-west-2b", "us-west-2z"])?.is_empty());
         assert_eq!(severities(&["g5.2xlarge"], &["us-west-2a", "us-west-2b"])?, [Severity::Refused]);
         assert_eq!(severities(&["g5.xlarge", "g5.2xlarge"], &["us-west-2b"])?, [Severity::Warning]);

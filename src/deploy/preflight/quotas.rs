@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_are_counted_at_their_start_and_at_their_most() -> Result<(), Problems> {
+    fn machines_are_counted_at_their_initial_and_at_their_largest_number() -> Result<(), Problems> {
         let text = "{clusterName: paddle, externalDNSName: k8s.example.com, region: us-west-2, \
             availabilityZones: [us-west-2a], kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1234abcd', \
             etcd: {count: 3}, controllers: {count: 2}, pools: [{name: cpu, instanceType: m5.large}, \

@@ -148,7 +148,7 @@ async fn throttling_is_waited_out_and_an_expired_token_is_not() -> TestResult {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_limit_ends_the_watching_and_names_what_goes_on() -> TestResult {
+async fn the_time_limit_ends_the_watch_and_names_what_continues() -> TestResult {
     let script = Script::new(|asked| cloudformation(&[of_stack(0, "CREATE_IN_PROGRESS", "ours")], asked));
     let error = run(&script, OURS).await?.result.err().ok_or("it ended")?;
     assert_eq!(error.to_string(), "the time limit was reached; paddle-network continues in AWS");
@@ -158,7 +158,7 @@ async fn the_time_limit_ends_the_watching_and_names_what_goes_on() -> TestResult
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_goes_leaves_aws_to_its_work_or_has_it_undone() -> TestResult {
+async fn an_interruption_leaves_the_operation_to_aws_or_cancels_it() -> TestResult {
     let answer = |asked: &Asked| match asked.action.as_str() {
         "DescribeStackEvents" => describe_events(&[of_stack(0, "UPDATE_IN_PROGRESS", "ours")], asked, 100),
         "DescribeStacks" => (200, describe_stack("UPDATE_IN_PROGRESS")),

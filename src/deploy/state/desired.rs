@@ -206,7 +206,7 @@ mod tests {
     use super::is_same_template;
 
     #[test]
-    fn words_for_readers_make_no_difference_and_everything_else_does() {
+    fn descriptions_make_no_difference_and_everything_else_does() {
         let old =
             json!({"Description": "a", "Metadata": {"Infra": {"x": 1}}, "Resources": {"A": {"Type": "T"}}});
         let other_words = json!({"Description": "b", "Resources": {"A": {"Type": "T"}}});

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_template_is_read_as_json_or_is_an_error_for_who_compares_with_it()
+    async fn a_template_that_is_not_json_is_an_error_for_a_caller_that_compares()
     -> Result<(), Box<dyn std::error::Error>> {
         let ours = read("CREATE_COMPLETE", r#"{"Resources": {}}"#).await?;
         assert_eq!(ours.readable_template()?, &serde_json::json!({"Resources": {}}));

@@ -41,7 +41,7 @@ mod tests {
     use crate::aws::StackStatus;
 
     #[test]
-    fn every_status_leads_to_its_step() {
+    fn every_status_has_its_step() {
         let cases = [
             ("CREATE_IN_PROGRESS", Step::Follow),
             ("CREATE_COMPLETE", Step::Compare),

@@ -141,7 +141,7 @@ class NodeCertificates(Chapters):
         worker.run("sh", "-c", f"rm {SERVING_CERTIFICATE}; systemctl restart kubelet")
         self.wait_for("the answer", lambda: self.cluster.kubectl("logs", "verified", check=False) == "here\n")
 
-    def test_a_new_controller_takes_the_stock_approval_away(self):
+    def test_a_new_controller_removes_the_stock_approval(self):
         binding = ["clusterrolebinding", "infra:approve-first-node-certificate"]
         self.cluster.kubectl("apply", "--server-side", "--force-conflicts", "--field-manager=infra", "--filename=-", input=STOCK_APPROVAL)
         self.assertEqual(len(self.get(*binding)["subjects"]), 1)
@@ -191,7 +191,7 @@ class NodeCertificates(Chapters):
         self.wait_for("a hundred certificates", lambda: len(signed()) == HUNDRED, 120)
         say(f"a hundred first certificates: {time.monotonic() - began:.0f} s")
 
-    def test_a_node_that_is_down_is_nobody_elses(self):
+    def test_no_other_machine_becomes_a_node_that_is_down(self):
         worker, _ = self.of_role("pool-cpu")
         worker.cut_power()
         self.wait_for("the node is not Ready", lambda: self.nodes()[worker.facts["name"]] == "Unknown")
@@ -203,7 +203,7 @@ class NodeCertificates(Chapters):
         self.wait_for("every node", lambda: self.all_nodes_are_ready(NODES))
         self.assertEqual(worker.failed_units(), "")
 
-    def test_without_an_approver_nodes_go_on_and_new_ones_wait(self):
+    def test_without_an_approver_nodes_continue_and_new_ones_wait(self):
         lost, kept = self.of_role("pool-cpu")
         self.approver("stop")
         self.addCleanup(self.approver, "start")

@@ -220,7 +220,7 @@ class Life(ServiceChapters):
         self.assertEqual(made - allowed, set())
         return made
 
-    def test_the_load_balancer_goes_with_its_service(self):
+    def test_the_load_balancer_is_deleted_with_its_service(self):
         name, group = self.host_name(), self.balancer()["SecurityGroups"][0]
         began = time.monotonic()
         self.cluster.kubectl("delete", "service", "web", "--timeout=180s", timeout=200)

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn another_mode_or_owner_is_told_without_the_content() {
+    fn another_mode_or_owner_is_shown_without_the_content() {
         let mut new = file("/a", 0o600, SECRET);
         new["user"] = json!({"id": 232});
         let found = compare(files(&[file("/a", 0o644, SECRET)]), files(&[new]));

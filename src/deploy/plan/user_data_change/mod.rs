@@ -128,7 +128,7 @@ mod tests {
     use crate::aws::{AwsError, Cause};
 
     #[test]
-    fn user_data_leads_to_its_configurations() {
+    fn user_data_names_its_configurations() {
         let text = r#"{"ignition": {"config": {"merge": [{"source": "s3://b/p/q/paddle/etcd-0/12.ign"}]}}, "storage": {}}"#;
         let stub = read_stub(Some(&json!({"Fn::Base64": {"Fn::Sub": text}})));
         let keys: Vec<&str> =
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_and_ends_nothing() -> Result<(), AwsError> {
+    fn an_unreadable_configuration_is_reported_and_ends_nothing() -> Result<(), AwsError> {
         let bytes = |text: &str| Ok(Some(Zeroizing::new(text.as_bytes().to_vec())));
         assert_eq!(judge_change(bytes("{}"))?, Ok(json!({})));
         assert_eq!(judge_change(bytes("#!/bin/sh"))?, Err(NO_DOCUMENT.to_owned()));
