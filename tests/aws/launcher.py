@@ -8,7 +8,7 @@ It reaches into MiniStack's insides, hence the pinned version. The parts in stan
 - tags: all of it in the Resource Groups Tagging API, also for a while after it is gone;
 - balancers: classic load balancers;
 - machines: those of Auto Scaling groups. They hold interfaces and security groups, claim the volumes that their user data names,
-  start, fail to start, signal, and are replaced by rolling updates. Scaling activities tell of it;
+  start, fail to start, signal, and are replaced by rolling updates. Scaling activities report it;
 - operations: what CloudFormation refuses, by template, parameters, capabilities, status or policy of the stack; how its
   operations end, are cancelled and are asked for twice; what change sets say about replacement;
 - checks: CloudFormation's validation of change sets, and its events;
@@ -18,13 +18,13 @@ It reaches into MiniStack's insides, hence the pinned version. The parts in stan
 - lookups: types of machines and where they are offered, images of Flatcar, zones, quotas, roles of services, the KMS keys that
   the golden clusters name;
 - rights: what conditions of policies ask about: tags of resources, and who or what a request names;
-- wishes: things under ids that are wanted.
+- wishes: resources under ids that a test asks for.
 
 The file that CONTROL_FILE names says what goes wrong. It is read again whenever it matters, so it may change at any time. An
 unknown key is an error: it is printed, and every request is answered with 500. Resources are named by logical id, or, where
 several stacks have the same, as "stack/LogicalId".
 
-    accounts         {"111122223333": {...}}: any of these for one account, instead of what stands here for all
+    accounts         {"111122223333": {...}}: any of these for one account, instead of those for all
     ages             {"Flatcar-stable-4459.2.1-hvm": 4320, "clusters/a/snapshots/etcd.db": 5, "a-control-plane": 24}: hours since an
                      image, an object or a stack was made, by its name or key
     delay            0.2: seconds that each resource takes; a smaller number frees those that wait
@@ -64,14 +64,14 @@ several stacks have the same, as "stack/LogicalId".
     dns_pending      0.2: seconds that a change of Route 53 takes
     drift_delay      0.2: seconds that a drift detection takes; may be changed meanwhile
 
-    real_machines    true: somebody else boots the machines of Auto Scaling groups; they attach their volumes and signal by themselves
+    real_machines    true: another program boots the machines of Auto Scaling groups; they attach their volumes and signal by themselves
 
 HEAD /amd64-usr/VERSION/flatcar-nvidia-drivers-570-open.gz is answered as by Flatcar's release server, which has a driver or has not.
 
 GET /_calls tells who has called how often: {"aws-sdk-rust": 12}, by the first word of the User-Agent. GET /_site tells whoever
 boots machines about them; see stand_in/site.py.
 
-The port stands on standard output. The end of standard input is the end of the server.
+The port is printed on standard output. The end of standard input is the end of the server.
 """
 
 import asyncio

@@ -50,7 +50,7 @@ class MiniStack:
         self.url = f"http://127.0.0.1:{port}"
 
     def control(self, **settings):
-        """What goes wrong, and how slowly all goes, from now on; without arguments nothing does. See launcher.py."""
+        """What fails, and how slow everything is, from now on; without arguments nothing fails. See launcher.py."""
         part = self.control_file.with_suffix(".part")
         part.write_text(json.dumps(settings))
         part.replace(self.control_file)

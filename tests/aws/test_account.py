@@ -15,7 +15,7 @@ FLATCAR = "075585003325"
 
 
 class Machines(AccountCase):
-    """Types of them."""
+    """Machine types."""
 
     def offered(self, machine):
         answer = self.ec2.describe_instance_type_offerings(
@@ -98,7 +98,7 @@ class Images(AccountCase):
 
 
 class Account(AccountCase):
-    """What an account has before anybody does anything."""
+    """What an account has before anyone creates anything."""
 
     def test_disks(self):
         self.assertFalse(self.ec2.get_ebs_encryption_by_default()["EbsEncryptionByDefault"])

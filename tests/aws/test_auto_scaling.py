@@ -182,7 +182,7 @@ class Launches(StackCase):
         self.soon(self.machines)
         self.cloudformation.delete_stack(StackName="pool")
         self.assertEqual(self.end(stack), "DELETE_COMPLETE")
-        # By now its name is gone; what it went through is told by its events.
+        # By now its name is gone; its events say what happened.
         self.assertIn(("pool", "DELETE_IN_PROGRESS", "User Initiated"), self.events(stack))
         self.assertEqual((self.machines(), [vpc for vpc in self.ec2.describe_vpcs()["Vpcs"] if not vpc["IsDefault"]]), ({}, []))
 
@@ -277,7 +277,7 @@ class Launches(StackCase):
 
 
 class RealMachines(StackCase):
-    """Somebody else boots them: the stand-in says what there is to boot, and waits for their own signals."""
+    """Another program boots them: the stand-in says what there is to boot, and waits for their own signals."""
 
     def signal(self, status, instance_id):
         self.cloudformation.signal_resource(StackName="pool", LogicalResourceId="Nodes", UniqueId=instance_id, Status=status)

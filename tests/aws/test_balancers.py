@@ -1,4 +1,4 @@
-"""Classic load balancers of the stand-in, as the cloud controller manager makes and changes them, and the security groups it asks for."""
+"""Classic load balancers of the stand-in, as the cloud controller manager creates and changes them, and the security groups it asks for."""
 
 import unittest
 
@@ -88,7 +88,7 @@ class ClassicBalancers(Case):
             answer = self.elb.register_instances_with_load_balancer(LoadBalancerName="a1", Instances=named)
             self.assertEqual(answer["Instances"], named)
         self.assertEqual(self.described()["Instances"], named)
-        # A machine that was terminated stays until somebody deregisters it, and does not come back.
+        # A machine that was terminated stays registered until someone deregisters it, and does not come back.
         self.ec2.terminate_instances(InstanceIds=[first])
         self.assertEqual(self.described()["Instances"], named)
         answer = self.elb.deregister_instances_from_load_balancer(LoadBalancerName="a1", Instances=named[:1])

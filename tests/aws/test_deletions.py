@@ -1,6 +1,6 @@
 """What the stand-in refuses to delete while something else holds it, as AWS does: each refusal, and the order that works.
 
-With it a destroy that goes about it in a wrong order fails its tests.
+So a destroy in a wrong order fails its tests.
 """
 
 import json
@@ -203,7 +203,7 @@ class Deletions(NetworkCase):
         self.ec2.delete_network_interface(NetworkInterfaceId=interface)
         self.ec2.revoke_security_group_ingress(GroupId=other, IpPermissions=[
             {"IpProtocol": "tcp", "FromPort": 80, "ToPort": 80, "UserIdGroupPairs": [{"GroupId": ids["Group"]}]}])
-        # Only the VPC is left, and somebody's group in it.
+        # Only the VPC is left, and a foreign security group in it.
         self.assertEqual(self.delete_stack(), "DELETE_FAILED")
         self.assertIn(ids["Vpc"], self.reasons())
         self.ec2.delete_security_group(GroupId=other)

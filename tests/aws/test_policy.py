@@ -21,7 +21,7 @@ from policies import ROOT, S3_URI as PLACE, split
 REGION = "us-west-2"
 PAYS = ["--delete-data", "--confirm", "paddle-cluster"]
 
-# Each right of our own calls, taken away where it is missed first. What is only looked up before anything is made is missed in a
+# Each right of our own calls, removed where it is needed first. A missing right to read before anything is created is a
 # warning; everything else ends the run.
 BEFORE_A_CLUSTER = [
     "ec2:DescribeAddresses", "ec2:DescribeAvailabilityZones", "ec2:DescribeImages", "ec2:DescribeInstanceTypeOfferings",
@@ -56,7 +56,7 @@ ON_THE_WAY_DOWN = [
     "ec2:DeleteSnapshot", "tag:GetResources"]
 # What no run here asks for, and where its words are tried instead.
 ELSEWHERE = {
-    "the life of this cluster, but only while machines start or when somebody cancels: tests/lifecycle/launches, interruptions": [
+    "the life of this cluster, but only while machines start or when a user cancels: tests/lifecycle/launches, interruptions": [
         "autoscaling:DescribeScalingActivities", "cloudformation:CancelUpdateStack", "cloudformation:DeleteChangeSet"],
     "a change set that CloudFormation refuses: tests/lifecycle/change_set_checks": ["cloudformation:DescribeEvents"],
     "up --replace-nodes, which needs a Kubernetes API: tests/lifecycle/pools": ["autoscaling:TerminateInstanceInAutoScalingGroup"],
@@ -64,10 +64,10 @@ ELSEWHERE = {
     "an adopted network or file system, a reservation, a zone by its id: tests/lifecycle/preflight_adopted": [
         "ec2:DescribeCapacityReservations", "ec2:DescribeDhcpOptions", "ec2:DescribeVpcAttribute",
         "elasticfilesystem:DescribeMountTargetSecurityGroups", "route53:GetHostedZone"],
-    "what Kubernetes or somebody else left in the network: tests/lifecycle/destroy": [
+    "what Kubernetes or another user left in the network: tests/lifecycle/destroy": [
         "ec2:DeleteNetworkInterface", "ec2:DeleteSecurityGroup", "ec2:RevokeSecurityGroupIngress", "elasticfilesystem:DeleteMountTarget",
         "elasticloadbalancing:DeleteLoadBalancer", "elasticloadbalancing:DeleteTargetGroup"],
-    "the audit, for what the tagging service still tells of: tests/lifecycle/destroy": [
+    "the audit, for what the tagging service still lists: tests/lifecycle/destroy": [
         "ec2:DescribeInternetGateways", "ec2:DescribeLaunchTemplates", "ec2:DescribeNatGateways", "ec2:DescribePlacementGroups",
         "ec2:DescribeRouteTables", "ec2:DescribeSubnets", "ec2:DescribeVolumes", "ec2:DescribeVpcEndpoints", "ec2:DescribeVpcs"],
     "disks with the account's own key: tests/lifecycle/network_faults": ["ec2:GetEbsDefaultKmsKeyId"],
@@ -77,7 +77,7 @@ ELSEWHERE = {
     "the stand-in answers these without asking who is there: tests/lifecycle/network_faults": [
         "iam:GetRole", "servicequotas:GetAWSDefaultServiceQuota", "servicequotas:GetServiceQuota"],
     "the stand-in lets everybody delete several objects at once": ["s3:DeleteObjectVersion"],
-    "AWS answers it to everybody": ["sts:GetCallerIdentity"],
+    "AWS allows it to every caller": ["sts:GetCallerIdentity"],
 }
 
 
@@ -90,7 +90,7 @@ class Stand(unittest.TestCase):
         self.aws = MiniStack(checks_rights=True)
         self.addCleanup(self.aws.close)
         self.iam = self.aws.client("iam", "test", REGION, "test")
-        # Made by somebody else: the policy of a bucket that we make lets nobody in who comes without TLS, as all do here.
+        # Created by another user: the policy of a bucket that infra creates refuses calls without TLS, as all calls here are.
         self.aws.client("s3", "test", REGION, "test").create_bucket(
             Bucket="assets", CreateBucketConfiguration={"LocationConstraint": REGION})
         directory = tempfile.TemporaryDirectory()
@@ -168,13 +168,13 @@ class Operator(Stand):
         self.check(self.infra("destroy", "--yes", keys=keys), 0, "minimal is deleted")
 
     def test_another_user_may_do_nothing(self):
-        self.iam.create_user(UserName="stranger")
-        keys = self.iam.create_access_key(UserName="stranger")["AccessKey"]
+        self.iam.create_user(UserName="other")
+        keys = self.iam.create_access_key(UserName="other")["AccessKey"]
         self.check(self.infra("up", "--s3-uri", PLACE, keys=keys), 1, "`infra policy` prints all that this cluster needs")
 
 
 class SecondUser(Stand):
-    """Somebody with exactly these policies, by hand: what they may do to the cluster `minimal`, and not to what others have."""
+    """A user with exactly these policies, by hand: what they may do to the cluster `minimal`, and not to what others have."""
 
     def setUp(self):
         super().setUp()
@@ -198,7 +198,7 @@ class SecondUser(Stand):
         ec2, efs, balancers = (self.root(service) for service in ("ec2", "efs", "elbv2"))
         network = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
         subnet = ec2.create_subnet(VpcId=network, CidrBlock="10.9.0.0/24")["Subnet"]["SubnetId"]
-        group = ec2.create_security_group(GroupName="of-somebody", Description="x", VpcId=network, TagSpecifications=[
+        group = ec2.create_security_group(GroupName="of-another-user", Description="x", VpcId=network, TagSpecifications=[
             {"ResourceType": "security-group", "Tags": tags}])["GroupId"]
         files = efs.create_file_system(CreationToken=str(tags), Tags=tags)["FileSystemId"]
         mount = efs.create_mount_target(FileSystemId=files, SubnetId=subnet)["MountTargetId"]

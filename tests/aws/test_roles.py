@@ -19,7 +19,7 @@ PULL = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownload
 
 
 def resolve(value, known):
-    """A part of a template with every reference in its place; a resource's own name stands for what it will be."""
+    """A part of a template with every reference in its place; a resource's own name is used for its id."""
     if isinstance(value, list):
         return [resolve(one, known) for one in value]
     if not isinstance(value, dict):

@@ -81,7 +81,7 @@ class Parameters(unittest.TestCase):
 
 
 class Lives(unittest.TestCase):
-    """One test a golden cluster."""
+    """One test per golden cluster."""
 
     def live(self, cluster):
         account = GoldenAccount(cluster)
@@ -190,7 +190,7 @@ add_lives()
 
 
 class Failures(unittest.TestCase):
-    """Of creations and deletions: what is left, and what tells of it."""
+    """Of creations and deletions: what is left, and what reports it."""
 
     def setUp(self):
         self.addCleanup(shared_stand_in().control)

@@ -1,4 +1,4 @@
-"""Whether scripts/bench would notice what it is there to notice. Its figures are nobody's business here: the machine is busy with tests."""
+"""Whether scripts/bench would notice what it is there to notice. Its figures do not matter here: the machine is busy with tests."""
 
 import pathlib
 import subprocess

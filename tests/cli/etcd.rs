@@ -84,7 +84,7 @@ fn only_the_api_servers_certificate_opens_etcd() {
         }
         assert!(Instant::now() < deadline, "etcd did not come up: {run:?}");
         if server.child.try_wait().unwrap().is_some() {
-            // Somebody else took one of its ports before it did.
+            // Another program took one of its ports first.
             server = start(&workspace);
         }
         std::thread::sleep(Duration::from_millis(100));
@@ -95,7 +95,7 @@ fn only_the_api_servers_certificate_opens_etcd() {
         assert_ne!(run.code, 0, "{name} was let in");
     }
     assert_ne!(try_as(&foreign, "etcd-client").code, 0, "another cluster's client was let in");
-    assert_ne!(put(&server, &authority, None).code, 0, "somebody without a certificate was let in");
+    assert_ne!(put(&server, &authority, None).code, 0, "a client without a certificate was accepted");
     let other = workspace.credential("ca.pem");
     let (certificate, key) =
         (workspace.credential("etcd-client.pem"), workspace.credential("etcd-client-key.pem"));

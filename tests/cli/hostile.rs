@@ -138,7 +138,7 @@ fn an_unreadable_file() {
     let workspace = Workspace::with_cluster();
     fs::set_permissions(workspace.path("cluster.yaml"), fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read(workspace.path("cluster.yaml")).is_ok() {
-        // The superuser reads everything; somebody else is asked instead.
+        // The superuser can read everything, so another user runs this.
         fs::set_permissions(workspace.path(""), fs::Permissions::from_mode(0o755)).unwrap();
         let copy = workspace.path("infra");
         // By another process: what a thread of this one has open for writing, a fork of another thread inherits, and then the copy

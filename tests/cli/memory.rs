@@ -64,7 +64,7 @@ fn other_programs_of_the_user_cannot_read_the_memory() {
     let workspace = Workspace::with_credentials();
     let is_root = fs::metadata(workspace.root()).unwrap().uid() == 0;
     let mut command = if is_root {
-        // Everything of root belongs to root; somebody else shows the difference.
+        // Root can read everything, so another user runs this.
         let copy = workspace.path("infra");
         Outcome::of(Command::new("cp").arg(env!("CARGO_BIN_EXE_infra")).arg(&copy)).expect_code(0);
         Outcome::of(Command::new("chown").args(["-R", "65534:65534"]).arg(workspace.root())).expect_code(0);

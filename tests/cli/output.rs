@@ -51,7 +51,7 @@ fn a_line_with_a_wrong_field_is_no_event() {
         let optional: Vec<&str> =
             fields.iter().map(String::as_str).filter(|field| !required.contains(field)).collect();
         lines.extend(broken(&example, &optional));
-        // A word that nobody knows, also where there are several.
+        // An unknown word, also where there are several.
         for word in ["create", "created", "refused", "capacity"] {
             let other = example.replace(&format!(":\"{word}\""), ":\"another\"");
             lines.extend((other != example).then_some(other));

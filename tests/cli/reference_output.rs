@@ -25,7 +25,7 @@ pub fn shapes() -> Vec<(String, String)> {
 struct Page<'a> {
     text: String,
     root: &'a Value,
-    /// What stands before a path in a heading.
+    /// What precedes a path in a heading.
     prefix: String,
     /// Where each definition was described.
     seen: BTreeMap<String, String>,
@@ -69,7 +69,7 @@ impl Page<'_> {
         }
     }
 
-    /// Objects that are told apart by one word, a line each.
+    /// Objects that one word distinguishes, one line each.
     fn choices(&mut self, choices: &[Value]) {
         let (tag, _) = tag_of(&choices[0]);
         let _ = write!(self.text, "\n| `{tag}` | means | has also |\n|---|---|---|\n");

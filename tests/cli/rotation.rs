@@ -41,7 +41,7 @@ fn controller_files(workspace: &Workspace) -> BTreeMap<String, String> {
     files.filter_map(|file| Some((file["path"].as_str()?.to_owned(), text(file)?))).collect()
 }
 
-/// The keys that tokens are accepted of, and the one that signs: as the API server is told, and as the controller manager is.
+/// The keys that tokens are accepted of, and the one that signs: by the flags of the API server and of the controller manager.
 fn token_keys(files: &BTreeMap<String, String>) -> (Vec<String>, String, String) {
     let values = |pod: &str, flag: &str| -> Vec<String> {
         let text = &files[&format!("/opt/infra/static-pods/{pod}.yaml")];
@@ -81,7 +81,7 @@ fn each_step_changes_what_controllers_sign_with_and_accept_and_no_file_of_a_key(
     let (old, new) = ("service-account-key.pem".to_owned(), "service-account-2-key.pem".to_owned());
     assert_eq!(token_keys(&files), (strings(&["service-account.pem"]), old.clone(), old.clone()));
 
-    // Step 1: everybody accepts the new keys, nobody uses them yet.
+    // Step 1: all accept the new keys, none uses them yet.
     let run = workspace.infra(BOTH).expect_code(0);
     run.expect_stderr("created    service-account-2\n")
         .expect_stderr("created    secrets-encryption-2.key\n")

@@ -88,7 +88,7 @@ fn a_key_that_a_run_did_not_finish_is_finished_by_the_next() {
         ("kms:CreateAlias", Fault::CutBeforeForwarding),
     ] {
         let world = World::of_golden("minimal");
-        // Somebody else's, without an alias too.
+        // Another user's key, without an alias too.
         kms(&world, "CreateKey", json!({"Tags": [{"TagKey": "infra:cluster", "TagValue": "minimal"}]}));
         world.proxy.fault(operation, fault, Times::Always);
         let (outcome, directory) = init(&world, &["--create-key"]);

@@ -1,4 +1,4 @@
-//! Taking clusters away: all that is theirs goes, data stays unless asked for by name, and what is somebody else's is named.
+//! Destroying clusters: everything of theirs is deleted, data only if its name is confirmed, and foreign resources are named.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::support::foreign_resources::BALANCERS;
 use crate::support::reading::is_reading;
 use crate::support::world::World;
 
-/// A golden cluster comes and goes; what was there before is all that is there after, and the files.
+/// A golden cluster is created and deleted; afterwards there is what was there before, and the files.
 fn live_and_die(cluster: &str, members: usize, makes_files: bool) {
     let world = World::of_golden(cluster);
     let mut before = world.census();
@@ -191,7 +191,7 @@ fn foreign_resources_are_kept_and_named() {
     let left = world.census();
     assert_eq!(left["load balancers"], 1);
     assert_eq!(left["autoscaling groups"], 0);
-    // Once it is gone, the rest goes.
+    // Once it is gone, the rest is deleted.
     let list = world.aws().post(
         "elasticloadbalancing",
         "us-west-2",
@@ -215,7 +215,7 @@ fn a_record_is_deleted_only_if_it_points_at_this_cluster() {
     let other = World::of_golden("minimal");
     let zone = other.make_zone("example.com", false);
     other.up([]).expect_code(0);
-    // Somebody led the name elsewhere meanwhile.
+    // Another user pointed the name elsewhere meanwhile.
     other.delete_records(&zone, "minimal.example.com");
     other.put_record(&zone, "minimal.example.com", "A", "192.0.2.7");
     other.run(["destroy", "--yes"]).expect_code(0).expect_stdout("which is not this cluster");

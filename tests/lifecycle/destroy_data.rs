@@ -26,7 +26,7 @@ fn snapshots_of_etcd_disks_are_deleted_by_name_and_foreign_ones_are_kept() {
     let world = World::of_golden("minimal");
     let theirs = foreign_snapshot(&world);
     world.up([]).expect_code(0);
-    // Somebody took one of etcd's disk while the cluster lived.
+    // Another user took a snapshot of etcd's disk while the cluster existed.
     let members = [("Filter.1.Name", "tag:Name"), ("Filter.1.Value.1", "minimal-etcd-0")];
     let disk = element(&world.ec2("DescribeVolumes", &members), "volumeId").unwrap().to_owned();
     let earlier = world.made("CreateSnapshot", &[("VolumeId", &disk)], "snapshotId");

@@ -1,5 +1,5 @@
-//! Others' things in a cluster's network: what Kubernetes made for the cluster goes, everything else stays, is named with its owner,
-//! and holds only what it really holds.
+//! Foreign resources in a cluster's network: what Kubernetes created for the cluster is deleted, everything else is kept, is named with its
+//! owner, and blocks only what it really holds.
 
 use crate::support::foreign_resources::CLASSIC_BALANCERS;
 use crate::support::outcome::Outcome;
@@ -118,7 +118,7 @@ fn an_interruption_ends_the_deletion_of_what_kubernetes_created() {
     let world = minimal();
     let group = world.make_group_of_kubernetes();
     let subnet = world.tagged("DescribeSubnets", "subnetId");
-    // Somebody uses the group, so that it cannot go.
+    // Another user uses the security group, so that it cannot be deleted.
     let user = [("SubnetId", subnet.as_str()), ("SecurityGroupId.1", group.as_str())];
     let user = world.made("CreateNetworkInterface", &user, "networkInterfaceId");
     let mut running = world.infra(["destroy", "--yes"]).spawn();
@@ -172,9 +172,13 @@ fn foreign_resources_in_an_adopted_network_block_nothing() {
     // That of the load balancer too.
     *before.get_mut("interfaces").unwrap() += 2;
     let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
-    assert!(!plan.stdout.contains("Foreign resources"), "they hold nothing that goes: {}", plan.stdout);
+    assert!(
+        !plan.stdout.contains("Foreign resources"),
+        "they block nothing that is deleted: {}",
+        plan.stdout
+    );
 
-    // Only somebody who uses a group of the cluster's is in the way.
+    // Only a user of a security group of the cluster blocks it.
     let nodes = world.tagged("DescribeSecurityGroups", "groupId");
     let guest = world.make_group(&vpc, "guest", Some(&nodes));
     let outcome = world.run(["destroy", "--yes", "--delete-foreign-mount-targets"]).expect_code(7);

@@ -25,7 +25,7 @@ fn versions(world: &World) -> Vec<String> {
     listed.split("<Key>").skip(1).map(|part| part.split('<').next().unwrap().to_owned()).collect()
 }
 
-/// A stack that somebody else makes.
+/// A stack that another user creates.
 fn make_stack(world: &World, action: &str, name: &str, resource: &serde_json::Value, more: &[(&str, &str)]) {
     let aws = world.aws();
     let template = json!({"Resources": {"Theirs": resource}}).to_string();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::wait_until;
 use crate::support::world::World;
 
-/// Deletes a stack as somebody would in the console.
+/// Deletes a stack as a user would in the console.
 #[track_caller]
 fn delete_by_hand(world: &World, stack: &str) {
     let aws = world.aws();

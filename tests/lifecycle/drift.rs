@@ -125,7 +125,7 @@ fn an_untouched_cluster_has_not_drifted() {
         world.proxy.heal();
         world.proxy.fault(operation, Fault::AccessDenied, Times::Always);
         let denied = world.run(["drift"]).expect_code(1).expect_stderr(operation);
-        assert_eq!(denied.stdout, "", "nobody knows");
+        assert_eq!(denied.stdout, "", "nothing is known");
     }
 }
 
@@ -163,7 +163,7 @@ fn what_was_changed_by_hand_is_drift_and_what_the_cluster_changes_is_not() {
     );
     designed.expect_stdout("minimal: no drift (24 in sync, 3 changed by design, 29 not checked)\n");
 
-    // What nobody should do.
+    // What no user should do.
     open_port(&world, &nodes, "22", (RANGE, "0.0.0.0/0"), None);
     let foreign = world.make_group(&vpc, "bastion", None);
     open_port(&world, &nodes, "2222", (GROUP, &foreign), None);

@@ -1,5 +1,5 @@
 //! Every kind of resource fails once: while it is made, and while it is changed. What is said, what is finished, what is skipped, and
-//! that the next run mends it and leaves nothing behind.
+//! that the next run fixes it and leaves nothing behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -136,7 +136,7 @@ fn the_tested_resource_types_are_those_of_a_full_cluster() {
     let listed: BTreeSet<String> = KINDS.iter().map(|(kind, _)| (*kind).to_owned()).collect();
     assert_eq!(listed, golden);
     let smaller: BTreeSet<String> = kinds_by_stack("paddle-tutorial").into_values().flatten().collect();
-    assert_eq!(smaller, golden, "the smaller cluster stands for it here");
+    assert_eq!(smaller, golden, "the smaller cluster is used for it here");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_failed_creation_is_named_and_done_by_the_next_run() {
     assert!(whole.iter().all(|(_, count)| *count > 0), "{whole:?}");
     in_parallel(KINDS, |(kind, description)| {
         let world = World::of_golden("paddle-tutorial");
-        let reason = format!("{kind} is not to be had today");
+        let reason = format!("{kind} is missing from this test");
         world.control(json!({"fail_create": {kind: reason}}));
         let failed = world.up([]);
         for (stack, status) in expected_statuses(kind) {

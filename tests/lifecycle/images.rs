@@ -47,7 +47,7 @@ fn an_image_of_another_account_is_refused() {
         let refused = format!("the image {image} ({name}) belongs to account {account}, not to 075585003325");
         expect_refused(&world, &refused, "os.imageOwner");
     }
-    // Without a lock the live stacks are asked, which nobody can change without the account's rights.
+    // Without a lock the live stacks decide, which no one can change without the account's rights.
     fs::remove_file(world.workspace.path("infra.lock")).unwrap();
     world.up([]).expect_code(0).expect_stderr("no stack had to change");
 }

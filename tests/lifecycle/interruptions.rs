@@ -82,7 +82,7 @@ fn the_first_interruption_detaches_and_the_stack_continues() {
 #[test]
 fn the_second_interruption_exits_at_once() {
     let world = slow_world();
-    // Nothing that hangs keeps anybody.
+    // A call that hangs does not delay the end.
     world.proxy.fault("cloudformation:DescribeStackEvents", Fault::Hang(VERY_LONG), Times::Always);
     let mut running = creating(&world, &[]);
     world.proxy.wait_for("cloudformation:DescribeStackEvents", 1);

@@ -31,7 +31,7 @@ fn kubectl_reaches_the_api_by_its_load_balancer_before_the_public_name_resolves(
         .expect_code(1)
         .expect_stderr("there is no cluster minimal in this account and region")
         .expect_stderr("`infra up` creates it");
-    // Without a hosted zone nobody creates a record.
+    // Without a hosted zone no record is created.
     world.up([]).expect_code(0);
 
     world.proxy.clear();
@@ -49,7 +49,7 @@ fn kubectl_reaches_the_api_by_its_load_balancer_before_the_public_name_resolves(
     let question = ["get", "--raw", "/readyz"];
     kubectl(&world, "direct", &proxy.url(), &question).expect_code(0);
     assert_eq!(proxy.asked(), [format!("CONNECT {name}:443 HTTP/1.1")]);
-    // The certificate is for the public name: without that line kubectl trusts nobody at the load balancer's.
+    // The certificate is for the public name: without that line kubectl does not trust the load balancer's name.
     let nameless: String = printed
         .stdout
         .lines()

@@ -1,4 +1,4 @@
-//! Operations whose last event never comes, or whose failure is told behind events that were read already: they end, and are explained.
+//! Operations whose last event never comes, or whose failure is listed after events that were read already: they end, and are explained.
 
 use serde_json::{Value, json};
 

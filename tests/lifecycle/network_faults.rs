@@ -173,7 +173,7 @@ fn expired_credentials_end_the_run_at_once_and_the_stack_continues() {
         world.proxy.fault("cloudformation:DescribeStackEvents", Fault::ExpiredToken, Times::Nth(number));
     }
     world.up([]).expect_code(4).expect_stderr("ExpiredToken").expect_stderr("continue in AWS");
-    assert_eq!(world.proxy.count("cloudformation:DescribeStackEvents"), 2, "nobody asks again with them");
+    assert_eq!(world.proxy.count("cloudformation:DescribeStackEvents"), 2, "no call is made with them again");
     assert_eq!(world.aws().stack_status("minimal-network").as_deref(), Some("CREATE_IN_PROGRESS"));
 
     world.proxy.heal();

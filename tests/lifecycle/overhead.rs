@@ -14,10 +14,10 @@ use crate::support::world::World;
 const MOST_CALLS: usize = 150;
 /// Seconds of processor time, also of a build without optimization.
 const MOST_SECONDS: f64 = 1.5;
-/// Clock ticks a second, as Linux counts processor time for everybody.
+/// Clock ticks per second, as Linux counts processor time for every program.
 const TICKS: f64 = 100.0;
 
-/// The processor time of a run, read when it has ended and nobody has asked how.
+/// The processor time of a run, read after its end and before its exit status is.
 fn processor_seconds(running: &Running) -> f64 {
     let path = format!("/proc/{}/stat", running.id());
     loop {

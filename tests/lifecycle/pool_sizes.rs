@@ -70,7 +70,7 @@ fn a_count_that_the_autoscaler_set_is_kept_until_cluster_yaml_changes() {
     world.up(["--yes"]).expect_code(0);
     assert_eq!(desired(&world, "gpu"), 4);
     nothing_to_do(&world);
-    // A new wish wins.
+    // A new count in cluster.yaml wins.
     world.workspace.edit(|text| text.replace("count: 3", "count: 2"));
     world.up(["--yes"]).expect_code(0);
     assert_eq!(desired(&world, "gpu"), 2);
@@ -87,7 +87,7 @@ fn a_rolling_update_keeps_as_many_in_service_as_the_autoscaler_wants() {
     world.up([]).expect_code(0);
     let told = events(&world, "research-pool-cpu");
     assert!(told.contains("while keeping at least 6 instance(s) in service"), "{told}");
-    assert!(!told.contains("Temporarily setting"), "nodes went before others came: {told}");
+    assert!(!told.contains("Temporarily setting"), "nodes were terminated before others started: {told}");
     assert_eq!(desired(&world, "cpu"), 6);
     nothing_to_do(&world);
     move_to(&world, "cpu", 3);

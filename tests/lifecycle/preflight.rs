@@ -183,7 +183,7 @@ fn in_china_the_partition_is_checked_and_no_image_publisher_is_known() {
             "refused: image: no publisher of Flatcar images is known in cn-north-1",
         ],
     );
-    // The same with an image in the lock, which nobody can vouch for; and with somebody who does.
+    // The same with an image in the lock, whose publisher is not known; and with an owner in cluster.yaml.
     let lock = "cluster: minimal\nregion: cn-north-1\nimage:\n  id: ami-00000000000000001\n  name: Flatcar-stable-4459.2.1-hvm\n";
     std::fs::write(world.workspace.path("infra.lock"), lock).unwrap();
     let outcome = world.run(["plan", "--s3-uri", &format!("s3://{bucket}")]).expect_code(1);

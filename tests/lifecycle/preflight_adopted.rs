@@ -96,7 +96,7 @@ fn adopted_subnets_must_have_the_availability_zone_and_routes_of_cluster_yaml() 
     let far = world.made("CreateSubnet", &far, "subnetId");
     let gateway = world.made("CreateInternetGateway", &[], "internetGatewayId");
     world.ec2("AttachInternetGateway", &[("VpcId", &vpc), ("InternetGatewayId", &gateway)]);
-    let lead = |subnet: &str, gateway: Option<&str>| {
+    let route = |subnet: &str, gateway: Option<&str>| {
         let table = world.made("CreateRouteTable", &[("VpcId", &vpc)], "routeTableId");
         let everywhere = ("DestinationCidrBlock", "0.0.0.0/0");
         if let Some(gateway) = gateway {
@@ -104,7 +104,7 @@ fn adopted_subnets_must_have_the_availability_zone_and_routes_of_cluster_yaml() 
         }
         world.ec2("AssociateRouteTable", &[("RouteTableId", &table), ("SubnetId", subnet)]);
     };
-    lead(&far, Some(&gateway));
+    route(&far, Some(&gateway));
     let found = expect_if(
         &world,
         public,

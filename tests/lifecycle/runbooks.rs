@@ -19,7 +19,7 @@ const CREATE: &str = "create.md";
 const EXPIRED: &str = "expired-credentials.md";
 const UPGRADE: &str = "upgrade-kubernetes-and-os.md";
 const FRONT_PAGE: &str = "../../README.md";
-const STRANGERS_INTERFACE: &str = "AWS Lambda VPC ENI-report-0a1b2c3d";
+const FOREIGN_INTERFACE: &str = "AWS Lambda VPC ENI-report-0a1b2c3d";
 
 /// Subcommands of `infra job` that need no cluster.
 const OFFLINE: [&str; 4] = ["init", "lint", "render", "schema"];
@@ -86,7 +86,7 @@ fn every_line_is_understood() {
     world.workspace.infra(["job", "submit", "--nonsense", "--help"]).run().expect_code(2);
 }
 
-/// A page shows the job of its example, so that nobody reads one and runs the other.
+/// A page shows the job of its example, so that a reader runs what they have read.
 #[test]
 fn job_files_are_those_of_the_examples() {
     for (page, example) in [
@@ -131,11 +131,11 @@ fn follow(page: &str) {
     }
     assert!(number > 0, "{page} has no line to run");
     for quote in quotes_of(page) {
-        assert!(holds(&reader.said, &quote), "{page}: nobody said `{quote}`:\n{}", reader.said);
+        assert!(holds(&reader.said, &quote), "{page}: nothing printed `{quote}`:\n{}", reader.said);
     }
 }
 
-/// Somebody with a page in hand and a world of their own.
+/// A reader who follows a page in a world of their own.
 struct Reader {
     page: String,
     world: World,
@@ -191,7 +191,7 @@ impl Reader {
             ("lose-the-claim.md", 1) => world.api.claim("efs", "Bound"),
             ("stuck-destroy.md", 0) => {
                 let subnet = world.tagged("DescribeSubnets", "subnetId");
-                world.make_interface(&subnet, STRANGERS_INTERFACE, &[]);
+                world.make_interface(&subnet, FOREIGN_INTERFACE, &[]);
             }
             ("stuck-destroy.md", 2) => {
                 for id in world.interfaces() {
@@ -261,7 +261,7 @@ impl Reader {
         }
     }
 
-    /// A command that reaches everything through the environment, so that it stands here as it stands on the page.
+    /// A command that reaches everything through the environment, so that it is the same as on the page.
     fn invocation<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Invocation {
         let world = &self.world;
         let invocation = world.workspace.infra(arguments).kubernetes(&world.api);

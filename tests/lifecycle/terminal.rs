@@ -1,4 +1,4 @@
-//! Somebody at a terminal: questions before something is lost, and lines that are drawn again.
+//! A user at a terminal: questions before something is lost, and lines that are drawn again.
 
 use crate::support::world::World;
 

@@ -31,7 +31,7 @@ fn run_all(url: &str) -> Vec<(Outcome, Duration)> {
     })
 }
 
-/// Where nobody listens: a free port might be somebody's by the time it is asked.
+/// An address without a server: a free port might be in use by the time it is called.
 const NOBODY: &str = "http://127.0.0.1:1";
 
 #[test]
@@ -48,7 +48,7 @@ fn refused_connections_end_every_command() {
 /// Both wait for the same minute and a half.
 #[test]
 fn without_responses_every_command_gives_up_and_a_run_can_be_resumed() {
-    // The system takes the connections; nobody ever reads from them.
+    // The system accepts the connections; nothing ever reads from them.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
     thread::scope(|scope| {

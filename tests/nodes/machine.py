@@ -63,7 +63,7 @@ def why_not():
 
 
 class Site(contextlib.ExitStack):
-    """What a cluster's machines share: a switch, a bucket, disks. Whatever was made in it goes with it."""
+    """What a cluster's machines share: a switch, a bucket, disks. Whatever was created in it is deleted with it."""
 
     def __init__(self, scratch, cluster):
         super().__init__()
@@ -75,7 +75,7 @@ class Site(contextlib.ExitStack):
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
-            # On a bridge in a namespace of its own nobody else can have these addresses.
+            # On a bridge in a namespace of its own no other test can have these addresses.
             self.switch = stack.enter_context(switch_namespace("switch"))
             self.push(stack.pop_all())
         return self
@@ -116,7 +116,7 @@ class Disk:
         self.file.unlink()
 
     def enlarge(self):
-        """What CloudFormation does with a larger volumeGiB: the device grows, and nobody tells the file system."""
+        """What CloudFormation does with a larger volumeGiB: the device grows, and the file system does not notice."""
         with self.file.open("r+b") as file:
             file.truncate(1 << 30)
         run("losetup", "--set-capacity", self.device)
@@ -282,7 +282,7 @@ class Member(Machine):
     def plug(self, _volume):
         """The device of an attached volume appears."""
         device = pathlib.Path(f"/proc/{self.find_leader()}/root/dev/nvme1n1")
-        # This is somebody's /dev: be sure that it is not this machine's.
+        # Check that this /dev is the container's, and not this machine's.
         assert device.parent.stat().st_dev != os.stat("/dev").st_dev
         os.mknod(device, 0o600 | stat.S_IFBLK, os.stat(self.disk.device).st_rdev)
         link = device.parent / f"disk/by-id/nvme-Amazon_Elastic_Block_Store_{self.disk.id.replace('-', '')}"

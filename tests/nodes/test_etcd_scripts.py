@@ -174,7 +174,7 @@ class SnapshotEtcd(Etcd):
             self.assertIn(f"in the bucket as etcd.db, version {version}; its SHA-256 is {hashlib.sha256(content).hexdigest()}", words)
 
     def test_what_would_be_replaced_is_never_written_again(self):
-        # Versions that are suspended do not keep what is overwritten, and without an answer nobody knows.
+        # Suspended versioning does not keep what is overwritten, and without an answer it is not known.
         for versioning, behaviour in (("Suspended", "ok"), ("Enabled", "denied")):
             with self.subTest(versioning=versioning, behaviour=behaviour):
                 self.aws.uploads.clear()

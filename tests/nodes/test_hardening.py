@@ -1,4 +1,4 @@
-"""The CIS Kubernetes benchmark's checks that can be read from rendered files: each passes, or stands in docs/decisions.md with its reason."""
+"""The CIS Kubernetes benchmark's checks that can be read from rendered files: each passes, or is in docs/decisions.md with its reason."""
 
 import re
 import unittest

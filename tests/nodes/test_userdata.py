@@ -45,7 +45,7 @@ class StubServer:
         self.server.server_close()
 
     def swap(self, document):
-        """The same config with remote sources and their hashes, and nothing else, led here."""
+        """The same config with remote sources and their hashes, and nothing else, changed to this server."""
         swapped = copy.deepcopy(document)
         for file in swapped["storage"]["files"]:
             contents = file["contents"]

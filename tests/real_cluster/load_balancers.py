@@ -26,10 +26,10 @@ class LoadBalancers:
     """Runs its checks on a thread of its own, in the network namespace that it is made in (see container.inside)."""
 
     def __init__(self, namespace, base, log):
-        """`log` is a file that tells where the listeners led, and when."""
+        """`log` is a file with the targets of the listeners, and when they changed."""
         self.namespace, self.base, self.log = namespace, base, log
         self.balancers, self.addresses, self.rules = [], set(), None
-        # How many checks in a row have failed, by address and check; a target that nobody has checked yet is unhealthy.
+        # How many checks in a row have failed, by address and check; a target that was not checked yet is unhealthy.
         self.failed_checks = {}
         # The checks of this round: listeners may have one in common.
         self.checked = set()

@@ -76,7 +76,7 @@ class Network(contextlib.ExitStack):
                     *(f"--address=/{name}/{self.endpoints_address}" for name in others),
                     # A load balancer's name ends with it.
                     *(f"--address=/{name}/" for name in ("elb.amazonaws.com", f"elb.{self.region}.amazonaws.com")),
-                    # There is no other server to ask: names that nobody knows do not exist.
+                    # There is no other server to ask: unknown names do not exist.
                     "--address=/#/"]
         command = ["setpriv", "--pdeathsig", "TERM", "nsenter", f"--net=/run/netns/{self.switch}", "unshare", "--mount",
                    "sh", "-c", inside_base, "resolver", directory, self.base, "dnsmasq", *settings]

@@ -1,7 +1,7 @@
 """One machine of a real cluster: booted from the user data of its launch template, with real programs.
 
 In come what the stand-in for EC2 says of an instance and the network of its VPC; out comes a machine that Ignition has configured
-from the object in S3 and systemd has booted. What differs from a machine on AWS stands in `adapt`, and in docs/real-cluster.md.
+from the object in S3 and systemd has booted. What differs from a machine on AWS is in `adapt`, and in docs/real-cluster.md.
 """
 
 import base64
@@ -207,7 +207,7 @@ class Machine(Container):
 
     def plug(self, volume_id, device):
         path = pathlib.Path(f"/proc/{self.leader}/root/dev/nvme1n1")
-        # This is somebody's /dev: be sure that it is not this machine's.
+        # Check that this /dev is the container's, and not this machine's.
         assert path.parent.stat().st_dev != os.stat("/dev").st_dev
         os.mknod(path, 0o600 | stat.S_IFBLK, os.stat(device).st_rdev)
         link = path.parent / f"disk/by-id/nvme-Amazon_Elastic_Block_Store_{volume_id.replace('-', '')}"
@@ -225,7 +225,7 @@ class Machine(Container):
 
     def discard(self):
         self.kill()
-        # The disk goes; whoever keeps the files of a run wants to know what happened.
+        # The disk is deleted; who keeps the files of a run needs to know what happened.
         with contextlib.suppress(OSError, shutil.Error):
             shutil.copytree(self.root / "var/log/journal", self.scratch / "journal", dirs_exist_ok=True)
         self.discarded.set()

@@ -1,4 +1,4 @@
-"""scripts/rehearse as a newcomer runs it: an example, a cluster of one's own, Control-C. No process may be left afterwards."""
+"""scripts/rehearse as a new user runs it: an example, a cluster of one's own, Control-C. No process may be left afterwards."""
 
 import os
 import pathlib

@@ -14,7 +14,7 @@ pub enum Failure {
     Throttled,
     /// 500.
     InternalError,
-    /// AWS has done what was asked and says nothing, until the client loses patience.
+    /// AWS has done what was asked and says nothing, until the client gives up.
     Silent,
     /// AWS has done what was asked; the connection ends instead of an answer.
     Lost,

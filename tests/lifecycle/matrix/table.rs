@@ -8,7 +8,7 @@ use super::life::{Call, Ending, Step};
 /// One disturbed call, and what came of it.
 pub struct Case {
     pub step: Step,
-    /// Where the call stands among those of an undisturbed step.
+    /// The position of the call among those of an undisturbed step.
     pub place: usize,
     pub call: Call,
     pub failure: Failure,

@@ -1,4 +1,4 @@
-//! Random choices: a seed comes in, and the same choices come out every time.
+//! Random choices: the same seed gives the same choices every time.
 
 /// The generator SplitMix64.
 pub struct Chance(u64);

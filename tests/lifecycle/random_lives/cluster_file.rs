@@ -93,7 +93,7 @@ impl Pool {
     }
 }
 
-/// What stands in cluster.yaml.
+/// The content of cluster.yaml.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterFile {
     head: String,

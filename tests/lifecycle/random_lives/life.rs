@@ -194,20 +194,20 @@ impl Life {
         Ok(())
     }
 
-    /// Somebody's interface keeps the network: it is named, stays, and the rest is deleted once it is removed.
+    /// A foreign interface blocks the network: it is named and kept, and the rest is deleted once it is removed.
     fn destroy_around_squatter(&mut self) -> Result<(), String> {
         if self.settled.is_none() {
             return Ok(());
         }
         let subnet = self.world.tagged("DescribeSubnets", "subnetId");
-        let squatter = self.world.make_interface(&subnet, "somebody's own", &[("team", "other")]);
+        let squatter = self.world.make_interface(&subnet, "another user's", &[("team", "other")]);
         let outcome = self.run(self.world.infra(["destroy", "--yes"]));
-        expect_code(&outcome, 7, "a destroy around somebody's interface")?;
+        expect_code(&outcome, 7, "a destroy around a foreign interface")?;
         if !outcome.stderr.contains(&squatter) {
             return Err(format!("{squatter} is not named:\n{}", outcome.stderr));
         }
         if !self.world.interfaces().contains(&squatter) {
-            return Err("somebody's interface is gone".to_owned());
+            return Err("the foreign interface is gone".to_owned());
         }
         self.world.ec2("DeleteNetworkInterface", &[("NetworkInterfaceId", &squatter)]);
         self.destroy(&Trouble::default())

@@ -1,4 +1,4 @@
-//! What happens in a random life, in order: a seed comes in, acts with their troubles come out.
+//! What happens in a random life, in order: a seed into acts with their faults.
 
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ pub enum Pair {
     TwoDestroys,
 }
 
-/// What somebody does.
+/// What a user does.
 #[derive(Clone, Debug)]
 pub enum Act {
     /// `infra up`, perhaps with another cluster.yaml.
@@ -85,7 +85,7 @@ pub enum Act {
     Use,
     /// The autoscaler changes the size of a pool.
     Scale { machines: u32 },
-    /// Somebody puts an interface of their own into the cluster's network, so that a destroy ends before it is removed.
+    /// Another user puts an interface into the cluster's network, so that a destroy ends before it is removed.
     Squat,
 }
 

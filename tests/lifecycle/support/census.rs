@@ -9,7 +9,7 @@ use super::world::World;
 /// How many there are of each kind.
 pub type Census = BTreeMap<String, usize>;
 
-/// Questions in forms: what is counted, service, action, and what stands once in the answer for each.
+/// Questions in forms: what is counted, service, action, and what the answer contains once for each.
 const QUESTIONS: [(&str, &str, &str, &str); 23] = [
     ("autoscaling groups", "autoscaling", "DescribeAutoScalingGroups", "<AutoScalingGroupARN>"),
     ("addresses", "ec2", "DescribeAddresses", "<allocationId>"),

@@ -150,7 +150,7 @@ impl FaultProxy {
         self.state.ledger.lock().unwrap().interventions.push(intervention);
     }
 
-    /// From now on, nothing fails, and nobody intervenes.
+    /// From now on nothing fails, and nothing is done before a call.
     pub fn heal(&self) {
         let mut ledger = self.state.ledger.lock().unwrap();
         ledger.rules.clear();
@@ -200,10 +200,10 @@ impl FaultProxy {
     /// Returns as soon as the operation has been called that often.
     #[track_caller]
     pub fn wait_for(&self, operation: &str, count: usize) {
-        let patience = Duration::from_secs(180);
+        let limit = Duration::from_secs(180);
         let ledger = self.state.ledger.lock().unwrap();
         let waiting = |ledger: &mut Ledger| ledger.count(operation) < count;
-        let (ledger, result) = self.state.called.wait_timeout_while(ledger, patience, waiting).unwrap();
+        let (ledger, result) = self.state.called.wait_timeout_while(ledger, limit, waiting).unwrap();
         drop(ledger);
         assert!(!result.timed_out(), "{operation} was not called {count} times, but {:?}", self.operations());
     }
@@ -277,7 +277,7 @@ impl State {
         fault
     }
 
-    /// Whether the connection goes on after this.
+    /// Whether the connection continues after this.
     fn answer(&self, request: Message, stream: &TcpStream) -> io::Result<bool> {
         let fault = self.arrived(&request);
         self.intervene(&protocols::operation(&request));
@@ -348,7 +348,7 @@ impl State {
     }
 }
 
-/// Not a sleep: it ends with the client's patience, too.
+/// Not a sleep: it also ends when the client gives up.
 fn stay_silent(mut stream: &TcpStream, duration: Duration, is_over: impl Fn() -> bool) -> io::Result<()> {
     let end = Instant::now() + duration;
     stream.set_read_timeout(Some(Duration::from_millis(50)))?;

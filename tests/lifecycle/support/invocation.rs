@@ -89,7 +89,7 @@ impl Invocation {
     }
 }
 
-/// What came out of a pipe so far; a thread of its own empties it, so that nobody waits for the reader.
+/// What came out of a pipe so far; a thread of its own empties it, so that the program never waits for the reader.
 struct Captured {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,

@@ -27,7 +27,7 @@ struct State {
     nodes: Vec<Value>,
     machines: Option<Machines>,
     gpus: BTreeMap<String, u32>,
-    /// What was patched, by node or its machine: nodes of machines are made anew for every request, and go with them.
+    /// What was patched, by node or its machine: nodes of machines are created for every request, and deleted with the machines.
     patches: BTreeMap<String, Vec<Value>>,
     pods: Vec<Value>,
     blocked_evictions: usize,
@@ -200,7 +200,7 @@ fn answer(request: &Message, state: &Mutex<State>) -> Message {
                 None => not_found("services", name),
             }
         }
-        // Only metadata: nobody needs the data of all Secrets.
+        // Only metadata: no caller needs the data of all Secrets.
         ("GET", ["api", "v1", "secrets"]) if request.has("accept", "as=partialobjectmetadatalist") => {
             listed(Ok(state.lock().unwrap().secrets.clone()), "PartialObjectMetadata", request)
         }

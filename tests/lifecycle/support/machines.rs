@@ -1,4 +1,4 @@
-//! A cluster's nodes as they would be if every machine had joined: what EC2 lists comes in, Node objects come out.
+//! A cluster's nodes as they would be if every machine had joined: what EC2 lists into Node objects.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,7 +35,7 @@ impl Machines {
         Ok(instances.filter_map(|instance| self.node(instance, gpus)).collect())
     }
 
-    /// The node of an instance, which stands as XML from its id on.
+    /// The node of an instance, which is given as XML from its id on.
     fn node(&self, instance: &str, gpus: &BTreeMap<String, u32>) -> Option<Value> {
         let tags = element(instance, "tagSet")?;
         let tag = |key: &str| element(tags.split_once(&format!("<key>{key}</key>"))?.1, "value");

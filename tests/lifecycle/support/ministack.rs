@@ -25,7 +25,7 @@ pub struct MiniStack {
 
 impl MiniStack {
     /// The server that all tests of this binary share: each account sees only what is its own, and has settings of its own. A test
-    /// that needs some for everybody starts its own server.
+    /// that needs some for every account starts its own server.
     pub fn shared() -> &'static Self {
         static SHARED: LazyLock<MiniStack> = LazyLock::new(MiniStack::start);
         &SHARED

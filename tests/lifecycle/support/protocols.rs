@@ -1,5 +1,4 @@
-//! What a request to AWS asks for, and how that service says no: a request comes in, `service:Operation` or an error in the form
-//! of that service comes out.
+//! A request to AWS into `service:Operation`, and a fault into an error in the form of that service.
 
 use super::http::{Message, field};
 

@@ -10,7 +10,7 @@ const FENCE: &str = "```";
 #[derive(Clone, Debug)]
 pub enum Step {
     Command(Command),
-    /// What stands in a block that begins with the name of a file.
+    /// The content of a block that begins with the name of a file.
     Edit {
         file: String,
         text: String,
@@ -101,7 +101,7 @@ fn read(page: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Every fenced block with its language, without the indentation of the list it may stand in.
+/// Every fenced block with its language, without the indentation of the list it may be in.
 fn blocks_of(page: &str) -> Vec<(String, String)> {
     let text = read(page);
     let mut blocks = Vec::new();

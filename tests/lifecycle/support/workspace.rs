@@ -73,7 +73,7 @@ impl Workspace {
         self.write("cluster.yaml", after);
     }
 
-    /// Twelve digits that nobody else uses.
+    /// Twelve digits that no other test uses.
     pub fn account(&self) -> &str {
         &self.account
     }

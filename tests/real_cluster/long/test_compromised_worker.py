@@ -1,6 +1,6 @@
 """One worker's machine in an attacker's hands, with its kubelet's certificate and the tokens of its pods: how far that reaches.
 
-What is refused here must stay refused. What still succeeds is said, and stands in docs/security.md.
+What is refused here must stay refused. What still succeeds is printed, and listed in docs/security.md.
 """
 
 import json
@@ -52,7 +52,7 @@ def load_tests(_loader, _tests, _pattern):
 class CompromisedWorker(Chapters):
     text = ((ROOT / "tests/clusters/minimal/cluster.yaml").read_text().replace("m5.large}", "m5.large, count: 2}")
             + "addons: {clusterAutoscaler: false}\n")
-    # In the environment of pods; must stand in no log.
+    # In the environment of pods; must be in no log.
     word = f"in-no-log-{time.time_ns()}"
     found_tokens = {}
 

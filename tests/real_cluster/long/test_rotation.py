@@ -48,7 +48,7 @@ while True:
     time.sleep(1)
 """
 
-# The only controller is replaced: nobody answers, then an API server that has accepted the token but not read the rules of RBAC yet.
+# The only controller is replaced: there is no answer, then an API server that has accepted the token but not read the rules of RBAC yet.
 AWAY = ("000", "503", "403")
 
 
@@ -149,7 +149,7 @@ class Rotation(Chapters):
         self.assert_never_refused("client")
 
     def test_the_old_keys_are_dropped(self):
-        # As after a leak: nobody waits for an hour, so every pod gets a new token now.
+        # As after a leak: an hour is too long to wait, so every pod gets a new token now.
         self.cluster.kubectl("delete", "pods", "--all", "--all-namespaces", "--wait=false")
         self.wait_for("the old pods are gone", lambda: "client" not in self.cluster.kubectl("get", "pods", "--output=name", check=False))
         self.wait_for_all_pods()
@@ -178,7 +178,7 @@ class Rotation(Chapters):
 
 
 class TokenHolder(InBackground):
-    """Asks the API with a token from before, and with one that is requested anew, as long as the block lasts."""
+    """Calls the API with a token from before, and with one that is requested for each call, as long as the block lasts."""
 
     def __init__(self, life):
         super().__init__(pause=1)

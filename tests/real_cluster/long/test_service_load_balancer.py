@@ -85,7 +85,7 @@ class ServiceChapters(Chapters):
         return {instance["InstanceId"] for instance in self.balancer()["Instances"]}
 
     def rules(self):
-        """Where the listeners of load balancers lead."""
+        """The targets of the listeners of load balancers."""
         return self.cluster.network.load_balancers.rules or ""
 
     def web_pods(self):
