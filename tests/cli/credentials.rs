@@ -1,4 +1,4 @@
-//! `infra render credentials` and `infra certificates`: what is kept, what is made again, what is refused.
+//! `infra render credentials` and `infra certificates`: what is kept, what is created again, what is refused.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use crate::support::{MINIMAL, Outcome, Workspace, files_in, openssl};
 const GENERATE: [&str; 3] = ["render", "credentials", "--generate-ca"];
 pub const ENSURE: [&str; 2] = ["render", "credentials"];
 
-/// Credentials as they would be if they had been made `days` ago.
+/// Credentials as they would be if they had been created `days` ago.
 fn made_days_ago(days: i64) -> Workspace {
     let workspace = Workspace::with_cluster();
     issue(&workspace, AuthoritySource::Generated, days, false);

@@ -44,7 +44,7 @@ fn what_a_document_links_to_is_there() {
     assert!(links > 30, "{links}");
 }
 
-/// What headings of a document are linked to by, as GitHub makes it.
+/// The anchors of a document's headings, as GitHub creates them.
 fn anchors_of(text: &str) -> BTreeSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let kept = |c: &char| c.is_alphanumeric() || ['-', '_', ' '].contains(c);
@@ -66,7 +66,7 @@ fn every_command_in_a_text_is_understood() {
     }
     assert!(commands.len() > 40, "{commands:?}");
     for command in commands {
-        // NAME stands for a name, which is in lower case.
+        // NAME is a placeholder; names are in lower case.
         let words = command.split_whitespace().map(|word| if word == "NAME" { "name" } else { word });
         let words = words.skip(1).chain(["--help"]);
         let run = Outcome::of(workspace.command([]).args(words));
@@ -93,7 +93,7 @@ fn inline_commands(text: &str) -> Vec<String> {
     commands
 }
 
-/// docs/jobs.md explains every key of a job file, and none that there is not: those of reference/job.md, which is made from the program.
+/// docs/jobs.md explains every key of a job file, and no other: those of reference/job.md, which the program writes.
 #[test]
 fn the_page_of_jobs_has_every_key() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");

@@ -1,4 +1,4 @@
-//! `examples/`: every cluster and job there is good, and its objects can be rendered.
+//! `examples/`: every cluster and job there is valid, and its objects can be rendered.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn every_example_validates_unchanged() {
     }
 }
 
-/// What `infra job init` writes is good, whatever the framework.
+/// What `infra job init` writes is valid, whatever the framework.
 #[test]
 fn every_job_file_that_init_writes_passes_lint() {
     for framework in ["paddle-v0", "paddle", "tensorflow-seed", "tensorflow", "pytorch"] {

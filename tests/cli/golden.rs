@@ -1,4 +1,4 @@
-//! `tests/clusters/<name>/`: what `infra render stack` makes of each cluster, byte for byte. `SNAPSHOTS=overwrite` renews them.
+//! `tests/clusters/<name>/`: what `infra render stack` writes for each cluster, byte for byte. `SNAPSHOTS=overwrite` renews them.
 
 use std::collections::BTreeMap;
 use std::fs;

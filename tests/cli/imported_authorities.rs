@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::credentials::ENSURE;
 use crate::support::{Outcome, Workspace, files_in, openssl};
 
-/// Makes an authority with openssl, as a company's security team would.
+/// Creates an authority with openssl, as a company's security team would.
 fn make_authority(directory: &Path, name: &str, key: &[&str], more: &[&str]) {
     let file = |suffix: &str| directory.join(format!("{name}{suffix}")).to_string_lossy().into_owned();
     let made =
@@ -89,7 +89,7 @@ fn an_unsuitable_authority_is_refused_with_the_reason() {
     }
 }
 
-/// An authority that ended yesterday; `openssl req` of this age cannot make one, `openssl ca` can.
+/// An authority that expired yesterday; older versions of `openssl req` cannot create one, `openssl ca` can.
 fn expired_authority(directory: &Path) {
     make_authority(directory, "old", &EC, &[&SIGNS[..], &["-days", "1"]].concat());
     let file = |name: &str| directory.join(name).to_string_lossy().into_owned();

@@ -81,7 +81,7 @@ fn a_key_is_either_given_or_created() {
     }
     let run = Outcome::of(workspace.command([]).args(&without));
     run.expect_code(2).expect_stderr("flag is missing: --kms-key-arn or --create-key");
-    // Nobody is there: nothing is written without the key.
+    // Without a terminal nothing is written without the key.
     let mut command = workspace.command([]);
     command.args(without).args(["--create-key", "--endpoint-url=http://127.0.0.1:1"]);
     command

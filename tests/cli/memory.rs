@@ -81,7 +81,7 @@ fn other_programs_of_the_user_cannot_read_the_memory() {
     assert_eq!(owner, 0, "the memory of the process belongs to its user");
 }
 
-/// How often each text is in the writable memory of a process; nothing if the memory is closed to us.
+/// How often each text is in the writable memory of a process; nothing if this process may not read the memory.
 fn count_in_memory(child: &Child, texts: &[(String, Vec<u8>)]) -> Option<Vec<(String, usize)>> {
     let maps = fs::read_to_string(proc_file(child, "maps"));
     let memory = match (maps, File::open(proc_file(child, "mem"))) {
@@ -141,7 +141,7 @@ fn keys_are_wiped_from_memory_once_everything_is_written() {
     wait_until("the end of the work", || {
         let is_blocked = fs::read_to_string(proc_file(&child, "stat"))
             .is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" S")));
-        // What waits for the disk is in another state; nothing but the full pipe stops it for so long.
+        // What waits for the disk is in another state; nothing but the full pipe stops it for this long.
         looks = if is_blocked && workspace.path("stacks/network.json").exists() { looks + 1 } else { 0 };
         looks == 20
     });
@@ -154,7 +154,7 @@ fn keys_are_wiped_from_memory_once_everything_is_written() {
     assert!(left.is_empty(), "left in memory: {left:?}");
 }
 
-/// Fills a pipe, so that whoever writes to it next waits.
+/// Fills a pipe, so that the next write to it waits.
 fn fill(writer: &mut std::io::PipeWriter) -> Stdio {
     use std::io::Write as _;
     // The default size of a pipe.

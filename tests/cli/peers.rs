@@ -1,4 +1,4 @@
-//! `docs/peers.md`, which backs the README's table of others: row by row and cell by cell the same, and nothing without its source.
+//! `docs/peers.md`, which backs the README's table of peers: the same rows and cells, and a source for each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

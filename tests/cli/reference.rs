@@ -1,4 +1,4 @@
-//! `docs/reference/`: pages that are made from what the program says of itself, so that they cannot be wrong. `SNAPSHOTS=overwrite`
+//! `docs/reference/`: pages that are written from what the program prints about itself, so that they cannot be wrong. `SNAPSHOTS=overwrite`
 //! renews them.
 
 use std::fmt::Write as _;

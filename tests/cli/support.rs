@@ -81,7 +81,7 @@ pub fn tool(path: &str) -> Command {
     Command::new(test_tool(path))
 }
 
-/// Runs openssl and gives back what it printed, or what it complained about.
+/// Runs openssl; returns what it printed, or its error.
 pub fn openssl<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<String, String> {
     let run = Outcome::of(Command::new("openssl").args(arguments));
     if run.code == 0 { Ok(run.stdout) } else { Err(format!("{}{}", run.stdout, run.stderr)) }

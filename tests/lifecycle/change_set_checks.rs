@@ -164,7 +164,7 @@ fn events_that_come_after_the_status_are_waited_for() {
     expect_whole_after_the_fix(&world);
 }
 
-/// The reason is worth more than that it could not be cleaned up after it.
+/// The reason matters more than that the change set could not be deleted.
 #[test]
 fn a_reason_is_not_lost_with_the_permission_to_delete() {
     let world = World::of_golden("minimal");

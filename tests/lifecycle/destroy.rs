@@ -261,7 +261,7 @@ fn foreign_records_in_the_private_hosted_zone_do_not_block_its_deletion() {
 
 #[test]
 fn destroy_can_begin_from_any_state() {
-    // Half-made: the pool's stack failed, and the rest was never made.
+    // Half of a cluster: the pool's stack failed, and the rest was never created.
     let world = World::alone("minimal");
     let before = world.census();
     world.control(json!({"fail_create": {"Controllers": "no capacity"}}));

@@ -5,8 +5,8 @@ use crate::support::element;
 use crate::support::foreign_resources::BALANCERS;
 use crate::support::world::World;
 
-/// One of each kind that stacks make and that can be planted, with the cluster's tag: what the audit says of it, the command that
-/// removes it, and the call that does.
+/// One of each kind that stacks create and that can be planted, with the cluster's tag: what the audit says of it, the command that
+/// deletes it, and the call that does.
 struct Planted {
     what: String,
     arn_end: String,
@@ -19,7 +19,7 @@ fn planted(what: &str, arn_end: &str, remove: &str, call: &[(&str, &str)]) -> Pl
     Planted { what: what.to_owned(), arn_end: arn_end.to_owned(), remove: format!("aws {remove}"), call }
 }
 
-/// Of EC2, in a VPC of their own; in an order in which they can be removed again.
+/// Of EC2, in a VPC of their own; in an order in which they can be deleted again.
 fn plant_in_ec2(world: &World) -> Vec<Planted> {
     let vpc = world.make_vpc("10.77.0.0/16");
     let subnet = [("VpcId", vpc.as_str()), ("CidrBlock", "10.77.0.0/24"), ("AvailabilityZone", "us-west-2a")];
@@ -273,7 +273,7 @@ fn a_leftover_is_found_at_the_end_of_a_whole_destroy_too() {
 fn deleted_kept_and_foreign_resources_are_no_leftovers() {
     let world = World::of_golden("private");
     world.up([]).expect_code(0);
-    // A namesake in another region, whose zone is in the same account; another cluster's disk.
+    // A cluster of the same name in another region, whose hosted zone is in the same account; another cluster's disk.
     let body = "<CreateHostedZoneRequest xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\"><Name>vault.infra.internal</Name>\
          <VPC><VPCRegion>eu-west-1</VPCRegion><VPCId>vpc-0123456789abcdef0</VPCId></VPC><CallerReference>other</CallerReference>\
          </CreateHostedZoneRequest>";

@@ -112,7 +112,7 @@ fn the_printed_line_adopts_the_kept_files() {
     assert!(!world.mount_targets(&systems[0]).is_empty());
     assert!(world.workspace.read("cluster.yaml").contains("mountPath: /efs"), "where programs look for it");
 
-    // It was there before this cluster: nothing takes it now.
+    // It existed before this cluster: nothing deletes it now.
     let plan = world.run(["destroy", "--plan-only", "--delete-data"]).expect_code(0);
     assert!(plan.stdout.split_once("To be kept:").unwrap().1.contains(&systems[0]), "{}", plan.stdout);
     let outcome = world.run(["destroy", "--delete-data", "--confirm", &name]).expect_code(0);

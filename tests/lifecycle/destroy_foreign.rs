@@ -11,7 +11,7 @@ fn minimal() -> World {
     world
 }
 
-/// A destroy that something of others is in the way of: the network's stack is left as AWS left it, all else is gone.
+/// A destroy that a foreign resource blocks: the network's stack is left as AWS left it, everything else is deleted.
 #[track_caller]
 fn expect_blocked(world: &World, arguments: &[&str]) -> Outcome {
     let outcome = world.run(["destroy", "--yes"].into_iter().chain(arguments.iter().copied())).expect_code(7);
@@ -25,7 +25,7 @@ fn expect_blocked(world: &World, arguments: &[&str]) -> Outcome {
         .expect_stderr("then run `infra destroy` again")
 }
 
-/// Nothing is in the way any more.
+/// Nothing blocks the destroy any more.
 #[track_caller]
 fn expect_deleted_now(world: &World) {
     world.run(["destroy", "--yes"]).expect_code(0).expect_stderr("minimal is deleted");
@@ -44,7 +44,7 @@ fn classic_load_balancers_of_services_are_deleted_and_foreign_ones_are_kept() {
     );
     world.make_classic_balancer("legacy", &subnet, &[("team", "other")]);
     world.make_classic_balancer("neighbour", &subnet, &[("kubernetes.io/cluster/minimal2", "owned")]);
-    // What a cluster may only use is not its own.
+    // What a cluster may only use does not belong to it.
     world.make_classic_balancer("common", &subnet, &[(owned, "shared")]);
     let plan = world.run(["destroy", "--plan-only"]).expect_code(0);
     let (goes, foreign) = plan.stdout.split_once("Foreign resources in the network of minimal").unwrap();
@@ -161,7 +161,7 @@ fn foreign_resources_in_an_adopted_network_block_nothing() {
         words.into_iter().filter(|word| word.starts_with(prefix)).map(str::to_owned).collect::<Vec<_>>()
     };
     let (vpc, subnets, system) = (word("vpc-").remove(0), word("subnet-"), word("fs-").remove(0));
-    // The file system had a mount target in one of the zones, and the stack makes the other.
+    // The file system had a mount target in one of the availability zones, and the stack creates the other.
     let own_group = world.make_group(&vpc, "files", None);
     let mount = world.make_mount_target(&system, &subnets[2], &[&own_group]);
     let mut before = world.census();

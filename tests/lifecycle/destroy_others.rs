@@ -1,4 +1,4 @@
-//! What carries a cluster's name and is not the cluster's to take: files that others use, objects that a team keeps below the same
+//! What has a cluster's name and is not the cluster's to delete: files that others use, objects that a team keeps below the same
 //! prefix, stacks of clusters with longer names.
 
 use serde_json::json;
@@ -85,7 +85,7 @@ fn an_adopted_file_system_is_kept_without_its_stack_and_cluster_yaml() {
     world.run(by_name).expect_code(7).expect_stderr("it is busy");
     world.control(json!({}));
     for _ in 0..2 {
-        // Neither the storage stack nor, with the name alone, cluster.yaml tells.
+        // Neither the storage stack nor, with the name alone, cluster.yaml says so.
         let outcome = world.run(by_name).expect_code(0).expect_stdout("existed before the cluster");
         assert!(!outcome.stderr.contains("deleted file system"), "{}", outcome.stderr);
         assert_eq!(world.file_systems(), systems);

@@ -1,4 +1,4 @@
-//! Destroys from odd beginnings, and what programs read of them.
+//! Destroys from unusual states, and what programs read of them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! What someone changed behind the back of the stacks: found, sorted from what the cluster changes by itself, and never made up.
+//! What someone changed by hand in the resources of stacks: it is found, distinguished from what the cluster changes by itself, and never
+//! invented.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +40,7 @@ fn physical_id(world: &World, stack: &str, logical_id: &str) -> String {
     element(&answer, "PhysicalResourceId").unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-/// Opens a port of a security group, as whoever it is that may.
+/// Opens a port of a security group.
 fn open_port(world: &World, group: &str, port: &str, source: (&str, &str), description: Option<&str>) {
     let (kind, source) = source;
     let mut form = vec![

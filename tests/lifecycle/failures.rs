@@ -1,4 +1,4 @@
-//! Every kind of resource fails once: while it is made, and while it is changed. What is said, what is finished, what is skipped, and
+//! Every kind of resource fails once: while it is created, and while it is changed. What is reported, what is finished, what is skipped, and
 //! that the next run fixes it and leaves nothing behind.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,7 +65,7 @@ fn kinds_by_stack(cluster: &str) -> BTreeMap<String, BTreeSet<String>> {
     stacks.collect()
 }
 
-/// What becomes of each stack of a new cluster when a kind of resource cannot be made; none for a stack that was not begun.
+/// What happens to each stack of a new cluster when a kind of resource cannot be created; none for a stack that was not begun.
 fn expected_statuses(kind: &str) -> BTreeMap<String, Option<&'static str>> {
     let kinds = kinds_by_stack("paddle-tutorial");
     let finished = |stack: &str| !kinds[stack].contains(kind);

@@ -37,7 +37,7 @@ fn change_one_pool(world: &World) {
         format!("{before}pools:{}", pools.replacen("instanceType:", "rootVolumeGiB: 150, instanceType:", 1))
     });
     world.proxy.clear();
-    // The old name of the same command, which finds the place in the live stacks.
+    // The old name of the same command, which finds the S3 URI in the live stacks.
     world.run(["update", "--yes"]).expect_code(0);
     let touched: Vec<String> = world
         .proxy

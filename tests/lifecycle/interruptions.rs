@@ -16,14 +16,14 @@ const POOL: &str = "minimal-pool-cpu";
 /// Longer than any test waits.
 const VERY_LONG: Duration = Duration::from_secs(100);
 
-/// A world in which a network takes longer than any test waits, until the setting is taken back.
+/// A world in which a network takes longer than any test waits, until the setting is reset.
 fn slow_world() -> World {
     let world = World::alone("minimal");
     world.control(json!({"delay": VERY_LONG.as_secs()}));
     world
 }
 
-/// A run that has begun to make the network.
+/// A run that has begun to create the network.
 fn creating(world: &World, more: &[&str]) -> Running {
     let mut running = world.up_invocation(more.iter().copied()).spawn();
     running.wait_for_stderr(&format!("{NETWORK}: create of"));
@@ -49,7 +49,7 @@ fn wait_for_status(world: &World, stack: &str, wanted: &str) {
     wait_until(&format!("{stack} is in {wanted}"), || status(world, stack) == wanted);
 }
 
-/// The next run, undisturbed, makes everything whole.
+/// The next run, undisturbed, completes everything.
 #[track_caller]
 fn expect_recovery(world: &World) -> Outcome {
     world.proxy.heal();

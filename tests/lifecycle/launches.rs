@@ -11,7 +11,7 @@ const NO_CAPACITY: &str = "We currently do not have sufficient m5.large capacity
                            Launching EC2 instance failed.";
 const NO_SPOT: &str =
     "There is no Spot capacity available that matches your request. Launching EC2 instance failed.";
-/// AWS tries again by itself, and mostly that helps.
+/// AWS retries by itself, and usually that helps.
 const PASSING: &str = "Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: \
                        Server.InternalError: Internal error on launch";
 const NO_KEY: &str = "Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: \

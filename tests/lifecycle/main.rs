@@ -9,6 +9,7 @@
     reason = "a test that cannot go on has failed, and says so"
 )]
 
+mod az_rebalance;
 mod change_set_checks;
 mod created_keys;
 mod destroy;
@@ -60,4 +61,3 @@ mod support;
 mod terminal;
 mod unreachable;
 mod uploads;
-mod zone_balance;

@@ -26,7 +26,7 @@ const FAULTS: [(Fault, Times); 4] = [
     (Fault::CutAfterForwarding, Times::First(1)),
 ];
 
-/// A cluster in two zones with a file system and a public name. One that is not plain has its bucket made and its key granted, so that
+/// A cluster in two availability zones with a file system and a public name. One that is not plain creates its bucket and a grant, so that
 /// between the two every call is made that a run knows.
 fn world(is_plain: bool) -> World {
     let world = World::of_golden("paddle-tutorial");

@@ -11,7 +11,7 @@ use crate::support::world::World;
 const OLD_IMAGE: &str = "Flatcar-stable-4230.2.3-hvm";
 const NEW_IMAGE: &str = "Flatcar-stable-4459.2.1-hvm";
 
-/// Nothing was asked for since the calls were forgotten that changes anything.
+/// No call since the last `clear` changes anything.
 #[track_caller]
 fn expect_nothing_changed(world: &World) {
     let changing: Vec<String> =

@@ -27,7 +27,7 @@ fn types(lines: &[String]) -> BTreeSet<String> {
     lines.iter().map(kind).collect()
 }
 
-/// Every line that `up` and `destroy` write when things go wrong in every way that has a type of its own, and then well.
+/// Every line that `up` and `destroy` write: with every fault that has an event of its own, and then without faults.
 #[test]
 fn every_event_fits_the_schema_and_every_type_is_met() {
     let world = World::of_golden("paddle-tutorial");

@@ -1,4 +1,4 @@
-//! What a run costs: calls to AWS, time of this machine's processor, and how often a stack that takes its time is looked at.
+//! What a run costs: calls to AWS, time of this machine's processor, and how often a slow stack is polled.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::support::invocation::Running;
 use crate::support::world::World;
 
-/// What `up` of a large cluster may ask of AWS in all; accounts are throttled far above it.
+/// How many calls `up` of a large cluster may make; accounts are throttled far above it.
 const MOST_CALLS: usize = 150;
 /// Seconds of processor time, also of a build without optimization.
 const MOST_SECONDS: f64 = 1.5;
@@ -75,7 +75,7 @@ fn a_slow_stack_is_polled_less_and_less_often() {
     assert!((3..=6).contains(&longest), "a stack of twelve seconds is looked at a few times: {looks:?}");
     for ((operation, stack), moments) in looks {
         let gaps: Vec<Duration> = moments.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        // A gap begins with the answer to a look, and is longer on a busy machine, never shorter.
+        // A gap begins with the answer to a poll, and is longer on a busy machine, never shorter.
         let mut least = Duration::from_secs(2);
         for gap in &gaps {
             assert!(*gap >= least, "{operation} of {stack}: {gaps:?}");

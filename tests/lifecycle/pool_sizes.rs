@@ -65,7 +65,7 @@ fn a_count_that_the_autoscaler_set_is_kept_until_cluster_yaml_changes() {
     world.workspace.edit(|text| text.replace("team: vision, ", "team: sound, "));
     world.up(["--yes"]).expect_code(0);
     assert_eq!(desired(&world, "gpu"), 5);
-    // More than the most there may be is clamped.
+    // More than the maximum is clamped.
     world.workspace.edit(|text| text.replace("maxCount: 8", "maxCount: 4"));
     world.up(["--yes"]).expect_code(0);
     assert_eq!(desired(&world, "gpu"), 4);
@@ -100,7 +100,7 @@ fn a_group_that_grows_while_others_are_changed_is_not_cut_back() {
     world.workspace.edit(|text| text.replace("m5.large}", "m5.large, count: 1, maxCount: 4}"));
     world.up([]).expect_code(0);
     move_to(&world, "cpu", 2);
-    // New limits have the size handed on; the network, which comes first, changes too.
+    // With new limits the size is passed to the stack; the network, which comes first, changes too.
     world.workspace.edit(|text| text.replace("maxCount: 4", "maxCount: 5") + "tags: {team: research}\n");
     world.control(json!({"hold": ["minimal-network"]}));
     let mut running = world.up_invocation(["--yes"]).spawn();

@@ -13,7 +13,7 @@ pub fn changing_calls(world: &World) -> Vec<String> {
     world.proxy.operations().into_iter().filter(|operation| !is_reading(operation)).collect()
 }
 
-/// Puts into the account what every cluster misses in a fresh one: then nothing is found.
+/// Puts into the account what every cluster needs and a new account lacks: then nothing is found.
 pub fn ready(world: World) -> World {
     let account = world.workspace.account().to_owned();
     world.workspace.edit(|text| text.replace(":111122223333:key", &format!(":{account}:key")));
@@ -57,7 +57,7 @@ pub fn expect_with(world: &World, more: &[&str], expected: &[&str]) -> Vec<Value
     findings
 }
 
-/// What is found if cluster.yaml says something else for once.
+/// What is found with one edit of cluster.yaml.
 #[track_caller]
 pub fn expect_if(world: &World, from: &str, to: &str, expected: &[&str]) -> Vec<Value> {
     let before = world.workspace.read("cluster.yaml");

@@ -43,7 +43,7 @@ fn all_faults_of_an_account_are_reported_together() {
     }
     assert_eq!((said.stderr.matches("  why:  ").count(), said.stderr.matches("  fix:  ").count()), (5, 5));
 
-    // A bucket that is missing is no finding if it will be made.
+    // A bucket that is missing is no finding if it will be created.
     world.proxy.clear();
     let missing = format!("s3://missing-{}", world.workspace.account());
     let refused = world.run(["up", "--s3-uri", &missing, "--create-bucket"]).expect_code(1);
@@ -68,7 +68,7 @@ fn up_continues_with_warnings_and_past_refusals_only_with_the_flag() {
     let loud = "warning: preflight is skipped: what it would have found now fails later, and slowly";
     world.up(["--skip-preflight"]).expect_code(0).expect_stderr(loud).expect_stderr("done: https://");
     assert_eq!(world.proxy.count("servicequotas:GetServiceQuota"), 0);
-    // The machines are there now: how many more the account may have is no matter.
+    // The machines exist now: how many more the account may have does not matter.
     world.up([]).expect_code(0);
     assert_eq!(world.proxy.count("servicequotas:GetServiceQuota"), 0);
 }
@@ -100,7 +100,7 @@ fn quotas_must_cover_later_machines() {
     world.up([]).expect_code(1).expect_stderr(
         "refused: quotas: 8 vCPUs of on-demand G machines are needed by pool gpu; the quota is 0, and 0 are in use",
     );
-    // What is there counts as in use, and only the rest is wanted.
+    // What exists counts as in use, and only the rest is needed.
     world.workspace.edit(|text| {
         let text = text.split("- {name: gpu").next().unwrap();
         text.replace("instanceType: m5.large", "instanceType: m5.large, count: 3")
@@ -131,7 +131,7 @@ fn findings_of_the_preflight_are_events() {
 #[test]
 fn preflight_calls_are_few_and_run_in_parallel() {
     let world = ready(World::of_golden("ha-gpu-efs"));
-    // On a busy machine the first answer may be there before the sixth question.
+    // On a busy machine the first answer may arrive before the sixth call.
     let most_at_once = [400, 1600, 6400].into_iter().map(|delay| {
         world.proxy.heal();
         world.proxy.clear();
@@ -169,7 +169,7 @@ fn certificates_that_expire_within_a_month_are_reported() {
     expect(&world, &["refused: certificates: the certificate worker has expired"]);
 }
 
-/// A role that may do less than it should is told so, and is not stopped.
+/// A role with fewer rights than it should have gets a warning, and is not stopped.
 #[test]
 fn a_check_without_permission_is_a_warning() {
     let world = ready(World::of_golden("ha-gpu-efs"));

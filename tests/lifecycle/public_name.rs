@@ -12,7 +12,7 @@ use crate::support::world::World;
 
 const CHANGE: &str = "route53:ChangeResourceRecordSets";
 
-/// The records of the cluster's name in a zone, as Route 53 shows them.
+/// The records of the cluster's name in a hosted zone, as Route 53 shows them.
 fn records(world: &World, zone: &str) -> Vec<String> {
     let name = format!("<Name>{}.</Name>", world.workspace.setting("externalDNSName"));
     let all = world.records(zone);
@@ -182,7 +182,7 @@ fn a_record_that_points_elsewhere_is_replaced_only_with_the_flag() {
     let target = alias(&world, &zone);
     expect_status(&world, "ours");
 
-    // The console likes to make one for IPv6 too, and writes names its own way.
+    // The console creates one for IPv6 too, and writes names its own way.
     let own = records(&world, &zone).remove(0);
     let dual = own.replace("<Type>A<", "<Type>AAAA<").replace(&target, &format!("dualstack.{target}"));
     change(&world, &zone, "CREATE", &dual);

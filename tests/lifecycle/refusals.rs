@@ -3,7 +3,7 @@
 use crate::support::reading::is_reading;
 use crate::support::world::World;
 
-/// A change of cluster.yaml and what is said to it.
+/// A change of cluster.yaml and the refusal.
 struct Case {
     from: &'static str,
     to: &'static str,
@@ -208,7 +208,7 @@ fn protected_types_are_replaced_only_by_name() {
         .up(["--yes", "--allow-replace", "PublicLoadBalancer", "--allow-replace", "PublicLoadBalancerGroup"])
         .expect_code(0);
     assert_eq!(world.aws().stack_status("minimal-control-plane").as_deref(), Some("UPDATE_COMPLETE"));
-    // The door that was opened for this is closed again.
+    // The stack policy that was lifted for this is set again.
     let policy = world.aws().post(
         "cloudformation",
         "us-west-2",

@@ -173,7 +173,7 @@ impl Reader {
         }
     }
 
-    /// What happens to a cluster before the line with this number is typed, as the page tells it.
+    /// What happens to a cluster before the line with this number is typed, as the page describes it.
     fn come_about(&self, number: usize) {
         let world = &self.world;
         match (self.page.as_str(), number) {
@@ -200,7 +200,7 @@ impl Reader {
             }
             ("stuck-stack.md", 0) => self.get_stuck(150),
             ("stuck-stack.md", 3) => self.get_stuck(250),
-            // Mended.
+            // Fixed.
             ("stuck-stack.md", 1 | 4) => world.control(json!({})),
             _ => {}
         }
@@ -268,7 +268,7 @@ impl Reader {
         invocation.env("AWS_ENDPOINT_URL", &world.proxy.url()).time_limit(Duration::from_secs(300))
     }
 
-    /// The cluster's nodes, on which every pod does well, and what training leaves on the claim.
+    /// The cluster's nodes, on which every pod succeeds, and what training leaves on the claim.
     fn jobs(&mut self) -> &JobCluster {
         let world = &self.world;
         let jobs = self.jobs.get_or_insert_with(|| {
@@ -312,7 +312,7 @@ impl Reader {
         text
     }
 
-    /// There are keys now, so there can be an API server that has them, and a zone for its name.
+    /// There are keys now, so there can be an API server that has them, and a hosted zone for its name.
     fn start_api(&mut self) {
         let world = &mut self.world;
         let api = KubernetesApi::start(&world.workspace.credentials());

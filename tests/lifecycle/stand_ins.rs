@@ -98,7 +98,7 @@ fn every_service_refuses_in_its_own_words() {
             request("elasticfilesystem", "GET", "/2015-02-01/mount-targets?FileSystemId=fs-1", xml, ""),
         ),
     ];
-    // In the order of the requests; what asks for a head gets no body.
+    // In the order of the requests; a response to a HEAD request has no body.
     let cases = [
         (
             Fault::Throttled,
@@ -188,7 +188,7 @@ fn connections_break_where_a_test_wants_them_to() {
     proxy.wait_for("sts:GetCallerIdentity", 4);
 }
 
-/// A question to the API server, asked with or without the certificate of the cluster's administrator.
+/// A request to the API server, with or without the certificate of the cluster's administrator.
 fn ask_cluster(
     api: &KubernetesApi,
     credentials: &Path,

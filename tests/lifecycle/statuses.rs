@@ -20,7 +20,7 @@ const STANDING: [&str; 5] = [
 /// Statuses of a failed creation: the stack is deleted and created again.
 const FAILED_CREATIONS: [&str; 4] =
     ["CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "REVIEW_IN_PROGRESS"];
-/// What is under way, and where it ends.
+/// Operations in progress, and how they end.
 const UNDER_WAY: [(&str, &str); 8] = [
     ("CREATE_IN_PROGRESS", "CREATE_COMPLETE"),
     ("ROLLBACK_IN_PROGRESS", "ROLLBACK_COMPLETE"),
@@ -122,7 +122,7 @@ fn a_failed_control_plane_is_created_again_with_what_needs_it() {
     expect_whole(&world, CONTROL_PLANE);
 }
 
-/// Follows what is under way to this end.
+/// Follows the operation in progress to this end.
 fn follow(world: &World, stack: &str, status: &str, end: &str) -> Outcome {
     world.control(json!({"force_status": {stack: status}, "finish_status": end, "finish_after": 600}));
     assert_eq!(world.aws().stack_status(stack).as_deref(), Some(status));

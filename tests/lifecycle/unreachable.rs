@@ -1,4 +1,4 @@
-//! AWS that is not there, does not answer, or does not take the clock, and proxies on the way: each ends in time and says what it was.
+//! AWS that cannot be reached, does not answer, or rejects the clock, and proxies on the way: each run ends in time and reports the cause.
 
 use std::net::TcpListener;
 use std::thread;
@@ -85,7 +85,7 @@ fn a_wrong_clock_is_reported_with_the_difference() {
             .expect_stderr("this machine's clock is 25 minutes behind AWS's")
             .expect_stderr("timedatectl set-ntp true");
     }
-    // The first refusal tells the time, and calls are signed with that from then on.
+    // The first refusal has the time, and calls are signed with that from then on.
     world.proxy.heal();
     for operation in ["cloudformation:DescribeStacks", "ec2:DescribeImages", "sts:GetCallerIdentity"] {
         world.proxy.fault(operation, Fault::Skewed, Times::First(1));
@@ -145,7 +145,7 @@ fn a_proxy_that_is_dead_or_refuses_is_named_without_its_password() {
     named(outcome, "HTTP_PROXY", dead).expect_stderr("Connection refused");
     let outcome = world.infra(["status"]).env("HTTP_PROXY", &refusing.url()).run();
     named(outcome, "HTTP_PROXY", &refusing.url()).expect_stderr("(407)");
-    // Encrypted calls go through a tunnel, which is refused before anything is asked.
+    // Encrypted calls use a tunnel, which is refused before any call is made.
     let workspace = Workspace::of_golden("minimal");
     let secure = NOBODY.replace("http://", "https://");
     let outcome = workspace.infra(["status"]).endpoint(&secure).env("HTTPS_PROXY", &refusing.url()).run();

@@ -11,7 +11,7 @@ use crate::support::world::World;
 const FILLING: &str =
     "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
 
-/// A cluster whose control plane has too large a template for a call, because of its tags: it goes through S3.
+/// A cluster whose control plane has too large a template for a call, because of its tags: it is uploaded to S3.
 fn large_world() -> World {
     let world = World::of_golden("minimal");
     let tags: String = (10..43).map(|number| format!("  tag-{number}: {FILLING}{FILLING}\n")).collect();

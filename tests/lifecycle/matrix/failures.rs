@@ -79,7 +79,7 @@ impl Failure {
                 outcome.code == 0
             }
             Self::Expired => outcome.code == 4 && names_it && outcome.stderr.contains("renew them"),
-            // What preflight alone wants to know is missed and no more; a bucket is asked for again before it is called foreign.
+            // What only preflight reads is a warning; a bucket is read again before it is called foreign.
             Self::Denied if outcome.code == 0 => {
                 call.operation == "s3:HeadBucket"
                     || outcome

@@ -1,5 +1,5 @@
 //! A cluster's whole life in an account of its own: up, a change, destroy, destroy of the data; each command may be disturbed once, and
-//! is run again if it did not get over it.
+//! is run again if it did not survive that.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -70,7 +70,7 @@ pub enum Ending {
     Again(i32),
 }
 
-/// An account with all that makes a run call everything it knows: a zone, a missing bucket, a granted key, files, two pools.
+/// An account with all that makes a run call everything it knows: a hosted zone, a missing bucket, a granted key, files, two pools.
 pub struct Life {
     world: World,
 }
@@ -89,7 +89,7 @@ impl Life {
         Self { world }
     }
 
-    /// Nobody disturbs it.
+    /// Without a disturbance.
     pub fn undisturbed(other: &World) -> Undisturbed {
         let life = Self::beside(other);
         let before = life.holdings();

@@ -2,7 +2,7 @@
 
 use crate::support::world::World;
 
-/// One of each kind, so that a destroy has all of it to remove.
+/// One of each kind, so that a destroy has to delete all of it.
 pub fn leave_traces(world: &World) {
     let aws = world.aws();
     let cluster = world.cluster();

@@ -14,7 +14,7 @@ use crate::support::invocation::Running;
 use crate::support::wait_until;
 use crate::support::world::World;
 
-/// Nobody answers until all is healed; a client gives up after a minute and a half.
+/// There is no answer until the proxy is healed; a client gives up after a minute and a half.
 const SILENCE: Fault = Fault::Hang(Duration::from_secs(200));
 
 /// A cluster with a file system, and what there is before it.

@@ -12,9 +12,9 @@ const LIFECYCLES: [&str; 3] = ["7d", "30d", "never"];
 /// How the cluster begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// One controller, one etcd member, one zone, and a file system.
+    /// One controller, one etcd member, one availability zone, and a file system.
     Single,
-    /// Two controllers, three etcd members, three zones, and a file system.
+    /// Two controllers, three etcd members, three availability zones, and a file system.
     HighlyAvailable,
 }
 
@@ -110,7 +110,7 @@ pub struct ClusterFile {
 }
 
 impl ClusterFile {
-    /// With the name and the place of a golden cluster's file.
+    /// With the name and the location of a golden cluster's file.
     pub fn new(shape: Shape, golden: &str, bucket: &str, chance: &mut Chance) -> Self {
         let kept = ["clusterName", "externalDNSName", "region", "availabilityZones", "kmsKeyArn"];
         let lines = golden.lines().filter(|line| kept.iter().any(|key| line.starts_with(key)));

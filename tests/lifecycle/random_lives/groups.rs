@@ -5,7 +5,7 @@ use crate::support::world::World;
 
 const VERSION: (&str, &str) = ("Version", "2011-01-01");
 
-/// The name and the size of a pool's group.
+/// The name and the size of a pool's Auto Scaling group.
 fn group(world: &World, pool: &str) -> Option<(String, u32)> {
     let aws = world.aws();
     let groups = aws.post("autoscaling", &aws.region, &[("Action", "DescribeAutoScalingGroups"), VERSION]);
@@ -15,7 +15,7 @@ fn group(world: &World, pool: &str) -> Option<(String, u32)> {
     Some((name, element(mine, "DesiredCapacity")?.parse().ok()?))
 }
 
-/// How many machines a pool's group wants.
+/// How many machines a pool's Auto Scaling group should have.
 pub fn desired_count(world: &World, pool: &str) -> Option<u32> {
     Some(group(world, pool)?.1)
 }

@@ -34,7 +34,7 @@ pub struct Life {
     /// Whether the cluster exists, and its cluster.yaml when it was last as that file says.
     settled: Option<ClusterFile>,
     is_used: bool,
-    /// Every file system that was ever made: none may be lost.
+    /// Every file system that was ever created: none may be lost.
     file_systems: BTreeSet<String>,
     snapshots: usize,
     pub figures: Figures,
@@ -230,14 +230,14 @@ impl Life {
         outcome
     }
 
-    /// Runs a command that may end in the ways that its trouble allows.
+    /// Runs a command, which may end in the ways that its faults allow.
     fn run_disturbed(&mut self, invocation: Invocation, trouble: &Trouble) -> Result<Outcome, String> {
         let (outcome, faulted) = self.disturb(invocation, trouble);
         Ends::of(trouble, &faulted).judge(&outcome)?;
         Ok(outcome)
     }
 
-    /// Runs a command with a trouble; gives the calls that were faulted, too.
+    /// Runs a command with faults; also returns the calls that failed.
     fn disturb(&mut self, invocation: Invocation, trouble: &Trouble) -> (Outcome, Vec<String>) {
         let world = &self.world;
         world.proxy.clear();

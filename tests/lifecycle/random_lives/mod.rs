@@ -26,7 +26,7 @@ use crate::support::world::World;
 /// Lives at the same time, on each stand-in: they mostly wait.
 const LIVES_AT_ONCE: usize = 3;
 
-/// Plays a life; gives what was tried, and why it failed.
+/// Plays a life; returns what was tried, and why it failed.
 fn play(seed: u64, world: &World) -> (Figures, Option<String>) {
     let mut chance = Chance::of_seed(seed);
     let story = Story::draw(&mut chance);

@@ -49,7 +49,7 @@ impl StackFault {
     }
 }
 
-/// What goes wrong while a command runs.
+/// The faults while a command runs.
 #[derive(Clone, Debug, Default)]
 pub struct Trouble {
     pub calls: Vec<CallFault>,
@@ -81,7 +81,7 @@ pub enum Act {
     Together { pair: Pair, delay: u64 },
     /// A command that only reads.
     Read { command: &'static [&'static str], trouble: Trouble },
-    /// Kubernetes makes load balancers, groups and interfaces; etcd uploads a backup.
+    /// Kubernetes creates load balancers, security groups and interfaces; etcd uploads a snapshot.
     Use,
     /// The autoscaler changes the size of a pool.
     Scale { machines: u32 },
@@ -195,7 +195,7 @@ fn trouble(chance: &mut Chance, kinds: &[StackFault]) -> Trouble {
     trouble
 }
 
-/// None, one or two calls go wrong.
+/// None, one or two calls fail.
 fn call_trouble(chance: &mut Chance, calls: usize) -> Trouble {
     let failures = [
         (6, Failure::Killed),

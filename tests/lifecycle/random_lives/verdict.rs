@@ -12,7 +12,7 @@ pub struct Ends<'a> {
 }
 
 impl<'a> Ends<'a> {
-    /// Of a command with a trouble, of which these calls were faulted. Success is always allowed: it is checked afterwards.
+    /// The ends of a command of which these calls failed. Success is always allowed: it is checked afterwards.
     pub fn of(trouble: &Trouble, faulted: &'a [String]) -> Self {
         let mut codes = vec![0];
         let mut denied = None;

@@ -1,4 +1,4 @@
-//! A proxy between the binary and the stand-in for AWS: it records each call, and lets it fail if a test wants so.
+//! A proxy between the binary and the stand-in for AWS: it records each call, and lets it fail if a test asks for that.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -66,7 +66,7 @@ pub enum Fault {
 pub enum Times {
     First(usize),
     Nth(usize),
-    /// So many, from that one on.
+    /// This many, from that one on.
     From(usize, usize),
     Always,
 }

@@ -41,7 +41,7 @@ impl World {
         assert!(answer.contains("<LoadBalancerArn>"), "{answer}");
     }
 
-    /// A classic load balancer as the cloud controller makes them.
+    /// A classic load balancer as the cloud controller manager creates it.
     #[track_caller]
     pub fn make_classic_balancer(&self, name: &str, subnet: &str, tags: &[(&str, &str)]) {
         let mut form = vec![
@@ -54,7 +54,7 @@ impl World {
         assert!(answer.contains("<DNSName>"), "{answer}");
     }
 
-    /// A group as Kubernetes makes it for a load balancer, and a rule of ours that names it.
+    /// A security group as Kubernetes creates it for a load balancer, and a rule of ours that names it.
     #[track_caller]
     pub fn make_group_of_kubernetes(&self) -> String {
         let (vpc, owned) =
@@ -110,7 +110,7 @@ impl World {
         ids.map(|part| part.split('<').next().unwrap().to_owned()).collect()
     }
 
-    /// A mount target; gives its id.
+    /// Creates a mount target; returns its id.
     #[track_caller]
     pub fn make_mount_target(&self, file_system: &str, subnet: &str, groups: &[&str]) -> String {
         let aws = self.aws();

@@ -1,5 +1,5 @@
-//! The stand-in for a cluster's API server: a cluster's credentials come in, an address on loopback comes out, where whoever holds
-//! a certificate of that cluster finds the nodes, pods and claims that a test has put there, or a node for each machine in EC2.
+//! The stand-in for a cluster's API server, on loopback, with the cluster's credentials. A client with a certificate of that cluster finds
+//! the nodes, pods and claims that a test has put there, or a node for each machine in EC2.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -108,12 +108,12 @@ impl KubernetesApi {
         self.state().secrets = names.iter().map(secret).collect();
     }
 
-    /// The Secret of this name cannot be changed, as if a webhook of the team's did not like it.
+    /// The Secret of this name cannot be changed, as if a webhook of the team's refused it.
     pub fn guard_secret(&self, name: Option<&str>) {
         self.state().guarded_secret = name.map(str::to_owned);
     }
 
-    /// So many evictions are refused, as a disruption budget does it.
+    /// This many evictions are refused, as a disruption budget does it.
     pub fn block_evictions(&self, count: usize) {
         self.state().blocked_evictions = count;
     }

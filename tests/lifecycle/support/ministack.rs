@@ -1,4 +1,4 @@
-//! The stand-in for AWS that tests/aws/launcher.py describes: settings of what goes wrong come in, a URL comes out.
+//! The stand-in for AWS that tests/aws/launcher.py describes: it has a URL, and settings of what fails.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -90,7 +90,7 @@ impl MiniStack {
         write_control(&self.directory, &now);
     }
 
-    /// What the server complained about.
+    /// The log of the server.
     pub fn log(&self) -> String {
         fs::read(self.directory.join("log"))
             .map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -117,7 +117,7 @@ impl Drop for MiniStack {
             let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
             let _ = self.process.wait();
         }
-        // Of a server that failed the shell keeps the log.
+        // The shell keeps the log of a server that failed.
         let _ = fs::remove_dir_all(&self.directory);
     }
 }

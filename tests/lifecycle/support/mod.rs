@@ -1,4 +1,4 @@
-//! The surroundings of a cluster in a test: stand-ins for AWS and for the cluster's API server on loopback, and a directory in which
+//! The environment of a cluster in a test: stand-ins for AWS and for the cluster's API server on loopback, and a directory in which
 //! the real binary runs against them.
 
 #![allow(dead_code, reason = "a stand-in offers what its original does, whether a test asks for it or not")]

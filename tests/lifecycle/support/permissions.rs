@@ -1,6 +1,6 @@
 //! What IAM calls an operation, and which operations a run can do without.
 
-/// Whose name IAM knows differently.
+/// Operations that have another name in IAM.
 const OTHERWISE: [(&str, &str); 11] = [
     ("s3:DeleteObjects", "s3:DeleteObjectVersion"),
     ("s3:GetBucketLifecycleConfiguration", "s3:GetLifecycleConfiguration"),

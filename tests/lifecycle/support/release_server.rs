@@ -29,7 +29,7 @@ impl ReleaseServer {
         &SHARED
     }
 
-    /// It has the files whose paths fulfil this.
+    /// It has the files whose paths pass this test.
     pub fn having(has: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         Self::start(move |path| Some(if has(path) { 200 } else { 404 }))
     }

@@ -83,7 +83,7 @@ fn in_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The names of all pages, sorted; that which lists the others aside.
+/// The names of all pages, sorted, without the one that lists the others.
 pub fn pages() -> Vec<String> {
     let names = fs::read_dir(directory()).unwrap().map(|entry| entry.unwrap().file_name());
     let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();

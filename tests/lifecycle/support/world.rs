@@ -125,7 +125,7 @@ impl World {
         self.infra(["up", "--s3-uri", &place].into_iter().chain(more.iter().copied()))
     }
 
-    /// A hosted zone of the account; gives its id.
+    /// Creates a hosted zone in the account; returns its id.
     pub fn make_zone(&self, name: &str, private: bool) -> String {
         let aws = self.aws();
         let vpc = if private {
@@ -145,7 +145,7 @@ impl World {
         element(&answer.text(), "Id").expect("a zone's id").rsplit('/').next().unwrap().to_owned()
     }
 
-    /// The records of a zone, as Route 53 shows them.
+    /// The records of a hosted zone, as Route 53 shows them.
     pub fn records(&self, zone: &str) -> String {
         let aws = self.aws();
         let path = format!("/2013-04-01/hostedzone/{zone}/rrset");

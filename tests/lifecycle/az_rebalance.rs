@@ -6,7 +6,7 @@ use crate::support::world::World;
 
 const SUSPEND: &str = "autoscaling:SuspendProcesses";
 
-/// What the groups of a cluster no longer do, by the role of their machines.
+/// The suspended processes of the Auto Scaling groups, by the role of their machines.
 fn suspended(world: &World) -> Vec<(String, bool)> {
     let answer = world.aws().post(
         "autoscaling",
@@ -37,7 +37,7 @@ fn az_rebalancing_is_suspended_for_pools_in_several_availability_zones() {
     let groups = suspended(&world);
     let of = |role: &str| groups.iter().find(|(found, _)| found == role).unwrap().1;
     assert!(of("pool-spread"), "{groups:?}");
-    // One zone has nothing to even out.
+    // In one availability zone there is nothing to balance.
     assert!(!of("pool-near"), "{groups:?}");
     assert!(!of("controller"), "{groups:?}");
 
