@@ -25,7 +25,7 @@ FOREIGN_UNITS = ["systemd-firstboot.service", "systemd-network-generator.service
 
 
 def run(*words, check=True, timeout=300):
-    """A command's output; its complaints go into the failure."""
+    """A command's output; its errors are part of the failure."""
     words = [str(word) for word in words]
     done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout)
     if check and done.returncode:
@@ -89,7 +89,7 @@ class Container:
         return None
 
     def kill(self):
-        """The power goes off."""
+        """Cuts the power."""
         if self.process is None:
             return
         # A killed systemd-nspawn would leave the machine running; when the machine's first process is killed, both are gone.
@@ -135,8 +135,8 @@ def network_namespace(name):
 def switch_namespace(name):
     """A namespace with a bridge, for others to be connected to."""
     with network_namespace(name) as switch:
-        # A bridge without an address of its own takes the lowest of its ports'. Whenever that changed, whoever knew the old one
-        # would send into the void until ARP asks again.
+        # A bridge without an address of its own takes the lowest of its ports'. Whenever that changed, machines that knew the old one
+        # would send to it until ARP asks again.
         run("ip", "-n", switch, "link", "add", "bridge", "address", BRIDGE_MAC, "type", "bridge")
         run("ip", "-n", switch, "link", "set", "bridge", "up")
         yield switch

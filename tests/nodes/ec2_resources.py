@@ -6,7 +6,7 @@ from signature import REGION
 
 
 class Volume:
-    """`scenes` are what the next looks at it show, as (state, instance, state of the attachment); the last one stays."""
+    """`scenes` are what the next descriptions of it show, as (state, instance, state of the attachment); the last one stays."""
 
     def __init__(self, *scenes):
         self.scenes = deque(scenes or [("available", None, None)])

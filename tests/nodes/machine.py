@@ -27,7 +27,7 @@ NETWORK = "10.123.0"
 
 DOCKER = pathlib.Path(__file__).with_name("docker.sh")
 
-# Called by mount(8). Not every kernel has an NFS client: a directory stands in for the server, once it has something to serve.
+# Called by mount(8). Not every kernel has an NFS client: a directory replaces the server, once it has something to serve.
 NFS_CLIENT = """#!/bin/sh
 if [ ! -e /srv/server/hello ]; then
   echo "mount.nfs4: Failed to resolve server ${1%%:*}: Name or service not known" >&2
@@ -183,7 +183,7 @@ class Machine(Container):
         self.write("etc/infra/stack.env", "".join(f"{name}={value}\n" for name, value in settings.items()))
 
     def stack_settings(self):
-        """What the stack tells a machine of this role."""
+        """What the stack passes to a machine of this role."""
         return {}
 
     def clear(self):

@@ -70,7 +70,7 @@ class StandIn:
         class Server(http.server.ThreadingHTTPServer):
             daemon_threads = True
 
-            # A client that went away is part of the play.
+            # A client may close the connection.
             def handle_error(self, *_):
                 pass
 

@@ -215,7 +215,7 @@ class WatchSpot(Node):
 
 
 class ApplyAddons(Node):
-    # Its own Node, and no other: a worker's kubelet may say of its Node whatever it likes.
+    # Its own Node, and no other: a worker's kubelet may write anything about its Node.
     LABEL = ["label", "node", "me", "node-role.kubernetes.io/control-plane=", "--overwrite"]
 
     def setUp(self):

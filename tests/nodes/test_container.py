@@ -21,7 +21,7 @@ class Switch(unittest.TestCase):
         server = inside(switch, lambda: socket.create_server(("192.0.2.1", 0)))
         self.addCleanup(server.close)
         self.connect(first, server)
-        # The lowest MAC address of all comes, and goes.
+        # A machine with the lowest MAC address joins, and leaves.
         run("ip", "-n", switch, "link", "add", "lowest", "address", "02:00:00:00:00:01", "type", "veth", "peer", "other")
         run("ip", "-n", switch, "link", "set", "lowest", "master", "bridge", "up")
         self.connect(first, server)

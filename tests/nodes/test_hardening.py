@@ -120,7 +120,7 @@ class ControlPlane(unittest.TestCase):
     def test_3_2_audit(self):
         for config in of_kind("controller"):
             policy = documents(config.text("/etc/kubernetes/audit-policy.yaml"))[0]  # 3.2.1
-            worker, anyone = ("system:node:w", "system:nodes"), ("somebody", "system:authenticated")
+            worker, anyone = ("system:node:w", "system:nodes"), ("someone", "system:authenticated")
             metrics = ("system:serviceaccount:kube-system:metrics-server", "system:serviceaccounts:kube-system")
             flannel = ("system:serviceaccount:kube-flannel:flannel", "system:serviceaccounts:kube-flannel")
             users = [worker, anyone, metrics, flannel, ("system:kube-scheduler", "system:authenticated")]
@@ -144,7 +144,7 @@ class ControlPlane(unittest.TestCase):
                 self.assertEqual(audit_level(policy, flannel, "patch", group, resource), "Request", resource)
 
 
-# Secrets, tokens, and everything with a pod's environment; the last stands for any custom resource.
+# Secrets, tokens, and everything with a pod's environment; the last represents any custom resource.
 CONFIDENTIAL = [
     ("", "secrets"), ("", "configmaps"), ("", "serviceaccounts/token"), ("authentication.k8s.io", "tokenreviews"), ("", "pods"),
     ("", "pods/ephemeralcontainers"), ("", "podtemplates"), ("", "replicationcontrollers"), ("apps", "deployments"), ("apps", "daemonsets"),

@@ -146,7 +146,7 @@ class RestoreEtcd(Etcd):
         words = self.run_script("restore-etcd", expect=1)
         for text in expected:
             self.assertIn(text, words)
-        # The reason is where those look who cannot log in.
+        # The reason is on the console, for users who cannot log in.
         self.assertTrue(any(line.startswith("infra: restore-etcd failed: ") and expected[0] in line for line in self.console_lines()), words)
         self.assertNotIn("starting empty", words)
         self.assertEqual(self.signals(), ["FAILURE"])

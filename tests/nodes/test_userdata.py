@@ -18,7 +18,7 @@ ENGINE = TOOLS / "ignition/usr/lib/dracut/modules.d/30ignition/ignition"
 VALIDATE = TOOLS / "ignition/usr/bin/ignition-validate"
 STUB = b"#!/bin/sh\nexit 0\n"
 
-# Units that Flatcar brings along.
+# Units that are part of Flatcar.
 FLATCAR_UNITS = ["amazon-ssm-agent", "containerd", "docker", "locksmithd", "nvidia", "rpc-statd"]
 
 

@@ -1,4 +1,4 @@
-"""Workers as they live: what they do while their file system is not there, when it comes, and after a reboot."""
+"""Workers as they live: what they do without their file system, when it appears, and after a reboot."""
 
 import pathlib
 import sys
@@ -17,7 +17,7 @@ class FileSystem(Boot):
     cluster = "ha-gpu-efs"
 
     def assert_closed(self, machine):
-        """Nobody can write to the root disk in the file system's place, not even root."""
+        """No user can write to the root disk in the file system's place, not even root."""
         self.assertEqual(machine.run("stat", "--format=%a", "/mnt/efs"), "0\n")
         for words in (["touch", "/mnt/efs/lost"], ["mkdir", "/mnt/efs/lost"], ["chmod", "0777", "/mnt/efs"]):
             with self.assertRaisesRegex(AssertionError, "Operation not permitted"):

@@ -1,4 +1,4 @@
-"""The first generation of load balancers, which the cloud controller makes for Services unless it is told otherwise.
+"""The first generation of load balancers, which the cloud controller manager creates for Services by default.
 
 MiniStack answers for the second generation only. Both come to the same place and are told apart by the version of the API.
 """

@@ -1,4 +1,4 @@
-"""The file with which a test says what goes wrong. launcher.py describes its keys."""
+"""The file with which a test says what fails. launcher.py describes its keys."""
 
 import datetime
 import json

@@ -1,4 +1,4 @@
-"""More that may not be deleted while something else holds it. What is about subnets, groups and interfaces stands in network.py."""
+"""More that may not be deleted while something else holds it. What is about subnets, groups and interfaces is in network.py."""
 
 from ministack.services import alb, ec2, iam
 
@@ -10,7 +10,7 @@ from stand_in.network_types import disassociate, keep_used_placement_group
 
 
 def keep_filled_vpc(vpc_id):
-    """MiniStack itself looks at subnets, groups and internet gateways, but only if EC2 is asked."""
+    """MiniStack itself checks subnets, groups and internet gateways, but only for calls to EC2."""
     own = [*ec2._subnets.values(), *ec2._vpc_endpoints.values(), *ec2._network_interfaces.values(),
            *(gateway for gateway in ec2._nat_gateways.values() if gateway["State"] != "deleted"),
            *(group for group in ec2._security_groups.values() if group["GroupName"] != "default"),
@@ -39,7 +39,7 @@ guard_action("DeleteRouteTable", "RouteTableId", keep_used_table)
 guard_action("DeletePlacementGroup", "GroupName", keep_used_placement_group)
 
 
-# --- Addresses that somebody has without a stack -----------------------------------------------------------------------------
+# --- Addresses that belong to no stack ---------------------------------------------------------------------------------------
 
 
 def keep_mapped_address(allocation_id):
@@ -85,7 +85,7 @@ ec2._ACTION_MAP.update(AssociateAddress=associate_with_interface, CreateNatGatew
 
 
 def keep_used_targets(arn):
-    """A listener goes with its load balancer."""
+    """A listener is deleted with its load balancer."""
     used = {action.get("TargetGroupArn") for listener in alb._listeners.values() if listener["LoadBalancerArn"] in alb._lbs
             for action in listener["DefaultActions"]}
     if arn in used:

@@ -150,7 +150,7 @@ compare = drift.detect_resource_drift
 
 
 def with_attachments(stack, record):
-    """Without a rule anywhere in the stack nothing is expected of its rules, and AWS does not look at them."""
+    """Without a rule anywhere in the stack nothing is expected of its rules, and AWS does not check them."""
     attached = [{key: value for key, value in other["Properties"].items() if key != "GroupId"}
                 for other in stack["_resources"].values()
                 if other["ResourceType"] == RULE and other["Properties"].get("GroupId") == record["PhysicalResourceId"]]
@@ -179,7 +179,7 @@ begin_at_once, describe_done = ACTIONS["DetectStackDrift"], ACTIONS["DescribeSta
 
 
 def settle(stack):
-    """Those that have lasted long enough are done; gives those that are not."""
+    """Ends the detections that have lasted long enough; returns the others."""
     running = []
     for detection in stack.get("_drift_detections", {}).values():
         if "_end" not in detection:

@@ -9,10 +9,10 @@ from ministack.services.cloudformation import changesets, engine, handlers, prov
 
 HANDLERS = provisioners._RESOURCE_HANDLERS
 
-# Route 53 wraps its errors as IAM does; in S3's form nobody can read them.
+# Route 53 wraps its errors as IAM does; in S3's form no client can read them.
 iam_actions._SERVICE_PROTOCOL["route53"] = "query-xml"
 
-# Whether an update is being taken back: what failed going forth need not fail going back.
+# Whether an update is being rolled back: what failed in the update need not fail in its rollback.
 rolling_back = contextvars.ContextVar("rolling_back", default=False)
 
 
@@ -39,7 +39,7 @@ def done(answer):
 
 
 def made(store, action, **parameters):
-    """Has EC2 make something and gives back its id."""
+    """Has EC2 create something; returns its id."""
     before = set(store)
     done(action({name: [str(value)] for name, value in parameters.items()}))
     return (set(store) - before).pop()

@@ -21,12 +21,12 @@ def answer(action, members):
 
 
 def matches(filters, **facts):
-    """Of the filters only those whose names are facts are looked at: `instance_type` is the filter `instance-type`."""
+    """Only filters whose names are facts are applied: `instance_type` is the filter `instance-type`."""
     return all(any(ec2._filter_value_matches(fact, filters[name]) for fact in values)
                for name, values in ((name.replace("_", "-"), values) for name, values in facts.items()) if name in filters)
 
 
-# --- Zones -------------------------------------------------------------------------------------------------------------------
+# --- Availability zones ------------------------------------------------------------------------------------------------------
 
 
 def zones():
@@ -64,7 +64,7 @@ MACHINES = {
     "g6e.xlarge": (4, 32, 1), "g6e.12xlarge": (48, 384, 4),
     "p2.xlarge": (4, 61, 1), "p2.8xlarge": (32, 488, 8), "p2.16xlarge": (64, 732, 16),
     "p3.2xlarge": (8, 61, 1), "p3.8xlarge": (32, 244, 4), "p3.16xlarge": (64, 488, 8), "p3dn.24xlarge": (96, 768, 8),
-    # For whoever asks for the wrong architecture.
+    # For a cluster.yaml with the wrong architecture.
     "t4g.medium": (2, 4, 0), "m6g.large": (2, 8, 0),
 }
 ARM = {"t4g", "m6g"}
@@ -132,8 +132,8 @@ ec2._ACTION_MAP["DescribeInstanceTypes"] = describe_machines
 # --- Images ------------------------------------------------------------------------------------------------------------------
 
 FLATCAR = "075585003325"
-# Name, architecture, days since its making: whatever the day of a test is, they are no reason for a warning. AWS deprecates public
-# images two years after their making.
+# Name, architecture, days since its creation: whatever the day of a test is, they are no reason for a warning. AWS deprecates public
+# images two years after their creation.
 FLATCAR_IMAGES = (
     ("Flatcar-stable-4230.2.3-hvm", "x86_64", 101),
     ("Flatcar-stable-4459.2.1-hvm", "x86_64", 30),
@@ -165,7 +165,7 @@ def made_at_age(days):
 
 
 def images():
-    """Those of the calling account, and those that everybody sees."""
+    """Those of the calling account, and the public ones."""
     own = [ec2._image_view(image) | {"CreationDate": made_at(image["Name"], image["CreationDate"])} for image in ec2._images.values()]
     gone = control().get("gone_images", [])
     return {image["ImageId"]: image for image in own + [flatcar_image(*facts) for facts in FLATCAR_IMAGES]
@@ -199,7 +199,7 @@ def describe_images(parameters):
 ec2._ACTION_MAP["DescribeImages"] = describe_images
 
 
-# --- Other questions to EC2 --------------------------------------------------------------------------------------------------
+# --- Other calls to EC2 ------------------------------------------------------------------------------------------------------
 
 disk_settings = AccountRegionScopedDict()
 
@@ -252,7 +252,7 @@ ec2._ACTION_MAP["DescribeDhcpOptions"] = describe_options
 
 
 def known_ones(action, parameter, element, store, code, words, facts):
-    """MiniStack passes over ids that it does not know, and over filters. `element` is the list that it answers with."""
+    """MiniStack ignores unknown ids, and filters. `element` is the list that it answers with."""
     describe = ec2._ACTION_MAP[action]
 
     def describe_known(parameters):
@@ -262,7 +262,7 @@ def known_ones(action, parameter, element, store, code, words, facts):
         shown = [name for name, record in store.items() if (not ids or name in ids)
                  and ec2._resource_matches_tag_filters(name, filters) and matches(filters, **facts(record))]
         if not shown:
-            # Whoever names none is shown all.
+            # Without ids all are listed.
             return answer(action, {element: []})
         others = {key: value for key, value in parameters.items() if not key.startswith(f"{parameter}.")}
         return describe(others | {f"{parameter}.{number}": [name] for number, name in enumerate(shown, 1)})

@@ -90,7 +90,7 @@ def terminate(parameters):
 
 
 def terminate_by_ec2(parameters):
-    """Whoever ends a machine behind its group's back: the group notices, and starts another in its place."""
+    """EC2 terminates a machine of a group: the group notices, and starts another in its place."""
     wanted = set(ec2._parse_member_list(parameters, "InstanceId"))
     answered = terminate_instances(parameters)
     for group in list(autoscaling._asgs.values()):
@@ -147,7 +147,7 @@ def update_sizes(parameters):
 
 
 def processes(action):
-    """They are kept for whoever asks; nothing here heeds them."""
+    """They are recorded for descriptions; nothing else here depends on them."""
 
     def change(parameters):
         group = group_of(parameters)

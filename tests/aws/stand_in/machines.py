@@ -161,20 +161,20 @@ matches_known_filters, ec2._matches_filters = ec2._matches_filters, matches_filt
 describe_instance, ec2._instance_xml = ec2._instance_xml, instance_xml
 
 
-# --- As many machines as are wanted ------------------------------------------------------------------------------------------
+# --- As many machines as there should be--------------------------------------------------------------------------------------
 
 fill_with_names = autoscaling._reconcile_instances
 
 
 def told(group, key):
-    """What the control file says of the group; nothing, for groups that no stack made."""
+    """What the control file says of the group; nothing, for groups that no stack created."""
     said = control().get(key, {})
     name = next((name for name in names_of(group.get("StackName"), group.get("LogicalId")) if name in said), None)
     return None if name is None or rolling_back.get() else said[name] if isinstance(said, dict) else name
 
 
 def fail_launch(group, message):
-    # A machine that was started and did not live counts as cancelled.
+    # A machine that was started and became unhealthy counts as cancelled.
     status = "Cancelled" if message.startswith("Instance became unhealthy") else "Failed"
     note_activity(group, f"Launching a new EC2 instance.  Status Reason: {message}", status, message)
 
@@ -185,7 +185,7 @@ def wants_machines(group):
 
 
 def go_on_launching(group):
-    """As AWS does: again and again, until it works or nobody wants it any more."""
+    """As AWS does: again and again, until it works or the group needs no more machines."""
     try:
         while wants_machines(group):
             time.sleep(control().get("launch_interval", 0.2))
@@ -198,7 +198,7 @@ def go_on_launching(group):
         group["Launching"] = False
 
 
-# Requests, operations of stacks and those that go on launching may be at it at once.
+# Requests, operations of stacks and launches that are retried may run at the same time.
 starting = threading.Lock()
 
 
@@ -209,7 +209,7 @@ def start_wanted(group):
 
 
 def scale(group):
-    # Groups that no stack made have no template we know of.
+    # Groups that no stack created have no known template.
     if not group.get("Launches"):
         fill_with_names(group)
         return

@@ -55,7 +55,7 @@ def enough_signals(group, fresh, count):
 
 
 def signal_group(parameters):
-    """A machine's signal to its group; everything else is for those who wait for signals in MiniStack itself."""
+    """A machine's signal to its group; every other signal is left to MiniStack itself."""
     stack = handlers._resolve_stack(autoscaling._p(parameters, "StackName"))
     name = stack["_resources"].get(autoscaling._p(parameters, "LogicalResourceId"), {}).get("PhysicalResourceId") if stack else None
     group = autoscaling._asgs.get(name)
@@ -102,7 +102,7 @@ def create_with_machines(logical_id, properties, stack_name):
     group = autoscaling._asgs[name]
     group.update(StackName=stack_name, LogicalId=logical_id)
     mention(stack, group, "CREATE_IN_PROGRESS", "Resource creation Initiated")
-    # It can be seen, and is known to whatever takes the stack back, before it is complete.
+    # It can be seen, and a rollback of the stack knows it, before it is complete.
     record = {"PhysicalResourceId": name, "ResourceType": GROUP, "ResourceStatus": "CREATE_IN_PROGRESS",
               "LogicalResourceId": logical_id, "Properties": properties, "Attributes": attributes, "Timestamp": now_iso()}
     stack["_resources"][logical_id] = record
@@ -133,7 +133,7 @@ def update_with_machines(name, old, new, stack_name, logical_id=None):
         stack["_resources"][logical_id]["ResourceStatus"] = "UPDATE_IN_PROGRESS"
     answer = update_group(name, propagating(old), propagating(new), stack_name, logical_id)
     if update_policy.get("AutoScalingScheduledAction", {}).get("IgnoreUnmodifiedGroupSizeProperties"):
-        # What somebody else has set since stays, as far as the template's new limits let it.
+        # What someone else has set since stays, within the template's new limits.
         group.update({key: size for key, size in sizes.items() if old.get(key) == new.get(key)})
         group["DesiredCapacity"] = min(max(group["DesiredCapacity"], group["MinSize"]), group["MaxSize"])
     rolling = update_policy.get("AutoScalingRollingUpdate")

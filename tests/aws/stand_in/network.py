@@ -10,12 +10,12 @@ from stand_in.insides import HANDLERS, Refused, made
 # --- Interfaces: who holds subnets and security groups -----------------------------------------------------------------------
 
 
-# The last number that was given away in each subnet.
+# The last number that was assigned in each subnet.
 last_given = {}
 
 
 def free_address(subnet_id):
-    """The next one after the last: as with AWS, nobody gets the address of somebody who has just left."""
+    """The next one after the last: as with AWS, an address is not given again at once."""
     taken = {interface["PrivateIpAddress"] for interface in ec2._network_interfaces.values()}
     block = ipaddress.ip_network(ec2._subnets[subnet_id]["CidrBlock"])
     # AWS keeps the first four addresses and the last one of a subnet for itself.
@@ -49,7 +49,7 @@ classic_balancers = AccountRegionScopedDict()
 
 
 def load_balancers():
-    """What stands on their interfaces, and they."""
+    """The descriptions of their interfaces, and the load balancers."""
     for balancer in alb._lbs.values():
         yield f"ELB {balancer['LoadBalancerArn'].split(':loadbalancer/')[1]}", balancer
     for balancer in classic_balancers.values():
@@ -69,7 +69,7 @@ def holders_of_interfaces():
 
 
 def settle_interfaces():
-    """Mount targets, load balancers and NAT gateways come and go by many ways; their interfaces follow."""
+    """Mount targets, load balancers and NAT gateways are created and deleted in many ways; their interfaces follow."""
     wanted = {(holder, subnet): groups for holder, subnet, groups in holders_of_interfaces()}
     present = {}
     for interface_id, interface in list(ec2._network_interfaces.items()):

@@ -197,7 +197,7 @@ revoke_ranges = ec2._ACTION_MAP["RevokeSecurityGroupIngress"]
 
 
 def revoke_ingress(parameters):
-    """MiniStack takes back ranges; rules that name another group are taken back here."""
+    """MiniStack revokes ranges; rules that name another group are revoked here."""
     named = {value for name, values in parameters.items() for value in (values if isinstance(values, list) else [values])
              if re.fullmatch(r"IpPermissions\.\d+\.Groups\.\d+\.GroupId", name)}
     group = ec2._security_groups.get(ec2._p(parameters, "GroupId"))
@@ -253,7 +253,7 @@ create_balancer_by_call = alb._ACTION_MAP["CreateLoadBalancer"]
 
 
 def create_balancer_in_vpc(parameters):
-    """Who asks for the load balancers of a VPC finds also those that no stack made."""
+    """The load balancers of a VPC include those that no stack created."""
     before = set(alb._lbs)
     answer = create_balancer_by_call(parameters)
     for arn in set(alb._lbs) - before:

@@ -1,4 +1,4 @@
-"""What S3 and CloudFormation make of a bucket's owner, of an object's version and age, and of lifecycle rules, which MiniStack passes over."""
+"""What S3 and CloudFormation make of a bucket's owner, of an object's version and age, and of lifecycle rules, which MiniStack ignores."""
 
 import contextvars
 import re
@@ -60,7 +60,7 @@ def put_checked_rules(bucket, body):
         return s3._error("InvalidArgument" if rules else "MalformedXML", "Rule ID must be unique." if rules else s3._MALFORMED_XML, 400)
     answered = put_rules(bucket, body)
     if answered[0] == 200:
-        # Whoever does not name it gets the default.
+        # Without it the default applies.
         minimum_sizes[bucket] = asked_size.get(None) or "all_storage_classes_128K"
         old_rules[bucket] = None if new else body
     return answered

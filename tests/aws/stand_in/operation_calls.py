@@ -25,7 +25,7 @@ def stack_of(parameters):
 
 
 def unless_updatable(stack):
-    # A failure that was not to be rolled back can be gone on from.
+    # After a failure without a rollback, an update can continue.
     if stack["StackStatus"] not in UPDATABLE and "_failed_operation" not in stack:
         return refuse(f"Stack:{stack['StackId']} is in {stack['StackStatus']} state and can not be updated.")
     return None

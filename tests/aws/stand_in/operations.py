@@ -21,7 +21,7 @@ def refuse(message):
     return handlers._error("ValidationError", message)
 
 
-# --- What goes wrong ---------------------------------------------------------------------------------------------------------
+# --- Faults ------------------------------------------------------------------------------------------------------------------
 
 
 def with_faults(verb, function):
@@ -51,7 +51,7 @@ CANCELLATIONS = {"create": "_deletion", "update": "_cancel_requested"}
 
 
 def take_time(verb, stack):
-    """As long as the file says, which may be written meanwhile. Whoever cancels does not wait for it."""
+    """As long as the file says, which may be written meanwhile. A cancellation does not wait for it."""
     began = time.monotonic()
 
     def is_held():
@@ -94,7 +94,7 @@ on_a_thread = stacks._runs_on_worker_thread
 
 
 def may_take_time(resource_type):
-    """On the event loop it would keep everybody from watching it."""
+    """On the event loop it would block every other request."""
     settings = control()
     waits = settings.get("fail_launch") or settings.get("no_signal") or settings.get("real_machines")
     of_group = resource_type == "AWS::AutoScaling::AutoScalingGroup"
@@ -180,7 +180,7 @@ sends_back = stacks._sends_back_failed_update
 
 async def deploy(stack_name, stack_id, template, param_values, *arguments, **named):
     stack = cloudformation._stacks[stack_name]
-    # For whoever wants the policies of a resource, which MiniStack hands nobody.
+    # For functions that need the policies of a resource, which MiniStack does not pass.
     stack["_deploying"], stack["_deploying_with"] = template, param_values
     try:
         if named.get("is_update") and (denied := denied_by_policy(stack)):
@@ -195,13 +195,13 @@ async def deploy(stack_name, stack_id, template, param_values, *arguments, **nam
 
 async def roll_back(stack_name, stack_id, stack, operation, reason_override=""):
     if "_deletion" in stack:
-        # All of it goes anyway.
+        # All of it is deleted anyway.
         return
     if stack.pop("_cancel_requested", False):
         operation["cancelled"] = True
         stacks.CLIENT_REQUEST_TOKEN.set(stack.pop("_cancel_token", ""))
     failed, made = operation.get("failed_logical_id"), operation.setdefault("created", [])
-    # A group without its signals is there, and must go.
+    # A group without its signals exists, and must be deleted.
     if not operation.get("failed_update") and failed in stack["_resources"] and failed not in made:
         made.append(failed)
     failed_at.set((stack_name, failed))
@@ -217,7 +217,7 @@ async def revert(*arguments, **named):
 
 
 def sends_back_failed_update(resource_type):
-    """Groups have begun to change when they fail; others only fail to go back where a test says so."""
+    """Groups have begun to change when they fail; others fail in a rollback only where a test says so."""
     told = failed_at.get() and set(names_of(*failed_at.get())) & set(control().get("fail_rollback", {}))
     return bool(told) or resource_type == "AWS::AutoScaling::AutoScalingGroup" or sends_back(resource_type)
 
@@ -247,7 +247,7 @@ def speaks_of(statement, action, logical_id, resource_type):
 
 
 def denied_by_policy(stack):
-    """The first of the changes that the policy does not let pass, and why."""
+    """The first of the changes that the policy forbids, and why."""
     if not stack.get("_stack_policy"):
         return None
     statements = list(enumerate(listed(json.loads(stack["_stack_policy"])["Statement"]), 1))

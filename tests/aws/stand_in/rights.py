@@ -1,4 +1,4 @@
-"""What conditions of policies ask about and MiniStack does not tell them: tags of more resources, and keys of single services."""
+"""What conditions of policies need and MiniStack does not provide: tags of more resources, and keys of single services."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What real machines need to know of one account and region: who runs, what is attached, where names and load balancers lead.
+"""What real machines need to know of one account and region: who runs, what is attached, and what names and load balancers point at.
 
 `GET /_site?account=111122223333&region=us-west-2` answers with it, so that whoever boots machines needs one request a look.
 """
@@ -94,7 +94,7 @@ def file_system_addresses():
 
 
 def describe_records(addresses):
-    """The addresses of every name, private zones and public ones together; `addresses` are those of AWS's own names."""
+    """The addresses of every name, of private and of public hosted zones; `addresses` are those of AWS's own names."""
     found = dict(addresses)
     for zone_id in list(route53._zones):
         for record in list(route53._records.get(zone_id, [])):

@@ -1,4 +1,4 @@
-"""The Resource Groups Tagging API: everything that stacks make and AWS lists there, also for a while after it is gone."""
+"""The Resource Groups Tagging API: everything that stacks create and AWS lists there, also for a while after it is deleted."""
 
 from ministack.core.responses import AccountRegionScopedDict, AccountScopedDict, get_account_id, get_region
 from ministack.services import alb, cloudformation, ec2, route53, tagging

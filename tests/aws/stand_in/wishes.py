@@ -1,4 +1,4 @@
-"""Things under the ids that a cluster.yaml has for them already: what is made next gets the first of its kind that is free."""
+"""Resources under the ids that a cluster.yaml names already: what is created next gets the first id of its kind that is free."""
 
 from ministack.services import ec2, efs, route53
 
