@@ -17,6 +17,9 @@ pub(crate) const CONTROLLER_LABEL: &str = "node-role.kubernetes.io/control-plane
 /// The label of a node that no Service of type LoadBalancer may have as a target.
 pub(crate) const NO_LOAD_BALANCER_LABEL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 
+/// The label by which the cluster autoscaler recognises a GPU node.
+pub(crate) const ACCELERATOR_LABEL: &str = "k8s.amazonaws.com/accelerator";
+
 /// The resource by which a node offers its GPUs and a pod requests them. The taint of GPU nodes has the same name.
 pub(crate) const GPU_RESOURCE: &str = "nvidia.com/gpu";
 
@@ -51,6 +54,26 @@ pub(crate) const COUNT_TAG: &str = "infra:count";
 pub(crate) const S3_URI_TAG: &str = "infra:s3-uri";
 /// The tag of the control plane stack with the digests of its certificate authorities.
 pub(crate) const CREDENTIALS_TAG: &str = "infra:credentials";
+
+/// The tag that CloudFormation puts on what a stack creates.
+pub(crate) const STACK_NAME_TAG: &str = "aws:cloudformation:stack-name";
+/// The tag that Auto Scaling puts on a machine, with the name of its Auto Scaling group.
+pub(crate) const GROUP_NAME_TAG: &str = "aws:autoscaling:groupName";
+/// The tag of a load balancer with the Service that the cloud controller manager created it for.
+pub(crate) const SERVICE_TAG: &str = "kubernetes.io/service-name";
+/// The tag of a load balancer with the Service that the AWS Load Balancer Controller created it for.
+pub(crate) const CONTROLLER_SERVICE_TAG: &str = "service.k8s.aws/stack";
+/// The tag with the cluster that the AWS Load Balancer Controller created a resource for.
+pub(crate) const CONTROLLER_CLUSTER_TAG: &str = "elbv2.k8s.aws/cluster";
+/// What the descriptions of rules begin with that the AWS Load Balancer Controller adds to security groups.
+pub(crate) const CONTROLLER_RULE_PREFIX: &str = "elbv2.k8s.aws/";
+/// What the descriptions of rules begin with that the cloud controller manager adds for network load balancers.
+pub(crate) const SERVICE_RULE_PREFIX: &str = "kubernetes.io/rule/nlb/";
+
+/// The registry of Kubernetes' images.
+pub(crate) const KUBERNETES_REGISTRY: &str = "registry.k8s.io";
+/// The host that kubelet and kubectl are downloaded from.
+pub(crate) const KUBERNETES_DOWNLOADS: &str = "dl.k8s.io";
 
 /// What the names of the change sets that infra creates begin with.
 pub(crate) const CHANGE_SET_PREFIX: &str = "infra-";

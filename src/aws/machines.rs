@@ -1,6 +1,6 @@
 //! Existing machines and their console output.
 
-use crate::well_known::{CLUSTER_TAG, ROLE_TAG, tag_filter};
+use crate::well_known::{CLUSTER_TAG, GROUP_NAME_TAG, ROLE_TAG, tag_filter};
 use std::collections::BTreeMap;
 
 use aws_sdk_ec2::types::{Filter, InstanceLifecycleType, InstanceState, Placement};
@@ -114,7 +114,7 @@ fn instance_of(instance: &aws_sdk_ec2::types::Instance) -> Instance {
         private_address: given(instance.private_ip_address()),
         zone: instance.placement().and_then(Placement::availability_zone).unwrap_or_default().to_owned(),
         instance_type: text(instance.instance_type.as_ref()),
-        group: tag("aws:autoscaling:groupName"),
+        group: tag(GROUP_NAME_TAG),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::config::Cluster;
 use crate::config::gpu::runtime_extension;
 use crate::config::kubernetes_release::{Download, Downloads, Release, downloads_of, release_of};
 use crate::document::Fault;
+use crate::well_known::{KUBERNETES_DOWNLOADS, KUBERNETES_REGISTRY};
 
 /// The images of Kubernetes itself: their tag is the version of Kubernetes.
 const KUBERNETES_IMAGES: [&str; 4] =
@@ -53,7 +54,7 @@ impl Components {
             sha256: download.sha256.clone(),
         };
         let binary = |name: &str, sha256: &str| {
-            let url = format!("https://dl.k8s.io/release/{version}/bin/linux/amd64/{name}");
+            let url = format!("https://{KUBERNETES_DOWNLOADS}/release/{version}/bin/linux/amd64/{name}");
             Download { url: mirror_url(&url, cluster), sha256: sha256.to_owned() }
         };
         let extension = runtime_extension();
@@ -75,7 +76,7 @@ impl Components {
 /// Every container image, by its name in templates.
 fn image_references(release: &Release, downloads: &Downloads, cluster: &Cluster) -> BTreeMap<String, String> {
     let own = KUBERNETES_IMAGES.into_iter().map(|name| {
-        let reference = format!("registry.k8s.io/{name}:{}", downloads.version);
+        let reference = format!("{KUBERNETES_REGISTRY}/{name}:{}", downloads.version);
         (name.replace('-', "_"), reference)
     });
     let others = release.images.iter().map(|(name, reference)| (name.clone(), reference.clone()));

@@ -6,7 +6,9 @@ use serde::Serialize;
 
 use crate::config::values::{NvidiaDriver, PoolName};
 use crate::config::{Cluster, Pool, TaintEffect};
-use crate::well_known::{GPU_COUNT_LABEL, GPU_MODEL_LABEL, GPU_RESOURCE, POOL_LABEL, POOL_PREFIX};
+use crate::well_known::{
+    ACCELERATOR_LABEL, GPU_COUNT_LABEL, GPU_MODEL_LABEL, GPU_RESOURCE, POOL_LABEL, POOL_PREFIX,
+};
 
 /// What a machine is for. All machines of a role boot the same configuration.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -113,7 +115,7 @@ impl PoolNodes {
         if let Some(gpus) = &pool.gpus {
             labels.insert(GPU_MODEL_LABEL.to_owned(), gpus.model.to_owned());
             // By this label the autoscaler recognises a GPU node: it waits for the GPUs of a new node instead of adding another one.
-            labels.insert("k8s.amazonaws.com/accelerator".to_owned(), gpus.model.to_owned());
+            labels.insert(ACCELERATOR_LABEL.to_owned(), gpus.model.to_owned());
             labels.insert(GPU_COUNT_LABEL.to_owned(), gpus.count.to_string());
             let (key, value) = (GPU_RESOURCE.to_owned(), "present".to_owned());
             taints.push(NodeTaint { key, value, effect: TaintEffect::NoSchedule });

@@ -127,7 +127,7 @@ pub const WORDS: [(&str, &[&str], &str); 16] = [
 ];
 
 /// Labels, tags, domains and resources that well_known.rs alone spells. Every layer may use that file; templates get its constants as values.
-pub const SPELLED_ONCE: [&str; 10] = [
+pub const SPELLED_ONCE: [&str; 19] = [
     "infra.internal",
     "infra:cluster",
     "infra:role",
@@ -137,6 +137,15 @@ pub const SPELLED_ONCE: [&str; 10] = [
     "kubernetes.io/cluster/",
     "k8s.io/cluster-autoscaler",
     "nvidia.com/gpu",
+    "k8s.amazonaws.com/accelerator",
+    "aws:cloudformation:stack-name",
+    "aws:autoscaling:groupName",
+    "kubernetes.io/service-name",
+    "kubernetes.io/rule/nlb/",
+    "service.k8s.aws",
+    "elbv2.k8s.aws",
+    "registry.k8s.io",
+    "dl.k8s.io",
     "\"pool-",
 ];
 

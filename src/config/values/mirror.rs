@@ -5,17 +5,18 @@ use std::str::FromStr;
 
 use super::DnsName;
 use crate::document::{Fault, nearest};
+use crate::well_known::{KUBERNETES_DOWNLOADS, KUBERNETES_REGISTRY};
 
 /// Every host a node fetches files or images from, with what comes from there.
 const HOSTS: [(&str, &str); 8] = [
     ("artifacts.k8s.io", "the ECR credential provider"),
-    ("dl.k8s.io", "kubelet and kubectl"),
+    (KUBERNETES_DOWNLOADS, "kubelet and kubectl"),
     ("extensions.flatcar.org", "the NVIDIA container runtime"),
     ("ghcr.io", "flannel"),
     ("github.com", "CNI plugins"),
     ("nvcr.io", "the NVIDIA device plugin"),
     ("public.ecr.aws", "images on AWS's public registry"),
-    ("registry.k8s.io", "Kubernetes images"),
+    (KUBERNETES_REGISTRY, "Kubernetes images"),
 ];
 
 /// A host that nodes download from.

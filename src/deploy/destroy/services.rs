@@ -8,6 +8,7 @@ use crate::deploy::event::Event;
 use crate::deploy::run::Run;
 use crate::kube::ApiServer;
 use crate::waiting::Pace;
+use crate::well_known::SERVICE_TAG;
 
 /// After this time load balancers that are left are deleted by tag.
 const LONGEST_WAIT: Duration = Duration::from_mins(5);
@@ -49,7 +50,7 @@ pub(crate) async fn delete_services(
         let left: Vec<String> = balancers
             .into_iter()
             .filter(|balancer| target.is_of_cluster(&balancer.tags))
-            .filter(|balancer| balancer.tags.contains_key("kubernetes.io/service-name"))
+            .filter(|balancer| balancer.tags.contains_key(SERVICE_TAG))
             .map(|balancer| format!("load balancer {}", balancer.name))
             .collect();
         if left.is_empty() {

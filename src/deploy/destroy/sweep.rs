@@ -13,6 +13,7 @@ use crate::deploy::error::DeployError;
 use crate::deploy::event::{Event, ResourceKind};
 use crate::deploy::run::Run;
 use crate::waiting::Pace;
+use crate::well_known::{CONTROLLER_SERVICE_TAG, SERVICE_TAG};
 
 /// AWS deletes the interfaces of a load balancer a while after the load balancer.
 const LONGEST_WAIT: Duration = Duration::from_mins(5);
@@ -21,10 +22,7 @@ const LONGEST_WAIT: Duration = Duration::from_mins(5);
 pub(crate) fn list_network(scope: &DestroyScope, plan: &mut DestroyPlan) {
     let found = &scope.found.network;
     for balancer in &found.own.balancers {
-        let service = balancer
-            .tags
-            .get("kubernetes.io/service-name")
-            .or_else(|| balancer.tags.get("service.k8s.aws/stack"));
+        let service = balancer.tags.get(SERVICE_TAG).or_else(|| balancer.tags.get(CONTROLLER_SERVICE_TAG));
         let owner =
             service.map_or_else(|| "created by Kubernetes".to_owned(), |name| format!("of Service {name}"));
         plan.delete(ResourceKind::LoadBalancer, &balancer.name, owner);

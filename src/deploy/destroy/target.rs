@@ -5,7 +5,9 @@ use crate::blueprint::StackPart;
 use crate::config::values::{ClusterName, S3Uri};
 use crate::config::{Cluster, FileSystemSource};
 use crate::deploy::state::live::LiveCluster;
-use crate::well_known::{CLUSTER_TAG, S3_URI_TAG, kubernetes_cluster_tag};
+use crate::well_known::{
+    CLUSTER_TAG, CONTROLLER_CLUSTER_TAG, S3_URI_TAG, STACK_NAME_TAG, kubernetes_cluster_tag,
+};
 
 /// A cluster that is to be destroyed.
 #[derive(Clone, Debug)]
@@ -136,7 +138,7 @@ impl DestroyTarget {
     /// listed.
     #[must_use]
     pub(crate) fn is_of_stack(&self, tags: &std::collections::BTreeMap<String, String>) -> bool {
-        tags.contains_key("aws:cloudformation:stack-name")
+        tags.contains_key(STACK_NAME_TAG)
             && tags.get(CLUSTER_TAG).is_some_and(|name| name == self.name.as_str())
     }
 
@@ -145,7 +147,7 @@ impl DestroyTarget {
     pub(crate) fn is_of_cluster(&self, tags: &std::collections::BTreeMap<String, String>) -> bool {
         // `shared` is on foreign resources that the cluster may use.
         tags.get(&self.kubernetes_tag()).is_some_and(|value| value == "owned")
-            || tags.get("elbv2.k8s.aws/cluster").is_some_and(|name| name == self.name.as_str())
+            || tags.get(CONTROLLER_CLUSTER_TAG).is_some_and(|name| name == self.name.as_str())
             || tags.get(CLUSTER_TAG).is_some_and(|name| name == self.name.as_str())
     }
 }

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use crate::config::Cluster;
 use crate::config::values::{Partition, S3Uri};
 use crate::well_known::{
-    CHANGE_SET_PREFIX, CLUSTER_TAG, POOL_PREFIX, internal_domain, kubernetes_cluster_tag,
+    CHANGE_SET_PREFIX, CLUSTER_TAG, CONTROLLER_CLUSTER_TAG, POOL_PREFIX, internal_domain,
+    kubernetes_cluster_tag,
 };
 
 /// How much of a stack's name is certain to be in the names that CloudFormation makes up for roles and instance profiles, of which it
@@ -157,7 +158,8 @@ impl<'a> ClusterArns<'a> {
 
     /// A condition: the AWS Load Balancer Controller created the resource for this cluster.
     pub(super) fn of_load_balancer_controller(&self) -> Value {
-        json!({"StringEquals": {"aws:ResourceTag/elbv2.k8s.aws/cluster": self.cluster.name.as_str()}})
+        let tag = format!("aws:ResourceTag/{CONTROLLER_CLUSTER_TAG}");
+        json!({"StringEquals": {tag: self.cluster.name.as_str()}})
     }
 
     /// The tag that Kubernetes puts on what it creates.

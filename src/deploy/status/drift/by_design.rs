@@ -8,14 +8,14 @@ use super::shape::{DesignedCause, PropertyDrift};
 use crate::aws::{AUTO_SCALING_GROUP_TYPE, DifferenceKind, VpcSecurityGroup};
 use crate::blueprint::StackPart;
 use crate::config::values::ClusterName;
-use crate::well_known::{CLUSTER_TAG, kubernetes_cluster_tag};
+use crate::well_known::{CLUSTER_TAG, CONTROLLER_RULE_PREFIX, SERVICE_RULE_PREFIX, kubernetes_cluster_tag};
 
 const SECURITY_GROUP_TYPE: &str = "AWS::EC2::SecurityGroup";
 const SCHEDULE_TYPE: &str = "AWS::AutoScaling::ScheduledAction";
 
 /// What the cloud controller manager writes at the rules of Services behind network load balancers, and the AWS Load Balancer
 /// Controller at its own.
-const RULE_DESCRIPTIONS: [&str; 2] = ["kubernetes.io/rule/nlb/", "elbv2.k8s.aws/"];
+const RULE_DESCRIPTIONS: [&str; 2] = [SERVICE_RULE_PREFIX, CONTROLLER_RULE_PREFIX];
 
 /// Properties that hold tags.
 const TAG_LISTS: [&str; 3] = ["Tags", "FileSystemTags", "HostedZoneTags"];
