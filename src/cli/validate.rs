@@ -127,7 +127,7 @@ fn check_account(
     arguments: &ValidateArguments,
     project: &Project,
     session: &Session,
-) -> anyhow::Result<preflight::Report> {
+) -> anyhow::Result<preflight::PreflightReport> {
     let blueprint = &project.blueprint;
     block_on(async {
         let clients = arguments.aws.connect(&blueprint.cluster, session).await;

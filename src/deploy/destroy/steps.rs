@@ -15,7 +15,7 @@ use crate::kube::ApiServer;
 
 /// A step of a destroy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum DestroyStep {
     /// Services of type LoadBalancer, through the Kubernetes API: it deletes their load balancers.
     Services,
     /// A group of stacks.
@@ -33,17 +33,17 @@ pub(crate) enum Step {
 }
 
 /// All steps, in the order in which they are done.
-const STEPS: [Step; 10] = [
-    Step::Services,
-    Step::Stacks(StackGroup::Pools),
-    Step::PublicRecord,
-    Step::Stacks(StackGroup::ControlPlane),
-    Step::Network,
-    Step::PrivateRecords,
-    Step::Stacks(StackGroup::Storage),
-    Step::Uploads,
-    Step::Stacks(StackGroup::Network),
-    Step::Data,
+const STEPS: [DestroyStep; 10] = [
+    DestroyStep::Services,
+    DestroyStep::Stacks(StackGroup::Pools),
+    DestroyStep::PublicRecord,
+    DestroyStep::Stacks(StackGroup::ControlPlane),
+    DestroyStep::Network,
+    DestroyStep::PrivateRecords,
+    DestroyStep::Stacks(StackGroup::Storage),
+    DestroyStep::Uploads,
+    DestroyStep::Stacks(StackGroup::Network),
+    DestroyStep::Data,
 ];
 
 /// What the steps could not delete.
@@ -93,7 +93,7 @@ pub(crate) async fn run_steps(
             run.progress.stage(stage);
         }
         let stuck = Box::pin(step.delete(run, scope, api, &mut undeleted.refused)).await?;
-        if let Step::Stacks(group) = step
+        if let DestroyStep::Stacks(group) = step
             && stuck.is_empty()
         {
             deleted.push(group);
@@ -103,7 +103,7 @@ pub(crate) async fn run_steps(
     Ok(undeleted)
 }
 
-impl Step {
+impl DestroyStep {
     /// What to print when the step begins; stacks report for themselves.
     fn stage(self) -> Option<&'static str> {
         match self {
@@ -212,12 +212,16 @@ impl Step {
 #[cfg(test)]
 mod tests {
     use super::super::stacks::StackGroup::{ControlPlane, Network, Pools, Storage};
-    use super::{STEPS, Step};
+    use super::{DestroyStep, STEPS};
 
     #[test]
     fn every_group_of_stacks_is_deleted_once() {
         for group in [Pools, ControlPlane, Storage, Network] {
-            assert_eq!(STEPS.iter().filter(|step| **step == Step::Stacks(group)).count(), 1, "{group:?}");
+            assert_eq!(
+                STEPS.iter().filter(|step| **step == DestroyStep::Stacks(group)).count(),
+                1,
+                "{group:?}"
+            );
         }
     }
 
@@ -225,7 +229,7 @@ mod tests {
     fn a_step_needs_only_what_earlier_steps_delete() {
         for (position, step) in STEPS.iter().enumerate() {
             for group in step.needs_deleted() {
-                assert!(STEPS[..position].contains(&Step::Stacks(*group)), "{step:?} needs {group:?}");
+                assert!(STEPS[..position].contains(&DestroyStep::Stacks(*group)), "{step:?} needs {group:?}");
             }
         }
     }

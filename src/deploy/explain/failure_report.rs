@@ -9,7 +9,7 @@ use crate::deploy::error::DeployError;
 use crate::deploy::event::{Evidence, FailedResource, FailureReport};
 use crate::deploy::run::Run;
 use crate::deploy::state::description::describe_resource;
-use crate::deploy::state::step::{Step, next_step};
+use crate::deploy::state::step::{NextStep, next_step};
 
 /// An operation on a stack that failed.
 #[derive(Debug)]
@@ -21,12 +21,12 @@ pub(crate) struct FailedOperation {
     /// The output of machines that never signalled.
     pub(crate) evidence: Vec<Evidence>,
     /// The launch failure for which the operation was ended.
-    pub(crate) gave_up: Option<FailedLaunch>,
+    pub(crate) gave_up: Option<LaunchGivenUp>,
 }
 
 /// An Auto Scaling group for which waiting longer was pointless.
 #[derive(Debug)]
-pub(crate) struct FailedLaunch {
+pub(crate) struct LaunchGivenUp {
     /// The name of the Auto Scaling group in the template.
     pub(crate) resource: String,
     /// Why its machines do not start, in AWS's words.
@@ -43,7 +43,7 @@ pub(crate) async fn report_failure(
     let cluster = run.cluster.as_ref();
     let cause = find_root_cause(&run.clients, cluster, part, &failed.events).await?;
     let (resource, reason) = match (failed.gave_up, cause) {
-        (Some(FailedLaunch { resource, reason }), _) => {
+        (Some(LaunchGivenUp { resource, reason }), _) => {
             let description = cluster
                 .map_or_else(|| resource.clone(), |cluster| describe_resource(cluster, part, &resource));
             let kind = AUTO_SCALING_GROUP_TYPE.to_owned();
@@ -70,7 +70,7 @@ pub(crate) async fn report_failure(
 
 /// Whether only `infra rollback` helps with this status.
 pub(crate) fn is_stuck(status: &StackStatus) -> bool {
-    next_step(Some(status)) == Step::RollBack
+    next_step(Some(status)) == NextStep::RollBack
 }
 
 /// AWS's messages about quotas name no machine, and the right quota depends on it.

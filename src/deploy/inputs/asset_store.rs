@@ -23,7 +23,7 @@ pub(crate) struct AssetStore {
 
 /// An object that is in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asset {
+pub(crate) struct StoredAsset {
     /// Whether the object was uploaded just now.
     pub uploaded: bool,
     /// The version of the object; none if the bucket keeps no versions.
@@ -54,12 +54,12 @@ impl AssetStore {
         run: &Run,
         key: &str,
         bytes: &Zeroizing<Vec<u8>>,
-    ) -> Result<Asset, DeployError> {
+    ) -> Result<StoredAsset, DeployError> {
         let (bucket, key, sha256) = (self.uri.bucket(), self.full_key(key), sha256_base64(bytes));
         // Whoever may write to the bucket knows the key, which is a digest, and can put anything there. Only S3's own checksum counts.
         let is_ours = |stored: &StoredObject| stored.sha256.as_ref() == Some(&sha256);
         if let Some(stored) = run.clients.stored_object(bucket, &key).await?.filter(is_ours) {
-            return Ok(Asset { uploaded: false, version: stored.version });
+            return Ok(StoredAsset { uploaded: false, version: stored.version });
         }
         let upload = Upload {
             bucket,
@@ -75,7 +75,7 @@ impl AssetStore {
             return Err(DeployError::UploadChanged { bucket: bucket.to_owned(), key });
         }
         run.progress.report(Event::Uploaded { key, bytes: bytes.len() });
-        Ok(Asset { uploaded: true, version })
+        Ok(StoredAsset { uploaded: true, version })
     }
 
     /// A template as a call carries it: its text if that fits, else the URL of its upload.

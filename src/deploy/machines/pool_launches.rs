@@ -11,7 +11,7 @@ use crate::config::values::ClusterName;
 use crate::config::values::PoolName;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::Event;
-use crate::deploy::explain::failure_report::{FailedLaunch, FailedOperation, report_failure};
+use crate::deploy::explain::failure_report::{FailedOperation, LaunchGivenUp, report_failure};
 use crate::deploy::explain::operation_events::begins_operation;
 use crate::deploy::run::Run;
 
@@ -122,7 +122,7 @@ impl<'a> PoolLaunches<'a> {
                 status,
                 events: Vec::new(),
                 evidence: Vec::new(),
-                gave_up: Some(FailedLaunch { resource: NODES.to_owned(), reason: permanent.reason }),
+                gave_up: Some(LaunchGivenUp { resource: NODES.to_owned(), reason: permanent.reason }),
             };
             reports.push(report_failure(run, &part, &name, failed).await?);
         }

@@ -14,7 +14,7 @@ use crate::deploy::inputs::asset_store::AssetStore;
 use crate::deploy::run::{Run, new_token};
 use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::LiveStack;
-use crate::deploy::state::step::{Step, next_step};
+use crate::deploy::state::step::{NextStep, next_step};
 use crate::well_known::CHANGE_SET_PREFIX;
 
 /// Creates a change set for every stack that would change, and puts what CloudFormation knows better into the plan. Every change set is
@@ -26,7 +26,7 @@ pub(crate) async fn refine_plan(run: &Run, prepared: &Prepared) -> Result<Plan, 
         let desired = prepared.desired.iter().find(|desired| desired.part == stack.part);
         let (Some(desired), Some(live)) = (desired, prepared.live.stacks.get(&stack.part)) else { continue };
         // A stack with an operation in progress, or a stuck one, accepts no change set.
-        if next_step(Some(&live.stack.status)) != Step::Compare {
+        if next_step(Some(&live.stack.status)) != NextStep::Compare {
             continue;
         }
         let Ok(parameters) = desired.parameters(&outputs) else { continue };

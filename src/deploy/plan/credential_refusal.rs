@@ -5,7 +5,7 @@ use crate::credentials::{Credentials, KEYS_IN_USE_FILE, KeySet, RotatedKey, Stag
 use crate::deploy::event::Refusal;
 use crate::deploy::inputs::credential_digests::{CredentialDigests, Transition};
 use crate::deploy::state::live::LiveCluster;
-use crate::deploy::state::step::{Step, next_step};
+use crate::deploy::state::step::{NextStep, next_step};
 use crate::well_known::CREDENTIALS_TAG;
 
 /// Every refusal, in a stable order.
@@ -28,7 +28,7 @@ pub(super) fn refuse_credentials(credentials: &Credentials, live: &LiveCluster) 
         )];
     }
     let stack = live.stacks.get(&part).map(|live| &live.stack);
-    let being_updated = stack.filter(|stack| next_step(Some(&stack.status)) == Step::Follow);
+    let being_updated = stack.filter(|stack| next_step(Some(&stack.status)) == NextStep::Follow);
     let refuse = |key: RotatedKey| match (wanted.transition(key.name(), &found), being_updated) {
         (Transition::TooEarly, _) => Some(refuse_early_switch(key, credentials)),
         // It is not known yet which keys every controller will have when that ends.

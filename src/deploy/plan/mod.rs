@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use super::state::desired::DesiredStack;
 use super::state::live::{LiveCluster, LiveStack};
-use super::state::step::{Step, next_step};
+use super::state::step::{NextStep, next_step};
 use crate::blueprint::StackPart;
 use comparison::{PropertyChange, ResourceAction, ResourceChange, Version, compare};
 
@@ -145,8 +145,8 @@ fn plan_stack(
         after: if action == StackAction::Unchanged { Vec::new() } else { after },
     };
     match (live, step) {
-        (None, _) | (_, Step::Create) => plan(StackAction::Create, compare(None, new), Vec::new()),
-        (_, Step::DeleteAndCreate) => plan(StackAction::Recreate, compare(None, new), Vec::new()),
+        (None, _) | (_, NextStep::Create) => plan(StackAction::Create, compare(None, new), Vec::new()),
+        (_, NextStep::DeleteAndCreate) => plan(StackAction::Recreate, compare(None, new), Vec::new()),
         (Some(live), _) => {
             let old = Version { template: live.template(), parameters: &live.stack.parameters };
             let resources = compare(Some(old), new);

@@ -28,7 +28,7 @@ use crate::aws::{AwsError, Clients};
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Report {
+pub(crate) struct PreflightReport {
     /// The account.
     pub account: String,
     /// The ARN of the caller.
@@ -37,7 +37,7 @@ pub(crate) struct Report {
     pub findings: Vec<Finding>,
 }
 
-impl Report {
+impl PreflightReport {
     /// Whether a finding refuses the run.
     #[must_use]
     pub(crate) fn refuses(&self) -> bool {
@@ -47,7 +47,7 @@ impl Report {
 
 impl Preflight<'_> {
     /// Runs all checks in parallel.
-    pub(crate) async fn run(&self, clients: &Clients) -> Result<Report, AwsError> {
+    pub(crate) async fn run(&self, clients: &Clients) -> Result<PreflightReport, AwsError> {
         let caller = clients.caller_identity().await?;
         let mut findings = account::check(self, &caller, clients.region());
         // What is or is not in another region says nothing about the cluster's.
@@ -55,7 +55,7 @@ impl Preflight<'_> {
             findings.extend(self.read_account(clients, &caller.account).await?);
         }
         findings.extend(certificates::check(self.certificates));
-        Ok(Report { account: caller.account, caller: caller.arn, findings })
+        Ok(PreflightReport { account: caller.account, caller: caller.arn, findings })
     }
 
     async fn read_account(&self, clients: &Clients, account: &str) -> Result<Vec<Finding>, AwsError> {

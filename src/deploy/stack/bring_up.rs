@@ -19,7 +19,7 @@ use crate::deploy::plan::refused_change_set::explain_refusal;
 use crate::deploy::run::{Run, new_token};
 use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::LiveStack;
-use crate::deploy::state::step::{Step, next_step};
+use crate::deploy::state::step::{NextStep, next_step};
 use crate::well_known::{CHANGE_SET_PREFIX, CLUSTER_TAG};
 
 /// Give up after this many steps: another process keeps changing the stack.
@@ -83,26 +83,26 @@ impl BringUp<'_> {
         for _ in 0..MOST_STEPS {
             let step = next_step(live.as_ref().map(|live| &live.stack.status));
             live = match (step, live) {
-                (Step::Create, _) | (_, None) if was_in_use => return Err(self.deleted_meanwhile()),
-                (Step::Create, _) | (_, None) => match self.create(parameters).await {
+                (NextStep::Create, _) | (_, None) if was_in_use => return Err(self.deleted_meanwhile()),
+                (NextStep::Create, _) | (_, None) => match self.create(parameters).await {
                     Err(error) if is_overtaken(&error) => self.read_again(error).await?,
                     created => return created.map(|stack| BroughtUp { stack, changed: true }),
                 },
-                (Step::Compare, Some(found)) => {
+                (NextStep::Compare, Some(found)) => {
                     was_in_use = true;
                     match self.compare(found, parameters).await {
                         Err(error) if is_overtaken(&error) => self.read_again(error).await?,
                         compared => return compared,
                     }
                 }
-                (Step::Follow, Some(found)) => {
+                (NextStep::Follow, Some(found)) => {
                     if is_being_destroyed(&self.run.clients, &found.stack).await? {
                         return Err(self.deleted_meanwhile());
                     }
                     was_in_use |= found.stack.status != StackStatus::DeleteInProgress;
                     self.attach(&found.stack).await?
                 }
-                (Step::DeleteAndCreate, Some(found)) => {
+                (NextStep::DeleteAndCreate, Some(found)) => {
                     // From here on the stack is deleted because it failed, whoever deletes it.
                     was_in_use = false;
                     let now = self.read_live().await?;
@@ -114,7 +114,7 @@ impl BringUp<'_> {
                         now
                     }
                 }
-                (Step::RollBack | Step::FinishDeletion | Step::Inspect, Some(found)) => {
+                (NextStep::RollBack | NextStep::FinishDeletion | NextStep::Inspect, Some(found)) => {
                     return Err(explain_stuck(self.run, &self.desired.part, &found.stack).await);
                 }
             };

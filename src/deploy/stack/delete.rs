@@ -8,7 +8,7 @@ use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{StackOperation, Stuck, StuckResource};
 use crate::deploy::run::Run;
-use crate::deploy::state::step::{Step, next_step};
+use crate::deploy::state::step::{NextStep, next_step};
 
 /// Resources that depend on each other may need several deletions.
 const MOST_ATTEMPTS: usize = 4;
@@ -36,7 +36,7 @@ pub(crate) async fn delete_stack(
     part: &StackPart,
     stack: &Stack,
 ) -> Result<Option<Stuck>, DeployError> {
-    if next_step(Some(&stack.status)) == Step::Follow
+    if next_step(Some(&stack.status)) == NextStep::Follow
         && !matches!(stack.status, StackStatus::CreateInProgress | StackStatus::DeleteInProgress)
     {
         // CloudFormation deletes nothing in the middle of an update.

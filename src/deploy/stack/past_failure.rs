@@ -7,7 +7,7 @@ use crate::deploy::event::FailureReport;
 use crate::deploy::explain::failure_report::{FailedOperation, is_stuck, report_failure};
 use crate::deploy::explain::operation_events::{failed_rollback, newest_operation};
 use crate::deploy::run::Run;
-use crate::deploy::state::step::{Step, next_step};
+use crate::deploy::state::step::{NextStep, next_step};
 
 /// The report of a failure that another run has left.
 pub(super) async fn report_past_failure(
@@ -36,10 +36,10 @@ pub(super) async fn explain_stuck(run: &Run, part: &StackPart, stack: &Stack) ->
         Err(error) => error.to_string(),
     };
     let help = match next_step(Some(&stack.status)) {
-        Step::RollBack => {
+        NextStep::RollBack => {
             "fix the cause, then run `infra rollback`; `infra rollback --skip ID` continues without that resource"
         }
-        Step::FinishDeletion => "finish the deletion with `infra destroy`, then run `infra up` again",
+        NextStep::FinishDeletion => "finish the deletion with `infra destroy`, then run `infra up` again",
         _ => "inspect the stack in the CloudFormation console; infra does not use that operation",
     };
     DeployError::Stuck {

@@ -10,7 +10,7 @@ use crate::deploy::explain::failure_report::report_failure;
 use crate::deploy::explain::operation_events::{failed_rollback, newest_operation};
 use crate::deploy::run::{Run, new_token};
 use crate::deploy::state::live::LiveCluster;
-use crate::deploy::state::step::{Step, next_step};
+use crate::deploy::state::step::{NextStep, next_step};
 
 /// Rolls back every stack that needs it, and follows rollbacks in progress; returns the names of all these stacks.
 pub(crate) async fn roll_back(
@@ -20,7 +20,7 @@ pub(crate) async fn roll_back(
 ) -> Result<Vec<String>, DeployError> {
     let stacks = || live.stacks.iter().map(|(part, live)| (part, &live.stack));
     let stuck: Vec<(&StackPart, &Stack)> =
-        stacks().filter(|(_, stack)| next_step(Some(&stack.status)) == Step::RollBack).collect();
+        stacks().filter(|(_, stack)| next_step(Some(&stack.status)) == NextStep::RollBack).collect();
     let mut failed = Vec::new();
     for (_, stack) in &stuck {
         failed.push(failed_resources(run, stack).await?);

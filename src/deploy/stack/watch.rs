@@ -7,7 +7,7 @@ use crate::aws::{AUTO_SCALING_GROUP_TYPE, AwsError, End, ResourceStatus, Stack, 
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Event, Evidence, StackOperation};
-use crate::deploy::explain::failure_report::{FailedLaunch, FailedOperation};
+use crate::deploy::explain::failure_report::{FailedOperation, LaunchGivenUp};
 use crate::deploy::machines::evidence::gather_evidence;
 use crate::deploy::machines::launches::{Launches, is_since};
 use crate::deploy::run::{Run, new_token};
@@ -97,7 +97,7 @@ pub(crate) struct Ended {
     /// The output of machines that never signalled.
     pub(crate) evidence: Vec<Evidence>,
     /// The launch failure for which this run ended the operation.
-    pub(crate) gave_up: Option<FailedLaunch>,
+    pub(crate) gave_up: Option<LaunchGivenUp>,
 }
 
 impl Ended {
@@ -281,7 +281,7 @@ impl Watch<'_> {
 
     /// Reads the launches of Auto Scaling groups that CloudFormation waits for. The same permanent failure again and again ends the
     /// operation.
-    async fn read_launches(&mut self) -> Result<Option<FailedLaunch>, DeployError> {
+    async fn read_launches(&mut self) -> Result<Option<LaunchGivenUp>, DeployError> {
         let began = self.events.first().and_then(|event| event.at);
         let groups = self.groups_in_progress();
         for (resource, group) in &groups {
@@ -308,7 +308,7 @@ impl Watch<'_> {
                     return Err(shortage);
                 }
                 self.undo_operation().await?;
-                return Ok(Some(FailedLaunch { resource, reason: permanent.reason }));
+                return Ok(Some(LaunchGivenUp { resource, reason: permanent.reason }));
             }
         }
         Ok(None)

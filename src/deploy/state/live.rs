@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::step::{Step, next_step};
+use super::step::{NextStep, next_step};
 use crate::aws::{AwsError, Clients, ScalingGroup, Stack, StackStatus};
 use crate::blueprint::{Role, StackPart};
 use crate::config::Cluster;
@@ -36,13 +36,15 @@ impl LiveStack {
     /// Reads the template of a stack.
     pub(crate) async fn read(clients: &Clients, stack: Stack) -> Result<Self, AwsError> {
         let template = match next_step(Some(&stack.status)) {
-            Step::DeleteAndCreate | Step::Create => LiveTemplate::NotRead,
-            Step::Compare | Step::Follow | Step::RollBack | Step::FinishDeletion | Step::Inspect => {
-                match serde_json::from_str(&clients.stack_template(&stack.arn).await?) {
-                    Ok(template) => LiveTemplate::Read(template),
-                    Err(error) => LiveTemplate::Unreadable(error.to_string()),
-                }
-            }
+            NextStep::DeleteAndCreate | NextStep::Create => LiveTemplate::NotRead,
+            NextStep::Compare
+            | NextStep::Follow
+            | NextStep::RollBack
+            | NextStep::FinishDeletion
+            | NextStep::Inspect => match serde_json::from_str(&clients.stack_template(&stack.arn).await?) {
+                Ok(template) => LiveTemplate::Read(template),
+                Err(error) => LiveTemplate::Unreadable(error.to_string()),
+            },
         };
         Ok(Self { stack, template })
     }
@@ -142,7 +144,8 @@ impl LiveCluster {
         let status = &live.stack.status;
         let is_being_deleted =
             matches!(status, StackStatus::RollbackInProgress | StackStatus::DeleteInProgress);
-        !is_being_deleted && matches!(next_step(Some(status)), Step::Compare | Step::Follow | Step::RollBack)
+        !is_being_deleted
+            && matches!(next_step(Some(status)), NextStep::Compare | NextStep::Follow | NextStep::RollBack)
     }
 
     /// The outputs of all stacks.

@@ -4,7 +4,7 @@ use crate::aws::{Accepts, StackStatus};
 
 /// What `up` does next with a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum NextStep {
     /// There is no stack: create it.
     Create,
     /// The stack is complete: compare, and update it if it differs.
@@ -23,54 +23,54 @@ pub(crate) enum Step {
 
 /// What `up` does next with a stack of this status; none means that there is no stack.
 #[must_use]
-pub(crate) fn next_step(status: Option<&StackStatus>) -> Step {
+pub(crate) fn next_step(status: Option<&StackStatus>) -> NextStep {
     match status.map_or(Accepts::Creation, StackStatus::accepts) {
-        Accepts::Creation => Step::Create,
-        Accepts::Update => Step::Compare,
-        Accepts::Nothing => Step::Follow,
-        Accepts::Deletion => Step::DeleteAndCreate,
-        Accepts::RollBack | Accepts::ContinueRollback => Step::RollBack,
-        Accepts::AnotherDeletion => Step::FinishDeletion,
-        Accepts::Undocumented => Step::Inspect,
+        Accepts::Creation => NextStep::Create,
+        Accepts::Update => NextStep::Compare,
+        Accepts::Nothing => NextStep::Follow,
+        Accepts::Deletion => NextStep::DeleteAndCreate,
+        Accepts::RollBack | Accepts::ContinueRollback => NextStep::RollBack,
+        Accepts::AnotherDeletion => NextStep::FinishDeletion,
+        Accepts::Undocumented => NextStep::Inspect,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Step, next_step};
+    use super::{NextStep, next_step};
     use crate::aws::StackStatus;
 
     #[test]
     fn every_status_has_its_step() {
         let cases = [
-            ("CREATE_IN_PROGRESS", Step::Follow),
-            ("CREATE_COMPLETE", Step::Compare),
-            ("CREATE_FAILED", Step::DeleteAndCreate),
-            ("ROLLBACK_IN_PROGRESS", Step::Follow),
-            ("ROLLBACK_COMPLETE", Step::DeleteAndCreate),
-            ("ROLLBACK_FAILED", Step::DeleteAndCreate),
-            ("REVIEW_IN_PROGRESS", Step::DeleteAndCreate),
-            ("UPDATE_IN_PROGRESS", Step::Follow),
-            ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", Step::Follow),
-            ("UPDATE_COMPLETE", Step::Compare),
-            ("UPDATE_FAILED", Step::RollBack),
-            ("UPDATE_ROLLBACK_IN_PROGRESS", Step::Follow),
-            ("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS", Step::Follow),
-            ("UPDATE_ROLLBACK_COMPLETE", Step::Compare),
-            ("UPDATE_ROLLBACK_FAILED", Step::RollBack),
-            ("DELETE_IN_PROGRESS", Step::Follow),
-            ("DELETE_COMPLETE", Step::Create),
-            ("DELETE_FAILED", Step::FinishDeletion),
-            ("IMPORT_IN_PROGRESS", Step::Follow),
-            ("IMPORT_COMPLETE", Step::Compare),
-            ("IMPORT_ROLLBACK_IN_PROGRESS", Step::Follow),
-            ("IMPORT_ROLLBACK_COMPLETE", Step::Compare),
-            ("IMPORT_ROLLBACK_FAILED", Step::Inspect),
-            ("MELTED", Step::Inspect),
+            ("CREATE_IN_PROGRESS", NextStep::Follow),
+            ("CREATE_COMPLETE", NextStep::Compare),
+            ("CREATE_FAILED", NextStep::DeleteAndCreate),
+            ("ROLLBACK_IN_PROGRESS", NextStep::Follow),
+            ("ROLLBACK_COMPLETE", NextStep::DeleteAndCreate),
+            ("ROLLBACK_FAILED", NextStep::DeleteAndCreate),
+            ("REVIEW_IN_PROGRESS", NextStep::DeleteAndCreate),
+            ("UPDATE_IN_PROGRESS", NextStep::Follow),
+            ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", NextStep::Follow),
+            ("UPDATE_COMPLETE", NextStep::Compare),
+            ("UPDATE_FAILED", NextStep::RollBack),
+            ("UPDATE_ROLLBACK_IN_PROGRESS", NextStep::Follow),
+            ("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS", NextStep::Follow),
+            ("UPDATE_ROLLBACK_COMPLETE", NextStep::Compare),
+            ("UPDATE_ROLLBACK_FAILED", NextStep::RollBack),
+            ("DELETE_IN_PROGRESS", NextStep::Follow),
+            ("DELETE_COMPLETE", NextStep::Create),
+            ("DELETE_FAILED", NextStep::FinishDeletion),
+            ("IMPORT_IN_PROGRESS", NextStep::Follow),
+            ("IMPORT_COMPLETE", NextStep::Compare),
+            ("IMPORT_ROLLBACK_IN_PROGRESS", NextStep::Follow),
+            ("IMPORT_ROLLBACK_COMPLETE", NextStep::Compare),
+            ("IMPORT_ROLLBACK_FAILED", NextStep::Inspect),
+            ("MELTED", NextStep::Inspect),
         ];
         for (status, step) in cases {
             assert_eq!(next_step(Some(&StackStatus::from(status))), step, "{status}");
         }
-        assert_eq!(next_step(None), Step::Create);
+        assert_eq!(next_step(None), NextStep::Create);
     }
 }

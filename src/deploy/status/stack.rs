@@ -2,7 +2,7 @@
 
 use super::shape::StackState;
 use crate::aws::Stack;
-use crate::deploy::state::step::{Step, next_step};
+use crate::deploy::state::step::{NextStep, next_step};
 
 impl StackState {
     /// The state of a live stack.
@@ -11,7 +11,7 @@ impl StackState {
         Self {
             name: stack.name.clone(),
             status: stack.status.clone(),
-            good: next_step(Some(&stack.status)) == Step::Compare,
+            good: next_step(Some(&stack.status)) == NextStep::Compare,
         }
     }
 

@@ -13,7 +13,7 @@ use crate::config::Cluster;
 use crate::deploy::error::DeployError;
 use crate::deploy::run::Run;
 use crate::deploy::state::live::{LiveCluster, LiveStack};
-use crate::deploy::state::step::{Step, next_step};
+use crate::deploy::state::step::{NextStep, next_step};
 use crate::plural::count_of;
 use crate::waiting::Pace;
 
@@ -84,11 +84,13 @@ impl StackCheck {
         let Stack { name, status, .. } = &self.live.stack;
         let unchecked = |problem| StackDrift::unchecked(name, status, problem);
         let problem = match next_step(Some(status)) {
-            Step::Follow => Some(format!("cannot be checked while an operation is in progress ({status})")),
-            Step::Create | Step::DeleteAndCreate | Step::FinishDeletion => {
+            NextStep::Follow => {
+                Some(format!("cannot be checked while an operation is in progress ({status})"))
+            }
+            NextStep::Create | NextStep::DeleteAndCreate | NextStep::FinishDeletion => {
                 Some(format!("cannot be checked in {status}: only complete stacks can"))
             }
-            Step::Compare | Step::RollBack | Step::Inspect => None,
+            NextStep::Compare | NextStep::RollBack | NextStep::Inspect => None,
         };
         if problem.is_some() {
             return Ok((self.part.clone(), unchecked(problem)));
