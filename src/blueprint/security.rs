@@ -138,8 +138,8 @@ pub(super) fn rules(cluster: &Cluster, security_groups: &[SecurityGroup]) -> Vec
     let table: [(SecurityGroup, SecurityGroup, Protocol, u16, &'static str); 17] = [
         (PublicLoadBalancer, Controllers, Tcp, 6443, "API from outside"),
         (InternalLoadBalancer, Controllers, Tcp, 6443, "API from inside"),
-        (Controllers, Controllers, Tcp, 6443, "the Service kubernetes leads straight to controllers"),
-        (Nodes, Controllers, Tcp, 6443, "the Service kubernetes leads straight to controllers"),
+        (Controllers, Controllers, Tcp, 6443, "the Service kubernetes points at controllers directly"),
+        (Nodes, Controllers, Tcp, 6443, "the Service kubernetes points at controllers directly"),
         (Nodes, InternalLoadBalancer, Tcp, 443, "kubelets and add-ons reach the API"),
         (Controllers, InternalLoadBalancer, Tcp, 443, "add-ons on controllers reach the API"),
         (Controllers, Etcd, Tcp, 2379, "API servers are the only clients of etcd"),
