@@ -36,7 +36,7 @@ const KINDS: [(&str, &str); 25] = [
     ("AWS::ElasticLoadBalancingV2::TargetGroup", "the API's internal load balancer"),
     ("AWS::IAM::InstanceProfile", "the controllers' role"),
     ("AWS::IAM::Role", "the controllers' role"),
-    ("AWS::Route53::HostedZone", "private zone paddle-cluster.infra.internal"),
+    ("AWS::Route53::HostedZone", "private hosted zone paddle-cluster.infra.internal"),
     ("AWS::Route53::RecordSet", "etcd member 0"),
 ];
 

@@ -93,11 +93,11 @@ impl FromStr for AvailabilityZone {
         }
         let fault = Fault::new(format!("'{text}' is not an availability zone"));
         Err(if is_region_code(text) {
-            fault.help(format!("that is a region; its zones are {text}a, {text}b and so on"))
+            fault.help(format!("that is a region; its availability zones are {text}a, {text}b and so on"))
         } else if region.is_some_and(|region| region.matches('-').count() > 2) {
             fault.help("local and wavelength zones are not supported: they lack what a control plane needs")
         } else {
-            fault.help("a zone is a region and a letter, as in us-west-2a; `aws ec2 describe-availability-zones` lists yours")
+            fault.help("an availability zone is a region and a letter, as in us-west-2a; `aws ec2 describe-availability-zones` lists yours")
         })
     }
 }

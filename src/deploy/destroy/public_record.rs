@@ -56,11 +56,11 @@ impl PublicRecord {
 
     /// Lists the record as deleted, or as kept if it points elsewhere.
     pub(crate) fn list(&self, plan: &mut DestroyPlan) {
-        let leads = format!("points at {}", self.destination);
+        let target = format!("points at {}", self.destination);
         if self.ours.is_empty() {
-            plan.keep(ResourceKind::PublicRecord, &self.name, format!("{leads}, which is not this cluster"));
+            plan.keep(ResourceKind::PublicRecord, &self.name, format!("{target}, which is not this cluster"));
         } else {
-            plan.delete(ResourceKind::PublicRecord, &self.name, leads);
+            plan.delete(ResourceKind::PublicRecord, &self.name, target);
         }
     }
 

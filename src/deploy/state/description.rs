@@ -82,7 +82,7 @@ fn describe_shared_resource(cluster: &Cluster, logical_id: &str) -> String {
         "Vpc" => format!("VPC {}", cluster.network.vpc_range),
         "FileSystem" => "the shared file system".to_owned(),
         "FileSystemRecord" => "the file system's name inside the VPC".to_owned(),
-        "PrivateZone" => format!("private zone {}", internal_domain(&cluster.name)),
+        "PrivateZone" => format!("private hosted zone {}", internal_domain(&cluster.name)),
         "InternetGateway" | "GatewayAttachment" => "the VPC's internet gateway".to_owned(),
         "S3Endpoint" => "the VPC's way to S3".to_owned(),
         id if id.starts_with("Public") && id.contains("Route") => "routes of the public subnets".to_owned(),
