@@ -110,7 +110,7 @@ impl Default for EfsFile {
 
 impl Default for AddonsFile {
     fn default() -> Self {
-        Self { cluster_autoscaler: true, metrics_server: true }
+        Self { cluster_autoscaler: true, metrics_server: true, job_set: true }
     }
 }
 

@@ -56,6 +56,7 @@ pub(super) struct Values<'a> {
 struct Addons {
     cluster_autoscaler: bool,
     metrics_server: bool,
+    job_set: bool,
 }
 
 #[derive(Clone, Serialize)]
@@ -98,7 +99,7 @@ impl<'a> Values<'a> {
     /// What follows from the cluster alone.
     pub(super) fn of_cluster(blueprint: &'a Blueprint) -> Self {
         let cluster = &blueprint.cluster;
-        let AddonsFile { cluster_autoscaler, metrics_server } = cluster.addons;
+        let AddonsFile { cluster_autoscaler, metrics_server, job_set } = cluster.addons;
         Self {
             cluster_name: cluster.name.as_str(),
             cluster_tag: CLUSTER_TAG,
@@ -120,7 +121,7 @@ impl<'a> Values<'a> {
             service_account_key: RotatedKey::ServiceAccount.numbered(1),
             service_account_keys: vec![RotatedKey::ServiceAccount.numbered(1)],
             images: &blueprint.components.images,
-            addons: Addons { cluster_autoscaler, metrics_server },
+            addons: Addons { cluster_autoscaler, metrics_server, job_set },
             efs: cluster.file_system.as_ref().map(|file_system| Efs {
                 server: &blueprint.names.file_system,
                 mount_path: file_system.mount_path.as_str(),

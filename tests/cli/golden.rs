@@ -86,7 +86,7 @@ fn a_second_render_changes_nothing_and_reports_so() {
     workspace.infra(["render", "stack"]).expect_code(0);
     let before = rendered(&workspace.path(""));
     let run = workspace.infra(["render", "stack"]).expect_code(0);
-    assert!(run.stderr.contains("manifests: 15 unchanged"), "{}", run.stderr);
+    assert!(run.stderr.contains("manifests: 17 unchanged"), "{}", run.stderr);
     assert_eq!(rendered(&workspace.path("")), before);
 }
 
@@ -97,7 +97,7 @@ fn pools_are_added_and_deleted_without_a_change_of_the_control_plane() {
     let before = rendered(&workspace.path(""));
     let text = workspace.read("cluster.yaml");
     workspace.write("cluster.yaml", format!("{text}- {{name: gpu, instanceType: g5.xlarge, spot: true}}\n"));
-    workspace.infra(["render", "stack"]).expect_code(0).expect_stderr("2 written, 15 unchanged");
+    workspace.infra(["render", "stack"]).expect_code(0).expect_stderr("2 written, 17 unchanged");
     let with_gpu = rendered(&workspace.path(""));
     for (name, bytes) in &before {
         assert!(with_gpu[name] == *bytes, "{name} changed with a pool");
@@ -110,6 +110,25 @@ fn pools_are_added_and_deleted_without_a_change_of_the_control_plane() {
         serde_json::json!(["stacks/pool-gpu.json", "userdata/pool-gpu.ign"])
     );
     assert_eq!(rendered(&workspace.path("")), before);
+}
+
+#[test]
+fn an_add_on_that_is_switched_off_leaves_no_trace() {
+    let workspace = golden("minimal");
+    let traces = || -> Vec<String> {
+        let found = rendered(&workspace.path(""));
+        let mentions = |bytes: &[u8]| String::from_utf8_lossy(bytes).to_lowercase().contains("jobset");
+        found.iter().filter(|(_, bytes)| mentions(bytes)).map(|(name, _)| name.clone()).collect()
+    };
+    workspace.infra(["render", "stack"]).expect_code(0);
+    assert_eq!(
+        traces(),
+        ["manifests/53-jobset-api.yaml", "manifests/54-jobset.yaml", "userdata/controller.ign"]
+    );
+    let text = workspace.read("cluster.yaml");
+    workspace.write("cluster.yaml", format!("{text}addons: {{jobSet: false}}\n"));
+    workspace.infra(["render", "stack"]).expect_code(0);
+    assert_eq!(traces(), Vec::<String>::new());
 }
 
 #[test]

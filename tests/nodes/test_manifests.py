@@ -184,7 +184,7 @@ class Manifests(unittest.TestCase):
                 chosen = set(pod.get("nodeSelector", {})) - {"kubernetes.io/os"}
                 self.assertLessEqual(chosen, {"node-role.kubernetes.io/control-plane"}, path)
                 # Where there is no such label, the account is on workers anyway; those with more rights must have it.
-                if pod["serviceAccountName"] in ("cloud-controller-manager", "metrics-server", "cluster-autoscaler"):
+                if pod["serviceAccountName"] in ("cloud-controller-manager", "metrics-server", "cluster-autoscaler", "jobset"):
                     self.assertEqual(pod["nodeSelector"].get("node-role.kubernetes.io/control-plane"), "", path)
 
     def test_who_may_change_nodes_is_on_controllers_or_confined_to_its_own(self):
@@ -198,12 +198,24 @@ class Manifests(unittest.TestCase):
                 if document["kind"] == "ClusterRoleBinding" and document["roleRef"]["name"] in changing for subject in document["subjects"]}
             on_controllers = {"system:serviceaccount:kube-system:cluster-autoscaler"}
             self.assertEqual(accounts - on_controllers, {"system:serviceaccount:kube-flannel:flannel"}, directory)
-            [policy] = [document for document in every if document["kind"] == "ValidatingAdmissionPolicy"]
-            [binding] = [document for document in every if document["kind"] == "ValidatingAdmissionPolicyBinding"]
-            self.assertEqual(binding["spec"], {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]})
-            self.assertEqual(policy["spec"]["failurePolicy"], "Fail")
+            [policy] = [document for document in every if document["kind"] == "ValidatingAdmissionPolicy"
+                        and document["metadata"]["name"] == "infra-flannel"]
             [condition] = policy["spec"]["matchConditions"]
             self.assertEqual(condition["expression"], "request.userInfo.username == 'system:serviceaccount:kube-flannel:flannel'")
+
+    def test_every_admission_policy_is_in_force(self):
+        for directory in CLUSTERS.glob("*/expected/manifests"):
+            every = [document for path in directory.glob("*.yaml") for document in documents(path.read_text())]
+            policies = [document for document in every if document["kind"] == "ValidatingAdmissionPolicy"]
+            bound = {document["spec"]["policyName"]: document["spec"]["validationActions"] for document in every
+                     if document["kind"] == "ValidatingAdmissionPolicyBinding"}
+            self.assertEqual(bound, {policy["metadata"]["name"]: ["Deny"] for policy in policies}, directory)
+            self.assertEqual({policy["spec"]["failurePolicy"] for policy in policies}, {"Fail"}, directory)
+
+    def test_nothing_asks_a_webhook(self):
+        # An API that waits for a program that does not run is no API.
+        for path in CLUSTERS.glob("*/expected/manifests/*.yaml"):
+            self.assertNotRegex(path.read_text(), "WebhookConfiguration|strategy: Webhook", path)
 
     def test_only_pools_are_targets_of_load_balancers(self):
         for config in configs():

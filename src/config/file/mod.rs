@@ -223,4 +223,6 @@ pub struct AddonsFile {
     pub cluster_autoscaler: bool,
     /// Answers `kubectl top` and horizontal autoscalers. `kubectl delete -n kube-system apiservice/v1beta1.metrics.k8s.io daemonset/metrics-server service/metrics-server` deletes it.
     pub metrics_server: bool,
+    /// Runs JobSets: groups of Jobs that start, restart and end together. `kubectl delete -n kube-system daemonset/jobset` deletes it; `kubectl delete crd/jobsets.jobset.x-k8s.io` deletes every JobSet with its pods.
+    pub job_set: bool,
 }

@@ -63,6 +63,9 @@ pub(super) fn config(sources: &NodeSources<'_>) -> Result<IgnitionConfig, Render
     unit(&mut config, sources, &values, "install-static-pods.service")?;
     unit(&mut config, sources, &values, "apply-addons.service")?;
     unit(&mut config, sources, &values, "approve-nodes.service")?;
+    if sources.blueprint.cluster.addons.job_set {
+        unit(&mut config, sources, &values, "jobset-certificate.service")?;
+    }
     Ok(config)
 }
 
