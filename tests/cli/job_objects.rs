@@ -13,6 +13,7 @@ replicas: 2
 gpus: 4
 command: [python, train.py]
 memory: 96Gi
+deadline: 1h
 ";
 
 /// The objects of a good job.
@@ -24,8 +25,27 @@ fn rendered() -> Vec<Value> {
     list["items"].as_array().unwrap().clone()
 }
 
+fn job_set(objects: &[Value]) -> Value {
+    objects.iter().find(|object| object["kind"] == "JobSet").unwrap().clone()
+}
+
+/// The Job that a JobSet creates, written by itself.
 fn training(objects: &[Value]) -> Value {
-    objects.iter().find(|object| object["kind"] == "Job").unwrap().clone()
+    let template = &job_set(objects)["spec"]["replicatedJobs"][0]["template"];
+    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "ddp"}, "spec": template["spec"]})
+}
+
+#[test]
+fn the_jobs_of_a_job_set_are_checked_too() {
+    let mut set = job_set(&rendered());
+    lint(&set).expect_code(0);
+    set["spec"]["replicatedJobs"][0]["template"]["spec"]["completionMode"] = json!("indexed");
+    let run = lint(&set).expect_code(2);
+    assert!(
+        run.stdout.contains("JobSet ddp: spec.replicatedJobs[0].template.spec.completionMode:"),
+        "{}",
+        run.stdout
+    );
 }
 
 fn lint(object: &Value) -> Outcome {
@@ -91,7 +111,7 @@ const BROKEN: [(&str, Option<&str>, &str); 24] = [
         "spec.podReplacementPolicy: \"Always\" is not a replacement policy",
     ),
     (
-        "/spec/podFailurePolicy/rules/1/onExitCodes/containerName",
+        "/spec/podFailurePolicy/rules/0/onExitCodes/containerName",
         Some(r#""other""#),
         "there is no container 'other'",
     ),

@@ -74,7 +74,7 @@ fn a_job_that_fits_a_pool_is_accepted_and_tolerates_its_taints() {
     for more in
         ["replicas: 3\ngpus: 1\n", "replicas: 2\ngpus: 4\npool: large\nmemory: 100Gi\n", "replicas: 2\n"]
     {
-        assert_eq!(lint(&format!("{IMAGE}{more}"), 0), "", "{more}");
+        assert_eq!(lint(&format!("{IMAGE}{more}deadline: 1h\n"), 0), "", "{more}");
     }
     let workspace = Workspace::new();
     workspace.write("cluster.yaml", format!("{MINIMAL}{POOLS}"));
@@ -191,9 +191,71 @@ fn every_problem_of_a_job_file_is_shown_at_once() {
 }
 
 #[test]
-fn parameter_servers_without_a_deadline_are_warned_about() {
+fn a_group_without_a_deadline_is_warned_about() {
     let workspace = Workspace::new();
     workspace.write("job.yaml", format!("{}ps: 1\nworkers: 2\n", SERVERS.replace("deadline: 1h\n", "")));
     let stdout = workspace.infra(["job", "lint"]).expect_code(0).stdout;
-    assert!(stdout.contains("parameter servers wait for workers, and there is no deadline"), "{stdout}");
+    assert!(
+        stdout.contains("there is no deadline: a process that hangs holds its machines for ever"),
+        "{stdout}"
+    );
+}
+
+/// What works, and seldom as its author means it.
+#[test]
+fn programs_and_variables_that_surprise_are_warned_about() {
+    let job = |more: &str| {
+        let workspace = Workspace::new();
+        let text = "name: train\nframework: pytorch\nimage: pytorch/pytorch:2.7.1\nreplicas: 2\ngpus: 2\ndeadline: 1h\n";
+        workspace.write("job.yaml", format!("{text}{more}\n"));
+        workspace.infra(["job", "lint"]).expect_code(0).stdout
+    };
+    let plain = "command: [python, train.py]\n";
+    assert_eq!(job(plain), "");
+    for (more, warning) in [
+        (
+            "command: [deepspeed, train.py]",
+            "deepspeed starts processes by itself, and finds only its own pod",
+        ),
+        ("command: [accelerate, launch, train.py]", "accelerate starts processes by itself"),
+        ("command: [bash, -c, python train.py]", "bash is started once in each pod, without torchrun"),
+        (
+            "command: [torchrun, --rdzv_endpoint=localhost:29500, a.py]",
+            "torchrun is told to meet at this pod itself",
+        ),
+        (&format!("{plain}env: {{WANDB_API_KEY: abc}}"), "WANDB_API_KEY looks like a secret"),
+        (&format!("{plain}env: {{HF_TOKEN: abc}}"), "HF_TOKEN looks like a secret"),
+    ] {
+        let stdout = job(more);
+        assert!(stdout.contains(&format!("warning: {warning}")), "{more}:\n{stdout}");
+    }
+    // What the documents offer is accepted.
+    assert_eq!(
+        job(&format!("{plain}env: {{INFRA_PEER_TIMEOUT: '600', INFRA_HOLD: '30', INFRA_LAST_WAIT: '60'}}")),
+        ""
+    );
+}
+
+#[test]
+fn processes_on_spot_machines_get_no_more_time_than_a_notice_leaves() {
+    let pools = POOLS.replacen("instanceType: g5.xlarge", "instanceType: g5.xlarge, spot: true", 1);
+    assert_ne!(pools, POOLS);
+    let workspace = Workspace::new();
+    workspace.write("cluster.yaml", format!("{MINIMAL}{pools}"));
+    let job = |grace: &str| format!("{JOB}{IMAGE}replicas: 1\ngpus: 1\npool: gpu\n{grace}");
+    workspace.write("job.yaml", job("grace: 80s\n"));
+    workspace.infra(["job", "lint"]).expect_code(0);
+    workspace.write("job.yaml", job("grace: 90s\n"));
+    let stdout = workspace.infra(["job", "lint"]).expect_code(2).stdout;
+    assert!(stdout.contains("grace is 90s, and the spot machines of pool gpu grant at most 80s"), "{stdout}");
+}
+
+#[test]
+fn a_pod_without_a_memory_limit_gets_its_share_of_the_machine() {
+    let workspace = Workspace::new();
+    workspace.write("cluster.yaml", format!("{MINIMAL}{POOLS}"));
+    // A quarter of 192 GiB less what the system needs.
+    workspace.write("job.yaml", format!("{JOB}{IMAGE}replicas: 1\ngpus: 1\npool: large\n"));
+    let rendered = workspace.infra(["job", "render"]).expect_code(0).stdout;
+    assert!(rendered.contains("memory: 48896Mi"), "{rendered}");
 }

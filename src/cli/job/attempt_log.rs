@@ -10,9 +10,10 @@ use super::archive_download::{READER_TIME_LIMIT, download, new_reader};
 use super::target::removed;
 use crate::blueprint::Blueprint;
 use crate::cli::exit::Exit;
+use crate::cli::failure::Refusal;
 use crate::cli::interruption::Interrupted;
 use crate::cli::session::Session;
-use crate::job::life::{FetchSource, JobReport, Reader, ReplicaReport};
+use crate::job::life::{FetchSource, JobError, JobReport, Reader, ReplicaReport};
 use crate::kube::ApiServer;
 
 /// What the launchers write, the older part first.
@@ -27,6 +28,7 @@ pub(super) async fn print_attempt(
     attempt: u32,
     session: &Session,
 ) -> anyhow::Result<Exit> {
+    expect_attempt(report, replica, attempt)?;
     let path = format!("{}/logs/attempt-{attempt}/{}-{}", report.directory, replica.role, replica.index);
     let source = FetchSource {
         name: report.name.clone(),
@@ -38,11 +40,43 @@ pub(super) async fn print_attempt(
     let mut interruptions = signal(SignalKind::interrupt())?;
     let reader = Reader::start(api, &source, &new_reader(blueprint, None, session)?).await?;
     let printed = tokio::select! {
-        printed = print_files(&reader, session) => printed,
+        printed = print_files(&reader, session) => {
+            printed.map_err(|error| explain_missing_log(error, report, replica, attempt))
+        }
         _ = interruptions.recv() => Err(Interrupted::WhilePrinting.into()),
     };
     removed(reader.remove().await, "the reader pod", &session.printer);
     printed.map(|()| Exit::Done)
+}
+
+/// Refuses an attempt that a group has not had; a job of an earlier version of infra is left to the claim.
+fn expect_attempt(report: &JobReport, replica: &ReplicaReport, attempt: u32) -> Result<(), Refusal> {
+    if report.restarts.is_none() || attempt <= replica.restarts {
+        return Ok(());
+    }
+    Err(Refusal::new(format!(
+        "{} {} of job '{}' has had no attempt {attempt}; the newest is attempt {}",
+        replica.role, replica.index, report.name, replica.restarts
+    ))
+    .help("attempts are counted from 0"))
+}
+
+/// What a reader says of results is said of a log.
+fn explain_missing_log(
+    error: anyhow::Error,
+    report: &JobReport,
+    replica: &ReplicaReport,
+    attempt: u32,
+) -> anyhow::Error {
+    let (role, index, name) = (&replica.role, replica.index, &report.name);
+    match error.downcast_ref::<JobError>() {
+        Some(JobError::Results { reason, .. }) => Refusal::new(format!(
+            "the log of {role} {index} of job '{name}' in attempt {attempt} cannot be read: {reason}"
+        ))
+        .help(format!("`infra job logs {name} --role {role} --index {index}` reads the log of its pod"))
+        .into(),
+        _ => error,
+    }
 }
 
 async fn print_files(reader: &Reader<'_>, session: &Session) -> anyhow::Result<()> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::replica::{ReplicaReport, replicas_of};
+use super::replica::{ReplicaPhase, ReplicaReport, replicas_of};
 use super::state::{JobState, explain_hold, state_of_pods};
 use crate::job::names::ROLE_LABEL;
 use crate::kube::{Job, JobEnd, JobSet, JobSetEnd, Pod};
@@ -56,13 +56,16 @@ pub(super) fn replicas_of_group(set: &JobSet, jobs: &[&Job], pods: &[Pod]) -> Ve
         let is_own = |job: &&&Job| {
             job.labels.get(ROLE_LABEL) == Some(role) && job.labels.get(ATTEMPT_LABEL) == Some(&attempt)
         };
-        let job = match jobs.iter().find(is_own) {
-            Some(job) => (*job).clone(),
-            None => absent_job(set, *count, is_waiting),
-        };
+        let found = jobs.iter().find(is_own);
+        let job = found.map_or_else(|| absent_job(set, *count, is_waiting), |job| (*job).clone());
+        let is_complete = found.is_some() && job.end == Some(JobEnd::Complete);
         let mut lines = replicas_of(role, &job, &current);
         for line in &mut lines {
             line.restarts = set.restarts;
+            // A Job may be complete before all of its replicas are: the others were terminated.
+            if is_complete && line.pod.is_none() && !job.has_completed(line.index) {
+                line.phase = ReplicaPhase::Removed;
+            }
         }
         lines
     };

@@ -57,7 +57,17 @@ pub(super) async fn remove_leftovers(api: &ApiServer, run: &Run) -> Result<(), J
     Ok(())
 }
 
-/// Deletes a job and waits for its pods to terminate. Reports what is left whenever the number changes.
+/// Refuses to attach to a job that is being deleted: it ends with its last pod.
+pub(super) async fn expect_not_leaving(api: &ApiServer, namespace: &str, name: &str) -> Result<(), JobError> {
+    let set = api.object(&ObjectName::new("JobSet", namespace, name)).await?;
+    if set.is_none_or(|set| set["metadata"]["deletionTimestamp"].is_null()) {
+        return Ok(());
+    }
+    expect_no_pods(api, namespace, name).await?;
+    Err(JobError::NotDeletedYet { name: name.to_owned(), left: vec![format!("JobSet {name}")] })
+}
+
+/// Deletes a job and waits for its pods to terminate. Reports the pods that are left whenever their number changes.
 pub(crate) async fn remove_job(
     api: &ApiServer,
     namespace: &str,
@@ -67,25 +77,26 @@ pub(crate) async fn remove_job(
 ) -> Result<(), JobError> {
     let mut pace = Pace::of_moment();
     let mut told = 0;
+    let mut deleted: Vec<ObjectName> = Vec::new();
     loop {
         let left = removal_of(api, namespace, name).await?;
         if left.is_empty() {
             return Ok(());
         }
-        let pods = left.iter().all(|object| object.kind == "Pod");
-        if pods && left.len() != told {
-            tell(&left);
-            told = left.len();
+        let (pods, owners): (Vec<ObjectName>, Vec<ObjectName>) =
+            left.iter().cloned().partition(|object| object.kind == "Pod");
+        // A JobSet that was deleted stays until its pods have terminated.
+        let are_deleted = owners.iter().all(|owner| deleted.contains(owner));
+        if are_deleted && !pods.is_empty() && pods.len() != told {
+            tell(&pods);
+            told = pods.len();
         }
-        for object in &left {
-            // Pods are deleted with what created them.
-            if object.kind != "Pod" {
-                api.delete_object(object).await?;
-            }
-        }
-        if pods {
-            for pod in &left {
-                api.delete_object(pod).await?;
+        // Pods are deleted with what created them.
+        let next = if owners.is_empty() { pods } else { owners };
+        for object in next {
+            if object.kind == "Pod" || !deleted.contains(&object) {
+                api.delete_object(&object).await?;
+                deleted.push(object);
             }
         }
         let go_on = waiting.pause(pace.next_pause()).await;

@@ -8,7 +8,7 @@ use super::error::JobError;
 use super::event::JobEvent;
 use super::precondition::Precondition;
 use super::preconditions::check_preconditions;
-use super::removal::{expect_no_pods, remove_job, remove_leftovers};
+use super::removal::{expect_no_pods, expect_not_leaving, remove_job, remove_leftovers};
 use super::report::JobReport;
 use super::state::JobState;
 use super::submit::submit;
@@ -76,6 +76,7 @@ impl Submission {
             live if replace => SubmitAction::Replace(live.map(|live| live.state)),
             None => SubmitAction::Create,
             Some(live) => {
+                expect_not_leaving(api, &run.workload.namespace, &run.workload.name).await?;
                 let is_same = live.digest == run.digest && !live.state.is_over();
                 let live_run: Option<RunName> = live.run.parse().ok();
                 let (Some(name), true) =

@@ -18,8 +18,9 @@ const UNREACHABLE_SECONDS: u32 = 30;
 const UNREACHABLE_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
 /// The variables that name the directories of a run.
-const PREPARED: [&str; 7] = [
+const PREPARED: [&str; 8] = [
     "INFRA_ATTEMPT",
+    "INFRA_DEADLINE",
     "INFRA_JOBSET_UID",
     "INFRA_RUN",
     "INFRA_RUN_DIR",

@@ -1,6 +1,6 @@
 //! The data that a job file wants to have imported.
 
-use super::require_valid;
+use super::optional::require_valid;
 use crate::document::{At, Fault, Position, Problems};
 use crate::job::file::{DataFile, JobFile};
 use crate::job::framework::Framework;

@@ -3,6 +3,7 @@
 mod command;
 mod data;
 mod mounts;
+mod optional;
 mod scale;
 
 use std::collections::BTreeMap;
@@ -10,12 +11,13 @@ use std::collections::BTreeMap;
 use command::build_command;
 use data::build_data;
 use mounts::{build_mounts, build_workdir};
+use optional::require_valid;
 use scale::build_scale;
 
 use super::environment::{check_name_is_free, check_paddle_ports};
 use super::file::{JobFile, TensorboardFile, TensorboardSettings};
 use super::framework::Framework;
-use super::names::{data_job_name, pod_host_name, roles_of_scale, tensorboard_name};
+use super::names::{pod_host_name, roles_of_scale};
 use super::training::{Scale, Storage, Tensorboard, TrainingJob};
 use super::values::{ClaimPath, EnvironmentName, ImageReference, JobName, Size, parse_deadline};
 use crate::config::values::PoolName;
@@ -104,14 +106,6 @@ pub(super) fn build_job(file: &JobFile, problems: &mut Problems) -> Option<Train
     })
 }
 
-/// An optional value: an invalid one fails the job, after everything else was checked too.
-fn require_valid<T>(written: Option<Option<T>>) -> Option<Option<T>> {
-    match written {
-        None => Some(None),
-        Some(value) => value.map(Some),
-    }
-}
-
 /// How long processes have after SIGTERM.
 fn build_grace(file: &JobFile, problems: &mut Problems) -> Option<At<u64>> {
     let (written, position) = (&file.grace.value, file.grace.position);
@@ -142,19 +136,11 @@ fn build_tensorboard(file: &JobFile, problems: &mut Problems) -> Option<Option<T
     )
 }
 
-/// The longest of the names that are built from the job's must still be a pod's name.
+/// The longest of the pods' names, which are built from the job's.
 fn check_name_lengths(name: &JobName, file: &JobFile, scale: &Scale, problems: &mut Problems) {
-    let mut names: Vec<String> = roles_of_scale(file.framework.value, scale)
-        .into_iter()
-        .map(|(role, count)| pod_host_name(name.as_str(), role, count - 1) + POD_NAME_SUFFIX)
-        .collect();
-    if file.data.is_some() {
-        names.push(data_job_name(name.as_str()) + POD_NAME_SUFFIX);
-    }
-    if !matches!(file.tensorboard.value, TensorboardFile::Wanted(false)) {
-        names.push(tensorboard_name(name.as_str()));
-    }
-    let Some(longest) = names.into_iter().max_by_key(String::len) else { return };
+    let roles = roles_of_scale(file.framework.value, scale).into_iter();
+    let names = roles.map(|(role, count)| pod_host_name(name.as_str(), role, count - 1) + POD_NAME_SUFFIX);
+    let Some(longest) = names.max_by_key(String::len) else { return };
     if longest.len() > LONGEST_POD_NAME {
         let over = longest.len() - LONGEST_POD_NAME;
         let fault = Fault::new(format!(
