@@ -192,6 +192,7 @@ def images_of(minor: str) -> list[Image]:
         single("coredns", "coredns", "coredns", "/coredns", user="65532:65532", capability=NET_BIND_SERVICE),
         single("cloud_controller_manager", "cloud-provider-aws", "aws-cloud-controller-manager", "/bin/aws-cloud-controller-manager"),
         single("metrics_server", "metrics-server", "metrics-server", "/metrics-server", user="65534"),
+        single("jobset", "jobset", "manager", "/manager", user="65532:65532"),
         single("nvidia_device_plugin", "pretend-gpus", "pretend-gpus", "/usr/bin/nvidia-device-plugin"),
         Image("job", [JOB_IMAGE, HELPER_IMAGE], [], fill_job),
     ]

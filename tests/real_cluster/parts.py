@@ -52,6 +52,8 @@ class Parts:
     extensions: dict[str, pathlib.Path]
     # The programs in the place of NVIDIA's driver.
     driver: pathlib.Path
+    # JobSet's own definition of its API, for which ours stands in.
+    jobset_api: pathlib.Path
 
     def release_of(self, config):
         """What a machine with this Ignition config gets: it names the version of its kubelet, or of its etcd."""
@@ -73,7 +75,8 @@ def find_parts(minors, scratch):
     built = build.directories(max(minors))
     return Parts(
         base=BASE, shared=shared, kubectl=built["kubernetes"] / "kubectl", releases=releases,
-        extensions=gpus.pack_runtime(built["pretend-gpus"], scratch), driver=built["pretend-gpus"])
+        extensions=gpus.pack_runtime(built["pretend-gpus"], scratch), driver=built["pretend-gpus"],
+        jobset_api=built["jobset"] / "api.yaml")
 
 
 def find_release(minor):

@@ -9,6 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from real_cluster import ROOT  # noqa: E402
 from chapters import CONTROLLER, WORKER, Chapters, in_order, say  # noqa: E402
 from images import JOB_IMAGE  # noqa: E402
+import jobset  # noqa: E402
 
 SERVICE = """
 apiVersion: v1
@@ -91,6 +92,54 @@ class Life(Chapters):
     def test_the_metrics_api_answers(self):
         self.wait_for("metrics of both nodes", lambda: self.cluster.kubectl("top", "nodes", "--no-headers", check=False).count("\n") == 2, 180)
         self.assertIn("kube-apiserver", self.cluster.kubectl("top", "pods", "--all-namespaces"))
+
+    def test_a_jobset_of_two_pods_is_restarted_and_completes(self):
+        self.cluster.kubectl("rollout", "status", "daemonset/jobset", "--namespace=kube-system", "--timeout=120s", timeout=150)
+        self.run_jobset()
+
+    def run_jobset(self):
+        self.cluster.kubectl("apply", "--validate=strict", "--filename=-", input=json.dumps(jobset.PAIR))
+        # Suspended, its template can be changed, as a queue does it that chooses the machines.
+        self.patch_jobset({"replicatedJobs": [jobset.on_nodes({"infra.internal/pool": "cpu"})]})
+        self.patch_jobset({"suspend": False})
+        self.cluster.kubectl("wait", "jobset/pair", "--for=condition=Completed", "--timeout=120s", timeout=150)
+        self.assertEqual(self.get("jobset", "pair")["status"]["restartsCountTowardsMax"], 1)
+        pods = self.get("pods", "--selector=jobset.sigs.k8s.io/jobset-name=pair")["items"]
+        self.assertEqual({(pod["spec"]["hostname"], pod["spec"]["subdomain"]) for pod in pods},
+                         {("pair-worker-0-0", "pair"), ("pair-worker-0-1", "pair")})
+        self.assertEqual(self.get("service", "pair")["spec"]["clusterIP"], "None")
+        self.patch_jobset({"ttlSecondsAfterFinished": 0})
+        self.cluster.kubectl("wait", "jobset/pair", "--for=delete", "--timeout=60s", timeout=90)
+
+    def patch_jobset(self, spec):
+        self.cluster.kubectl("patch", "jobset", "pair", "--type=merge", f"--patch={json.dumps({'spec': spec})}")
+
+    def test_a_jobset_that_cannot_run_is_refused_with_the_reason(self):
+        for changes in jobset.ACCEPTED:
+            self.cluster.kubectl("create", "--dry-run=server", "--filename=-", input=jobset.changed(changes))
+        for changes, words in jobset.REFUSED:
+            with self.subTest(words):
+                self.assertIn(words, self.refusal("create", "--filename=-", input=jobset.changed(changes)))
+        # Nobody runs this one, so that it stays as it is.
+        self.cluster.kubectl("create", "--filename=-", input=jobset.changed({"spec/managedBy": "example.com/nobody"}))
+        self.addCleanup(self.cluster.kubectl, "delete", "jobset", "pair")
+        for spec, words in jobset.UNCHANGEABLE:
+            with self.subTest(words):
+                self.assertIn(words, self.refusal("patch", "jobset", "pair", "--type=merge", f"--patch={json.dumps({'spec': spec})}"))
+        self.patch_jobset({"failurePolicy": {"maxRestarts": 5}})
+
+    def refusal(self, *words, input=None):
+        done = self.cluster.run(self.cluster.parts.kubectl, "--kubeconfig", self.cluster.directory / "kubeconfig", *words,
+                                "--dry-run=server", input=input)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        return done.stderr
+
+    def test_a_jobset_runs_with_jobsets_own_definition_of_the_api(self):
+        """A cluster may get it from elsewhere, such as a queue that brings its own."""
+        apply = ["apply", "--server-side", "--force-conflicts"]
+        self.cluster.kubectl(*apply, f"--filename={self.cluster.parts.jobset_api}")
+        self.addCleanup(self.cluster.kubectl, *apply, f"--filename={self.cluster.directory / 'manifests/53-jobset-api.yaml'}")
+        self.run_jobset()
 
     def test_a_pod_does_not_reach_the_metadata_service(self):
         self.create_pod("curious", WORKER, '"exec sleep 3600"')

@@ -45,6 +45,7 @@ def compared_versions(minor: str) -> dict[str, tuple[str, str | None]]:
         "coredns": "coredns",
         "cloud_controller_manager": "cloud-provider-aws",
         "flannel": "flannel",
+        "jobset": "jobset",
         "metrics_server": "metrics-server",
     }
     for name, reference in release.images.items():

@@ -146,7 +146,7 @@ class CompromisedWorker(Chapters):
 
     def control_plane_pods(self):
         """Pods of the control plane that are not on the controller, with their nodes."""
-        apps = ("cloud-controller-manager", "metrics-server", "cluster-autoscaler")
+        apps = ("cloud-controller-manager", "metrics-server", "cluster-autoscaler", "jobset")
         return {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in self.pods()
                 if pod["metadata"].get("labels", {}).get("k8s-app") in apps
                 and pod["spec"].get("nodeName") not in (None, self.controller.facts["name"])}

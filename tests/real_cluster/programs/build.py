@@ -65,6 +65,7 @@ CONTAINERD = "github.com/containerd/containerd/v2"
 AWS = "k8s.io/cloud-provider-aws"
 ETCD = "go.etcd.io/etcd"
 FLANNEL = "github.com/flannel-io/flannel"
+JOBSET = "sigs.k8s.io/jobset"
 KUBERNETES = "k8s.io/kubernetes"
 METRICS_SERVER = "sigs.k8s.io/metrics-server"
 RUNC = "github.com/opencontainers/runc"
@@ -125,6 +126,12 @@ MODULES = [
         version_variables=("k8s.io/client-go/pkg/version.gitVersion",),
     ),
     Module(
+        "jobset",
+        JOBSET,
+        {"manager": JOBSET},
+        version_variables=(f"{JOBSET}/pkg/version.GitVersion",),
+    ),
+    Module(
         "cloud-provider-aws",
         AWS,
         packages(AWS, "cmd/aws-cloud-controller-manager", "cmd/ecr-credential-provider"),
@@ -136,6 +143,9 @@ MODULES = [
         {"pretend-gpus": ".", "nvidia-container-runtime": "./nvidia-container-runtime", "nvidia-smi": "./nvidia-smi"},
     ),
 ]
+
+# Files of a required module that tests need beside its programs, each with its path there.
+FILES = {"jobset": {"api.yaml": "config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml"}}
 
 
 def minors() -> list[str]:
@@ -196,6 +206,8 @@ def key(module: Module, minor: str) -> str:
     """Changes with everything that goes into the programs of a module."""
     content = hashlib.sha256()
     content.update(json.dumps([dataclasses.asdict(module), linker_flags(module, minor)]).encode())
+    if module.name in FILES:
+        content.update(json.dumps(FILES[module.name]).encode())
     for path in sorted(source(module, minor).rglob("*")):
         if path.is_file():
             content.update(f"{path.relative_to(source(module, minor))}\0".encode())
@@ -372,6 +384,16 @@ def compile_module(module: Module, minor: str, part: pathlib.Path) -> None:
         print(f"{time.monotonic() - began:7.1f} s {cpu:7.1f} s CPU  {directory(module, minor).name}/{program}", flush=True)
 
 
+def copy_files(module: Module, minor: str, part: pathlib.Path) -> None:
+    if module.name not in FILES:
+        return
+    command = [find_go(), "list", "-m", "-f", "{{.Dir}}", module.requires]
+    answer = subprocess.run(command, cwd=source(module, minor), env=environment(), capture_output=True, text=True, check=True)
+    for name, path in FILES[module.name].items():
+        # Not its mode: files of Go's cache are read-only.
+        shutil.copyfile(pathlib.Path(answer.stdout.strip()) / path, part / name)
+
+
 def build_module(module: Module, minor: str, target: pathlib.Path = PROGRAMS) -> None:
     final = directory(module, minor, target)
     part = target / f".{final.name}.part"
@@ -383,6 +405,7 @@ def build_module(module: Module, minor: str, target: pathlib.Path = PROGRAMS) ->
         if time.monotonic() - began > 5:
             print(f"{time.monotonic() - began:7.1f} s                {final.name}: modules fetched", flush=True)
         compile_module(module, minor, part)
+        copy_files(module, minor, part)
         (part / ".key").write_text(key(module, minor))
         if final.exists():
             # Renamed first: whoever runs one of these programs keeps it.
