@@ -128,10 +128,12 @@ class Certificate(unittest.TestCase):
 
     def test_it_is_there_before_the_kubelet_and_belongs_to_the_user_of_the_pod(self):
         self.assertEqual(self.settings["Before"], "kubelet.service")
-        self.assertEqual(f"/run/{self.settings['RuntimeDirectory']}", self.directory())
+        self.assertEqual(self.settings["ExecStartPre"], f"/usr/bin/mkdir -p -m 0700 {self.directory()}")
         user = self.pod["securityContext"]
-        self.assertEqual((int(self.settings["User"]), int(self.settings["Group"])), (user["runAsUser"], user["runAsGroup"]))
-        self.assertEqual((self.settings["UMask"], self.settings["RuntimeDirectoryMode"]), ("0077", "0700"))
+        owner = f"{user['runAsUser']}:{user['runAsGroup']}"
+        self.assertEqual(self.settings["ExecStartPost"], f"/usr/bin/chown -R {owner} {self.directory()}")
+        # systemd starts nothing as a user that the machine does not know.
+        self.assertNotIn("User", self.settings)
 
     def test_the_program_finds_it(self):
         [container] = self.pod["containers"]
