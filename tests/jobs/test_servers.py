@@ -35,6 +35,18 @@ class Servers(unittest.TestCase):
         self.assertIn("a program must serve when its task is ps: it returned", text)
 
     @in_each_shell
+    def test_a_program_that_ended_just_before_has_succeeded_unless_it_had_to_serve(self, shell):
+        pods = Pods(self, "tensorflow-servers", shell)
+        # The launcher does not look again before it is told to end.
+        ended = [pods.start(0, role, INFRA_PAUSE="60") for role in ("ps", "worker")]
+        for role, pod in zip(("ps", "worker"), ended):
+            pods.await_file(pods.records / f"{role}.0.json")
+            pod.goes_on(1)
+            pod.ask_to_end()
+            pod.ends_with(0, within=20)
+        self.assertEqual({name for name in pods.mark_names if name.startswith("done")}, {"done.worker.0"})
+
+    @in_each_shell
     def test_a_server_that_fails_fails_with_its_own_status(self, shell):
         pods = Pods(self, "tensorflow-seed", shell)
         server = pods.start(0, "ps", STUB_EXIT="11", INFRA_HOLD="1")
