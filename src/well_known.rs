@@ -39,6 +39,8 @@ pub(crate) const JOB_SET_LABEL: &str = "jobset.sigs.k8s.io/jobset-name";
 pub(crate) const DIGEST_ANNOTATION: &str = "infra.internal/digest";
 /// The annotation of a job with the claim that it writes to.
 pub(crate) const CLAIM_ANNOTATION: &str = "infra.internal/claim";
+/// The annotation of a job that continues an earlier run.
+pub(crate) const RESUMED_ANNOTATION: &str = "infra.internal/resumed";
 /// The annotation of a job with its directory in that claim.
 pub(crate) const PATH_ANNOTATION: &str = "infra.internal/path";
 

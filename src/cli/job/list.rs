@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Resul
             report.name.clone(),
             report.framework.clone(),
             report.state.name().to_owned(),
-            format!("{}/{}", report.done, report.wanted),
+            if report.wanted > 0 { format!("{}/{}", report.done, report.wanted) } else { "-".to_owned() },
             held_gpus(report).to_string(),
         ]
     };

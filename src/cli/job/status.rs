@@ -33,7 +33,8 @@ pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Res
 pub(super) fn table(report: &JobReport) -> String {
     let heading = ["ROLE", "INDEX", "PHASE", "NODE", "RESTARTS", "GPUS", ""].map(str::to_owned);
     // A job may be complete before all of its replicas are.
-    let is_counted = report.state != JobState::Complete || report.done == report.wanted;
+    let is_counted =
+        report.wanted > 0 && (report.state != JobState::Complete || report.done == report.wanted);
     let done =
         if is_counted { format!(", {} of {} done", report.done, report.wanted) } else { String::new() };
     let restarts = report.restarts.as_ref().and_then(Restarts::in_words);

@@ -159,7 +159,9 @@ fn suggest_next_step(report: &JobReport, culprit: Option<&ReplicaReport>) -> Str
         }
         None => format!("`infra job logs {name} --index N` shows the log of a replica"),
     };
-    if report.replicas.iter().any(|replica| replica.phase == ReplicaPhase::Running) {
+    // JobSet terminates the others itself.
+    let is_alone = report.restarts.is_none();
+    if is_alone && report.replicas.iter().any(|replica| replica.phase == ReplicaPhase::Running) {
         format!(
             "{logs}; the other replicas end by themselves; `infra job delete {name}` terminates them at once"
         )

@@ -50,7 +50,7 @@ pub(crate) enum ReplicaPhase {
     Terminating,
     /// The Job is suspended, and has no pods.
     Held,
-    /// The Job failed, and the pod was deleted.
+    /// The job ended, and the pod was terminated before it succeeded.
     Removed,
 }
 

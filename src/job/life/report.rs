@@ -10,7 +10,7 @@ use super::stall::explain_stalls;
 use super::state::{JobState, state_of_jobs};
 use crate::job::names::{
     CLAIM_ANNOTATION, DIGEST_ANNOTATION, FRAMEWORK_LABEL, JOB_LABEL, MANAGER, MANAGER_LABEL, PATH_ANNOTATION,
-    ROLE_LABEL, RUN_LABEL,
+    RESUMED_ANNOTATION, ROLE_LABEL, RUN_LABEL,
 };
 use crate::job::run::run_directory;
 use crate::kube::{ApiServer, Job, JobSet, Pod};
@@ -52,6 +52,9 @@ pub(crate) struct JobReport {
     pub data: Option<ReplicaReport>,
     /// Every replica, by role and number.
     pub replicas: Vec<ReplicaReport>,
+    /// Whether an import belongs to a run that is resumed.
+    #[serde(skip)]
+    pub is_resumed: bool,
 }
 
 impl JobReport {
@@ -142,6 +145,7 @@ impl JobReport {
             reason,
             done: count_done(&replicas),
             wanted: u32::try_from(replicas.len()).unwrap_or(u32::MAX),
+            is_resumed: annotations.contains_key(RESUMED_ANNOTATION),
             data: import.map(|(_, line)| line),
             replicas,
         })

@@ -85,7 +85,12 @@ impl Submission {
                     return Err(already_there(&live, &run));
                 };
                 let action = SubmitAction::Attach(live.state);
-                return Ok(Self { run: Run { name, ..run }, now, action, preconditions: Vec::new() });
+                return Ok(Self {
+                    run: Run { name, is_resumed: live.is_resumed, ..run },
+                    now,
+                    action,
+                    preconditions: Vec::new(),
+                });
             }
         };
         let preconditions = check_preconditions(api, &run, blueprint).await?;

@@ -7,7 +7,8 @@ use super::metadata::metadata;
 use super::pod::{claim_mount, claim_volume, container_security, environment, script_mount, script_volume};
 use super::template::helper_template;
 use crate::job::names::{
-    CLAIM_ANNOTATION, DIGEST_ANNOTATION, PATH_ANNOTATION, RUN_LABEL, SCRIPT_DIRECTORY, data_job_name,
+    CLAIM_ANNOTATION, DIGEST_ANNOTATION, PATH_ANNOTATION, RESUMED_ANNOTATION, RUN_LABEL, SCRIPT_DIRECTORY,
+    data_job_name,
 };
 use crate::job::run::Run;
 
@@ -27,6 +28,10 @@ pub(super) fn data_job(run: &Run) -> Option<Value> {
         CLAIM_ANNOTATION: workload.claim,
         PATH_ANNOTATION: workload.path,
     });
+    if run.is_resumed {
+        // Who attaches to the import starts the same run.
+        metadata["annotations"][RESUMED_ANNOTATION] = json!("yes");
+    }
     let container = json!({
         "name": ROLE,
         "image": data.image,

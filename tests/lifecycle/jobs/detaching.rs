@@ -19,8 +19,7 @@ fn a_detached_job_continues_and_submit_attaches_to_it() {
 
     let mut second = world.infra(["submit"]).spawn();
     second.wait_for_stderr("attaching to it");
-    world.cluster.finish("worker", 0, 0);
-    world.cluster.finish("worker", 1, 0);
+    world.cluster.finish_together("worker", &[0, 1], 0);
     second.wait().expect_code(0).expect_stdout("complete, 2 of 2 done");
 }
 
@@ -28,7 +27,7 @@ fn a_detached_job_continues_and_submit_attaches_to_it() {
 fn a_detached_import_continues_and_the_next_submit_starts_training() {
     let world = JobWorld::new(&format!("{TRAIN}{DATA}"));
     world.cluster.run_no_programs();
-    let mut first = world.infra(["submit"]).spawn();
+    let mut first = world.infra(["submit", "--run", "first"]).spawn();
     first.wait_for_stderr("importing the data");
     world.cluster.run("data", 0, "worker-1");
     first.interrupt();
@@ -38,13 +37,18 @@ fn a_detached_import_continues_and_the_next_submit_starts_training() {
     world.run(["status"]).expect_code(0).expect_stdout("default/train: importing");
 
     world.cluster.finish("data", 0, 0);
-    world.run(["status"]).expect_code(0).expect_stdout(
-        "default/train: held (its data is imported; `infra job submit` starts training), 0 of 2 done",
-    );
+    let held = world.run(["status"]).expect_code(0);
+    held.expect_stdout("default/train: held (its data is imported; `infra job submit` starts training)");
+    assert!(world.cluster.object("jobsets", "default", "train").is_none());
     let before = world.cluster.changes().len();
     world.cluster.decide(|_, _, _| Fate::Succeed("gpu-1", ""));
-    world.run(["submit"]).expect_code(0).expect_stdout("complete");
-    assert_eq!(world.cluster.changes().split_off(before), ["PATCH jobs/train"]);
+    let second = world.run(["submit"]).expect_code(0).expect_stdout("complete");
+    second
+        .expect_stderr("job 'train' already exists and is held; attaching to it")
+        .expect_stderr("run first");
+    assert_eq!(world.cluster.changes().split_off(before), ["PATCH jobsets/train"]);
+    let job_set = world.cluster.object("jobsets", "default", "train").unwrap();
+    assert_eq!(job_set["metadata"]["labels"]["infra.internal/run"], "first");
 }
 
 #[test]
@@ -56,15 +60,18 @@ fn an_import_whose_job_was_deleted_runs_again_before_training() {
     first.wait_for_stderr("importing the data");
     first.interrupt();
     first.wait().expect_code(5);
-    // A day after its end a Job is removed, whether its end was good or not.
+    // A day after its end a Job is removed with its pods, whether its end was good or not.
+    let pods = world.cluster.pods("data");
+    assert_eq!(pods.len(), 1, "{pods:?}");
     world.cluster.take("jobs", "default", "train-data");
+    world.cluster.take("pods", "default", &pods[0]);
     world.cluster.run_programs();
     world.cluster.decide(|role, _, _| if role == "data" { Fate::Wait } else { Fate::Succeed("gpu-1", "") });
     world.run(["submit"]).expect_code(0).expect_stdout("complete");
     let history = world.cluster.history();
     let place = |what: &str| history.iter().position(|event| event == what);
-    assert!(place("data 0 Succeeded") < place("job train released"), "{history:?}");
-    assert!(place("data 0 Succeeded").is_some(), "{history:?}");
+    assert!(place("job train-data Complete") < place("pod worker 0"), "{history:?}");
+    assert!(place("job train-data Complete").is_some(), "{history:?}");
 }
 
 #[test]

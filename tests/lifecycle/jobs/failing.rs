@@ -1,6 +1,6 @@
 //! Jobs that fail, and what is reported about them.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{DATA, JobWorld, TRAIN};
 use crate::support::job_cluster::controller::Fate;
@@ -37,6 +37,7 @@ fn the_replica_that_failed_first_is_reported() {
     let failed = running.wait().expect_code(1);
     let failed = failed.expect_stderr("worker 1 on gpu-1: worker ended with 1").expect_stderr("ValueError");
     assert!(!failed.stderr.contains("    lost my peer"), "{}", failed.stderr);
+    assert_eq!(world.cluster.restarts("train"), (0, 0));
 }
 
 #[test]
@@ -47,9 +48,10 @@ fn failures_of_an_earlier_attempt_are_not_reported() {
     world.cluster.print("worker", 0, "lost my peer\n");
     world.cluster.finish_together("worker", &[0, 1], 1);
     world.cluster.print("worker", 1, "ValueError: a bad sample\n");
-    // One more than it may have: the Job ends, and the new pod of the other is removed with it.
+    // One more than it may have: the job ends, and the new pod of the other is removed with it.
     world.cluster.finish("worker", 1, 1);
     let failed = running.wait().expect_code(1);
+    let failed = failed.expect_stderr("the specified backoff limit (after 1 restart)");
     let failed = failed.expect_stderr("worker 1 on gpu-1: worker ended with 1").expect_stderr("ValueError");
     assert!(!failed.stderr.contains("    lost my peer"), "{}", failed.stderr);
 }
@@ -67,21 +69,98 @@ fn permanent_failures_are_not_retried() {
         .expect_stderr("exit code 64")
         .expect_stderr("    infra: no NVIDIA");
     assert_eq!(world.cluster.history().iter().filter(|event| *event == "pod worker 0").count(), 1);
+    assert_eq!(world.cluster.restarts("train"), (0, 0));
+    let status = world.run(["status"]).expect_code(3).expect_stdout("train: failed (PodFailurePolicy");
+    assert!(!status.stdout.contains("restarted after"), "{}", status.stdout);
 }
 
 #[test]
-fn restarts_of_a_replica_are_counted() {
+fn one_failure_restarts_the_whole_group_and_counts_once() {
     let world = JobWorld::new(&TRAIN.replace("retries: 0", "retries: 2"));
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     let mut running = world.infra(["submit"]).spawn();
     running.wait_for_stderr("train: running");
+    let before = world.cluster.pods("worker");
     world.cluster.finish("worker", 1, 137);
+    running.wait_for_stderr("worker 0: Running on gpu-1, restarted once");
     running.wait_for_stderr("worker 1: Running on gpu-1, restarted once");
-    world.cluster.finish("worker", 0, 0);
+    world.cluster.wait_for_attempt("worker", 1, 2);
+    let now = world.cluster.pods("worker");
+    assert!(now.iter().all(|pod| !before.contains(pod)), "{now:?} {before:?}");
+    assert_eq!(world.cluster.restarts("train"), (1, 1));
+    let status = world.run(["status"]).expect_code(0);
+    status.expect_stdout("default/train: running, 0 of 2 done, restarted after 1 failure of 2\n");
+    // Index 0 last: with its end the job is complete.
     world.cluster.finish("worker", 1, 0);
+    world.cluster.finish("worker", 0, 0);
     let outcome = running.wait().expect_code(0);
     let line = outcome.stdout.lines().find(|line| line.starts_with("worker  1")).unwrap();
     assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["worker", "1", "Succeeded", "gpu-1", "1", "1"]);
+    outcome.expect_stdout("default/train: complete, 2 of 2 done, restarted after 1 failure of 2\n");
+}
+
+#[test]
+fn a_job_without_retries_left_fails_with_its_last_failure() {
+    let world = JobWorld::new(&TRAIN.replace("retries: 0", "retries: 2"));
+    world.cluster.decide(|_, index, attempt| match (index, attempt) {
+        (0, _) => Fate::Run("gpu-1"),
+        (_, 2) => Fate::Fail("gpu-2", 3, "ValueError: a bad sample\n"),
+        _ => Fate::Fail("gpu-2", 1, "ConnectionError: no route\n"),
+    });
+    let failed = world.run(["submit"]).expect_code(1);
+    let failed = failed
+        .expect_stderr("job 'train' failed: BackoffLimitExceeded: Job has reached the specified backoff limit (after 2 restarts)")
+        .expect_stderr("  worker 1 on gpu-2: worker ended with 3")
+        .expect_stderr("    ValueError: a bad sample");
+    assert!(!failed.stderr.contains("ConnectionError"), "{}", failed.stderr);
+    assert_eq!(world.cluster.restarts("train"), (2, 2));
+    assert_eq!(world.cluster.history().iter().filter(|event| *event == "pod worker 1").count(), 3);
+    let status = world.run(["status"]).expect_code(3);
+    status
+        .expect_stdout("train: failed (BackoffLimitExceeded")
+        .expect_stdout("restarted after 2 failures of 2");
+}
+
+#[test]
+fn a_lost_machine_restarts_the_group_and_does_not_count() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|_, index, attempt| match (index, attempt) {
+        (0, 0) => Fate::Run("gpu-1"),
+        (_, 0) => Fate::Run("gpu-2"),
+        _ => Fate::Wait,
+    });
+    let mut running = world.infra(["submit"]).spawn();
+    running.wait_for_stderr("train: running");
+    world.cluster.lose_machine("gpu-2");
+    running.wait_for_stderr("train: starting: a machine was lost; the whole group is restarted");
+    world.cluster.wait_for_attempt("worker", 1, 2);
+    world.cluster.run("worker", 0, "gpu-1");
+    world.cluster.run("worker", 1, "gpu-3");
+    running.wait_for_stderr("worker 1: Running on gpu-3, restarted once");
+    assert_eq!(world.cluster.restarts("train"), (1, 0));
+    world.run(["status"]).expect_code(0).expect_stdout("restarted after 1 lost machine\n");
+    world.cluster.finish("worker", 1, 0);
+    world.cluster.finish("worker", 0, 0);
+    running.wait().expect_code(0).expect_stdout("2 of 2 done, restarted after 1 lost machine\n");
+}
+
+#[test]
+fn failures_and_lost_machines_are_told_apart() {
+    let world = JobWorld::new(&TRAIN.replace("retries: 0", "retries: 3"));
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    world.run(["submit", "--detach"]).expect_code(0);
+    world.cluster.evict("worker", 0);
+    world.cluster.wait_for_attempt("worker", 1, 2);
+    world.cluster.finish("worker", 1, 1);
+    world.cluster.wait_for_attempt("worker", 2, 2);
+    world.cluster.evict("worker", 1);
+    world.cluster.wait_for_attempt("worker", 3, 2);
+    assert_eq!(world.cluster.restarts("train"), (3, 1));
+    let status = world.run(["status"]).expect_code(0);
+    status.expect_stdout("running, 0 of 2 done, restarted after 1 failure of 3 and 2 lost machines\n");
+    let status = world.run(["status", "--output", "json"]).expect_code(0);
+    let status: Value = serde_json::from_str(&status.stdout).unwrap();
+    assert_eq!(status["restarts"], json!({"failures": 1, "lostMachines": 2, "allowed": 3}));
 }
 
 #[test]
@@ -99,7 +178,7 @@ fn data_that_is_not_there_fails_with_the_reason_and_holds_no_gpu() {
         .expect_stdout("copy the archive there first");
     let status =
         world.run(["status"]).expect_code(3).expect_stdout("train: failed (its data: PodFailurePolicy");
-    status.expect_stdout("data    0      Failed");
+    status.expect_stdout("data  0      Failed");
 
     world.put_archive(4);
     world.cluster.decide(|role, _, _| if role == "data" { Fate::Wait } else { Fate::Succeed("gpu-1", "") });
@@ -142,8 +221,8 @@ fn following_a_job_waits_for_an_unreachable_api() {
     world.cluster.set_unreachable(true);
     running.wait_for_stderr("cannot be reached");
     world.cluster.set_unreachable(false);
-    world.cluster.finish("worker", 0, 0);
     world.cluster.finish("worker", 1, 0);
+    world.cluster.finish("worker", 0, 0);
     running.wait().expect_code(0).expect_stdout("complete");
 }
 
@@ -153,18 +232,23 @@ fn a_job_that_another_user_deletes_is_reported() {
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     let mut running = world.infra(["submit"]).spawn();
     running.wait_for_stderr("train: running");
-    world.cluster.take("jobs", "default", "train");
+    world.cluster.take("jobsets", "default", "train");
     let missed = running.wait().expect_code(1);
     missed.expect_stderr("job 'train' was deleted by someone else").expect_stderr("its files stay");
 }
 
 #[test]
 fn a_job_past_its_deadline_is_reported() {
-    let world = JobWorld::new(&format!("{TRAIN}deadline: 1h\n"));
+    let job = TRAIN.replace("retries: 0", "retries: 3");
+    let world = JobWorld::new(&format!("{job}deadline: 1h\n"));
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     let mut running = world.infra(["submit"]).spawn();
     running.wait_for_stderr("train: running");
-    world.cluster.end_job("train", "DeadlineExceeded", "Job was active longer than specified deadline");
+    world.cluster.end_job(
+        "train-worker-0",
+        "DeadlineExceeded",
+        "Job was active longer than specified deadline",
+    );
     let failed = running.wait().expect_code(1);
     failed
         .expect_stderr("DeadlineExceeded: Job was active longer")
@@ -172,7 +256,11 @@ fn a_job_past_its_deadline_is_reported() {
     world.cluster.wait_for("the end of the pods", |state| (!state.has_pod_of("worker")).then_some(()));
     world.run(["status"]).expect_code(3).expect_stdout("worker  1      Removed");
     let gone = world.run(["logs"]).expect_code(1);
-    gone.expect_stderr("worker 0 of job 'train' no longer has a pod, and its log was deleted with it");
+    gone.expect_stderr("worker 0 of job 'train' no longer has a pod, and its log was deleted with it")
+        .expect_stderr(
+            "`infra job logs train --role worker --index 0 --attempt 0` reads what it printed from the claim",
+        );
+    assert_eq!(world.cluster.restarts("train"), (0, 0));
 }
 
 #[test]
@@ -210,20 +298,26 @@ fn pods_that_a_quota_refuses_are_reported_as_the_reason() {
 }
 
 #[test]
-fn the_role_that_failed_first_is_reported() {
+fn the_role_that_failed_is_reported_and_the_other_one_terminated() {
     let servers = TRAIN.replace("pytorch", "tensorflow").replace("replicas: 2", "ps: 1\nworkers: 2");
-    let world = JobWorld::new(&servers);
-    world.cluster.decide(|role, _, _| Fate::Run(if role == "ps" { "worker-1" } else { "gpu-1" }));
-    let mut running = world.infra(["submit"]).spawn();
-    running.wait_for_stderr("train: running");
-    world.cluster.finish("worker", 1, 3);
-    let failed = running.wait().expect_code(1);
-    failed.expect_stderr(
-        "the other replicas end by themselves; `infra job delete train` terminates them at once",
-    );
-    // As its launcher does when it finds the mark of the workers.
-    world.cluster.finish("ps", 0, 64);
-    let status = world.run(["status"]).expect_code(3);
-    let status = status.expect_stdout("train: failed (BackoffLimitExceeded");
-    assert!(!status.stdout.contains("failed (PodFailurePolicy"), "{}", status.stdout);
+    for (role, index, other) in [("worker", 1, "ps"), ("ps", 0, "worker")] {
+        let world = JobWorld::new(&servers);
+        world.cluster.decide(|role, _, _| Fate::Run(if role == "ps" { "worker-1" } else { "gpu-1" }));
+        let mut running = world.infra(["submit"]).spawn();
+        running.wait_for_stderr("train: running");
+        world.cluster.print(role, index, "ValueError: a bad sample\n");
+        world.cluster.finish(role, index, 3);
+        let failed = running.wait().expect_code(1);
+        failed
+            .expect_stderr("job 'train' failed: BackoffLimitExceeded")
+            .expect_stderr(&format!("  {role} {index} on "))
+            .expect_stderr(&format!(": {role} ended with 3"))
+            .expect_stderr("    ValueError: a bad sample")
+            .expect_stderr("`infra job submit --replace` starts it again");
+        world.cluster.wait_for("the end of the other role", |state| (!state.has_pod_of(other)).then_some(()));
+        let status = world.run(["status"]).expect_code(3);
+        let status = status.expect_stdout("train: failed (BackoffLimitExceeded");
+        let line = status.stdout.lines().find(|line| line.starts_with(other)).unwrap();
+        assert_eq!(line.split_whitespace().nth(2), Some("Removed"), "{}", status.stdout);
+    }
 }

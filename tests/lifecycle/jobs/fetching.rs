@@ -5,22 +5,39 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::json;
+
 use super::{JobWorld, TRAIN};
 use crate::support::job_cluster::controller::Fate;
 
+/// Where the results of the run are on the claim.
+const OUTPUT: &str = "train/runs/r-1/output";
+
+/// A world whose job has started its run `r-1`.
+fn with_run(job: &str) -> JobWorld {
+    let world = JobWorld::new(job);
+    world.cluster.decide(|role, _, _| if role == "reader" { Fate::Wait } else { Fate::Succeed("gpu-1", "") });
+    world.run(["submit", "--detach", "--run", "r-1"]).expect_code(0);
+    world
+}
+
 /// A world whose job has written files of all kinds.
 fn with_results() -> JobWorld {
-    let world = JobWorld::new(TRAIN);
-    world.cluster.decide(|role, _, _| if role == "reader" { Fate::Wait } else { Fate::Succeed("gpu-1", "") });
-    let output = world.cluster.claim().join("train/output");
+    let world = with_run(TRAIN);
+    let output = world.cluster.claim().join(OUTPUT);
     fs::create_dir_all(output.join("pass-1/empty")).unwrap();
     let bytes: Vec<u8> = (0..3_000_000_u32).flat_map(|number| number.to_le_bytes()).collect();
     fs::write(output.join("model.bin"), bytes).unwrap();
     fs::write(output.join("pass-1/übersicht, final.txt"), "good\n").unwrap();
     fs::write(output.join("nothing"), "").unwrap();
     symlink("model.bin", output.join("latest")).unwrap();
-    fs::create_dir_all(world.cluster.claim().join("train/.infra")).unwrap();
-    fs::write(world.cluster.claim().join("train/notes.txt"), "notes\n").unwrap();
+    fs::create_dir_all(world.cluster.claim().join("train/runs/r-1/.infra")).unwrap();
+    fs::write(world.cluster.claim().join("train/runs/r-1/notes.txt"), "notes\n").unwrap();
+    // What other runs and earlier versions wrote is none of it.
+    for other in ["train/output", "train/runs/r-2/output"] {
+        fs::create_dir_all(world.cluster.claim().join(other)).unwrap();
+        fs::write(world.cluster.claim().join(other).join("model.bin"), "other").unwrap();
+    }
     world
 }
 
@@ -40,7 +57,7 @@ fn results_are_fetched_byte_for_byte() {
     let world = with_results();
     let fetched = world.run(["fetch"]).expect_code(0);
     fetched.expect_stderr("downloading 12 MiB to ").expect_stderr("3 files in ");
-    expect_same(&world.cluster.claim().join("train/output"), &world.workspace.path("results/train"));
+    expect_same(&world.cluster.claim().join(OUTPUT), &world.workspace.path("results/train"));
     expect_no_reader(&world);
 
     let before = world.cluster.changes();
@@ -64,7 +81,7 @@ fn mode(path: &Path) -> u32 {
 #[test]
 fn hostile_results_open_nothing_and_lead_nowhere() {
     let world = with_results();
-    let output = world.cluster.claim().join("train/output");
+    let output = world.cluster.claim().join(OUTPUT);
     for (name, mode) in
         [("nothing", 0o666), ("model.bin", 0o777), ("pass-1", 0o777), ("pass-1/empty", 0o1777)]
     {
@@ -100,9 +117,8 @@ fn hostile_results_open_nothing_and_lead_nowhere() {
 
 #[test]
 fn results_never_become_part_of_the_cluster() {
-    let world = JobWorld::new(&TRAIN.replace("name: train", "name: snippets"));
-    world.cluster.decide(|role, _, _| if role == "reader" { Fate::Wait } else { Fate::Succeed("gpu-1", "") });
-    let output = world.cluster.claim().join("snippets/output");
+    let world = with_run(&TRAIN.replace("name: train", "name: snippets"));
+    let output = world.cluster.claim().join("snippets/runs/r-1/output");
     fs::create_dir_all(&output).unwrap();
     fs::write(output.join("controller.ign"), "{}").unwrap();
     world.run(["fetch"]).expect_code(0);
@@ -133,7 +149,6 @@ fn results_never_become_part_of_the_cluster() {
 #[test]
 fn fetch_finds_the_results_by_the_job() {
     let world = with_results();
-    world.run(["submit", "--detach"]).expect_code(0);
     fs::remove_file(world.workspace.path("job.yaml")).unwrap();
     world.run(["fetch", "train", "--path", "output/pass-1"]).expect_code(0);
     assert_eq!(
@@ -143,15 +158,67 @@ fn fetch_finds_the_results_by_the_job() {
     world.run(["fetch", "train", "--path", "../other", "--to", "x"]).expect_code(2);
 }
 
+/// `fetch` with these arguments downloads a model with this text.
+#[track_caller]
+fn expect_model(world: &JobWorld, arguments: &[&str], text: &str) {
+    let to = world.workspace.path("fetched");
+    world
+        .run(["fetch", "--to", to.to_str().unwrap()].into_iter().chain(arguments.iter().copied()))
+        .expect_code(0);
+    assert_eq!(fs::read_to_string(to.join("model")).unwrap(), text);
+    fs::remove_dir_all(to).unwrap();
+    expect_no_reader(world);
+}
+
+#[test]
+fn the_results_of_an_earlier_run_are_fetched_by_its_name() {
+    let world = with_run(TRAIN);
+    world.run(["submit", "--detach", "--replace", "--run", "r-2"]).expect_code(0);
+    for run in ["r-1", "r-2"] {
+        let output = world.cluster.claim().join(format!("train/runs/{run}/output"));
+        fs::create_dir_all(&output).unwrap();
+        fs::write(output.join("model"), run).unwrap();
+    }
+    expect_model(&world, &[], "r-2");
+    expect_model(&world, &["--run", "r-1"], "r-1");
+    // Either the job or its file says where runs are.
+    world.run(["delete", "--yes"]).expect_code(0);
+    expect_model(&world, &["--run", "r-1"], "r-1");
+    world.run(["submit", "--detach", "--run", "r-3"]).expect_code(0);
+    fs::remove_file(world.workspace.path("job.yaml")).unwrap();
+    expect_model(&world, &["train", "--run", "r-2"], "r-2");
+    let missing = world.run(["fetch", "train", "--run", "r-4"]).expect_code(1);
+    missing.expect_stderr("there is no directory train/runs/r-4/output on the claim efs");
+    world.run(["fetch", "train", "--run", "../r-1"]).expect_code(2);
+}
+
+#[test]
+fn the_results_of_a_job_of_an_earlier_version_are_found() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|role, _, _| if role == "reader" { Fate::Wait } else { Fate::Run("gpu-1") });
+    let labels = json!({"app.kubernetes.io/managed-by": "infra", "infra.internal/job": "train",
+                        "infra.internal/role": "worker", "infra.internal/run": "r-1"});
+    let annotations = json!({"infra.internal/claim": "efs", "infra.internal/path": "train"});
+    let metadata =
+        json!({"name": "train", "namespace": "default", "labels": labels, "annotations": annotations});
+    let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "worker"}]}});
+    let spec = json!({"completionMode": "Indexed", "completions": 1, "parallelism": 1, "template": template});
+    world.cluster.put("jobs", json!({"metadata": metadata, "spec": spec}));
+    let output = world.cluster.claim().join("train/output");
+    fs::create_dir_all(&output).unwrap();
+    fs::write(output.join("model"), "old").unwrap();
+    expect_model(&world, &[], "old");
+}
+
 #[test]
 fn a_link_to_the_results_of_another_job_is_not_followed() {
     let world = with_results();
     let claim = world.cluster.claim();
     fs::create_dir_all(claim.join("other")).unwrap();
-    fs::rename(claim.join("train/output"), claim.join("other/output")).unwrap();
-    std::os::unix::fs::symlink("../other/output", claim.join("train/output")).unwrap();
+    fs::rename(claim.join(OUTPUT), claim.join("other/output")).unwrap();
+    symlink("../../../other/output", claim.join(OUTPUT)).unwrap();
     let refused = world.run(["fetch"]).expect_code(1);
-    refused.expect_stderr("train/output is, or is below, a link that leads to another directory");
+    refused.expect_stderr("train/runs/r-1/output is, or is below, a link that leads to another directory");
     expect_no_reader(&world);
     assert!(!world.workspace.path("train").exists());
 }
@@ -160,9 +227,13 @@ fn a_link_to_the_results_of_another_job_is_not_followed() {
 fn missing_results_are_reported() {
     let world = JobWorld::new(TRAIN);
     let missing = world.run(["fetch"]).expect_code(1);
+    missing.expect_stderr("there is no job 'train' in namespace default");
+    assert!(world.cluster.changes().is_empty());
+    let world = with_run(TRAIN);
+    let missing = world.run(["fetch"]).expect_code(1);
     missing
         .expect_stderr(
-            "the results of job 'train' cannot be read: there is no directory train/output on the claim efs",
+            "the results of job 'train' cannot be read: there is no directory train/runs/r-1/output on the claim efs",
         )
         .expect_stderr("`--path .` all of it");
     expect_no_reader(&world);
@@ -171,11 +242,11 @@ fn missing_results_are_reported() {
 
 #[test]
 fn a_pod_that_cannot_start_to_read_results_is_explained_and_deleted() {
-    let world = JobWorld::new(TRAIN);
+    let world = with_run(TRAIN);
     world.cluster.run_no_programs();
     let mut fetching = world.infra(["fetch"]).spawn();
-    let unplaced = serde_json::json!([{"type": "PodScheduled", "status": "False", "message": "0/4 nodes are available"}]);
-    world.cluster.set_status("reader", 0, serde_json::json!({"phase": "Pending", "conditions": unplaced}));
+    let unplaced = json!([{"type": "PodScheduled", "status": "False", "message": "0/4 nodes are available"}]);
+    world.cluster.set_status("reader", 0, json!({"phase": "Pending", "conditions": unplaced}));
     fetching.wait_for_stderr("the reader pod is waiting: 0/4 nodes are available");
     fetching.interrupt();
     fetching.wait().expect_code(130).expect_stderr("interrupted; nothing was downloaded");
@@ -191,7 +262,7 @@ fn a_pod_that_cannot_start_to_read_results_is_explained_and_deleted() {
 fn the_pod_that_reads_results_tolerates_the_taints_of_every_pool() {
     let world = JobWorld::of_golden("ha-gpu-efs", TRAIN);
     world.cluster.run_no_programs();
-    let fetching = world.infra(["fetch"]).spawn();
+    let fetching = world.infra(["fetch", "--run", "r-1"]).spawn();
     let key = world.cluster.pod("reader", 0);
     let pod = world.cluster.object("pods", "default", &key.2).unwrap();
     let stands =

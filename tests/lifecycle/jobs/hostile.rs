@@ -119,10 +119,26 @@ fn a_log_is_cleaned_at_a_terminal_and_unchanged_in_a_pipe() {
 }
 
 #[test]
+fn a_log_from_the_claim_is_cleaned_at_a_terminal_and_unchanged_in_a_pipe() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|role, _, _| if role == "reader" { Fate::Wait } else { Fate::Run("gpu-1") });
+    world.run(["submit", "--detach", "--run", "r-1"]).expect_code(0);
+    let directory = world.cluster.claim().join("train/runs/r-1/logs/attempt-0/worker-0");
+    fs::create_dir_all(&directory).unwrap();
+    let log = format!("{HOSTILE}\nend\n");
+    fs::write(directory.join("output.log"), &log).unwrap();
+    let seen = world.at_terminal("logs --attempt 0", "").expect_code(0);
+    expect_harmless(&seen);
+    seen.expect_stdout(&format!("{HARMLESS}\r\nend\r\n"));
+    assert_eq!(world.run(["logs", "--attempt", "0"]).expect_code(0).stdout, log);
+    expect_no_reader(&world);
+}
+
+#[test]
 fn a_reader_that_waits_does_not_control_the_terminal() {
     let world = JobWorld::new(TRAIN);
     world.cluster.run_no_programs();
-    let invocation = world.workspace.at_terminal("job fetch", "dumb");
+    let invocation = world.workspace.at_terminal("job fetch --run r-1", "dumb");
     let mut fetching = invocation.env("INFRA_API_SERVER", &world.cluster.address()).spawn();
     world.cluster.set_status("reader", 0, waiting(HOSTILE));
     fetching.wait_for_stdout("the reader pod is waiting: ");
@@ -142,7 +158,7 @@ fn a_name_in_an_archive_does_not_control_the_terminal() {
          body = b'7' if page.startswith(b'/ready') else body.getvalue()\n\
          client.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n%s' % (len(body), body))\n",
     );
-    let seen = world.at_terminal("fetch", "").expect_code(1);
+    let seen = world.at_terminal("fetch --run r-1", "").expect_code(1);
     expect_harmless(&seen);
     seen.expect_stdout("the archive contains '../x�]0;OWNED��[2J', which is outside of the directory");
     expect_no_reader(&world);
@@ -152,7 +168,8 @@ fn a_name_in_an_archive_does_not_control_the_terminal() {
 #[track_caller]
 fn expect_given_up(reader: &str, message: &str) {
     let world = with_reader(reader);
-    world.infra(["fetch"]).time_limit(Duration::from_secs(60)).run().expect_code(1).expect_stderr(message);
+    let fetching = world.infra(["fetch", "--run", "r-1"]).time_limit(Duration::from_secs(60));
+    fetching.run().expect_code(1).expect_stderr(message);
     expect_no_reader(&world);
 }
 

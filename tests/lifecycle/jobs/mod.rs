@@ -15,8 +15,6 @@ mod submitting;
 use std::fs;
 use std::process::Command;
 
-use serde_json::json;
-
 use crate::support::invocation::Invocation;
 use crate::support::job_cluster::JobCluster;
 use crate::support::outcome::Outcome;
@@ -96,10 +94,5 @@ impl JobWorld {
     fn read_claim(&self, path: &str) -> String {
         let path = self.cluster.claim().join(path);
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-    }
-
-    /// Lets a Job's pods go, as its queue does it.
-    fn admit(&self, job: &str) {
-        self.cluster.change("jobs", "default", job, json!({"spec": {"suspend": false}}));
     }
 }

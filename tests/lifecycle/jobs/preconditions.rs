@@ -1,5 +1,7 @@
 //! Unmet preconditions of a job: all are reported together, and nothing is changed.
 
+use std::fs;
+
 use serde_json::json;
 
 use super::{JobWorld, TRAIN};
@@ -72,6 +74,90 @@ fn free_gpus_on_nodes_without_memory_are_not_enough() {
         "- 2 replicas with 1 GPU each need more than the cluster has now: none of 4 usable nodes has room",
     );
     expect_untouched(&world);
+}
+
+#[test]
+fn submit_needs_job_sets() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.install_job_sets(false);
+    let refused = world.run(["submit"]).expect_code(1);
+    refused
+        .expect_stderr("- the cluster has no JobSet, which runs jobs (`infra up` installs it; on a cluster of an earlier version, run it once)")
+        .expect_stderr("nothing was changed");
+    expect_untouched(&world);
+    let file = world.workspace.path("cluster.yaml");
+    let cluster = fs::read_to_string(&file).unwrap();
+    assert!(!cluster.contains("addons:"), "{cluster}");
+    fs::write(&file, format!("{cluster}\naddons: {{jobSet: false}}\n")).unwrap();
+    let refused = world.run(["submit"]).expect_code(1);
+    refused.expect_stderr("(cluster.yaml has addons.jobSet: false; set it to true and run `infra up`, or install JobSet v0.12 yourself)");
+    expect_untouched(&world);
+    // Whoever installed it.
+    world.cluster.install_job_sets(true);
+    world.cluster.decide(|_, _, _| Fate::Succeed("gpu-1", ""));
+    world.run(["submit"]).expect_code(0);
+}
+
+#[test]
+fn names_that_others_use_are_refused() {
+    let job = TRAIN.replace("pytorch", "tensorflow").replace("replicas: 2", "ps: 1\nworkers: 2");
+    let kinds = [
+        ("services", "train", "Service"),
+        ("jobs", "train-worker-0", "Job"),
+        ("jobs", "train-ps-0", "Job"),
+        ("jobsets", "train", "JobSet"),
+        ("configmaps", "train-scripts", "ConfigMap"),
+    ];
+    let world = JobWorld::new(&job);
+    world.cluster.run_job_set_controller(false);
+    for (plural, name, kind) in kinds {
+        world.cluster.put_foreign(plural, name);
+        let refused = world.run(["submit"]).expect_code(1);
+        refused.expect_stderr(&format!("- there is a {kind} {name} in namespace default that infra did not create; choose another name for the job"));
+        expect_untouched(&world);
+        world.cluster.take(plural, "default", name);
+    }
+    for (plural, name, _) in kinds {
+        world.cluster.put_foreign(plural, name);
+    }
+    let refused = world.run(["submit"]).expect_code(1);
+    assert_eq!(
+        refused.stderr.matches("that infra did not create").count(),
+        kinds.len(),
+        "{}",
+        refused.stderr
+    );
+    expect_untouched(&world);
+}
+
+#[test]
+fn what_another_job_created_is_refused() {
+    let world = JobWorld::new(TRAIN);
+    let labels = json!({"app.kubernetes.io/managed-by": "infra", "infra.internal/job": "other"});
+    let metadata = json!({"name": "train-scripts", "namespace": "default", "labels": labels});
+    world.cluster.put("configmaps", json!({"metadata": metadata}));
+    let refused = world.run(["submit"]).expect_code(1);
+    refused.expect_stderr("- there is a ConfigMap train-scripts in namespace default that belongs to job other; choose another name for the job");
+    expect_untouched(&world);
+}
+
+#[test]
+fn a_queue_must_exist() {
+    let world = JobWorld::new(&format!("{TRAIN}queue: team-a\n"));
+    let refused = world.run(["submit"]).expect_code(1);
+    refused.expect_stderr("- the job waits in queue 'team-a', and Kueue is not installed (docs/jobs.md shows how to install it)");
+    world.cluster.install_kueue(&["team-b"]);
+    let refused = world.run(["submit"]).expect_code(1);
+    refused.expect_stderr(
+        "- there is no LocalQueue 'team-a' in namespace default (docs/jobs.md shows how to create one)",
+    );
+    expect_untouched(&world);
+    world.cluster.install_kueue(&["team-a"]);
+    world.run(["submit", "--detach"]).expect_code(0);
+    let job_set = world.cluster.object("jobsets", "default", "train").unwrap();
+    assert_eq!(job_set["metadata"]["labels"]["kueue.x-k8s.io/queue-name"], "team-a");
+    assert_eq!(job_set["spec"]["suspend"], true);
+    assert!(world.cluster.pods("worker").is_empty());
 }
 
 #[test]

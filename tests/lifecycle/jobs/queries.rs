@@ -8,17 +8,47 @@ use super::{DATA, JobWorld, TRAIN};
 use crate::schema_judge::{expect_exact, expect_fit};
 use crate::support::job_cluster::controller::Fate;
 
+/// A job of two workers as versions of infra without JobSet created it, with an object for each role.
+pub(super) fn put_old_job(world: &JobWorld) {
+    let labels = |more: &[(&str, &str)]| {
+        let own = [("app.kubernetes.io/managed-by", "infra"), ("infra.internal/job", "train")];
+        let all = own.into_iter().chain(more.iter().copied());
+        Value::from_iter(all.map(|(key, value)| (key, Value::from(value))))
+    };
+    let (role, run) = (("infra.internal/role", "worker"), ("infra.internal/run", "r-first"));
+    let annotations = json!({"infra.internal/digest": "0123456789ab", "infra.internal/claim": "efs",
+                             "infra.internal/path": "train"});
+    let container = json!({"name": "worker", "image": "registry.example.com/train:1",
+                           "resources": {"limits": {"nvidia.com/gpu": "1"}}});
+    let pods = json!({"metadata": {"labels": labels(&[role, run])},
+                      "spec": {"restartPolicy": "Never", "subdomain": "train", "containers": [container]}});
+    let labels_of_job = labels(&[role, run, ("infra.internal/framework", "pytorch")]);
+    world.cluster.put(
+        "services",
+        json!({"metadata": {"name": "train", "namespace": "default", "labels": labels(&[])},
+               "spec": {"clusterIP": "None"}}),
+    );
+    world.cluster.put(
+        "jobs",
+        json!({"metadata": {"name": "train", "namespace": "default", "labels": labels_of_job, "annotations": annotations},
+               "spec": {"completionMode": "Indexed", "parallelism": 2, "completions": 2, "backoffLimit": 0,
+                        "podReplacementPolicy": "Failed", "template": pods}}),
+    );
+    world.cluster.change("jobs", "default", "train", json!({}));
+}
+
 #[test]
 fn status_has_a_line_for_each_replica() {
     let world = JobWorld::new(TRAIN);
     world.cluster.decide(|_, index, _| if index == 0 { Fate::Run("gpu-1") } else { Fate::Wait });
-    world.run(["submit", "--detach"]).expect_code(0);
+    world.run(["submit", "--detach", "--run", "first"]).expect_code(0);
     let unplaced = json!([{"type": "PodScheduled", "status": "False", "message": "0/4 nodes are available"}]);
     world.cluster.set_status("worker", 1, json!({"phase": "Pending", "conditions": unplaced}));
     let status = world.run(["status"]).expect_code(0);
     assert_eq!(
         status.stdout,
         "default/train: starting (worker 1: 0/4 nodes are available), 0 of 2 done\n\
+         run first in train/runs/first on the claim efs\n\
          ROLE    INDEX  PHASE    NODE   RESTARTS  GPUS\n\
          worker  0      Running  gpu-1  0         1\n\
          worker  1      Pending  -      0         1     0/4 nodes are available\n"
@@ -30,13 +60,59 @@ fn status_has_a_line_for_each_replica() {
     assert_eq!(document["replicas"][0]["node"], "gpu-1");
     assert_eq!((&document["wanted"], &document["done"]), (&json!(2), &json!(0)));
     assert_eq!(document["claim"], "efs");
-    assert_eq!(document["path"], "train");
+    assert_eq!((&document["path"], &document["directory"]), (&json!("train"), &json!("train/runs/first")));
+    assert_eq!(document["run"], "first");
+    assert_eq!(document["restarts"], json!({"failures": 0, "lostMachines": 0, "allowed": 0}));
 
     // A pod that succeeded on a machine that is gone is still done.
-    world.cluster.finish("worker", 0, 0);
-    let pod = world.cluster.pods("worker").remove(0);
+    world.cluster.finish("worker", 1, 0);
+    let pod = world.cluster.pods("worker").remove(1);
     world.cluster.take("pods", "default", &pod);
-    world.run(["status"]).expect_code(0).expect_stdout("worker  0      Succeeded  -");
+    let status = world.run(["status"]).expect_code(0);
+    status.expect_stdout("train: running, 1 of 2 done").expect_stdout("worker  1      Succeeded  -");
+}
+
+#[test]
+fn a_job_of_an_earlier_version_is_shown() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    put_old_job(&world);
+    let status = world.run(["status"]).expect_code(0);
+    assert_eq!(
+        status.stdout,
+        "default/train: running, 0 of 2 done\n\
+         run r-first in train on the claim efs\n\
+         ROLE    INDEX  PHASE    NODE   RESTARTS  GPUS\n\
+         worker  0      Running  gpu-1  0         1\n\
+         worker  1      Running  gpu-1  0         1\n"
+    );
+    let document = world.run(["status", "--output", "json"]).expect_code(0);
+    expect_fit("job-status", std::slice::from_ref(&document.stdout));
+    let document: Value = serde_json::from_str(&document.stdout).unwrap();
+    assert_eq!((&document["restarts"], &document["directory"]), (&Value::Null, &json!("train")));
+    let list = world.run(["list"]).expect_code(0);
+    assert_eq!(
+        list.stdout,
+        "NAMESPACE  JOB    FRAMEWORK  STATE    DONE  GPUS\n\
+         default    train  pytorch    running  0/2   2\n"
+    );
+    // Such a job is complete when all of its replicas are.
+    world.cluster.finish("worker", 0, 0);
+    world.run(["status"]).expect_code(0).expect_stdout("train: running, 1 of 2 done");
+    world.cluster.finish("worker", 1, 0);
+    world.run(["status"]).expect_code(0).expect_stdout("train: complete, 2 of 2 done");
+}
+
+#[test]
+fn a_job_that_is_complete_with_its_first_replica_does_not_count_the_others() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    world.run(["submit", "--detach"]).expect_code(0);
+    world.cluster.finish("worker", 0, 0);
+    world.cluster.wait_for_end("train");
+    let status = world.run(["status"]).expect_code(0).expect_stdout("default/train: complete\nrun ");
+    // The other one was terminated, and did not succeed.
+    status.expect_stdout("worker  0      Succeeded  gpu-1").expect_stdout("worker  1      Removed    -");
 }
 
 #[test]
@@ -83,12 +159,10 @@ fn a_job_that_is_importing_shows_its_import() {
     running.wait_for_stderr("importing the data");
     world.cluster.run("data", 0, "worker-1");
     let status = world.run(["status"]).expect_code(0);
-    assert_eq!(
-        status.stdout,
-        "default/train: importing, 0 of 2 done\n\
-         ROLE    INDEX  PHASE    NODE      RESTARTS  GPUS\n\
-         data    0      Running  worker-1  0         0\n\
-         worker  0      Held     -         0         0\n\
-         worker  1      Held     -         0         0\n"
-    );
+    let status = status.expect_stdout("default/train: importing").expect_stdout(" on the claim efs\n");
+    // What trains is created when the import is complete.
+    let table = "ROLE  INDEX  PHASE    NODE      RESTARTS  GPUS\n\
+                 data  0      Running  worker-1  0         0\n";
+    assert!(status.stdout.ends_with(table), "{}", status.stdout);
+    assert!(world.cluster.object("jobsets", "default", "train").is_none());
 }

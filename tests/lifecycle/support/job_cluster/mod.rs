@@ -92,6 +92,14 @@ impl JobCluster {
         );
     }
 
+    /// Installs Kueue, with these queues of the namespace default.
+    pub fn install_kueue(&self, queues: &[&str]) {
+        self.put("customresourcedefinitions", json!({"metadata": {"name": pages::LOCAL_QUEUES}}));
+        for queue in queues {
+            self.put("localqueues", json!({"metadata": {"name": queue, "namespace": "default"}}));
+        }
+    }
+
     pub fn put_node(&self, name: &str, pool: &str, gpus: u32) {
         let taints =
             if gpus > 0 { json!([{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]) } else { json!([]) };

@@ -14,6 +14,9 @@ use super::store::{Answer, Place};
 use crate::support::http::{Message, field};
 use crate::support::kubernetes::{failure, not_found, success};
 
+/// The definition that Kueue is recognised by.
+pub const LOCAL_QUEUES: &str = "localqueues.kueue.x-k8s.io";
+
 pub fn answer(request: &Message, shared: &Arc<Shared>, stream: &mut impl Write) -> io::Result<()> {
     let (method, path) = (request.method(), request.path());
     let refusal = {
@@ -37,6 +40,9 @@ pub fn answer(request: &Message, shared: &Arc<Shared>, stream: &mut impl Write) 
     }
     if path.trim_matches('/') == format!("apis/{API_VERSION}") {
         return write((200, resources()), stream);
+    }
+    if let Some(found) = of_kueue(path, &shared.state.lock().unwrap()) {
+        return write(found, stream);
     }
     let Some(place) = Place::of(path) else {
         return write(failure(404, "NotFound", "the server could not find the requested resource"), stream);
@@ -125,6 +131,27 @@ fn resources() -> Value {
                           "verbs": verbs},
                          {"name": "jobsets/status", "singularName": "", "namespaced": true, "kind": "JobSet",
                           "verbs": ["get", "patch", "update"]}]})
+}
+
+/// What Kueue adds to the API, if it is installed: its group, and queues that can be read.
+fn of_kueue(path: &str, state: &State) -> Option<Answer> {
+    let definition = ("customresourcedefinitions", String::new(), LOCAL_QUEUES.to_owned());
+    state.store.get(&definition)?;
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    match parts.as_slice() {
+        ["apis", "kueue.x-k8s.io"] => {
+            let version = json!({"groupVersion": "kueue.x-k8s.io/v1beta1", "version": "v1beta1"});
+            let group = json!({"kind": "APIGroup", "apiVersion": "v1", "name": "kueue.x-k8s.io",
+                               "versions": [version], "preferredVersion": version});
+            Some((200, group))
+        }
+        ["apis", "kueue.x-k8s.io", "v1beta1", "namespaces", namespace, "localqueues", name] => {
+            let key = ("localqueues", (*namespace).to_owned(), (*name).to_owned());
+            let queue = state.store.get(&key).map(|queue| (200, queue.clone()));
+            Some(queue.unwrap_or_else(|| not_found(LOCAL_QUEUES, name)))
+        }
+        _ => None,
+    }
 }
 
 /// The policy for dependents is part of the body, or of the query.
