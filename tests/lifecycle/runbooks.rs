@@ -59,6 +59,9 @@ follow_pages! {
     upgrade_kubernetes_and_os: UPGRADE,
 }
 
+/// The label of a job with the name of its run.
+const RUN: &str = "infra.internal/run";
+
 #[test]
 fn the_front_page() {
     follow(FRONT_PAGE);
@@ -292,9 +295,13 @@ impl Reader {
         });
         let job = fs::read_to_string(world.workspace.path("job.yaml")).unwrap_or_default();
         if let Some(name) = job.lines().find_map(|line| line.strip_prefix("name: ")) {
-            let output = jobs.claim().join(name).join("output");
-            fs::create_dir_all(&output).unwrap();
-            fs::write(output.join("model"), "weights").unwrap();
+            let run =
+                jobs.object("jobsets", "default", name).map(|set| set["metadata"]["labels"][RUN].clone());
+            if let Some(run) = run.as_ref().and_then(serde_json::Value::as_str) {
+                let output = jobs.claim().join(name).join("runs").join(run).join("output");
+                fs::create_dir_all(&output).unwrap();
+                fs::write(output.join("model"), "weights").unwrap();
+            }
         }
         jobs
     }
