@@ -23,6 +23,8 @@ SHELLS = ("dash", "busybox")
 PATIENCE_SECONDS = 120
 STUBS = {"paddle": "paddle", "python": "program", "getent": "getent"}
 NUMBERS = itertools.count()
+# Whoever runs this in the background may have had the signal ignored, and a shell cannot trap what was ignored when it began.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @functools.cache
