@@ -177,7 +177,8 @@ def images_of(minor: str) -> list[Image]:
         layer.from_base(*(f"/usr/lib/python3.11/lib-dynload/{name}" for name in modules))
         layer.link("usr/bin/python", "python3")
         add_busybox(layer)
-        layer.file("usr/local/bin/torchrun", HERE / "programs/job/torchrun")
+        # The launcher runs torchrun as a module of the Python that the job names.
+        layer.file("usr/lib/python3.11/torch/distributed/run.py", HERE / "programs/job/torchrun")
 
     return [
         single("pause", "pause", "pause", "/pause", user="65535:65535"),
