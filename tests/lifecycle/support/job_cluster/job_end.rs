@@ -57,7 +57,7 @@ pub fn end_of(job: &Value, pods: &[(Key, Value)], done: &BTreeSet<u32>, failed: 
     None
 }
 
-/// Whether a rule of a success policy is met: so many of these indexes have succeeded, or all of them.
+/// Whether a rule of a success policy is met: enough of these indexes have succeeded, or all of them.
 fn is_met(rule: &Value, done: &BTreeSet<u32>) -> bool {
     let named = rule["succeededIndexes"].as_str().map(read_indexes);
     let found = named.as_ref().map_or(done.len(), |named| named.intersection(done).count());

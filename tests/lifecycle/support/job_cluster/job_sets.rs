@@ -58,7 +58,7 @@ impl JobCluster {
         self.state().attempts(role)
     }
 
-    /// Waits until all pods of an attempt are there, so many, and no other ones.
+    /// Waits until an attempt has this number of pods, and no other pod is left.
     #[track_caller]
     pub fn wait_for_attempt(&self, role: &str, attempt: u64, pods: usize) {
         self.wait_for(&format!("{pods} pods of {role} in attempt {attempt}"), |state| {
