@@ -8,12 +8,13 @@ use crate::preflight::{changing_calls, expect};
 use crate::support::element;
 use crate::support::fault_proxy::{Fault, Times};
 use crate::support::outcome::Outcome;
+use crate::support::wait_until;
 use crate::support::world::World;
 
 const CHANGE: &str = "route53:ChangeResourceRecordSets";
 
 /// The records of the cluster's name in a hosted zone, as Route 53 shows them.
-fn records(world: &World, zone: &str) -> Vec<String> {
+pub fn records(world: &World, zone: &str) -> Vec<String> {
     let name = format!("<Name>{}.</Name>", world.workspace.setting("externalDNSName"));
     let all = world.records(zone);
     let records = all.split("<ResourceRecordSet>").skip(1).filter(|record| record.contains(&name));
@@ -286,6 +287,24 @@ fn a_record_that_changes_during_a_destroy_is_kept_and_named() {
     outcome.expect_stderr("left over: public record minimal.example.com of type A: it was changed meanwhile");
     assert_eq!(world.stacks().len(), 0);
     assert!(world.records(&zone).contains("192.0.2.7"));
+}
+
+#[test]
+fn a_record_that_is_created_again_while_the_control_plane_is_deleted_is_deleted() {
+    let world = World::alone("minimal");
+    let zone = world.make_zone("example.com", false);
+    world.up([]).expect_code(0);
+    let own = records(&world, &zone).remove(0);
+    world.control(json!({"hold": ["minimal-control-plane"]}));
+    let destroy = world.infra(["destroy", "--yes"]).spawn();
+    wait_until("the control plane is being deleted", || {
+        world.stacks().get("minimal-control-plane").is_some_and(|status| status == "DELETE_IN_PROGRESS")
+    });
+    assert_eq!(records(&world, &zone), [""; 0]);
+    change(&world, &zone, "CREATE", &own);
+    world.control(json!({}));
+    destroy.wait().expect_code(0).expect_stderr("is deleted");
+    assert_eq!(records(&world, &zone), [""; 0]);
 }
 
 #[test]

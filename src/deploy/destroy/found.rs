@@ -12,6 +12,7 @@ use super::target::DestroyTarget;
 use crate::aws::{AwsError, Clients, Grant, Snapshot};
 use crate::deploy::state::disk_grant::grant_name;
 use crate::deploy::state::live::LiveCluster;
+use crate::deploy::state::public_name::load_balancer;
 
 /// What was found of a cluster.
 #[derive(Clone, Debug)]
@@ -77,7 +78,8 @@ impl Found {
         let snapshots = clients.snapshots_of(&stacks.volumes, target.tag()).await?;
         Ok(Self {
             private_hosted_zone: PrivateHostedZone::read(clients, &live).await?,
-            public_record: PublicRecord::read(clients, target, &live).await?,
+            public_record: PublicRecord::read(clients, target, load_balancer(&live.outputs()).as_slice())
+                .await?,
             grant: find_grant(clients, target).await?,
             data: DataFindings { file_systems, backups, snapshots },
             created_keys,

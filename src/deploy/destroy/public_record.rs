@@ -1,13 +1,14 @@
 //! The record of the cluster's public DNS name: deleted only where it still points at this cluster.
 
 use super::plan::DestroyPlan;
+use super::scope::DestroyScope;
 use super::target::DestroyTarget;
-use crate::aws::{AddressRecord, AwsError, Clients};
+use crate::aws::{AddressRecord, Alias, AwsError, Clients};
+use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Leftover, Resource, ResourceKind};
 use crate::deploy::run::Run;
-use crate::deploy::state::live::LiveCluster;
-use crate::deploy::state::public_name::points_at;
+use crate::deploy::state::public_name::{load_balancer, points_at};
 
 /// A record of the cluster's public name.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,11 +24,11 @@ pub(crate) struct PublicRecord {
 }
 
 impl PublicRecord {
-    /// Reads the record, if the cluster has one and manages it.
+    /// Reads the record, if the cluster has one and manages it. It is the cluster's if it points at one of these load balancers.
     pub(crate) async fn read(
         clients: &Clients,
         target: &DestroyTarget,
-        live: &LiveCluster,
+        balancers: &[Alias],
     ) -> Result<Option<Self>, AwsError> {
         let Some(name) = target.external_dns_name.clone().filter(|_| target.manages_record) else {
             return Ok(None);
@@ -36,12 +37,11 @@ impl PublicRecord {
             Some(id) => clients.hosted_zone(id).await?.into_iter().collect(),
             None => clients.hosted_zones_for(&name).await?,
         };
-        let balancer = live.outputs().remove("ApiLoadBalancerName").map(|name| name.to_ascii_lowercase());
         let mut foreign = None;
         for zone in zones {
             let mut records = clients.address_records(&zone.id, &name).await?;
             let Some(destination) = records.first().map(destination_of) else { continue };
-            records.retain(|record| balancer.as_deref().is_some_and(|balancer| points_at(record, balancer)));
+            records.retain(|record| balancers.iter().any(|balancer| points_at(record, &balancer.name)));
             let destination = records.first().map_or(destination, destination_of);
             let is_ours = !records.is_empty();
             let record = Self { zone: zone.id, name: name.clone(), ours: records, destination };
@@ -85,6 +85,24 @@ impl PublicRecord {
             }
         }
         Ok(changed)
+    }
+}
+
+/// Deletes a record that an `infra up` has created since the cluster was read, if it points at this cluster.
+pub(crate) async fn delete_new_record(run: &Run, scope: &DestroyScope) -> Result<Vec<Leftover>, DeployError> {
+    let found = &scope.found.live;
+    let mut balancers: Vec<Alias> = load_balancer(&found.outputs()).into_iter().collect();
+    if let Some(control_plane) = found.stacks.get(&StackPart::ControlPlane) {
+        // The load balancer may be newer than what was read. The ARN also finds a stack that is deleted.
+        let now = run.clients.stack(&control_plane.stack.arn).await?;
+        balancers.extend(now.and_then(|stack| load_balancer(&stack.outputs)));
+    }
+    if balancers.is_empty() {
+        return Ok(Vec::new());
+    }
+    match PublicRecord::read(&run.clients, &scope.target, &balancers).await? {
+        Some(record) => record.delete(run).await,
+        None => Ok(Vec::new()),
     }
 }
 

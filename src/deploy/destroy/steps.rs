@@ -3,6 +3,7 @@
 use super::data::{delete_data, list_data};
 use super::found::Found;
 use super::plan::DestroyPlan;
+use super::public_record::delete_new_record;
 use super::scope::DestroyScope;
 use super::services::delete_services;
 use super::stacks::{StackGroup, stacks_created_meanwhile};
@@ -22,6 +23,8 @@ pub(crate) enum DestroyStep {
     Stacks(StackGroup),
     /// The record of the public name, where it still points at this cluster.
     PublicRecord,
+    /// A record of the public name that an `infra up` created while the control plane was deleted.
+    LateRecord,
     /// What Kubernetes created in the network: load balancers, target groups, security groups, interfaces, mount targets.
     Network,
     /// Records of the private hosted zone.
@@ -33,11 +36,12 @@ pub(crate) enum DestroyStep {
 }
 
 /// All steps, in the order in which they are done.
-const STEPS: [DestroyStep; 10] = [
+const STEPS: [DestroyStep; 11] = [
     DestroyStep::Services,
     DestroyStep::Stacks(StackGroup::Pools),
     DestroyStep::PublicRecord,
     DestroyStep::Stacks(StackGroup::ControlPlane),
+    DestroyStep::LateRecord,
     DestroyStep::Network,
     DestroyStep::PrivateRecords,
     DestroyStep::Stacks(StackGroup::Storage),
@@ -111,7 +115,11 @@ impl DestroyStep {
             Self::Stacks(StackGroup::Pools) => Some("deleting pools"),
             Self::Network => Some("deleting what Kubernetes created in the network"),
             Self::Data => Some("deleting data"),
-            Self::Stacks(_) | Self::PublicRecord | Self::PrivateRecords | Self::Uploads => None,
+            Self::Stacks(_)
+            | Self::PublicRecord
+            | Self::LateRecord
+            | Self::PrivateRecords
+            | Self::Uploads => None,
         }
     }
 
@@ -121,6 +129,7 @@ impl DestroyStep {
         match self {
             Self::Services => api.is_some() && found.vpc.is_some(),
             Self::Stacks(group) => group.exists(found),
+            Self::LateRecord => StackGroup::ControlPlane.exists(found),
             Self::Network => found.vpc.is_some(),
             Self::PrivateRecords => found.private_hosted_zone.is_some(),
             Self::Data => scope.options.delete_data,
@@ -134,8 +143,8 @@ impl DestroyStep {
         match self {
             Self::Services | Self::Stacks(Pools) => &[],
             Self::PublicRecord | Self::Stacks(ControlPlane) => &[Pools],
-            // While the cloud controller manager runs it creates again what is deleted.
-            Self::Network => &[ControlPlane],
+            // While the control plane is there, an `infra up` may create the record, and the cloud controller manager load balancers.
+            Self::LateRecord | Self::Network => &[ControlPlane],
             // Machines boot from uploads and find each other by private records.
             Self::PrivateRecords | Self::Uploads | Self::Stacks(Storage) => &[Pools, ControlPlane],
             Self::Stacks(Network) => &[Pools, ControlPlane, Storage],
@@ -145,7 +154,8 @@ impl DestroyStep {
 
     /// Whether a stack that was created meanwhile would need what the step deletes.
     fn refuses_new_stacks(self) -> bool {
-        !matches!(self, Self::Services | Self::Stacks(StackGroup::Pools))
+        // Nobody needs a record that points at a deleted load balancer.
+        !matches!(self, Self::Services | Self::Stacks(StackGroup::Pools) | Self::LateRecord)
     }
 
     /// Lists what the step would delete, what it keeps and what is foreign.
@@ -153,7 +163,7 @@ impl DestroyStep {
         let found = &scope.found;
         match self {
             // Whether the API answers shows only later; the load balancers are listed where they are deleted in any case.
-            Self::Services => {}
+            Self::Services | Self::LateRecord => {}
             Self::Stacks(group) => group.list(found, plan),
             Self::PublicRecord => {
                 if let Some(record) = &found.public_record {
@@ -191,7 +201,9 @@ impl DestroyStep {
                 if let Some(record) = &found.public_record {
                     refused.extend(record.delete(run).await?);
                 }
+                refused.extend(delete_new_record(run, scope).await?);
             }
+            Self::LateRecord => refused.extend(delete_new_record(run, scope).await?),
             Self::Network => {
                 if let Some(network) = found.own_network() {
                     sweep_network(run, scope, network).await?;
@@ -236,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_step_that_needs_deleted_stacks_also_checks_for_new_ones() {
-        for step in STEPS {
+        for step in STEPS.into_iter().filter(|step| *step != DestroyStep::LateRecord) {
             assert_eq!(step.refuses_new_stacks(), !step.needs_deleted().is_empty(), "{step:?}");
         }
     }

@@ -37,7 +37,7 @@ use crate::render::{BootObject, boot_objects};
 use crate::waiting::WaitEnd;
 use bucket::ensure_bucket;
 use disk_grant::ensure_disk_grant;
-use public_record::point_record_at;
+use public_record::{delete_record_of, point_record_at};
 use readiness::{Reached, ReadinessWait};
 use secret_encryption::{drops_encryption_key, encrypt_secrets_again, has_previous_encryption_key};
 use snapshot_rule::ensure_snapshot_rule;
@@ -130,8 +130,18 @@ impl Up<'_> {
         if outcome.changed.is_empty() && pruned == 0 {
             run.progress.note("no stack had to change");
         }
-        self.finish(prepared, &outcome, &names).await?;
-        check_all_exist(&run.clients, &names).await
+        let mut end = self.finish(prepared, &outcome, &names).await;
+        if end.is_ok() {
+            end = check_all_exist(&run.clients, &names).await;
+        }
+        if let (Err(DeployError::DeletedMeanwhile { .. }), Some(target)) =
+            (&end, load_balancer(&outcome.outputs))
+        {
+            if let Err(error) = self.delete_record_with_control_plane(&target).await {
+                run.progress.warn(format!("the record of the public name may be left: {error}"));
+            }
+        }
+        end
     }
 
     /// Points the public name at the API and waits for the nodes.
@@ -249,9 +259,28 @@ impl Up<'_> {
             run.progress.stage("pointing the public name at the API");
             let previous = prepared.live.outputs().get("ApiLoadBalancerName").cloned();
             let cluster = &inputs.blueprint.cluster;
-            point_record_at(run, cluster, &target, previous.as_deref(), options.adopt_record).await?;
+            let adopt = options.adopt_record;
+            // A destroy that began before the record was written may not see it.
+            if point_record_at(run, cluster, &target, previous.as_deref(), adopt).await?
+                && self.delete_record_with_control_plane(&target).await?
+            {
+                let stack = StackPart::ControlPlane.stack_name(&cluster.name);
+                return Err(DeployError::DeletedMeanwhile { stack });
+            }
         }
         Ok(Some(target))
+    }
+
+    /// Deletes the public record if another process deletes the control plane; returns whether it does.
+    async fn delete_record_with_control_plane(&self, target: &Alias) -> Result<bool, DeployError> {
+        let Self { run, inputs, .. } = *self;
+        let cluster = &inputs.blueprint.cluster;
+        let control_plane = run.clients.stack(&StackPart::ControlPlane.stack_name(&cluster.name)).await?;
+        if control_plane.is_some_and(|stack| !stack.status.is_deletion()) {
+            return Ok(false);
+        }
+        delete_record_of(run, cluster, target).await?;
+        Ok(true)
     }
 }
 

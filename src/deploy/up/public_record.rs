@@ -13,7 +13,7 @@ use crate::waiting::Pace;
 /// Name servers usually agree within a minute.
 const LONGEST_SYNC: Duration = Duration::from_mins(5);
 
-/// Points the record of the public name at the load balancer; returns whether it does now.
+/// Points the record of the public name at the load balancer; returns whether the record had to be written.
 pub(crate) async fn point_record_at(
     run: &Run,
     cluster: &Cluster,
@@ -36,7 +36,7 @@ pub(crate) async fn point_record_at(
     };
     if all_point_at(&records, &target.name) {
         report(RecordState::Unchanged);
-        return Ok(true);
+        return Ok(false);
     }
     let ours = |record: &AddressRecord| {
         points_at(record, &target.name) || previous.is_some_and(|previous| points_at(record, previous))
@@ -57,6 +57,26 @@ pub(crate) async fn point_record_at(
     wait_until_in_sync(run, &change).await?;
     report(RecordState::InSync);
     Ok(true)
+}
+
+/// Deletes the records of the public name that point at the load balancer: it is being deleted, and whoever deletes it may not have seen
+/// them.
+pub(crate) async fn delete_record_of(
+    run: &Run,
+    cluster: &Cluster,
+    target: &Alias,
+) -> Result<(), DeployError> {
+    let name = cluster.external_dns_name.to_string();
+    let HostedZoneChoice::Zone(zone) = choose_hosted_zone(&run.clients, cluster).await? else {
+        return Ok(());
+    };
+    let records = run.clients.address_records(&zone.id, &name).await?;
+    for record in records.iter().filter(|record| points_at(record, &target.name)) {
+        if run.clients.delete_address_record(&zone.id, record).await? {
+            run.progress.note(format!("deleted the record of {name}, since the cluster is being deleted"));
+        }
+    }
+    Ok(())
 }
 
 async fn wait_until_in_sync(run: &Run, change: &str) -> Result<(), DeployError> {

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{SILENCE, destroy, expect_good_end, hold, stack, wait_for, wait_until_gone, world};
+use crate::public_name::records;
 use crate::support::census::Census;
 use crate::support::fault_proxy::{CallOutcome, FaultProxy, Times};
 use crate::support::invocation::Running;
@@ -208,4 +209,74 @@ fn an_update_reports_that_its_stack_was_deleted() {
     up.wait().expect_code(1).expect_stderr(&format!("{} {TAKEN_AWAY}", stack(&world, "pool-workers")));
     destroy.wait().expect_code(0).expect_stderr("is deleted");
     expect_good_end(&world, &before);
+}
+
+/// An `infra up` and an `infra destroy` that has read the cluster before it had a load balancer.
+struct UnseenLoadBalancer {
+    world: World,
+    before: Census,
+    zone: String,
+    up: Running,
+    way_of_up: FaultProxy,
+    destroy: Running,
+    way_of_destroy: FaultProxy,
+}
+
+impl UnseenLoadBalancer {
+    /// `up` has created the control plane and makes this call, which is not answered; `destroy` is about to delete its first stack.
+    fn when_up_calls(call: &str) -> Self {
+        let (world, _) = world();
+        // Nothing is created behind the control plane.
+        world.workspace.edit(|text| {
+            let (head, pools) = text.split_once("pools:\n").unwrap();
+            let (_, tail) = pools.split_once('\n').unwrap();
+            format!("{head}{tail}")
+        });
+        let zone = world.make_zone("example.com", false);
+        let before = world.census();
+        hold(&world, &["control-plane"]);
+        let way_of_up = FaultProxy::start(&world.proxy.url());
+        way_of_up.fault(call, SILENCE, Times::Always);
+        let place = format!("s3://{}/clusters", world.bucket());
+        let through = |way: &FaultProxy, arguments: &[&str]| {
+            let invocation = world.workspace.infra(arguments.iter().copied()).endpoint(&way.url());
+            invocation.kubernetes(&world.api).spawn()
+        };
+        let up = through(&way_of_up, &["up", "--s3-uri", &place]);
+        wait_for(&world, &["control-plane"], "CREATE_IN_PROGRESS");
+        let way_of_destroy = FaultProxy::start(&world.proxy.url());
+        way_of_destroy.fault("cloudformation:DescribeStacks", SILENCE, Times::From(2, usize::MAX / 2));
+        let destroy = through(&way_of_destroy, &["destroy", "--yes"]);
+        way_of_destroy.wait_for("cloudformation:DescribeStacks", 2);
+        world.control(json!({}));
+        way_of_up.wait_for(call, 1);
+        Self { world, before, zone, up, way_of_up, destroy, way_of_destroy }
+    }
+}
+
+#[test]
+fn a_record_that_an_up_creates_while_the_control_plane_is_deleted_is_deleted_again() {
+    let case = UnseenLoadBalancer::when_up_calls("route53:ChangeResourceRecordSets");
+    hold(&case.world, &["control-plane"]);
+    case.way_of_destroy.heal();
+    wait_for(&case.world, &["control-plane"], "DELETE_IN_PROGRESS");
+    case.way_of_up.heal();
+    let up = case.up.wait().expect_code(1).expect_stderr(TAKEN_AWAY);
+    up.expect_stderr("deleted the record of paddle.example.com, since the cluster is being deleted");
+    case.world.control(json!({}));
+    case.destroy.wait().expect_code(0).expect_stderr("is deleted");
+    assert_eq!(records(&case.world, &case.zone), [""; 0]);
+    expect_good_end(&case.world, &case.before);
+}
+
+#[test]
+fn a_record_that_an_up_created_since_the_cluster_was_read_is_deleted() {
+    let mut case = UnseenLoadBalancer::when_up_calls("route53:GetChange");
+    assert_eq!(records(&case.world, &case.zone).len(), 1);
+    case.up.kill();
+    case.way_of_destroy.heal();
+    let destroy = case.destroy.wait().expect_code(0);
+    destroy.expect_stderr("deleted the record of paddle.example.com").expect_stderr("is deleted");
+    assert_eq!(records(&case.world, &case.zone), [""; 0]);
+    expect_good_end(&case.world, &case.before);
 }

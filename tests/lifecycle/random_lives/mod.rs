@@ -61,10 +61,9 @@ fn play_all(seeds: std::ops::Range<u64>) {
     assert!(failures.is_empty(), "{} of {count} lives failed:\n{}", failures.len(), failures.join("\n\n"));
 }
 
-/// In none of these do `up` and `destroy` meet: what is then left of the public record still depends on which of them is faster.
 #[test]
 fn a_few_random_lives() {
-    play_all(3..9);
+    play_all(1..7);
 }
 
 /// As many as `scripts/lives` was asked for.
