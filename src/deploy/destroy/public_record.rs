@@ -1,13 +1,13 @@
 //! The record of the cluster's public DNS name: deleted only where it still points at this cluster.
 
 use super::plan::DestroyPlan;
-use super::scope::DestroyScope;
 use super::target::DestroyTarget;
 use crate::aws::{AddressRecord, Alias, AwsError, Clients};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Leftover, Resource, ResourceKind};
 use crate::deploy::run::Run;
+use crate::deploy::state::live::LiveCluster;
 use crate::deploy::state::public_name::{load_balancer, points_at};
 
 /// A record of the cluster's public name.
@@ -89,8 +89,11 @@ impl PublicRecord {
 }
 
 /// Deletes a record that an `infra up` has created since the cluster was read, if it points at this cluster.
-pub(crate) async fn delete_new_record(run: &Run, scope: &DestroyScope) -> Result<Vec<Leftover>, DeployError> {
-    let found = &scope.found.live;
+pub(crate) async fn delete_new_record(
+    run: &Run,
+    target: &DestroyTarget,
+    found: &LiveCluster,
+) -> Result<Vec<Leftover>, DeployError> {
     let mut balancers: Vec<Alias> = load_balancer(&found.outputs()).into_iter().collect();
     if let Some(control_plane) = found.stacks.get(&StackPart::ControlPlane) {
         // The load balancer may be newer than what was read. The ARN also finds a stack that is deleted.
@@ -100,7 +103,7 @@ pub(crate) async fn delete_new_record(run: &Run, scope: &DestroyScope) -> Result
     if balancers.is_empty() {
         return Ok(Vec::new());
     }
-    match PublicRecord::read(&run.clients, &scope.target, &balancers).await? {
+    match PublicRecord::read(&run.clients, target, &balancers).await? {
         Some(record) => record.delete(run).await,
         None => Ok(Vec::new()),
     }

@@ -201,9 +201,11 @@ impl DestroyStep {
                 if let Some(record) = &found.public_record {
                     refused.extend(record.delete(run).await?);
                 }
-                refused.extend(delete_new_record(run, scope).await?);
+                refused.extend(delete_new_record(run, &scope.target, &found.live).await?);
             }
-            Self::LateRecord => refused.extend(delete_new_record(run, scope).await?),
+            Self::LateRecord => {
+                refused.extend(delete_new_record(run, &scope.target, &found.live).await?);
+            }
             Self::Network => {
                 if let Some(network) = found.own_network() {
                     sweep_network(run, scope, network).await?;

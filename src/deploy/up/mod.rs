@@ -134,12 +134,11 @@ impl Up<'_> {
         if end.is_ok() {
             end = check_all_exist(&run.clients, &names).await;
         }
-        if let (Err(DeployError::DeletedMeanwhile { .. }), Some(target)) =
-            (&end, load_balancer(&outcome.outputs))
+        if let Err(DeployError::DeletedMeanwhile { .. }) = &end
+            && let Some(target) = load_balancer(&outcome.outputs)
+            && let Err(error) = self.delete_record_with_control_plane(&target).await
         {
-            if let Err(error) = self.delete_record_with_control_plane(&target).await {
-                run.progress.warn(format!("the record of the public name may be left: {error}"));
-            }
+            run.progress.warn(format!("the record of the public name may be left: {error}"));
         }
         end
     }
