@@ -1,5 +1,6 @@
 //! `infra job`: training jobs, one file per command.
 
+mod all_logs;
 mod archive_download;
 mod attempt_log;
 mod delete;
@@ -9,6 +10,7 @@ mod init;
 mod lint;
 mod list;
 mod logs;
+mod pod_log;
 mod render;
 mod schema;
 mod status;

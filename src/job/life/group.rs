@@ -35,6 +35,12 @@ impl Restarts {
         }
     }
 
+    /// The attempt that the group is in, counted from 0.
+    #[must_use]
+    pub(crate) fn attempt(&self) -> u32 {
+        self.failures.saturating_add(self.lost_machines)
+    }
+
     /// The restarts in words; nothing if there were none.
     #[must_use]
     pub(crate) fn in_words(&self) -> Option<String> {

@@ -33,6 +33,14 @@ pub(crate) struct ReplicaReport {
     pub ended: Option<String>,
 }
 
+impl ReplicaReport {
+    /// The name of the replica, as in front of its lines and of its directory of logs: `worker-2`.
+    #[must_use]
+    pub(crate) fn name(&self) -> String {
+        format!("{}-{}", self.role, self.index)
+    }
+}
+
 /// The phase of a replica: that of its newest pod, in Kubernetes' words, or why it has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) enum ReplicaPhase {

@@ -163,6 +163,15 @@ impl JobReport {
         }
         self.replicas.iter().filter(is_role).find(|replica| replica.index == index)
     }
+
+    /// Every replica of a role, or of all roles that train or serve; the import only by its role.
+    #[must_use]
+    pub(crate) fn replicas_of(&self, role: Option<&str>) -> Vec<&ReplicaReport> {
+        if role == Some(DATA_ROLE) {
+            return self.data.iter().collect();
+        }
+        self.replicas.iter().filter(|replica| role.is_none_or(|role| replica.role == role)).collect()
+    }
 }
 
 fn count_done(replicas: &[ReplicaReport]) -> u32 {
