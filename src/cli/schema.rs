@@ -18,7 +18,7 @@ use super::session::Session;
 use super::validate::ValidateDocument;
 use crate::config;
 use crate::deploy::{ClusterList, DestroyPlan, DriftReport, LockedImage, StatusDocument};
-use crate::job::life::{JobReport, NodeGpus};
+use crate::job::life::{JobExplanation, JobReport, NodeGpus};
 
 /// Print the JSON Schema of cluster.yaml, or of what a command prints with `--output json`
 ///
@@ -65,6 +65,8 @@ enum Shape {
     Logs,
     /// `job status`, and the end of `job submit`
     JobStatus,
+    /// `job why`
+    JobWhy,
     /// `job list`
     JobList,
     /// `job lint`
@@ -78,6 +80,7 @@ impl Document for ClusterList {}
 impl Document for CostDocument {}
 impl Document for DestroyPlan {}
 impl Document for DriftReport {}
+impl Document for JobExplanation {}
 impl Document for JobReport {}
 impl Document for LockedImage {}
 impl Document for LogDocument {}
@@ -111,6 +114,7 @@ fn schema(shape: Shape) -> Schema {
         Shape::Lock => printed::<LockedImage>(),
         Shape::Logs => printed::<LogDocument>(),
         Shape::JobStatus => printed::<JobReport>(),
+        Shape::JobWhy => printed::<JobExplanation>(),
         Shape::JobList => printed::<Vec<JobReport>>(),
         Shape::JobLint => printed::<Vec<LintDocument>>(),
         Shape::GpuCheck => printed::<Vec<NodeGpus>>(),

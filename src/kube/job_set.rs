@@ -18,6 +18,10 @@ pub(super) const GROUP_PATH: &str = "apis/jobset.x-k8s.io/v1alpha2";
 pub(crate) struct JobSet {
     /// The namespace of the JobSet.
     pub namespace: String,
+    /// The uid, which distinguishes the JobSet from others of the same name.
+    pub uid: String,
+    /// When it was created, as the API writes it.
+    pub created: String,
     /// The labels of the JobSet.
     pub labels: BTreeMap<String, String>,
     /// The annotations of the JobSet.
@@ -113,6 +117,8 @@ impl From<JobSetDocument> for JobSet {
         let rule = |reason: &str| reason.strip_prefix("FailurePolicy_").unwrap_or(reason).to_owned();
         Self {
             namespace: metadata.namespace,
+            uid: metadata.uid,
+            created: metadata.creation_timestamp,
             labels: metadata.labels,
             annotations: metadata.annotations,
             suspended: spec.suspend,

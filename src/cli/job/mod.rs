@@ -16,6 +16,7 @@ mod schema;
 mod status;
 mod submit;
 mod target;
+mod why;
 
 use clap::{Args, Subcommand};
 
@@ -29,6 +30,7 @@ Usual order:
   infra job init --framework pytorch      writes job.yaml
   infra job lint                          checks it, with the cluster's pools
   infra job submit                        imports data, trains, and follows
+  infra job why                           explains it: what failed or is waited for, and what to do
   infra job fetch                         downloads the results
   infra job delete                        deletes the job; files stay";
 
@@ -48,6 +50,7 @@ enum JobCommand {
     Submit(submit::SubmitArguments),
     Status(status::StatusArguments),
     Logs(logs::LogsArguments),
+    Why(why::WhyArguments),
     Fetch(fetch::FetchArguments),
     Delete(delete::DeleteArguments),
     List(list::ListArguments),
@@ -63,6 +66,7 @@ pub(super) fn run(arguments: &JobArguments, session: &Session) -> anyhow::Result
         JobCommand::Submit(arguments) => submit::run(arguments, session),
         JobCommand::Status(arguments) => status::run(arguments, session),
         JobCommand::Logs(arguments) => logs::run(arguments, session),
+        JobCommand::Why(arguments) => why::run(arguments, session),
         JobCommand::Fetch(arguments) => fetch::run(arguments, session),
         JobCommand::Delete(arguments) => delete::run(arguments, session),
         JobCommand::List(arguments) => list::run(arguments, session),

@@ -157,7 +157,7 @@ fn suggest_next_step(report: &JobReport, culprit: Option<&ReplicaReport>) -> Str
                 replica.role, replica.index
             )
         }
-        None => format!("`infra job logs {name} --index N` shows the log of a replica"),
+        None => format!("`infra job why {name}` explains it"),
     };
     // JobSet terminates the others itself.
     let is_alone = report.restarts.is_none();

@@ -63,6 +63,14 @@ pub(crate) enum JobError {
         /// What to do next.
         help: Option<String>,
     },
+    /// What launchers left on the claim could not be read.
+    #[error("what the attempts of job '{name}' left on the claim cannot be read: {reason}")]
+    Records {
+        /// The job.
+        name: String,
+        /// Why.
+        reason: String,
+    },
     /// The job continues without the command.
     #[error("job '{name}' continues{}", time_is_up(*end))]
     StillRunning {
@@ -112,6 +120,7 @@ impl Explain for JobError {
                 "`infra job logs {name} --role data` shows its whole log; fix the cause, then run `infra job submit --replace`"
             )),
             Self::Results { help, .. } => help.clone(),
+            Self::Records { .. } => None,
             Self::StillRunning { name, .. } => {
                 Some(format!("`infra job submit` or `infra job logs -f {name}` follows it again"))
             }

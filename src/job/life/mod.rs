@@ -2,15 +2,21 @@
 //!
 //! In: a run, and the API server. Out: reports and events. No state is kept here: the API holds all of it, and every step can be retried.
 
+mod advice;
+mod attempt_records;
+mod cause;
 mod error;
 mod event;
+mod explanation;
 mod fetch;
 mod follow;
 mod gpu_check;
 mod group;
+mod job_events;
 mod log_tail;
 mod precondition;
 mod preconditions;
+mod reader_pod;
 mod removal;
 mod replica;
 mod report;
@@ -19,9 +25,13 @@ mod stall;
 mod state;
 mod submission;
 mod submit;
+mod waits;
+mod why;
 
+pub(crate) use attempt_records::{AttemptRecord, RecordReader, RecordTarget};
 pub(crate) use error::JobError;
 pub(crate) use event::JobEvent;
+pub(crate) use explanation::{Cause, JobExplanation, Others, Wait};
 pub(crate) use fetch::{FetchSource, FetchTarget, Reader};
 pub(crate) use follow::{Followed, follow};
 pub(crate) use gpu_check::{GpuCheck, NodeGpus};
@@ -32,3 +42,4 @@ pub(crate) use replica::{ReplicaPhase, ReplicaReport};
 pub(crate) use report::JobReport;
 pub(crate) use state::JobState;
 pub(crate) use submission::{REMOVAL_LIMIT, Submission, SubmitRequest};
+pub(crate) use why::{explain_job, needs_records};

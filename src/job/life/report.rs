@@ -55,6 +55,9 @@ pub(crate) struct JobReport {
     /// Whether an import belongs to a run that is resumed.
     #[serde(skip)]
     pub is_resumed: bool,
+    /// The uid of the JobSet, below which launchers leave their marks on the claim.
+    #[serde(skip)]
+    pub set_uid: Option<String>,
 }
 
 impl JobReport {
@@ -145,6 +148,7 @@ impl JobReport {
             reason,
             done: count_done(&replicas),
             wanted: u32::try_from(replicas.len()).unwrap_or(u32::MAX),
+            set_uid: set.map(|set| set.uid.clone()),
             is_resumed: annotations.contains_key(RESUMED_ANNOTATION),
             data: import.map(|(_, line)| line),
             replicas,

@@ -3,6 +3,7 @@
 
 mod deleting;
 mod detaching;
+mod explaining;
 mod failing;
 mod fetching;
 mod gpu_checks;
