@@ -18,7 +18,7 @@ use super::session::Session;
 use super::validate::ValidateDocument;
 use crate::config;
 use crate::deploy::{ClusterList, DestroyPlan, DriftReport, LockedImage, StatusDocument};
-use crate::job::life::{JobExplanation, JobReport, NodeGpus};
+use crate::job::life::{JobExplanation, JobReport, NodeGpus, RunReport};
 
 /// Print the JSON Schema of cluster.yaml, or of what a command prints with `--output json`
 ///
@@ -67,6 +67,8 @@ enum Shape {
     JobStatus,
     /// `job why`
     JobWhy,
+    /// `job runs`
+    JobRuns,
     /// `job list`
     JobList,
     /// `job lint`
@@ -92,6 +94,7 @@ impl Document for ValidateDocument<'_> {}
 impl Document for Vec<JobReport> {}
 impl Document for Vec<LintDocument> {}
 impl Document for Vec<NodeGpus> {}
+impl Document for Vec<RunReport> {}
 
 pub(super) fn run(arguments: &SchemaArguments, session: &Session) -> anyhow::Result<Exit> {
     session.printer.foreign_json(&schema(arguments.shape))?;
@@ -115,6 +118,7 @@ fn schema(shape: Shape) -> Schema {
         Shape::Logs => printed::<LogDocument>(),
         Shape::JobStatus => printed::<JobReport>(),
         Shape::JobWhy => printed::<JobExplanation>(),
+        Shape::JobRuns => printed::<Vec<RunReport>>(),
         Shape::JobList => printed::<Vec<JobReport>>(),
         Shape::JobLint => printed::<Vec<LintDocument>>(),
         Shape::GpuCheck => printed::<Vec<NodeGpus>>(),

@@ -40,6 +40,8 @@ pub(crate) struct JobSet {
     pub restarting: Option<String>,
     /// How it ended.
     pub end: Option<JobSetEnd>,
+    /// When it ended, as the API writes it.
+    pub ended: Option<String>,
 }
 
 /// How a JobSet ended.
@@ -112,6 +114,12 @@ impl From<JobSetDocument> for JobSet {
                 }),
                 _ => None,
             });
+        let ended = status
+            .conditions
+            .iter()
+            .filter(is_true)
+            .find(|condition| matches!(condition.kind.as_str(), "Completed" | "Failed"))
+            .and_then(|condition| condition.since.clone());
         let restarting =
             status.conditions.iter().filter(is_true).find(|condition| condition.kind == "RestartingJobSet");
         let rule = |reason: &str| reason.strip_prefix("FailurePolicy_").unwrap_or(reason).to_owned();
@@ -132,6 +140,7 @@ impl From<JobSetDocument> for JobSet {
             counted_restarts: status.restarts_count_towards_max,
             restarting: restarting.map(|condition| rule(&condition.reason)),
             end,
+            ended,
         }
     }
 }

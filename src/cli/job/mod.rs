@@ -12,6 +12,7 @@ mod list;
 mod logs;
 mod pod_log;
 mod render;
+mod runs;
 mod schema;
 mod status;
 mod submit;
@@ -51,6 +52,7 @@ enum JobCommand {
     Status(status::StatusArguments),
     Logs(logs::LogsArguments),
     Why(why::WhyArguments),
+    Runs(runs::RunsArguments),
     Fetch(fetch::FetchArguments),
     Delete(delete::DeleteArguments),
     List(list::ListArguments),
@@ -67,6 +69,7 @@ pub(super) fn run(arguments: &JobArguments, session: &Session) -> anyhow::Result
         JobCommand::Status(arguments) => status::run(arguments, session),
         JobCommand::Logs(arguments) => logs::run(arguments, session),
         JobCommand::Why(arguments) => why::run(arguments, session),
+        JobCommand::Runs(arguments) => runs::run(arguments, session),
         JobCommand::Fetch(arguments) => fetch::run(arguments, session),
         JobCommand::Delete(arguments) => delete::run(arguments, session),
         JobCommand::List(arguments) => list::run(arguments, session),

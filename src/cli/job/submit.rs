@@ -16,7 +16,7 @@ use crate::cli::session::Session;
 use crate::cli::up::parse_duration;
 use crate::job::life::{
     Followed, JobEvent, JobReport, JobState, Precondition, ReplicaPhase, ReplicaReport, Submission,
-    SubmitRequest, follow,
+    SubmitRequest, follow, record_state,
 };
 use crate::job::values::RunName;
 use crate::job::{Workload, decide};
@@ -59,6 +59,7 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
         is_resumed: arguments.resume.is_some(),
         now: seconds_now,
         replace: arguments.replace,
+        keys: job.keys.clone(),
     };
     let (interrupter, waiting) = session.begin_waiting(arguments.timeout);
     let work = async {
@@ -123,6 +124,9 @@ async fn watch_job(
     };
     let Followed { report, culprit, last_lines } =
         follow(api, &workload.namespace, &workload.name, waiting, &tell).await?;
+    if let Err(error) = record_state(api, &report).await {
+        session.printer.warning(format_args!("`infra job runs` does not know how it ended: {error}"));
+    }
     match session.output {
         Output::Json => session.printer.json(&report)?,
         Output::Text | Output::Markdown => session.printer.data(table(&report))?,
@@ -183,6 +187,9 @@ fn show_event(event: &JobEvent, workload: &Workload, session: &Session) {
                 .note(format_args!("deleting the existing job ({}); its files stay", state.name()));
         }
         JobEvent::Terminating(left) => print_remaining(left, session),
+        JobEvent::NotRecorded(why) => {
+            session.printer.warning(format_args!("`infra job runs` does not know this run: {why}"));
+        }
         JobEvent::Applied(name) => session.printer.note(format_args!("{name}: applied")),
         JobEvent::Importing => {
             session.printer.note("importing the data; training begins when that is complete");

@@ -71,6 +71,12 @@ pub(crate) enum JobError {
         /// Why.
         reason: String,
     },
+    /// An object of a name that infra needs belongs to someone else.
+    #[error("there is a {object} in namespace {} that infra did not create", object.namespace)]
+    Foreign {
+        /// The object.
+        object: ObjectName,
+    },
     /// The job continues without the command.
     #[error("job '{name}' continues{}", time_is_up(*end))]
     StillRunning {
@@ -121,6 +127,7 @@ impl Explain for JobError {
             )),
             Self::Results { help, .. } => help.clone(),
             Self::Records { .. } => None,
+            Self::Foreign { .. } => Some("delete or rename it; the list of the job's runs has this name".to_owned()),
             Self::StillRunning { name, .. } => {
                 Some(format!("`infra job submit` or `infra job logs -f {name}` follows it again"))
             }

@@ -2,6 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use super::error::JobError;
 use super::group::{Restarts, replicas_of_group, state_of_group};
@@ -58,6 +60,9 @@ pub(crate) struct JobReport {
     /// The uid of the JobSet, below which launchers leave their marks on the claim.
     #[serde(skip)]
     pub set_uid: Option<String>,
+    /// When the job ended, in seconds since 1970.
+    #[serde(skip)]
+    pub ended: Option<u64>,
 }
 
 impl JobReport {
@@ -149,6 +154,7 @@ impl JobReport {
             done: count_done(&replicas),
             wanted: u32::try_from(replicas.len()).unwrap_or(u32::MAX),
             set_uid: set.map(|set| set.uid.clone()),
+            ended: set.and_then(|set| set.ended.as_deref()).and_then(parse_seconds),
             is_resumed: annotations.contains_key(RESUMED_ANNOTATION),
             data: import.map(|(_, line)| line),
             replicas,
@@ -176,6 +182,11 @@ impl JobReport {
         }
         self.replicas.iter().filter(|replica| role.is_none_or(|role| replica.role == role)).collect()
     }
+}
+
+/// A moment as the API writes it, in seconds since 1970.
+fn parse_seconds(text: &str) -> Option<u64> {
+    u64::try_from(OffsetDateTime::parse(text, &Rfc3339).ok()?.unix_timestamp()).ok()
 }
 
 fn count_done(replicas: &[ReplicaReport]) -> u32 {

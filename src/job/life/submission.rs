@@ -2,6 +2,7 @@
 //!
 //! In: a workload and the API server. Out: a job whose training may begin.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::error::JobError;
@@ -10,6 +11,7 @@ use super::precondition::Precondition;
 use super::preconditions::check_preconditions;
 use super::removal::{expect_no_pods, expect_not_leaving, remove_job, remove_leftovers};
 use super::report::JobReport;
+use super::run_records::{record_deletion, record_submission};
 use super::state::JobState;
 use super::submit::submit;
 use crate::blueprint::Blueprint;
@@ -37,6 +39,8 @@ pub(crate) struct SubmitRequest {
     pub now: fn() -> u64,
     /// Whether a job of the same name is deleted first.
     pub replace: bool,
+    /// A digest of each key of the job file, by which runs are compared.
+    pub keys: BTreeMap<String, String>,
 }
 
 /// What a request comes to on the cluster as it is.
@@ -45,6 +49,9 @@ pub(crate) struct Submission {
     run: Run,
     now: fn() -> u64,
     action: SubmitAction,
+    /// The job that is deleted first.
+    replaced: Option<JobReport>,
+    keys: BTreeMap<String, String>,
     preconditions: Vec<Precondition>,
 }
 
@@ -65,13 +72,14 @@ impl Submission {
         request: SubmitRequest,
         blueprint: Option<&Blueprint>,
     ) -> Result<Self, JobError> {
-        let SubmitRequest { workload, run, is_run_named, is_resumed, now, replace } = request;
+        let SubmitRequest { workload, run, is_run_named, is_resumed, now, replace, keys } = request;
         let run = Run { is_resumed, ..Run::new(workload, run) };
         let live = match JobReport::read(api, &run.workload.namespace, &run.workload.name).await {
             Ok(report) => Some(report),
             Err(JobError::Missing { .. }) => None,
             Err(error) => return Err(error),
         };
+        let replaced = live.clone().filter(|_| replace);
         let action = match live {
             live if replace => SubmitAction::Replace(live.map(|live| live.state)),
             None => SubmitAction::Create,
@@ -89,12 +97,14 @@ impl Submission {
                     run: Run { name, is_resumed: live.is_resumed, ..run },
                     now,
                     action,
+                    replaced,
+                    keys,
                     preconditions: Vec::new(),
                 });
             }
         };
         let preconditions = check_preconditions(api, &run, blueprint).await?;
-        Ok(Self { run, now, action, preconditions })
+        Ok(Self { run, now, action, replaced, keys, preconditions })
     }
 
     /// The name of the run.
@@ -148,13 +158,27 @@ impl Submission {
                 if let Some(state) = state {
                     tell(JobEvent::Deleting(state));
                 }
+                if let Some(replaced) = &self.replaced {
+                    tell_unrecorded(record_deletion(api, replaced, (self.now)()).await, tell);
+                }
                 let waiting = waiting.at_most(REMOVAL_LIMIT);
                 let left = |left: &[_]| tell(JobEvent::Terminating(left.to_vec()));
                 remove_job(api, namespace, name, &waiting, &left).await?;
             }
         }
         let is_there = matches!(self.action, SubmitAction::Attach(_));
+        if !is_there {
+            let recorded = record_submission(api, &self.run, &self.keys, (self.now)()).await;
+            tell_unrecorded(recorded, tell);
+        }
         submit(api, &self.run, self.now, is_there, waiting, tell).await
+    }
+}
+
+/// A run that is not in the list of runs still trains.
+fn tell_unrecorded(recorded: Result<(), JobError>, tell: &(dyn Fn(JobEvent) + Sync)) {
+    if let Err(error) = recorded {
+        tell(JobEvent::NotRecorded(error.to_string()));
     }
 }
 

@@ -44,7 +44,8 @@ impl JobWorld {
 
     /// A program that failed in an attempt, and whose peers were all there.
     fn put_failure(&self, attempt: u32, index: u32, code: u32, text: &str, age: u64) {
-        let waits = "this pod waits up to 180 s, so that a lost machine is not counted as a failure of the program";
+        let waits =
+            "this pod waits up to 180 s, so that a lost machine is not counted as a failure of the program";
         let log = format!("{text}infra: the program exited with {code}; {waits}\n");
         self.put_log(attempt, &format!("worker-{index}"), &log, age);
         self.put_mark(&format!("failed.{attempt}.worker.{index}"), age);
@@ -160,7 +161,9 @@ fn pods_that_tell_it_all_need_no_reader() {
 #[test]
 fn what_a_retry_cannot_fix_is_said_to_be_so() {
     let world = JobWorld::new(&TRAIN.replace("replicas: 2", "replicas: 1"));
-    world.cluster.decide(|_, _, _| Fate::Fail("gpu-1", 64, "infra: there is no program 'pyhton' in this image\n"));
+    world
+        .cluster
+        .decide(|_, _, _| Fate::Fail("gpu-1", 64, "infra: there is no program 'pyhton' in this image\n"));
     world.run(["submit"]).expect_code(1);
     let why = world.run(["why"]).expect_code(3);
     why.expect_stdout("worker 0 on gpu-1: exit code 64, which ends the job at once")
@@ -187,15 +190,24 @@ fn data_that_could_not_be_imported_is_the_cause() {
 fn a_job_that_waits_is_explained_by_what_it_waits_for() {
     let world = JobWorld::new(TRAIN);
     world.run(["submit", "--detach"]).expect_code(0);
-    let unplaced = |message: &str| {
-        json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": message}]})
-    };
+    let unplaced = |message: &str| json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": message}]});
     let image = json!({"reason": "ImagePullBackOff", "message": "no such image"});
-    let image = json!({"phase": "Pending", "containerStatuses": [{"name": "worker", "state": {"waiting": image}}]});
+    let image =
+        json!({"phase": "Pending", "containerStatuses": [{"name": "worker", "state": {"waiting": image}}]});
     let room = unplaced("0/4 nodes are available: 4 Insufficient nvidia.com/gpu.");
     let table = [
-        (&room, &room, "waits for machines (worker-0, worker-1): 0/4 nodes are available", "`infra status` shows the machines"),
-        (&room, &image, "waits for the image (worker-1): ImagePullBackOff: no such image\n", "check the name of the image"),
+        (
+            &room,
+            &room,
+            "waits for machines (worker-0, worker-1): 0/4 nodes are available",
+            "`infra status` shows the machines",
+        ),
+        (
+            &room,
+            &image,
+            "waits for the image (worker-1): ImagePullBackOff: no such image\n",
+            "check the name of the image",
+        ),
         (
             &unplaced("0/4 nodes are available: pod has unbound immediate PersistentVolumeClaims."),
             &image,
@@ -210,7 +222,10 @@ fn a_job_that_waits_is_explained_by_what_it_waits_for() {
         why.expect_stdout("default/train: starting (worker 0: ").expect_stdout(expected).expect_stdout(next);
     }
     expect_fit("job-why", &[world.run(["why", "--output", "json"]).expect_code(0).stdout]);
-    assert!(!world.cluster.history().iter().any(|event| event == "pod reader"), "the claim tells nothing of this");
+    assert!(
+        !world.cluster.history().iter().any(|event| event == "pod reader"),
+        "the claim tells nothing of this"
+    );
 }
 
 #[test]
@@ -226,8 +241,10 @@ fn queues_and_quotas_are_waited_for_too() {
     world.cluster.set_quota(Some("pods \"train\" is forbidden: exceeded quota: team-a"));
     world.run(["submit", "--detach"]).expect_code(0);
     let why = world.run(["why"]).expect_code(0);
-    why.expect_stdout("waits for its pods to be allowed (worker-0, worker-1): no pod can be created: FailedCreate")
-        .expect_stdout("a quota or a rule of namespace default refuses its pods");
+    why.expect_stdout(
+        "waits for its pods to be allowed (worker-0, worker-1): no pod can be created: FailedCreate",
+    )
+    .expect_stdout("a quota or a rule of namespace default refuses its pods");
 }
 
 #[test]
@@ -236,12 +253,18 @@ fn jobs_without_trouble_and_jobs_of_earlier_versions_are_explained() {
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     world.run(["submit", "--detach", "--run", "r-1"]).expect_code(0);
     let why = world.run(["why"]).expect_code(0);
-    assert_eq!(why.stdout, "default/train: running\nrun r-1\nnext:\n  `infra job logs train --all -f` follows it\n");
+    assert_eq!(
+        why.stdout,
+        "default/train: running\nrun r-1\nnext:\n  `infra job logs train --all -f` follows it\n"
+    );
     world.cluster.finish("worker", 1, 0);
     world.cluster.finish("worker", 0, 0);
     world.cluster.wait_for_end("train");
     let why = world.run(["why"]).expect_code(0);
-    assert_eq!(why.stdout, "default/train: complete\nrun r-1\nnext:\n  `infra job fetch train` downloads the results\n");
+    assert_eq!(
+        why.stdout,
+        "default/train: complete\nrun r-1\nnext:\n  `infra job fetch train` downloads the results\n"
+    );
     world.run(["delete", "--yes"]).expect_code(0);
 
     world.cluster.decide(|_, index, _| match index {

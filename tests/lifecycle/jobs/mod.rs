@@ -8,6 +8,7 @@ mod failing;
 mod fetching;
 mod gpu_checks;
 mod hostile;
+mod listing_runs;
 mod merged_logs;
 mod preconditions;
 mod queries;
