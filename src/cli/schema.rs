@@ -18,7 +18,7 @@ use super::session::Session;
 use super::validate::ValidateDocument;
 use crate::config;
 use crate::deploy::{ClusterList, DestroyPlan, DriftReport, LockedImage, StatusDocument};
-use crate::job::life::{JobExplanation, JobReport, NodeGpus, RunReport};
+use crate::job::life::{JobExplanation, JobReport, NodeGpus, RunReport, SubmissionPlan};
 
 /// Print the JSON Schema of cluster.yaml, or of what a command prints with `--output json`
 ///
@@ -65,6 +65,8 @@ enum Shape {
     Logs,
     /// `job status`, and the end of `job submit`
     JobStatus,
+    /// `job submit --dry-run`
+    JobDryRun,
     /// `job why`
     JobWhy,
     /// `job runs`
@@ -89,6 +91,7 @@ impl Document for LogDocument {}
 impl Document for PlanDocument {}
 impl Document for RenderDocument {}
 impl Document for StatusDocument {}
+impl Document for SubmissionPlan {}
 impl Document for TimedEvent<'_> {}
 impl Document for ValidateDocument<'_> {}
 impl Document for Vec<JobReport> {}
@@ -117,6 +120,7 @@ fn schema(shape: Shape) -> Schema {
         Shape::Lock => printed::<LockedImage>(),
         Shape::Logs => printed::<LogDocument>(),
         Shape::JobStatus => printed::<JobReport>(),
+        Shape::JobDryRun => printed::<SubmissionPlan>(),
         Shape::JobWhy => printed::<JobExplanation>(),
         Shape::JobRuns => printed::<Vec<RunReport>>(),
         Shape::JobList => printed::<Vec<JobReport>>(),

@@ -4,6 +4,7 @@ mod all_logs;
 mod archive_download;
 mod attempt_log;
 mod delete;
+mod dry_run;
 mod fetch;
 mod gpu_check;
 mod init;

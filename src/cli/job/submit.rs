@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::delete::print_remaining;
+use super::dry_run::print_plan;
 use super::status::{changes, table};
 use super::target::{JobFileOptions, connect, parse_run_name, run_name, scripts_of, seconds_now};
 use crate::cli::aws_access::block_on;
@@ -37,6 +38,9 @@ pub(super) struct SubmitArguments {
     /// Do not follow the job: exit as soon as training may begin
     #[arg(long)]
     detach: bool,
+    /// Only say what would be used, whether it fits now and what it would wait for; nothing is written
+    #[arg(long, conflicts_with_all = ["detach", "timeout"])]
+    dry_run: bool,
     /// A name for this run; by default the time and a few random digits
     #[arg(long, value_name = "NAME", value_parser = parse_run_name)]
     run: Option<RunName>,
@@ -64,6 +68,9 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
     let (interrupter, waiting) = session.begin_waiting(arguments.timeout);
     let work = async {
         let submission = Submission::plan(&api, request, Some(&blueprint)).await?;
+        if arguments.dry_run {
+            return print_plan(&submission.describe(named.is_some()), session);
+        }
         show_preconditions(submission.preconditions(), session);
         submission.check()?;
         let workload = submission.workload();

@@ -110,6 +110,13 @@ fn time_is_up(end: WaitEnd) -> &'static str {
     }
 }
 
+impl JobError {
+    /// Whether the user may not do this.
+    pub(super) fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Kube(error) if error.status() == Some(403))
+    }
+}
+
 impl Explain for JobError {
     fn help(&self) -> Option<String> {
         match self {

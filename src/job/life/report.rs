@@ -54,6 +54,10 @@ pub(crate) struct JobReport {
     pub data: Option<ReplicaReport>,
     /// Every replica, by role and number.
     pub replicas: Vec<ReplicaReport>,
+    /// GPUs that the job holds now: those of its pods that have a node and have not ended, in whatever attempt.
+    pub gpus_held: u32,
+    /// When the job was created, as Kubernetes writes it.
+    pub created: String,
     /// Whether an import belongs to a run that is resumed.
     #[serde(skip)]
     pub is_resumed: bool,
@@ -77,6 +81,33 @@ impl JobReport {
         explain_stalls(api, &mut jobs, &mut pods).await;
         Self::of(sets.unwrap_or_default().first(), &jobs, &pods)
             .ok_or_else(|| JobError::Missing { name: name.to_owned(), namespace: namespace.to_owned() })
+    }
+
+    /// Reads every job that the user may see: of all namespaces, or of those that can be read, with their names; `own` if not even the
+    /// names of the others can be.
+    pub(crate) async fn read_visible(
+        api: &ApiServer,
+        own: &str,
+    ) -> Result<(Vec<Self>, Option<Vec<String>>), JobError> {
+        match Self::read_all(api, None).await {
+            Err(error) if error.is_forbidden() => {}
+            all => return Ok((all?, None)),
+        }
+        let names = match api.namespaces().await {
+            Err(error) if error.status() == Some(403) => vec![own.to_owned()],
+            names => names?,
+        };
+        let (mut reports, mut readable) = (Vec::new(), Vec::new());
+        for name in names {
+            match Self::read_all(api, Some(&name)).await {
+                Err(error) if error.is_forbidden() && name != own => {}
+                found => {
+                    reports.extend(found?);
+                    readable.push(name);
+                }
+            }
+        }
+        Ok((reports, Some(readable)))
     }
 
     /// Reads every job of the cluster, or of a namespace.
@@ -115,9 +146,9 @@ impl JobReport {
             jobs.iter().partition(|job| role(job) == DATA_ROLE);
         training.sort_by_key(|job| role(job));
         let import = data.first().map(|job| (*job, import_of(DATA_ROLE, job, pods)));
-        let (labels, annotations, namespace) = match (set, training.first().or(data.first())) {
-            (Some(set), _) => (&set.labels, &set.annotations, &set.namespace),
-            (None, Some(job)) => (&job.labels, &job.annotations, &job.namespace),
+        let (labels, annotations, namespace, created) = match (set, training.first().or(data.first())) {
+            (Some(set), _) => (&set.labels, &set.annotations, &set.namespace, &set.created),
+            (None, Some(job)) => (&job.labels, &job.annotations, &job.namespace, &job.created),
             (None, None) => return None,
         };
         let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
@@ -157,6 +188,8 @@ impl JobReport {
             ended: set.and_then(|set| set.ended.as_deref()).and_then(parse_seconds),
             is_resumed: annotations.contains_key(RESUMED_ANNOTATION),
             data: import.map(|(_, line)| line),
+            gpus_held: held_gpus(pods),
+            created: created.clone(),
             replicas,
         })
     }
@@ -184,8 +217,13 @@ impl JobReport {
     }
 }
 
+/// GPUs of pods that have a node: a pod that waits for one holds nothing.
+fn held_gpus(pods: &[Pod]) -> u32 {
+    pods.iter().filter(|pod| pod.node.is_some() && !pod.phase.is_over()).map(|pod| pod.gpus).sum()
+}
+
 /// A moment as the API writes it, in seconds since 1970.
-fn parse_seconds(text: &str) -> Option<u64> {
+pub(crate) fn parse_seconds(text: &str) -> Option<u64> {
     u64::try_from(OffsetDateTime::parse(text, &Rfc3339).ok()?.unix_timestamp()).ok()
 }
 

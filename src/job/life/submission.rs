@@ -8,11 +8,12 @@ use std::time::Duration;
 use super::error::JobError;
 use super::event::JobEvent;
 use super::precondition::Precondition;
-use super::preconditions::check_preconditions;
+use super::preconditions::{Checked, check_preconditions};
 use super::removal::{expect_no_pods, expect_not_leaving, remove_job, remove_leftovers};
 use super::report::JobReport;
 use super::run_records::{record_deletion, record_submission};
 use super::state::JobState;
+use super::submission_plan::{PlannedAction, SubmissionPlan};
 use super::submit::submit;
 use crate::blueprint::Blueprint;
 use crate::job::run::Run;
@@ -52,7 +53,7 @@ pub(crate) struct Submission {
     /// The job that is deleted first.
     replaced: Option<JobReport>,
     keys: BTreeMap<String, String>,
-    preconditions: Vec<Precondition>,
+    checked: Checked,
 }
 
 #[derive(Debug)]
@@ -99,12 +100,12 @@ impl Submission {
                     action,
                     replaced,
                     keys,
-                    preconditions: Vec::new(),
+                    checked: Checked::default(),
                 });
             }
         };
-        let preconditions = check_preconditions(api, &run, blueprint).await?;
-        Ok(Self { run, now, action, replaced, keys, preconditions })
+        let checked = check_preconditions(api, &run, blueprint).await?;
+        Ok(Self { run, now, action, replaced, keys, checked })
     }
 
     /// The name of the run.
@@ -122,13 +123,25 @@ impl Submission {
     /// What the job needs and the cluster does not have, and what else its author should know.
     #[must_use]
     pub(crate) fn preconditions(&self) -> &[Precondition] {
-        &self.preconditions
+        &self.checked.preconditions
     }
 
     /// Refuses what the cluster cannot run.
     pub(crate) fn check(&self) -> Result<(), JobError> {
         let is_unmet = |precondition: &Precondition| matches!(precondition, Precondition::Unmet(_));
-        if self.preconditions.iter().any(is_unmet) { Err(JobError::NotReady) } else { Ok(()) }
+        if self.preconditions().iter().any(is_unmet) { Err(JobError::NotReady) } else { Ok(()) }
+    }
+
+    /// The submission as a plan; a run that the user did not name gets its name when it is submitted.
+    #[must_use]
+    pub(crate) fn describe(&self, is_run_named: bool) -> SubmissionPlan {
+        let (action, existing) = match self.action {
+            SubmitAction::Attach(state) => (PlannedAction::Attach, Some(state)),
+            SubmitAction::Create => (PlannedAction::Create, None),
+            SubmitAction::Replace(state) => (PlannedAction::Replace, state),
+        };
+        let has_name = is_run_named || action == PlannedAction::Attach;
+        SubmissionPlan::new(&self.run, has_name, action, existing, &self.checked)
     }
 
     /// The state of a job that is deleted although it is not over: that needs the user's consent.

@@ -13,6 +13,7 @@ mod merged_logs;
 mod preconditions;
 mod queries;
 mod reading_logs;
+mod rehearsing;
 mod submitting;
 
 use std::fs;
