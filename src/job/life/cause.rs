@@ -12,6 +12,8 @@ use super::state::JobState;
 const MISCONFIGURED: i64 = 64;
 /// What a launcher exits with that was told to end.
 const TERMINATED: i64 = 143;
+/// What a machine reports of the containers that it finds dead after a power cut.
+const FOUND_DEAD: i64 = 255;
 
 /// Kubernetes' reasons for terminating a pod, in other words.
 const DISRUPTIONS: [(&str, &str); 5] = [
@@ -45,6 +47,9 @@ pub(super) fn cause_of_pod(report: &JobReport, replica: &ReplicaReport, last_lin
             (CauseKind::OutOfMemory, "killed: it used more memory than its limit".to_owned())
         }
         (Some(MISCONFIGURED), _) if says_deadline(&last_lines) => (CauseKind::Deadline, DEADLINE.to_owned()),
+        (Some(FOUND_DEAD), _) => {
+            (CauseKind::Disrupted, "its machine went down while it ran (exit code 255)".to_owned())
+        }
         (Some(code), _) => exit_in_words(code),
         (None, None) if detail.is_empty() => (CauseKind::Silent, SILENT.to_owned()),
         (None, None) => (CauseKind::Other, detail),
