@@ -9,13 +9,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::time::sleep;
 
-use super::pod_log::{PAUSE, copy_log, explain_lost_machine, explain_silence, has_started, report_contact};
+use super::pod_log::{
+    PAUSE, copy_log, explain_lost_machine, explain_silence, has_started, is_unfinished, report_contact,
+};
 use super::target::JobTarget;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::printer::LogPrinter;
 use crate::cli::session::Session;
-use crate::job::life::{JobError, JobReport, JobState, ReplicaPhase, ReplicaReport, Restarts};
+use crate::job::life::{JobError, JobReport, JobState, ReplicaReport, Restarts};
 use crate::kube::{ApiServer, KubeError, LogPart, Outage};
 use crate::plural::count_of;
 
@@ -164,6 +166,8 @@ struct Reading {
     name: String,
     log: LogPrinter,
     is_open: bool,
+    /// How often it broke off since something came.
+    breaks: u32,
     /// When the last of it came.
     last: Instant,
 }
@@ -193,7 +197,10 @@ impl MergedLogs<'_> {
         let Some(reading) = self.readings.get_mut(&piece.pod) else { return Ok(()) };
         reading.last = Instant::now();
         let end = match piece.content {
-            Content::Text(text) => return reading.log.print(&text),
+            Content::Text(text) => {
+                reading.breaks = 0;
+                return reading.log.print(&text);
+            }
             Content::End(end) => end,
         };
         reading.is_open = false;
@@ -202,6 +209,7 @@ impl MergedLogs<'_> {
         match end {
             Ok(()) => {}
             Err(error) if error.is_passing() => {
+                reading.breaks += 1;
                 if !std::mem::replace(&mut self.told_break, true) {
                     printer.note("-- the connection broke; some lines may repeat --");
                 }
@@ -225,10 +233,11 @@ impl MergedLogs<'_> {
         let is_first = self.attempt.is_none();
         for replica in replicas {
             let Some(pod) = replica.pod.as_ref().filter(|_| has_started(replica)) else { continue };
-            let since = match self.readings.get(pod) {
-                None => None,
-                Some(reading) if !reading.is_open && replica.phase == ReplicaPhase::Running => {
-                    Some(reading.last.elapsed().as_secs() + 1)
+            let (since, breaks) = match self.readings.get(pod) {
+                None => (None, 0),
+                // What came between a break and the end of a pod is still there.
+                Some(reading) if !reading.is_open && is_unfinished(replica, reading.breaks) => {
+                    (Some(reading.last.elapsed().as_secs() + 1), reading.breaks)
                 }
                 Some(_) => continue,
             };
@@ -236,15 +245,16 @@ impl MergedLogs<'_> {
             // The last lines are those of the pods that were there when it was asked.
             let tail = self.tail.filter(|_| is_first && since.is_none());
             let part = LogPart { follow: true, tail, since_seconds: since };
-            self.open(&report.namespace, pod, replica, width, part);
+            let name = replica.name();
+            let log = self.session.printer.prefixed_log(&name, width);
+            let reading = Reading { name, log, is_open: true, breaks, last: Instant::now() };
+            self.readings.insert(pod.clone(), reading);
+            self.open(&report.namespace, pod, part);
         }
     }
 
-    fn open(&mut self, namespace: &str, pod: &str, replica: &ReplicaReport, width: usize, part: LogPart) {
-        let name = replica.name();
-        let log = self.session.printer.prefixed_log(&name, width);
-        let reading = Reading { name, log, is_open: true, last: Instant::now() };
-        self.readings.insert(pod.to_owned(), reading);
+    /// Reads a log in a task of its own.
+    fn open(&self, namespace: &str, pod: &str, part: LogPart) {
         let (api, sender) = (self.api.clone(), self.sender.clone());
         let (namespace, pod) = (namespace.to_owned(), pod.to_owned());
         tokio::spawn(async move {

@@ -8,7 +8,8 @@ use tokio::time::sleep;
 use super::all_logs::{Wanted, follow_all, print_all};
 use super::attempt_log::{Selection, print_attempt};
 use super::pod_log::{
-    PAUSE, copy_log, explain_lost_machine, explain_silence, has_started, is_over, report_contact,
+    PAUSE, copy_log, explain_lost_machine, explain_silence, has_started, is_over, is_unfinished,
+    report_contact,
 };
 use super::target::{JobNameOptions, JobTarget, connect};
 use crate::cli::aws_access::block_on;
@@ -16,14 +17,13 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::interruption::Interrupted;
 use crate::cli::session::Session;
-use crate::job::life::{JobReport, ReplicaPhase, ReplicaReport};
+use crate::job::life::{JobReport, ReplicaReport};
 use crate::kube::{ApiServer, LogPart, Outage};
 
 /// Print the log of a replica, or of all of them
 ///
-/// With `--all`, each line is printed whole, behind the name of its replica: `worker-2 │ step 100`. With `--follow` the lines come in
-/// the order in which they arrive, also those of later attempts of the group, until the job ends; otherwise one replica comes after the
-/// other.
+/// With `--all`, each line is printed whole, behind the name of its replica, such as worker-2. With `--follow` the lines come in the
+/// order in which they arrive, also those of later attempts of the group, until the job ends; otherwise one replica comes after the other.
 ///
 /// Pods of an attempt that ended are deleted; `--attempt` reads what they printed from the claim.
 #[derive(Args, Debug)]
@@ -56,9 +56,10 @@ pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Resul
     if let Some(attempt) = arguments.attempt {
         return block_on(async {
             let report = JobReport::read(&api, &target.namespace, &target.name).await?;
-            let selection = match arguments.all {
-                true => Selection::All(arguments.role.as_deref()),
-                false => Selection::One(find_replica(&report, arguments)?),
+            let selection = if arguments.all {
+                Selection::All(arguments.role.as_deref())
+            } else {
+                Selection::One(find_replica(&report, arguments)?)
             };
             print_attempt(&api, &blueprint, &report, selection, attempt, session).await
         });
@@ -82,6 +83,8 @@ pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Resul
 /// What was printed of a replica's pod so far.
 struct Reading {
     pod: String,
+    /// How often in a row it broke off.
+    breaks: u32,
     /// When the last of it came.
     last: Instant,
 }
@@ -108,8 +111,9 @@ async fn print_log(
         };
         let replica = find_replica(&report, arguments)?;
         let is_new = reading.as_ref().is_none_or(|reading| replica.pod.as_ref() != Some(&reading.pod));
+        let breaks = reading.as_ref().filter(|_| !is_new).map_or(0, |reading| reading.breaks);
         match &replica.pod {
-            Some(pod) if has_started(replica) && (is_new || replica.phase == ReplicaPhase::Running) => {
+            Some(pod) if has_started(replica) && (is_new || is_unfinished(replica, breaks)) => {
                 if is_new && reading.is_some() {
                     printer.note(format_args!("-- restarted as {pod} --"));
                 }
@@ -118,10 +122,11 @@ async fn print_log(
                 let since = reading.filter(|_| !is_new).map(|reading| reading.last.elapsed().as_secs() + 1);
                 let part = LogPart { follow: arguments.follow, tail, since_seconds: since };
                 let opened = api.pod_log(&report.namespace, pod, part).await;
-                copy_log(opened, arguments.follow, printer.log(), printer)
+                let is_whole = copy_log(opened, arguments.follow, printer.log(), printer)
                     .await
                     .map_err(|error| explain_lost_machine(error, &report, replica))?;
-                reading = Some(Reading { pod: pod.clone(), last: Instant::now() });
+                let breaks = if is_whole { 0 } else { breaks + 1 };
+                reading = Some(Reading { pod: pod.clone(), breaks, last: Instant::now() });
                 if !arguments.follow {
                     return Ok(Exit::Done);
                 }

@@ -272,6 +272,9 @@ fn jobs_without_trouble_and_jobs_of_earlier_versions_are_explained() {
         _ => Fate::Fail("gpu-2", 3, "ValueError: a bad sample\n"),
     });
     put_old_job(&world);
+    world.cluster.wait_for("the end of the job", |state| {
+        state.history().iter().any(|event| event == "job train Failed").then_some(())
+    });
     let why = world.run(["why"]).expect_code(3);
     why.expect_stdout("first cause: attempt 0, worker 1 on gpu-2: exit code 3")
         .expect_stdout("    ValueError: a bad sample\n")

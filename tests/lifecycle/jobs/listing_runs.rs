@@ -83,6 +83,8 @@ fn a_run_whose_end_nobody_saw_is_said_to_be_unknown() {
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     world.run(["submit", "--detach", "--run", "first"]).expect_code(0);
     world.cluster.take("jobsets", "default", "train");
+    // The garbage collector looks when something has changed.
+    world.cluster.change("nodes", "", "gpu-1", json!({}));
     world.cluster.wait_for("the end of the Jobs", |state| (!state.has_job("train-worker-0")).then_some(()));
     let list = world.run(["runs", "train"]).expect_code(0);
     let line = list.stdout.lines().nth(1).unwrap();

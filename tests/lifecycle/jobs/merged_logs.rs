@@ -93,10 +93,11 @@ fn all_replicas_are_followed_through_attempts_and_breaks_to_the_end_of_the_job()
     world.cluster.set_unreachable(true);
     world.cluster.break_logs();
     following.wait_for_stderr("cannot be reached");
-    world.cluster.set_unreachable(false);
+    // What came between a break and the end is not lost.
     world.cluster.print("worker", 0, "the last line has no end");
     world.cluster.finish("worker", 1, 0);
     world.cluster.finish("worker", 0, 0);
+    world.cluster.set_unreachable(false);
     let seen = following.wait().expect_code(0);
     seen.stdout.lines().for_each(|line| {
         assert!(line.starts_with("worker-0 │ ") || line.starts_with("worker-1 │ "), "{}", seen.stdout);

@@ -195,7 +195,7 @@ fn a_user_of_a_namespace_sees_its_jobs() {
     list.expect_stdout("default    train  pytorch    running  0/2   2")
         .expect_stderr("you may not see all namespaces; these are the jobs of default");
     let refused = world.run(["list", "-n", "vision"]).expect_code(1);
-    refused.expect_stderr("jobsets is forbidden");
+    refused.expect_stderr(" is forbidden: User \"ada\" cannot GET it here (403 Forbidden)");
 }
 
 #[test]

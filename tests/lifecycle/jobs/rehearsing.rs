@@ -32,7 +32,7 @@ fn a_dry_run_says_what_would_be_used_and_writes_nothing() {
         plan.stdout,
         "default/train: submit would create a new run in train/runs on the claim efs\n\
          ROLE    REPLICAS  GPUS EACH  CPU  MEMORY  LIMIT    FITS NOW  IMAGE\n\
-         worker  2         1          1    3Gi     15360Mi  2 of 2    registry.example.com/train:1\n\
+         worker  2         1          1    3Gi     31744Mi  2 of 2    registry.example.com/train:1\n\
          2 GPUs in all, any pool, 1 retry, at most 1d 2h\n"
     );
     plan.expect_stderr("nothing was written");
