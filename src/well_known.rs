@@ -31,6 +31,8 @@ pub(crate) const JOB_ROLE_LABEL: &str = "infra.internal/role";
 pub(crate) const FRAMEWORK_LABEL: &str = "infra.internal/framework";
 /// The label of a job's object with the id of the run.
 pub(crate) const RUN_LABEL: &str = "infra.internal/run";
+/// The label of the list of a job's runs with the name of the job. It has no other label of the job, since it stays when the job is deleted.
+pub(crate) const RUNS_LABEL: &str = "infra.internal/runs-of";
 /// The label by which JobSet says which attempt of its group an object belongs to.
 pub(crate) const ATTEMPT_LABEL: &str = "jobset.sigs.k8s.io/restart-attempt";
 /// The label by which JobSet says which JobSet an object belongs to.

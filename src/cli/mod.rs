@@ -30,6 +30,7 @@ mod man;
 mod plan;
 mod plan_view;
 mod policy;
+mod prefixed_lines;
 mod preflight;
 mod printer;
 mod progress_view;

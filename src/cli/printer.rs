@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::document::Document;
 use super::foreign_text::{Cleaner, clean, clean_line, escape_json};
+use super::prefixed_lines::PrefixedLines;
 use super::styled_text::StyledText;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -59,7 +60,12 @@ impl Printer {
 
     /// A log that others wrote: unchanged in a pipe, cleaned at a terminal.
     pub(super) fn log(&self) -> LogPrinter {
-        LogPrinter(self.at_terminal.then(Cleaner::default))
+        LogPrinter(if self.at_terminal { LogForm::Cleaned(Cleaner::default()) } else { LogForm::Unchanged })
+    }
+
+    /// One of several logs that others wrote: whole lines behind a name, which is as wide as the others.
+    pub(super) fn prefixed_log(&self, name: &str, width: usize) -> LogPrinter {
+        LogPrinter(LogForm::Prefixed(PrefixedLines::new(name, width, self.at_terminal)))
     }
 
     /// A result as one JSON document of ours.
@@ -113,20 +119,32 @@ impl Printer {
 
 /// Prints a log piece by piece.
 #[derive(Debug)]
-pub(super) struct LogPrinter(Option<Cleaner>);
+pub(super) struct LogPrinter(LogForm);
+
+#[derive(Debug)]
+enum LogForm {
+    Unchanged,
+    Cleaned(Cleaner),
+    Prefixed(PrefixedLines),
+}
 
 impl LogPrinter {
     /// The next bytes.
     pub(super) fn print(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         match &mut self.0 {
-            Some(cleaner) => to_stdout(cleaner.clean(bytes).as_bytes()),
-            None => to_stdout(bytes),
+            LogForm::Unchanged => to_stdout(bytes),
+            LogForm::Cleaned(cleaner) => to_stdout(cleaner.clean(bytes).as_bytes()),
+            LogForm::Prefixed(lines) => to_stdout(&lines.add(bytes)),
         }
     }
 
     /// What is left when the log ends or breaks off.
-    pub(super) fn finish(mut self) -> anyhow::Result<()> {
-        self.0.as_mut().map_or(Ok(()), |cleaner| to_stdout(cleaner.finish().as_bytes()))
+    pub(super) fn finish(&mut self) -> anyhow::Result<()> {
+        match &mut self.0 {
+            LogForm::Unchanged => Ok(()),
+            LogForm::Cleaned(cleaner) => to_stdout(cleaner.finish().as_bytes()),
+            LogForm::Prefixed(lines) => to_stdout(&lines.finish()),
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use super::session::Session;
 use super::validate::ValidateDocument;
 use crate::config;
 use crate::deploy::{ClusterList, DestroyPlan, DriftReport, LockedImage, StatusDocument};
-use crate::job::life::{JobReport, NodeGpus};
+use crate::job::life::{JobExplanation, JobReport, NodeGpus, RunReport, SubmissionPlan};
 
 /// Print the JSON Schema of cluster.yaml, or of what a command prints with `--output json`
 ///
@@ -65,6 +65,12 @@ enum Shape {
     Logs,
     /// `job status`, and the end of `job submit`
     JobStatus,
+    /// `job submit --dry-run`
+    JobDryRun,
+    /// `job why`
+    JobWhy,
+    /// `job runs`
+    JobRuns,
     /// `job list`
     JobList,
     /// `job lint`
@@ -78,17 +84,20 @@ impl Document for ClusterList {}
 impl Document for CostDocument {}
 impl Document for DestroyPlan {}
 impl Document for DriftReport {}
+impl Document for JobExplanation {}
 impl Document for JobReport {}
 impl Document for LockedImage {}
 impl Document for LogDocument {}
 impl Document for PlanDocument {}
 impl Document for RenderDocument {}
 impl Document for StatusDocument {}
+impl Document for SubmissionPlan {}
 impl Document for TimedEvent<'_> {}
 impl Document for ValidateDocument<'_> {}
 impl Document for Vec<JobReport> {}
 impl Document for Vec<LintDocument> {}
 impl Document for Vec<NodeGpus> {}
+impl Document for Vec<RunReport> {}
 
 pub(super) fn run(arguments: &SchemaArguments, session: &Session) -> anyhow::Result<Exit> {
     session.printer.foreign_json(&schema(arguments.shape))?;
@@ -111,6 +120,9 @@ fn schema(shape: Shape) -> Schema {
         Shape::Lock => printed::<LockedImage>(),
         Shape::Logs => printed::<LogDocument>(),
         Shape::JobStatus => printed::<JobReport>(),
+        Shape::JobDryRun => printed::<SubmissionPlan>(),
+        Shape::JobWhy => printed::<JobExplanation>(),
+        Shape::JobRuns => printed::<Vec<RunReport>>(),
         Shape::JobList => printed::<Vec<JobReport>>(),
         Shape::JobLint => printed::<Vec<LintDocument>>(),
         Shape::GpuCheck => printed::<Vec<NodeGpus>>(),

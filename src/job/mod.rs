@@ -8,6 +8,7 @@ mod cuda_version;
 mod decide;
 mod environment;
 mod file;
+mod file_keys;
 mod framework;
 pub(crate) mod life;
 pub(crate) mod lint;

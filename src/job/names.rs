@@ -5,7 +5,7 @@ use super::training::Scale;
 use crate::well_known::GPU_COUNT_LABEL;
 pub(super) use crate::well_known::{
     CLAIM_ANNOTATION, DIGEST_ANNOTATION, FRAMEWORK_LABEL, JOB_LABEL, JOB_ROLE_LABEL as ROLE_LABEL,
-    PATH_ANNOTATION, POOL_LABEL, RESUMED_ANNOTATION, RUN_LABEL,
+    PATH_ANNOTATION, POOL_LABEL, RESUMED_ANNOTATION, RUN_LABEL, RUNS_LABEL,
 };
 
 /// The role of parameter servers.

@@ -50,6 +50,11 @@ impl Run {
         Self { deadline, ..self.clone() }
     }
 
+    /// The directory of the run on the claim.
+    pub(super) fn directory_on_claim(&self) -> String {
+        format!("{}/{}", self.workload.path, run_directory(self.name.as_str()))
+    }
+
     /// The directory of the run as its pods see it.
     pub(super) fn directory(&self) -> String {
         format!("{}/{}", self.workload.root(), run_directory(self.name.as_str()))

@@ -22,9 +22,22 @@ pub(super) const PREPARE: &str = "jobs/prepare.sh";
 pub(super) const IMPORT_DATA: &str = "jobs/import_data.py";
 /// Hands out results.
 pub(super) const SERVE_ARCHIVE: &str = "jobs/serve_archive.py";
+/// Reads how the attempts of a run ended.
+pub(super) const READ_ATTEMPTS: &str = "jobs/read_attempts.py";
 
-const ALL: [&str; 10] =
-    [PRELUDE, PADDLE_V0, PADDLE, PYTORCH, PROGRAM, SERVER, WORKER, PREPARE, IMPORT_DATA, SERVE_ARCHIVE];
+const ALL: [&str; 11] = [
+    PRELUDE,
+    PADDLE_V0,
+    PADDLE,
+    PYTORCH,
+    PROGRAM,
+    SERVER,
+    WORKER,
+    PREPARE,
+    IMPORT_DATA,
+    SERVE_ARCHIVE,
+    READ_ATTEMPTS,
+];
 
 /// The texts of all scripts.
 #[derive(Clone, Debug)]
@@ -40,6 +53,12 @@ impl Scripts {
     #[must_use]
     pub(crate) fn archive_server(&self) -> String {
         self.text(SERVE_ARCHIVE)
+    }
+
+    /// The program that reads how the attempts of a run ended.
+    #[must_use]
+    pub(crate) fn attempt_reader(&self) -> String {
+        self.text(READ_ATTEMPTS)
     }
 
     /// A script by itself.

@@ -60,6 +60,8 @@ pub(crate) struct TrainingJob {
     pub tensorboard: Option<Tensorboard>,
     /// Whether the image's own start script is run.
     pub seed_image: bool,
+    /// A digest of each key of the file, by which runs are compared.
+    pub keys: BTreeMap<String, String>,
 }
 
 /// What a TensorBoard runs on.

@@ -19,19 +19,47 @@ pub(crate) struct Warning {
     pub last: String,
 }
 
+/// Anything that Kubernetes reported about an object.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(from = "EventDocument")]
+pub(crate) struct Event {
+    /// The name of the object.
+    pub object: String,
+    /// Whether something is wrong.
+    pub is_warning: bool,
+    /// What was reported.
+    pub report: Warning,
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct EventDocument {
     metadata: Metadata,
+    involved_object: InvolvedObject,
+    #[serde(rename = "type")]
+    kind: String,
     reason: String,
     message: String,
     last_timestamp: Option<String>,
     event_time: Option<String>,
 }
 
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct InvolvedObject {
+    name: String,
+}
+
+impl From<EventDocument> for Event {
+    fn from(mut document: EventDocument) -> Self {
+        let object = std::mem::take(&mut document.involved_object.name);
+        Self { object, is_warning: document.kind == "Warning", report: document.into() }
+    }
+}
+
 impl From<EventDocument> for Warning {
     fn from(document: EventDocument) -> Self {
-        let EventDocument { metadata, reason, message, last_timestamp, event_time } = document;
+        let EventDocument { metadata, reason, message, last_timestamp, event_time, .. } = document;
         let last = last_timestamp.or(event_time).unwrap_or(metadata.creation_timestamp);
         Self { reason, message: one_line(&message), last }
     }
@@ -45,6 +73,15 @@ impl ApiServer {
         let mut warnings: Vec<Warning> = self.list(&path, Some(&format!("fieldSelector={selector}"))).await?;
         warnings.sort_by(|one, other| one.last.cmp(&other.last));
         Ok(warnings)
+    }
+
+    /// Everything that was reported about objects of a kind in a namespace, oldest first. Nodes are in the namespace default.
+    pub(crate) async fn events(&self, namespace: &str, kind: &str) -> Result<Vec<Event>, KubeError> {
+        let path = format!("/api/v1/namespaces/{}/events", encode(namespace));
+        let selector = encode(&format!("involvedObject.kind={kind}"));
+        let mut events: Vec<Event> = self.list(&path, Some(&format!("fieldSelector={selector}"))).await?;
+        events.sort_by(|one, other| one.report.last.cmp(&other.report.last));
+        Ok(events)
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct Job {
     pub namespace: String,
     /// The uid, which distinguishes the Job from others of the same name.
     pub uid: String,
+    /// When it was created, as the API writes it.
+    pub created: String,
     /// The labels of the Job.
     pub labels: BTreeMap<String, String>,
     /// The annotations of the Job.
@@ -88,6 +90,7 @@ impl From<JobDocument> for Job {
         Self {
             namespace: metadata.namespace,
             uid: metadata.uid,
+            created: metadata.creation_timestamp,
             labels: metadata.labels,
             annotations: metadata.annotations,
             leaving: metadata.deletion_timestamp.is_some(),
@@ -118,6 +121,7 @@ impl Job {
         Self {
             namespace: String::new(),
             uid: String::new(),
+            created: String::new(),
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             leaving: false,

@@ -18,6 +18,10 @@ pub(super) const GROUP_PATH: &str = "apis/jobset.x-k8s.io/v1alpha2";
 pub(crate) struct JobSet {
     /// The namespace of the JobSet.
     pub namespace: String,
+    /// The uid, which distinguishes the JobSet from others of the same name.
+    pub uid: String,
+    /// When it was created, as the API writes it.
+    pub created: String,
     /// The labels of the JobSet.
     pub labels: BTreeMap<String, String>,
     /// The annotations of the JobSet.
@@ -36,6 +40,8 @@ pub(crate) struct JobSet {
     pub restarting: Option<String>,
     /// How it ended.
     pub end: Option<JobSetEnd>,
+    /// When it ended, as the API writes it.
+    pub ended: Option<String>,
 }
 
 /// How a JobSet ended.
@@ -108,11 +114,19 @@ impl From<JobSetDocument> for JobSet {
                 }),
                 _ => None,
             });
+        let ended = status
+            .conditions
+            .iter()
+            .filter(is_true)
+            .find(|condition| matches!(condition.kind.as_str(), "Completed" | "Failed"))
+            .and_then(|condition| condition.since.clone());
         let restarting =
             status.conditions.iter().filter(is_true).find(|condition| condition.kind == "RestartingJobSet");
         let rule = |reason: &str| reason.strip_prefix("FailurePolicy_").unwrap_or(reason).to_owned();
         Self {
             namespace: metadata.namespace,
+            uid: metadata.uid,
+            created: metadata.creation_timestamp,
             labels: metadata.labels,
             annotations: metadata.annotations,
             suspended: spec.suspend,
@@ -126,6 +140,7 @@ impl From<JobSetDocument> for JobSet {
             counted_restarts: status.restarts_count_towards_max,
             restarting: restarting.map(|condition| rule(&condition.reason)),
             end,
+            ended,
         }
     }
 }

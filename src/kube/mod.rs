@@ -33,6 +33,7 @@ pub(crate) use address::{Address, resolve};
 pub(crate) use api_server::ApiServer;
 pub(crate) use body::Body;
 pub(crate) use error::KubeError;
+pub(crate) use event::Event;
 pub(crate) use job::{Job, JobEnd};
 pub(crate) use job_set::{JobSet, JobSetEnd};
 pub(crate) use node::Node;

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::api_server::Propagation;
 use super::job_set;
+use super::list::Metadata;
 use super::path::encode;
 use super::{ApiServer, KubeError};
 
@@ -115,6 +116,16 @@ impl ApiServer {
             Err(error) if error.status() == Some(404) => Ok(Vec::new()),
             listed => listed,
         }
+    }
+
+    /// The names of all namespaces.
+    pub(crate) async fn namespaces(&self) -> Result<Vec<String>, KubeError> {
+        #[derive(serde::Deserialize)]
+        struct Named {
+            metadata: Metadata,
+        }
+        let found: Vec<Named> = self.list("/api/v1/namespaces", None).await?;
+        Ok(found.into_iter().map(|namespace| namespace.metadata.name).collect())
     }
 
     /// Whether there is a namespace.

@@ -40,6 +40,10 @@ pub(crate) struct Pod {
     pub detail: Option<String>,
     /// When its container ended, as the API writes it: later is greater.
     pub ended: Option<String>,
+    /// What its container ended with.
+    pub exit_code: Option<i64>,
+    /// Why Kubernetes terminated it, if it was not its own doing: drained, evicted, its machine lost.
+    pub disruption: Option<String>,
 }
 
 /// The phase of a pod's life.
@@ -155,6 +159,8 @@ impl From<PodDocument> for Pod {
             leaving: metadata.deletion_timestamp.is_some(),
             detail: status.detail().map(|detail| one_line(&detail)),
             ended: ended.and_then(|ended| ended.finished_at.clone()),
+            exit_code: ended.map(|ended| ended.exit_code),
+            disruption: status.disruption().map(|why| one_line(&why)),
             namespace: metadata.namespace,
             name: metadata.name,
             uid: metadata.uid,
@@ -167,6 +173,14 @@ impl From<PodDocument> for Pod {
 }
 
 impl Status {
+    fn disruption(&self) -> Option<String> {
+        let is_disrupted = |condition: &&Condition| {
+            condition.kind == "DisruptionTarget" && condition.status == ConditionStatus::True
+        };
+        let condition = self.conditions.iter().find(is_disrupted)?;
+        Some(with_reason(&condition.reason, Some(&condition.message)))
+    }
+
     /// The most telling reason that is known.
     fn detail(&self) -> Option<String> {
         let containers = || self.init_container_statuses.iter().chain(&self.container_statuses);

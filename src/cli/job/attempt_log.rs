@@ -1,6 +1,7 @@
-//! The log of an attempt of a replica, which the claim keeps when its pod is gone.
+//! The logs of an attempt, which the claim keeps when its pods are gone.
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::Context;
@@ -12,24 +13,50 @@ use crate::blueprint::Blueprint;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::interruption::Interrupted;
+use crate::cli::printer::LogPrinter;
 use crate::cli::session::Session;
 use crate::job::life::{FetchSource, JobError, JobReport, Reader, ReplicaReport};
 use crate::kube::ApiServer;
 
 /// What the launchers write, the older part first.
 const FILES: [&str; 2] = ["output.log.1", "output.log"];
+/// How much of a file is read at once.
+const PIECE: usize = 64 << 10;
 
-/// Prints the log of a replica in an attempt of the job's run.
+/// Whose logs are wanted.
+#[derive(Clone, Copy)]
+pub(super) enum Selection<'a> {
+    /// That of a replica.
+    One(&'a ReplicaReport),
+    /// Those of all replicas, or of all of a role.
+    All(Option<&'a str>),
+}
+
+impl Selection<'_> {
+    /// The selected replicas in words.
+    fn in_words(self) -> String {
+        match self {
+            Self::One(replica) => format!("the log of {} {}", replica.role, replica.index),
+            Self::All(None) => "the logs of all replicas".to_owned(),
+            Self::All(Some(role)) => format!("the logs of role {role}"),
+        }
+    }
+}
+
+/// Prints the logs of an attempt of the job's run.
 pub(super) async fn print_attempt(
     api: &ApiServer,
     blueprint: &Blueprint,
     report: &JobReport,
-    replica: &ReplicaReport,
+    selection: Selection<'_>,
     attempt: u32,
     session: &Session,
 ) -> anyhow::Result<Exit> {
-    expect_attempt(report, replica, attempt)?;
-    let path = format!("{}/logs/attempt-{attempt}/{}-{}", report.directory, replica.role, replica.index);
+    expect_attempt(report, selection, attempt)?;
+    let mut path = format!("{}/logs/attempt-{attempt}", report.directory);
+    if let Selection::One(replica) = selection {
+        path = format!("{path}/{}", replica.name());
+    }
     let source = FetchSource {
         name: report.name.clone(),
         namespace: report.namespace.clone(),
@@ -40,8 +67,8 @@ pub(super) async fn print_attempt(
     let mut interruptions = signal(SignalKind::interrupt())?;
     let reader = Reader::start(api, &source, &new_reader(blueprint, None, session)?).await?;
     let printed = tokio::select! {
-        printed = print_files(&reader, session) => {
-            printed.map_err(|error| explain_missing_log(error, report, replica, attempt))
+        printed = print_files(&reader, report, selection, session) => {
+            printed.map_err(|error| explain_missing_log(error, report, selection, attempt))
         }
         _ = interruptions.recv() => Err(Interrupted::WhilePrinting.into()),
     };
@@ -50,13 +77,22 @@ pub(super) async fn print_attempt(
 }
 
 /// Refuses an attempt that a group has not had; a job of an earlier version of infra is left to the claim.
-fn expect_attempt(report: &JobReport, replica: &ReplicaReport, attempt: u32) -> Result<(), Refusal> {
-    if report.restarts.is_none() || attempt <= replica.restarts {
+fn expect_attempt(report: &JobReport, selection: Selection<'_>, attempt: u32) -> Result<(), Refusal> {
+    let newest = match (&report.restarts, selection) {
+        (None, _) => return Ok(()),
+        (Some(_), Selection::One(replica)) => replica.restarts,
+        (Some(restarts), Selection::All(_)) => restarts.attempt(),
+    };
+    if attempt <= newest {
         return Ok(());
     }
+    let whose = match selection {
+        Selection::One(replica) => format!("{} {} of job", replica.role, replica.index),
+        Selection::All(_) => "job".to_owned(),
+    };
     Err(Refusal::new(format!(
-        "{} {} of job '{}' has had no attempt {attempt}; the newest is attempt {}",
-        replica.role, replica.index, report.name, replica.restarts
+        "{whose} '{}' has had no attempt {attempt}; the newest is attempt {newest}",
+        report.name
     ))
     .help("attempts are counted from 0"))
 }
@@ -65,40 +101,71 @@ fn expect_attempt(report: &JobReport, replica: &ReplicaReport, attempt: u32) -> 
 fn explain_missing_log(
     error: anyhow::Error,
     report: &JobReport,
-    replica: &ReplicaReport,
+    selection: Selection<'_>,
     attempt: u32,
 ) -> anyhow::Error {
-    let (role, index, name) = (&replica.role, replica.index, &report.name);
+    let (what, name) = (selection.in_words(), &report.name);
+    let (options, of_pods) = match selection {
+        Selection::One(replica) => {
+            (format!("--role {} --index {}", replica.role, replica.index), "the log of its pod")
+        }
+        Selection::All(_) => ("--all".to_owned(), "the logs of its pods"),
+    };
     match error.downcast_ref::<JobError>() {
-        Some(JobError::Results { reason, .. }) => Refusal::new(format!(
-            "the log of {role} {index} of job '{name}' in attempt {attempt} cannot be read: {reason}"
-        ))
-        .help(format!("`infra job logs {name} --role {role} --index {index}` reads the log of its pod"))
-        .into(),
+        Some(JobError::Results { reason, .. }) => {
+            Refusal::new(format!("{what} of job '{name}' in attempt {attempt} cannot be read: {reason}"))
+                .help(format!("`infra job logs {name} {options}` reads {of_pods}"))
+                .into()
+        }
         _ => error,
     }
 }
 
-async fn print_files(reader: &Reader<'_>, session: &Session) -> anyhow::Result<()> {
+async fn print_files(
+    reader: &Reader<'_>,
+    report: &JobReport,
+    selection: Selection<'_>,
+    session: &Session,
+) -> anyhow::Result<()> {
     let (_interrupter, waiting) = session.begin_waiting(Some(READER_TIME_LIMIT));
     let tell = |detail: String| session.printer.note(format_args!("the reader pod is waiting: {detail}"));
     reader.wait_until_ready(&waiting, &tell).await?;
     let directory = tempfile::tempdir().context("creating a temporary directory")?;
     let unpacked = directory.path().join("log");
     download(reader, &unpacked, session).await?;
-    for file in FILES {
-        print_file(&unpacked.join(file), session)?;
+    let role = match selection {
+        Selection::One(_) => return print_directory(&unpacked, session.printer.log()),
+        Selection::All(role) => role,
+    };
+    let names: Vec<String> = report.replicas_of(role).into_iter().map(ReplicaReport::name).collect();
+    let width = names.iter().map(String::len).max().unwrap_or_default();
+    for name in names {
+        print_directory(&unpacked.join(&name), session.printer.prefixed_log(&name, width))?;
     }
     Ok(())
 }
 
-fn print_file(path: &Path, session: &Session) -> anyhow::Result<()> {
-    let text = match fs::read(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+/// Prints the log of a replica, which may have got no further than its name.
+fn print_directory(directory: &Path, mut log: LogPrinter) -> anyhow::Result<()> {
+    for file in FILES {
+        print_file(&directory.join(file), &mut log)?;
+    }
+    log.finish()
+}
+
+/// Prints a file piece by piece.
+fn print_file(path: &Path, log: &mut LogPrinter) -> anyhow::Result<()> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
     };
-    let mut log = session.printer.log();
-    log.print(&text)?;
-    log.finish()
+    let mut buffer = vec![0; PIECE];
+    loop {
+        let count = file.read(&mut buffer).with_context(|| format!("reading {}", path.display()))?;
+        if count == 0 {
+            return Ok(());
+        }
+        log.print(buffer.get(..count).unwrap_or_default())?;
+    }
 }

@@ -2,12 +2,12 @@
 
 use clap::Args;
 
-use super::target::{JobNameOptions, connect};
+use super::target::{JobNameOptions, connect, seconds_now};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
-use crate::job::life::{JobError, JobReport, REMOVAL_LIMIT, removal_of, remove_job};
+use crate::job::life::{JobError, JobReport, REMOVAL_LIMIT, record_deletion, removal_of, remove_job};
 use crate::kube::ObjectName;
 
 /// Delete a job and everything that belongs to it except its files
@@ -40,6 +40,11 @@ pub(super) fn run(arguments: &DeleteArguments, session: &Session) -> anyhow::Res
             ask_on_thread(&question, "--yes", &session.printer).await?;
         }
         session.printer.note(format_args!("deleting job '{name}', and waiting for its pods to terminate"));
+        if let Some(report) = &report
+            && let Err(error) = record_deletion(&api, report, seconds_now()).await
+        {
+            session.printer.warning(format_args!("`infra job runs` does not know how it ended: {error}"));
+        }
         let (_interrupter, waiting) = session.begin_waiting(Some(REMOVAL_LIMIT));
         remove_job(&api, namespace, name, &waiting, &|left| print_remaining(left, session)).await?;
         session.printer.note(format_args!("job '{name}' is deleted"));

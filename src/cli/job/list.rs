@@ -1,15 +1,18 @@
-//! `infra job list`: every job of the cluster.
+//! `infra job list`: every job that the user may see.
 
 use clap::Args;
 
-use super::target::connect;
+use super::runs::in_units;
+use super::target::{connect, namespace_of_file, seconds_now};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
-use crate::job::life::{JobReport, ReplicaPhase, ReplicaReport};
+use crate::job::life::{JobReport, parse_seconds};
 
-/// List the jobs on the cluster
+/// List the jobs on the cluster, with their state, age and the GPUs that they hold
+///
+/// Lists the jobs of all namespaces that you may see. GPUs are held by pods that have a machine; a pod that waits for one holds none.
 #[derive(Args, Debug)]
 pub(super) struct ListArguments {
     /// Only the jobs of this namespace
@@ -19,7 +22,17 @@ pub(super) struct ListArguments {
 
 pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Result<Exit> {
     let (blueprint, api) = connect(session)?;
-    let reports = block_on(async { Ok(JobReport::read_all(&api, arguments.namespace.as_deref()).await?) })?;
+    let own = namespace_of_file(session)?;
+    let (reports, namespaces) = block_on(async {
+        match &arguments.namespace {
+            Some(namespace) => Ok((JobReport::read_all(&api, Some(namespace)).await?, None)),
+            None => Ok(JobReport::read_visible(&api, &own).await?),
+        }
+    })?;
+    if let Some(namespaces) = namespaces {
+        let names = namespaces.join(", ");
+        session.printer.note(format_args!("you may not see all namespaces; these are the jobs of {names}"));
+    }
     if session.output == Output::Json {
         session.printer.json(&reports)?;
         return Ok(Exit::Done);
@@ -28,7 +41,7 @@ pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Resul
         session.printer.data(format_args!("{}: there are no jobs", blueprint.cluster.name))?;
         return Ok(Exit::Done);
     }
-    let heading = ["NAMESPACE", "JOB", "FRAMEWORK", "STATE", "DONE", "GPUS"].map(str::to_owned);
+    let heading = ["NAMESPACE", "JOB", "FRAMEWORK", "STATE", "DONE", "GPUS", "AGE"].map(str::to_owned);
     let line = |report: &JobReport| {
         [
             report.namespace.clone(),
@@ -36,19 +49,15 @@ pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Resul
             report.framework.clone(),
             report.state.name().to_owned(),
             if report.wanted > 0 { format!("{}/{}", report.done, report.wanted) } else { "-".to_owned() },
-            held_gpus(report).to_string(),
+            report.gpus_held.to_string(),
+            age_of(report).unwrap_or_else(|| "-".to_owned()),
         ]
     };
-    let lines: Vec<[String; 6]> = std::iter::once(heading).chain(reports.iter().map(line)).collect();
+    let lines: Vec<[String; 7]> = std::iter::once(heading).chain(reports.iter().map(line)).collect();
     session.printer.data(columns(&lines))?;
     Ok(Exit::Done)
 }
 
-/// GPUs that are allocated to the job.
-fn held_gpus(report: &JobReport) -> u32 {
-    let holds = |replica: &&ReplicaReport| {
-        let is_over = matches!(replica.phase, ReplicaPhase::Succeeded | ReplicaPhase::Failed);
-        replica.node.is_some() && !is_over
-    };
-    report.replicas.iter().filter(holds).map(|replica| replica.gpus).sum()
+fn age_of(report: &JobReport) -> Option<String> {
+    Some(in_units(seconds_now().saturating_sub(parse_seconds(&report.created)?)))
 }

@@ -1,43 +1,48 @@
-//! `infra job logs`: the log of a replica.
+//! `infra job logs`: the log of a replica, or of all.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 use tokio::time::sleep;
 
-use super::attempt_log::print_attempt;
+use super::all_logs::{Wanted, follow_all, print_all};
+use super::attempt_log::{Selection, print_attempt};
+use super::pod_log::{
+    PAUSE, copy_log, explain_lost_machine, explain_silence, has_started, is_over, is_unfinished,
+    report_contact,
+};
 use super::target::{JobNameOptions, JobTarget, connect};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::interruption::Interrupted;
-use crate::cli::printer::Printer;
 use crate::cli::session::Session;
-use crate::job::life::{JobReport, ReplicaPhase, ReplicaReport};
-use crate::kube::{ApiServer, Body, Contact, KubeError, LogPart, Outage};
+use crate::job::life::{JobReport, ReplicaReport};
+use crate::kube::{ApiServer, LogPart, Outage};
 
-/// The pause between two questions whether a replica has been restarted.
-const PAUSE: Duration = Duration::from_secs(2);
-/// The longest silence in a log that is not followed: all of it is there already.
-const LONGEST_SILENCE: Duration = Duration::from_mins(2);
-
-/// Print the log of a replica
+/// Print the log of a replica, or of all of them
+///
+/// With `--all`, each line is printed whole, behind the name of its replica, such as worker-2. With `--follow` the lines come in the
+/// order in which they arrive, also those of later attempts of the group, until the job ends; otherwise one replica comes after the other.
 ///
 /// Pods of an attempt that ended are deleted; `--attempt` reads what they printed from the claim.
 #[derive(Args, Debug)]
 pub(super) struct LogsArguments {
     #[command(flatten)]
     job: JobNameOptions,
-    /// Follow until the replica is done, even if it is restarted
+    /// The logs of all replicas, each line behind the name of its replica
+    #[arg(long, conflicts_with = "index")]
+    all: bool,
+    /// Follow until the replica is done, or with --all the job, even if it is restarted
     #[arg(short, long)]
     follow: bool,
     /// The index of the replica
     #[arg(long, value_name = "N", default_value_t = 0)]
     index: u32,
-    /// The role, such as ps, or data for the import; by default that of the replicas that train
+    /// The role, such as ps, or data for the import; by default that of the replicas that train, or with --all every one
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
-    /// Only this many of the last lines
+    /// Only this many of the last lines, of each replica
     #[arg(long, value_name = "LINES")]
     tail: Option<u32>,
     /// The log of this attempt, counted from 0, from the claim
@@ -51,13 +56,25 @@ pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Resul
     if let Some(attempt) = arguments.attempt {
         return block_on(async {
             let report = JobReport::read(&api, &target.namespace, &target.name).await?;
-            let replica = find_replica(&report, arguments)?;
-            print_attempt(&api, &blueprint, &report, replica, attempt, session).await
+            let selection = if arguments.all {
+                Selection::All(arguments.role.as_deref())
+            } else {
+                Selection::One(find_replica(&report, arguments)?)
+            };
+            print_attempt(&api, &blueprint, &report, selection, attempt, session).await
         });
     }
+    let wanted = Wanted { role: arguments.role.as_deref(), tail: arguments.tail };
+    let print = async {
+        match (arguments.all, arguments.follow) {
+            (false, _) => print_log(&api, &target, arguments, session).await,
+            (true, false) => print_all(&api, &target, wanted, session).await,
+            (true, true) => follow_all(&api, &target, wanted, session).await,
+        }
+    };
     block_on(async {
         tokio::select! {
-            result = print_log(&api, &target, arguments, session) => result,
+            result = print => result,
             _ = tokio::signal::ctrl_c() => Err(Interrupted::WhilePrinting.into()),
         }
     })
@@ -66,6 +83,8 @@ pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Resul
 /// What was printed of a replica's pod so far.
 struct Reading {
     pod: String,
+    /// How often in a row it broke off.
+    breaks: u32,
     /// When the last of it came.
     last: Instant,
 }
@@ -92,8 +111,9 @@ async fn print_log(
         };
         let replica = find_replica(&report, arguments)?;
         let is_new = reading.as_ref().is_none_or(|reading| replica.pod.as_ref() != Some(&reading.pod));
+        let breaks = reading.as_ref().filter(|_| !is_new).map_or(0, |reading| reading.breaks);
         match &replica.pod {
-            Some(pod) if has_started(replica) && (is_new || replica.phase == ReplicaPhase::Running) => {
+            Some(pod) if has_started(replica) && (is_new || is_unfinished(replica, breaks)) => {
                 if is_new && reading.is_some() {
                     printer.note(format_args!("-- restarted as {pod} --"));
                 }
@@ -101,10 +121,12 @@ async fn print_log(
                 let tail = arguments.tail.filter(|_| reading.is_none());
                 let since = reading.filter(|_| !is_new).map(|reading| reading.last.elapsed().as_secs() + 1);
                 let part = LogPart { follow: arguments.follow, tail, since_seconds: since };
-                copy_log(api.pod_log(&report.namespace, pod, part).await, arguments.follow, printer)
+                let opened = api.pod_log(&report.namespace, pod, part).await;
+                let is_whole = copy_log(opened, arguments.follow, printer.log(), printer)
                     .await
                     .map_err(|error| explain_lost_machine(error, &report, replica))?;
-                reading = Some(Reading { pod: pod.clone(), last: Instant::now() });
+                let breaks = if is_whole { 0 } else { breaks + 1 };
+                reading = Some(Reading { pod: pod.clone(), breaks, last: Instant::now() });
                 if !arguments.follow {
                     return Ok(Exit::Done);
                 }
@@ -131,93 +153,4 @@ fn find_replica<'a>(report: &'a JobReport, arguments: &LogsArguments) -> Result<
         Refusal::new(format!("job '{}' has no {what} with number {}", report.name, arguments.index))
             .help(format!("`infra job status {}` lists its replicas", report.name))
     })
-}
-
-fn has_started(replica: &ReplicaReport) -> bool {
-    !matches!(replica.phase, ReplicaPhase::Pending | ReplicaPhase::Held)
-}
-
-/// Whether nothing more will be printed.
-fn is_over(report: &JobReport, replica: &ReplicaReport) -> bool {
-    report.state.is_over() || replica.phase == ReplicaPhase::Succeeded
-}
-
-/// Why there is nothing to print.
-fn explain_silence(report: &JobReport, replica: &ReplicaReport) -> Refusal {
-    let (role, index) = (&replica.role, replica.index);
-    if is_over(report, replica) {
-        return Refusal::new(format!(
-            "{role} {index} of job '{}' no longer has a pod, and its log was deleted with it",
-            report.name
-        ))
-        .help(suggest_kept_log(report, replica));
-    }
-    let detail = replica.detail.clone().or_else(|| report.reason.clone());
-    let detail = detail.unwrap_or_else(|| replica.phase.to_string());
-    Refusal::new(format!("{role} {index} has not started: {detail}")).help("`--follow` waits for it")
-}
-
-/// Where the log of a pod that is gone can still be read.
-fn suggest_kept_log(report: &JobReport, replica: &ReplicaReport) -> String {
-    match &report.restarts {
-        Some(_) => format!(
-            "`infra job logs {} --role {} --index {} --attempt {}` reads what it printed from the claim",
-            report.name, replica.role, replica.index, replica.restarts
-        ),
-        None => format!("`infra job fetch {}` downloads what it wrote", report.name),
-    }
-}
-
-/// The API still knows a pod whose machine is gone, and then complains about a pod with the name of the machine.
-fn explain_lost_machine(error: anyhow::Error, report: &JobReport, replica: &ReplicaReport) -> anyhow::Error {
-    let Some(node) = &replica.node else { return error };
-    match error.downcast_ref::<KubeError>() {
-        Some(refused) if refused.status() == Some(404) && refused.to_string().contains(node.as_str()) => {
-            Refusal::new(format!(
-                "{} {} of job '{}' ran on {node}; that machine is gone, and the log with it",
-                replica.role, replica.index, report.name
-            ))
-            .help(suggest_kept_log(report, replica))
-            .into()
-        }
-        _ => error,
-    }
-}
-
-fn report_contact(contact: &Contact, printer: &Printer) {
-    match contact {
-        Contact::Lost(why) => printer.warning(format_args!("{why}; retrying")),
-        Contact::Found => printer.note("-- the connection is back; some lines may repeat --"),
-    }
-}
-
-/// Prints a log to its end. If a followed log breaks off, reading continues from there.
-async fn copy_log(opened: Result<Body, KubeError>, follow: bool, printer: &Printer) -> anyhow::Result<()> {
-    let mut log = printer.log();
-    let copied = async {
-        let mut body = opened?;
-        loop {
-            let next = if follow { body.chunk().await? } else { body.chunk_within(LONGEST_SILENCE).await? };
-            let Some(chunk) = next else { break };
-            log.print(&chunk)?;
-        }
-        anyhow::Ok(())
-    };
-    let copied = copied.await;
-    log.finish()?;
-    match copied {
-        Err(error) if follow => match error.downcast_ref::<KubeError>() {
-            Some(broken) if broken.is_passing() => {
-                printer.note("-- the connection broke; some lines may repeat --");
-                Ok(())
-            }
-            // A pod that ended before its container began has no log.
-            Some(refused) if matches!(refused.status(), Some(400 | 404)) => {
-                printer.note(format_args!("-- {refused} --"));
-                Ok(())
-            }
-            _ => Err(error),
-        },
-        copied => copied,
-    }
 }

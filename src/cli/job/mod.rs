@@ -1,19 +1,24 @@
 //! `infra job`: training jobs, one file per command.
 
+mod all_logs;
 mod archive_download;
 mod attempt_log;
 mod delete;
+mod dry_run;
 mod fetch;
 mod gpu_check;
 mod init;
 mod lint;
 mod list;
 mod logs;
+mod pod_log;
 mod render;
+mod runs;
 mod schema;
 mod status;
 mod submit;
 mod target;
+mod why;
 
 use clap::{Args, Subcommand};
 
@@ -27,6 +32,7 @@ Usual order:
   infra job init --framework pytorch      writes job.yaml
   infra job lint                          checks it, with the cluster's pools
   infra job submit                        imports data, trains, and follows
+  infra job why                           explains it: what failed or is waited for, and what to do
   infra job fetch                         downloads the results
   infra job delete                        deletes the job; files stay";
 
@@ -46,6 +52,8 @@ enum JobCommand {
     Submit(submit::SubmitArguments),
     Status(status::StatusArguments),
     Logs(logs::LogsArguments),
+    Why(why::WhyArguments),
+    Runs(runs::RunsArguments),
     Fetch(fetch::FetchArguments),
     Delete(delete::DeleteArguments),
     List(list::ListArguments),
@@ -61,6 +69,8 @@ pub(super) fn run(arguments: &JobArguments, session: &Session) -> anyhow::Result
         JobCommand::Submit(arguments) => submit::run(arguments, session),
         JobCommand::Status(arguments) => status::run(arguments, session),
         JobCommand::Logs(arguments) => logs::run(arguments, session),
+        JobCommand::Why(arguments) => why::run(arguments, session),
+        JobCommand::Runs(arguments) => runs::run(arguments, session),
         JobCommand::Fetch(arguments) => fetch::run(arguments, session),
         JobCommand::Delete(arguments) => delete::run(arguments, session),
         JobCommand::List(arguments) => list::run(arguments, session),

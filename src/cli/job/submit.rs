@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::delete::print_remaining;
+use super::dry_run::print_plan;
 use super::status::{changes, table};
 use super::target::{JobFileOptions, connect, parse_run_name, run_name, scripts_of, seconds_now};
 use crate::cli::aws_access::block_on;
@@ -16,7 +17,7 @@ use crate::cli::session::Session;
 use crate::cli::up::parse_duration;
 use crate::job::life::{
     Followed, JobEvent, JobReport, JobState, Precondition, ReplicaPhase, ReplicaReport, Submission,
-    SubmitRequest, follow,
+    SubmitRequest, follow, record_state,
 };
 use crate::job::values::RunName;
 use crate::job::{Workload, decide};
@@ -37,6 +38,9 @@ pub(super) struct SubmitArguments {
     /// Do not follow the job: exit as soon as training may begin
     #[arg(long)]
     detach: bool,
+    /// Only say what would be used, whether it fits now and what it would wait for; nothing is written
+    #[arg(long, conflicts_with_all = ["detach", "timeout"])]
+    dry_run: bool,
     /// A name for this run; by default the time and a few random digits
     #[arg(long, value_name = "NAME", value_parser = parse_run_name)]
     run: Option<RunName>,
@@ -59,10 +63,14 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
         is_resumed: arguments.resume.is_some(),
         now: seconds_now,
         replace: arguments.replace,
+        keys: job.keys.clone(),
     };
     let (interrupter, waiting) = session.begin_waiting(arguments.timeout);
     let work = async {
         let submission = Submission::plan(&api, request, Some(&blueprint)).await?;
+        if arguments.dry_run {
+            return print_plan(&submission.describe(named.is_some()), session);
+        }
         show_preconditions(submission.preconditions(), session);
         submission.check()?;
         let workload = submission.workload();
@@ -123,6 +131,9 @@ async fn watch_job(
     };
     let Followed { report, culprit, last_lines } =
         follow(api, &workload.namespace, &workload.name, waiting, &tell).await?;
+    if let Err(error) = record_state(api, &report).await {
+        session.printer.warning(format_args!("`infra job runs` does not know how it ended: {error}"));
+    }
     match session.output {
         Output::Json => session.printer.json(&report)?,
         Output::Text | Output::Markdown => session.printer.data(table(&report))?,
@@ -157,7 +168,7 @@ fn suggest_next_step(report: &JobReport, culprit: Option<&ReplicaReport>) -> Str
                 replica.role, replica.index
             )
         }
-        None => format!("`infra job logs {name} --index N` shows the log of a replica"),
+        None => format!("`infra job why {name}` explains it"),
     };
     // JobSet terminates the others itself.
     let is_alone = report.restarts.is_none();
@@ -183,6 +194,9 @@ fn show_event(event: &JobEvent, workload: &Workload, session: &Session) {
                 .note(format_args!("deleting the existing job ({}); its files stay", state.name()));
         }
         JobEvent::Terminating(left) => print_remaining(left, session),
+        JobEvent::NotRecorded(why) => {
+            session.printer.warning(format_args!("`infra job runs` does not know this run: {why}"));
+        }
         JobEvent::Applied(name) => session.printer.note(format_args!("{name}: applied")),
         JobEvent::Importing => {
             session.printer.note("importing the data; training begins when that is complete");

@@ -1,6 +1,6 @@
 //! Which job a command is about, and the cluster it runs on.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::rand;
@@ -89,6 +89,13 @@ impl JobNameOptions {
         let namespace = self.namespace.clone().or(from_file).unwrap_or_else(|| "default".to_owned());
         Ok(JobTarget { name: name.clone(), namespace, job })
     }
+}
+
+/// The namespace of the job file, if there is one that can be read, or default.
+pub(super) fn namespace_of_file(session: &Session) -> anyhow::Result<String> {
+    let file = session.assets.named_file(Path::new(DEFAULT_FILE))?;
+    let job = job::load(&file, None).ok();
+    Ok(job.map_or_else(|| "default".to_owned(), |loaded| loaded.value.namespace.value.to_string()))
 }
 
 /// The cluster of the asset directory and its API.

@@ -63,6 +63,20 @@ pub(crate) enum JobError {
         /// What to do next.
         help: Option<String>,
     },
+    /// What launchers left on the claim could not be read.
+    #[error("what the attempts of job '{name}' left on the claim cannot be read: {reason}")]
+    Records {
+        /// The job.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// An object of a name that infra needs belongs to someone else.
+    #[error("there is a {object} in namespace {} that infra did not create", object.namespace)]
+    Foreign {
+        /// The object.
+        object: ObjectName,
+    },
     /// The job continues without the command.
     #[error("job '{name}' continues{}", time_is_up(*end))]
     StillRunning {
@@ -96,6 +110,13 @@ fn time_is_up(end: WaitEnd) -> &'static str {
     }
 }
 
+impl JobError {
+    /// Whether the user may not do this.
+    pub(super) fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Kube(error) if error.status() == Some(403))
+    }
+}
+
 impl Explain for JobError {
     fn help(&self) -> Option<String> {
         match self {
@@ -112,6 +133,8 @@ impl Explain for JobError {
                 "`infra job logs {name} --role data` shows its whole log; fix the cause, then run `infra job submit --replace`"
             )),
             Self::Results { help, .. } => help.clone(),
+            Self::Records { .. } => None,
+            Self::Foreign { .. } => Some("delete or rename it; the list of the job's runs has this name".to_owned()),
             Self::StillRunning { name, .. } => {
                 Some(format!("`infra job submit` or `infra job logs -f {name}` follows it again"))
             }

@@ -13,6 +13,8 @@ pub(crate) enum JobEvent {
     Deleting(JobState),
     /// Pods of the deleted job have not terminated yet.
     Terminating(Vec<ObjectName>),
+    /// The run could not be added to the list of runs.
+    NotRecorded(String),
     /// An object was applied.
     Applied(ObjectName),
     /// The data is being imported.

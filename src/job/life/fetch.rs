@@ -2,21 +2,17 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::error::JobError;
+use super::reader_pod::{MOUNT_PATH, READER_ROLE, ReaderPod};
 use super::stall::explain_pods;
 use crate::hexadecimal::hexadecimal;
-use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL, ROLE_LABEL, helper_affinity};
+use crate::job::names::{JOB_LABEL, ROLE_LABEL};
 use crate::kube::{ApiServer, Body, KubeError, ObjectName, PodPhase, Toleration};
 use crate::waiting::{Pace, WaitEnd, Waiting};
 
 const PORT: u16 = 8080;
-const MOUNT_PATH: &str = "/mnt/results";
-/// The role of a reader.
-pub(super) const READER_ROLE: &str = "reader";
-/// A reader that was left behind is terminated after this time.
-const LONGEST_SECONDS: u32 = 6 * 3600;
 /// Before a reader answers how much there is, it has looked at every file.
 const COUNTING_LIMIT: Duration = Duration::from_mins(10);
 const OPENING_LIMIT: Duration = Duration::from_mins(2);
@@ -165,42 +161,22 @@ impl<'a> Reader<'a> {
 }
 
 fn reader_pod(source: &FetchSource, target: &FetchTarget, name: &str) -> Value {
-    let root = format!("{MOUNT_PATH}/{}", source.path);
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, target.token.as_bytes());
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": source.namespace,
-            "labels": {MANAGER_LABEL: MANAGER, JOB_LABEL: source.name, ROLE_LABEL: READER_ROLE},
-        },
-        "spec": {
-            "restartPolicy": "Never",
-            "activeDeadlineSeconds": LONGEST_SECONDS,
-            "automountServiceAccountToken": false,
-            "enableServiceLinks": false,
-            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-            "affinity": helper_affinity(),
-            "tolerations": target.tolerations,
-            // It has nothing to clean up.
-            "terminationGracePeriodSeconds": 1,
-            "containers": [{
-                "name": READER_ROLE,
-                "image": target.image,
-                "command": ["python3", "-u", "-c", target.script],
-                "env": [
-                    {"name": "ARCHIVE_CLAIM", "value": MOUNT_PATH},
-                    {"name": "ARCHIVE_ROOT", "value": root},
-                    {"name": "ARCHIVE_PORT", "value": PORT.to_string()},
-                    {"name": "ARCHIVE_TOKEN_SHA256", "value": hexadecimal(digest.as_ref())},
-                ],
-                "ports": [{"name": "http", "containerPort": PORT}],
-                "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
-                "securityContext": {"allowPrivilegeEscalation": false},
-                "volumeMounts": [{"name": "storage", "mountPath": MOUNT_PATH, "readOnly": true}],
-            }],
-            "volumes": [{"name": "storage", "persistentVolumeClaim": {"claimName": source.claim}}],
-        },
-    })
+    let pod = ReaderPod {
+        name,
+        namespace: &source.namespace,
+        job: &source.name,
+        claim: &source.claim,
+        image: &target.image,
+        script: &target.script,
+        variables: &[
+            ("ARCHIVE_CLAIM", MOUNT_PATH.to_owned()),
+            ("ARCHIVE_ROOT", format!("{MOUNT_PATH}/{}", source.path)),
+            ("ARCHIVE_PORT", PORT.to_string()),
+            ("ARCHIVE_TOKEN_SHA256", hexadecimal(digest.as_ref())),
+        ],
+        port: Some(PORT),
+        tolerations: &target.tolerations,
+    };
+    pod.object()
 }

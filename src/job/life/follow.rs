@@ -1,13 +1,11 @@
 //! Follows a job to its end, and finds the replica that failed first.
 
-use std::cmp::Reverse;
-
+use super::cause::first_failed;
 use super::error::JobError;
 use super::event::JobEvent;
 use super::log_tail::last_lines;
-use super::replica::{ReplicaPhase, ReplicaReport};
+use super::replica::ReplicaReport;
 use super::report::JobReport;
-use super::state::JobState;
 use crate::kube::{ApiServer, Outage};
 use crate::waiting::{Pace, Waiting};
 
@@ -57,14 +55,8 @@ fn has_changed(before: &JobReport, now: &JobReport) -> bool {
     before.state != now.state || before.reason != now.reason || before.replicas != now.replicas
 }
 
-/// When one replica fails, the others fail with it, so the first failure explains more than the last. A failure before a restart
-/// no longer counts: only replicas with the most restarts are considered.
 async fn explain(api: &ApiServer, report: JobReport) -> Followed {
-    let failed = report.replicas.iter().filter(|replica| replica.phase == ReplicaPhase::Failed);
-    let first = failed.min_by_key(|replica| {
-        (Reverse(replica.restarts), replica.ended.is_none(), replica.ended.clone(), replica.index)
-    });
-    let culprit = first.filter(|_| report.state == JobState::Failed).cloned();
+    let culprit = first_failed(&report).cloned();
     let last_lines = match culprit.as_ref().and_then(|replica| replica.pod.as_ref()) {
         Some(pod) => last_lines(api, &report.namespace, pod).await,
         None => Vec::new(),

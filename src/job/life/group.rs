@@ -1,7 +1,7 @@
 //! A job whose pods JobSet restarts as one group: its replicas, its restarts, its state.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::replica::{ReplicaPhase, ReplicaReport, replicas_of};
 use super::state::{JobState, explain_hold, state_of_pods};
@@ -14,7 +14,7 @@ use crate::well_known::ATTEMPT_LABEL;
 const MACHINE_LOST: &str = "machineLost";
 
 /// How often a group was restarted, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Restarts {
     /// Restarts because a process failed; these count.
@@ -33,6 +33,12 @@ impl Restarts {
             lost_machines: set.restarts.saturating_sub(set.counted_restarts),
             allowed: set.allowed_restarts,
         }
+    }
+
+    /// The attempt that the group is in, counted from 0.
+    #[must_use]
+    pub(crate) fn attempt(&self) -> u32 {
+        self.failures.saturating_add(self.lost_machines)
     }
 
     /// The restarts in words; nothing if there were none.

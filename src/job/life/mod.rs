@@ -2,26 +2,39 @@
 //!
 //! In: a run, and the API server. Out: reports and events. No state is kept here: the API holds all of it, and every step can be retried.
 
+mod advice;
+mod attempt_records;
+mod cause;
 mod error;
 mod event;
+mod explanation;
 mod fetch;
 mod follow;
 mod gpu_check;
 mod group;
+mod job_events;
 mod log_tail;
 mod precondition;
 mod preconditions;
+mod reader_pod;
 mod removal;
 mod replica;
 mod report;
 mod room;
+mod run_records;
+mod runs;
 mod stall;
 mod state;
 mod submission;
+mod submission_plan;
 mod submit;
+mod waits;
+mod why;
 
+pub(crate) use attempt_records::{AttemptRecord, RecordReader, RecordTarget};
 pub(crate) use error::JobError;
 pub(crate) use event::JobEvent;
+pub(crate) use explanation::{Cause, JobExplanation, Others, Wait};
 pub(crate) use fetch::{FetchSource, FetchTarget, Reader};
 pub(crate) use follow::{Followed, follow};
 pub(crate) use gpu_check::{GpuCheck, NodeGpus};
@@ -29,6 +42,10 @@ pub(crate) use group::Restarts;
 pub(crate) use precondition::Precondition;
 pub(crate) use removal::{removal_of, remove_job};
 pub(crate) use replica::{ReplicaPhase, ReplicaReport};
-pub(crate) use report::JobReport;
+pub(crate) use report::{JobReport, parse_seconds};
+pub(crate) use run_records::{record_deletion, record_state};
+pub(crate) use runs::{RunReport, RunState, read_runs};
 pub(crate) use state::JobState;
 pub(crate) use submission::{REMOVAL_LIMIT, Submission, SubmitRequest};
+pub(crate) use submission_plan::{PlannedAction, PlannedRole, SubmissionPlan};
+pub(crate) use why::{explain_job, needs_records};

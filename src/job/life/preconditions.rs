@@ -2,7 +2,7 @@
 
 use super::error::JobError;
 use super::precondition::Precondition;
-use super::room::machines;
+use super::room::{Room, Sight, machines, rooms};
 use crate::blueprint::Blueprint;
 use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL, role_job_name};
 use crate::job::objects::objects_of;
@@ -10,18 +10,30 @@ use crate::job::run::Run;
 use crate::job::workload::Workload;
 use crate::kube::{ApiServer, ObjectName, QueuePresence};
 
+const FORBIDDEN: u16 = 403;
+
+/// What was found out about a job before it is sent.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    /// What is not as it should be.
+    pub(super) preconditions: Vec<Precondition>,
+    /// The room for each role; none if the machines cannot be seen.
+    pub(super) rooms: Vec<Room>,
+    /// Whether the pods of all namespaces could be read.
+    pub(super) sees_all: bool,
+}
+
 /// Checks everything that a job needs, and finds all problems at once.
 pub(super) async fn check_preconditions(
     api: &ApiServer,
     run: &Run,
     blueprint: Option<&Blueprint>,
-) -> Result<Vec<Precondition>, JobError> {
+) -> Result<Checked, JobError> {
     let workload = &run.workload;
     let mut found = Vec::new();
-    let (has_namespace, nodes, pods) = tokio::try_join!(
-        Box::pin(api.has_namespace(&workload.namespace)),
-        Box::pin(api.nodes()),
-        Box::pin(api.pods(None, ""))
+    let (has_namespace, sight) = tokio::try_join!(
+        Box::pin(has_namespace(api, &workload.namespace)),
+        Box::pin(look_around(api, &workload.namespace))
     )?;
     if has_namespace {
         let (engine, claim, queue, foreign) = tokio::try_join!(
@@ -37,8 +49,35 @@ pub(super) async fn check_preconditions(
             "there is no namespace '{namespace}' (`{create} {namespace}` creates it)"
         )));
     }
-    found.extend(machines(&nodes, &pods, workload, blueprint));
-    Ok(found)
+    let Some(sight) = sight else {
+        let remark = "you may not list nodes, so it is not known whether the machines have room";
+        found.push(Precondition::Remark(remark.to_owned()));
+        return Ok(Checked { preconditions: found, ..Checked::default() });
+    };
+    let rooms = rooms(&sight, workload);
+    found.extend(machines(&sight, &rooms, workload, blueprint));
+    Ok(Checked { preconditions: found, rooms, sees_all: sight.is_complete })
+}
+
+/// Whether the namespace exists. Who may not ask usually works in it.
+async fn has_namespace(api: &ApiServer, namespace: &str) -> Result<bool, JobError> {
+    match api.has_namespace(namespace).await {
+        Err(error) if error.status() == Some(FORBIDDEN) => Ok(true),
+        answer => Ok(answer?),
+    }
+}
+
+/// The nodes and pods that can be seen; nothing if that are no nodes.
+async fn look_around(api: &ApiServer, namespace: &str) -> Result<Option<Sight>, JobError> {
+    let nodes = match api.nodes().await {
+        Err(error) if error.status() == Some(FORBIDDEN) => return Ok(None),
+        nodes => nodes?,
+    };
+    let (pods, is_complete) = match api.pods(None, "").await {
+        Err(error) if error.status() == Some(FORBIDDEN) => (api.pods(Some(namespace), "").await?, false),
+        pods => (pods?, true),
+    };
+    Ok(Some(Sight { nodes, pods, is_complete }))
 }
 
 /// Whether the cluster knows JobSets, which restart the group of a job.

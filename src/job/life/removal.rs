@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::error::JobError;
-use super::fetch::READER_ROLE;
+use super::reader_pod::READER_ROLE;
 use crate::job::names::{JOB_LABEL, ROLE_LABEL, TENSORBOARD_ROLE};
 use crate::job::objects::objects_of;
 use crate::job::run::Run;

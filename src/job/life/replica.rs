@@ -31,6 +31,20 @@ pub(crate) struct ReplicaReport {
     /// When the pod ended, as the API writes it.
     #[serde(skip)]
     pub ended: Option<String>,
+    /// What the pod ended with.
+    #[serde(skip)]
+    pub exit_code: Option<i64>,
+    /// Why Kubernetes terminated the pod, if it was not its own doing.
+    #[serde(skip)]
+    pub disruption: Option<String>,
+}
+
+impl ReplicaReport {
+    /// The name of the replica, as in front of its lines and of its directory of logs: `worker-2`.
+    #[must_use]
+    pub(crate) fn name(&self) -> String {
+        format!("{}-{}", self.role, self.index)
+    }
 }
 
 /// The phase of a replica: that of its newest pod, in Kubernetes' words, or why it has none.
@@ -118,6 +132,8 @@ fn replica_line(
         gpus: newest.map_or(0, |pod| pod.gpus),
         detail: newest.map_or_else(|| job.detail.clone(), |pod| pod.detail.clone()),
         ended: newest.and_then(|pod| pod.ended.clone()),
+        exit_code: newest.and_then(|pod| pod.exit_code),
+        disruption: newest.and_then(|pod| pod.disruption.clone()),
     }
 }
 

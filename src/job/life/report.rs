@@ -2,6 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use super::error::JobError;
 use super::group::{Restarts, replicas_of_group, state_of_group};
@@ -52,9 +54,19 @@ pub(crate) struct JobReport {
     pub data: Option<ReplicaReport>,
     /// Every replica, by role and number.
     pub replicas: Vec<ReplicaReport>,
+    /// GPUs that the job holds now: those of its pods that have a node and have not ended, in whatever attempt.
+    pub gpus_held: u32,
+    /// When the job was created, as Kubernetes writes it.
+    pub created: String,
     /// Whether an import belongs to a run that is resumed.
     #[serde(skip)]
     pub is_resumed: bool,
+    /// The uid of the JobSet, below which launchers leave their marks on the claim.
+    #[serde(skip)]
+    pub set_uid: Option<String>,
+    /// When the job ended, in seconds since 1970.
+    #[serde(skip)]
+    pub ended: Option<u64>,
 }
 
 impl JobReport {
@@ -69,6 +81,33 @@ impl JobReport {
         explain_stalls(api, &mut jobs, &mut pods).await;
         Self::of(sets.unwrap_or_default().first(), &jobs, &pods)
             .ok_or_else(|| JobError::Missing { name: name.to_owned(), namespace: namespace.to_owned() })
+    }
+
+    /// Reads every job that the user may see: of all namespaces, or of those that can be read, with their names; `own` if not even the
+    /// names of the others can be.
+    pub(crate) async fn read_visible(
+        api: &ApiServer,
+        own: &str,
+    ) -> Result<(Vec<Self>, Option<Vec<String>>), JobError> {
+        match Self::read_all(api, None).await {
+            Err(error) if error.is_forbidden() => {}
+            all => return Ok((all?, None)),
+        }
+        let names = match api.namespaces().await {
+            Err(error) if error.status() == Some(403) => vec![own.to_owned()],
+            names => names?,
+        };
+        let (mut reports, mut readable) = (Vec::new(), Vec::new());
+        for name in names {
+            match Self::read_all(api, Some(&name)).await {
+                Err(error) if error.is_forbidden() && name != own => {}
+                found => {
+                    reports.extend(found?);
+                    readable.push(name);
+                }
+            }
+        }
+        Ok((reports, Some(readable)))
     }
 
     /// Reads every job of the cluster, or of a namespace.
@@ -107,9 +146,9 @@ impl JobReport {
             jobs.iter().partition(|job| role(job) == DATA_ROLE);
         training.sort_by_key(|job| role(job));
         let import = data.first().map(|job| (*job, import_of(DATA_ROLE, job, pods)));
-        let (labels, annotations, namespace) = match (set, training.first().or(data.first())) {
-            (Some(set), _) => (&set.labels, &set.annotations, &set.namespace),
-            (None, Some(job)) => (&job.labels, &job.annotations, &job.namespace),
+        let (labels, annotations, namespace, created) = match (set, training.first().or(data.first())) {
+            (Some(set), _) => (&set.labels, &set.annotations, &set.namespace, &set.created),
+            (None, Some(job)) => (&job.labels, &job.annotations, &job.namespace, &job.created),
             (None, None) => return None,
         };
         let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
@@ -145,8 +184,12 @@ impl JobReport {
             reason,
             done: count_done(&replicas),
             wanted: u32::try_from(replicas.len()).unwrap_or(u32::MAX),
+            set_uid: set.map(|set| set.uid.clone()),
+            ended: set.and_then(|set| set.ended.as_deref()).and_then(parse_seconds),
             is_resumed: annotations.contains_key(RESUMED_ANNOTATION),
             data: import.map(|(_, line)| line),
+            gpus_held: held_gpus(pods),
+            created: created.clone(),
             replicas,
         })
     }
@@ -163,6 +206,25 @@ impl JobReport {
         }
         self.replicas.iter().filter(is_role).find(|replica| replica.index == index)
     }
+
+    /// Every replica of a role, or of all roles that train or serve; the import only by its role.
+    #[must_use]
+    pub(crate) fn replicas_of(&self, role: Option<&str>) -> Vec<&ReplicaReport> {
+        if role == Some(DATA_ROLE) {
+            return self.data.iter().collect();
+        }
+        self.replicas.iter().filter(|replica| role.is_none_or(|role| replica.role == role)).collect()
+    }
+}
+
+/// GPUs of pods that have a node: a pod that waits for one holds nothing.
+fn held_gpus(pods: &[Pod]) -> u32 {
+    pods.iter().filter(|pod| pod.node.is_some() && !pod.phase.is_over()).map(|pod| pod.gpus).sum()
+}
+
+/// A moment as the API writes it, in seconds since 1970.
+pub(crate) fn parse_seconds(text: &str) -> Option<u64> {
+    u64::try_from(OffsetDateTime::parse(text, &Rfc3339).ok()?.unix_timestamp()).ok()
 }
 
 fn count_done(replicas: &[ReplicaReport]) -> u32 {

@@ -10,49 +10,92 @@ use crate::job::workload::{RolePlan, Workload};
 use crate::kube::{Node, Pod};
 use crate::plural::count_of;
 
+/// What can be seen of a cluster's machines and of who uses them.
+#[derive(Debug)]
+pub(super) struct Sight {
+    /// The nodes.
+    pub(super) nodes: Vec<Node>,
+    /// The pods.
+    pub(super) pods: Vec<Pod>,
+    /// Whether the pods of all namespaces could be read.
+    pub(super) is_complete: bool,
+}
+
+/// How many pods of a role the nodes have room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Room {
+    /// On all usable nodes, whoever uses them now; nothing if a node does not say what it has.
+    total: Option<u32>,
+    /// Beside the pods that can be seen; of pods without GPUs, only machines are known.
+    pub(super) free: Option<u32>,
+}
+
+/// The room for every role, in their order.
+pub(super) fn rooms(sight: &Sight, workload: &Workload) -> Vec<Room> {
+    workload.roles.iter().map(|role| room_for(role, sight, workload)).collect()
+}
+
+/// Nodes that a role's pods may be placed on, as far as the pool decides.
+fn candidates<'a>(sight: &'a Sight, workload: &'a Workload) -> impl Iterator<Item = &'a Node> {
+    let pool = workload.pool.as_ref();
+    let in_pool = move |node: &&Node| {
+        pool.is_none_or(|pool| node.pool.as_deref().is_some_and(|own| own == pool.as_str()))
+    };
+    sight.nodes.iter().filter(|node| !node.is_controller).filter(in_pool)
+}
+
+fn room_for(role: &RolePlan, sight: &Sight, workload: &Workload) -> Room {
+    let needs = needs_of(role, workload);
+    let usable: Vec<&Node> =
+        candidates(sight, workload).filter(|node| why_not(node, &needs).is_none()).collect();
+    let room_on = |node: &&Node| Machine::of_node(node).room_for(&needs);
+    // A node that does not say what it has may have room.
+    let total = usable.iter().map(room_on).try_fold(0_u32, |sum, pods| Some(sum.saturating_add(pods?)));
+    if role.gpus == 0 {
+        return Room { total, free: total };
+    }
+    let free_on = |node: &&Node| {
+        let free = node.gpus.saturating_sub(used_by_pods(node, &sight.pods, workload)) / role.gpus;
+        room_on(node).map_or(free, |room| room.min(free))
+    };
+    Room { total, free: Some(usable.iter().map(free_on).sum()) }
+}
+
 /// Checks the machines for every role: first all of their GPUs, then those that are free.
 pub(super) fn machines(
-    nodes: &[Node],
-    pods: &[Pod],
+    sight: &Sight,
+    rooms: &[Room],
     workload: &Workload,
     blueprint: Option<&Blueprint>,
 ) -> Vec<Precondition> {
-    let judge = |role| machines_for(role, nodes, pods, workload, blueprint);
-    workload.roles.iter().flat_map(judge).collect()
+    let judge = |(role, room): (&RolePlan, &Room)| machines_for(role, *room, sight, workload, blueprint);
+    workload.roles.iter().zip(rooms).flat_map(judge).collect()
 }
 
 fn machines_for(
     role: &RolePlan,
-    nodes: &[Node],
-    pods: &[Pod],
+    room: Room,
+    sight: &Sight,
     workload: &Workload,
     blueprint: Option<&Blueprint>,
 ) -> Vec<Precondition> {
     let pool = workload.pool.as_ref();
     let needs = needs_of(role, workload);
-    let candidates = || {
-        let in_pool = move |node: &&Node| {
-            pool.is_none_or(|pool| node.pool.as_deref().is_some_and(|own| own == pool.as_str()))
-        };
-        nodes.iter().filter(|node| !node.is_controller).filter(in_pool)
-    };
-    let usable: Vec<&Node> = candidates().filter(|node| why_not(node, &needs).is_none()).collect();
-    let room_on = |node: &&Node| Machine::of_node(node).room_for(&needs);
-    // A node that does not say what it has may have room.
-    let room = usable.iter().map(room_on).try_fold(0_u32, |sum, pods| Some(sum.saturating_add(pods?)));
+    let candidates = || candidates(sight, workload);
+    let usable = candidates().filter(|node| why_not(node, &needs).is_none()).count();
     let place = pool.map_or_else(|| "the cluster".to_owned(), |pool| format!("pool {pool}"));
     let (gpus, replicas) = (role.gpus, role.replicas);
-    let short = room.filter(|room| *room < replicas);
+    let short = room.total.filter(|room| *room < replicas);
     if gpus == 0 {
         let besides = reasons(candidates(), &needs);
-        let text = if usable.is_empty() {
+        let text = if usable == 0 {
             format!("{place} has no node that can run {}{besides}", describe_pod(role))
         } else if let Some(room) = short {
             format!(
                 "{} {} more memory or CPUs than {place} has now: {}{besides}",
                 pods_of(role),
                 if replicas == 1 { "needs" } else { "need" },
-                room_on_nodes(room, usable.len())
+                room_on_nodes(room, usable)
             )
         } else {
             return Vec::new();
@@ -65,23 +108,18 @@ fn machines_for(
             count_of(replicas, "replica"),
             count_of(gpus, "GPU"),
             if replicas == 1 { "needs" } else { "need" },
-            room_on_nodes(room, usable.len()),
+            room_on_nodes(room, usable),
             reasons(candidates().filter(|node| node.gpus >= gpus), &needs)
         );
         return vec![unmet_or_started(text, &needs, pool, blueprint)];
     }
-    let free_on = |node: &&Node| {
-        let free = node.gpus.saturating_sub(used_by_pods(node, pods, workload)) / gpus;
-        room_on(node).map_or(free, |room| room.min(free))
-    };
-    let free: u32 = usable.iter().map(free_on).sum();
-    if free < replicas {
-        return vec![Precondition::Remark(format!(
-            "other pods hold GPUs: there is room for {free} of {} now, the others wait",
-            count_of(replicas, "replica")
-        ))];
-    }
-    Vec::new()
+    let Some(free) = room.free.filter(|free| *free < replicas) else { return Vec::new() };
+    // Pods of namespaces that cannot be seen may hold more.
+    let at_most = if sight.is_complete { "" } else { "at most " };
+    vec![Precondition::Remark(format!(
+        "other pods hold GPUs: there is room for {at_most}{free} of {} now, the others wait",
+        count_of(replicas, "replica")
+    ))]
 }
 
 fn needs_of<'a>(role: &'a RolePlan, workload: &Workload) -> Needs<'a> {

@@ -2,15 +2,18 @@
 //!
 //! In: a workload and the API server. Out: a job whose training may begin.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::error::JobError;
 use super::event::JobEvent;
 use super::precondition::Precondition;
-use super::preconditions::check_preconditions;
+use super::preconditions::{Checked, check_preconditions};
 use super::removal::{expect_no_pods, expect_not_leaving, remove_job, remove_leftovers};
 use super::report::JobReport;
+use super::run_records::{record_deletion, record_submission};
 use super::state::JobState;
+use super::submission_plan::{PlannedAction, SubmissionPlan};
 use super::submit::submit;
 use crate::blueprint::Blueprint;
 use crate::job::run::Run;
@@ -37,6 +40,8 @@ pub(crate) struct SubmitRequest {
     pub now: fn() -> u64,
     /// Whether a job of the same name is deleted first.
     pub replace: bool,
+    /// A digest of each key of the job file, by which runs are compared.
+    pub keys: BTreeMap<String, String>,
 }
 
 /// What a request comes to on the cluster as it is.
@@ -45,7 +50,10 @@ pub(crate) struct Submission {
     run: Run,
     now: fn() -> u64,
     action: SubmitAction,
-    preconditions: Vec<Precondition>,
+    /// The job that is deleted first.
+    replaced: Option<JobReport>,
+    keys: BTreeMap<String, String>,
+    checked: Checked,
 }
 
 #[derive(Debug)]
@@ -65,13 +73,14 @@ impl Submission {
         request: SubmitRequest,
         blueprint: Option<&Blueprint>,
     ) -> Result<Self, JobError> {
-        let SubmitRequest { workload, run, is_run_named, is_resumed, now, replace } = request;
+        let SubmitRequest { workload, run, is_run_named, is_resumed, now, replace, keys } = request;
         let run = Run { is_resumed, ..Run::new(workload, run) };
         let live = match JobReport::read(api, &run.workload.namespace, &run.workload.name).await {
             Ok(report) => Some(report),
             Err(JobError::Missing { .. }) => None,
             Err(error) => return Err(error),
         };
+        let replaced = live.clone().filter(|_| replace);
         let action = match live {
             live if replace => SubmitAction::Replace(live.map(|live| live.state)),
             None => SubmitAction::Create,
@@ -89,12 +98,14 @@ impl Submission {
                     run: Run { name, is_resumed: live.is_resumed, ..run },
                     now,
                     action,
-                    preconditions: Vec::new(),
+                    replaced,
+                    keys,
+                    checked: Checked::default(),
                 });
             }
         };
-        let preconditions = check_preconditions(api, &run, blueprint).await?;
-        Ok(Self { run, now, action, preconditions })
+        let checked = check_preconditions(api, &run, blueprint).await?;
+        Ok(Self { run, now, action, replaced, keys, checked })
     }
 
     /// The name of the run.
@@ -112,13 +123,25 @@ impl Submission {
     /// What the job needs and the cluster does not have, and what else its author should know.
     #[must_use]
     pub(crate) fn preconditions(&self) -> &[Precondition] {
-        &self.preconditions
+        &self.checked.preconditions
     }
 
     /// Refuses what the cluster cannot run.
     pub(crate) fn check(&self) -> Result<(), JobError> {
         let is_unmet = |precondition: &Precondition| matches!(precondition, Precondition::Unmet(_));
-        if self.preconditions.iter().any(is_unmet) { Err(JobError::NotReady) } else { Ok(()) }
+        if self.preconditions().iter().any(is_unmet) { Err(JobError::NotReady) } else { Ok(()) }
+    }
+
+    /// The submission as a plan; a run that the user did not name gets its name when it is submitted.
+    #[must_use]
+    pub(crate) fn describe(&self, is_run_named: bool) -> SubmissionPlan {
+        let (action, existing) = match self.action {
+            SubmitAction::Attach(state) => (PlannedAction::Attach, Some(state)),
+            SubmitAction::Create => (PlannedAction::Create, None),
+            SubmitAction::Replace(state) => (PlannedAction::Replace, state),
+        };
+        let has_name = is_run_named || action == PlannedAction::Attach;
+        SubmissionPlan::new(&self.run, has_name, action, existing, &self.checked)
     }
 
     /// The state of a job that is deleted although it is not over: that needs the user's consent.
@@ -148,13 +171,27 @@ impl Submission {
                 if let Some(state) = state {
                     tell(JobEvent::Deleting(state));
                 }
+                if let Some(replaced) = &self.replaced {
+                    tell_unrecorded(record_deletion(api, replaced, (self.now)()).await, tell);
+                }
                 let waiting = waiting.at_most(REMOVAL_LIMIT);
                 let left = |left: &[_]| tell(JobEvent::Terminating(left.to_vec()));
                 remove_job(api, namespace, name, &waiting, &left).await?;
             }
         }
         let is_there = matches!(self.action, SubmitAction::Attach(_));
+        if !is_there {
+            let recorded = record_submission(api, &self.run, &self.keys, (self.now)()).await;
+            tell_unrecorded(recorded, tell);
+        }
         submit(api, &self.run, self.now, is_there, waiting, tell).await
+    }
+}
+
+/// A run that is not in the list of runs still trains.
+fn tell_unrecorded(recorded: Result<(), JobError>, tell: &(dyn Fn(JobEvent) + Sync)) {
+    if let Err(error) = recorded {
+        tell(JobEvent::NotRecorded(error.to_string()));
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::job::names::{SCRIPT_DIRECTORY, role_job_name, scripts_name};
-use crate::job::run::{OUTPUT_DIRECTORY, Run, run_directory};
+use crate::job::run::{OUTPUT_DIRECTORY, Run};
 use crate::job::workload::{Variable, VariableSource, Workload};
 
 const CLAIM_VOLUME: &str = "storage";
@@ -35,7 +35,7 @@ pub(super) fn claim_mount(workload: &Workload) -> Value {
 
 /// Directories of the run, where the program expects them.
 pub(super) fn run_mounts(run: &Run) -> impl Iterator<Item = Value> {
-    let own = format!("{}/{}", run.workload.path, run_directory(run.name.as_str()));
+    let own = run.directory_on_claim();
     run.workload.mounts.iter().map(move |(at, directory)| {
         json!({"name": CLAIM_VOLUME, "mountPath": at, "subPath": format!("{own}/{directory}")})
     })
@@ -45,7 +45,7 @@ pub(super) fn run_mounts(run: &Run) -> impl Iterator<Item = Value> {
 pub(super) fn seed_mounts(run: &Run, role: &str) -> Vec<Value> {
     let workload = &run.workload;
     let at = format!("{}/{}", workload.mount_path, role_job_name(&workload.name, role));
-    let output = format!("{}/{}/{OUTPUT_DIRECTORY}", workload.path, run_directory(run.name.as_str()));
+    let output = format!("{}/{OUTPUT_DIRECTORY}", run.directory_on_claim());
     vec![
         json!({"name": CLAIM_VOLUME, "mountPath": at, "subPath": workload.path}),
         json!({"name": CLAIM_VOLUME, "mountPath": format!("{at}/{OUTPUT_DIRECTORY}"), "subPath": output}),

@@ -16,6 +16,7 @@ use scale::build_scale;
 
 use super::environment::{check_name_is_free, check_paddle_ports};
 use super::file::{JobFile, TensorboardFile, TensorboardSettings};
+use super::file_keys::keys_of;
 use super::framework::Framework;
 use super::names::{pod_host_name, roles_of_scale};
 use super::training::{Scale, Storage, Tensorboard, TrainingJob};
@@ -103,6 +104,7 @@ pub(super) fn build_job(file: &JobFile, problems: &mut Problems) -> Option<Train
         queue: require_valid(queue)?,
         tensorboard: require_valid(tensorboard)?,
         seed_image: file.seed_image.value,
+        keys: keys_of(file),
     })
 }
 

@@ -46,7 +46,8 @@ fn a_detached_import_continues_and_the_next_submit_starts_training() {
     second
         .expect_stderr("job 'train' already exists and is held; attaching to it")
         .expect_stderr("run first");
-    assert_eq!(world.cluster.changes().split_off(before), ["PATCH jobsets/train"]);
+    let changes = world.cluster.changes().split_off(before);
+    assert_eq!(changes, ["PATCH jobsets/train", "PATCH configmaps/train-runs"]);
     let job_set = world.cluster.object("jobsets", "default", "train").unwrap();
     assert_eq!(job_set["metadata"]["labels"]["infra.internal/run"], "first");
 }

@@ -3,13 +3,17 @@
 
 mod deleting;
 mod detaching;
+mod explaining;
 mod failing;
 mod fetching;
 mod gpu_checks;
 mod hostile;
+mod listing_runs;
+mod merged_logs;
 mod preconditions;
 mod queries;
 mod reading_logs;
+mod rehearsing;
 mod submitting;
 
 use std::fs;

@@ -92,7 +92,7 @@ fn a_job_of_an_earlier_version_is_shown() {
     assert_eq!((&document["restarts"], &document["directory"]), (&Value::Null, &json!("train")));
     let list = world.run(["list"]).expect_code(0);
     assert_eq!(
-        list.stdout,
+        without_ages(&list.stdout),
         "NAMESPACE  JOB    FRAMEWORK  STATE    DONE  GPUS\n\
          default    train  pytorch    running  0/2   2\n"
     );
@@ -141,7 +141,7 @@ fn list_shows_jobs_of_every_namespace_and_nothing_else() {
     world.run(["submit", "--detach"]).expect_code(0);
     let list = world.run(["list"]).expect_code(0);
     assert_eq!(
-        list.stdout,
+        without_ages(&list.stdout),
         "NAMESPACE  JOB    FRAMEWORK  STATE     DONE  GPUS\n\
          default    train  pytorch    running   0/2   2\n\
          vision     other  pytorch    complete  2/2   0\n"
@@ -149,6 +149,53 @@ fn list_shows_jobs_of_every_namespace_and_nothing_else() {
     expect_fit("job-list", &[world.run(["list", "--output", "json"]).expect_code(0).stdout]);
     let list = world.run(["list", "-n", "vision"]).expect_code(0);
     assert!(!list.stdout.contains("train"), "{}", list.stdout);
+}
+
+/// The list of jobs without its last column, in which every line has an age such as `1d 3h`.
+#[track_caller]
+fn without_ages(list: &str) -> String {
+    let place = list.lines().next().unwrap().find("  AGE").expect("there is no age");
+    let line = |line: &str| {
+        let (cells, age) = line.split_at(place);
+        let has_unit = age.trim().ends_with(['s', 'm', 'h']);
+        assert!(age.trim() == "AGE" || has_unit, "{list}");
+        format!("{}\n", cells.trim_end())
+    };
+    list.lines().map(line).collect()
+}
+
+#[test]
+fn only_pods_with_a_machine_hold_gpus() {
+    let world = JobWorld::new(&TRAIN.replace("retries: 0", "retries: 1"));
+    world.cluster.decide(|_, index, _| if index == 0 { Fate::Run("gpu-1") } else { Fate::Wait });
+    world.run(["submit", "--detach"]).expect_code(0);
+    world.run(["list"]).expect_code(0).expect_stdout("starting  0/2   1");
+    // A pod of the last attempt that has not ended holds what it has.
+    world.cluster.keep_pods(true);
+    world.cluster.run("worker", 1, "gpu-2");
+    world.cluster.finish("worker", 1, 1);
+    let held = |world: &JobWorld| {
+        let list = world.run(["list", "--output", "json"]).expect_code(0).stdout;
+        serde_json::from_str::<Value>(&list).unwrap()[0]["gpusHeld"].clone()
+    };
+    assert_eq!(held(&world), 1);
+    world.cluster.keep_pods(false);
+    world.cluster.wait_for_attempt("worker", 1, 2);
+    assert_eq!(held(&world), 1);
+}
+
+#[test]
+fn a_user_of_a_namespace_sees_its_jobs() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    world.run(["submit", "--detach"]).expect_code(0);
+    world.cluster.put("namespaces", json!({"metadata": {"name": "vision"}}));
+    world.cluster.limit_to_namespace(Some("default"));
+    let list = world.run(["list"]).expect_code(0);
+    list.expect_stdout("default    train  pytorch    running  0/2   2")
+        .expect_stderr("you may not see all namespaces; these are the jobs of default");
+    let refused = world.run(["list", "-n", "vision"]).expect_code(1);
+    refused.expect_stderr(" is forbidden: User \"ada\" cannot GET it here (403 Forbidden)");
 }
 
 #[test]

@@ -82,6 +82,24 @@ fn a_log_is_followed_from_the_first_line_to_the_last_across_restarts_and_breaks(
 }
 
 #[test]
+fn what_a_pod_printed_between_a_break_and_its_end_is_printed() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    world.run(["submit", "--detach"]).expect_code(0);
+    world.cluster.print("worker", 0, "step 1\n");
+    let mut following = world.infra(["logs", "-f"]).spawn();
+    following.wait_for_stdout("step 1\n");
+    world.cluster.set_unreachable(true);
+    world.cluster.break_logs();
+    following.wait_for_stderr("cannot be reached");
+    world.cluster.print("worker", 0, "the end\n");
+    world.cluster.finish("worker", 1, 0);
+    world.cluster.finish("worker", 0, 0);
+    world.cluster.set_unreachable(false);
+    following.wait().expect_code(0).expect_stdout("the end\n");
+}
+
+#[test]
 fn following_ends_with_an_interruption() {
     let world = JobWorld::new(TRAIN);
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));

@@ -179,6 +179,11 @@ impl JobCluster {
         self.state().refusal = refusal;
     }
 
+    /// The user may see nodes and this namespace, and nothing else.
+    pub fn limit_to_namespace(&self, namespace: Option<&'static str>) {
+        self.state().own_namespace = namespace;
+    }
+
     pub fn keep_pods(&self, keeps: bool) {
         self.state().keeps_pods = keeps;
     }

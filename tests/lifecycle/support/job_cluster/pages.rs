@@ -47,6 +47,13 @@ pub fn answer(request: &Message, shared: &Arc<Shared>, stream: &mut impl Write) 
     let Some(place) = Place::of(path) else {
         return write(failure(404, "NotFound", "the server could not find the requested resource"), stream);
     };
+    if let Some(own) = shared.state.lock().unwrap().own_namespace
+        && place.plural != "nodes"
+        && place.namespace != own
+    {
+        let message = format!("{} is forbidden: User \"ada\" cannot {method} it here", place.plural);
+        return write(failure(403, "Forbidden", &message), stream);
+    }
     match (method, place.below.first().map(String::as_str)) {
         ("GET", Some("log")) => return log(&place, request.query(), shared, stream),
         ("GET", Some("proxy")) => return proxy(&place, request.query(), shared, stream),

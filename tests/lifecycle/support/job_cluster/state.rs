@@ -50,6 +50,8 @@ pub struct State {
     pub(super) overtaken: Option<String>,
     /// Every request is answered with this.
     pub(super) refusal: Option<(u16, &'static str)>,
+    /// The only namespace that the user may see.
+    pub(super) own_namespace: Option<&'static str>,
     /// Pods that are deleted do not terminate, as those of a lost machine.
     pub(super) keeps_pods: bool,
     /// How long a pod takes to end.
@@ -91,6 +93,7 @@ impl Shared {
                 longest_page: None,
                 overtaken: None,
                 refusal: None,
+                own_namespace: None,
                 keeps_pods: false,
                 grace: GRACE,
                 created_pods: 0,

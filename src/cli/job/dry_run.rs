@@ -1,0 +1,94 @@
+//! `infra job submit --dry-run`: what a submission would use, whether it fits now, what it would wait for.
+
+use super::runs::in_units;
+use crate::cli::exit::Exit;
+use crate::cli::printer::{Output, columns};
+use crate::cli::session::Session;
+use crate::job::life::{PlannedAction, PlannedRole, SubmissionPlan};
+use crate::plural::count_of;
+
+/// Prints the plan of a submission.
+pub(super) fn print_plan(plan: &SubmissionPlan, session: &Session) -> anyhow::Result<Exit> {
+    match session.output {
+        Output::Json => session.printer.json(plan)?,
+        Output::Text | Output::Markdown => session.printer.data(page(plan))?,
+    }
+    session.printer.note("nothing was written");
+    Ok(if plan.unmet.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+fn page(plan: &SubmissionPlan) -> String {
+    let mut lines = vec![headline(plan), table(plan)];
+    let mut facts = vec![match plan.gpus {
+        0 => "no GPUs".to_owned(),
+        gpus => format!("{} in all", count_of(gpus, "GPU")),
+    }];
+    facts.push(plan.pool.as_ref().map_or_else(|| "any pool".to_owned(), |pool| format!("pool {pool}")));
+    facts.push(match plan.retries {
+        0 => "no retries".to_owned(),
+        1 => "1 retry".to_owned(),
+        retries => format!("{retries} retries"),
+    });
+    facts.push(
+        plan.deadline_seconds
+            .map_or_else(|| "no deadline".to_owned(), |seconds| format!("at most {}", in_units(seconds))),
+    );
+    lines.push(facts.join(", "));
+    let own = [
+        plan.imports_data.then(|| "its data, which is imported first".to_owned()),
+        plan.queue.as_ref().map(|queue| format!("queue {queue}, until its quota has room")),
+    ];
+    let waits: Vec<String> = own.into_iter().flatten().chain(plan.remarks.iter().cloned()).collect();
+    for (heading, entries) in [("would wait for:", &waits), ("cannot run now:", &plan.unmet)] {
+        if !entries.is_empty() {
+            lines.push(heading.to_owned());
+            lines.extend(entries.iter().map(|entry| format!("  {entry}")));
+        }
+    }
+    lines.join("\n")
+}
+
+fn headline(plan: &SubmissionPlan) -> String {
+    let (namespace, name) = (&plan.namespace, &plan.name);
+    let existing = plan.existing.map_or("", |state| state.name());
+    let place = match &plan.run {
+        Some(run) => format!("run {run} in {} on the claim {}", plan.directory, plan.claim),
+        None => format!("a new run in {} on the claim {}", plan.directory, plan.claim),
+    };
+    match (plan.action, plan.existing) {
+        (PlannedAction::Attach, _) => {
+            format!("{namespace}/{name} exists and is {existing}: submit would attach to it, {place}")
+        }
+        (PlannedAction::Replace, Some(_)) => {
+            format!(
+                "{namespace}/{name} exists and is {existing}: submit would delete it, then create {place}"
+            )
+        }
+        (PlannedAction::Create | PlannedAction::Replace, _) => {
+            format!("{namespace}/{name}: submit would create {place}")
+        }
+    }
+}
+
+fn table(plan: &SubmissionPlan) -> String {
+    let heading =
+        ["ROLE", "REPLICAS", "GPUS EACH", "CPU", "MEMORY", "LIMIT", "FITS NOW", "IMAGE"].map(str::to_owned);
+    let line = |role: &PlannedRole| {
+        // What cannot be seen may use more.
+        let is_upper_bound = !plan.sees_all || role.gpus == 0;
+        let at_most = if is_upper_bound { "at most " } else { "" };
+        [
+            role.role.clone(),
+            role.replicas.to_string(),
+            role.gpus.to_string(),
+            role.cpu.clone(),
+            role.memory.clone(),
+            role.memory_limit.clone().unwrap_or_else(|| "-".to_owned()),
+            role.fits_now
+                .map_or_else(|| "-".to_owned(), |fits| format!("{at_most}{fits} of {}", role.replicas)),
+            role.image.clone(),
+        ]
+    };
+    let lines: Vec<[String; 8]> = std::iter::once(heading).chain(plan.roles.iter().map(line)).collect();
+    columns(&lines)
+}
