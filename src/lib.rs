@@ -18,6 +18,7 @@ mod job;
 mod kube;
 mod operator;
 mod outcome;
+mod people;
 mod plural;
 mod project;
 pub mod render;

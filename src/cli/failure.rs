@@ -14,6 +14,7 @@ use crate::job::life::JobError;
 use crate::kube::KubeError;
 use crate::operator::ClusterKeyError;
 use crate::outcome::{Explain, Outcome};
+use crate::people::PeopleError;
 use crate::plural::count_of;
 use crate::project::ProjectError;
 use crate::render::RenderError;
@@ -103,6 +104,7 @@ fn explain<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a dyn Explain> {
         downcast::<JobError>,
         downcast::<KubeError>,
         downcast::<LoadError>,
+        downcast::<PeopleError>,
         downcast::<ProjectError>,
         downcast::<ReadError>,
         downcast::<Refusal>,

@@ -17,6 +17,7 @@ mod drift;
 mod exit;
 mod failure;
 mod foreign_text;
+mod hidden_answer;
 mod init;
 mod interruption;
 mod job;
@@ -38,6 +39,7 @@ mod render;
 mod rollback;
 mod rotation;
 mod schema;
+mod secret;
 mod session;
 mod status;
 mod styled_text;
@@ -89,6 +91,7 @@ enum Command {
     Certificates(certificates::CertificatesArguments),
     Kubeconfig(kubeconfig::KubeconfigArguments),
     Job(Box<job::JobArguments>),
+    Secret(secret::SecretArguments),
     Policy(policy::PolicyArguments),
     Cost(cost::CostArguments),
     Schema(schema::SchemaArguments),
@@ -149,6 +152,7 @@ fn run_command(command: Command, session: &Session) -> anyhow::Result<Exit> {
         Command::Certificates(arguments) => certificates::run(&arguments, session),
         Command::Kubeconfig(arguments) => kubeconfig::run(&arguments, session),
         Command::Job(arguments) => job::run(&arguments, session),
+        Command::Secret(arguments) => secret::run(&arguments, session),
         Command::Policy(arguments) => policy::run(&arguments, session),
         Command::Cost(arguments) => cost::run(&arguments, session),
         Command::Schema(arguments) => schema::run(&arguments, session),

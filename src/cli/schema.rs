@@ -19,6 +19,7 @@ use super::validate::ValidateDocument;
 use crate::config;
 use crate::deploy::{ClusterList, DestroyPlan, DriftReport, LockedImage, StatusDocument};
 use crate::job::life::{JobReport, NodeGpus};
+use crate::people::SecretReport;
 
 /// Print the JSON Schema of cluster.yaml, or of what a command prints with `--output json`
 ///
@@ -71,6 +72,8 @@ enum Shape {
     JobLint,
     /// `job gpu-check`
     GpuCheck,
+    /// `secret list`
+    SecretList,
 }
 
 impl Document for CertificatesDocument {}
@@ -89,6 +92,7 @@ impl Document for ValidateDocument<'_> {}
 impl Document for Vec<JobReport> {}
 impl Document for Vec<LintDocument> {}
 impl Document for Vec<NodeGpus> {}
+impl Document for Vec<SecretReport> {}
 
 pub(super) fn run(arguments: &SchemaArguments, session: &Session) -> anyhow::Result<Exit> {
     session.printer.foreign_json(&schema(arguments.shape))?;
@@ -114,6 +118,7 @@ fn schema(shape: Shape) -> Schema {
         Shape::JobList => printed::<Vec<JobReport>>(),
         Shape::JobLint => printed::<Vec<LintDocument>>(),
         Shape::GpuCheck => printed::<Vec<NodeGpus>>(),
+        Shape::SecretList => printed::<Vec<SecretReport>>(),
     }
 }
 

@@ -39,6 +39,8 @@ pub(crate) fn decide(job: &TrainingJob, blueprint: Option<&Blueprint>, scripts: 
         data: job.data.as_ref().map(|data| plan_data(data, job, &mirrored)),
         volume: volume_of(job, blueprint),
         workdir: job.workdir.as_ref().map(ToString::to_string),
+        secrets: job.secrets.iter().map(ToString::to_string).collect(),
+        image_pull_secrets: job.image_pull_secrets.iter().map(ToString::to_string).collect(),
         mounts: job.mounts.iter().map(|(at, directory)| (at.to_string(), directory.to_string())).collect(),
         tensorboard: job.tensorboard.as_ref().map(|settings| plan_tensorboard(settings, job, &mirrored)),
         pool: job.pool.as_ref().map(|pool| pool.value.clone()),

@@ -4,8 +4,8 @@ use super::framework::Framework;
 use super::training::Scale;
 use crate::well_known::GPU_COUNT_LABEL;
 pub(super) use crate::well_known::{
-    CLAIM_ANNOTATION, DIGEST_ANNOTATION, FRAMEWORK_LABEL, JOB_LABEL, JOB_ROLE_LABEL as ROLE_LABEL,
-    PATH_ANNOTATION, POOL_LABEL, RESUMED_ANNOTATION, RUN_LABEL,
+    CLAIM_ANNOTATION, DIGEST_ANNOTATION, FRAMEWORK_LABEL, JOB_LABEL, JOB_ROLE_LABEL as ROLE_LABEL, MANAGER,
+    MANAGER_LABEL, PATH_ANNOTATION, POOL_LABEL, RESUMED_ANNOTATION, RUN_LABEL,
 };
 
 /// The role of parameter servers.
@@ -14,10 +14,6 @@ pub(super) const SERVER_ROLE: &str = "ps";
 pub(super) const TENSORBOARD_ROLE: &str = "tensorboard";
 /// The Kueue queue a job waits in.
 pub(super) const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
-/// Which tool created an object.
-pub(super) const MANAGER_LABEL: &str = "app.kubernetes.io/managed-by";
-/// This program, as the manager of an object.
-pub(super) const MANAGER: &str = "infra";
 
 /// Where pods find our scripts.
 pub(super) const SCRIPT_DIRECTORY: &str = "/opt/infra";

@@ -7,13 +7,13 @@ use hyper::Method;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
-use super::connection::{Accepted, Answer, Connection, Question};
+use super::connection::{Accepted, Answer, Connection, Content, Question};
 use super::path::without_query;
 use super::refusal::refusal;
 use super::{Address, Body, KubeError};
 use crate::credentials::Credentials;
 
-const JSON: &str = "application/json";
+pub(super) const JSON: &str = "application/json";
 const NOT_FOUND: u16 = 404;
 const HTTPS: u16 = 443;
 
@@ -75,7 +75,7 @@ impl ApiServer {
         content_type: &str,
         change: &Value,
     ) -> Result<Value, KubeError> {
-        let content = Some((content_type, change));
+        let content = Some((content_type, Content::Document(change)));
         let question = Question { method: Method::PATCH, path, content, accepted: Accepted::Everything };
         self.ask_json(&question).await
     }
@@ -87,7 +87,7 @@ impl ApiServer {
             "kind": "DeleteOptions",
             "propagationPolicy": propagation.name(),
         });
-        let content = Some((JSON, &options));
+        let content = Some((JSON, Content::Document(&options)));
         let question = Question { method: Method::DELETE, path, content, accepted: Accepted::Everything };
         let deleted = self.ask_json::<IgnoredAny>(&question).await;
         Ok(none_if_missing(deleted)?.is_some())

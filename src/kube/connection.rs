@@ -19,11 +19,12 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use zeroize::Zeroizing;
 
 use super::path::without_query;
 use super::tls::{client_configuration, objection};
 use super::{Address, KubeError};
-use crate::credentials::Credentials;
+use crate::credentials::{Credentials, SecretText};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// The time for a whole answer, and for the beginning of one that is read piece by piece and does not wait for something to happen.
@@ -42,8 +43,25 @@ pub(super) struct Question<'a> {
     pub(super) method: Method,
     pub(super) path: &'a str,
     /// A document with its content type.
-    pub(super) content: Option<(&'a str, &'a Value)>,
+    pub(super) content: Option<(&'a str, Content<'a>)>,
     pub(super) accepted: Accepted,
+}
+
+/// A document that is sent.
+#[derive(Clone, Copy)]
+pub(super) enum Content<'a> {
+    Document(&'a Value),
+    /// A document with a secret in it: the copy that is sent is overwritten afterwards.
+    Secret(&'a SecretText),
+}
+
+impl Content<'_> {
+    fn bytes(self) -> Bytes {
+        match self {
+            Self::Document(document) => Bytes::from(document.to_string()),
+            Self::Secret(text) => Bytes::from_owner(Zeroizing::new(text.expose().as_bytes().to_vec())),
+        }
+    }
 }
 
 /// What an answer should hold.
@@ -140,9 +158,9 @@ impl Connection {
             .header(USER_AGENT, OUR_NAME)
             .header(ACCEPT, question.accepted.header());
         let mut bytes = Bytes::new();
-        if let Some((content_type, document)) = question.content {
+        if let Some((content_type, content)) = question.content {
             request = request.header(CONTENT_TYPE, content_type);
-            bytes = Bytes::from(document.to_string());
+            bytes = content.bytes();
         }
         request.body(Full::new(bytes)).map_err(|error| KubeError::Answer {
             path: without_query(question.path),

@@ -24,6 +24,7 @@ mod queue;
 mod readiness;
 mod refusal;
 mod secret;
+mod secret_document;
 mod service;
 mod taint;
 mod tls;
@@ -41,6 +42,7 @@ pub(crate) use outage::{Contact, MayPass, Outage};
 pub(crate) use pod::{LogPart, Pod, PodPhase};
 pub(crate) use queue::QueuePresence;
 pub(crate) use readiness::Readiness;
+pub(crate) use secret::{SecretMetadata, SecretType};
 pub(crate) use taint::{Taint, TaintEffect, Toleration};
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 const MERGE: &str = "application/merge-patch+json";
 
 /// Kinds of objects, where each is found, and whether it is in a namespace.
-const KINDS: [(&str, &str, &str, bool); 11] = [
+const KINDS: [(&str, &str, &str, bool); 12] = [
     ("ConfigMap", "api/v1", "configmaps", true),
     ("Deployment", "apis/apps/v1", "deployments", true),
     ("Job", "apis/batch/v1", "jobs", true),
@@ -23,6 +23,7 @@ const KINDS: [(&str, &str, &str, bool); 11] = [
     ("Pod", "api/v1", "pods", true),
     ("Role", "apis/rbac.authorization.k8s.io/v1", "roles", true),
     ("RoleBinding", "apis/rbac.authorization.k8s.io/v1", "rolebindings", true),
+    ("Secret", "api/v1", "secrets", true),
     ("Service", "api/v1", "services", true),
     ("ServiceAccount", "api/v1", "serviceaccounts", true),
 ];

@@ -18,6 +18,7 @@ mod target;
 use clap::{Args, Subcommand};
 
 pub(super) use lint::LintDocument;
+pub(super) use target::{connect, default_namespace};
 
 use super::exit::Exit;
 use super::session::Session;

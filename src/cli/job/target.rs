@@ -1,6 +1,6 @@
 //! Which job a command is about, and the cluster it runs on.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::rand;
@@ -92,13 +92,20 @@ impl JobNameOptions {
 }
 
 /// The cluster of the asset directory and its API.
-pub(super) fn connect(session: &Session) -> anyhow::Result<(Blueprint, ApiServer)> {
+pub(in crate::cli) fn connect(session: &Session) -> anyhow::Result<(Blueprint, ApiServer)> {
     let blueprint = Blueprint::new(session.assets.load_cluster()?.value)?;
     let store = session.open_existing_credentials()?;
     let credentials = Credentials::read(&store, &blueprint.identities)?;
     let name = blueprint.cluster.external_dns_name.to_string();
     let api = ApiServer::of_cluster(&credentials, &name, &name, api_address()?.as_ref())?;
     Ok((blueprint, api))
+}
+
+/// The namespace of the job file, if there is one that can be read, or `default`.
+pub(in crate::cli) fn default_namespace(session: &Session) -> anyhow::Result<String> {
+    let file = session.assets.named_file(Path::new(DEFAULT_FILE))?;
+    let job = job::load(&file, None).ok().map(|loaded| loaded.value);
+    Ok(job.map_or_else(|| "default".to_owned(), |job| job.namespace.value.to_string()))
 }
 
 /// The cluster, if the directory describes one.

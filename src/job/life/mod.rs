@@ -15,6 +15,7 @@ mod removal;
 mod replica;
 mod report;
 mod room;
+mod secrets;
 mod stall;
 mod state;
 mod submission;

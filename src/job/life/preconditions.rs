@@ -3,6 +3,7 @@
 use super::error::JobError;
 use super::precondition::Precondition;
 use super::room::machines;
+use super::secrets::check_secrets;
 use crate::blueprint::Blueprint;
 use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL, role_job_name};
 use crate::job::objects::objects_of;
@@ -24,13 +25,14 @@ pub(super) async fn check_preconditions(
         Box::pin(api.pods(None, ""))
     )?;
     if has_namespace {
-        let (engine, claim, queue, foreign) = tokio::try_join!(
+        let (engine, claim, queue, secrets, foreign) = tokio::try_join!(
             Box::pin(check_engine(api, workload, blueprint)),
             Box::pin(check_claim(api, workload)),
             Box::pin(check_queue(api, workload)),
+            Box::pin(check_secrets(api, workload)),
             Box::pin(foreign_objects(api, run))
         )?;
-        found.extend(engine.into_iter().chain(claim).chain(queue).chain(foreign));
+        found.extend(engine.into_iter().chain(claim).chain(queue).chain(secrets).chain(foreign));
     } else {
         let (namespace, create) = (&workload.namespace, "kubectl create namespace");
         found.push(Precondition::Unmet(format!(

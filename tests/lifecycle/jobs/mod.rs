@@ -10,6 +10,7 @@ mod hostile;
 mod preconditions;
 mod queries;
 mod reading_logs;
+mod secrets;
 mod submitting;
 
 use std::fs;

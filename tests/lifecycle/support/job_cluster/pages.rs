@@ -52,8 +52,13 @@ pub fn answer(request: &Message, shared: &Arc<Shared>, stream: &mut impl Write) 
         ("GET", Some("proxy")) => return proxy(&place, request.query(), shared, stream),
         _ => {}
     }
+    let wants_metadata = request.has("accept", "partialobjectmetadata");
+    if place.plural == "secrets" && method == "GET" && !wants_metadata {
+        return write(failure(403, "Forbidden", "nobody needs the data of Secrets here"), stream);
+    }
     let mut state = shared.state.lock().unwrap();
     let answer = match method {
+        "POST" if place.name.is_none() => state.store.create(&place, request),
         "GET" if place.name.is_none() => state.store.list(&place, request.query()),
         "GET" => {
             state.store.get(&place.key()).map_or_else(|| place.missing(), |object| (200, object.clone()))
@@ -80,7 +85,20 @@ pub fn answer(request: &Message, shared: &Arc<Shared>, stream: &mut impl Write) 
     state.reconcile();
     drop(state);
     shared.changed.notify_all();
-    write(answer, stream)
+    write(if wants_metadata { metadata_alone(answer) } else { answer }, stream)
+}
+
+/// An object, or every object of a list, without anything but its metadata.
+fn metadata_alone((status, mut document): Answer) -> Answer {
+    let strip = |object: &mut Value| {
+        object.as_object_mut().unwrap().retain(|field, _| ["kind", "apiVersion", "metadata"].contains(&field.as_str()));
+    };
+    match document.get_mut("items").and_then(Value::as_array_mut) {
+        Some(items) => items.iter_mut().for_each(strip),
+        None if status < 300 => strip(&mut document),
+        None => {}
+    }
+    (status, document)
 }
 
 fn write((status, body): Answer, stream: &mut impl Write) -> io::Result<()> {

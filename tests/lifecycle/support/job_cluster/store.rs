@@ -12,7 +12,7 @@ use super::job_set::{RESOURCE, refusal, set_defaults};
 pub type Answer = (u16, Value);
 
 /// Where each kind is, and whether in a namespace.
-const KINDS: [(&str, &str, &str, bool); 17] = [
+const KINDS: [(&str, &str, &str, bool); 18] = [
     ("nodes", "api/v1", "Node", false),
     ("namespaces", "api/v1", "Namespace", false),
     ("persistentvolumes", "api/v1", "PersistentVolume", false),
@@ -20,6 +20,7 @@ const KINDS: [(&str, &str, &str, bool); 17] = [
     ("configmaps", "api/v1", "ConfigMap", true),
     ("services", "api/v1", "Service", true),
     ("serviceaccounts", "api/v1", "ServiceAccount", true),
+    ("secrets", "api/v1", "Secret", true),
     ("pods", "api/v1", "Pod", true),
     ("events", "api/v1", "Event", true),
     ("daemonsets", "apis/apps/v1", "DaemonSet", true),
@@ -179,6 +180,35 @@ impl Store {
         )
     }
 
+    /// Creates an object that must not be there.
+    pub fn create(&mut self, place: &Place, request: &Message) -> Answer {
+        let Ok(mut object) = serde_json::from_slice::<Value>(&request.body) else {
+            return failure(400, "BadRequest", "the body is no document");
+        };
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let namespace = ("namespaces", String::new(), place.namespace.clone());
+        if !place.namespace.is_empty() && !self.objects.contains_key(&namespace) {
+            return not_found("namespaces", &place.namespace);
+        }
+        let key = (place.plural, place.namespace.clone(), name.clone());
+        if self.objects.contains_key(&key) {
+            let message = format!("{} \"{name}\" already exists", place.plural);
+            return failure(409, "AlreadyExists", &message);
+        }
+        self.stamp(&mut object);
+        self.count_version(place, &mut object);
+        self.objects.insert(key, object.clone());
+        (201, object)
+    }
+
+    /// Only Secrets are changed under the condition that nobody else did.
+    fn count_version(&mut self, place: &Place, object: &mut Value) {
+        if place.plural == "secrets" {
+            self.made += 1;
+            object["metadata"]["resourceVersion"] = json!(self.made.to_string());
+        }
+    }
+
     pub fn patch(&mut self, place: &Place, request: &Message) -> Answer {
         let Ok(mut body) = serde_json::from_slice::<Value>(&request.body) else {
             return failure(400, "BadRequest", "the body is no document");
@@ -197,6 +227,12 @@ impl Store {
         if request.has("content-type", "apply-patch+yaml") {
             self.apply(place, request.query(), body)
         } else if request.has("content-type", "merge-patch+json") {
+            let live = self.objects.get(&place.key()).map(|object| &object["metadata"]["resourceVersion"]);
+            let wanted = body["metadata"]["resourceVersion"].as_str().filter(|version| !version.is_empty());
+            if live.is_some_and(|live| wanted.is_some_and(|wanted| live != wanted)) {
+                let message = "the object has been modified; please apply your changes to the latest version";
+                return failure(409, "Conflict", message);
+            }
             self.change(place, |object| merge(object, &body))
         } else {
             failure(415, "UnsupportedMediaType", "the body of the request was in an unknown format")
@@ -279,6 +315,7 @@ impl Store {
                 return refusal;
             }
         }
+        self.count_version(place, &mut after);
         self.objects.insert(place.key(), after.clone());
         (200, after)
     }
