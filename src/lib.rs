@@ -16,6 +16,7 @@ mod durable_file;
 mod hexadecimal;
 mod job;
 mod kube;
+mod kubeconfig;
 mod operator;
 mod outcome;
 mod people;

@@ -12,6 +12,7 @@ use crate::deploy::{DeployError, Evidence, hint_for};
 use crate::document::{LoadError, Problems, ReadError};
 use crate::job::life::JobError;
 use crate::kube::KubeError;
+use crate::kubeconfig::KubeconfigError;
 use crate::operator::ClusterKeyError;
 use crate::outcome::{Explain, Outcome};
 use crate::people::PeopleError;
@@ -103,6 +104,7 @@ fn explain<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a dyn Explain> {
         downcast::<Interrupted>,
         downcast::<JobError>,
         downcast::<KubeError>,
+        downcast::<KubeconfigError>,
         downcast::<LoadError>,
         downcast::<PeopleError>,
         downcast::<ProjectError>,

@@ -43,6 +43,7 @@ mod secret;
 mod session;
 mod status;
 mod styled_text;
+mod target_cluster;
 mod up;
 mod validate;
 

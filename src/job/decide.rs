@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cluster_facts::ClusterFacts;
 use super::command::split_interpreter;
 use super::environment::{ports_of, root_of, variables_of};
 use super::framework::Framework;
@@ -24,27 +25,26 @@ const CLUSTER_NAMESPACE: &str = "default";
 
 /// Decides everything about a job's objects that no run changes.
 #[must_use]
-pub(crate) fn decide(job: &TrainingJob, blueprint: Option<&Blueprint>, scripts: &Scripts) -> Workload {
-    let mirrored =
-        |image: &str| blueprint.map_or_else(|| image.to_owned(), |known| known.mirrored_image(image));
+pub(crate) fn decide(job: &TrainingJob, facts: ClusterFacts<'_>, scripts: &Scripts) -> Workload {
+    let mirrored = |image: &str| facts.mirrored_image(image);
     Workload {
         name: job.name.to_string(),
         namespace: job.namespace.value.to_string(),
         framework: job.framework,
-        roles: roles_of(job, blueprint),
+        roles: roles_of(job, facts),
         scripts: scripts_of(job, scripts),
         claim: job.storage.claim.to_string(),
         mount_path: job.framework.mount_path(),
         path: job.storage.path.to_string(),
         data: job.data.as_ref().map(|data| plan_data(data, job, &mirrored)),
-        volume: volume_of(job, blueprint),
+        volume: volume_of(job, facts.blueprint()),
         workdir: job.workdir.as_ref().map(ToString::to_string),
         secrets: job.secrets.iter().map(ToString::to_string).collect(),
         image_pull_secrets: job.image_pull_secrets.iter().map(ToString::to_string).collect(),
         mounts: job.mounts.iter().map(|(at, directory)| (at.to_string(), directory.to_string())).collect(),
         tensorboard: job.tensorboard.as_ref().map(|settings| plan_tensorboard(settings, job, &mirrored)),
         pool: job.pool.as_ref().map(|pool| pool.value.clone()),
-        helper_tolerations: helper_tolerations(job, blueprint),
+        helper_tolerations: helper_tolerations(job, facts),
         processors: job.processors.clone(),
         requested_memory: job.requested_memory(),
         shared_memory: job.shared_memory.clone(),
@@ -56,7 +56,7 @@ pub(crate) fn decide(job: &TrainingJob, blueprint: Option<&Blueprint>, scripts: 
     }
 }
 
-fn roles_of(job: &TrainingJob, blueprint: Option<&Blueprint>) -> Vec<RolePlan> {
+fn roles_of(job: &TrainingJob, facts: ClusterFacts<'_>) -> Vec<RolePlan> {
     let roles = roles_of_scale(job.framework, &job.scale);
     let has_servers = roles.len() > 1;
     let plan = |(role, replicas): (&'static str, u32)| {
@@ -66,7 +66,7 @@ fn roles_of(job: &TrainingJob, blueprint: Option<&Blueprint>) -> Vec<RolePlan> {
             _ => job.image.value.to_string(),
         };
         let gpus = if is_server { 0 } else { job.gpus.value };
-        let tolerations = tolerations(job, blueprint, gpus);
+        let tolerations = tolerations(job, facts, gpus);
         RolePlan {
             role,
             replicas,
@@ -75,7 +75,7 @@ fn roles_of(job: &TrainingJob, blueprint: Option<&Blueprint>) -> Vec<RolePlan> {
             variables: variables_of(job, role, replicas, gpus),
             ports: ports_of(job),
             gpus,
-            memory_limit: job.memory.clone().or_else(|| memory_limit(job, gpus, &tolerations, blueprint?)),
+            memory_limit: job.memory.clone().or_else(|| memory_limit(job, gpus, &tolerations, facts)),
             tolerations,
         }
     };

@@ -3,6 +3,7 @@
 //! In: job.yaml and, where it is there, the cluster's blueprint. Out: objects that are the same for the same input, or every problem
 //! at once. What talks to the API is in `life/`; nothing here knows AWS.
 
+mod cluster_facts;
 mod command;
 mod cuda_version;
 mod decide;
@@ -27,6 +28,7 @@ mod workload;
 
 use std::path::Path;
 
+pub(crate) use cluster_facts::ClusterFacts;
 pub(crate) use decide::{HELPER_IMAGE, decide};
 pub(crate) use framework::Framework;
 pub(crate) use objects::objects_of;

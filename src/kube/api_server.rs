@@ -7,6 +7,7 @@ use hyper::Method;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
+use super::access::ApiAccess;
 use super::connection::{Accepted, Answer, Connection, Content, Question};
 use super::path::without_query;
 use super::refusal::refusal;
@@ -35,20 +36,29 @@ impl Propagation {
     }
 }
 
-/// A cluster's API server, used by its administrator. Each request has its own connection, and clones are cheap.
+/// A cluster's API server, used by its administrator or by a user. Each request has its own connection, and clones are cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiServer {
     connection: Arc<Connection>,
 }
 
 impl ApiServer {
-    /// The API server whose certificate is for `tls_name`, at `address`.
+    /// The API server whose certificate is for `tls_name`, at `address`, used by the administrator.
     pub(crate) fn new(
         credentials: &Credentials,
         tls_name: &str,
         address: Address,
     ) -> Result<Self, KubeError> {
-        Ok(Self { connection: Arc::new(Connection::new(credentials, tls_name, address)?) })
+        Self::with_access(&ApiAccess::of_administrator(credentials)?, tls_name, address)
+    }
+
+    /// As [`ApiServer::new`], for any client.
+    pub(crate) fn with_access(
+        access: &ApiAccess,
+        tls_name: &str,
+        address: Address,
+    ) -> Result<Self, KubeError> {
+        Ok(Self { connection: Arc::new(Connection::new(access, tls_name, address)?) })
     }
 
     /// The API server of the cluster with this public name: at `address`, or behind `host`, as a load balancer, if none is given.

@@ -44,7 +44,7 @@ pub(crate) enum KubeError {
         message: String,
     },
     /// The keys and certificates at hand cannot be used.
-    #[error("the administrator's credentials cannot be used: {reason}")]
+    #[error("the credentials for the Kubernetes API cannot be used: {reason}")]
     BadCredentials {
         /// What is wrong with which of them.
         reason: String,
@@ -76,6 +76,12 @@ impl KubeError {
     #[must_use]
     pub(crate) fn is_passing(&self) -> bool {
         self.is_unreachable() || matches!(self.status(), Some(429 | 500..=599))
+    }
+
+    /// Whether the API refused because the client may not do this.
+    #[must_use]
+    pub(crate) fn is_forbidden(&self) -> bool {
+        self.status() == Some(403)
     }
 
     /// The HTTP status, if the API answered with a refusal.

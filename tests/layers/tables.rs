@@ -1,7 +1,7 @@
 //! The tables that the rules go by: layers, the order inside deploy/, words that only some places may say.
 
 /// Each layer and the layers, or the folders of a layer, that it may use; the order is that of the data.
-pub const LAYERS: [(&str, &[&str]); 22] = [
+pub const LAYERS: [(&str, &[&str]); 23] = [
     ("outcome", &[]),
     ("document", &["outcome"]),
     ("durable_file", &[]),
@@ -32,6 +32,7 @@ pub const LAYERS: [(&str, &[&str]); 22] = [
     ),
     ("aws", &["outcome", "waiting"]),
     ("kube", &["credentials", "outcome"]),
+    ("kubeconfig", &["credentials", "document", "kube", "outcome"]),
     (
         "deploy",
         &[
@@ -72,7 +73,7 @@ pub const LAYERS: [(&str, &[&str]); 22] = [
     ("lib", &ALL),
 ];
 
-const ALL: [&str; 20] = [
+const ALL: [&str; 21] = [
     "aws",
     "blueprint",
     "check",
@@ -86,6 +87,7 @@ const ALL: [&str; 20] = [
     "hexadecimal",
     "job",
     "kube",
+    "kubeconfig",
     "operator",
     "outcome",
     "people",

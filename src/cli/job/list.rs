@@ -2,11 +2,11 @@
 
 use clap::Args;
 
-use super::target::connect;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
+use crate::cli::target_cluster::TargetCluster;
 use crate::job::life::{JobReport, ReplicaPhase, ReplicaReport};
 
 /// List the jobs on the cluster
@@ -18,14 +18,19 @@ pub(super) struct ListArguments {
 }
 
 pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Result<Exit> {
-    let (blueprint, api) = connect(session)?;
-    let reports = block_on(async { Ok(JobReport::read_all(&api, arguments.namespace.as_deref()).await?) })?;
+    let cluster = TargetCluster::find(session)?;
+    let reports = block_on(async {
+        Ok(match &arguments.namespace {
+            Some(namespace) => JobReport::read_all(&cluster.api, Some(namespace)).await?,
+            None => JobReport::read_visible(&cluster.api, cluster.namespace.as_deref()).await?,
+        })
+    })?;
     if session.output == Output::Json {
         session.printer.json(&reports)?;
         return Ok(Exit::Done);
     }
     if reports.is_empty() {
-        session.printer.data(format_args!("{}: there are no jobs", blueprint.cluster.name))?;
+        session.printer.data(format_args!("{}: there are no jobs", cluster.name))?;
         return Ok(Exit::Done);
     }
     let heading = ["NAMESPACE", "JOB", "FRAMEWORK", "STATE", "DONE", "GPUS"].map(str::to_owned);

@@ -6,13 +6,14 @@ use clap::Args;
 use tokio::time::sleep;
 
 use super::attempt_log::print_attempt;
-use super::target::{JobNameOptions, JobTarget, connect};
+use super::target::{JobNameOptions, JobTarget};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::interruption::Interrupted;
 use crate::cli::printer::Printer;
 use crate::cli::session::Session;
+use crate::cli::target_cluster::TargetCluster;
 use crate::job::life::{JobReport, ReplicaPhase, ReplicaReport};
 use crate::kube::{ApiServer, Body, Contact, KubeError, LogPart, Outage};
 
@@ -47,17 +48,18 @@ pub(super) struct LogsArguments {
 
 pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Result<Exit> {
     let target = arguments.job.resolve(session)?;
-    let (blueprint, api) = connect(session)?;
+    let cluster = TargetCluster::find(session)?;
+    let api = &cluster.api;
     if let Some(attempt) = arguments.attempt {
         return block_on(async {
-            let report = JobReport::read(&api, &target.namespace, &target.name).await?;
+            let report = JobReport::read(api, &target.namespace, &target.name).await?;
             let replica = find_replica(&report, arguments)?;
-            print_attempt(&api, &blueprint, &report, replica, attempt, session).await
+            print_attempt(&cluster, &report, replica, attempt, session).await
         });
     }
     block_on(async {
         tokio::select! {
-            result = print_log(&api, &target, arguments, session) => result,
+            result = print_log(api, &target, arguments, session) => result,
             _ = tokio::signal::ctrl_c() => Err(Interrupted::WhilePrinting.into()),
         }
     })

@@ -18,10 +18,11 @@ mod target;
 use clap::{Args, Subcommand};
 
 pub(super) use lint::LintDocument;
-pub(super) use target::{connect, default_namespace};
+pub(super) use target::job_namespace;
 
 use super::exit::Exit;
 use super::session::Session;
+use super::target_cluster::ClusterOptions;
 
 const ORDER: &str = "\
 Usual order:
@@ -35,6 +36,8 @@ Usual order:
 #[derive(Args, Debug)]
 #[command(after_help = ORDER)]
 pub(super) struct JobArguments {
+    #[command(flatten)]
+    cluster: ClusterOptions,
     #[command(subcommand)]
     command: JobCommand,
 }
@@ -55,6 +58,7 @@ enum JobCommand {
 }
 
 pub(super) fn run(arguments: &JobArguments, session: &Session) -> anyhow::Result<Exit> {
+    let session = &session.with_cluster(&arguments.cluster);
     match &arguments.command {
         JobCommand::Init(arguments) => init::run(arguments, session),
         JobCommand::Render(arguments) => render::run(arguments, session),

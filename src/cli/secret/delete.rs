@@ -5,9 +5,9 @@ use clap::Args;
 use super::place::{NamespaceOptions, parse_secret_name};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
-use crate::cli::job::connect;
 use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
+use crate::cli::target_cluster::TargetCluster;
 use crate::job::values::SecretName;
 use crate::people::{delete_secret, find_secret};
 
@@ -25,7 +25,7 @@ pub(super) struct DeleteArguments {
 
 pub(super) fn run(arguments: &DeleteArguments, session: &Session) -> anyhow::Result<Exit> {
     let namespace = arguments.namespace.resolve(session)?;
-    let (_, api) = connect(session)?;
+    let api = TargetCluster::find(session)?.api;
     let name = arguments.name.as_str();
     block_on(async {
         let Some(secret) = find_secret(&api, &namespace, name).await? else {

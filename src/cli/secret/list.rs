@@ -6,9 +6,9 @@ use super::place::NamespaceOptions;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::until_interrupted;
-use crate::cli::job::connect;
 use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
+use crate::cli::target_cluster::TargetCluster;
 use crate::people::{SecretReport, list_secrets};
 
 /// List the secrets that infra created in a namespace, never their values
@@ -20,7 +20,7 @@ pub(super) struct ListArguments {
 
 pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Result<Exit> {
     let namespace = arguments.namespace.resolve(session)?;
-    let (_, api) = connect(session)?;
+    let api = TargetCluster::find(session)?.api;
     let secrets = block_on(until_interrupted(async { Ok(list_secrets(&api, &namespace).await?) }))?;
     match session.output {
         Output::Json => session.printer.json(&secrets)?,

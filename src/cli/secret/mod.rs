@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 
 use super::exit::Exit;
 use super::session::Session;
+use super::target_cluster::ClusterOptions;
 
 /// Store tokens and registry logins for jobs: set, list, delete
 ///
@@ -17,6 +18,8 @@ use super::session::Session;
 /// other users of this machine can read.
 #[derive(Args, Debug)]
 pub(super) struct SecretArguments {
+    #[command(flatten)]
+    cluster: ClusterOptions,
     #[command(subcommand)]
     command: SecretCommand,
 }
@@ -29,6 +32,7 @@ enum SecretCommand {
 }
 
 pub(super) fn run(arguments: &SecretArguments, session: &Session) -> anyhow::Result<Exit> {
+    let session = &session.with_cluster(&arguments.cluster);
     match &arguments.command {
         SecretCommand::Set(arguments) => set::run(arguments, session),
         SecretCommand::List(arguments) => list::run(arguments, session),

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::cli::job::default_namespace;
+use crate::cli::job::job_namespace;
 use crate::cli::session::Session;
 use crate::document::Fault;
 use crate::job::values::{Namespace, SecretName};
@@ -10,7 +10,7 @@ use crate::job::values::{Namespace, SecretName};
 /// Which namespace.
 #[derive(Args, Debug)]
 pub(super) struct NamespaceOptions {
-    /// The namespace; by default that of job.yaml, or default
+    /// The namespace; by default that of job.yaml, of the kubeconfig, or default
     #[arg(short, long, value_name = "NAMESPACE", value_parser = parse_namespace)]
     namespace: Option<Namespace>,
 }
@@ -20,7 +20,7 @@ impl NamespaceOptions {
     pub(super) fn resolve(&self, session: &Session) -> anyhow::Result<String> {
         match &self.namespace {
             Some(namespace) => Ok(namespace.to_string()),
-            None => default_namespace(session),
+            None => job_namespace(session),
         }
     }
 }

@@ -10,8 +10,8 @@ use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::interruption::until_interrupted;
-use crate::cli::job::connect;
 use crate::cli::session::Session;
+use crate::cli::target_cluster::TargetCluster;
 use crate::document::Fault;
 use crate::job::values::{EnvironmentName, SecretName};
 use crate::people::{RegistryHost, RegistryLogin, SecretChange, SecretContent, set_secret};
@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &SetArguments, session: &Session) -> anyhow::Result
     let sources = parse_keys(&arguments.keys)?;
     let names = check_keys(&sources, arguments)?;
     let namespace = arguments.namespace.resolve(session)?;
-    let (blueprint, api) = connect(session)?;
+    let cluster = TargetCluster::find(session)?;
     let content = match (&arguments.registry, &arguments.username) {
         (Some(host), Some(username)) => {
             let source = sources.first().map_or(&ValueSource::Question, |(_, source)| source);
@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &SetArguments, session: &Session) -> anyhow::Result
     };
     let name = arguments.name.as_str();
     let change = block_on(until_interrupted(async {
-        Ok(set_secret(&api, &namespace, name, &content).await?)
+        Ok(set_secret(&cluster.api, &namespace, name, &content).await?)
     }))?;
     let done = match change {
         SecretChange::Created => "created",
@@ -76,7 +76,7 @@ pub(super) fn run(arguments: &SetArguments, session: &Session) -> anyhow::Result
     };
     session.printer.note(format_args!(
         "secret '{name}' {done} in namespace {namespace} of cluster {}",
-        blueprint.cluster.name
+        cluster.name
     ));
     session.printer.note(match &content {
         SecretContent::Variables(_) => format!("`secrets: [{name}]` in job.yaml gives its variables to a job"),

@@ -4,29 +4,29 @@ use super::error::JobError;
 use super::precondition::Precondition;
 use super::room::machines;
 use super::secrets::check_secrets;
-use crate::blueprint::Blueprint;
+use crate::job::ClusterFacts;
 use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL, role_job_name};
 use crate::job::objects::objects_of;
 use crate::job::run::Run;
 use crate::job::workload::Workload;
-use crate::kube::{ApiServer, ObjectName, QueuePresence};
+use crate::kube::{ApiServer, KubeError, ObjectName, Pod, QueuePresence};
 
 /// Checks everything that a job needs, and finds all problems at once.
 pub(super) async fn check_preconditions(
     api: &ApiServer,
     run: &Run,
-    blueprint: Option<&Blueprint>,
+    facts: ClusterFacts<'_>,
 ) -> Result<Vec<Precondition>, JobError> {
     let workload = &run.workload;
     let mut found = Vec::new();
     let (has_namespace, nodes, pods) = tokio::try_join!(
         Box::pin(api.has_namespace(&workload.namespace)),
         Box::pin(api.nodes()),
-        Box::pin(api.pods(None, ""))
+        Box::pin(visible_pods(api, &workload.namespace))
     )?;
     if has_namespace {
         let (engine, claim, queue, secrets, foreign) = tokio::try_join!(
-            Box::pin(check_engine(api, workload, blueprint)),
+            Box::pin(check_engine(api, workload, facts)),
             Box::pin(check_claim(api, workload)),
             Box::pin(check_queue(api, workload)),
             Box::pin(check_secrets(api, workload)),
@@ -39,25 +39,34 @@ pub(super) async fn check_preconditions(
             "there is no namespace '{namespace}' (`{create} {namespace}` creates it)"
         )));
     }
-    found.extend(machines(&nodes, &pods, workload, blueprint));
+    found.extend(machines(&nodes, &pods, workload, facts));
     Ok(found)
+}
+
+/// Every pod, or those of the namespace for a user who may not see others: there is at most as much room as these leave.
+async fn visible_pods(api: &ApiServer, namespace: &str) -> Result<Vec<Pod>, KubeError> {
+    match api.pods(None, "").await {
+        Err(error) if error.is_forbidden() => api.pods(Some(namespace), "").await,
+        pods => pods,
+    }
 }
 
 /// Whether the cluster knows JobSets, which restart the group of a job.
 async fn check_engine(
     api: &ApiServer,
     workload: &Workload,
-    blueprint: Option<&Blueprint>,
+    facts: ClusterFacts<'_>,
 ) -> Result<Option<Precondition>, JobError> {
     let selector = format!("{JOB_LABEL}={}", workload.name);
     if api.job_sets(Some(&workload.namespace), &selector).await?.is_some() {
         return Ok(None);
     }
-    let is_ours = blueprint.is_none_or(|blueprint| blueprint.cluster.addons.job_set);
-    let help = if is_ours {
-        "`infra up` installs it; on a cluster of an earlier version, run it once"
-    } else {
-        "cluster.yaml has addons.jobSet: false; set it to true and run `infra up`, or install JobSet v0.12 yourself"
+    let help = match facts.blueprint().map(|blueprint| blueprint.cluster.addons.job_set) {
+        Some(true) => "`infra up` installs it; on a cluster of an earlier version, run it once",
+        Some(false) => {
+            "cluster.yaml has addons.jobSet: false; set it to true and run `infra up`, or install JobSet v0.12 yourself"
+        }
+        None => "the administrator installs it with `infra up`",
     };
     Ok(Some(Precondition::Unmet(format!("the cluster has no JobSet, which runs jobs ({help})"))))
 }

@@ -71,6 +71,14 @@ impl JobReport {
             .ok_or_else(|| JobError::Missing { name: name.to_owned(), namespace: namespace.to_owned() })
     }
 
+    /// Reads every job that the client may see: those of the cluster or, if it sees only its own namespace, of that.
+    pub(crate) async fn read_visible(api: &ApiServer, own: Option<&str>) -> Result<Vec<Self>, JobError> {
+        match (Self::read_all(api, None).await, own) {
+            (Err(JobError::Kube(error)), Some(own)) if error.is_forbidden() => Self::read_all(api, Some(own)).await,
+            (reports, _) => reports,
+        }
+    }
+
     /// Reads every job of the cluster, or of a namespace.
     pub(crate) async fn read_all(api: &ApiServer, namespace: Option<&str>) -> Result<Vec<Self>, JobError> {
         let selector = format!("{MANAGER_LABEL}={MANAGER},{JOB_LABEL}");

@@ -1,9 +1,9 @@
 //! Whether the nodes that exist have room for a job.
 
 use super::precondition::Precondition;
-use crate::blueprint::Blueprint;
 use crate::config::Pool;
 use crate::config::values::PoolName;
+use crate::job::ClusterFacts;
 use crate::job::machine::{Machine, Needs};
 use crate::job::names::JOB_LABEL;
 use crate::job::workload::{RolePlan, Workload};
@@ -15,9 +15,9 @@ pub(super) fn machines(
     nodes: &[Node],
     pods: &[Pod],
     workload: &Workload,
-    blueprint: Option<&Blueprint>,
+    facts: ClusterFacts<'_>,
 ) -> Vec<Precondition> {
-    let judge = |role| machines_for(role, nodes, pods, workload, blueprint);
+    let judge = |role| machines_for(role, nodes, pods, workload, facts);
     workload.roles.iter().flat_map(judge).collect()
 }
 
@@ -26,7 +26,7 @@ fn machines_for(
     nodes: &[Node],
     pods: &[Pod],
     workload: &Workload,
-    blueprint: Option<&Blueprint>,
+    facts: ClusterFacts<'_>,
 ) -> Vec<Precondition> {
     let pool = workload.pool.as_ref();
     let needs = needs_of(role, workload);
@@ -57,7 +57,7 @@ fn machines_for(
         } else {
             return Vec::new();
         };
-        return vec![unmet_or_started(text, &needs, pool, blueprint)];
+        return vec![unmet_or_started(text, &needs, pool, facts)];
     }
     if let Some(room) = short {
         let text = format!(
@@ -68,7 +68,7 @@ fn machines_for(
             room_on_nodes(room, usable.len()),
             reasons(candidates().filter(|node| node.gpus >= gpus), &needs)
         );
-        return vec![unmet_or_started(text, &needs, pool, blueprint)];
+        return vec![unmet_or_started(text, &needs, pool, facts)];
     }
     let free_on = |node: &&Node| {
         let free = node.gpus.saturating_sub(used_by_pods(node, pods, workload)) / gpus;
@@ -152,7 +152,7 @@ fn unmet_or_started(
     text: String,
     needs: &Needs<'_>,
     pool: Option<&PoolName>,
-    blueprint: Option<&Blueprint>,
+    facts: ClusterFacts<'_>,
 ) -> Precondition {
     let fits = |candidate: &&Pool| {
         let machine = Machine::of_pool(candidate);
@@ -160,7 +160,11 @@ fn unmet_or_started(
             && machine.keeps_away(needs.tolerations).is_none()
             && machine.shortage(needs).is_none()
     };
-    let may_grow = blueprint.is_some_and(|blueprint| {
+    if let ClusterFacts::Nodes(_) = facts {
+        // Whether a pool may grow is not seen from its nodes.
+        return Precondition::Remark(format!("{text}; it waits until there are more machines"));
+    }
+    let may_grow = facts.blueprint().is_some_and(|blueprint| {
         let cluster = &blueprint.cluster;
         cluster.addons.cluster_autoscaler
             && cluster.pools.iter().filter(fits).any(|pool| pool.max_count > pool.min_count)

@@ -12,7 +12,7 @@ use super::removal::{expect_no_pods, expect_not_leaving, remove_job, remove_left
 use super::report::JobReport;
 use super::state::JobState;
 use super::submit::submit;
-use crate::blueprint::Blueprint;
+use crate::job::ClusterFacts;
 use crate::job::run::Run;
 use crate::job::values::RunName;
 use crate::job::workload::Workload;
@@ -63,7 +63,7 @@ impl Submission {
     pub(crate) async fn plan(
         api: &ApiServer,
         request: SubmitRequest,
-        blueprint: Option<&Blueprint>,
+        facts: ClusterFacts<'_>,
     ) -> Result<Self, JobError> {
         let SubmitRequest { workload, run, is_run_named, is_resumed, now, replace } = request;
         let run = Run { is_resumed, ..Run::new(workload, run) };
@@ -93,7 +93,7 @@ impl Submission {
                 });
             }
         };
-        let preconditions = check_preconditions(api, &run, blueprint).await?;
+        let preconditions = check_preconditions(api, &run, facts).await?;
         Ok(Self { run, now, action, preconditions })
     }
 
