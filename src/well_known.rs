@@ -27,6 +27,12 @@ pub(crate) const GPU_RESOURCE: &str = "nvidia.com/gpu";
 pub(crate) const MANAGER_LABEL: &str = "app.kubernetes.io/managed-by";
 /// This program, as the manager of an object.
 pub(crate) const MANAGER: &str = "infra";
+/// The label of a team's namespace, and of what belongs to the team, with the name of the team.
+pub(crate) const TEAM_LABEL: &str = "infra.internal/team";
+/// The label of a user's rights with the name of the user.
+pub(crate) const USER_LABEL: &str = "infra.internal/user";
+/// The annotation of a user's rights with the day on which the certificate expires.
+pub(crate) const VALID_UNTIL_ANNOTATION: &str = "infra.internal/valid-until";
 /// The label of a Secret that infra created, with what it is for.
 pub(crate) const SECRET_LABEL: &str = "infra.internal/secret";
 /// The annotation of a Secret with the names of its variables, or its registry: what is known of it without its data.

@@ -50,7 +50,9 @@ impl<'a> QuietTerminal<'a> {
     fn new(terminal: &'a File) -> io::Result<Self> {
         let before = tcgetattr(terminal)?;
         let mut quiet = before.clone();
-        quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ICANON | LocalModes::ISIG);
+        quiet
+            .local_modes
+            .remove(LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ICANON | LocalModes::ISIG);
         quiet.special_codes[SpecialCodeIndex::VMIN] = 1;
         quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
         tcsetattr(terminal, OptionalActions::Flush, &quiet)?;
@@ -72,7 +74,9 @@ fn read_line(mut terminal: &File) -> anyhow::Result<SecretText> {
     loop {
         let is_closed = terminal.read(&mut *key).context("reading the answer")? == 0;
         match key[0] {
-            _ if is_closed => return Err(Refusal::new("the question was not answered; nothing was changed").into()),
+            _ if is_closed => {
+                return Err(Refusal::new("the question was not answered; nothing was changed").into());
+            }
             b'\n' | b'\r' => break,
             INTERRUPT => return Err(Interrupted::BeforeChanges.into()),
             END if typed.is_empty() => {

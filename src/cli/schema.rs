@@ -19,7 +19,7 @@ use super::validate::ValidateDocument;
 use crate::config;
 use crate::deploy::{ClusterList, DestroyPlan, DriftReport, LockedImage, StatusDocument};
 use crate::job::life::{JobReport, NodeGpus};
-use crate::people::SecretReport;
+use crate::people::{SecretReport, TeamReport, UserReport};
 
 /// Print the JSON Schema of cluster.yaml, or of what a command prints with `--output json`
 ///
@@ -74,6 +74,10 @@ enum Shape {
     GpuCheck,
     /// `secret list`
     SecretList,
+    /// `team list`
+    TeamList,
+    /// `user list`
+    UserList,
 }
 
 impl Document for CertificatesDocument {}
@@ -93,6 +97,8 @@ impl Document for Vec<JobReport> {}
 impl Document for Vec<LintDocument> {}
 impl Document for Vec<NodeGpus> {}
 impl Document for Vec<SecretReport> {}
+impl Document for Vec<TeamReport> {}
+impl Document for Vec<UserReport> {}
 
 pub(super) fn run(arguments: &SchemaArguments, session: &Session) -> anyhow::Result<Exit> {
     session.printer.foreign_json(&schema(arguments.shape))?;
@@ -119,6 +125,8 @@ fn schema(shape: Shape) -> Schema {
         Shape::JobLint => printed::<Vec<LintDocument>>(),
         Shape::GpuCheck => printed::<Vec<NodeGpus>>(),
         Shape::SecretList => printed::<Vec<SecretReport>>(),
+        Shape::TeamList => printed::<Vec<TeamReport>>(),
+        Shape::UserList => printed::<Vec<UserReport>>(),
     }
 }
 

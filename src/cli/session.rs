@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::cluster_options::ClusterOptions;
 use super::failure::Refusal;
 use super::printer::{Output, Printer};
-use super::target_cluster::ClusterOptions;
 use crate::credentials::Store;
 use crate::project::{AssetDirectory, Project, ProjectError, RenderedProject};
 use crate::waiting::{Interrupter, Tempo, Waiting};

@@ -4,9 +4,8 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-
 use super::aws_access::api_address;
+use super::cluster_options::ClusterOptions;
 use super::failure::Refusal;
 use super::session::Session;
 use crate::blueprint::Blueprint;
@@ -17,18 +16,6 @@ use crate::kubeconfig::{Context, read_context};
 
 /// The variable with the kubeconfig files of every Kubernetes tool.
 const KUBECONFIG_VARIABLE: &str = "KUBECONFIG";
-
-/// Which cluster.
-#[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Cluster options")]
-pub(super) struct ClusterOptions {
-    /// Use the cluster and user of this kubeconfig; by default those of the asset directory, or of $KUBECONFIG
-    #[arg(long, value_name = "FILE", global = true)]
-    kubeconfig: Option<PathBuf>,
-    /// Use this context of the kubeconfig instead of its current one
-    #[arg(long, value_name = "NAME", global = true)]
-    context: Option<String>,
-}
 
 /// The cluster that a command works on.
 #[derive(Debug)]
@@ -70,6 +57,15 @@ impl TargetCluster {
             context.file.display()
         ));
         Ok(Self { name: context.cluster, api, namespace: context.namespace, blueprint: None })
+    }
+
+    /// The cluster of the asset directory, for what its administrator alone does.
+    pub(super) fn of_administrator(session: &Session) -> anyhow::Result<(Self, Blueprint)> {
+        let mut cluster = Self::of_asset_directory(session)?;
+        match cluster.blueprint.take() {
+            Some(blueprint) => Ok((cluster, *blueprint)),
+            None => Err(Refusal::new("there is no cluster.yaml here").into()),
+        }
     }
 
     fn of_asset_directory(session: &Session) -> anyhow::Result<Self> {
@@ -116,12 +112,15 @@ fn find_context(session: &Session) -> anyhow::Result<Option<Context>> {
         return Ok(Some(read_context(&files, context.as_deref())?));
     }
     if context.is_some() {
-        let refusal = Refusal::invalid("--context is about a kubeconfig, and the cluster is that of the asset directory");
+        let refusal = Refusal::invalid(
+            "--context is about a kubeconfig, and the cluster is that of the asset directory",
+        );
         return Err(refusal.help("name the kubeconfig with `--kubeconfig FILE`").into());
     }
     if !has_cluster {
         let file = session.assets.cluster_file();
-        let refusal = Refusal::invalid(format!("{} does not exist, and no kubeconfig is named", file.display()));
+        let refusal =
+            Refusal::invalid(format!("{} does not exist, and no kubeconfig is named", file.display()));
         let help = "`-C DIR` names the directory of a cluster; `--kubeconfig FILE`, or KUBECONFIG, the kubeconfig of a user";
         return Err(refusal.help(help).into());
     }

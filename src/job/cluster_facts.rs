@@ -89,19 +89,27 @@ fn pools_of_nodes(nodes: &[Node]) -> Vec<PoolFacts> {
     names.dedup();
     let facts = |name: &str| {
         let own: Vec<&Node> = nodes.iter().filter(|node| node.pool.as_deref() == Some(name)).collect();
-        let is_lasting = |taint: &&Taint| {
-            let passes = PASSING_TAINTS.iter().any(|prefix| taint.key.starts_with(prefix));
-            !passes && taint.key != GPU_RESOURCE && own.iter().all(|node| node.taints.contains(taint))
-        };
-        let first = own.first().map(|node| node.taints.as_slice()).unwrap_or_default();
+        let is_common =
+            |taint: &&Taint| taint.key != GPU_RESOURCE && own.iter().all(|node| node.taints.contains(taint));
+        let first = own.first().map(|node| lasting_taints(node)).unwrap_or_default();
         PoolFacts {
             name: name.to_owned(),
             has_gpus: own.iter().any(|node| node.gpus.max(node.labelled_gpus.unwrap_or(0)) > 0),
-            taints: first.iter().filter(is_lasting).cloned().collect(),
-            machines: own.iter().map(|node| Machine::of_node(node)).collect(),
+            taints: first.iter().filter(is_common).cloned().collect(),
+            machines: own.iter().map(|node| usual_machine(node)).collect(),
         }
     };
     names.into_iter().map(facts).collect()
+}
+
+fn lasting_taints(node: &Node) -> Vec<Taint> {
+    let passes = |taint: &Taint| PASSING_TAINTS.iter().any(|prefix| taint.key.starts_with(prefix));
+    node.taints.iter().filter(|taint| !passes(taint)).cloned().collect()
+}
+
+/// The machine of a node as it usually is.
+fn usual_machine(node: &Node) -> Machine {
+    Machine::of_node(&Node { taints: lasting_taints(node), ..node.clone() })
 }
 
 #[cfg(test)]

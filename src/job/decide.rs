@@ -20,8 +20,9 @@ pub(crate) const HELPER_IMAGE: &str = "public.ecr.aws/docker/library/python:3.13
 /// For frameworks whose own images lack it.
 const TENSORBOARD_IMAGE: &str = "docker.io/tensorflow/tensorflow:2.16.1";
 /// The claim that a cluster has in `default`, and gets in any other namespace.
-const CLUSTER_CLAIM: &str = "efs";
-const CLUSTER_NAMESPACE: &str = "default";
+pub(crate) const CLUSTER_CLAIM: &str = "efs";
+/// The namespace that the cluster has its claim in.
+pub(crate) const CLUSTER_NAMESPACE: &str = "default";
 
 /// Decides everything about a job's objects that no run changes.
 #[must_use]
@@ -175,13 +176,19 @@ fn plan_data(data: &Data, job: &TrainingJob, mirrored: &dyn Fn(&str) -> String) 
     }
 }
 
+/// The volume of the cluster's file system for a namespace.
+#[must_use]
+pub(crate) fn volume_name(cluster: &str, namespace: &str) -> String {
+    format!("{cluster}-efs-{namespace}")
+}
+
 /// The cluster has its claim in `default`; any other namespace gets one of its own, for the same file system.
 fn volume_of(job: &TrainingJob, blueprint: Option<&Blueprint>) -> Option<VolumePair> {
     let blueprint = blueprint?;
     let namespace = job.namespace.value.as_str();
     let is_ours = job.storage.claim.as_str() == CLUSTER_CLAIM && namespace != CLUSTER_NAMESPACE;
     (is_ours && blueprint.cluster.file_system.is_some()).then(|| VolumePair {
-        volume: format!("{}-efs-{namespace}", blueprint.cluster.name),
+        volume: volume_name(blueprint.cluster.name.as_str(), namespace),
         server: blueprint.names.file_system.clone(),
     })
 }

@@ -12,7 +12,7 @@ pub(super) fn tolerations(job: &TrainingJob, facts: ClusterFacts<'_>, gpus: u32)
         tolerations.push(gpu_toleration());
     }
     let named = job.pool.as_ref().and_then(|name| facts.pool(&name.value));
-    tolerations.extend(named.iter().flat_map(|pool| tolerations_of(pool)));
+    tolerations.extend(named.iter().flat_map(tolerations_of));
     if gpus == 0 && named.is_some_and(|pool| pool.has_gpus) {
         tolerations.push(gpu_toleration());
     }

@@ -9,6 +9,7 @@ mod address;
 mod api_server;
 mod body;
 mod connection;
+mod denial;
 mod error;
 mod event;
 mod job;

@@ -135,8 +135,7 @@ impl ApiServer {
         metadata: &Value,
         data: &[SecretEntry<'_>],
     ) -> Result<bool, KubeError> {
-        let head =
-            json!({"apiVersion": "v1", "kind": "Secret", "type": kind.name(), "metadata": metadata});
+        let head = json!({"apiVersion": "v1", "kind": "Secret", "type": kind.name(), "metadata": metadata});
         let text = with_data(&head, data);
         let path = collection(metadata["namespace"].as_str().unwrap_or_default());
         let question = Question {
@@ -248,7 +247,9 @@ mod tests {
         let request = server.requests.recv()?;
         assert!(request.starts_with("POST /api/v1/namespaces/a/secrets HTTP/1.1\r\n"), "{request}");
         assert!(request.contains("\r\naccept: application/json;as=PartialObjectMetadata;"), "{request}");
-        assert!(request.ends_with(r#""type":"Opaque","metadata":{"namespace":"a","name":"b"},"data":{"KEY":"aHVudGVyMg=="}}"#));
+        assert!(request.ends_with(
+            r#""type":"Opaque","metadata":{"namespace":"a","name":"b"},"data":{"KEY":"aHVudGVyMg=="}}"#
+        ));
         let taken = json!({"namespace": "taken", "name": "b"});
         assert!(!client.create_secret(SecretType::Opaque, &taken, &data).await?);
         server.requests.recv()?;
@@ -260,7 +261,10 @@ mod tests {
         assert!(request.contains("\r\naccept: application/json;as=PartialObjectMetadata;"), "{request}");
         assert!(client.change_secret(&found, &json!({}), &data).await?);
         let request = server.requests.recv()?;
-        assert!(request.ends_with(r#"{"metadata":{"resourceVersion":"7"},"data":{"KEY":"aHVudGVyMg=="}}"#), "{request}");
+        assert!(
+            request.ends_with(r#"{"metadata":{"resourceVersion":"7"},"data":{"KEY":"aHVudGVyMg=="}}"#),
+            "{request}"
+        );
         Ok(())
     }
 }

@@ -8,8 +8,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{AlertDescription, CertificateError, ClientConfig, RootCertStore};
 
-use super::access::{ApiAccess, ClientCertificate, Named};
 use super::KubeError;
+use super::access::{ApiAccess, ClientCertificate, Named};
 
 /// A client with its certificate, if it has one, that trusts only the cluster's own authority.
 pub(super) fn client_configuration(access: &ApiAccess) -> Result<ClientConfig, KubeError> {
@@ -154,7 +154,8 @@ pub(super) mod tests {
                 Some(text) => fs::write(directory.join(file), text),
                 None => fs::remove_file(directory.join(file)),
             })?;
-            let read = ApiAccess::of_administrator(&credentials).and_then(|access| client_configuration(&access));
+            let read =
+                ApiAccess::of_administrator(&credentials).and_then(|access| client_configuration(&access));
             let error = read.err().ok_or("it was accepted")?;
             assert_eq!(error, KubeError::BadCredentials { reason: reason.to_owned() });
         }

@@ -54,10 +54,8 @@ impl Entries {
         let entries = self.files.iter().flat_map(|(path, file)| {
             file.contexts.iter().flatten().map(move |entry| (path, &entry.name, &entry.context))
         });
-        find(entries, name, "context").ok_or_else(|| KubeconfigError::NoContext {
-            name: name.to_owned(),
-            known: self.context_names(),
-        })
+        find(entries, name, "context")
+            .ok_or_else(|| KubeconfigError::NoContext { name: name.to_owned(), known: self.context_names() })
     }
 
     /// The cluster of a context.
@@ -102,7 +100,8 @@ fn read_file(path: &Path) -> Result<ConfigFile, KubeconfigError> {
         return Err(shape("it has no clusters, contexts and users"));
     }
     // The parser's own words may quote a value.
-    serde_json::from_value(value).map_err(|_| shape("a field of its clusters, contexts or users has the wrong type"))
+    serde_json::from_value(value)
+        .map_err(|_| shape("a field of its clusters, contexts or users has the wrong type"))
 }
 
 fn find<'a, Section>(

@@ -8,16 +8,18 @@ mod entries;
 mod error;
 mod sections;
 mod server;
+mod user;
 
 use std::path::PathBuf;
 
 pub(crate) use error::KubeconfigError;
 
 use entries::{Entries, Found};
-use sections::{ClusterSection, UserSection};
+use sections::ClusterSection;
 use server::Server;
+use user::{certificate_of, token_of};
 
-use crate::kube::{Address, ApiAccess, ClientCertificate, Named};
+use crate::kube::{Address, ApiAccess, Named};
 
 /// What a context of a kubeconfig means.
 #[derive(Debug)]
@@ -48,7 +50,7 @@ pub(crate) fn read_context(files: &[PathBuf], name: Option<&str>) -> Result<Cont
     let access = ApiAccess {
         authority: authority_of(&cluster)?,
         certificate: certificate_of(&user)?,
-        token: user.section.token(&user)?,
+        token: token_of(&user)?,
     };
     if access.certificate.is_none() && access.token.is_none() {
         return Err(KubeconfigError::NoCredentials { user: user.name.clone() });
@@ -69,22 +71,6 @@ fn authority_of(cluster: &Found<'_, ClusterSection>) -> Result<Named<String>, Ku
     let (data, file) = (&section.certificate_authority_data, &section.certificate_authority);
     let text = cluster.public_text("certificate-authority", data.as_deref(), file.as_deref())?;
     text.ok_or_else(|| KubeconfigError::NoAuthority { cluster: cluster.name.clone() })
-}
-
-fn certificate_of(user: &Found<'_, UserSection>) -> Result<Option<ClientCertificate>, KubeconfigError> {
-    let section = user.section;
-    let (data, file) = (&section.client_certificate_data, &section.client_certificate);
-    let chain = user.public_text("client-certificate", data.as_deref(), file.as_deref())?;
-    let (data, file) = (&section.client_key_data, &section.client_key);
-    let key = user.secret_text("client-key", data.as_ref().map(|data| &data.0), file.as_deref())?;
-    match (chain, key) {
-        (Some(chain), Some(key)) => Ok(Some(ClientCertificate { chain, key })),
-        (None, None) => Ok(None),
-        (Some(_), None) => Err(KubeconfigError::HalfCertificate { user: user.name.clone(), missing: "client-key" }),
-        (None, Some(_)) => {
-            Err(KubeconfigError::HalfCertificate { user: user.name.clone(), missing: "client-certificate" })
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-use super::entries::Found;
 use super::error::KubeconfigError;
 use super::server::{Server, parse_server};
 use crate::credentials::SecretText;
@@ -52,9 +51,14 @@ pub(super) struct ClusterSection {
 impl ClusterSection {
     /// Where the API server is. A server that is not verified, or behind a proxy, is refused.
     pub(super) fn server(&self, cluster: &str) -> Result<Server, KubeconfigError> {
-        let refuse = |field, why| Err(KubeconfigError::Unsupported { entry: format!("cluster '{cluster}'"), field, why });
+        let refuse = |field, why| {
+            Err(KubeconfigError::Unsupported { entry: format!("cluster '{cluster}'"), field, why })
+        };
         if self.insecure_skip_tls_verify {
-            return refuse("insecure-skip-tls-verify", "infra sends keys and secrets only to a server that it can verify");
+            return refuse(
+                "insecure-skip-tls-verify",
+                "infra sends keys and secrets only to a server that it can verify",
+            );
         }
         if self.proxy_url.as_ref().is_some_and(|url| !url.is_empty()) {
             return refuse("proxy-url", "infra connects directly; INFRA_API_SERVER=host:port names a tunnel");
@@ -80,51 +84,27 @@ pub(super) struct UserSection {
     pub(super) client_certificate_data: Option<String>,
     pub(super) client_key: Option<String>,
     pub(super) client_key_data: Option<Secret>,
-    token: Option<Secret>,
+    pub(super) token: Option<Secret>,
     #[serde(rename = "tokenFile")]
-    token_file: Option<String>,
-    username: Option<IgnoredAny>,
-    password: Option<IgnoredAny>,
-    exec: Option<ExecSection>,
-    auth_provider: Option<ProviderSection>,
+    pub(super) token_file: Option<String>,
+    pub(super) username: Option<IgnoredAny>,
+    pub(super) password: Option<IgnoredAny>,
+    pub(super) exec: Option<ExecSection>,
+    pub(super) auth_provider: Option<ProviderSection>,
     #[serde(rename = "as")]
-    impersonated: Option<IgnoredAny>,
+    pub(super) impersonated: Option<IgnoredAny>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct ExecSection {
-    command: String,
+pub(super) struct ExecSection {
+    pub(super) command: String,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct ProviderSection {
-    name: String,
-}
-
-impl UserSection {
-    /// The token of a user. What would need another program, or is something else than it seems, is refused.
-    pub(super) fn token(&self, user: &Found<'_, Self>) -> Result<Option<SecretText>, KubeconfigError> {
-        if let Some(exec) = &self.exec {
-            return Err(KubeconfigError::Plugin { user: user.name.clone(), what: "exec plug-in", name: exec.command.clone() });
-        }
-        if let Some(provider) = &self.auth_provider {
-            let what = "auth provider";
-            return Err(KubeconfigError::Plugin { user: user.name.clone(), what, name: provider.name.clone() });
-        }
-        let refuse = |field, why| {
-            Err(KubeconfigError::Unsupported { entry: format!("user '{}'", user.name), field, why })
-        };
-        if self.username.is_some() || self.password.is_some() {
-            return refuse("username", "Kubernetes no longer accepts passwords");
-        }
-        if self.impersonated.is_some() {
-            return refuse("as", "infra does not act for other users");
-        }
-        let data = self.token.as_ref().map(|token| &token.0);
-        user.token_text(data, self.token_file.as_deref())
-    }
+pub(super) struct ProviderSection {
+    pub(super) name: String,
 }
 
 /// A text that is overwritten in memory when it is no longer needed.

@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        for url in ["", "http://a", "https://", "https://a/b", "https://a:b", "https://u@a", "https://:6443"] {
+        for url in ["", "http://a", "https://", "https://a/b", "https://a:b", "https://u@a", "https://:6443"]
+        {
             assert!(parse_server(url, "a").is_err(), "{url}");
         }
     }

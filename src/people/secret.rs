@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 
 use super::error::PeopleError;
 use super::registry_login::RegistryLogin;
+use super::secret_use::SecretUse;
 use crate::credentials::SecretText;
 use crate::job::values::EnvironmentName;
-use crate::kube::{ApiServer, KubeError, ObjectName, SecretMetadata, SecretType};
+use crate::kube::{ApiServer, KubeError, ObjectName, SecretMetadata};
 use crate::well_known::{HOLDS_ANNOTATION, MANAGER, MANAGER_LABEL, SECRET_LABEL};
 
 /// The only key of a login to a registry.
@@ -20,34 +21,6 @@ const LOGIN_KEY: &str = ".dockerconfigjson";
 /// How often a change is tried again that another process came before.
 const ATTEMPTS: usize = 5;
 const NOT_FOUND: u16 = 404;
-
-/// What a Secret is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum SecretUse {
-    /// Variables of a job's processes: `secrets:` of a job file.
-    Variables,
-    /// The login to a registry: `imagePullSecrets:` of a job file.
-    Registry,
-}
-
-impl SecretUse {
-    /// The word for it.
-    #[must_use]
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Variables => "variables",
-            Self::Registry => "registry",
-        }
-    }
-
-    fn kubernetes_type(self) -> SecretType {
-        match self {
-            Self::Variables => SecretType::Opaque,
-            Self::Registry => SecretType::Registry,
-        }
-    }
-}
 
 /// What a Secret is to hold.
 #[derive(Debug)]

@@ -65,10 +65,7 @@ pub const LAYERS: [(&str, &[&str]); 23] = [
             "waiting",
         ],
     ),
-    (
-        "people",
-        &["config", "credentials", "document", "job", "kube", "outcome"],
-    ),
+    ("people", &["config", "credentials", "document", "job", "kube", "outcome", "waiting"]),
     ("cli", &ALL),
     ("lib", &ALL),
 ];

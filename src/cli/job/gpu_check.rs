@@ -11,8 +11,8 @@ use crate::cli::interruption::until_interrupted;
 use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
-use crate::job::{ClusterFacts, HELPER_IMAGE};
 use crate::job::life::{GpuCheck, NodeGpus};
+use crate::job::{ClusterFacts, HELPER_IMAGE};
 use crate::kube::Node;
 
 /// An image is pulled once per node; after that the check takes a second.
@@ -39,9 +39,8 @@ pub(super) fn run(arguments: &GpuCheckArguments, session: &Session) -> anyhow::R
     let mark = random_mark()?;
     let (_interrupter, waiting) = session.begin_waiting(Some(CHECK_TIME_LIMIT));
     let image = arguments.image.clone();
-    let image = image.unwrap_or_else(|| {
-        ClusterFacts::of_blueprint(cluster.blueprint()).mirrored_image(HELPER_IMAGE)
-    });
+    let image =
+        image.unwrap_or_else(|| ClusterFacts::of_blueprint(cluster.blueprint()).mirrored_image(HELPER_IMAGE));
     let check = GpuCheck::new(&cluster.api, &mark, &image);
     let checked = block_on(async {
         let run = async { Ok(check.run(expected, &waiting).await?) };

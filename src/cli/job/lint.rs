@@ -75,7 +75,8 @@ fn judge_job(path: &Path, blueprint: Option<&Blueprint>, session: &Session) -> a
     let (problems, findings) = match validate(path, &text, blueprint) {
         Err(problems) => (problems, Vec::new()),
         Ok(loaded) => {
-            let workload = decide(&loaded.value, ClusterFacts::of_blueprint(blueprint), &scripts_of(session)?);
+            let workload =
+                decide(&loaded.value, ClusterFacts::of_blueprint(blueprint), &scripts_of(session)?);
             (loaded.warnings, lint_objects(&objects_of(&Run::rendered(workload, None))))
         }
     };

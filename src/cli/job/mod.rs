@@ -18,11 +18,11 @@ mod target;
 use clap::{Args, Subcommand};
 
 pub(super) use lint::LintDocument;
-pub(super) use target::job_namespace;
+pub(super) use target::{job_namespace, random_mark};
 
+use super::cluster_options::ClusterOptions;
 use super::exit::Exit;
 use super::session::Session;
-use super::target_cluster::ClusterOptions;
 
 const ORDER: &str = "\
 Usual order:

@@ -51,6 +51,9 @@ pub(super) struct SubmitArguments {
 
 pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Result<Exit> {
     let cluster = TargetCluster::find(session)?;
+    if cluster.blueprint().is_some() {
+        session.printer.note(format_args!("cluster {}", cluster.name));
+    }
     let api = &cluster.api;
     let job = arguments.job.load_for(&cluster, session)?;
     let scripts = scripts_of(session)?;
@@ -79,7 +82,7 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
             );
             ask_on_thread(&question, "--yes", &session.printer).await?;
         }
-        session.printer.note(format_args!("run {} on cluster {}", submission.run(), cluster.name));
+        session.printer.note(format_args!("run {}", submission.run()));
         submission.start(api, &waiting, &|event| show_event(&event, workload, session)).await?;
         mention_tensorboard(workload, session);
         if arguments.detach {

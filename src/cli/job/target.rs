@@ -53,8 +53,9 @@ impl JobFileOptions {
     pub(super) fn load_for(&self, cluster: &TargetCluster, session: &Session) -> anyhow::Result<TrainingJob> {
         let mut job = self.load(session, cluster.blueprint())?;
         if let Some(namespace) = cluster.namespace.as_ref().filter(|_| !job.namespace.is_written()) {
-            job.namespace.value =
-                namespace.parse().map_err(|fault: Fault| Refusal::invalid(format!("the kubeconfig: {fault}")))?;
+            job.namespace.value = namespace
+                .parse()
+                .map_err(|fault: Fault| Refusal::invalid(format!("the kubeconfig: {fault}")))?;
         }
         Ok(job)
     }
@@ -155,7 +156,7 @@ pub(super) fn seconds_now() -> u64 {
 }
 
 /// A few random letters and digits that distinguish pods.
-pub(super) fn random_mark() -> anyhow::Result<String> {
+pub(in crate::cli) fn random_mark() -> anyhow::Result<String> {
     random_digits::<4>()
 }
 

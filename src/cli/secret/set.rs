@@ -74,13 +74,16 @@ pub(super) fn run(arguments: &SetArguments, session: &Session) -> anyhow::Result
         SecretChange::Created => "created",
         SecretChange::Changed => "changed",
     };
-    session.printer.note(format_args!(
-        "secret '{name}' {done} in namespace {namespace} of cluster {}",
-        cluster.name
-    ));
+    session
+        .printer
+        .note(format_args!("secret '{name}' {done} in namespace {namespace} of cluster {}", cluster.name));
     session.printer.note(match &content {
-        SecretContent::Variables(_) => format!("`secrets: [{name}]` in job.yaml gives its variables to a job"),
-        SecretContent::Registry(_) => format!("`imagePullSecrets: [{name}]` in job.yaml lets a job pull with it"),
+        SecretContent::Variables(_) => {
+            format!("`secrets: [{name}]` in job.yaml gives its variables to a job")
+        }
+        SecretContent::Registry(_) => {
+            format!("`imagePullSecrets: [{name}]` in job.yaml lets a job pull with it")
+        }
     });
     Ok(Exit::Done)
 }

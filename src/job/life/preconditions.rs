@@ -34,9 +34,9 @@ pub(super) async fn check_preconditions(
         )?;
         found.extend(engine.into_iter().chain(claim).chain(queue).chain(secrets).chain(foreign));
     } else {
-        let (namespace, create) = (&workload.namespace, "kubectl create namespace");
+        let namespace = &workload.namespace;
         found.push(Precondition::Unmet(format!(
-            "there is no namespace '{namespace}' (`{create} {namespace}` creates it)"
+            "there is no namespace '{namespace}' (`infra team add {namespace}` creates it)"
         )));
     }
     found.extend(machines(&nodes, &pods, workload, facts));

@@ -74,7 +74,9 @@ impl JobReport {
     /// Reads every job that the client may see: those of the cluster or, if it sees only its own namespace, of that.
     pub(crate) async fn read_visible(api: &ApiServer, own: Option<&str>) -> Result<Vec<Self>, JobError> {
         match (Self::read_all(api, None).await, own) {
-            (Err(JobError::Kube(error)), Some(own)) if error.is_forbidden() => Self::read_all(api, Some(own)).await,
+            (Err(JobError::Kube(error)), Some(own)) if error.is_forbidden() => {
+                Self::read_all(api, Some(own)).await
+            }
             (reports, _) => reports,
         }
     }

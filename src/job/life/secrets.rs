@@ -6,7 +6,10 @@ use crate::job::workload::Workload;
 use crate::kube::{ApiServer, SecretType};
 
 /// Finds every Secret that is missing, or for something else.
-pub(super) async fn check_secrets(api: &ApiServer, workload: &Workload) -> Result<Vec<Precondition>, JobError> {
+pub(super) async fn check_secrets(
+    api: &ApiServer,
+    workload: &Workload,
+) -> Result<Vec<Precondition>, JobError> {
     let namespace = &workload.namespace;
     let mut found = Vec::new();
     for name in &workload.secrets {

@@ -16,8 +16,9 @@ use crate::job::ClusterFacts;
 use crate::job::run::Run;
 use crate::job::values::RunName;
 use crate::job::workload::Workload;
-use crate::kube::ApiServer;
+use crate::kube::{ApiServer, ObjectName};
 use crate::waiting::Waiting;
+use crate::well_known::TEAM_LABEL;
 
 /// Pods have half a minute to terminate, and a lost machine needs a few minutes more.
 pub(crate) const REMOVAL_LIMIT: Duration = Duration::from_mins(5);
@@ -66,6 +67,7 @@ impl Submission {
         facts: ClusterFacts<'_>,
     ) -> Result<Self, JobError> {
         let SubmitRequest { workload, run, is_run_named, is_resumed, now, replace } = request;
+        let workload = without_volume_of_team(api, workload).await?;
         let run = Run { is_resumed, ..Run::new(workload, run) };
         let live = match JobReport::read(api, &run.workload.namespace, &run.workload.name).await {
             Ok(report) => Some(report),
@@ -156,6 +158,17 @@ impl Submission {
         let is_there = matches!(self.action, SubmitAction::Attach(_));
         submit(api, &self.run, self.now, is_there, waiting, tell).await
     }
+}
+
+/// A team has its claim, on a directory of its own: the job creates none.
+async fn without_volume_of_team(api: &ApiServer, mut workload: Workload) -> Result<Workload, JobError> {
+    if workload.volume.is_some() {
+        let namespace = api.object(&ObjectName::new("Namespace", "", &workload.namespace)).await?;
+        if namespace.is_some_and(|namespace| !namespace["metadata"]["labels"][TEAM_LABEL].is_null()) {
+            workload.volume = None;
+        }
+    }
+    Ok(workload)
 }
 
 fn already_there(report: &JobReport, run: &Run) -> JobError {

@@ -7,11 +7,14 @@ mod failing;
 mod fetching;
 mod gpu_checks;
 mod hostile;
+mod kubeconfigs;
 mod preconditions;
 mod queries;
 mod reading_logs;
 mod secrets;
 mod submitting;
+mod teams;
+mod users;
 
 use std::fs;
 use std::process::Command;

@@ -11,8 +11,10 @@ use super::job_set::{RESOURCE, refusal, set_defaults};
 /// An answer of the API: status and document.
 pub type Answer = (u16, Value);
 
+const ADMISSION: &str = "apis/admissionregistration.k8s.io/v1";
+
 /// Where each kind is, and whether in a namespace.
-const KINDS: [(&str, &str, &str, bool); 18] = [
+const KINDS: [(&str, &str, &str, bool); 23] = [
     ("nodes", "api/v1", "Node", false),
     ("namespaces", "api/v1", "Namespace", false),
     ("persistentvolumes", "api/v1", "PersistentVolume", false),
@@ -31,6 +33,11 @@ const KINDS: [(&str, &str, &str, bool); 18] = [
     ("customresourcedefinitions", "apis/apiextensions.k8s.io/v1", "CustomResourceDefinition", false),
     ("roles", "apis/rbac.authorization.k8s.io/v1", "Role", true),
     ("rolebindings", "apis/rbac.authorization.k8s.io/v1", "RoleBinding", true),
+    ("clusterroles", "apis/rbac.authorization.k8s.io/v1", "ClusterRole", false),
+    ("clusterrolebindings", "apis/rbac.authorization.k8s.io/v1", "ClusterRoleBinding", false),
+    ("resourcequotas", "api/v1", "ResourceQuota", true),
+    ("validatingadmissionpolicies", ADMISSION, "ValidatingAdmissionPolicy", false),
+    ("validatingadmissionpolicybindings", ADMISSION, "ValidatingAdmissionPolicyBinding", false),
 ];
 
 /// What a path is about.
@@ -85,6 +92,12 @@ impl Place {
     pub fn missing(&self) -> Answer {
         let resource = if self.plural == "jobsets" { RESOURCE } else { self.plural };
         not_found(resource, self.name.as_deref().unwrap_or_default())
+    }
+
+    /// The group of the kind, which is empty for the oldest kinds.
+    pub fn api_group(&self) -> &'static str {
+        let group = self.group.strip_prefix("apis/").unwrap_or_default();
+        group.split('/').next().unwrap()
     }
 
     fn api_version(&self) -> &'static str {
@@ -145,6 +158,11 @@ impl Store {
 
     pub fn remove(&mut self, key: &Key) -> Option<Value> {
         self.objects.remove(key)
+    }
+
+    /// Deletes everything in a namespace.
+    pub fn empty_namespace(&mut self, namespace: &str) {
+        self.objects.retain(|key, _| key.1 != namespace);
     }
 
     /// Every key of a kind.
