@@ -23,6 +23,21 @@ pub(crate) const ACCELERATOR_LABEL: &str = "k8s.amazonaws.com/accelerator";
 /// The resource by which a node offers its GPUs and a pod requests them. The taint of GPU nodes has the same name.
 pub(crate) const GPU_RESOURCE: &str = "nvidia.com/gpu";
 
+/// The label with the tool that created an object.
+pub(crate) const MANAGER_LABEL: &str = "app.kubernetes.io/managed-by";
+/// This program, as the manager of an object.
+pub(crate) const MANAGER: &str = "infra";
+/// The label of a team's namespace, and of what belongs to the team, with the name of the team.
+pub(crate) const TEAM_LABEL: &str = "infra.internal/team";
+/// The label of a user's rights with the name of the user.
+pub(crate) const USER_LABEL: &str = "infra.internal/user";
+/// The annotation of a user's rights with the day on which the certificate expires.
+pub(crate) const VALID_UNTIL_ANNOTATION: &str = "infra.internal/valid-until";
+/// The label of a Secret that infra created, with what it is for.
+pub(crate) const SECRET_LABEL: &str = "infra.internal/secret";
+/// The annotation of a Secret with the names of its variables, or its registry: what is known of it without its data.
+pub(crate) const HOLDS_ANNOTATION: &str = "infra.internal/holds";
+
 /// The label of a job's object with the name of the job.
 pub(crate) const JOB_LABEL: &str = "infra.internal/job";
 /// The label of a job's pod with what it does in the job.

@@ -12,8 +12,10 @@ use crate::deploy::{DeployError, Evidence, hint_for};
 use crate::document::{LoadError, Problems, ReadError};
 use crate::job::life::JobError;
 use crate::kube::KubeError;
+use crate::kubeconfig::KubeconfigError;
 use crate::operator::ClusterKeyError;
 use crate::outcome::{Explain, Outcome};
+use crate::people::PeopleError;
 use crate::plural::count_of;
 use crate::project::ProjectError;
 use crate::render::RenderError;
@@ -102,7 +104,9 @@ fn explain<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a dyn Explain> {
         downcast::<Interrupted>,
         downcast::<JobError>,
         downcast::<KubeError>,
+        downcast::<KubeconfigError>,
         downcast::<LoadError>,
+        downcast::<PeopleError>,
         downcast::<ProjectError>,
         downcast::<ReadError>,
         downcast::<Refusal>,

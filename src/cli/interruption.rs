@@ -24,6 +24,8 @@ pub(super) enum Interrupted {
     WhileAwsWorks,
     #[error("interrupted; the job continues, and the same command attaches to it")]
     WhileJobRuns,
+    #[error("interrupted; the same command continues")]
+    WhileChangingTeam,
     #[error("interrupted; {left}")]
     WhileFetching { left: String },
     #[error("interrupted")]

@@ -5,6 +5,7 @@
 mod aws_access;
 mod certificates;
 mod closed_schema;
+mod cluster_options;
 mod completions;
 mod consent;
 mod core_dumps;
@@ -17,6 +18,7 @@ mod drift;
 mod exit;
 mod failure;
 mod foreign_text;
+mod hidden_answer;
 mod init;
 mod interruption;
 mod job;
@@ -39,10 +41,14 @@ mod render;
 mod rollback;
 mod rotation;
 mod schema;
+mod secret;
 mod session;
 mod status;
 mod styled_text;
+mod target_cluster;
+mod team;
 mod up;
+mod user;
 mod validate;
 
 use std::process::ExitCode;
@@ -90,6 +96,9 @@ enum Command {
     Certificates(certificates::CertificatesArguments),
     Kubeconfig(kubeconfig::KubeconfigArguments),
     Job(Box<job::JobArguments>),
+    Secret(secret::SecretArguments),
+    Team(team::TeamArguments),
+    User(user::UserArguments),
     Policy(policy::PolicyArguments),
     Cost(cost::CostArguments),
     Schema(schema::SchemaArguments),
@@ -150,6 +159,9 @@ fn run_command(command: Command, session: &Session) -> anyhow::Result<Exit> {
         Command::Certificates(arguments) => certificates::run(&arguments, session),
         Command::Kubeconfig(arguments) => kubeconfig::run(&arguments, session),
         Command::Job(arguments) => job::run(&arguments, session),
+        Command::Secret(arguments) => secret::run(&arguments, session),
+        Command::Team(arguments) => team::run(&arguments, session),
+        Command::User(arguments) => user::run(&arguments, session),
         Command::Policy(arguments) => policy::run(&arguments, session),
         Command::Cost(arguments) => cost::run(&arguments, session),
         Command::Schema(arguments) => schema::run(&arguments, session),

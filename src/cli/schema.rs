@@ -19,6 +19,7 @@ use super::validate::ValidateDocument;
 use crate::config;
 use crate::deploy::{ClusterList, DestroyPlan, DriftReport, LockedImage, StatusDocument};
 use crate::job::life::{JobExplanation, JobReport, NodeGpus, RunReport, SubmissionPlan};
+use crate::people::{SecretReport, TeamReport, UserReport};
 
 /// Print the JSON Schema of cluster.yaml, or of what a command prints with `--output json`
 ///
@@ -77,6 +78,12 @@ enum Shape {
     JobLint,
     /// `job gpu-check`
     GpuCheck,
+    /// `secret list`
+    SecretList,
+    /// `team list`
+    TeamList,
+    /// `user list`
+    UserList,
 }
 
 impl Document for CertificatesDocument {}
@@ -98,6 +105,9 @@ impl Document for Vec<JobReport> {}
 impl Document for Vec<LintDocument> {}
 impl Document for Vec<NodeGpus> {}
 impl Document for Vec<RunReport> {}
+impl Document for Vec<SecretReport> {}
+impl Document for Vec<TeamReport> {}
+impl Document for Vec<UserReport> {}
 
 pub(super) fn run(arguments: &SchemaArguments, session: &Session) -> anyhow::Result<Exit> {
     session.printer.foreign_json(&schema(arguments.shape))?;
@@ -126,6 +136,9 @@ fn schema(shape: Shape) -> Schema {
         Shape::JobList => printed::<Vec<JobReport>>(),
         Shape::JobLint => printed::<Vec<LintDocument>>(),
         Shape::GpuCheck => printed::<Vec<NodeGpus>>(),
+        Shape::SecretList => printed::<Vec<SecretReport>>(),
+        Shape::TeamList => printed::<Vec<TeamReport>>(),
+        Shape::UserList => printed::<Vec<UserReport>>(),
     }
 }
 

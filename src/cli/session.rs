@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::cluster_options::ClusterOptions;
 use super::failure::Refusal;
 use super::printer::{Output, Printer};
 use crate::credentials::Store;
@@ -39,6 +40,7 @@ pub(super) struct GlobalOptions {
 }
 
 /// What a command works with.
+#[derive(Clone)]
 pub(super) struct Session {
     pub(super) assets: AssetDirectory,
     pub(super) printer: Printer,
@@ -48,6 +50,8 @@ pub(super) struct Session {
     pub(super) tempo: Tempo,
     /// Where Flatcar's release files are, if not on Flatcar's own server.
     pub(super) release_server: Option<String>,
+    /// Which cluster the command is about, for those that take options for it.
+    pub(super) cluster: ClusterOptions,
 }
 
 impl Session {
@@ -60,7 +64,13 @@ impl Session {
             yes: options.yes,
             tempo: read_tempo()?,
             release_server: read_release_server()?,
+            cluster: ClusterOptions::default(),
         })
+    }
+
+    /// The same session with the cluster that the user chose.
+    pub(super) fn with_cluster(&self, cluster: &ClusterOptions) -> Self {
+        Self { cluster: cluster.clone(), ..self.clone() }
     }
 
     /// Begins a wait that ends when the limit is reached or the user interrupts it.

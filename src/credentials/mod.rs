@@ -6,6 +6,7 @@
 
 mod authority;
 mod certificate;
+mod client_certificate;
 mod ensure;
 mod error;
 mod fitness;
@@ -20,6 +21,7 @@ mod rotation;
 mod secret_text;
 mod store;
 
+pub use client_certificate::{ClientCertificate, issue_client_certificate};
 pub use ensure::{Action, AuthoritySource, Ensured, Request, ensure};
 pub use error::CredentialsError;
 pub use imported_authority::ImportedAuthority;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cluster_facts::ClusterFacts;
 use super::command::split_interpreter;
 use super::environment::{ports_of, root_of, variables_of};
 use super::framework::Framework;
@@ -19,30 +20,32 @@ pub(crate) const HELPER_IMAGE: &str = "public.ecr.aws/docker/library/python:3.13
 /// For frameworks whose own images lack it.
 const TENSORBOARD_IMAGE: &str = "docker.io/tensorflow/tensorflow:2.16.1";
 /// The claim that a cluster has in `default`, and gets in any other namespace.
-const CLUSTER_CLAIM: &str = "efs";
-const CLUSTER_NAMESPACE: &str = "default";
+pub(crate) const CLUSTER_CLAIM: &str = "efs";
+/// The namespace that the cluster has its claim in.
+pub(crate) const CLUSTER_NAMESPACE: &str = "default";
 
 /// Decides everything about a job's objects that no run changes.
 #[must_use]
-pub(crate) fn decide(job: &TrainingJob, blueprint: Option<&Blueprint>, scripts: &Scripts) -> Workload {
-    let mirrored =
-        |image: &str| blueprint.map_or_else(|| image.to_owned(), |known| known.mirrored_image(image));
+pub(crate) fn decide(job: &TrainingJob, facts: ClusterFacts<'_>, scripts: &Scripts) -> Workload {
+    let mirrored = |image: &str| facts.mirrored_image(image);
     Workload {
         name: job.name.to_string(),
         namespace: job.namespace.value.to_string(),
         framework: job.framework,
-        roles: roles_of(job, blueprint),
+        roles: roles_of(job, facts),
         scripts: scripts_of(job, scripts),
         claim: job.storage.claim.to_string(),
         mount_path: job.framework.mount_path(),
         path: job.storage.path.to_string(),
         data: job.data.as_ref().map(|data| plan_data(data, job, &mirrored)),
-        volume: volume_of(job, blueprint),
+        volume: volume_of(job, facts.blueprint()),
         workdir: job.workdir.as_ref().map(ToString::to_string),
+        secrets: job.secrets.iter().map(ToString::to_string).collect(),
+        image_pull_secrets: job.image_pull_secrets.iter().map(ToString::to_string).collect(),
         mounts: job.mounts.iter().map(|(at, directory)| (at.to_string(), directory.to_string())).collect(),
         tensorboard: job.tensorboard.as_ref().map(|settings| plan_tensorboard(settings, job, &mirrored)),
         pool: job.pool.as_ref().map(|pool| pool.value.clone()),
-        helper_tolerations: helper_tolerations(job, blueprint),
+        helper_tolerations: helper_tolerations(job, facts),
         processors: job.processors.clone(),
         requested_memory: job.requested_memory(),
         shared_memory: job.shared_memory.clone(),
@@ -54,7 +57,7 @@ pub(crate) fn decide(job: &TrainingJob, blueprint: Option<&Blueprint>, scripts: 
     }
 }
 
-fn roles_of(job: &TrainingJob, blueprint: Option<&Blueprint>) -> Vec<RolePlan> {
+fn roles_of(job: &TrainingJob, facts: ClusterFacts<'_>) -> Vec<RolePlan> {
     let roles = roles_of_scale(job.framework, &job.scale);
     let has_servers = roles.len() > 1;
     let plan = |(role, replicas): (&'static str, u32)| {
@@ -64,7 +67,7 @@ fn roles_of(job: &TrainingJob, blueprint: Option<&Blueprint>) -> Vec<RolePlan> {
             _ => job.image.value.to_string(),
         };
         let gpus = if is_server { 0 } else { job.gpus.value };
-        let tolerations = tolerations(job, blueprint, gpus);
+        let tolerations = tolerations(job, facts, gpus);
         RolePlan {
             role,
             replicas,
@@ -73,7 +76,7 @@ fn roles_of(job: &TrainingJob, blueprint: Option<&Blueprint>) -> Vec<RolePlan> {
             variables: variables_of(job, role, replicas, gpus),
             ports: ports_of(job),
             gpus,
-            memory_limit: job.memory.clone().or_else(|| memory_limit(job, gpus, &tolerations, blueprint?)),
+            memory_limit: job.memory.clone().or_else(|| memory_limit(job, gpus, &tolerations, facts)),
             tolerations,
         }
     };
@@ -173,13 +176,19 @@ fn plan_data(data: &Data, job: &TrainingJob, mirrored: &dyn Fn(&str) -> String) 
     }
 }
 
+/// The volume of the cluster's file system for a namespace.
+#[must_use]
+pub(crate) fn volume_name(cluster: &str, namespace: &str) -> String {
+    format!("{cluster}-efs-{namespace}")
+}
+
 /// The cluster has its claim in `default`; any other namespace gets one of its own, for the same file system.
 fn volume_of(job: &TrainingJob, blueprint: Option<&Blueprint>) -> Option<VolumePair> {
     let blueprint = blueprint?;
     let namespace = job.namespace.value.as_str();
     let is_ours = job.storage.claim.as_str() == CLUSTER_CLAIM && namespace != CLUSTER_NAMESPACE;
     (is_ours && blueprint.cluster.file_system.is_some()).then(|| VolumePair {
-        volume: format!("{}-efs-{namespace}", blueprint.cluster.name),
+        volume: volume_name(blueprint.cluster.name.as_str(), namespace),
         server: blueprint.names.file_system.clone(),
     })
 }

@@ -26,6 +26,9 @@ pub(crate) struct JobFile {
     /// The image of the parameter servers, if it is a different one.
     #[serde(default)]
     pub ps_image: Option<At<String>>,
+    /// Secrets of the namespace with logins to registries, for images that not everybody may pull.
+    #[serde(default)]
+    pub image_pull_secrets: Vec<At<String>>,
     /// How many processes train, if all have the same role.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1000))]
@@ -60,6 +63,9 @@ pub(crate) struct JobFile {
     /// More environment variables.
     #[serde(default)]
     pub env: BTreeMap<At<String>, At<String>>,
+    /// Secrets of the namespace, each of whose keys the processes get as a variable; `env` wins over them.
+    #[serde(default)]
+    pub secrets: Vec<At<String>>,
     /// Directories of the run, by the path where the program expects them.
     #[serde(default)]
     pub mounts: BTreeMap<At<String>, At<String>>,

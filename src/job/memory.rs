@@ -1,11 +1,10 @@
 //! The memory limit of a pod whose job file sets none: its share of the machine, so that a program that needs too much is killed by
 //! itself, and counted, instead of its node evicting pods.
 
-use super::machine::{Machine, Needs};
+use super::cluster_facts::{ClusterFacts, PoolFacts};
+use super::machine::Needs;
 use super::training::TrainingJob;
 use super::values::Size;
-use crate::blueprint::Blueprint;
-use crate::config::Pool;
 use crate::kube::Toleration;
 
 /// The smallest share among the pools that the pod may run on; nothing if the size of one of their machines is not known.
@@ -13,17 +12,19 @@ pub(super) fn memory_limit(
     job: &TrainingJob,
     gpus: u32,
     tolerations: &[Toleration],
-    blueprint: &Blueprint,
+    facts: ClusterFacts<'_>,
 ) -> Option<Size> {
     let requested = job.requested_memory();
     let needs =
         Needs { gpus, processors: job.processors.thousandths(), memory: requested.bytes(), tolerations };
-    let is_named = |pool: &&Pool| job.pool.as_ref().is_none_or(|named| named.value == pool.name);
-    let pools = blueprint.cluster.pools.iter().filter(is_named);
+    let is_named =
+        |pool: &&PoolFacts| job.pool.as_ref().is_none_or(|named| named.value.as_str() == pool.name);
+    let pools = facts.pools();
+    let pools = pools.iter().filter(is_named);
     // Pods without GPUs stay off GPU machines unless the job names their pool.
-    let pools = pools.filter(|pool| job.pool.is_some() || (pool.gpus.is_some() == (gpus > 0)));
+    let pools = pools.filter(|pool| job.pool.is_some() || (pool.has_gpus == (gpus > 0)));
     let machines = pools
-        .map(Machine::of_pool)
+        .flat_map(|pool| &pool.machines)
         .filter(|machine| machine.keeps_away(tolerations).is_none() && machine.shortage(&needs).is_none());
     let shares: Option<Vec<u64>> = machines.map(|machine| machine.memory_share(&needs)).collect();
     let share = shares?.into_iter().min()?;

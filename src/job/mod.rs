@@ -3,6 +3,7 @@
 //! In: job.yaml and, where it is there, the cluster's blueprint. Out: objects that are the same for the same input, or every problem
 //! at once. What talks to the API is in `life/`; nothing here knows AWS.
 
+mod cluster_facts;
 mod command;
 mod cuda_version;
 mod decide;
@@ -28,9 +29,11 @@ mod workload;
 
 use std::path::Path;
 
-pub(crate) use decide::{HELPER_IMAGE, decide};
+pub(crate) use cluster_facts::ClusterFacts;
+pub(crate) use decide::{CLUSTER_CLAIM, CLUSTER_NAMESPACE, HELPER_IMAGE, decide, volume_name};
 pub(crate) use framework::Framework;
-pub(crate) use objects::objects_of;
+pub(crate) use names::helper_affinity;
+pub(crate) use objects::{FileSystemClaim, objects_of};
 pub(crate) use run::{OUTPUT_DIRECTORY, Run, run_directory};
 pub(crate) use scripts::Scripts;
 pub(crate) use tolerations::tolerations_of_all_pools;

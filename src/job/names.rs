@@ -4,8 +4,8 @@ use super::framework::Framework;
 use super::training::Scale;
 use crate::well_known::GPU_COUNT_LABEL;
 pub(super) use crate::well_known::{
-    CLAIM_ANNOTATION, DIGEST_ANNOTATION, FRAMEWORK_LABEL, JOB_LABEL, JOB_ROLE_LABEL as ROLE_LABEL,
-    PATH_ANNOTATION, POOL_LABEL, RESUMED_ANNOTATION, RUN_LABEL, RUNS_LABEL,
+    CLAIM_ANNOTATION, DIGEST_ANNOTATION, FRAMEWORK_LABEL, JOB_LABEL, JOB_ROLE_LABEL as ROLE_LABEL, MANAGER,
+    MANAGER_LABEL, PATH_ANNOTATION, POOL_LABEL, RESUMED_ANNOTATION, RUN_LABEL, RUNS_LABEL,
 };
 
 /// The role of parameter servers.
@@ -14,10 +14,6 @@ pub(super) const SERVER_ROLE: &str = "ps";
 pub(super) const TENSORBOARD_ROLE: &str = "tensorboard";
 /// The Kueue queue a job waits in.
 pub(super) const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
-/// Which tool created an object.
-pub(super) const MANAGER_LABEL: &str = "app.kubernetes.io/managed-by";
-/// This program, as the manager of an object.
-pub(super) const MANAGER: &str = "infra";
 
 /// Where pods find our scripts.
 pub(super) const SCRIPT_DIRECTORY: &str = "/opt/infra";
@@ -56,7 +52,7 @@ pub(super) fn pod_host_name(job: &str, role: &str, index: u32) -> String {
 }
 
 /// For pods that help a job and need no GPU: anywhere but on a GPU machine, unless there is nothing else.
-pub(super) fn helper_affinity() -> serde_json::Value {
+pub(crate) fn helper_affinity() -> serde_json::Value {
     serde_json::json!({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
         "weight": 100,
         "preference": {"matchExpressions": [{"key": GPU_COUNT_LABEL, "operator": "DoesNotExist"}]},

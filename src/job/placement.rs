@@ -1,5 +1,6 @@
 //! Whether a cluster can run a job: its pools, its registries, its file system.
 
+use super::cluster_facts::ClusterFacts;
 use super::cuda_version::check_cuda;
 use super::machine::{Machine, Needs, Shortage, size_of_machines};
 use super::tolerations::tolerations;
@@ -100,7 +101,7 @@ fn fitting<'a>(
     candidates: Vec<&'a Pool>,
     gpus: u32,
 ) -> (Vec<&'a Pool>, Vec<String>) {
-    let tolerations = tolerations(job, Some(blueprint), gpus);
+    let tolerations = tolerations(job, ClusterFacts::Blueprint(blueprint), gpus);
     let needs = needs_of(job, gpus, &tolerations);
     let mut reasons = Vec::new();
     let fitting = candidates

@@ -6,7 +6,7 @@ use super::file::SplitFile;
 use super::framework::Framework;
 use super::values::{
     ClaimName, ClaimPath, ContainerPath, EnvironmentName, ImageReference, JobName, Namespace, Processors,
-    QueueName, Size,
+    QueueName, SecretName, Size,
 };
 use crate::config::values::PoolName;
 use crate::document::At;
@@ -24,6 +24,8 @@ pub(crate) struct TrainingJob {
     pub framework: Framework,
     /// The image of its replicas.
     pub image: At<ImageReference>,
+    /// Secrets with logins to registries.
+    pub image_pull_secrets: Vec<SecretName>,
     /// How many processes of which kind.
     pub scale: Scale,
     /// GPUs of each replica.
@@ -40,6 +42,8 @@ pub(crate) struct TrainingJob {
     pub workdir: Option<ContainerPath>,
     /// More environment variables.
     pub environment: BTreeMap<EnvironmentName, String>,
+    /// Secrets whose keys are variables too.
+    pub secrets: Vec<SecretName>,
     /// Directories of the run, by where the program finds them.
     pub mounts: BTreeMap<ContainerPath, ClaimPath>,
     /// Where it reads and writes.

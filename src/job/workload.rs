@@ -116,6 +116,12 @@ pub(crate) struct Workload {
     pub volume: Option<VolumePair>,
     /// The directory that programs are started in.
     pub workdir: Option<String>,
+    /// Secrets whose keys are variables of programs. Left out of the digest where there are none, as before there were any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
+    /// Secrets with logins to registries.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub image_pull_secrets: Vec<String>,
     /// Directories of the run, by where programs find them.
     pub mounts: BTreeMap<String, String>,
     /// Its TensorBoard.

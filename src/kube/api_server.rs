@@ -7,13 +7,14 @@ use hyper::Method;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
-use super::connection::{Accepted, Answer, Connection, Question};
+use super::access::ApiAccess;
+use super::connection::{Accepted, Answer, Connection, Content, Question};
 use super::path::without_query;
 use super::refusal::refusal;
 use super::{Address, Body, KubeError};
 use crate::credentials::Credentials;
 
-const JSON: &str = "application/json";
+pub(super) const JSON: &str = "application/json";
 const NOT_FOUND: u16 = 404;
 const HTTPS: u16 = 443;
 
@@ -35,20 +36,29 @@ impl Propagation {
     }
 }
 
-/// A cluster's API server, used by its administrator. Each request has its own connection, and clones are cheap.
+/// A cluster's API server, used by its administrator or by a user. Each request has its own connection, and clones are cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiServer {
     connection: Arc<Connection>,
 }
 
 impl ApiServer {
-    /// The API server whose certificate is for `tls_name`, at `address`.
+    /// The API server whose certificate is for `tls_name`, at `address`, used by the administrator.
     pub(crate) fn new(
         credentials: &Credentials,
         tls_name: &str,
         address: Address,
     ) -> Result<Self, KubeError> {
-        Ok(Self { connection: Arc::new(Connection::new(credentials, tls_name, address)?) })
+        Self::with_access(&ApiAccess::of_administrator(credentials)?, tls_name, address)
+    }
+
+    /// As [`ApiServer::new`], for any client.
+    pub(crate) fn with_access(
+        access: &ApiAccess,
+        tls_name: &str,
+        address: Address,
+    ) -> Result<Self, KubeError> {
+        Ok(Self { connection: Arc::new(Connection::new(access, tls_name, address)?) })
     }
 
     /// The API server of the cluster with this public name: at `address`, or behind `host`, as a load balancer, if none is given.
@@ -75,7 +85,7 @@ impl ApiServer {
         content_type: &str,
         change: &Value,
     ) -> Result<Value, KubeError> {
-        let content = Some((content_type, change));
+        let content = Some((content_type, Content::Document(change)));
         let question = Question { method: Method::PATCH, path, content, accepted: Accepted::Everything };
         self.ask_json(&question).await
     }
@@ -87,7 +97,7 @@ impl ApiServer {
             "kind": "DeleteOptions",
             "propagationPolicy": propagation.name(),
         });
-        let content = Some((JSON, &options));
+        let content = Some((JSON, Content::Document(&options)));
         let question = Question { method: Method::DELETE, path, content, accepted: Accepted::Everything };
         let deleted = self.ask_json::<IgnoredAny>(&question).await;
         Ok(none_if_missing(deleted)?.is_some())

@@ -9,7 +9,7 @@ use std::{fmt, io};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::client::conn::http1;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
@@ -19,11 +19,13 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use zeroize::Zeroizing;
 
+use super::access::ApiAccess;
 use super::path::without_query;
 use super::tls::{client_configuration, objection};
 use super::{Address, KubeError};
-use crate::credentials::Credentials;
+use crate::credentials::SecretText;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// The time for a whole answer, and for the beginning of one that is read piece by piece and does not wait for something to happen.
@@ -42,8 +44,25 @@ pub(super) struct Question<'a> {
     pub(super) method: Method,
     pub(super) path: &'a str,
     /// A document with its content type.
-    pub(super) content: Option<(&'a str, &'a Value)>,
+    pub(super) content: Option<(&'a str, Content<'a>)>,
     pub(super) accepted: Accepted,
+}
+
+/// A document that is sent.
+#[derive(Clone, Copy)]
+pub(super) enum Content<'a> {
+    Document(&'a Value),
+    /// A document with a secret in it: the copy that is sent is overwritten afterwards.
+    Secret(&'a SecretText),
+}
+
+impl Content<'_> {
+    fn bytes(self) -> Bytes {
+        match self {
+            Self::Document(document) => Bytes::from(document.to_string()),
+            Self::Secret(text) => Bytes::from_owner(Zeroizing::new(text.expose().as_bytes().to_vec())),
+        }
+    }
 }
 
 /// What an answer should hold.
@@ -84,20 +103,19 @@ pub(super) struct Connection {
     tls_name: String,
     server_name: ServerName<'static>,
     connector: TlsConnector,
+    /// The header with the token, marked as sensitive.
+    authorization: Option<HeaderValue>,
 }
 
 impl Connection {
-    pub(super) fn new(
-        credentials: &Credentials,
-        tls_name: &str,
-        address: Address,
-    ) -> Result<Self, KubeError> {
+    pub(super) fn new(access: &ApiAccess, tls_name: &str, address: Address) -> Result<Self, KubeError> {
         let server_name = ServerName::try_from(tls_name.to_owned()).map_err(|_| KubeError::Tls {
             address: address.to_string(),
             reason: format!("no certificate can be for '{tls_name}'"),
         })?;
-        let connector = TlsConnector::from(Arc::new(client_configuration(credentials)?));
-        Ok(Self { address, tls_name: tls_name.to_owned(), server_name, connector })
+        let connector = TlsConnector::from(Arc::new(client_configuration(access)?));
+        let authorization = access.token.as_ref().map(authorization_header).transpose()?;
+        Ok(Self { address, tls_name: tls_name.to_owned(), server_name, connector, authorization })
     }
 
     /// Sends a request and waits for the whole answer.
@@ -139,10 +157,13 @@ impl Connection {
             .header(HOST, self.tls_name.as_str())
             .header(USER_AGENT, OUR_NAME)
             .header(ACCEPT, question.accepted.header());
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
         let mut bytes = Bytes::new();
-        if let Some((content_type, document)) = question.content {
+        if let Some((content_type, content)) = question.content {
             request = request.header(CONTENT_TYPE, content_type);
-            bytes = Bytes::from(document.to_string());
+            bytes = content.bytes();
         }
         request.body(Full::new(bytes)).map_err(|error| KubeError::Answer {
             path: without_query(question.path),
@@ -232,6 +253,16 @@ impl Connection {
     fn timed_out(&self, limit: Duration) -> KubeError {
         KubeError::TimedOut { address: self.address.to_string(), seconds: limit.as_secs() }
     }
+}
+
+/// The header with a token; what is wrong with a token is never quoted.
+fn authorization_header(token: &SecretText) -> Result<HeaderValue, KubeError> {
+    let text = Zeroizing::new(format!("Bearer {}", token.expose()));
+    let mut header = HeaderValue::from_str(&text).map_err(|_| KubeError::BadCredentials {
+        reason: "the token has characters that no token has".to_owned(),
+    })?;
+    header.set_sensitive(true);
+    Ok(header)
 }
 
 /// A log may be silent for hours. A broken connection, because this machine slept or a route is gone, is noticed by probes.

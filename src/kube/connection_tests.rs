@@ -46,7 +46,7 @@ async fn a_server_that_refuses_the_client_is_distinguished() -> Outcome {
     let server = serve_as("apiserver", "etcd-ca", |_| json_answer("200 OK", "ok"))?;
     let error = failure(&server.client()?).await?;
     let KubeError::Tls { reason, .. } = &error else { return Err(error.to_string().into()) };
-    assert!(reason.starts_with("the server does not accept the administrator's certificate"), "{reason}");
+    assert!(reason.starts_with("the server does not accept the client's certificate"), "{reason}");
     Ok(())
 }
 

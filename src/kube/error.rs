@@ -1,6 +1,10 @@
 //! Why a request to the Kubernetes API failed.
 
+use super::denial::Denial;
 use crate::outcome::Explain;
+
+const UNAUTHORIZED: u16 = 401;
+const FORBIDDEN: u16 = 403;
 
 /// A request to the Kubernetes API that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,7 +34,7 @@ pub(crate) enum KubeError {
         seconds: u64,
     },
     /// The API answered with a refusal.
-    #[error("the Kubernetes API refused {method} {path}: {message} ({status} {reason})")]
+    #[error("{}", describe_refusal(method, path, *status, reason, message))]
     Refused {
         /// The HTTP method.
         method: String,
@@ -44,7 +48,7 @@ pub(crate) enum KubeError {
         message: String,
     },
     /// The keys and certificates at hand cannot be used.
-    #[error("the administrator's credentials cannot be used: {reason}")]
+    #[error("the credentials for the Kubernetes API cannot be used: {reason}")]
     BadCredentials {
         /// What is wrong with which of them.
         reason: String,
@@ -78,6 +82,12 @@ impl KubeError {
         self.is_unreachable() || matches!(self.status(), Some(429 | 500..=599))
     }
 
+    /// Whether the API refused because the client may not do this.
+    #[must_use]
+    pub(crate) fn is_forbidden(&self) -> bool {
+        self.status() == Some(FORBIDDEN)
+    }
+
     /// The HTTP status, if the API answered with a refusal.
     #[must_use]
     pub(crate) fn status(&self) -> Option<u16> {
@@ -88,8 +98,30 @@ impl KubeError {
     }
 }
 
+fn describe_refusal(method: &str, path: &str, status: u16, reason: &str, message: &str) -> String {
+    match Denial::of(message).filter(|_| status == FORBIDDEN) {
+        Some(denial) => format!("{denial} ({status} {reason})"),
+        None => format!("the Kubernetes API refused {method} {path}: {message} ({status} {reason})"),
+    }
+}
+
 impl Explain for KubeError {
     fn help(&self) -> Option<String> {
+        match self {
+            Self::Refused { status: FORBIDDEN, message, .. } => {
+                let namespace = Denial::of(message)?.namespace.unwrap_or("NAMESPACE").to_owned();
+                return Some(format!(
+                    "name the namespace of your team with `--namespace`; the administrator lets you in with `infra user add NAME --team {namespace}`"
+                ));
+            }
+            Self::Refused { status: UNAUTHORIZED, .. } => {
+                return Some(
+                    "the certificate or token is not accepted, or has expired; the administrator issues a new one with `infra user add --replace`"
+                        .to_owned(),
+                );
+            }
+            _ => {}
+        }
         self.is_unreachable().then(|| {
             "check that the cluster is up (`infra status`) and that its name resolves from here; INFRA_API_SERVER=host:port names a tunnel"
                 .to_owned()

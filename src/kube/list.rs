@@ -29,6 +29,7 @@ pub(super) struct Metadata {
     pub(super) name: String,
     pub(super) namespace: String,
     pub(super) uid: String,
+    pub(super) resource_version: String,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) annotations: BTreeMap<String, String>,
     /// Later is greater.
@@ -93,9 +94,13 @@ impl ApiServer {
         self.list_as(Accepted::Everything, path, selectors).await
     }
 
-    /// The metadata of every object of the collection at `path`.
-    pub(super) async fn list_metadata<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, KubeError> {
-        self.list_as(Accepted::MetadataList, path, None).await
+    /// The metadata of the objects of the collection at `path`, of all or of those that selectors choose.
+    pub(super) async fn list_metadata<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        selectors: Option<&str>,
+    ) -> Result<Vec<T>, KubeError> {
+        self.list_as(Accepted::MetadataList, path, selectors).await
     }
 
     async fn list_as<T: DeserializeOwned>(

@@ -1,13 +1,15 @@
-//! The only code that talks to a Kubernetes API: HTTPS with the administrator's certificate, and thin typed calls.
+//! The only code that talks to a Kubernetes API: HTTPS with a client's certificate or token, and thin typed calls.
 //!
 //! In: credentials, the name that the API server's certificate must be for, and where to connect. Out: plain values, or a
 //! [`KubeError`] that says whether there was no answer, the certificates did not match, or the API refused. It prints nothing and knows
 //! no rule about clusters.
 
+mod access;
 mod address;
 mod api_server;
 mod body;
 mod connection;
+mod denial;
 mod error;
 mod event;
 mod job;
@@ -24,11 +26,13 @@ mod queue;
 mod readiness;
 mod refusal;
 mod secret;
+mod secret_document;
 mod service;
 mod taint;
 mod tls;
 mod volume_claim;
 
+pub(crate) use access::{ApiAccess, ClientCertificate, Named};
 pub(crate) use address::{Address, resolve};
 pub(crate) use api_server::ApiServer;
 pub(crate) use body::Body;
@@ -42,6 +46,7 @@ pub(crate) use outage::{Contact, MayPass, Outage};
 pub(crate) use pod::{LogPart, Pod, PodPhase};
 pub(crate) use queue::QueuePresence;
 pub(crate) use readiness::Readiness;
+pub(crate) use secret::{SecretMetadata, SecretType};
 pub(crate) use taint::{Taint, TaintEffect, Toleration};
 
 #[cfg(test)]

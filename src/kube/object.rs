@@ -13,19 +13,29 @@ const OUR_NAME: &str = "infra";
 const APPLY: &str = "application/apply-patch+yaml";
 const MERGE: &str = "application/merge-patch+json";
 
+const RBAC: &str = "apis/rbac.authorization.k8s.io/v1";
+const ADMISSION: &str = "apis/admissionregistration.k8s.io/v1";
+
 /// Kinds of objects, where each is found, and whether it is in a namespace.
-const KINDS: [(&str, &str, &str, bool); 11] = [
+const KINDS: [(&str, &str, &str, bool); 18] = [
+    ("ClusterRole", RBAC, "clusterroles", false),
+    ("ClusterRoleBinding", RBAC, "clusterrolebindings", false),
     ("ConfigMap", "api/v1", "configmaps", true),
     ("Deployment", "apis/apps/v1", "deployments", true),
     ("Job", "apis/batch/v1", "jobs", true),
     (JOB_SET, job_set::GROUP_PATH, "jobsets", true),
+    ("Namespace", "api/v1", "namespaces", false),
     ("PersistentVolume", "api/v1", "persistentvolumes", false),
     ("PersistentVolumeClaim", "api/v1", "persistentvolumeclaims", true),
     ("Pod", "api/v1", "pods", true),
-    ("Role", "apis/rbac.authorization.k8s.io/v1", "roles", true),
-    ("RoleBinding", "apis/rbac.authorization.k8s.io/v1", "rolebindings", true),
+    ("ResourceQuota", "api/v1", "resourcequotas", true),
+    ("Role", RBAC, "roles", true),
+    ("RoleBinding", RBAC, "rolebindings", true),
+    ("Secret", "api/v1", "secrets", true),
     ("Service", "api/v1", "services", true),
     ("ServiceAccount", "api/v1", "serviceaccounts", true),
+    ("ValidatingAdmissionPolicy", ADMISSION, "validatingadmissionpolicies", false),
+    ("ValidatingAdmissionPolicyBinding", ADMISSION, "validatingadmissionpolicybindings", false),
 ];
 
 /// The kind of a group of Jobs.

@@ -9,54 +9,40 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{AlertDescription, CertificateError, ClientConfig, RootCertStore};
 
 use super::KubeError;
-use crate::credentials::Credentials;
+use super::access::{ApiAccess, ClientCertificate, Named};
 
-const AUTHORITY: &str = "ca";
-const ADMINISTRATOR: &str = "admin";
-
-/// A client that is the administrator and trusts only the cluster's own authority.
-pub(super) fn client_configuration(credentials: &Credentials) -> Result<ClientConfig, KubeError> {
+/// A client with its certificate, if it has one, that trusts only the cluster's own authority.
+pub(super) fn client_configuration(access: &ApiAccess) -> Result<ClientConfig, KubeError> {
     let mut authorities = RootCertStore::empty();
-    for certificate in read_certificates(credentials, AUTHORITY)? {
+    for certificate in read_certificates(&access.authority)? {
         authorities.add(certificate).map_err(|error| {
-            unreadable_credential(format!(
-                "the certificate '{AUTHORITY}' is not that of a certificate authority: {error}"
-            ))
+            let what = &access.authority.what;
+            unreadable_credential(format!("{what} is not that of a certificate authority: {error}"))
         })?;
     }
-    let chain = read_certificates(credentials, ADMINISTRATOR)?;
-    let key = credentials
-        .key(ADMINISTRATOR)
-        .ok_or_else(|| unreadable_credential(format!("there is no key '{ADMINISTRATOR}'")))?;
-    // The parser's own words may quote the file.
-    let key = PrivateKeyDer::from_pem_slice(key.expose().as_bytes()).map_err(|_| {
-        unreadable_credential(format!("the file of the key '{ADMINISTRATOR}' contains no private key"))
-    })?;
     // Named, because a default for the whole process could be anything.
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| unreadable_credential(error.to_string()))?
-        .with_root_certificates(authorities)
-        .with_client_auth_cert(chain, key)
-        .map_err(|error| {
-            unreadable_credential(format!(
-                "the key '{ADMINISTRATOR}' and its certificate do not match: {error}"
-            ))
-        })
+        .with_root_certificates(authorities);
+    let Some(ClientCertificate { chain, key }) = &access.certificate else {
+        return Ok(builder.with_no_client_auth());
+    };
+    let certificates = read_certificates(chain)?;
+    // The parser's own words may quote the file.
+    let private = PrivateKeyDer::from_pem_slice(key.text.expose().as_bytes())
+        .map_err(|_| unreadable_credential(format!("{} contains no private key", key.what)))?;
+    builder.with_client_auth_cert(certificates, private).map_err(|error| {
+        unreadable_credential(format!("{} does not belong to the certificate: {error}", key.what))
+    })
 }
 
-fn read_certificates(
-    credentials: &Credentials,
-    name: &str,
-) -> Result<Vec<CertificateDer<'static>>, KubeError> {
-    let text = credentials
-        .certificate(name)
-        .ok_or_else(|| unreadable_credential(format!("there is no certificate '{name}'")))?;
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
+fn read_certificates(pem: &Named<String>) -> Result<Vec<CertificateDer<'static>>, KubeError> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.text.as_bytes()).collect();
     match found {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        _ => Err(unreadable_credential(format!("the file of the certificate '{name}' contains none"))),
+        _ => Err(unreadable_credential(format!("{} contains none", pem.what))),
     }
 }
 
@@ -102,7 +88,7 @@ fn in_words(error: &rustls::Error, tls_name: &str) -> String {
             other => format!("the server's certificate is not accepted: {other}"),
         },
         rustls::Error::AlertReceived(alert) if is_about_our_certificate(*alert) => {
-            format!("the server does not accept the administrator's certificate ({alert:?})")
+            format!("the server does not accept the client's certificate ({alert:?})")
         }
         rustls::Error::AlertReceived(alert) => format!("the server closed the connection ({alert:?})"),
         rustls::Error::InvalidMessage(_) => "the server there does not speak TLS".to_owned(),
@@ -130,7 +116,7 @@ pub(super) mod tests {
     use std::fs;
     use std::path::Path;
 
-    use super::{Error, KubeError, client_configuration};
+    use super::{ApiAccess, Error, KubeError, client_configuration};
     use crate::blueprint::Blueprint;
     use crate::config;
     use crate::credentials::{Credentials, Store};
@@ -168,10 +154,12 @@ pub(super) mod tests {
                 Some(text) => fs::write(directory.join(file), text),
                 None => fs::remove_file(directory.join(file)),
             })?;
-            let error = client_configuration(&credentials).err().ok_or("it was accepted")?;
+            let read =
+                ApiAccess::of_administrator(&credentials).and_then(|access| client_configuration(&access));
+            let error = read.err().ok_or("it was accepted")?;
             assert_eq!(error, KubeError::BadCredentials { reason: reason.to_owned() });
         }
-        client_configuration(&credentials()?)?;
+        client_configuration(&ApiAccess::of_administrator(&credentials()?)?)?;
         Ok(())
     }
 }

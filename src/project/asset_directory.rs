@@ -13,6 +13,7 @@ use crate::document::Loaded;
 
 const CLUSTER_FILE: &str = "cluster.yaml";
 const CREDENTIALS: &str = "credentials";
+const USERS: &str = "users";
 pub(super) const KUBECONFIG: &str = "kubeconfig";
 const RESULTS: &str = "results";
 /// What machines, stacks and pods are made from, and the keys.
@@ -76,6 +77,13 @@ impl AssetDirectory {
             Some(reserved) => Err(ProjectError::Reserved { path: path.to_owned(), reserved }),
             None => Ok(()),
         }
+    }
+
+    /// Where the kubeconfig of a user goes, unless the administrator says otherwise: beside the keys, which no repository gets.
+    pub(crate) fn user_kubeconfig(&self, team: &str, user: &str) -> Result<PathBuf, ProjectError> {
+        let directory = Path::new(CREDENTIALS).join(USERS);
+        self.files.create_directory(&directory, 0o700)?;
+        Ok(self.files.path(directory.join(format!("{team}-{user}.kubeconfig")))?)
     }
 
     /// Whether there is a cluster.yaml.

@@ -77,6 +77,7 @@ impl Project {
         use_source(&KubeconfigSource {
             cluster,
             user: &format!("{cluster}-admin"),
+            namespace: None,
             endpoint,
             certificate_authority: &certificate_authority,
             client_certificate: &client_certificate,

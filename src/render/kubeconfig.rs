@@ -1,4 +1,4 @@
-//! The administrator's kubeconfig, alone or merged into an existing one.
+//! A kubeconfig of the administrator or of a user, alone or merged into an existing one.
 //!
 //! It is built here and not by the template engine, which would keep copies of the key that are never wiped.
 
@@ -35,13 +35,15 @@ pub struct KubeconfigSource<'a> {
     pub cluster: &'a str,
     /// The name of the user.
     pub user: &'a str,
+    /// The namespace that is meant where none is named; `default` if there is none.
+    pub namespace: Option<&'a str>,
     /// How the API server is reached.
     pub endpoint: &'a ApiEndpoint,
     /// The certificate of the authority that signed the API server's.
     pub certificate_authority: &'a str,
-    /// The administrator's certificate.
+    /// The user's certificate.
     pub client_certificate: &'a str,
-    /// The administrator's key.
+    /// The user's key.
     pub client_key: &'a SecretText,
 }
 
@@ -58,6 +60,7 @@ pub fn render_kubeconfig(source: &KubeconfigSource<'_>) -> SecretText {
     let server = &endpoint.server;
     let tls_name = endpoint.tls_server_name.as_ref();
     let tls_name = tls_name.map(|name| format!("    tls-server-name: {name}\n")).unwrap_or_default();
+    let namespace = source.namespace.map(|name| format!("\n    namespace: {name}")).unwrap_or_default();
     let authority = STANDARD.encode(source.certificate_authority);
     let certificate = STANDARD.encode(source.client_certificate);
     let key = source.encoded_key();
@@ -75,7 +78,7 @@ contexts:
 - name: {cluster}
   context:
     cluster: {cluster}
-    user: {user}
+    user: {user}{namespace}
 users:
 - name: {user}
   user:

@@ -229,6 +229,9 @@ fn programs_and_variables_that_surprise_are_warned_about() {
         let stdout = job(more);
         assert!(stdout.contains(&format!("warning: {warning}")), "{more}:\n{stdout}");
     }
+    let help = "help: remove it from env, store it with `infra secret set wandb WANDB_API_KEY`, and write secrets: [wandb]";
+    let said = job(&format!("{plain}env: {{WANDB_API_KEY: abc}}"));
+    assert!(said.contains(help), "{said}");
     // What the documents offer is accepted.
     assert_eq!(
         job(&format!("{plain}env: {{INFRA_PEER_TIMEOUT: '600', INFRA_HOLD: '30', INFRA_LAST_WAIT: '60'}}")),

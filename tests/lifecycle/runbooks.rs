@@ -39,6 +39,7 @@ macro_rules! follow_pages {
 }
 
 follow_pages! {
+    add_a_team: "add-a-team.md",
     add_gpus: "add-gpus.md",
     approve_a_node: "approve-a-node.md",
     change_a_pool: "change-a-pool.md",
@@ -251,7 +252,8 @@ impl Reader {
     fn run(&mut self, command: &Command) {
         let arguments: Vec<String> = command.arguments.iter().map(|word| self.filled_in(word)).collect();
         let mut invocation = self.invocation(arguments.iter().map(String::as_str));
-        if command.is("job") && !OFFLINE.contains(&command.arguments[1].as_str()) {
+        let is_about_jobs = ["job", "secret", "team", "user"].iter().any(|name| command.is(name));
+        if is_about_jobs && !OFFLINE.contains(&command.arguments[1].as_str()) {
             invocation = invocation.env("INFRA_API_SERVER", &self.jobs().address());
         }
         let outcome = invocation.run();
@@ -287,7 +289,7 @@ impl Reader {
             }
             jobs.decide(move |role, _, _| match role {
                 // It runs the real program.
-                "reader" => Fate::Wait,
+                "reader" | "team-directory" => Fate::Wait,
                 "gpu-check" => Fate::Succeed("a-node", gpus),
                 _ => Fate::Succeed("a-node", "well\n"),
             });

@@ -8,10 +8,9 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::target::{random_mark, random_token, scripts_of};
-use crate::blueprint::Blueprint;
 use crate::cli::session::Session;
 use crate::job::life::{FetchTarget, Reader};
-use crate::job::{HELPER_IMAGE, Unpacked, tolerations_of_all_pools, unpack};
+use crate::job::{ClusterFacts, HELPER_IMAGE, Unpacked, tolerations_of_all_pools, unpack};
 use crate::kube::Body;
 
 /// A reader pod needs a machine and an image.
@@ -26,16 +25,16 @@ const PROGRESS_BYTES: u64 = 256 * MEBIBYTE;
 
 /// A reader that any node may run, with the usual image if none is named.
 pub(super) fn new_reader(
-    blueprint: &Blueprint,
+    facts: ClusterFacts<'_>,
     image: Option<String>,
     session: &Session,
 ) -> anyhow::Result<FetchTarget> {
     Ok(FetchTarget {
-        image: image.unwrap_or_else(|| blueprint.mirrored_image(HELPER_IMAGE)),
+        image: image.unwrap_or_else(|| facts.mirrored_image(HELPER_IMAGE)),
         script: scripts_of(session)?.archive_server(),
         mark: random_mark()?,
         token: random_token()?,
-        tolerations: tolerations_of_all_pools(blueprint),
+        tolerations: tolerations_of_all_pools(facts),
     })
 }
 

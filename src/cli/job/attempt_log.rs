@@ -9,14 +9,13 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::archive_download::{READER_TIME_LIMIT, download, new_reader};
 use super::target::removed;
-use crate::blueprint::Blueprint;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::interruption::Interrupted;
 use crate::cli::printer::LogPrinter;
 use crate::cli::session::Session;
+use crate::cli::target_cluster::TargetCluster;
 use crate::job::life::{FetchSource, JobError, JobReport, Reader, ReplicaReport};
-use crate::kube::ApiServer;
 
 /// What the launchers write, the older part first.
 const FILES: [&str; 2] = ["output.log.1", "output.log"];
@@ -45,8 +44,7 @@ impl Selection<'_> {
 
 /// Prints the logs of an attempt of the job's run.
 pub(super) async fn print_attempt(
-    api: &ApiServer,
-    blueprint: &Blueprint,
+    cluster: &TargetCluster,
     report: &JobReport,
     selection: Selection<'_>,
     attempt: u32,
@@ -65,7 +63,8 @@ pub(super) async fn print_attempt(
     };
     // Listens before the reader exists, so that an early Ctrl-C leaves none behind.
     let mut interruptions = signal(SignalKind::interrupt())?;
-    let reader = Reader::start(api, &source, &new_reader(blueprint, None, session)?).await?;
+    let target = new_reader(cluster.read_facts().await?.facts(), None, session)?;
+    let reader = Reader::start(&cluster.api, &source, &target).await?;
     let printed = tokio::select! {
         printed = print_files(&reader, report, selection, session) => {
             printed.map_err(|error| explain_missing_log(error, report, selection, attempt))

@@ -2,11 +2,12 @@
 
 use clap::Args;
 
-use super::target::{JobNameOptions, connect, seconds_now};
+use super::target::{JobNameOptions, seconds_now};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
+use crate::cli::target_cluster::TargetCluster;
 use crate::job::life::{JobError, JobReport, REMOVAL_LIMIT, record_deletion, removal_of, remove_job};
 use crate::kube::ObjectName;
 
@@ -19,7 +20,7 @@ pub(super) struct DeleteArguments {
 
 pub(super) fn run(arguments: &DeleteArguments, session: &Session) -> anyhow::Result<Exit> {
     let target = arguments.job.resolve(session)?;
-    let (_, api) = connect(session)?;
+    let api = TargetCluster::find(session)?.api;
     let (name, namespace) = (target.name.as_str(), target.namespace.as_str());
     block_on(async {
         let report = match JobReport::read(&api, namespace, name).await {

@@ -8,12 +8,13 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::archive_download::{READER_TIME_LIMIT, download, new_reader};
-use super::target::{JobNameOptions, JobTarget, connect, parse_run_name, removed};
+use super::target::{JobNameOptions, JobTarget, parse_run_name, removed};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::interruption::Interrupted;
 use crate::cli::session::Session;
+use crate::cli::target_cluster::TargetCluster;
 use crate::job::life::{FetchSource, JobReport, Reader};
 use crate::job::values::RunName;
 use crate::job::{OUTPUT_DIRECTORY, Unpacked, run_directory};
@@ -56,13 +57,15 @@ pub(super) fn run(arguments: &FetchArguments, session: &Session) -> anyhow::Resu
         None => session.assets.results_directory(&target.name)?,
     };
     refuse_to_overwrite(&directory)?;
-    let (blueprint, api) = connect(session)?;
-    let reading = new_reader(&blueprint, arguments.image.clone(), session)?;
+    let cluster = TargetCluster::find(session)?;
+    let api = &cluster.api;
     block_on(async {
-        let source = find_results(&api, &target, arguments).await?;
+        let known = cluster.read_facts().await?;
+        let reading = new_reader(known.facts(), arguments.image.clone(), session)?;
+        let source = find_results(api, &target, arguments).await?;
         // Listens before the reader exists, so that an early Ctrl-C leaves none behind.
         let mut interruptions = signal(SignalKind::interrupt())?;
-        let reader = Reader::start(&api, &source, &reading).await?;
+        let reader = Reader::start(api, &source, &reading).await?;
         let fetched = tokio::select! {
             fetched = fetch(&reader, &directory, session) => fetched.map(|()| Exit::Done),
             _ = interruptions.recv() => {

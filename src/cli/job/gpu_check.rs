@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::target::{connect, random_mark, removed};
+use super::target::{random_mark, removed};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::until_interrupted;
 use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
-use crate::job::HELPER_IMAGE;
+use crate::cli::target_cluster::TargetCluster;
 use crate::job::life::{GpuCheck, NodeGpus};
+use crate::job::{ClusterFacts, HELPER_IMAGE};
 use crate::kube::Node;
 
 /// An image is pulled once per node; after that the check takes a second.
@@ -28,16 +29,19 @@ pub(super) struct GpuCheckArguments {
 }
 
 pub(super) fn run(arguments: &GpuCheckArguments, session: &Session) -> anyhow::Result<Exit> {
-    let (blueprint, api) = connect(session)?;
+    let cluster = TargetCluster::find(session)?;
     let expected = |node: &Node| {
+        let Some(blueprint) = cluster.blueprint() else { return node.labelled_gpus.unwrap_or(0) };
         let mut pools = blueprint.cluster.pools.iter();
         let pool = pools.find(|pool| node.pool.as_deref() == Some(pool.name.as_str()));
         pool.and_then(|pool| pool.gpus.as_ref()).map_or(0, |gpus| gpus.count)
     };
     let mark = random_mark()?;
     let (_interrupter, waiting) = session.begin_waiting(Some(CHECK_TIME_LIMIT));
-    let image = arguments.image.clone().unwrap_or_else(|| blueprint.mirrored_image(HELPER_IMAGE));
-    let check = GpuCheck::new(&api, &mark, &image);
+    let image = arguments.image.clone();
+    let image =
+        image.unwrap_or_else(|| ClusterFacts::of_blueprint(cluster.blueprint()).mirrored_image(HELPER_IMAGE));
+    let check = GpuCheck::new(&cluster.api, &mark, &image);
     let checked = block_on(async {
         let run = async { Ok(check.run(expected, &waiting).await?) };
         let checked = Box::pin(until_interrupted(run)).await;
@@ -49,7 +53,7 @@ pub(super) fn run(arguments: &GpuCheckArguments, session: &Session) -> anyhow::R
     match session.output {
         Output::Json => session.printer.json(&nodes)?,
         Output::Text | Output::Markdown if nodes.is_empty() => {
-            session.printer.data(format_args!("{}: there are no GPU nodes", blueprint.cluster.name))?;
+            session.printer.data(format_args!("{}: there are no GPU nodes", cluster.name))?;
         }
         Output::Text | Output::Markdown => session.printer.data(gpu_table(&nodes))?,
     }

@@ -13,7 +13,7 @@ use crate::cli::printer::Output;
 use crate::cli::session::Session;
 use crate::document::{LoadError, Problem, Problems, Severity, read_text};
 use crate::job::lint::{LintFinding, lint_objects, parse_objects};
-use crate::job::{Run, decide, objects_of, validate};
+use crate::job::{ClusterFacts, Run, decide, objects_of, validate};
 
 /// Check a job file, or Kubernetes objects of your own
 ///
@@ -75,7 +75,8 @@ fn judge_job(path: &Path, blueprint: Option<&Blueprint>, session: &Session) -> a
     let (problems, findings) = match validate(path, &text, blueprint) {
         Err(problems) => (problems, Vec::new()),
         Ok(loaded) => {
-            let workload = decide(&loaded.value, blueprint, &scripts_of(session)?);
+            let workload =
+                decide(&loaded.value, ClusterFacts::of_blueprint(blueprint), &scripts_of(session)?);
             (loaded.warnings, lint_objects(&objects_of(&Run::rendered(workload, None))))
         }
     };

@@ -3,11 +3,12 @@
 use clap::Args;
 
 use super::runs::in_units;
-use super::target::{connect, namespace_of_file, seconds_now};
+use super::target::{job_namespace, seconds_now};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
+use crate::cli::target_cluster::TargetCluster;
 use crate::job::life::{JobReport, parse_seconds};
 
 /// List the jobs on the cluster, with their state, age and the GPUs that they hold
@@ -21,12 +22,12 @@ pub(super) struct ListArguments {
 }
 
 pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Result<Exit> {
-    let (blueprint, api) = connect(session)?;
-    let own = namespace_of_file(session)?;
+    let cluster = TargetCluster::find(session)?;
+    let own = job_namespace(session)?;
     let (reports, namespaces) = block_on(async {
         match &arguments.namespace {
-            Some(namespace) => Ok((JobReport::read_all(&api, Some(namespace)).await?, None)),
-            None => Ok(JobReport::read_visible(&api, &own).await?),
+            Some(namespace) => Ok((JobReport::read_all(&cluster.api, Some(namespace)).await?, None)),
+            None => Ok(JobReport::read_visible(&cluster.api, &own).await?),
         }
     })?;
     if let Some(namespaces) = namespaces {
@@ -38,7 +39,7 @@ pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Resul
         return Ok(Exit::Done);
     }
     if reports.is_empty() {
-        session.printer.data(format_args!("{}: there are no jobs", blueprint.cluster.name))?;
+        session.printer.data(format_args!("{}: there are no jobs", cluster.name))?;
         return Ok(Exit::Done);
     }
     let heading = ["NAMESPACE", "JOB", "FRAMEWORK", "STATE", "DONE", "GPUS", "AGE"].map(str::to_owned);

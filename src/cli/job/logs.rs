@@ -11,12 +11,13 @@ use super::pod_log::{
     PAUSE, copy_log, explain_lost_machine, explain_silence, has_started, is_over, is_unfinished,
     report_contact,
 };
-use super::target::{JobNameOptions, JobTarget, connect};
+use super::target::{JobNameOptions, JobTarget};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::interruption::Interrupted;
 use crate::cli::session::Session;
+use crate::cli::target_cluster::TargetCluster;
 use crate::job::life::{JobReport, ReplicaReport};
 use crate::kube::{ApiServer, LogPart, Outage};
 
@@ -52,24 +53,25 @@ pub(super) struct LogsArguments {
 
 pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Result<Exit> {
     let target = arguments.job.resolve(session)?;
-    let (blueprint, api) = connect(session)?;
+    let cluster = TargetCluster::find(session)?;
+    let api = &cluster.api;
     if let Some(attempt) = arguments.attempt {
         return block_on(async {
-            let report = JobReport::read(&api, &target.namespace, &target.name).await?;
+            let report = JobReport::read(api, &target.namespace, &target.name).await?;
             let selection = if arguments.all {
                 Selection::All(arguments.role.as_deref())
             } else {
                 Selection::One(find_replica(&report, arguments)?)
             };
-            print_attempt(&api, &blueprint, &report, selection, attempt, session).await
+            print_attempt(&cluster, &report, selection, attempt, session).await
         });
     }
     let wanted = Wanted { role: arguments.role.as_deref(), tail: arguments.tail };
     let print = async {
         match (arguments.all, arguments.follow) {
-            (false, _) => print_log(&api, &target, arguments, session).await,
-            (true, false) => print_all(&api, &target, wanted, session).await,
-            (true, true) => follow_all(&api, &target, wanted, session).await,
+            (false, _) => print_log(api, &target, arguments, session).await,
+            (true, false) => print_all(api, &target, wanted, session).await,
+            (true, true) => follow_all(api, &target, wanted, session).await,
         }
     };
     block_on(async {

@@ -23,7 +23,9 @@ mod why;
 use clap::{Args, Subcommand};
 
 pub(super) use lint::LintDocument;
+pub(super) use target::{job_namespace, random_mark};
 
+use super::cluster_options::ClusterOptions;
 use super::exit::Exit;
 use super::session::Session;
 
@@ -40,6 +42,8 @@ Usual order:
 #[derive(Args, Debug)]
 #[command(after_help = ORDER)]
 pub(super) struct JobArguments {
+    #[command(flatten)]
+    cluster: ClusterOptions,
     #[command(subcommand)]
     command: JobCommand,
 }
@@ -62,6 +66,7 @@ enum JobCommand {
 }
 
 pub(super) fn run(arguments: &JobArguments, session: &Session) -> anyhow::Result<Exit> {
+    let session = &session.with_cluster(&arguments.cluster);
     match &arguments.command {
         JobCommand::Init(arguments) => init::run(arguments, session),
         JobCommand::Render(arguments) => render::run(arguments, session),

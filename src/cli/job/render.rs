@@ -9,7 +9,7 @@ use crate::cli::printer::Output;
 use crate::cli::session::Session;
 use crate::document::write_yaml;
 use crate::job::values::RunName;
-use crate::job::{Run, decide, objects_of};
+use crate::job::{ClusterFacts, Run, decide, objects_of};
 
 /// Print the Kubernetes objects of a job
 ///
@@ -27,7 +27,7 @@ pub(super) struct RenderArguments {
 pub(super) fn run(arguments: &RenderArguments, session: &Session) -> anyhow::Result<Exit> {
     let blueprint = blueprint_of(session)?;
     let job = arguments.job.load(session, blueprint.as_ref())?;
-    let workload = decide(&job, blueprint.as_ref(), &scripts_of(session)?);
+    let workload = decide(&job, ClusterFacts::of_blueprint(blueprint.as_ref()), &scripts_of(session)?);
     let objects = objects_of(&Run::rendered(workload, arguments.run.clone()));
     match session.output {
         Output::Json => {

@@ -5,11 +5,12 @@ use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
-use super::target::{JobNameOptions, connect, seconds_now};
+use super::target::{JobNameOptions, seconds_now};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
+use crate::cli::target_cluster::TargetCluster;
 use crate::job::life::{Restarts, RunReport, RunState, read_runs};
 
 const MINUTES: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day] [hour]:[minute] UTC");
@@ -27,7 +28,7 @@ pub(super) struct RunsArguments {
 
 pub(super) fn run(arguments: &RunsArguments, session: &Session) -> anyhow::Result<Exit> {
     let target = arguments.job.resolve(session)?;
-    let (_, api) = connect(session)?;
+    let api = TargetCluster::find(session)?.api;
     let runs = block_on(async { Ok(read_runs(&api, &target.namespace, &target.name).await?) })?;
     match session.output {
         Output::Json => session.printer.json(&runs)?,

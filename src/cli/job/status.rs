@@ -2,11 +2,12 @@
 
 use clap::Args;
 
-use super::target::{JobNameOptions, connect};
+use super::target::JobNameOptions;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
+use crate::cli::target_cluster::TargetCluster;
 use crate::job::life::{JobReport, JobState, ReplicaPhase, ReplicaReport, Restarts};
 
 /// Show the state of a job: one line per replica, with its node, phase, restarts and GPUs
@@ -20,7 +21,7 @@ pub(super) struct StatusArguments {
 
 pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Result<Exit> {
     let target = arguments.job.resolve(session)?;
-    let (_, api) = connect(session)?;
+    let api = TargetCluster::find(session)?.api;
     let report = block_on(async { Ok(JobReport::read(&api, &target.namespace, &target.name).await?) })?;
     match session.output {
         Output::Json => session.printer.json(&report)?,

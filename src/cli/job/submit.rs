@@ -7,13 +7,14 @@ use clap::Args;
 use super::delete::print_remaining;
 use super::dry_run::print_plan;
 use super::status::{changes, table};
-use super::target::{JobFileOptions, connect, parse_run_name, run_name, scripts_of, seconds_now};
+use super::target::{JobFileOptions, parse_run_name, run_name, scripts_of, seconds_now};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::{DETACHING, Interrupted, until_second_interruption};
 use crate::cli::printer::Output;
 use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
+use crate::cli::target_cluster::TargetCluster;
 use crate::cli::up::parse_duration;
 use crate::job::life::{
     Followed, JobEvent, JobReport, JobState, Precondition, ReplicaPhase, ReplicaReport, Submission,
@@ -53,21 +54,28 @@ pub(super) struct SubmitArguments {
 }
 
 pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Result<Exit> {
-    let (blueprint, api) = connect(session)?;
-    let job = arguments.job.load(session, Some(&blueprint))?;
+    let cluster = TargetCluster::find(session)?;
+    if cluster.blueprint().is_some() {
+        session.printer.note(format_args!("cluster {}", cluster.name));
+    }
+    let api = &cluster.api;
+    let job = arguments.job.load_for(&cluster, session)?;
+    let scripts = scripts_of(session)?;
     let named = arguments.resume.as_ref().or(arguments.run.as_ref());
-    let request = SubmitRequest {
-        workload: decide(&job, Some(&blueprint), &scripts_of(session)?),
-        run: named.cloned().map_or_else(run_name, Ok)?,
-        is_run_named: named.is_some(),
-        is_resumed: arguments.resume.is_some(),
-        now: seconds_now,
-        replace: arguments.replace,
-        keys: job.keys.clone(),
-    };
+    let run = named.cloned().map_or_else(run_name, Ok)?;
     let (interrupter, waiting) = session.begin_waiting(arguments.timeout);
     let work = async {
-        let submission = Submission::plan(&api, request, Some(&blueprint)).await?;
+        let known = cluster.read_facts().await?;
+        let request = SubmitRequest {
+            workload: decide(&job, known.facts(), &scripts),
+            run,
+            is_run_named: named.is_some(),
+            is_resumed: arguments.resume.is_some(),
+            now: seconds_now,
+            replace: arguments.replace,
+            keys: job.keys.clone(),
+        };
+        let submission = Submission::plan(api, request, known.facts()).await?;
         if arguments.dry_run {
             return print_plan(&submission.describe(named.is_some()), session);
         }
@@ -83,7 +91,7 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
             ask_on_thread(&question, "--yes", &session.printer).await?;
         }
         session.printer.note(format_args!("run {}", submission.run()));
-        submission.start(&api, &waiting, &|event| show_event(&event, workload, session)).await?;
+        submission.start(api, &waiting, &|event| show_event(&event, workload, session)).await?;
         mention_tensorboard(workload, session);
         if arguments.detach {
             session.printer.note(format_args!(
@@ -92,7 +100,7 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
             ));
             return Ok(Exit::Done);
         }
-        watch_job(&api, workload, &waiting, session).await
+        watch_job(api, workload, &waiting, session).await
     };
     let leave = || session.printer.note(DETACHING);
     block_on(until_second_interruption(work, &interrupter, leave, Interrupted::WhileJobRuns))

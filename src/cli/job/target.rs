@@ -9,17 +9,15 @@ use time::OffsetDateTime;
 use time::macros::format_description;
 
 use crate::blueprint::Blueprint;
-use crate::cli::aws_access::api_address;
 use crate::cli::failure::Refusal;
 use crate::cli::printer::Printer;
 use crate::cli::session::Session;
-use crate::credentials::Credentials;
+use crate::cli::target_cluster::{TargetCluster, default_namespace};
 use crate::document::{Fault, Loaded};
 use crate::hexadecimal::hexadecimal;
 use crate::job::life::JobError;
 use crate::job::values::RunName;
 use crate::job::{self, Scripts, TrainingJob};
-use crate::kube::ApiServer;
 use crate::render::Templates;
 
 const DEFAULT_FILE: &str = "job.yaml";
@@ -50,6 +48,17 @@ impl JobFileOptions {
         }
         Ok(job)
     }
+
+    /// As [`JobFileOptions::load`], for a cluster whose kubeconfig may say which namespace is meant where the file names none.
+    pub(super) fn load_for(&self, cluster: &TargetCluster, session: &Session) -> anyhow::Result<TrainingJob> {
+        let mut job = self.load(session, cluster.blueprint())?;
+        if let Some(namespace) = cluster.namespace.as_ref().filter(|_| !job.namespace.is_written()) {
+            job.namespace.value = namespace
+                .parse()
+                .map_err(|fault: Fault| Refusal::invalid(format!("the kubeconfig: {fault}")))?;
+        }
+        Ok(job)
+    }
 }
 
 /// Which job that may be there already.
@@ -58,7 +67,7 @@ pub(super) struct JobNameOptions {
     /// The name of the job; by default that of the job file
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// The namespace of the job; by default that of the job file, or default
+    /// The namespace of the job; by default that of the job file, of the kubeconfig, or default
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
     /// The job file
@@ -80,32 +89,32 @@ impl JobNameOptions {
         let file = session.assets.named_file(&self.file)?;
         let Some(name) = &self.name else {
             let job = job::load(&file, None)?.value;
-            let namespace = self.namespace.clone().unwrap_or_else(|| job.namespace.value.to_string());
+            let namespace = self.namespace_of(Some(&job), session)?;
             return Ok(JobTarget { name: job.name.to_string(), namespace, job: Some(job) });
         };
         let job = job::load(&file, None).ok().map(|loaded| loaded.value);
         let job = job.filter(|job| job.name.as_str() == name);
-        let from_file = job.as_ref().map(|job| job.namespace.value.to_string());
-        let namespace = self.namespace.clone().or(from_file).unwrap_or_else(|| "default".to_owned());
+        let namespace = self.namespace_of(job.as_ref(), session)?;
         Ok(JobTarget { name: name.clone(), namespace, job })
+    }
+
+    fn namespace_of(&self, job: Option<&TrainingJob>, session: &Session) -> anyhow::Result<String> {
+        let written = job.filter(|job| job.namespace.is_written()).map(|job| job.namespace.value.to_string());
+        match self.namespace.clone().or(written) {
+            Some(namespace) => Ok(namespace),
+            None => default_namespace(session),
+        }
     }
 }
 
-/// The namespace of the job file, if there is one that can be read, or default.
-pub(super) fn namespace_of_file(session: &Session) -> anyhow::Result<String> {
+/// The namespace of the job file, if there is one that can be read and has one, or the usual one.
+pub(in crate::cli) fn job_namespace(session: &Session) -> anyhow::Result<String> {
     let file = session.assets.named_file(Path::new(DEFAULT_FILE))?;
-    let job = job::load(&file, None).ok();
-    Ok(job.map_or_else(|| "default".to_owned(), |loaded| loaded.value.namespace.value.to_string()))
-}
-
-/// The cluster of the asset directory and its API.
-pub(super) fn connect(session: &Session) -> anyhow::Result<(Blueprint, ApiServer)> {
-    let blueprint = Blueprint::new(session.assets.load_cluster()?.value)?;
-    let store = session.open_existing_credentials()?;
-    let credentials = Credentials::read(&store, &blueprint.identities)?;
-    let name = blueprint.cluster.external_dns_name.to_string();
-    let api = ApiServer::of_cluster(&credentials, &name, &name, api_address()?.as_ref())?;
-    Ok((blueprint, api))
+    let job = job::load(&file, None).ok().map(|loaded| loaded.value);
+    match job.filter(|job| job.namespace.is_written()) {
+        Some(job) => Ok(job.namespace.value.to_string()),
+        None => default_namespace(session),
+    }
 }
 
 /// The cluster, if the directory describes one.
@@ -147,7 +156,7 @@ pub(super) fn seconds_now() -> u64 {
 }
 
 /// A few random letters and digits that distinguish pods.
-pub(super) fn random_mark() -> anyhow::Result<String> {
+pub(in crate::cli) fn random_mark() -> anyhow::Result<String> {
     random_digits::<4>()
 }
 

@@ -5,18 +5,18 @@ use std::time::Duration;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::target::{JobNameOptions, connect, random_mark, removed, scripts_of};
-use crate::blueprint::Blueprint;
+use super::target::{JobNameOptions, random_mark, removed, scripts_of};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::Interrupted;
 use crate::cli::printer::Output;
 use crate::cli::session::Session;
+use crate::cli::target_cluster::TargetCluster;
 use crate::job::life::{
     AttemptRecord, Cause, JobExplanation, JobReport, JobState, Others, RecordReader, RecordTarget, Restarts,
     Wait, explain_job, needs_records,
 };
-use crate::job::{HELPER_IMAGE, tolerations_of_all_pools};
+use crate::job::{ClusterFacts, HELPER_IMAGE, tolerations_of_all_pools};
 use crate::kube::ApiServer;
 use crate::plural::count_of;
 
@@ -44,16 +44,18 @@ pub(super) struct WhyArguments {
 
 pub(super) fn run(arguments: &WhyArguments, session: &Session) -> anyhow::Result<Exit> {
     let target = arguments.job.resolve(session)?;
-    let (blueprint, api) = connect(session)?;
+    let cluster = TargetCluster::find(session)?;
+    let api = &cluster.api;
     let explanation = block_on(async {
-        let report = JobReport::read(&api, &target.namespace, &target.name).await?;
+        let report = JobReport::read(api, &target.namespace, &target.name).await?;
         let records = if needs_records(&report) {
-            let target = new_reader(&blueprint, arguments.image.clone(), session)?;
-            read_records(&api, &report, &target, session).await?
+            let known = cluster.read_facts().await?;
+            let target = new_reader(known.facts(), arguments.image.clone(), session)?;
+            read_records(api, &report, &target, session).await?
         } else {
             Vec::new()
         };
-        Ok(explain_job(&api, report, &records).await)
+        Ok(explain_job(api, report, &records).await)
     })?;
     match session.output {
         Output::Json => session.printer.json(&explanation)?,
@@ -63,15 +65,15 @@ pub(super) fn run(arguments: &WhyArguments, session: &Session) -> anyhow::Result
 }
 
 fn new_reader(
-    blueprint: &Blueprint,
+    facts: ClusterFacts<'_>,
     image: Option<String>,
     session: &Session,
 ) -> anyhow::Result<RecordTarget> {
     Ok(RecordTarget {
-        image: image.unwrap_or_else(|| blueprint.mirrored_image(HELPER_IMAGE)),
+        image: image.unwrap_or_else(|| facts.mirrored_image(HELPER_IMAGE)),
         script: scripts_of(session)?.attempt_reader(),
         mark: random_mark()?,
-        tolerations: tolerations_of_all_pools(blueprint),
+        tolerations: tolerations_of_all_pools(facts),
     })
 }
 

@@ -97,6 +97,7 @@ mod tests {
             instance_id: None,
             gpus,
             taints: Vec::new(),
+            labelled_gpus: None,
             kubelet_version: "v1.36.3".to_owned(),
         }
     }

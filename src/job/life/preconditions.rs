@@ -3,7 +3,8 @@
 use super::error::JobError;
 use super::precondition::Precondition;
 use super::room::{Room, Sight, machines, rooms};
-use crate::blueprint::Blueprint;
+use super::secrets::check_secrets;
+use crate::job::ClusterFacts;
 use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL, role_job_name};
 use crate::job::objects::objects_of;
 use crate::job::run::Run;
@@ -27,7 +28,7 @@ pub(super) struct Checked {
 pub(super) async fn check_preconditions(
     api: &ApiServer,
     run: &Run,
-    blueprint: Option<&Blueprint>,
+    facts: ClusterFacts<'_>,
 ) -> Result<Checked, JobError> {
     let workload = &run.workload;
     let mut found = Vec::new();
@@ -36,17 +37,18 @@ pub(super) async fn check_preconditions(
         Box::pin(look_around(api, &workload.namespace))
     )?;
     if has_namespace {
-        let (engine, claim, queue, foreign) = tokio::try_join!(
-            Box::pin(check_engine(api, workload, blueprint)),
+        let (engine, claim, queue, secrets, foreign) = tokio::try_join!(
+            Box::pin(check_engine(api, workload, facts)),
             Box::pin(check_claim(api, workload)),
             Box::pin(check_queue(api, workload)),
+            Box::pin(check_secrets(api, workload)),
             Box::pin(foreign_objects(api, run))
         )?;
-        found.extend(engine.into_iter().chain(claim).chain(queue).chain(foreign));
+        found.extend(engine.into_iter().chain(claim).chain(queue).chain(secrets).chain(foreign));
     } else {
-        let (namespace, create) = (&workload.namespace, "kubectl create namespace");
+        let namespace = &workload.namespace;
         found.push(Precondition::Unmet(format!(
-            "there is no namespace '{namespace}' (`{create} {namespace}` creates it)"
+            "there is no namespace '{namespace}' (`infra team add {namespace}` creates it)"
         )));
     }
     let Some(sight) = sight else {
@@ -55,7 +57,7 @@ pub(super) async fn check_preconditions(
         return Ok(Checked { preconditions: found, ..Checked::default() });
     };
     let rooms = rooms(&sight, workload);
-    found.extend(machines(&sight, &rooms, workload, blueprint));
+    found.extend(machines(&sight, &rooms, workload, facts));
     Ok(Checked { preconditions: found, rooms, sees_all: sight.is_complete })
 }
 
@@ -84,17 +86,18 @@ async fn look_around(api: &ApiServer, namespace: &str) -> Result<Option<Sight>, 
 async fn check_engine(
     api: &ApiServer,
     workload: &Workload,
-    blueprint: Option<&Blueprint>,
+    facts: ClusterFacts<'_>,
 ) -> Result<Option<Precondition>, JobError> {
     let selector = format!("{JOB_LABEL}={}", workload.name);
     if api.job_sets(Some(&workload.namespace), &selector).await?.is_some() {
         return Ok(None);
     }
-    let is_ours = blueprint.is_none_or(|blueprint| blueprint.cluster.addons.job_set);
-    let help = if is_ours {
-        "`infra up` installs it; on a cluster of an earlier version, run it once"
-    } else {
-        "cluster.yaml has addons.jobSet: false; set it to true and run `infra up`, or install JobSet v0.12 yourself"
+    let help = match facts.blueprint().map(|blueprint| blueprint.cluster.addons.job_set) {
+        Some(true) => "`infra up` installs it; on a cluster of an earlier version, run it once",
+        Some(false) => {
+            "cluster.yaml has addons.jobSet: false; set it to true and run `infra up`, or install JobSet v0.12 yourself"
+        }
+        None => "the administrator installs it with `infra up`",
     };
     Ok(Some(Precondition::Unmet(format!("the cluster has no JobSet, which runs jobs ({help})"))))
 }

@@ -1,9 +1,9 @@
 //! Whether the nodes that exist have room for a job.
 
 use super::precondition::Precondition;
-use crate::blueprint::Blueprint;
 use crate::config::Pool;
 use crate::config::values::PoolName;
+use crate::job::ClusterFacts;
 use crate::job::machine::{Machine, Needs};
 use crate::job::names::JOB_LABEL;
 use crate::job::workload::{RolePlan, Workload};
@@ -66,9 +66,9 @@ pub(super) fn machines(
     sight: &Sight,
     rooms: &[Room],
     workload: &Workload,
-    blueprint: Option<&Blueprint>,
+    facts: ClusterFacts<'_>,
 ) -> Vec<Precondition> {
-    let judge = |(role, room): (&RolePlan, &Room)| machines_for(role, *room, sight, workload, blueprint);
+    let judge = |(role, room): (&RolePlan, &Room)| machines_for(role, *room, sight, workload, facts);
     workload.roles.iter().zip(rooms).flat_map(judge).collect()
 }
 
@@ -77,7 +77,7 @@ fn machines_for(
     room: Room,
     sight: &Sight,
     workload: &Workload,
-    blueprint: Option<&Blueprint>,
+    facts: ClusterFacts<'_>,
 ) -> Vec<Precondition> {
     let pool = workload.pool.as_ref();
     let needs = needs_of(role, workload);
@@ -100,7 +100,7 @@ fn machines_for(
         } else {
             return Vec::new();
         };
-        return vec![unmet_or_started(text, &needs, pool, blueprint)];
+        return vec![unmet_or_started(text, &needs, pool, facts)];
     }
     if let Some(room) = short {
         let text = format!(
@@ -111,7 +111,7 @@ fn machines_for(
             room_on_nodes(room, usable),
             reasons(candidates().filter(|node| node.gpus >= gpus), &needs)
         );
-        return vec![unmet_or_started(text, &needs, pool, blueprint)];
+        return vec![unmet_or_started(text, &needs, pool, facts)];
     }
     let Some(free) = room.free.filter(|free| *free < replicas) else { return Vec::new() };
     // Pods of namespaces that cannot be seen may hold more.
@@ -190,7 +190,7 @@ fn unmet_or_started(
     text: String,
     needs: &Needs<'_>,
     pool: Option<&PoolName>,
-    blueprint: Option<&Blueprint>,
+    facts: ClusterFacts<'_>,
 ) -> Precondition {
     let fits = |candidate: &&Pool| {
         let machine = Machine::of_pool(candidate);
@@ -198,7 +198,11 @@ fn unmet_or_started(
             && machine.keeps_away(needs.tolerations).is_none()
             && machine.shortage(needs).is_none()
     };
-    let may_grow = blueprint.is_some_and(|blueprint| {
+    if let ClusterFacts::Nodes(_) = facts {
+        // Whether a pool may grow is not seen from its nodes.
+        return Precondition::Remark(format!("{text}; it waits until there are more machines"));
+    }
+    let may_grow = facts.blueprint().is_some_and(|blueprint| {
         let cluster = &blueprint.cluster;
         cluster.addons.cluster_autoscaler
             && cluster.pools.iter().filter(fits).any(|pool| pool.max_count > pool.min_count)

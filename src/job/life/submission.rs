@@ -15,12 +15,13 @@ use super::run_records::{record_deletion, record_submission};
 use super::state::JobState;
 use super::submission_plan::{PlannedAction, SubmissionPlan};
 use super::submit::submit;
-use crate::blueprint::Blueprint;
+use crate::job::ClusterFacts;
 use crate::job::run::Run;
 use crate::job::values::RunName;
 use crate::job::workload::Workload;
-use crate::kube::ApiServer;
+use crate::kube::{ApiServer, ObjectName};
 use crate::waiting::Waiting;
+use crate::well_known::TEAM_LABEL;
 
 /// Pods have half a minute to terminate, and a lost machine needs a few minutes more.
 pub(crate) const REMOVAL_LIMIT: Duration = Duration::from_mins(5);
@@ -71,9 +72,10 @@ impl Submission {
     pub(crate) async fn plan(
         api: &ApiServer,
         request: SubmitRequest,
-        blueprint: Option<&Blueprint>,
+        facts: ClusterFacts<'_>,
     ) -> Result<Self, JobError> {
         let SubmitRequest { workload, run, is_run_named, is_resumed, now, replace, keys } = request;
+        let workload = without_volume_of_team(api, workload).await?;
         let run = Run { is_resumed, ..Run::new(workload, run) };
         let live = match JobReport::read(api, &run.workload.namespace, &run.workload.name).await {
             Ok(report) => Some(report),
@@ -104,7 +106,7 @@ impl Submission {
                 });
             }
         };
-        let checked = check_preconditions(api, &run, blueprint).await?;
+        let checked = check_preconditions(api, &run, facts).await?;
         Ok(Self { run, now, action, replaced, keys, checked })
     }
 
@@ -193,6 +195,17 @@ fn tell_unrecorded(recorded: Result<(), JobError>, tell: &(dyn Fn(JobEvent) + Sy
     if let Err(error) = recorded {
         tell(JobEvent::NotRecorded(error.to_string()));
     }
+}
+
+/// A team has its claim, on a directory of its own: the job creates none.
+async fn without_volume_of_team(api: &ApiServer, mut workload: Workload) -> Result<Workload, JobError> {
+    if workload.volume.is_some() {
+        let namespace = api.object(&ObjectName::new("Namespace", "", &workload.namespace)).await?;
+        if namespace.is_some_and(|namespace| !namespace["metadata"]["labels"][TEAM_LABEL].is_null()) {
+            workload.volume = None;
+        }
+    }
+    Ok(workload)
 }
 
 fn already_there(report: &JobReport, run: &Run) -> JobError {

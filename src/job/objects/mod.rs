@@ -13,6 +13,8 @@ mod training;
 
 use serde_json::Value;
 
+pub(crate) use storage::FileSystemClaim;
+
 use super::run::Run;
 
 /// Every object of a job. The JobSet comes last, when what it needs exists.

@@ -23,6 +23,19 @@ pub(super) fn environment(variables: &[Variable]) -> Value {
     variables.iter().map(entry).collect()
 }
 
+/// The variables of Secrets, as a container lists them. Those in `env` win over them.
+pub(super) fn secret_variables(secrets: &[String]) -> Value {
+    secrets.iter().map(|name| json!({"secretRef": {"name": name}})).collect()
+}
+
+/// Lets a pod pull images with the job's logins to registries.
+pub(super) fn add_pull_secrets(spec: &mut Value, workload: &Workload) {
+    if !workload.image_pull_secrets.is_empty() {
+        let names = workload.image_pull_secrets.iter();
+        spec["imagePullSecrets"] = names.map(|name| json!({"name": name})).collect();
+    }
+}
+
 /// The claim, as a volume of a pod.
 pub(super) fn claim_volume(claim: &str) -> Value {
     json!({"name": CLAIM_VOLUME, "persistentVolumeClaim": {"claimName": claim}})

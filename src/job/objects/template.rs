@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::metadata::pod_metadata;
-use super::pod::pod_security;
+use super::pod::{add_pull_secrets, pod_security};
 use crate::job::names::helper_affinity;
 use crate::job::workload::Workload;
 
@@ -14,7 +14,7 @@ pub(super) fn helper_template(
     container: &Value,
     volumes: &[Value],
 ) -> Value {
-    json!({
+    let mut template = json!({
         "metadata": pod_metadata(workload, role),
         "spec": {
             "automountServiceAccountToken": false,
@@ -25,5 +25,7 @@ pub(super) fn helper_template(
             "containers": [container],
             "volumes": volumes,
         },
-    })
+    });
+    add_pull_secrets(&mut template["spec"], workload);
+    template
 }

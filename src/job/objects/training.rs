@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::pod::{
-    claim_mount, claim_volume, container_security, environment, pod_security, run_mounts, script_mount,
-    script_volume, seed_mounts, shared_memory_mount, shared_memory_volume,
+    add_pull_secrets, claim_mount, claim_volume, container_security, environment, pod_security, run_mounts,
+    script_mount, script_volume, secret_variables, seed_mounts, shared_memory_mount, shared_memory_volume,
 };
 use crate::job::framework::Framework;
 use crate::job::names::{JOB_LABEL, POOL_LABEL, SCRIPT_DIRECTORY, helper_affinity};
@@ -55,6 +55,9 @@ pub(super) fn pod_spec(run: &Run, role: &RolePlan) -> Value {
         "securityContext": container_security(),
         "volumeMounts": mounts,
     });
+    if !workload.secrets.is_empty() {
+        container["envFrom"] = secret_variables(&workload.secrets);
+    }
     if let Some(directory) = &workload.workdir {
         container["workingDir"] = json!(directory);
     }
@@ -68,6 +71,7 @@ pub(super) fn pod_spec(run: &Run, role: &RolePlan) -> Value {
         "tolerations": pod_tolerations(role),
         "volumes": volumes,
     });
+    add_pull_secrets(&mut spec, workload);
     if workload.asks_for_peers {
         spec["serviceAccountName"] = json!(workload.name);
     }

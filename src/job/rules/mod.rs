@@ -5,6 +5,7 @@ mod data;
 mod mounts;
 mod optional;
 mod scale;
+mod secrets;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use data::build_data;
 use mounts::{build_mounts, build_workdir};
 use optional::require_valid;
 use scale::build_scale;
+use secrets::{build_secrets, warn_of_secret};
 
 use super::environment::{check_name_is_free, check_paddle_ports};
 use super::file::{JobFile, TensorboardFile, TensorboardSettings};
@@ -30,9 +32,6 @@ const LONGEST_POD_NAME: usize = 63;
 const POD_NAME_SUFFIX: &str = "-xxxxx";
 /// The longest time between SIGTERM and SIGKILL.
 const LONGEST_GRACE: u64 = 3600;
-/// What the names of variables that hold a password end with.
-const SECRET_ENDINGS: [&str; 6] =
-    ["_TOKEN", "_API_KEY", "_SECRET", "_PASSWORD", "_SECRET_ACCESS_KEY", "_PASSPHRASE"];
 
 pub(super) fn build_job(file: &JobFile, problems: &mut Problems) -> Option<TrainingJob> {
     let framework = file.framework.value;
@@ -70,6 +69,8 @@ pub(super) fn build_job(file: &JobFile, problems: &mut Problems) -> Option<Train
         .map(|text| problems.parse::<PoolName>(text).map(|value| At { value, position: text.position }));
     let command = build_command(file, problems);
     let environment = build_environment(file, problems);
+    let secrets = build_secrets("secrets", &file.secrets, problems);
+    let image_pull_secrets = build_secrets("imagePullSecrets", &file.image_pull_secrets, problems);
     let workdir = build_workdir(file.workdir.as_ref(), problems);
     let mounts = build_mounts(file, problems);
     let tensorboard = build_tensorboard(file, problems);
@@ -86,6 +87,7 @@ pub(super) fn build_job(file: &JobFile, problems: &mut Problems) -> Option<Train
         namespace: At { value: namespace?, position: file.namespace.position },
         framework,
         image: At { value: image?, position: file.image.position },
+        image_pull_secrets: image_pull_secrets?,
         scale: scale?,
         gpus: file.gpus.clone(),
         processors: processors?,
@@ -94,6 +96,7 @@ pub(super) fn build_job(file: &JobFile, problems: &mut Problems) -> Option<Train
         command: command?,
         workdir: workdir?,
         environment: environment?,
+        secrets: secrets?,
         mounts: mounts?,
         storage: storage?,
         data: require_valid(data)?,
@@ -162,12 +165,7 @@ fn build_environment(file: &JobFile, problems: &mut Problems) -> Option<BTreeMap
         } else if value.value.contains('\0') {
             problems.add(value.position, Fault::new(format!("the value of {name} contains a zero byte")));
         } else {
-            if SECRET_ENDINGS.iter().any(|ending| name.as_str().ends_with(ending)) && !value.value.is_empty()
-            {
-                let fault =
-                    Fault::new(format!("{name} looks like a secret, and is readable in the job's objects"));
-                problems.warn(key.position, fault.help("let the program read it from a file on the claim"));
-            }
+            warn_of_secret(&name, key.position, &value.value, problems);
             environment.insert(name, value.value.clone());
         }
     }

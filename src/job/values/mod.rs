@@ -12,6 +12,6 @@ pub(crate) use claim_path::ClaimPath;
 pub(crate) use container_path::ContainerPath;
 pub(crate) use deadline::parse_deadline;
 pub(crate) use image_reference::ImageReference;
-pub(crate) use name::{ClaimName, EnvironmentName, JobName, Namespace, QueueName, RunName};
+pub(crate) use name::{ClaimName, EnvironmentName, JobName, Namespace, QueueName, RunName, SecretName};
 pub(crate) use quantity::{Processors, Size};
 pub(crate) use url::parse_url;

@@ -25,6 +25,12 @@ checked_text!(
 );
 
 checked_text!(
+    /// The name of a Secret.
+    SecretName,
+    |text: &str| check_label("secret name", text, false)
+);
+
+checked_text!(
     /// The name of a Kueue queue.
     QueueName,
     |text: &str| check_label("queue", text, false)

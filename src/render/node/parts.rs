@@ -119,6 +119,7 @@ pub(super) fn kubeconfig(
     Ok(render_kubeconfig(&KubeconfigSource {
         cluster: sources.blueprint.cluster.name.as_str(),
         user: identity,
+        namespace: None,
         endpoint: &ApiEndpoint::at(server),
         certificate_authority: certificate(sources, "ca")?,
         client_certificate: certificate(sources, identity)?,

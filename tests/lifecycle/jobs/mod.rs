@@ -8,13 +8,17 @@ mod failing;
 mod fetching;
 mod gpu_checks;
 mod hostile;
+mod kubeconfigs;
 mod listing_runs;
 mod merged_logs;
 mod preconditions;
 mod queries;
 mod reading_logs;
 mod rehearsing;
+mod secrets;
 mod submitting;
+mod teams;
+mod users;
 
 use std::fs;
 use std::process::Command;

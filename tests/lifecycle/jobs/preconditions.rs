@@ -17,7 +17,7 @@ fn all_unmet_preconditions_are_reported_together() {
     let world = JobWorld::of_golden("tensorflow-tutorial", &format!("{TRAIN}namespace: vision\n"));
     let refused = world.run(["submit"]).expect_code(1);
     refused
-        .expect_stderr("- there is no namespace 'vision' (`kubectl create namespace vision` creates it)")
+        .expect_stderr("- there is no namespace 'vision' (`infra team add vision` creates it)")
         .expect_stderr("- 2 replicas with 1 GPU each need more than the cluster has now: no node is usable")
         .expect_stderr("the cluster cannot run this job now")
         .expect_stderr("nothing was changed; fix this and submit again");

@@ -16,12 +16,23 @@ use super::http::{Message, exchange};
 /// What an answer is written to.
 pub type Stream<'a> = StreamOwned<ServerConnection, &'a TcpStream>;
 
+/// For clients with a certificate of the cluster.
 pub fn tls(credentials: &Path) -> ServerConfig {
+    configuration(credentials, false)
+}
+
+/// Also for clients without one, who may have a token.
+pub fn tls_with_tokens(credentials: &Path) -> ServerConfig {
+    configuration(credentials, true)
+}
+
+fn configuration(credentials: &Path, allows_none: bool) -> ServerConfig {
     let certificate = |name: &str| CertificateDer::from_pem_file(credentials.join(name)).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut authorities = RootCertStore::empty();
     authorities.add(certificate("ca.pem")).unwrap();
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), Arc::clone(&provider));
+    let verifier = if allows_none { verifier.allow_unauthenticated() } else { verifier };
     let key = PrivateKeyDer::from_pem_file(credentials.join("apiserver-key.pem")).unwrap();
     ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

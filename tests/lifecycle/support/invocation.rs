@@ -1,7 +1,7 @@
 //! A run of the binary, or of any program: what it is given, what it prints while it runs, and its end in time.
 
 use std::io::{Read, Write};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -18,13 +18,14 @@ const TEMPO: &str = "0.05";
 pub struct Invocation {
     command: Command,
     input: Option<String>,
+    is_typed: bool,
     time_limit: Duration,
 }
 
 impl Invocation {
     /// Any program, with five minutes to end, which only what hangs ever needs.
     pub fn of(command: Command) -> Self {
-        Self { command, input: None, time_limit: Duration::from_secs(300) }
+        Self { command, input: None, is_typed: false, time_limit: Duration::from_secs(300) }
     }
 
     /// The binary, or a program that runs it, with short pauses and a release server that has every driver.
@@ -65,6 +66,12 @@ impl Invocation {
         self
     }
 
+    /// Standard input stays open, for [`Running::write_input`].
+    pub fn typed(mut self) -> Self {
+        self.is_typed = true;
+        self
+    }
+
     /// How long it may take before it is killed and the test fails.
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
@@ -77,15 +84,17 @@ impl Invocation {
     }
 
     pub fn spawn(mut self) -> Running {
-        self.command.stdin(if self.input.is_some() { Stdio::piped() } else { Stdio::null() });
+        let has_input = self.input.is_some() || self.is_typed;
+        self.command.stdin(if has_input { Stdio::piped() } else { Stdio::null() });
         let mut child = self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         if let Some(input) = self.input {
             // It may end without having read.
             let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         }
+        let input = child.stdin.take();
         let stdout = Captured::of(child.stdout.take().unwrap());
         let stderr = Captured::of(child.stderr.take().unwrap());
-        Running { child, stdout, stderr, deadline: Instant::now() + self.time_limit }
+        Running { child, input, stdout, stderr, deadline: Instant::now() + self.time_limit }
     }
 }
 
@@ -123,6 +132,7 @@ impl Captured {
 /// A program that is running, and is killed when it is dropped.
 pub struct Running {
     child: Child,
+    input: Option<ChildStdin>,
     stdout: Captured,
     stderr: Captured,
     deadline: Instant,
@@ -137,6 +147,12 @@ impl Running {
     /// Whether it has ended by itself.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Types something, as soon as the program waits for it.
+    pub fn write_input(&mut self, text: &str) {
+        let input = self.input.as_mut().expect("its input is closed");
+        input.write_all(text.as_bytes()).and_then(|()| input.flush()).unwrap();
     }
 
     /// Kills the program.

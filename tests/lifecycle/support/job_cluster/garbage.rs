@@ -34,6 +34,10 @@ impl State {
                     self.pods_of(&job).iter().for_each(|(pod, _)| self.take_pod(pod));
                 }
             }
+            ("namespaces", _) => {
+                self.store.remove(key);
+                self.store.empty_namespace(&key.2);
+            }
             _ => drop(self.store.remove(key)),
         }
     }

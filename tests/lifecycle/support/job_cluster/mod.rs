@@ -16,6 +16,7 @@ mod kubelet;
 mod pages;
 mod pod_failures;
 mod pods;
+pub mod rights;
 mod state;
 mod store;
 mod termination;
@@ -30,7 +31,7 @@ use tempfile::TempDir;
 use self::controller::Fate;
 use self::state::{Shared, State};
 use self::store::Key;
-use super::api_connections::{serve, tls};
+use super::api_connections::{serve, tls_with_tokens};
 use super::http::Server;
 use super::kubernetes::merge;
 
@@ -50,11 +51,16 @@ impl JobCluster {
         let (claim, scripts) = (files.path().join("claim"), files.path().join("scripts"));
         std::fs::create_dir(&claim).unwrap();
         let shared = Shared::new(claim, scripts);
-        let (config, for_connections) = (Arc::new(tls(credentials)), Arc::clone(&shared));
+        let (config, for_connections) = (Arc::new(tls_with_tokens(credentials)), Arc::clone(&shared));
         let server = Server::start(move |stream| {
             let is_unreachable = || for_connections.state.lock().unwrap().unreachable;
             let served = serve(stream, &config, is_unreachable, |request, stream| {
-                pages::answer(request, &for_connections, stream)
+                let client = rights::Client::of(
+                    stream.conn.peer_certificates(),
+                    request,
+                    &for_connections.state.lock().unwrap(),
+                );
+                pages::answer(request, client.as_ref(), &for_connections, stream)
             });
             // An error is a client without the right certificate, or one that went away.
             drop(served);
@@ -78,6 +84,11 @@ impl JobCluster {
     /// The directory that stands for the claim.
     pub fn claim(&self) -> PathBuf {
         self.files.path().join("claim")
+    }
+
+    /// A token by which someone may do everything.
+    pub fn put_token(&self, token: &str, user: &str) {
+        self.state().tokens.insert(token.to_owned(), rights::Client::administrator(user));
     }
 
     /// Creates an object as another user would.

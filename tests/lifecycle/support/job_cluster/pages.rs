@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::controller::{phase_of, role_of};
 use super::job_set::{API_VERSION, GROUP_PATH};
+use super::rights::Client;
 use super::state::{Log, Shared, State};
 use super::store::{Answer, Place};
 use crate::support::http::{Message, field};
@@ -17,7 +18,12 @@ use crate::support::kubernetes::{failure, not_found, success};
 /// The definition that Kueue is recognised by.
 pub const LOCAL_QUEUES: &str = "localqueues.kueue.x-k8s.io";
 
-pub fn answer(request: &Message, shared: &Arc<Shared>, stream: &mut impl Write) -> io::Result<()> {
+pub fn answer(
+    request: &Message,
+    client: Option<&Client>,
+    shared: &Arc<Shared>,
+    stream: &mut impl Write,
+) -> io::Result<()> {
     let (method, path) = (request.method(), request.path());
     let refusal = {
         let mut state = shared.state.lock().unwrap();
@@ -34,6 +40,9 @@ pub fn answer(request: &Message, shared: &Arc<Shared>, stream: &mut impl Write) 
     if let Some((status, message)) = refusal {
         return write(failure(status, "ServiceUnavailable", message), stream);
     }
+    let Some(client) = client else {
+        return write(failure(401, "Unauthorized", "Unauthorized"), stream);
+    };
     if path.starts_with(GROUP_PATH) && !shared.state.lock().unwrap().has_job_sets {
         let text = ("Content-Type", "text/plain; charset=utf-8");
         return Message::answer(404, &[text], b"404 page not found\n").write(stream);
@@ -54,13 +63,22 @@ pub fn answer(request: &Message, shared: &Arc<Shared>, stream: &mut impl Write) 
         let message = format!("{} is forbidden: User \"ada\" cannot {method} it here", place.plural);
         return write(failure(403, "Forbidden", &message), stream);
     }
+    let objection = shared.state.lock().unwrap().objection(client, method, &place);
+    if let Some(objection) = objection {
+        return write(failure(403, "Forbidden", &objection), stream);
+    }
     match (method, place.below.first().map(String::as_str)) {
         ("GET", Some("log")) => return log(&place, request.query(), shared, stream),
         ("GET", Some("proxy")) => return proxy(&place, request.query(), shared, stream),
         _ => {}
     }
+    let wants_metadata = request.has("accept", "partialobjectmetadata");
+    if place.plural == "secrets" && method == "GET" && !wants_metadata {
+        return write(failure(403, "Forbidden", "nobody needs the data of Secrets here"), stream);
+    }
     let mut state = shared.state.lock().unwrap();
     let answer = match method {
+        "POST" if place.name.is_none() => state.store.create(&place, request),
         "GET" if place.name.is_none() => state.store.list(&place, request.query()),
         "GET" => {
             state.store.get(&place.key()).map_or_else(|| place.missing(), |object| (200, object.clone()))
@@ -87,7 +105,23 @@ pub fn answer(request: &Message, shared: &Arc<Shared>, stream: &mut impl Write) 
     state.reconcile();
     drop(state);
     shared.changed.notify_all();
-    write(answer, stream)
+    write(if wants_metadata { metadata_alone(answer) } else { answer }, stream)
+}
+
+/// An object, or every object of a list, without anything but its metadata.
+fn metadata_alone((status, mut document): Answer) -> Answer {
+    let strip = |object: &mut Value| {
+        object
+            .as_object_mut()
+            .unwrap()
+            .retain(|field, _| ["kind", "apiVersion", "metadata"].contains(&field.as_str()));
+    };
+    match document.get_mut("items").and_then(Value::as_array_mut) {
+        Some(items) => items.iter_mut().for_each(strip),
+        None if status < 300 => strip(&mut document),
+        None => {}
+    }
+    (status, document)
 }
 
 fn write((status, body): Answer, stream: &mut impl Write) -> io::Result<()> {

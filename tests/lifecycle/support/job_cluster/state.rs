@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::controller::{Fate, phase_of, role_of};
 use super::job_set::RESTART_ATTEMPT;
+use super::rights::Client;
 use super::store::{Key, Store};
 
 /// How long a pod takes to end, unless a test says otherwise.
@@ -48,6 +49,8 @@ pub struct State {
     pub(super) stalled_requests: usize,
     pub(super) longest_page: Option<usize>,
     pub(super) overtaken: Option<String>,
+    /// Who has which token.
+    pub(super) tokens: BTreeMap<String, Client>,
     /// Every request is answered with this.
     pub(super) refusal: Option<(u16, &'static str)>,
     /// The only namespace that the user may see.
@@ -92,6 +95,7 @@ impl Shared {
                 stalled_requests: 0,
                 longest_page: None,
                 overtaken: None,
+                tokens: BTreeMap::new(),
                 refusal: None,
                 own_namespace: None,
                 keeps_pods: false,

@@ -11,8 +11,10 @@ use super::job_set::{RESOURCE, refusal, set_defaults};
 /// An answer of the API: status and document.
 pub type Answer = (u16, Value);
 
+const ADMISSION: &str = "apis/admissionregistration.k8s.io/v1";
+
 /// Where each kind is, and whether in a namespace.
-const KINDS: [(&str, &str, &str, bool); 17] = [
+const KINDS: [(&str, &str, &str, bool); 23] = [
     ("nodes", "api/v1", "Node", false),
     ("namespaces", "api/v1", "Namespace", false),
     ("persistentvolumes", "api/v1", "PersistentVolume", false),
@@ -20,6 +22,7 @@ const KINDS: [(&str, &str, &str, bool); 17] = [
     ("configmaps", "api/v1", "ConfigMap", true),
     ("services", "api/v1", "Service", true),
     ("serviceaccounts", "api/v1", "ServiceAccount", true),
+    ("secrets", "api/v1", "Secret", true),
     ("pods", "api/v1", "Pod", true),
     ("events", "api/v1", "Event", true),
     ("daemonsets", "apis/apps/v1", "DaemonSet", true),
@@ -30,6 +33,11 @@ const KINDS: [(&str, &str, &str, bool); 17] = [
     ("customresourcedefinitions", "apis/apiextensions.k8s.io/v1", "CustomResourceDefinition", false),
     ("roles", "apis/rbac.authorization.k8s.io/v1", "Role", true),
     ("rolebindings", "apis/rbac.authorization.k8s.io/v1", "RoleBinding", true),
+    ("clusterroles", "apis/rbac.authorization.k8s.io/v1", "ClusterRole", false),
+    ("clusterrolebindings", "apis/rbac.authorization.k8s.io/v1", "ClusterRoleBinding", false),
+    ("resourcequotas", "api/v1", "ResourceQuota", true),
+    ("validatingadmissionpolicies", ADMISSION, "ValidatingAdmissionPolicy", false),
+    ("validatingadmissionpolicybindings", ADMISSION, "ValidatingAdmissionPolicyBinding", false),
 ];
 
 /// What a path is about.
@@ -84,6 +92,12 @@ impl Place {
     pub fn missing(&self) -> Answer {
         let resource = if self.plural == "jobsets" { RESOURCE } else { self.plural };
         not_found(resource, self.name.as_deref().unwrap_or_default())
+    }
+
+    /// The group of the kind, which is empty for the oldest kinds.
+    pub fn api_group(&self) -> &'static str {
+        let group = self.group.strip_prefix("apis/").unwrap_or_default();
+        group.split('/').next().unwrap()
     }
 
     fn api_version(&self) -> &'static str {
@@ -146,6 +160,11 @@ impl Store {
         self.objects.remove(key)
     }
 
+    /// Deletes everything in a namespace.
+    pub fn empty_namespace(&mut self, namespace: &str) {
+        self.objects.retain(|key, _| key.1 != namespace);
+    }
+
     /// Every key of a kind.
     pub fn keys(&self, plural: &str) -> Vec<Key> {
         self.objects.keys().filter(|key| key.0 == plural).cloned().collect()
@@ -179,6 +198,35 @@ impl Store {
         )
     }
 
+    /// Creates an object that must not be there.
+    pub fn create(&mut self, place: &Place, request: &Message) -> Answer {
+        let Ok(mut object) = serde_json::from_slice::<Value>(&request.body) else {
+            return failure(400, "BadRequest", "the body is no document");
+        };
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let namespace = ("namespaces", String::new(), place.namespace.clone());
+        if !place.namespace.is_empty() && !self.objects.contains_key(&namespace) {
+            return not_found("namespaces", &place.namespace);
+        }
+        let key = (place.plural, place.namespace.clone(), name.clone());
+        if self.objects.contains_key(&key) {
+            let message = format!("{} \"{name}\" already exists", place.plural);
+            return failure(409, "AlreadyExists", &message);
+        }
+        self.stamp(&mut object);
+        self.count_version(place, &mut object);
+        self.objects.insert(key, object.clone());
+        (201, object)
+    }
+
+    /// Only Secrets are changed under the condition that nobody else did.
+    fn count_version(&mut self, place: &Place, object: &mut Value) {
+        if place.plural == "secrets" {
+            self.made += 1;
+            object["metadata"]["resourceVersion"] = json!(self.made.to_string());
+        }
+    }
+
     pub fn patch(&mut self, place: &Place, request: &Message) -> Answer {
         let Ok(mut body) = serde_json::from_slice::<Value>(&request.body) else {
             return failure(400, "BadRequest", "the body is no document");
@@ -197,6 +245,12 @@ impl Store {
         if request.has("content-type", "apply-patch+yaml") {
             self.apply(place, request.query(), body)
         } else if request.has("content-type", "merge-patch+json") {
+            let live = self.objects.get(&place.key()).map(|object| &object["metadata"]["resourceVersion"]);
+            let wanted = body["metadata"]["resourceVersion"].as_str().filter(|version| !version.is_empty());
+            if live.is_some_and(|live| wanted.is_some_and(|wanted| live != wanted)) {
+                let message = "the object has been modified; please apply your changes to the latest version";
+                return failure(409, "Conflict", message);
+            }
             self.change(place, |object| merge(object, &body))
         } else {
             failure(415, "UnsupportedMediaType", "the body of the request was in an unknown format")
@@ -279,6 +333,7 @@ impl Store {
                 return refusal;
             }
         }
+        self.count_version(place, &mut after);
         self.objects.insert(place.key(), after.clone());
         (200, after)
     }

@@ -1,0 +1,164 @@
+//! Directories of the file system, which nothing but a pod reaches: a short one in the cluster's own namespace looks after them.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::error::PeopleError;
+use super::names::team_directory;
+use crate::job::life::explain_pods;
+use crate::job::{CLUSTER_CLAIM, CLUSTER_NAMESPACE, helper_affinity};
+use crate::kube::{ApiServer, KubeError, LogPart, ObjectName, Pod, PodPhase, Toleration};
+use crate::waiting::{Pace, WaitEnd, Waiting};
+use crate::well_known::{JOB_ROLE_LABEL, MANAGER, MANAGER_LABEL, TEAM_LABEL};
+
+const ROLE: &str = "team-directory";
+const MOUNT_PATH: &str = "/mnt/file-system";
+/// A pod that was left behind is terminated after this time.
+const LONGEST_SECONDS: u32 = 900;
+/// It needs a machine and an image.
+const TIME_LIMIT: Duration = Duration::from_mins(10);
+/// More than a number and a message of mkdir need.
+const LONGEST_TEXT: usize = 4096;
+/// Creates the directory, and prints how much is in it.
+const CREATE: &str = r#"mkdir -p -- "$0" && ls -A -- "$0" | wc -l"#;
+/// Prints how much is in the directory, if it exists.
+const COUNT: &str = r#"if [ -d "$0" ]; then ls -A -- "$0" | wc -l; else echo 0; fi"#;
+
+/// How pods on the file system are started.
+#[derive(Clone, Debug)]
+pub(crate) struct DirectoryPods {
+    /// The image, which needs a shell.
+    pub image: String,
+    /// Taints they tolerate.
+    pub tolerations: Vec<Toleration>,
+    /// Distinguishes this pod from others at the same time.
+    pub mark: String,
+}
+
+impl DirectoryPods {
+    /// Creates the directory of a team; returns how many files and directories are in it.
+    pub(super) async fn create(
+        &self,
+        api: &ApiServer,
+        team: &str,
+        waiting: &Waiting,
+        tell: &(dyn Fn(String) + Sync),
+    ) -> Result<u64, PeopleError> {
+        self.run(api, team, CREATE, waiting, tell).await
+    }
+
+    /// How many files and directories are in the directory of a team.
+    pub(crate) async fn count_files(
+        &self,
+        api: &ApiServer,
+        team: &str,
+        waiting: &Waiting,
+        tell: &(dyn Fn(String) + Sync),
+    ) -> Result<u64, PeopleError> {
+        self.run(api, team, COUNT, waiting, tell).await
+    }
+
+    async fn run(
+        &self,
+        api: &ApiServer,
+        team: &str,
+        script: &str,
+        waiting: &Waiting,
+        tell: &(dyn Fn(String) + Sync),
+    ) -> Result<u64, PeopleError> {
+        let name = ObjectName::new("Pod", CLUSTER_NAMESPACE, &format!("team-{team}-{}", self.mark));
+        api.apply(&self.pod(&name.name, team, script)).await?;
+        let printed = wait_for(api, &name, team, &waiting.at_most(TIME_LIMIT), tell).await;
+        // It ends by itself; only its name is left.
+        let deleted = api.delete_object(&name).await;
+        let text = printed?;
+        deleted?;
+        let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        last.trim().parse().map_err(|_| failed(team, format!("its pod printed '{last}'")))
+    }
+
+    fn pod(&self, name: &str, team: &str, script: &str) -> Value {
+        let directory = format!("{MOUNT_PATH}{}", team_directory(team));
+        json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "namespace": CLUSTER_NAMESPACE,
+                "labels": {MANAGER_LABEL: MANAGER, TEAM_LABEL: team, JOB_ROLE_LABEL: ROLE},
+            },
+            "spec": {
+                "restartPolicy": "Never",
+                "activeDeadlineSeconds": LONGEST_SECONDS,
+                "automountServiceAccountToken": false,
+                "enableServiceLinks": false,
+                "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+                "affinity": helper_affinity(),
+                "tolerations": self.tolerations,
+                "terminationGracePeriodSeconds": 1,
+                "containers": [{
+                    "name": ROLE,
+                    "image": self.image,
+                    "command": ["/bin/sh", "-c", script, directory],
+                    "env": [],
+                    "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+                    "securityContext": {"allowPrivilegeEscalation": false},
+                    "volumeMounts": [{"name": "storage", "mountPath": MOUNT_PATH}],
+                }],
+                "volumes": [{"name": "storage", "persistentVolumeClaim": {"claimName": CLUSTER_CLAIM}}],
+            },
+        })
+    }
+}
+
+/// What the pod printed, once it has succeeded.
+async fn wait_for(
+    api: &ApiServer,
+    name: &ObjectName,
+    team: &str,
+    waiting: &Waiting,
+    tell: &(dyn Fn(String) + Sync),
+) -> Result<String, PeopleError> {
+    let selector = format!("{TEAM_LABEL}={team},{JOB_ROLE_LABEL}={ROLE}");
+    let (mut pace, mut told) = (Pace::of_moment(), None);
+    loop {
+        let mut pods = api.pods(Some(&name.namespace), &selector).await?;
+        pods.retain(|pod| pod.name == name.name);
+        explain_pods(api, &mut pods).await;
+        let Some(pod) = pods.first() else {
+            return Err(failed(team, "its pod was deleted before it ran".to_owned()));
+        };
+        match pod.phase {
+            PodPhase::Succeeded => return Ok(read_log(api, pod).await?),
+            PodPhase::Failed => {
+                let said = read_log(api, pod).await.unwrap_or_default();
+                let detail = pod.detail.clone().unwrap_or_default();
+                return Err(failed(team, format!("{detail} {}", said.trim()).trim().to_owned()));
+            }
+            _ if pod.detail.is_some() && pod.detail != told => {
+                told.clone_from(&pod.detail);
+                tell(told.clone().unwrap_or_default());
+            }
+            _ => {}
+        }
+        match waiting.pause(pace.next_pause()).await {
+            Ok(()) => {}
+            Err(WaitEnd::Interrupted) => return Err(PeopleError::Interrupted),
+            Err(WaitEnd::TimedOut) => {
+                let waits_for = told.map(|detail| format!(": {detail}")).unwrap_or_default();
+                return Err(failed(team, format!("its pod did not run in time{waits_for}")));
+            }
+        }
+    }
+}
+
+async fn read_log(api: &ApiServer, pod: &Pod) -> Result<String, KubeError> {
+    let part = LogPart { follow: false, tail: None, since_seconds: None };
+    let mut body = api.pod_log(&pod.namespace, &pod.name, part).await?;
+    Ok(String::from_utf8_lossy(&body.beginning(LONGEST_TEXT).await?).into_owned())
+}
+
+fn failed(team: &str, reason: String) -> PeopleError {
+    PeopleError::Directory { path: team_directory(team), reason }
+}
