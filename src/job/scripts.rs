@@ -10,6 +10,8 @@ pub(super) const PADDLE_V0: &str = "jobs/paddle-v0.sh";
 pub(super) const PADDLE: &str = "jobs/paddle.sh";
 /// A node of torchrun.
 pub(super) const PYTORCH: &str = "jobs/pytorch.sh";
+/// torchrun, as a module of the Python that the user named.
+pub(super) const TORCHRUN: &str = "jobs/torchrun.py";
 /// A program that needs nothing of its peers.
 pub(super) const PROGRAM: &str = "jobs/program.sh";
 /// A parameter server, which serves until it is terminated.
@@ -23,8 +25,19 @@ pub(super) const IMPORT_DATA: &str = "jobs/import_data.py";
 /// Hands out results.
 pub(super) const SERVE_ARCHIVE: &str = "jobs/serve_archive.py";
 
-const ALL: [&str; 10] =
-    [PRELUDE, PADDLE_V0, PADDLE, PYTORCH, PROGRAM, SERVER, WORKER, PREPARE, IMPORT_DATA, SERVE_ARCHIVE];
+const ALL: [&str; 11] = [
+    PRELUDE,
+    PADDLE_V0,
+    PADDLE,
+    PYTORCH,
+    TORCHRUN,
+    PROGRAM,
+    SERVER,
+    WORKER,
+    PREPARE,
+    IMPORT_DATA,
+    SERVE_ARCHIVE,
+];
 
 /// The texts of all scripts.
 #[derive(Clone, Debug)]
