@@ -114,8 +114,8 @@ fn command_of(job: &TrainingJob, is_server: bool, has_servers: bool) -> Vec<Stri
             with_launcher(scripts::PROGRAM, &job.command)
         }
         Framework::Pytorch => {
-            // torchrun as a module of the interpreter that the user named: the one on the path may belong to another environment.
-            let torchrun = ["-m", "torch.distributed.run"].map(str::to_owned);
+            // With the interpreter that the user named: the torchrun on the path may belong to another environment.
+            let torchrun = [format!("{SCRIPT_DIRECTORY}/{}", file_name(scripts::TORCHRUN))];
             let command = match split_interpreter(&job.command) {
                 Some((interpreter, program)) => {
                     [std::slice::from_ref(interpreter), &torchrun, program].concat()
@@ -140,6 +140,9 @@ fn scripts_of(job: &TrainingJob, scripts: &Scripts) -> BTreeMap<&'static str, St
     let mut files: BTreeMap<&'static str, String> =
         launchers.iter().map(|name| (file_name(name), scripts.launcher(name))).collect();
     files.insert(file_name(scripts::PREPARE), scripts.launcher(scripts::PREPARE));
+    if job.framework == Framework::Pytorch && split_interpreter(&job.command).is_some() {
+        files.insert(file_name(scripts::TORCHRUN), scripts.text(scripts::TORCHRUN));
+    }
     if job.data.is_some() {
         files.insert(file_name(scripts::IMPORT_DATA), scripts.text(scripts::IMPORT_DATA));
     }

@@ -10,6 +10,8 @@ pub(super) const PADDLE_V0: &str = "jobs/paddle-v0.sh";
 pub(super) const PADDLE: &str = "jobs/paddle.sh";
 /// A node of torchrun.
 pub(super) const PYTORCH: &str = "jobs/pytorch.sh";
+/// torchrun, as a module of the Python that the user named.
+pub(super) const TORCHRUN: &str = "jobs/torchrun.py";
 /// A program that needs nothing of its peers.
 pub(super) const PROGRAM: &str = "jobs/program.sh";
 /// A parameter server, which serves until it is terminated.
@@ -25,11 +27,12 @@ pub(super) const SERVE_ARCHIVE: &str = "jobs/serve_archive.py";
 /// Reads how the attempts of a run ended.
 pub(super) const READ_ATTEMPTS: &str = "jobs/read_attempts.py";
 
-const ALL: [&str; 11] = [
+const ALL: [&str; 12] = [
     PRELUDE,
     PADDLE_V0,
     PADDLE,
     PYTORCH,
+    TORCHRUN,
     PROGRAM,
     SERVER,
     WORKER,

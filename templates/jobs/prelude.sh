@@ -244,6 +244,7 @@ collect() {
 
 # end_program: asks the program to end, kills it if it does not in time, and collects its status.
 end_program() {
+  trap - CHLD
   signal TERM
   give_up=$(($(now) + stop_seconds))
   while is_running; do
@@ -265,6 +266,8 @@ check() { :; }
 run() {
   leave_if_late
   start "$@"
+  # The end of the program ends a nap.
+  trap : CHLD
   while kill -0 "$program" 2>/dev/null; do
     if is_late; then
       say "the deadline has passed, so the program is asked to end"
@@ -274,6 +277,7 @@ run() {
     check
     nap
   done
+  trap - CHLD
   collect
 }
 
@@ -284,8 +288,17 @@ is_answered() {
   [ $# -ge "$group" ]
 }
 
-# hold WHAT: a pod that fails at once because the machine of another was lost would be taken for the cause.
+# fails_first: whether no other pod of the group has failed in this attempt.
+fails_first() {
+  set -- "$marks/failed.$attempt".*
+  [ ! -e "$1" ]
+}
+
+# hold WHAT: a pod that fails at once because the machine of another was lost would be taken for the cause. So would one that fails
+# because another has failed: the first of them ends first.
 hold() {
+  first=
+  ! fails_first || first=yes
   mark "failed.$attempt.$role.$index"
   if [ "$group" -le 1 ]; then
     say "$1 exited with $status"
@@ -296,7 +309,7 @@ hold() {
   limit=${INFRA_HOLD:-180}
   say "$1 exited with $status; this pod waits up to $limit s, so that a lost machine is not counted as a failure of the program"
   give_up=$(($(now) + limit))
-  until is_answered || is_late || [ "$(now)" -ge "$give_up" ]; do nap; done
+  until { [ -n "$first" ] && is_answered; } || is_late || [ "$(now)" -ge "$give_up" ]; do nap; done
 }
 
 # unfinished: prints the numbers of the other pods of this role that have not succeeded in this attempt.
@@ -333,6 +346,9 @@ succeed() {
   [ "$group" -le 1 ] || mark "alive.$attempt.$role.$index"
 }
 
+# leave: ends the pod as the program ended. 255 is what the machine itself reports of containers that it finds dead after a power cut.
+leave() { exit "$((status == 255 ? 1 : status))"; }
+
 # conclude [WHAT]: ends the pod as the program ended.
 conclude() {
   case $status in
@@ -343,23 +359,24 @@ conclude() {
   64) say "${1:-the program} exited with 64, which ends the job" ;;
   *) hold "${1:-the program}" ;;
   esac
-  exit "$status"
+  leave
 }
 
 # told_to_end: Kubernetes terminates this pod. A program that ended before gives the status; one that ends with 0 because it was asked
 # to has not succeeded.
 told_to_end() {
   trap '' TERM INT
+  trap - CHLD
   answered=yes
   if [ -n "$program" ] && ! kill -0 "$program" 2>/dev/null; then
     collect
     [ "$status" != 0 ] || succeed
-    exit "$status"
+    leave
   fi
   say "this pod is being terminated"
   end_program
   if [ -n "$killed" ] || [ "$status" = 0 ]; then status=143; fi
-  exit "$status"
+  leave
 }
 
 clean_up() {

@@ -114,7 +114,8 @@ def table(name, run="first"):
         variables |= more | file.get("env", {})
         stamp = f"{root}/.infra/data.ready" if "data" in file else None
         roles[role] = Role(job, namespace, role, count, mount, launcher, words, variables, stamp)
-    return Contract(path, roles, {script.name: launcher_text(script.name) for script in SCRIPTS.glob("*.sh")})
+    scripts = {script.name: launcher_text(script.name) for script in SCRIPTS.glob("*.sh")}
+    return Contract(path, roles, scripts | {"torchrun.py": (SCRIPTS / "torchrun.py").read_text()})
 
 
 def paddle_v0(file, role, hosts, command, common):
@@ -162,7 +163,7 @@ def tensorflow(file, role, hosts, command, common):
 def pytorch(file, role, hosts, command, common):
     interpreter, *words = command
     if re.fullmatch(r"(.*/)?python[\d.]*", interpreter):
-        command = [interpreter, "-m", "torch.distributed.run", *words]
+        command = [interpreter, f"{SCRIPT_DIRECTORY}/torchrun.py", *words]
     several = file["replicas"] > 1
     return "pytorch.sh" if several else "program.sh", command, {
         "PET_NNODES": str(file["replicas"]), "PET_NPROC_PER_NODE": str(max(file.get("gpus", 0), 1)), "PET_NODE_RANK": "$(JOB_COMPLETION_INDEX)",

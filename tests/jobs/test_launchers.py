@@ -295,11 +295,17 @@ class Failure(unittest.TestCase):
         self.assertNotIn("done.worker.1", pods.mark_names)
 
     @in_each_shell
-    def test_it_is_not_held_when_all_have_failed(self, shell):
+    def test_the_first_that_failed_ends_first(self, shell):
+        """Kubernetes then terminates the others, which failed because of it, and names it."""
         pods = Pods(self, "tensorflow", shell)
-        failed = [pods.start(index, STUB_EXIT=str(7 + index), INFRA_HOLD=LONG) for index in range(2)]
-        for index, pod in enumerate(failed):
-            pod.ends_with(7 + index, within=30)
+        first = pods.start(1, STUB_EXIT="8", INFRA_HOLD=LONG)
+        pods.mark("failed.0.worker.1")
+        first.goes_on()
+        other = pods.start(0, STUB_EXIT="7", INFRA_HOLD=LONG)
+        first.ends_with(8, within=30)
+        other.goes_on(1)
+        other.ask_to_end()
+        other.ends_with(7)
 
     @in_each_shell
     def test_it_is_not_held_when_the_others_are_there(self, shell):
@@ -342,8 +348,8 @@ class Failure(unittest.TestCase):
     @in_each_shell
     def test_what_happened_in_another_attempt_does_not_count(self, shell):
         pods = Pods(self, "tensorflow", shell)
-        for index, pod in enumerate([pods.start(index, STUB_EXIT="7", INFRA_HOLD=LONG) for index in range(2)]):
-            pod.ends_with(7, within=30)
+        for index in range(2):
+            pods.start(index, STUB_EXIT="7").ends_with(7, within=30)
         pods.attempt = 1
         failed = pods.start(1, STUB_EXIT="7", INFRA_HOLD=LONG)
         pods.mark("failed.1.worker.1")
@@ -458,7 +464,7 @@ class Torchrun(unittest.TestCase):
         pods.hosts.write_text(f"{pods.address(0)} {self.name(pods, 0)}\n")
         node.ends_with(0)
         record = pods.record("worker.1")
-        words = [str(pods.stubs / "python"), "-m", "torch.distributed.run", str(pods.claim / "ddp/code/train.py")]
+        words = [str(pods.stubs / "python"), str(pods.scripts / "torchrun.py"), str(pods.claim / "ddp/code/train.py")]
         self.assertEqual(record["arguments"], words)
         self.assertEqual((record["environment"]["PET_NODE_RANK"], record["environment"]["PET_NNODES"]), ("1", "2"))
 
@@ -559,6 +565,16 @@ class Status(unittest.TestCase):
         for name, index in (("paddle", 1), ("pytorch", 1), ("pytorch-single", 0), ("tensorflow", 1)):
             pods = Pods(self, name, shell)
             pods.start(index, STUB_EXIT="23").ends_with(23)
+
+    @in_each_shell
+    def test_255_is_left_to_machines(self, shell):
+        pods = Pods(self, "tensorflow", shell)
+        self.assertIn("the program exited with 255", pods.start(1, STUB_EXIT="255").ends_with(1))
+
+    @in_each_shell
+    def test_the_end_of_a_program_is_seen_at_once(self, shell):
+        pods = Pods(self, "tensorflow", shell)
+        pods.start(1, INFRA_PAUSE="60").ends_with(0, within=30)
 
     @in_each_shell
     def test_a_program_has_a_process_group_of_its_own(self, shell):

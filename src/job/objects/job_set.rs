@@ -17,6 +17,8 @@ const SECONDS_KEPT: u32 = 604_800;
 const SAID_OF_MISCONFIGURED: &str = "failed with exit code 64 matching FailJob rule";
 /// What Kubernetes says of a Job that failed because a machine was lost.
 const SAID_OF_LOST_MACHINE: &str = "has condition DisruptionTarget matching FailJob rule";
+/// What Kubernetes says of a Job that failed because a machine was without power for a moment.
+const SAID_OF_POWER_CUT: &str = "failed with exit code 255 matching FailJob rule";
 
 /// The JobSet of a run. Its defaults are written out, since they are the webhook's, and there may be none.
 pub(super) fn job_set(run: &Run) -> Value {
@@ -70,7 +72,7 @@ fn failure_policy(retries: u32) -> Value {
                 "name": "machineLost",
                 "action": "RestartJobSetAndIgnoreMaxRestarts",
                 "onJobFailureReasons": ["PodFailurePolicy"],
-                "onJobFailureMessagePatterns": [SAID_OF_LOST_MACHINE],
+                "onJobFailureMessagePatterns": [SAID_OF_LOST_MACHINE, SAID_OF_POWER_CUT],
             },
             {
                 "name": "deadlinePassed",
@@ -104,10 +106,11 @@ fn replicated_job(run: &Run, role: &RolePlan) -> Value {
     if trains && workload.framework.is_complete_with_first() && role.replicas > 1 {
         spec["successPolicy"] = json!({"rules": [{"succeededIndexes": "0"}]});
     }
+    let lost = LostMachine::Fail { has_launcher: !workload.scripts.is_empty() };
     json!({
         "name": role.role,
         "groupName": "default",
         "replicas": 1,
-        "template": {"metadata": {"labels": labels}, "spec": with_failure_policy(spec, LostMachine::Fail)},
+        "template": {"metadata": {"labels": labels}, "spec": with_failure_policy(spec, lost)},
     })
 }

@@ -74,6 +74,8 @@ def main(framework, virtual_environment):
         addresses = [f"{network}.{index + 1}" for index in range(pods.replicas)]
         base = {
             "PATH": f"{virtual_environment}/bin:/usr/local/bin:/usr/bin:/bin", "HOME": str(folder), "INFRA_PAUSE": "0.2",
+            # Libraries that images usually have.
+            "LD_LIBRARY_PATH": f"{virtual_environment}/lib",
             # This machine's name need not lead to loopback.
             "GLOO_SOCKET_IFNAME": "lo",
         }

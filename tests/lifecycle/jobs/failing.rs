@@ -144,6 +144,18 @@ fn a_lost_machine_restarts_the_group_and_does_not_count() {
     running.wait().expect_code(0).expect_stdout("2 of 2 done, restarted after 1 lost machine\n");
 }
 
+/// A machine that comes back finds its containers dead, and reports 255 of them.
+#[test]
+fn a_machine_without_power_for_a_moment_does_not_count() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    world.run(["submit", "--detach"]).expect_code(0);
+    world.cluster.finish("worker", 1, 255);
+    world.cluster.wait_for_attempt("worker", 1, 2);
+    assert_eq!(world.cluster.restarts("train"), (1, 0));
+    world.run(["status"]).expect_code(0).expect_stdout("restarted after 1 lost machine\n");
+}
+
 #[test]
 fn failures_and_lost_machines_are_told_apart() {
     let world = JobWorld::new(&TRAIN.replace("retries: 0", "retries: 3"));
