@@ -20,11 +20,24 @@ pub(super) const WORKER: &str = "jobs/worker.sh";
 pub(super) const PREPARE: &str = "jobs/prepare.sh";
 /// Imports data.
 pub(super) const IMPORT_DATA: &str = "jobs/import_data.py";
+/// TensorBoard, until a day after its job.
+pub(super) const TENSORBOARD: &str = "jobs/tensorboard.sh";
 /// Hands out results.
 pub(super) const SERVE_ARCHIVE: &str = "jobs/serve_archive.py";
 
-const ALL: [&str; 10] =
-    [PRELUDE, PADDLE_V0, PADDLE, PYTORCH, PROGRAM, SERVER, WORKER, PREPARE, IMPORT_DATA, SERVE_ARCHIVE];
+const ALL: [&str; 11] = [
+    PRELUDE,
+    PADDLE_V0,
+    PADDLE,
+    PYTORCH,
+    PROGRAM,
+    SERVER,
+    WORKER,
+    PREPARE,
+    IMPORT_DATA,
+    TENSORBOARD,
+    SERVE_ARCHIVE,
+];
 
 /// The texts of all scripts.
 #[derive(Clone, Debug)]

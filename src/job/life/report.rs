@@ -10,7 +10,7 @@ use super::stall::explain_stalls;
 use super::state::{JobState, state_of_jobs};
 use crate::job::names::{
     CLAIM_ANNOTATION, DIGEST_ANNOTATION, FRAMEWORK_LABEL, JOB_LABEL, MANAGER, MANAGER_LABEL, PATH_ANNOTATION,
-    RESUMED_ANNOTATION, ROLE_LABEL, RUN_LABEL,
+    RESUMED_ANNOTATION, ROLE_LABEL, RUN_LABEL, TENSORBOARD_ROLE,
 };
 use crate::job::run::run_directory;
 use crate::kube::{ApiServer, Job, JobSet, Pod};
@@ -103,8 +103,9 @@ impl JobReport {
     /// The report from what the API says; nothing if nothing trains and nothing is imported.
     fn of(set: Option<&JobSet>, jobs: &[Job], pods: &[Pod]) -> Option<Self> {
         let role = |job: &Job| job.labels.get(ROLE_LABEL).cloned().unwrap_or_default();
+        // What shows results says nothing about the job.
         let (data, mut training): (Vec<&Job>, Vec<&Job>) =
-            jobs.iter().partition(|job| role(job) == DATA_ROLE);
+            jobs.iter().filter(|job| role(job) != TENSORBOARD_ROLE).partition(|job| role(job) == DATA_ROLE);
         training.sort_by_key(|job| role(job));
         let import = data.first().map(|job| (*job, import_of(DATA_ROLE, job, pods)));
         let (labels, annotations, namespace) = match (set, training.first().or(data.first())) {

@@ -266,6 +266,25 @@ class JobSetLife(JobSetChecks, unittest.TestCase):
         self.plane.wait_for("no pod", lambda: not self.api.get(f"{PODS}?labelSelector=jobset.sigs.k8s.io/jobset-name=queued")["items"])
         self.assertEqual(self.job_set("queued")["status"].get("restarts", 0), 0)
 
+    def test_a_tensorboard_runs_beside_its_job_and_moves(self):
+        pods = self.begin("shown", PAIR + "tensorboard: true\n")
+
+        def board():
+            found = self.api.get(f"{PODS}?labelSelector=infra.internal/job=shown,infra.internal/role=tensorboard")["items"]
+            return next((pod for pod in found if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]), None)
+
+        first = self.plane.wait_for("the TensorBoard", board)
+        self.evict(first)
+        self.plane.wait_for("another pod of it", lambda: (board() or first)["metadata"]["uid"] != first["metadata"]["uid"])
+        self.assertEqual(self.job_set("shown")["status"].get("restarts", 0), 0)
+        self.machines.finish(pods["worker", 0], 0)
+        self.wait_for_end("shown", "Completed")
+        self.assertIsNotNone(board())
+        # A day later.
+        self.machines.finish(board(), 0)
+        self.plane.wait_for("its end", lambda: self.ends("shown-tensorboard"))
+        self.assertIn("complete", self.status("shown", 0))
+
     def test_every_rendered_job_is_accepted_to_the_last_field(self):
         nowhere = self.plane.scratch / "nowhere"
         nowhere.mkdir()
