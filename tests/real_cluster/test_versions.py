@@ -117,6 +117,12 @@ class VersionsTest(unittest.TestCase):
         known = {with_digest.get(reference, reference) for reference in packed | absent}
         self.assertEqual(set(), named - known)
 
+    def test_the_kueue_of_the_runbook_is_the_one_that_is_built(self):
+        version = modules.version(modules.module_named("kueue"), modules.minors()[-1])
+        for path in ("examples/two-teams/kueue/kustomization.yaml", "docs/runbooks/share-with-queues.md"):
+            named = set(re.findall(r"v\d+\.\d+\.\d+", (images.ROOT / path).read_text()))
+            self.assertEqual(named, {version}, path)
+
     def test_the_image_of_jobs_has_the_name_that_infra_uses(self):
         decide = (images.ROOT / "src/job/decide.rs").read_text()
         self.assertIn(f'HELPER_IMAGE: &str = "{images.HELPER_IMAGE}"', decide)

@@ -10,8 +10,11 @@ use crate::job::run::Run;
 use crate::job::workload::Workload;
 use crate::kube::{ApiServer, ObjectName, QueuePresence};
 
+/// The page about queues.
+const QUEUE_HELP: &str = "docs/runbooks/share-with-queues.md";
+
 /// Checks everything that a job needs, and finds all problems at once.
-pub(super) async fn check_preconditions(
+pub(crate) async fn check_preconditions(
     api: &ApiServer,
     run: &Run,
     blueprint: Option<&Blueprint>,
@@ -67,10 +70,10 @@ async fn check_queue(api: &ApiServer, workload: &Workload) -> Result<Option<Prec
     Ok(match api.find_queue(namespace, queue).await? {
         QueuePresence::Found => None,
         QueuePresence::Missing => Some(Precondition::Unmet(format!(
-            "there is no LocalQueue '{queue}' in namespace {namespace} (docs/jobs.md shows how to create one)"
+            "there is no LocalQueue '{queue}' in namespace {namespace} ({QUEUE_HELP} shows how to create one)"
         ))),
         QueuePresence::NoKueue => Some(Precondition::Unmet(format!(
-            "the job waits in queue '{queue}', and Kueue is not installed (docs/jobs.md shows how to install it)"
+            "the job waits in queue '{queue}', and Kueue is not installed ({QUEUE_HELP} shows how to install it)"
         ))),
     })
 }

@@ -266,6 +266,13 @@ class JobSetLife(JobSetChecks, unittest.TestCase):
         self.plane.wait_for("no pod", lambda: not self.api.get(f"{PODS}?labelSelector=jobset.sigs.k8s.io/jobset-name=queued")["items"])
         self.assertEqual(self.job_set("queued")["status"].get("restarts", 0), 0)
 
+    def test_a_queue_is_refused_without_kueue(self):
+        (self.plane.directory / "waiting.yaml").write_text(PAIR % ("waiting", "24h") + "queue: training\n")
+        words = "the job waits in queue 'training', and Kueue is not installed (docs/runbooks/share-with-queues.md shows how to install it)"
+        self.assertIn(words, self.plane.infra("job", "submit", "--file", "waiting.yaml", expected=(1,)).stderr)
+        self.assertIn(words, self.plane.infra("job", "lint", "--online", "--file", "waiting.yaml", expected=(2,)).stdout)
+        self.assertIsNone(self.api.find(f"{JOBSETS}/waiting"))
+
     def test_a_tensorboard_runs_beside_its_job_and_moves(self):
         pods = self.begin("shown", PAIR + "tensorboard: true\n")
 
