@@ -42,6 +42,8 @@ pub(crate) const HOLDS_ANNOTATION: &str = "infra.internal/holds";
 pub(crate) const JOB_LABEL: &str = "infra.internal/job";
 /// The label of a job's pod with what it does in the job.
 pub(crate) const JOB_ROLE_LABEL: &str = "infra.internal/role";
+/// The role of what shows a job's results, and does no part of the job.
+pub(crate) const TENSORBOARD_ROLE: &str = "tensorboard";
 /// The label of a job's object with the framework whose contract it follows.
 pub(crate) const FRAMEWORK_LABEL: &str = "infra.internal/framework";
 /// The label of a job's object with the id of the run.

@@ -146,6 +146,9 @@ fn scripts_of(job: &TrainingJob, scripts: &Scripts) -> BTreeMap<&'static str, St
     if job.data.is_some() {
         files.insert(file_name(scripts::IMPORT_DATA), scripts.text(scripts::IMPORT_DATA));
     }
+    if job.tensorboard.is_some() {
+        files.insert(file_name(scripts::TENSORBOARD), scripts.launcher(scripts::TENSORBOARD));
+    }
     files
 }
 

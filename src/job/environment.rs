@@ -5,7 +5,7 @@ use serde_json::json;
 use super::command::is_python;
 use super::file::JobFile;
 use super::framework::Framework;
-use super::names::{pod_host_name, role_job_name, roles_of_scale};
+use super::names::{group_host_name, pod_host_name, role_job_name, roles_of_scale};
 use super::training::{Scale, Split, TrainingJob};
 use super::workload::Variable;
 use crate::document::{Fault, Problems};
@@ -174,7 +174,7 @@ fn peer_hosts(job: &TrainingJob, role: &str, count: u32) -> Vec<String> {
     }
     let host = |index| {
         let host = pod_host_name(job.name.as_str(), role, index);
-        format!("{host}.{}.{}.svc.cluster.local", job.name, job.namespace.value)
+        format!("{host}.{}", group_host_name(job.name.as_str(), job.namespace.value.as_str()))
     };
     (0..count).map(host).collect()
 }

@@ -5,13 +5,11 @@ use super::training::Scale;
 use crate::well_known::GPU_COUNT_LABEL;
 pub(super) use crate::well_known::{
     CLAIM_ANNOTATION, DIGEST_ANNOTATION, FRAMEWORK_LABEL, JOB_LABEL, JOB_ROLE_LABEL as ROLE_LABEL, MANAGER,
-    MANAGER_LABEL, PATH_ANNOTATION, POOL_LABEL, RESUMED_ANNOTATION, RUN_LABEL, RUNS_LABEL,
+    MANAGER_LABEL, PATH_ANNOTATION, POOL_LABEL, RESUMED_ANNOTATION, RUN_LABEL, RUNS_LABEL, TENSORBOARD_ROLE,
 };
 
 /// The role of parameter servers.
 pub(super) const SERVER_ROLE: &str = "ps";
-/// The role of what shows results.
-pub(super) const TENSORBOARD_ROLE: &str = "tensorboard";
 /// The Kueue queue a job waits in.
 pub(super) const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 
@@ -49,6 +47,11 @@ pub(super) fn role_job_name(job: &str, role: &str) -> String {
 /// The host name of a pod, below the name of its job. It is the same in every attempt.
 pub(super) fn pod_host_name(job: &str, role: &str, index: u32) -> String {
     format!("{}-{index}", role_job_name(job, role))
+}
+
+/// The name that resolves to the addresses of all pods of a job that have one.
+pub(super) fn group_host_name(job: &str, namespace: &str) -> String {
+    format!("{job}.{namespace}.svc.cluster.local")
 }
 
 /// For pods that help a job and need no GPU: anywhere but on a GPU machine, unless there is nothing else.

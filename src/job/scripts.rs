@@ -22,12 +22,14 @@ pub(super) const WORKER: &str = "jobs/worker.sh";
 pub(super) const PREPARE: &str = "jobs/prepare.sh";
 /// Imports data.
 pub(super) const IMPORT_DATA: &str = "jobs/import_data.py";
+/// TensorBoard, until a day after its job.
+pub(super) const TENSORBOARD: &str = "jobs/tensorboard.sh";
 /// Hands out results.
 pub(super) const SERVE_ARCHIVE: &str = "jobs/serve_archive.py";
 /// Reads how the attempts of a run ended.
 pub(super) const READ_ATTEMPTS: &str = "jobs/read_attempts.py";
 
-const ALL: [&str; 12] = [
+const ALL: [&str; 13] = [
     PRELUDE,
     PADDLE_V0,
     PADDLE,
@@ -38,6 +40,7 @@ const ALL: [&str; 12] = [
     WORKER,
     PREPARE,
     IMPORT_DATA,
+    TENSORBOARD,
     SERVE_ARCHIVE,
     READ_ATTEMPTS,
 ];

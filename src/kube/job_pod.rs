@@ -1,6 +1,7 @@
 //! Pods of Jobs that are not done.
 
 use super::{ApiServer, KubeError, Pod, PodPhase};
+use crate::well_known::{JOB_ROLE_LABEL, TENSORBOARD_ROLE};
 
 const PODS: &str = "/api/v1/pods";
 const JOB_LABEL: &str = "batch.kubernetes.io/job-name";
@@ -25,6 +26,10 @@ impl JobPod {
     /// The pod, if it works for a Job, is not done, and has a node.
     fn of(mut pod: Pod) -> Option<Self> {
         if !matches!(pod.phase, PodPhase::Running | PodPhase::Pending) {
+            return None;
+        }
+        // Nothing is lost when it moves to another machine.
+        if pod.labels.get(JOB_ROLE_LABEL).is_some_and(|role| role == TENSORBOARD_ROLE) {
             return None;
         }
         Some(Self {
@@ -60,6 +65,9 @@ mod tests {
          "spec": {}, "status": {"phase": "Pending"}},
         {"metadata": {"name": "done", "namespace": "ada", "labels": {"batch.kubernetes.io/job-name": "train"}},
          "spec": {"nodeName": "worker-1"}, "status": {"phase": "Succeeded"}},
+        {"metadata": {"name": "board", "namespace": "ada", "labels":
+            {"batch.kubernetes.io/job-name": "train-tensorboard", "infra.internal/role": "tensorboard"}},
+         "spec": {"nodeName": "worker-1"}, "status": {"phase": "Running"}},
         {"metadata": {"name": "web", "namespace": "ada"}, "spec": {"nodeName": "worker-1"}, "status": {"phase": "Running"}}]}"#;
 
     fn pod(name: &str, node: &str) -> JobPod {

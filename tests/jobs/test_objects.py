@@ -11,7 +11,7 @@ import unittest
 import yaml
 
 from rendering import (
-    FILES, GPU, ROOT, TOOLS, Job, claim_path, container_of, environment_of, infra, names, place_on_claim, render, render_text, role_of, variables_of,
+    FILES, GPU, ROOT, SCRIPT_DIRECTORY, TOOLS, Job, claim_path, container_of, environment_of, infra, names, place_on_claim, render, render_text, role_of, variables_of,
 )
 
 CLUSTER = ROOT / "tests/clusters/ha-gpu-efs/cluster.yaml"
@@ -263,12 +263,29 @@ class Objects(unittest.TestCase):
         self.assertEqual(resources["requests"], {"cpu": "24", "memory": "160Gi", GPU: "4"})
         shared = [volume["emptyDir"] for volume in training["spec"]["template"]["spec"]["volumes"] if "emptyDir" in volume]
         self.assertEqual(shared, [{"medium": "Memory", "sizeLimit": "32Gi"}])
-        board = self.jobs["tensorflow"].named("Deployment", "mnist-tensorboard")
-        self.assertIn("/mnt/training/mnist/runs", container_of(board)["command"])
-        self.assertTrue(container_of(board)["volumeMounts"][0]["readOnly"])
         seed = self.jobs["tensorflow-seed"]
         images = {role: container_of(seed.role(role))["image"].rsplit(":", 1)[1] for role in ("ps", "worker")}
         self.assertEqual(images, {"ps": "1.15", "worker": "1.15-gpu"})
+
+    def test_a_tensorboard_ends_by_itself_and_can_move(self):
+        job = self.jobs["tensorflow"]
+        board = job.named("Job", "mnist-tensorboard")
+        container, spec = container_of(board), board["spec"]["template"]["spec"]
+        self.assertEqual(container["command"][:3], ["/bin/sh", f"{SCRIPT_DIRECTORY}/tensorboard.sh", "tensorboard"])
+        self.assertIn("/mnt/training/mnist/runs", container["command"])
+        self.assertIn("tensorboard.sh", job.named("ConfigMap", "mnist-scripts")["data"])
+        self.assertTrue(all(mount["readOnly"] for mount in container["volumeMounts"]))
+        (training,) = job.training
+        variables = variables_of(container)
+        self.assertEqual(variables["INFRA_RUN_DIR"], variables_of(container_of(training))["INFRA_RUN_DIR"])
+        self.assertEqual(variables["INFRA_RUNS_DIR"], "/mnt/training/mnist/runs")
+        self.assertEqual(variables["INFRA_GROUP_NAME"], "mnist.default.svc.cluster.local")
+        # On another machine if its own is lost; nothing keeps the autoscaler from moving it.
+        self.assertEqual(spec["restartPolicy"], "Never")
+        self.assertIn({"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+                      board["spec"]["podFailurePolicy"]["rules"])
+        self.assertNotIn("annotations", board["spec"]["template"]["metadata"])
+        self.assertLessEqual(board["spec"]["ttlSecondsAfterFinished"], 86400)
 
     def test_a_single_replica_needs_no_names(self):
         for name in ("paddle-v0-single", "pytorch-single", "tensorflow-single"):
@@ -287,14 +304,14 @@ class Objects(unittest.TestCase):
 
     def test_helpers_run_wherever_the_job_may(self):
         job = self.jobs["tensorflow-seed"]
-        board = job.of_kind("Deployment")[0]["spec"]["template"]["spec"]
+        board = job.named("Job", "dcnn-tensorboard")["spec"]["template"]["spec"]
         self.assertEqual([toleration["key"] for toleration in board["tolerations"]], [GPU])
         self.assertIn("nodeAffinity", board["affinity"])
         self.assertEqual(variables_of(board["containers"][0])["NVIDIA_VISIBLE_DEVICES"], "void")
         file = self.folder / "board.yaml"
         file.write_text((FILES / "tensorflow.yaml").read_text() + "pool: gpu\n")
         job = Job(list(yaml.safe_load_all(render_text(file, directory=self.folder))))
-        board = job.of_kind("Deployment")[0]["spec"]["template"]["spec"]
+        board = job.named("Job", "mnist-tensorboard")["spec"]["template"]["spec"]
         self.assertEqual({toleration["key"] for toleration in board["tolerations"]}, {GPU, "dedicated"})
 
     def test_another_namespace_gets_the_clusters_file_system(self):

@@ -17,6 +17,7 @@ use crate::support::world::World;
 
 const CREATE: &str = "create.md";
 const EXPIRED: &str = "expired-credentials.md";
+const QUEUES: &str = "share-with-queues.md";
 const UPGRADE: &str = "upgrade-kubernetes-and-os.md";
 const FRONT_PAGE: &str = "../../README.md";
 const FOREIGN_INTERFACE: &str = "AWS Lambda VPC ENI-report-0a1b2c3d";
@@ -51,6 +52,7 @@ follow_pages! {
     renew_certificates: "renew-certificates.md",
     rotate_keys: "rotate-keys.md",
     run_any_program: "run-any-program.md",
+    share_with_queues: QUEUES,
     stuck_destroy: "stuck-destroy.md",
     stuck_stack: "stuck-stack.md",
     tear_down: "tear-down.md",
@@ -253,7 +255,10 @@ impl Reader {
         let arguments: Vec<String> = command.arguments.iter().map(|word| self.filled_in(word)).collect();
         let mut invocation = self.invocation(arguments.iter().map(String::as_str));
         let is_about_jobs = ["job", "secret", "team", "user"].iter().any(|name| command.is(name));
-        if is_about_jobs && !OFFLINE.contains(&command.arguments[1].as_str()) {
+        let is_online = |words: &[String]| {
+            !OFFLINE.contains(&words[1].as_str()) || words.iter().any(|word| word == "--online")
+        };
+        if is_about_jobs && is_online(&command.arguments) {
             invocation = invocation.env("INFRA_API_SERVER", &self.jobs().address());
         }
         let outcome = invocation.run();
@@ -293,6 +298,11 @@ impl Reader {
                 "gpu-check" => Fate::Succeed("a-node", gpus),
                 _ => Fate::Succeed("a-node", "well\n"),
             });
+            if self.page == QUEUES {
+                jobs.put("namespaces", json!({"metadata": {"name": "team-a"}}));
+                jobs.install_kueue(&[]);
+                jobs.put_queue("team-a", "training");
+            }
             jobs
         });
         let job = fs::read_to_string(world.workspace.path("job.yaml")).unwrap_or_default();

@@ -41,21 +41,29 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
+def enter_scratch(case, part=""):
+    """A directory for the files of a test case. What the case enters ends with it, however it ends."""
+    # An interrupted unittest does not clean up, and one that is told to end does nothing at all.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    scratch = case.enterClassContext(scratch_directory(part))
+    # After the directory, which would otherwise be deleted at the exit while machines still have it mounted.
+    atexit.register(case.doClassCleanups)
+    return scratch
+
+
 @unittest.skipIf(IMPOSSIBLE, IMPOSSIBLE)
 class Chapters(unittest.TestCase):
     # The cluster.yaml.
     text = None
     # Minor versions of Kubernetes that its machines run.
     minors = ["1.36"]
+    # Whether its machines get Kueue's image.
+    with_kueue = False
 
     @classmethod
     def setUpClass(cls):
-        # An interrupted unittest does not clean up, and one that is told to end does nothing at all.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-        scratch = cls.enterClassContext(scratch_directory())
-        # After the directory, which would otherwise be deleted at the exit while machines still have it mounted.
-        atexit.register(cls.doClassCleanups)
-        cls.cluster = cls.enterClassContext(real_cluster(scratch, cls.text, find_parts(cls.minors, scratch)))
+        scratch = enter_scratch(cls)
+        cls.cluster = cls.enterClassContext(real_cluster(scratch, cls.text, find_parts(cls.minors, scratch, cls.with_kueue)))
         cls.cluster.infra("render", "--generate-ca")
         began = time.monotonic()
         cls.cluster.infra("up", "--yes", *BUCKET, "--create-bucket")

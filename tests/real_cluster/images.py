@@ -25,7 +25,7 @@ ROOT = HERE.parents[1]
 RELEASES = ROOT / "src/config/kubernetes_releases"
 sys.path.insert(0, str(HERE / "programs"))
 
-import build  # noqa: E402 - it is in a directory beside this file
+import modules  # noqa: E402 - it is in a directory beside this file
 import image_layer  # noqa: E402
 from image_layer import NET_BIND_SERVICE, Layer  # noqa: E402
 
@@ -71,7 +71,7 @@ class Image:
 
     name: str
     references: list[str]
-    # The modules of build.py that it has programs of.
+    # The modules that it has programs of.
     modules: list[str]
     fill: "object"
     entry_point: list[str] | None = None
@@ -128,7 +128,7 @@ def add_iptables(layer: Layer) -> None:
 def images_of(minor: str) -> list[Image]:
     """Every image of a minor that can be packed, under its reference."""
     release = read_release(minor)
-    version = build.version(build_module("kubernetes"), minor)
+    version = modules.version(modules.module_named("kubernetes"), minor)
 
     def kubernetes(program: str, capability: bytes | None = None) -> Image:
         def fill(layer: Layer, packing: Packing) -> None:
@@ -199,12 +199,19 @@ def images_of(minor: str) -> list[Image]:
     ]
 
 
+def image_of_kueue(minor: str) -> Image:
+    """Kueue's, which is no part of a cluster: teams install it."""
+
+    def fill(layer: Layer, packing: Packing) -> None:
+        add_system_files(layer, packing)
+        layer.file("/manager", packing.programs["kueue"] / "manager")
+
+    version = modules.version(modules.module_named("kueue"), minor)
+    return Image("kueue", [f"registry.k8s.io/kueue/kueue:{version}"], ["kueue"], fill, ["/manager"], "65532:65532")
+
+
 # Images of the release table that nothing here is packed for, with the reason.
 ABSENT = {"cluster_autoscaler": "no version of k8s.io/autoscaler/cluster-autoscaler can be fetched as a Go module"}
-
-
-def build_module(name: str) -> build.Module:
-    return next(module for module in build.MODULES if module.name == name)
 
 
 def write_archive(image: Image, packing: Packing, path: pathlib.Path) -> None:
@@ -253,20 +260,25 @@ def key(image: Image, packing: Packing) -> str:
 
 
 def pack(
-    minor: str, programs: pathlib.Path, base: pathlib.Path, target: pathlib.Path, authority: pathlib.Path | None = None
+    minor: str,
+    programs: pathlib.Path,
+    base: pathlib.Path,
+    target: pathlib.Path,
+    authority: pathlib.Path | None = None,
+    wanted: list[Image] | None = None,
 ) -> list[pathlib.Path]:
-    """Packs what is missing or has changed, and deletes archives of images that no longer exist.
+    """Packs what is missing or has changed of these images, by default those of a cluster, and deletes all other archives.
 
     `authority` is a PEM file of certificate authorities that the programs trust besides Debian's, such as that of a stand-in for AWS.
     """
-    packing = Packing(minor, build.directories(minor, programs), base, authority.read_bytes() if authority else b"")
+    packing = Packing(minor, modules.directories(minor, programs), base, authority.read_bytes() if authority else b"")
     target.mkdir(parents=True, exist_ok=True)
     archives = []
-    for image in images_of(minor):
+    for image in wanted or images_of(minor):
         archive, mark = target / f"{image.name}.tar", target / f".{image.name}.key"
         archives.append(archive)
-        wanted = key(image, packing)
-        if archive.exists() and mark.exists() and mark.read_text() == wanted:
+        content = key(image, packing)
+        if archive.exists() and mark.exists() and mark.read_text() == content:
             continue
         part = target / f".{image.name}.{os.getpid()}.part"
         try:
@@ -274,7 +286,7 @@ def pack(
             # Deleted first: an archive with the mark of another one would be kept for ever.
             mark.unlink(missing_ok=True)
             part.rename(archive)
-            mark.write_text(wanted)
+            mark.write_text(content)
         finally:
             part.unlink(missing_ok=True)
     for old in target.glob("*.tar"):
@@ -287,9 +299,9 @@ def pack_cni_plugins(minor: str, programs: pathlib.Path, archive: pathlib.Path) 
     """The archive that machines download and unpack, with the plugins that the rendered network configuration calls."""
     archive.parent.mkdir(parents=True, exist_ok=True)
     part = archive.with_name(f".{archive.name}.{os.getpid()}.part")
-    plugins = build.directories(minor, programs)["cni-plugins"]
+    plugins = modules.directories(minor, programs)["cni-plugins"]
     command = ["tar", "-c", "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "-C", plugins]
-    command += [f"./{name}" for name in sorted(build_module("cni-plugins").programs)]
+    command += [f"./{name}" for name in sorted(modules.module_named("cni-plugins").programs)]
     with part.open("wb") as file:
         with subprocess.Popen(command, stdout=subprocess.PIPE) as packed:
             # -n: without a time, so that the same plugins are the same archive.
@@ -302,12 +314,12 @@ def pack_cni_plugins(minor: str, programs: pathlib.Path, archive: pathlib.Path) 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Packs the images of a cluster into target/test-tools/images-MINOR.")
-    parser.add_argument("--kubernetes", metavar="MINOR", choices=build.minors(), default=build.minors()[-1])
-    parser.add_argument("--programs", type=pathlib.Path, default=build.PROGRAMS)
-    parser.add_argument("--base", type=pathlib.Path, default=build.TOOLS / "machine-base")
+    parser.add_argument("--kubernetes", metavar="MINOR", choices=modules.minors(), default=modules.minors()[-1])
+    parser.add_argument("--programs", type=pathlib.Path, default=modules.PROGRAMS)
+    parser.add_argument("--base", type=pathlib.Path, default=modules.TOOLS / "machine-base")
     parser.add_argument("--target", type=pathlib.Path)
     options = parser.parse_args()
-    target = options.target or build.TOOLS / f"images-{options.kubernetes}"
+    target = options.target or modules.TOOLS / f"images-{options.kubernetes}"
     began = time.monotonic()
     for archive in pack(options.kubernetes, options.programs, options.base, target):
         print(f"{archive.stat().st_size / 1e6:7.1f} MB  {archive.name}")

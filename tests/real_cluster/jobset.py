@@ -46,12 +46,13 @@ def changed(changes):
     return json.dumps(body)
 
 
-# What is created, and words of the refusal.
+CLAIM = {"metadata": {"name": "cache"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+# What is created, and words of the refusal; third, words of JobSet's own definition where that is the first to refuse.
 REFUSED = [
     ({"metadata/name": "a" * 50}, f"and {'a' * 50}-worker-0-1-xxxxx has 67"),
     ({"metadata/name": "a.b"}, "the name of a JobSet begins with a lowercase letter"),
     ({"metadata/name": "1a"}, "the name of a JobSet begins with a lowercase letter"),
-    ({"spec/replicatedJobs/0/name": "Worker", "spec/successPolicy": {}}, "the names and groupNames of spec.replicatedJobs"),
+    ({"spec/replicatedJobs/0/name": "Worker", "spec/successPolicy": {"operator": "All"}}, "the names and groupNames of spec.replicatedJobs"),
     ({"spec/replicatedJobs/0/groupName": "1"}, "the names and groupNames of spec.replicatedJobs"),
     ({"spec/network/subdomain": "a.b"}, "spec.network.subdomain is the name of a Service"),
     ({"spec/replicatedJobs/0/replicas": 2147483647}, "replicas times parallelism"),
@@ -60,15 +61,17 @@ REFUSED = [
     ({"spec/failurePolicy/rules": [{**RULE, "name": "my rule"}]}, "the name of a rule of spec.failurePolicy begins with a letter"),
     ({"spec/failurePolicy/rules": [RULE, RULE]}, "two rules of spec.failurePolicy have the same name"),
     ({"spec/failurePolicy/rules": [{**RULE, "onJobFailureReasons": ["BadLuck"]}]}, "onJobFailureReasons of spec.failurePolicy knows"),
-    ({"spec/failurePolicy/rules": [{**RULE, "action": "RestartJob"}]}, "Unsupported value"),
+    ({"spec/failurePolicy/rules": [{**RULE, "action": "RestartJob"}]}, "the action of a rule of spec.failurePolicy is FailJobSet"),
+    ({"spec/failurePolicy/restartStrategy": "InPlaceRestart"}, "spec.failurePolicy.restartStrategy is Recreate"),
     ({"spec/replicatedJobs": [WORKER, {**OTHER, "dependsOn": [{"name": "third", "status": "Ready"}]}]}, "one that does not come before it"),
     ({"spec/replicatedJobs": [{**OTHER, "dependsOn": [{"name": "worker", "status": "Ready"}]}, WORKER]}, "one that does not come before it"),
     ({"spec/replicatedJobs": [WORKER, {**OTHER, "dependsOn": [{"name": "worker", "status": "Ready"}]}],
-      "spec/startupPolicy/startupPolicyOrder": "InOrder"}, "InOrder and dependsOn exclude each other"),
+      "spec/startupPolicy/startupPolicyOrder": "InOrder"}, "InOrder and dependsOn exclude each other",
+     "StartupPolicy and DependsOn APIs are mutually exclusive"),
     ({"spec/coordinator": {"replicatedJob": "worker", "podIndex": 2}}, "spec.coordinator is not a pod"),
     ({"spec/coordinator": {"replicatedJob": "worker"}, "spec/network/subdomain": "a" * 50}, "the address of spec.coordinator"),
     ({"spec/managedBy": "me"}, "spec.managedBy is a domain"),
-    ({"spec/volumeClaimPolicies": [{}]}, "spec.volumeClaimPolicies is not supported"),
+    ({"spec/volumeClaimPolicies": [{"templates": [CLAIM]}]}, "spec.volumeClaimPolicies is not supported"),
     ({"metadata/annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": "zone"}}, "exclusive placement"),
     ({"spec/replicatedJobs/0/template/metadata": {"annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": "zone"}}}, "exclusive placement"),
 ]
@@ -79,12 +82,14 @@ ACCEPTED = [
     {"spec/replicatedJobs": [WORKER, {**OTHER, "dependsOn": [{"name": "worker", "status": "Ready"}]}]},
     {"spec/coordinator": {"replicatedJob": "worker", "podIndex": 1}},
     {"spec/managedBy": "kueue.x-k8s.io/multikueue"},
-    {"spec": {"replicatedJobs": [{"name": "worker", "template": {"spec": {"template": {"spec": {"containers": [CONTAINER]}}}}}]}},
 ]
-# Of the pair while it runs.
+# The least that JobSet's webhooks would accept. Our definition sets the rest; with JobSet's own, nobody does, and it is refused.
+SHORTEST = {"spec": {"replicatedJobs": [{"name": "worker", "template": {"spec": {"template": {"spec": {"containers": [CONTAINER]}}}}}]}}
+WITHOUT_DEFAULTS = "the cluster has a definition of JobSets without defaults"
+# Of the pair while it runs; as in REFUSED.
 UNCHANGEABLE = [
-    ({"network": {"subdomain": "other"}}, "network, successPolicy, startupPolicy and managedBy"),
-    ({"successPolicy": {"operator": "Any"}}, "network, successPolicy, startupPolicy and managedBy"),
+    ({"network": {"subdomain": "other"}}, "network, successPolicy, startupPolicy and managedBy", "Value is immutable"),
+    ({"successPolicy": {"operator": "Any"}}, "network, successPolicy, startupPolicy and managedBy", "Value is immutable"),
     ({"replicatedJobs": [WORKER, OTHER]}, "a JobSet keeps its replicatedJobs"),
     ({"replicatedJobs": [{**WORKER, "replicas": 2}]}, "a JobSet keeps its replicatedJobs"),
     ({"replicatedJobs": [{**WORKER, "groupName": "other"}]}, "can be changed only while the JobSet is suspended"),

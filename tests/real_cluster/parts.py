@@ -22,8 +22,9 @@ from container import NSPAWN, run
 from golden import TOOLS
 from real_machine import hierarchies
 
-# After images, which knows where it is.
+# After images, which knows where they are.
 import build
+import modules
 
 BASE = TOOLS / "machine-base"
 NETWORK_PROBE = "ip link add probe type veth peer other && ip link add switch type bridge && ip link add tunnel type vxlan id 1 dstport 0"
@@ -54,6 +55,8 @@ class Parts:
     driver: pathlib.Path
     # JobSet's own definition of its API, for which ours stands in.
     jobset_api: pathlib.Path
+    # Images that are no part of a cluster, if machines get any.
+    more_images: pathlib.Path | None = None
 
     def release_of(self, config):
         """What a machine with this Ignition config gets: it names the version of its kubelet, or of its etcd."""
@@ -63,28 +66,35 @@ class Parts:
                 named = re.search(r"/v(\d+\.\d+)\.\d+/", source).group(1)
             elif file["path"] == "/etc/infra/etcd-image.env":
                 etcd = re.search(r"/etcd:(\d+\.\d+\.\d+)", base64.b64decode(source.partition(",")[2]).decode()).group(1)
-                named = next(minor for minor in self.releases if build.directories(minor)["etcd"].name == f"etcd-{etcd}")
+                named = next(minor for minor in self.releases if modules.directories(minor)["etcd"].name == f"etcd-{etcd}")
         return self.releases[named]
 
 
-def find_parts(minors, scratch):
+def find_parts(minors, scratch, with_kueue=False):
     """Builds what is missing; the shared directory is new in `scratch`, and kubectl is that of the newest version."""
     shared = pathlib.Path(scratch) / "efs"
     shared.mkdir()
     releases = {minor: find_release(minor) for minor in minors}
-    built = build.directories(max(minors))
+    built = modules.directories(max(minors))
     return Parts(
         base=BASE, shared=shared, kubectl=built["kubernetes"] / "kubectl", releases=releases,
         extensions=gpus.pack_runtime(built["pretend-gpus"], scratch), driver=built["pretend-gpus"],
-        jobset_api=built["jobset"] / "api.yaml")
+        jobset_api=built["jobset"] / "api.yaml", more_images=pack_kueue(max(minors)) if with_kueue else None)
+
+
+def pack_kueue(minor):
+    build.build(minor, only=["kueue"])
+    archives = TOOLS / "images-kueue"
+    images.pack(minor, modules.PROGRAMS, BASE, archives, wanted=[images.image_of_kueue(minor)])
+    return archives
 
 
 def find_release(minor):
     build.build(minor)
-    built = build.directories(minor)
+    built = modules.directories(minor)
     archives = TOOLS / f"images-{minor}"
-    images.pack(minor, build.PROGRAMS, BASE, archives, authority.certificate())
-    plugins = images.pack_cni_plugins(minor, build.PROGRAMS, TOOLS / f"cni-plugins-{minor}.tgz")
+    images.pack(minor, modules.PROGRAMS, BASE, archives, authority.certificate())
+    plugins = images.pack_cni_plugins(minor, modules.PROGRAMS, TOOLS / f"cni-plugins-{minor}.tgz")
     return ReleaseParts(
         images=archives,
         programs=[path for name in ("containerd", "runc", "etcd") for path in sorted(built[name].iterdir()) if os.access(path, os.X_OK)],

@@ -119,12 +119,13 @@ class RunningInfra:
 
 
 @contextlib.contextmanager
-def scratch_directory():
-    """For the files of a run; kept in a new directory if INFRA_REAL_CLUSTER_DIRECTORY names one."""
+def scratch_directory(part=""):
+    """For the files of a run; kept in a new directory, or a part of it, if INFRA_REAL_CLUSTER_DIRECTORY names one."""
     if kept := os.environ.get("INFRA_REAL_CLUSTER_DIRECTORY"):
+        directory = pathlib.Path(kept) / part
         # Nothing of the caller's is overwritten: a directory that exists is an error.
-        pathlib.Path(kept).mkdir(parents=True)
-        yield pathlib.Path(kept)
+        directory.mkdir(parents=True)
+        yield directory
         return
     with tempfile.TemporaryDirectory(prefix="infra-real-") as scratch:
         yield pathlib.Path(scratch)

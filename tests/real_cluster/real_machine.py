@@ -63,6 +63,7 @@ class Machine(Container):
             f"--bind={self.scratch / 'disk/containerd'}:/var/lib/containerd",
             # Of every version: after an upgrade, add-ons of the newer one run on older machines too.
             *(f"--bind-ro={release.images}:/images/{minor}" for minor, release in parts.releases.items()),
+            *([f"--bind-ro={parts.more_images}:/images/more"] if parts.more_images else []),
             f"--system-call-filter={SYSTEM_CALLS}",
         ]
         # Sysctls of its network are the machine's own.

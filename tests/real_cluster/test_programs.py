@@ -19,9 +19,11 @@ import images
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "programs"))
 
 import build  # noqa: E402
+import modules  # noqa: E402
+import toolchain  # noqa: E402
 
-BASE = build.TOOLS / "machine-base"
-MINOR = build.minors()[-1]
+BASE = modules.TOOLS / "machine-base"
+MINOR = modules.minors()[-1]
 
 
 def build_quietly(*arguments, **named):
@@ -33,8 +35,8 @@ def build_quietly(*arguments, **named):
 class GoTest(unittest.TestCase):
     def setUp(self):
         try:
-            build.find_go()
-        except build.Unavailable as reason:
+            toolchain.find_go()
+        except toolchain.Unavailable as reason:
             self.skipTest(str(reason))
         self.scratch = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.target = self.scratch / "programs"
@@ -46,8 +48,8 @@ class BuildTest(GoTest):
     def setUp(self):
         super().setUp()
         self.modules = self.scratch / "modules"
-        shutil.copytree(build.HERE / "shared/pause", self.modules / "shared/pause")
-        self.enterContext(unittest.mock.patch.object(build, "HERE", self.modules))
+        shutil.copytree(modules.HERE / "shared/pause", self.modules / "shared/pause")
+        self.enterContext(unittest.mock.patch.object(modules, "HERE", self.modules))
 
     def test_what_is_built_is_kept_until_its_sources_change(self):
         self.assertIn("pause/pause", build_quietly(MINOR, self.target, ["pause"]))
@@ -70,8 +72,7 @@ class BuildTest(GoTest):
     def test_a_module_of_a_minor_goes_before_the_shared_one(self):
         own = self.modules / MINOR / "pause"
         shutil.copytree(self.modules / "shared/pause", own)
-        module = next(module for module in build.MODULES if module.name == "pause")
-        self.assertEqual(own, build.source(module, MINOR))
+        self.assertEqual(own, modules.source(modules.module_named("pause"), MINOR))
 
     def test_pause_ends_when_it_is_told_to(self):
         build_quietly(MINOR, self.target, ["pause"])
@@ -86,7 +87,7 @@ class ReasonTest(GoTest):
     def call(self, *arguments, **variables):
         # A module cache of its own: what this machine has fetched before must not help. It is read-only by default.
         environment = {**os.environ, "GOMODCACHE": str(self.scratch / "cache"), "GOFLAGS": "-modcacherw", **variables}
-        command = [sys.executable, build.HERE / "build.py", "--target", self.target, *arguments]
+        command = [sys.executable, modules.HERE / "build.py", "--target", self.target, *arguments]
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 
     def test_a_proxy_that_does_not_answer_is_a_reason_to_skip(self):
@@ -114,7 +115,7 @@ class VersionInGoModTest(unittest.TestCase):
                 "require example.com/b v1.2.3\n\nrequire (\n\texample.com/c v0.0.0 // indirect\n\texample.com/d/v2 v2.0.1\n)\n"
             )
             expected = {"example.com/b": "v1.2.3", "example.com/c": "v0.3.0", "example.com/d/v2": "v2.0.1"}
-            self.assertEqual(expected, build.required_versions(path))
+            self.assertEqual(expected, modules.required_versions(path))
 
 
 @unittest.skipUnless(os.geteuid() == 0 and BASE.exists(), "images need the superuser and target/test-tools/machine-base")
@@ -127,14 +128,14 @@ class PackTest(GoTest):
         super().setUp()
         try:
             build_quietly(MINOR, only=["pause", "flannel-cni-plugin", "pretend-gpus"])
-        except build.Unavailable as reason:
+        except toolchain.Unavailable as reason:
             self.skipTest(str(reason))
         every = images.images_of
         chosen = lambda minor: [image for image in every(minor) if image.name in self.names]  # noqa: E731
         self.enterContext(unittest.mock.patch.object(images, "images_of", chosen))
 
     def pack(self, name="images", **more):
-        return images.pack(MINOR, build.PROGRAMS, BASE, self.scratch / name, **more)
+        return images.pack(MINOR, modules.PROGRAMS, BASE, self.scratch / name, **more)
 
     def test_the_same_content_is_the_same_archive_and_is_kept(self):
         first = self.pack()
@@ -182,7 +183,7 @@ class FlannelPluginTest(GoTest):
         super().setUp()
         try:
             build_quietly(MINOR, only=["flannel-cni-plugin", "cni-plugins"])
-        except build.Unavailable as reason:
+        except toolchain.Unavailable as reason:
             self.skipTest(str(reason))
         self.machine, self.pod = (f"{kind}-{os.getpid()}" for kind in ("machine", "pod"))
         for name in (self.machine, self.pod):
@@ -195,7 +196,7 @@ class FlannelPluginTest(GoTest):
         (self.scratch / "subnet.env").write_text("".join(f"{name}={value}\n" for name, value in lease.items()))
 
     def call(self, command):
-        directories = build.directories(MINOR)
+        directories = modules.directories(MINOR)
         configuration = {
             # As rendered, but for files that are elsewhere here.
             **{"cniVersion": "1.0.0", "name": self.name, "type": "flannel"},

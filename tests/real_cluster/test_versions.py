@@ -17,7 +17,8 @@ import images
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "programs"))
 
-import build  # noqa: E402
+import modules  # noqa: E402
+import toolchain  # noqa: E402
 
 
 def tag(reference: str) -> str:
@@ -29,15 +30,15 @@ def compared_versions(minor: str) -> dict[str, tuple[str, str | None]]:
     release = images.read_release(minor)
 
     def ours(module: str, required: str | None = None) -> str:
-        found = next(known for known in build.MODULES if known.name == module)
-        return build.required_versions(build.source(found, minor) / "go.mod")[required or found.requires]
+        found = modules.module_named(module)
+        return modules.required_versions(modules.source(found, minor) / "go.mod")[required or found.requires]
 
     etcd = "v" + tag(release.images["etcd"]).split("-")[0]
     versions = {
         "kubernetes": (release.versions[-1], ours("kubernetes")),
         "etcd": (etcd, ours("etcd")),
-        "etcdctl": (etcd, ours("etcd", f"{build.ETCD}/etcdctl/v3")),
-        "etcdutl": (etcd, ours("etcd", f"{build.ETCD}/etcdutl/v3")),
+        "etcdctl": (etcd, ours("etcd", f"{modules.ETCD}/etcdctl/v3")),
+        "etcdutl": (etcd, ours("etcd", f"{modules.ETCD}/etcdutl/v3")),
         "cniPlugins": (release.cni_plugins, ours("cni-plugins")),
         "ecrCredentialProvider": (release.ecr_credential_provider, ours("cloud-provider-aws")),
     }
@@ -58,21 +59,21 @@ def compared_versions(minor: str) -> dict[str, tuple[str, str | None]]:
     return versions
 
 
-HERE = pathlib.Path(build.__file__).parent
+HERE = pathlib.Path(modules.__file__).parent
 
 
 class VersionsTest(unittest.TestCase):
     maxDiff = None
 
     def test_every_minor_of_the_table_has_modules(self):
-        self.assertEqual(sorted(path.stem for path in images.RELEASES.glob("*.yaml")), build.minors())
+        self.assertEqual(sorted(path.stem for path in images.RELEASES.glob("*.yaml")), modules.minors())
 
     def test_versions_are_those_of_the_table(self):
         known = json.loads((HERE / "differences.json").read_text())
         expected = {(entry["minor"], entry["name"]): (entry["table"], entry["ours"]) for entry in known}
         found = {
             (minor, name): both
-            for minor in build.minors()
+            for minor in modules.minors()
             for name, both in compared_versions(minor).items()
             if both[0] != both[1]
         }
@@ -81,11 +82,11 @@ class VersionsTest(unittest.TestCase):
             self.assertGreater(len(entry["reason"]), 20, entry)
 
     def test_a_cluster_can_name_the_kubernetes_that_is_built(self):
-        for minor in build.minors():
+        for minor in modules.minors():
             self.assertIn(compared_versions(minor)["kubernetes"][1], images.read_release(minor).versions)
 
     def test_every_image_of_the_table_is_packed_or_said_to_be_absent(self):
-        for minor in build.minors():
+        for minor in modules.minors():
             packed = {reference for image in images.images_of(minor) for reference in image.references}
             release = images.read_release(minor)
             for name, reference in release.images.items():
@@ -116,6 +117,12 @@ class VersionsTest(unittest.TestCase):
         known = {with_digest.get(reference, reference) for reference in packed | absent}
         self.assertEqual(set(), named - known)
 
+    def test_the_kueue_of_the_runbook_is_the_one_that_is_built(self):
+        version = modules.version(modules.module_named("kueue"), modules.minors()[-1])
+        for path in ("examples/two-teams/kueue/kustomization.yaml", "docs/runbooks/share-with-queues.md"):
+            named = set(re.findall(r"v\d+\.\d+\.\d+", (images.ROOT / path).read_text()))
+            self.assertEqual(named, {version}, path)
+
     def test_the_image_of_jobs_has_the_name_that_infra_uses(self):
         decide = (images.ROOT / "src/job/decide.rs").read_text()
         self.assertIn(f'HELPER_IMAGE: &str = "{images.HELPER_IMAGE}"', decide)
@@ -126,33 +133,33 @@ class VersionsTest(unittest.TestCase):
         # Options of a plugin are indented further.
         named = set(re.findall(r"^ {8}([a-z]+)", corefile, re.MULTILINE))
         self.assertIn("kubernetes", named)
-        for minor in build.minors():
+        for minor in modules.minors():
             imported = set(re.findall(r'"github.com/coredns/coredns/plugin/(\w+)"', (HERE / minor / "coredns/main.go").read_text()))
             self.assertEqual({{"prometheus": "metrics"}.get(name, name) for name in named}, imported)
 
     def test_every_program_is_pinned(self):
         """Each module says by `tool` lines or imports what is built of it, or `go mod tidy` would drop it."""
-        for minor in build.minors():
-            for module in build.MODULES:
-                go_mod = (build.source(module, minor) / "go.mod").read_text()
+        for minor in modules.minors():
+            for module in modules.MODULES:
+                go_mod = (modules.source(module, minor) / "go.mod").read_text()
                 for package in module.programs.values():
                     if not package.startswith("."):
                         self.assertRegex(go_mod, rf"(?m)^(\t|tool ){re.escape(package)}$")
                 if module.requires:
-                    self.assertTrue((build.source(module, minor) / "go.sum").stat().st_size)
+                    self.assertTrue((modules.source(module, minor) / "go.sum").stat().st_size)
 
     def test_nothing_else_is_beside_the_modules(self):
-        """A module that build.py does not know would never be built."""
-        names = {module.name for module in build.MODULES}
-        for directory in [*build.minors(), "shared"]:
+        """A module that modules.py does not know would never be built."""
+        names = {module.name for module in modules.MODULES}
+        for directory in [*modules.minors(), "shared"]:
             self.assertLessEqual({path.name for path in (HERE / directory).iterdir()}, names)
 
     def test_modules_are_formatted(self):
         ours = [str(path) for path in HERE.rglob("*.go")]
         self.assertGreater(len(ours), 3)
         try:
-            go = build.find_go()
-        except build.Unavailable as reason:
+            go = toolchain.find_go()
+        except toolchain.Unavailable as reason:
             self.skipTest(str(reason))
         formatter = pathlib.Path(subprocess.run([go, "env", "GOROOT"], capture_output=True, text=True).stdout.strip()) / "bin/gofmt"
         self.assertEqual("", subprocess.run([formatter, "-l", *ours], capture_output=True, text=True, check=True).stdout)

@@ -41,6 +41,7 @@ pub(crate) use follow::{Followed, follow};
 pub(crate) use gpu_check::{GpuCheck, NodeGpus};
 pub(crate) use group::Restarts;
 pub(crate) use precondition::Precondition;
+pub(crate) use preconditions::check_preconditions;
 pub(crate) use removal::{removal_of, remove_job};
 pub(crate) use replica::{ReplicaPhase, ReplicaReport};
 pub(crate) use report::{JobReport, parse_seconds};

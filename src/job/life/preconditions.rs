@@ -12,12 +12,14 @@ use crate::job::workload::Workload;
 use crate::kube::{ApiServer, ObjectName, QueuePresence};
 
 const FORBIDDEN: u16 = 403;
+/// The page about queues.
+const QUEUE_HELP: &str = "docs/runbooks/share-with-queues.md";
 
 /// What was found out about a job before it is sent.
 #[derive(Debug, Default)]
-pub(super) struct Checked {
+pub(crate) struct Checked {
     /// What is not as it should be.
-    pub(super) preconditions: Vec<Precondition>,
+    pub(crate) preconditions: Vec<Precondition>,
     /// The room for each role; none if the machines cannot be seen.
     pub(super) rooms: Vec<Room>,
     /// Whether the pods of all namespaces could be read.
@@ -25,7 +27,7 @@ pub(super) struct Checked {
 }
 
 /// Checks everything that a job needs, and finds all problems at once.
-pub(super) async fn check_preconditions(
+pub(crate) async fn check_preconditions(
     api: &ApiServer,
     run: &Run,
     facts: ClusterFacts<'_>,
@@ -109,10 +111,10 @@ async fn check_queue(api: &ApiServer, workload: &Workload) -> Result<Option<Prec
     Ok(match api.find_queue(namespace, queue).await? {
         QueuePresence::Found => None,
         QueuePresence::Missing => Some(Precondition::Unmet(format!(
-            "there is no LocalQueue '{queue}' in namespace {namespace} (docs/jobs.md shows how to create one)"
+            "there is no LocalQueue '{queue}' in namespace {namespace} ({QUEUE_HELP} shows how to create one)"
         ))),
         QueuePresence::NoKueue => Some(Precondition::Unmet(format!(
-            "the job waits in queue '{queue}', and Kueue is not installed (docs/jobs.md shows how to install it)"
+            "the job waits in queue '{queue}', and Kueue is not installed ({QUEUE_HELP} shows how to install it)"
         ))),
     })
 }

@@ -12,7 +12,7 @@ use super::stall::explain_stalls;
 use super::state::{JobState, state_of_jobs};
 use crate::job::names::{
     CLAIM_ANNOTATION, DIGEST_ANNOTATION, FRAMEWORK_LABEL, JOB_LABEL, MANAGER, MANAGER_LABEL, PATH_ANNOTATION,
-    RESUMED_ANNOTATION, ROLE_LABEL, RUN_LABEL,
+    QUEUE_LABEL, RESUMED_ANNOTATION, ROLE_LABEL, RUN_LABEL, TENSORBOARD_ROLE,
 };
 use crate::job::run::run_directory;
 use crate::kube::{ApiServer, Job, JobSet, Pod};
@@ -79,8 +79,22 @@ impl JobReport {
             Box::pin(api.pods(Some(namespace), &selector))
         )?;
         explain_stalls(api, &mut jobs, &mut pods).await;
-        Self::of(sets.unwrap_or_default().first(), &jobs, &pods)
-            .ok_or_else(|| JobError::Missing { name: name.to_owned(), namespace: namespace.to_owned() })
+        let set = sets.unwrap_or_default().into_iter().next();
+        let mut report = Self::of(set.as_ref(), &jobs, &pods)
+            .ok_or_else(|| JobError::Missing { name: name.to_owned(), namespace: namespace.to_owned() })?;
+        if set.is_some_and(|set| set.suspended && set.labels.contains_key(QUEUE_LABEL)) {
+            report.explain_queue(api).await;
+        }
+        Ok(report)
+    }
+
+    /// Adds why the queue holds the job back. Whoever may not read that sees the rest.
+    async fn explain_queue(&mut self, api: &ApiServer) {
+        if let (Ok(Some(why)), Some(reason)) =
+            (api.why_queued(&self.namespace, &self.name).await, &mut self.reason)
+        {
+            *reason = format!("{reason}: {why}");
+        }
     }
 
     /// Reads every job that the user may see: of all namespaces, or of those that can be read, with their names; `own` if not even the
@@ -142,8 +156,9 @@ impl JobReport {
     /// The report from what the API says; nothing if nothing trains and nothing is imported.
     fn of(set: Option<&JobSet>, jobs: &[Job], pods: &[Pod]) -> Option<Self> {
         let role = |job: &Job| job.labels.get(ROLE_LABEL).cloned().unwrap_or_default();
+        // What shows results says nothing about the job.
         let (data, mut training): (Vec<&Job>, Vec<&Job>) =
-            jobs.iter().partition(|job| role(job) == DATA_ROLE);
+            jobs.iter().filter(|job| role(job) != TENSORBOARD_ROLE).partition(|job| role(job) == DATA_ROLE);
         training.sort_by_key(|job| role(job));
         let import = data.first().map(|job| (*job, import_of(DATA_ROLE, job, pods)));
         let (labels, annotations, namespace, created) = match (set, training.first().or(data.first())) {

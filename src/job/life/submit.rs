@@ -7,6 +7,7 @@ use super::event::JobEvent;
 use super::log_tail::last_lines;
 use super::replica::ReplicaPhase;
 use super::report::JobReport;
+use crate::job::names::{ROLE_LABEL, TENSORBOARD_ROLE};
 use crate::job::objects::objects_of;
 use crate::job::run::Run;
 use crate::job::workload::Workload;
@@ -21,9 +22,9 @@ struct Step {
 }
 
 impl Step {
-    /// Whether the object creates pods by itself.
+    /// Whether the object does a part of the job.
     fn works(&self) -> bool {
-        matches!(self.name.kind.as_str(), "Job" | "JobSet")
+        matches!(self.name.kind.as_str(), "Job" | "JobSet") && !is_tensorboard(&self.object)
     }
 
     fn trains(&self) -> bool {
@@ -73,15 +74,19 @@ async fn read_steps(api: &ApiServer, run: &Run, is_there: bool) -> Result<Vec<St
     let mut steps = Vec::new();
     for object in objects_of(run) {
         let name = ObjectName::of(&object);
-        let is_storage = name.kind.starts_with("PersistentVolume");
-        // Storage is kept as it is; whatever else is left of an earlier job is created again.
-        let live = if is_there || is_storage { api.object(&name).await? } else { None };
+        // Storage and a TensorBoard are kept as they are; whatever else is left of an earlier job is created again.
+        let is_kept = name.kind.starts_with("PersistentVolume") || is_tensorboard(&object);
+        let live = if is_there || is_kept { api.object(&name).await? } else { None };
         if let Some(volume) = live.as_ref().filter(|_| name.kind == "PersistentVolume") {
             release_volume(api, &name, volume).await?;
         }
         steps.push(Step { name, object, is_there: live.is_some() });
     }
     Ok(steps)
+}
+
+fn is_tensorboard(object: &Value) -> bool {
+    object["metadata"]["labels"][ROLE_LABEL] == TENSORBOARD_ROLE
 }
 
 /// A volume remembers a claim that was deleted with its namespace, and would never be bound to the new one.

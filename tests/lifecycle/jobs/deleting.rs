@@ -30,7 +30,7 @@ fn deleting_a_running_job_needs_a_yes() {
         ("services", "train"),
         ("services", "train-tensorboard"),
         ("configmaps", "train-scripts"),
-        ("deployments", "train-tensorboard"),
+        ("jobs", "train-tensorboard"),
     ] {
         assert!(world.cluster.object(plural, "default", name).is_none(), "{plural} {name} is left");
     }
@@ -124,12 +124,32 @@ fn take_job_set(world: &JobWorld) {
 }
 
 #[test]
+fn a_tensorboard_is_no_part_of_its_job() {
+    let world = JobWorld::new(&format!("{TRAIN}tensorboard: true\n"));
+    world.cluster.decide(|role, _, _| match role {
+        "tensorboard" => Fate::Fail("gpu-1", 64, "no such option\n"),
+        _ => Fate::Run("gpu-1"),
+    });
+    world.run(["submit", "--detach"]).expect_code(0);
+    world.cluster.wait_for("the TensorBoard to fail", |state| {
+        (state.phases("tensorboard") == ["Failed"]).then_some(())
+    });
+    world.run(["status"]).expect_code(0).expect_stdout("running");
+
+    // Whoever attaches gets one again.
+    world.cluster.take("jobs", "default", "train-tensorboard");
+    world.run(["submit", "--detach"]).expect_code(0).expect_stderr("attaching to it");
+    assert!(world.cluster.object("jobs", "default", "train-tensorboard").is_some());
+}
+
+#[test]
 fn a_tensorboard_of_a_deleted_job_does_not_block_the_next_one() {
     let world = JobWorld::new(&format!("{TRAIN}tensorboard: true\n"));
     world.cluster.decide(|_, _, _| Fate::Succeed("gpu-1", ""));
     world.run(["submit"]).expect_code(0);
-    // A week later its JobSet is gone, and what shows its results still runs.
+    // Someone has deleted its JobSet, and what shows its results still runs.
     take_job_set(&world);
+    assert!(!world.run(["list"]).expect_code(0).stdout.contains("train"), "a TensorBoard is no job");
     let labels = json!({"app.kubernetes.io/managed-by": "infra", "infra.internal/job": "train", "infra.internal/role": "tensorboard"});
     world.cluster.put(
         "pods",
@@ -137,13 +157,13 @@ fn a_tensorboard_of_a_deleted_job_does_not_block_the_next_one() {
                "status": {"phase": "Running"}}),
     );
     world.run(["submit"]).expect_code(0).expect_stdout("complete");
-    assert!(world.cluster.object("deployments", "default", "train-tensorboard").is_some());
+    assert!(world.cluster.object("jobs", "default", "train-tensorboard").is_some());
 
     // A job without one takes the old one away.
     take_job_set(&world);
     world.write_job(TRAIN);
     world.run(["submit"]).expect_code(0);
-    for plural in ["deployments", "services"] {
+    for plural in ["jobs", "services"] {
         assert!(world.cluster.object(plural, "default", "train-tensorboard").is_none(), "{plural}");
     }
     assert!(world.cluster.object("services", "default", "train").is_some());

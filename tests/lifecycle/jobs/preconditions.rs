@@ -145,14 +145,25 @@ fn what_another_job_created_is_refused() {
 fn a_queue_must_exist() {
     let world = JobWorld::new(&format!("{TRAIN}queue: team-a\n"));
     let refused = world.run(["submit"]).expect_code(1);
-    refused.expect_stderr("- the job waits in queue 'team-a', and Kueue is not installed (docs/jobs.md shows how to install it)");
+    refused.expect_stderr("- the job waits in queue 'team-a', and Kueue is not installed (docs/runbooks/share-with-queues.md shows how to install it)");
+    let linted = world.run(["lint", "--online"]).expect_code(2);
+    linted
+        .expect_stdout(
+            "job.yaml: on the cluster: the job waits in queue 'team-a', and Kueue is not installed",
+        )
+        .expect_stderr("has 1 problem");
+    // Offline it is good.
+    world.run(["lint"]).expect_code(0);
     world.cluster.install_kueue(&["team-b"]);
+    let linted = world.run(["lint", "--online", "--output", "json"]).expect_code(2);
+    linted.expect_stdout("there is no LocalQueue 'team-a' in namespace default");
     let refused = world.run(["submit"]).expect_code(1);
     refused.expect_stderr(
-        "- there is no LocalQueue 'team-a' in namespace default (docs/jobs.md shows how to create one)",
+        "- there is no LocalQueue 'team-a' in namespace default (docs/runbooks/share-with-queues.md shows how to create one)",
     );
     expect_untouched(&world);
     world.cluster.install_kueue(&["team-a"]);
+    world.run(["lint", "--online"]).expect_code(0).expect_stderr("good");
     world.run(["submit", "--detach"]).expect_code(0);
     let job_set = world.cluster.object("jobsets", "default", "train").unwrap();
     assert_eq!(job_set["metadata"]["labels"]["kueue.x-k8s.io/queue-name"], "team-a");

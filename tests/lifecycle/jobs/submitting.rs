@@ -123,6 +123,11 @@ fn a_queue_gets_the_job_when_its_data_is_there() {
     assert_eq!(world.cluster.changes(), before);
     let held = world.run(["status"]).expect_code(0);
     held.expect_stdout("held (queue team-a has not admitted it yet)").expect_stdout("worker  0      Held");
+    let why = "couldn't assign flavors to pod set worker: insufficient unused quota for nvidia.com/gpu in flavor gpu, 1 more needed";
+    world.cluster.put_workload("another", "it is too large");
+    world.cluster.put_workload("train", why);
+    let held = world.run(["status"]).expect_code(0);
+    held.expect_stdout(&format!("held (queue team-a has not admitted it yet: {why})"));
     world.cluster.change("jobsets", "default", "train", json!({"spec": {"suspend": false}}));
     running.wait().expect_code(0).expect_stdout("complete");
 }

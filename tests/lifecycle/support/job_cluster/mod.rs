@@ -107,8 +107,22 @@ impl JobCluster {
     pub fn install_kueue(&self, queues: &[&str]) {
         self.put("customresourcedefinitions", json!({"metadata": {"name": pages::LOCAL_QUEUES}}));
         for queue in queues {
-            self.put("localqueues", json!({"metadata": {"name": queue, "namespace": "default"}}));
+            self.put_queue("default", queue);
         }
+    }
+
+    pub fn put_queue(&self, namespace: &str, queue: &str) {
+        self.put("localqueues", json!({"metadata": {"name": queue, "namespace": namespace}}));
+    }
+
+    /// What Kueue says of a JobSet of the namespace default that it does not admit.
+    pub fn put_workload(&self, job_set: &str, message: &str) {
+        let owners = json!([{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": job_set}]);
+        let metadata =
+            json!({"name": format!("jobset-{job_set}"), "namespace": "default", "ownerReferences": owners});
+        let condition =
+            json!({"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": message});
+        self.put("workloads", json!({"metadata": metadata, "status": {"conditions": [condition]}}));
     }
 
     pub fn put_node(&self, name: &str, pool: &str, gpus: u32) {

@@ -181,12 +181,20 @@ fn of_kueue(path: &str, state: &State) -> Option<Answer> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     match parts.as_slice() {
         ["apis", "kueue.x-k8s.io"] => {
-            let version = json!({"groupVersion": "kueue.x-k8s.io/v1beta1", "version": "v1beta1"});
+            let version = json!({"groupVersion": "kueue.x-k8s.io/v1beta2", "version": "v1beta2"});
             let group = json!({"kind": "APIGroup", "apiVersion": "v1", "name": "kueue.x-k8s.io",
                                "versions": [version], "preferredVersion": version});
             Some((200, group))
         }
-        ["apis", "kueue.x-k8s.io", "v1beta1", "namespaces", namespace, "localqueues", name] => {
+        ["apis", "kueue.x-k8s.io", "v1beta2", "namespaces", namespace, "workloads"] => {
+            let keys = state.store.keys("workloads").into_iter().filter(|(_, at, _)| at == namespace);
+            let items: Vec<&Value> = keys.filter_map(|key| state.store.get(&key)).collect();
+            Some((
+                200,
+                json!({"kind": "WorkloadList", "apiVersion": "kueue.x-k8s.io/v1beta2", "items": items}),
+            ))
+        }
+        ["apis", "kueue.x-k8s.io", "v1beta2", "namespaces", namespace, "localqueues", name] => {
             let key = ("localqueues", (*namespace).to_owned(), (*name).to_owned());
             let queue = state.store.get(&key).map(|queue| (200, queue.clone()));
             Some(queue.unwrap_or_else(|| not_found(LOCAL_QUEUES, name)))
