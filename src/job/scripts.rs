@@ -20,11 +20,30 @@ pub(super) const WORKER: &str = "jobs/worker.sh";
 pub(super) const PREPARE: &str = "jobs/prepare.sh";
 /// Imports data.
 pub(super) const IMPORT_DATA: &str = "jobs/import_data.py";
+/// Downloads what an import needs.
+pub(super) const DOWNLOAD: &str = "jobs/download.py";
+/// Divides imported data among trainers.
+pub(super) const DIVISION: &str = "jobs/division.py";
 /// Hands out results.
 pub(super) const SERVE_ARCHIVE: &str = "jobs/serve_archive.py";
 
-const ALL: [&str; 10] =
-    [PRELUDE, PADDLE_V0, PADDLE, PYTORCH, PROGRAM, SERVER, WORKER, PREPARE, IMPORT_DATA, SERVE_ARCHIVE];
+/// What an import consists of.
+pub(super) const IMPORT: [&str; 3] = [IMPORT_DATA, DOWNLOAD, DIVISION];
+
+const ALL: [&str; 12] = [
+    PRELUDE,
+    PADDLE_V0,
+    PADDLE,
+    PYTORCH,
+    PROGRAM,
+    SERVER,
+    WORKER,
+    PREPARE,
+    IMPORT_DATA,
+    DOWNLOAD,
+    DIVISION,
+    SERVE_ARCHIVE,
+];
 
 /// The texts of all scripts.
 #[derive(Clone, Debug)]
