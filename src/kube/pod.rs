@@ -36,6 +36,8 @@ pub(crate) struct Pod {
     pub gpus: u32,
     /// Whether it is being deleted.
     pub leaving: bool,
+    /// Whether it was evicted, drained or lost with its machine.
+    pub disrupted: bool,
     /// What it waits for or how it ended.
     pub detail: Option<String>,
     /// When its container ended, as the API writes it: later is greater.
@@ -153,6 +155,7 @@ impl From<PodDocument> for Pod {
             index: metadata.annotations.get(INDEX_ANNOTATION).and_then(|index| index.parse().ok()),
             gpus: limits.filter_map(|count| count.parse::<u32>().ok()).sum(),
             leaving: metadata.deletion_timestamp.is_some(),
+            disrupted: status.is_true("DisruptionTarget"),
             detail: status.detail().map(|detail| one_line(&detail)),
             ended: ended.and_then(|ended| ended.finished_at.clone()),
             namespace: metadata.namespace,
@@ -167,6 +170,11 @@ impl From<PodDocument> for Pod {
 }
 
 impl Status {
+    fn is_true(&self, kind: &str) -> bool {
+        let mut conditions = self.conditions.iter();
+        conditions.any(|condition| condition.kind == kind && condition.status == ConditionStatus::True)
+    }
+
     /// The most telling reason that is known.
     fn detail(&self) -> Option<String> {
         let containers = || self.init_container_statuses.iter().chain(&self.container_statuses);

@@ -49,9 +49,16 @@ pub(super) async fn print_attempt(
     printed.map(|()| Exit::Done)
 }
 
-/// Refuses an attempt that a group has not had; a job of an earlier version of infra is left to the claim.
+/// Refuses an attempt that a group has not had, or whose log nobody kept.
 fn expect_attempt(report: &JobReport, replica: &ReplicaReport, attempt: u32) -> Result<(), Refusal> {
-    if report.restarts.is_none() || attempt <= replica.restarts {
+    if report.is_of_earlier_version {
+        return Err(Refusal::new(format!(
+            "an earlier version of infra submitted job '{}', and kept no logs of its attempts",
+            report.name
+        ))
+        .help(suggest_pod_log(report, replica)));
+    }
+    if attempt <= replica.restarts {
         return Ok(());
     }
     Err(Refusal::new(format!(
@@ -59,6 +66,13 @@ fn expect_attempt(report: &JobReport, replica: &ReplicaReport, attempt: u32) -> 
         replica.role, replica.index, report.name, replica.restarts
     ))
     .help("attempts are counted from 0"))
+}
+
+fn suggest_pod_log(report: &JobReport, replica: &ReplicaReport) -> String {
+    format!(
+        "`infra job logs {} --role {} --index {}` reads the log of its pod",
+        report.name, replica.role, replica.index
+    )
 }
 
 /// What a reader says of results is said of a log.
@@ -73,7 +87,7 @@ fn explain_missing_log(
         Some(JobError::Results { reason, .. }) => Refusal::new(format!(
             "the log of {role} {index} of job '{name}' in attempt {attempt} cannot be read: {reason}"
         ))
-        .help(format!("`infra job logs {name} --role {role} --index {index}` reads the log of its pod"))
+        .help(suggest_pod_log(report, replica))
         .into(),
         _ => error,
     }

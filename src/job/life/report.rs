@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::JobError;
-use super::group::{Restarts, replicas_of_group, state_of_group};
+use super::group::{replicas_of_group, state_of_group};
 use super::replica::{ReplicaPhase, ReplicaReport, import_of, replicas_of};
+use super::restarts::Restarts;
 use super::stall::explain_stalls;
 use super::state::{JobState, state_of_jobs};
 use crate::job::names::{
@@ -50,11 +51,16 @@ pub(crate) struct JobReport {
     pub restarts: Option<Restarts>,
     /// The import of the data; null if there is none, or it was deleted since.
     pub data: Option<ReplicaReport>,
+    /// How often the import was restarted; null if there is none.
+    pub import_restarts: Option<Restarts>,
     /// Every replica, by role and number.
     pub replicas: Vec<ReplicaReport>,
     /// Whether an import belongs to a run that is resumed.
     #[serde(skip)]
     pub is_resumed: bool,
+    /// Whether a version of infra without JobSet submitted the job.
+    #[serde(skip)]
+    pub is_of_earlier_version: bool,
 }
 
 impl JobReport {
@@ -107,6 +113,7 @@ impl JobReport {
             jobs.iter().partition(|job| role(job) == DATA_ROLE);
         training.sort_by_key(|job| role(job));
         let import = data.first().map(|job| (*job, import_of(DATA_ROLE, job, pods)));
+        let import_restarts = data.first().map(|job| Restarts::of_import(DATA_ROLE, job, pods));
         let (labels, annotations, namespace) = match (set, training.first().or(data.first())) {
             (Some(set), _) => (&set.labels, &set.annotations, &set.namespace),
             (None, Some(job)) => (&job.labels, &job.annotations, &job.namespace),
@@ -115,7 +122,7 @@ impl JobReport {
         let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
         let annotation = |key: &str| annotations.get(key).cloned().unwrap_or_default();
         // Jobs of an earlier version of infra have no JobSet, and all their runs one directory.
-        let is_old = set.is_none() && !training.is_empty();
+        let is_old = set.is_none() && (!training.is_empty() || !labels.contains_key(RUN_LABEL));
         let (replicas, (state, reason)) = match set {
             Some(set) => {
                 let replicas = replicas_of_group(set, &training, pods);
@@ -146,7 +153,9 @@ impl JobReport {
             done: count_done(&replicas),
             wanted: u32::try_from(replicas.len()).unwrap_or(u32::MAX),
             is_resumed: annotations.contains_key(RESUMED_ANNOTATION),
+            is_of_earlier_version: is_old,
             data: import.map(|(_, line)| line),
+            import_restarts,
             replicas,
         })
     }

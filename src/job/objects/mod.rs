@@ -13,6 +13,7 @@ mod training;
 
 use serde_json::Value;
 
+pub(crate) use self::data::IMPORT_RETRIES;
 use super::run::Run;
 
 /// Every object of a job. The JobSet comes last, when what it needs exists.

@@ -3,10 +3,12 @@
 
 mod deleting;
 mod detaching;
+mod earlier_versions;
 mod failing;
 mod fetching;
 mod gpu_checks;
 mod hostile;
+mod importing;
 mod preconditions;
 mod queries;
 mod reading_logs;
