@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::cluster_facts::ClusterFacts;
 use super::command::split_interpreter;
-use super::environment::{ports_of, root_of, variables_of};
+use super::environment::{ports_of, root_of, train_config_directory, variables_of};
 use super::framework::Framework;
 use super::memory::memory_limit;
 use super::names::{SCRIPT_DIRECTORY, SERVER_ROLE, roles_of_scale};
@@ -19,6 +19,8 @@ use crate::hexadecimal::hexadecimal;
 pub(crate) const HELPER_IMAGE: &str = "public.ecr.aws/docker/library/python:3.13-slim-bookworm";
 /// For frameworks whose own images lack it.
 const TENSORBOARD_IMAGE: &str = "docker.io/tensorflow/tensorflow:2.16.1";
+/// The uid of the Job that a pod belongs to.
+const JOB_UID_FIELD: &str = "metadata.labels['batch.kubernetes.io/controller-uid']";
 /// The claim that a cluster has in `default`, and gets in any other namespace.
 pub(crate) const CLUSTER_CLAIM: &str = "efs";
 /// The namespace that the cluster has its claim in.
@@ -144,7 +146,7 @@ fn scripts_of(job: &TrainingJob, scripts: &Scripts) -> BTreeMap<&'static str, St
         files.insert(file_name(scripts::TORCHRUN), scripts.text(scripts::TORCHRUN));
     }
     if job.data.is_some() {
-        files.insert(file_name(scripts::IMPORT_DATA), scripts.text(scripts::IMPORT_DATA));
+        files.extend(scripts::IMPORT.map(|name| (file_name(name), scripts.text(name))));
     }
     if job.tensorboard.is_some() {
         files.insert(file_name(scripts::TENSORBOARD), scripts.launcher(scripts::TENSORBOARD));
@@ -168,16 +170,19 @@ fn plan_data(data: &Data, job: &TrainingJob, mirrored: &dyn Fn(&str) -> String) 
     let what = format!("{source}\n{split}\n{count}");
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, what.as_bytes());
     let stamp = format!("{root}/.infra/data-{}.ready", hexadecimal(&digest.as_ref()[..6]));
+    let mut variables = vec![
+        Variable::text("OUT_DIR", root),
+        Variable::text("SPLIT_COUNT", count.to_string()),
+        Variable::text("DATA_SPLIT", split),
+        Variable::text("DATA_SOURCE", source),
+        Variable::text("DATA_SIZE_LIMIT", data.size_limit.bytes().to_string()),
+        Variable::text("DATA_STAMP", stamp.clone()),
+        Variable::field("INFRA_JOB_UID", JOB_UID_FIELD),
+    ];
+    variables.extend(train_config_directory(job).map(|name| Variable::text("DATA_BESIDE", name)));
     DataPlan {
         image: data.image.as_ref().map_or_else(|| mirrored(HELPER_IMAGE), ToString::to_string),
-        variables: vec![
-            Variable::text("OUT_DIR", root),
-            Variable::text("SPLIT_COUNT", count.to_string()),
-            Variable::text("DATA_SPLIT", split),
-            Variable::text("DATA_SOURCE", source),
-            Variable::text("DATA_SIZE_LIMIT", data.size_limit.bytes().to_string()),
-            Variable::text("DATA_STAMP", stamp.clone()),
-        ],
+        variables,
         stamp,
     }
 }

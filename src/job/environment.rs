@@ -22,6 +22,8 @@ const PADDLE_MASTER_PORT: u16 = 36767;
 const SEED_PORT: u16 = 8080;
 const TENSORFLOW_PORT: u16 = 2222;
 const TORCH_PORT: u16 = 29500;
+/// Where paddle-v0 finds its configuration, below the job's directory.
+const TRAIN_CONFIG_DIRECTORY: &str = "TRAIN_CONFIG_DIR";
 /// Put together by the kubelet: one attempt of one run.
 const ATTEMPT_OF_RUN: &str = "$(INFRA_RUN)-$(INFRA_ATTEMPT)";
 
@@ -189,6 +191,12 @@ fn first_host(job: &TrainingJob) -> String {
     trainer_hosts(job).into_iter().next().unwrap_or_default()
 }
 
+/// The directory of a paddle-v0 job that holds its configuration, and no data.
+pub(super) fn train_config_directory(job: &TrainingJob) -> Option<&str> {
+    let own = job.environment.iter().find(|(name, _)| name.as_str() == TRAIN_CONFIG_DIRECTORY);
+    (job.framework == Framework::PaddleV0).then(|| own.map_or("config", |(_, directory)| directory))
+}
+
 fn paddle_v0(job: &TrainingJob) -> Vec<Variable> {
     let mount = job.framework.mount_path();
     // A seed image lists the pods of a Job that has the name of its directory, so that directory is mounted under the Job's name.
@@ -205,7 +213,7 @@ fn paddle_v0(job: &TrainingJob) -> Vec<Variable> {
         Variable::text("JOB_PATH", job_path.trim_end_matches('/')),
         Variable::field("JOB_NAMESPACE", "metadata.namespace"),
         Variable::field("POD_IP", "status.podIP"),
-        Variable::text("TRAIN_CONFIG_DIR", "config"),
+        Variable::text(TRAIN_CONFIG_DIRECTORY, "config"),
         Variable::text("CONF_PADDLE_NIC", "eth0"),
         Variable::text("CONF_PADDLE_PORT", PADDLE_PORT.to_string()),
         Variable::text("CONF_PADDLE_PORTS_NUM", "2"),

@@ -173,7 +173,7 @@ pub(crate) struct DataFile {
 pub(crate) enum SplitFile {
     /// Files whose names begin with `train` are split at line ends, one part per replica; every other file goes to all.
     Lines,
-    /// Files are distributed in the order of their names.
+    /// Files are distributed in the order of their names: those at the top of the archive or, if there are none, those in its directories.
     Files,
     /// Every replica reads everything.
     #[default]

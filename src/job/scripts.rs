@@ -24,12 +24,19 @@ pub(super) const PREPARE: &str = "jobs/prepare.sh";
 pub(super) const IMPORT_DATA: &str = "jobs/import_data.py";
 /// TensorBoard, until a day after its job.
 pub(super) const TENSORBOARD: &str = "jobs/tensorboard.sh";
+/// Downloads what an import needs.
+pub(super) const DOWNLOAD: &str = "jobs/download.py";
+/// Divides imported data among trainers.
+pub(super) const DIVISION: &str = "jobs/division.py";
 /// Hands out results.
 pub(super) const SERVE_ARCHIVE: &str = "jobs/serve_archive.py";
 /// Reads how the attempts of a run ended.
 pub(super) const READ_ATTEMPTS: &str = "jobs/read_attempts.py";
 
-const ALL: [&str; 13] = [
+/// What an import consists of.
+pub(super) const IMPORT: [&str; 3] = [IMPORT_DATA, DOWNLOAD, DIVISION];
+
+const ALL: [&str; 15] = [
     PRELUDE,
     PADDLE_V0,
     PADDLE,
@@ -40,6 +47,8 @@ const ALL: [&str; 13] = [
     WORKER,
     PREPARE,
     IMPORT_DATA,
+    DOWNLOAD,
+    DIVISION,
     TENSORBOARD,
     SERVE_ARCHIVE,
     READ_ATTEMPTS,

@@ -1,7 +1,7 @@
 """Imports an archive to the claim and gives every trainer its part. Run again, it finds its marker and does nothing."""
 
 import gzip
-import http.client
+import hashlib
 import json
 import lzma
 import os
@@ -10,18 +10,18 @@ import shutil
 import stat
 import sys
 import tarfile
-import time
-import urllib.error
 import urllib.parse
-import urllib.request
 import zipfile
 import zlib
 
+from division import Indivisible, divide
+from download import Download, Interrupted, Refused, is_url, shown, version_on_server
+
 MISCONFIGURED = 64
 BROKEN = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError)
-# HTTP statuses that a retry does not change.
-REFUSALS = {400, 401, 403, 404, 410}
 CHUNK = 1 << 20
+# Pods that are evicted or lose their machine are replaced without being counted.
+MOST_STARTS = 10
 # The largest public sets of images have 14 million files.
 MOST_ENTRIES = 20_000_000
 
@@ -33,9 +33,7 @@ def misconfigured(reason):
 
 
 def state_of(source):
-    """What distinguishes two versions of an archive on the claim; nothing does for one on the web."""
-    if source.startswith(("http://", "https://")):
-        return {"source": source}
+    """What distinguishes two versions of an archive on the claim."""
     try:
         found = os.stat(source)
     except (FileNotFoundError, NotADirectoryError):
@@ -45,50 +43,56 @@ def state_of(source):
     return {"source": source, "size": found.st_size, "modified": found.st_mtime_ns}
 
 
-def fetch(source, scratch):
-    """The archive as a file."""
-    if not source.startswith(("http://", "https://")):
-        return source
-    target = scratch / "archive"
-    print(f"fetching {source}", flush=True)
+def is_imported(stamp, source, state):
+    """Whether the files are those of the source as it is now."""
     try:
-        answer = urllib.request.urlopen(source, timeout=60)
-    except urllib.error.HTTPError as error:
-        if error.code in REFUSALS:
-            misconfigured(f"{source} cannot be fetched: {error}")
+        known = json.loads(stamp.read_text())
+    except (FileNotFoundError, ValueError):
+        return False
+    if state:
+        return known == state
+    if known.get("source") != source:
+        return False
+    try:
+        version, length = version_on_server(source)
+    except (Refused, Interrupted) as error:
+        print(f"{shown(source)} cannot be compared with what was imported ({error}): that is used")
+        return True
+    # What the server does not say, now or then, cannot have changed.
+    pairs = ((version, known.get("version")), (length, known.get("length")))
+    return all(now is None or then is None or now == then for now, then in pairs)
+
+
+def fetch(source, download):
+    """The archive as a file."""
+    if not is_url(source):
+        return source
+    try:
+        download.run(source, lambda kept: Budget(download.path.parent, kept))
+    except Refused as error:
+        misconfigured(f"{shown(source)} cannot be fetched: {error}")
+    except SystemExit:
+        # It is too large.
+        download.remove()
         raise
-    with answer, open(target, "wb") as file:
-        expected = answer.headers.get("Content-Length")
-        budget = Budget(scratch)
-        budget.use(int(expected or 0), source, entries=0)
-        done, told = 0, time.monotonic()
-        while chunk := answer.read(CHUNK):
-            if not expected:
-                budget.use(len(chunk), source, entries=0)
-            file.write(chunk)
-            done += len(chunk)
-            if time.monotonic() - told > 10:
-                print(f"  {done >> 20} MiB", flush=True)
-                told = time.monotonic()
-    if expected and int(expected) != done:
-        raise OSError(f"{source} ended after {done} of {expected} bytes")
-    return target
+    return download.path
 
 
 def is_zip(source):
     """By its name: a tar archive may end with the bytes of a zip archive that is in it."""
-    path = urllib.parse.urlsplit(source).path if source.startswith(("http://", "https://")) else source
+    path = urllib.parse.urlsplit(source).path if is_url(source) else source
     return path.endswith(".zip")
 
 
 class Budget:
     """What may still be written: a small archive can hold more than any disk."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, kept=0):
+        """`kept`: bytes that are there already, and part of it."""
         self.limit = int(os.environ["DATA_SIZE_LIMIT"])
         found = os.statvfs(directory)
-        self.free = found.f_bavail * found.f_frsize
-        self.used = self.entries = 0
+        self.free = kept + found.f_bavail * found.f_frsize
+        self.used, self.entries = kept, 0
 
     def use(self, size, name, entries=1):
         self.used += size
@@ -143,53 +147,7 @@ def unpack_zip(archive, directory):
 
 def unpack(archive, directory, zipped):
     """Nothing in an archive gets out of the directory: there is no link to follow, whatever this Python's filter lets pass."""
-    try:
-        unpack_zip(archive, directory) if zipped else unpack_tar(archive, directory)
-    except BROKEN as error:
-        misconfigured(f"{archive} cannot be unpacked: {error}")
-
-
-def count_lines(path):
-    """How many lines a file has; the last one may lack its end."""
-    count, last = 0, b"\n"
-    with open(path, "rb") as file:
-        while chunk := file.read(CHUNK):
-            count += chunk.count(b"\n")
-            last = chunk[-1:]
-    return count if last == b"\n" else count + 1
-
-
-def split_lines(path, pieces):
-    """Splits a file into parts with the same number of lines, in order: trainers that wait for each other need the same number of steps."""
-    count = count_lines(path)
-    if count < len(pieces):
-        misconfigured(f"{path.name} has {count} lines for {len(pieces)} trainers")
-    with open(path, "rb") as file:
-        for number, piece in enumerate(pieces):
-            wanted = count // len(pieces) + (number < count % len(pieces))
-            with open(piece, "wb") as target:
-                for _ in range(wanted):
-                    target.write(file.readline())
-
-
-def divide(unpacked, shards, split):
-    """Gives each shard its part of the files at the top of the archive."""
-    files = sorted(path for path in unpacked.iterdir() if path.is_file())
-    if split == "files":
-        if len(files) < len(shards):
-            misconfigured(f"the archive has {len(files)} files for {len(shards)} trainers")
-        for number, path in enumerate(files):
-            shutil.copy(path, shards[number % len(shards)])
-        return
-    cut = [path for path in files if path.name.startswith("train")]
-    if not cut:
-        misconfigured("no file at the top of the archive begins with 'train': there is nothing to split by lines")
-    for path in cut:
-        split_lines(path, [shard / path.name for shard in shards])
-    for path in files:
-        if path not in cut:
-            for shard in shards:
-                shutil.copy(path, shard)
+    unpack_zip(archive, directory) if zipped else unpack_tar(archive, directory)
 
 
 class Imported:
@@ -246,12 +204,59 @@ class Imported:
         part.rename(self.record)
 
 
-def forget_imports(stamp):
+def forget_imports(stamp, download):
     """From here on the files belong to no finished import, and no trainer may begin with them."""
     for path in stamp.parent.glob("data-*.ready"):
         path.unlink(missing_ok=True)
     for path in stamp.parent.glob("data-*.part"):
         shutil.rmtree(path, ignore_errors=True)
+    for path in stamp.parent.glob("download-*"):
+        # What has arrived of this source is kept: the download continues there.
+        if path not in (download.path, download.record):
+            path.unlink(missing_ok=True)
+
+
+def count_start(record, arrived):
+    """Ends an import whose pods are evicted again and again, and get no further."""
+    job = os.environ.get("INFRA_JOB_UID", "")
+    try:
+        known = json.loads(record.read_text())
+        is_stuck = known["job"] == job and arrived <= known["arrived"]
+        starts = known["starts"] + 1 if is_stuck else 1
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        starts = 1
+    if starts > MOST_STARTS:
+        record.unlink(missing_ok=True)
+        misconfigured(f"the import was started {MOST_STARTS} times and gets no further: its pods are evicted, or their machines are lost")
+    record.parent.mkdir(parents=True, exist_ok=True)
+    part = record.with_suffix(".new")
+    part.write_text(json.dumps({"job": job, "starts": starts, "arrived": arrived}))
+    part.rename(record)
+
+
+def place(unpacked, scratch, imported, names, split, source):
+    """Gives every trainer its part, and puts all of it in its place."""
+    if split == "none":
+        imported.replace(unpacked, "data")
+        return
+    shards = [scratch / str(number) for number in range(len(names))]
+    for shard in shards:
+        shard.mkdir()
+    try:
+        divide(unpacked, shards, split, os.environ.get("DATA_BESIDE"))
+    except Indivisible as error:
+        misconfigured(error)
+    directories = sorted(path for path in unpacked.iterdir() if path.is_dir())
+    for name in (path.name for path in directories):
+        if name in {"output", "runs", ".infra"} or name.isdigit():
+            misconfigured(f"the archive has a directory '{name}', which the job uses itself")
+    imported.check([directory.name for directory in directories], source)
+    for shard, name in zip(shards, names):
+        imported.replace(shard, name)
+    # Directories hold configuration and programs.
+    for directory in directories:
+        imported.replace(directory, directory.name)
+    imported.remove_shards(len(names))
 
 
 def main():
@@ -259,52 +264,49 @@ def main():
     stamp = pathlib.Path(os.environ["DATA_STAMP"])
     source, split = os.environ["DATA_SOURCE"], os.environ["DATA_SPLIT"]
     count = int(os.environ["SPLIT_COUNT"])
-    state = json.dumps(state_of(source))
-    if stamp.exists() and stamp.read_text() == state:
+    state = None if is_url(source) else state_of(source)
+    if is_imported(stamp, source, state):
         print("the data is already imported")
         return
-    forget_imports(stamp)
+    download = Download(stamp.with_name(f"download-{hashlib.sha256(source.encode()).hexdigest()[:12]}"))
+    forget_imports(stamp, download)
+    starts = stamp.with_name("import-starts.json")
+    count_start(starts, download.done)
     imported = Imported(root, stamp.with_name("imported.json"))
     names = ["data"] if split == "none" else [f"{number}/data" for number in range(count)]
     imported.check(names, source)
+    archive = fetch(source, download)
     scratch = stamp.with_suffix(".part")
-    shutil.rmtree(scratch, ignore_errors=True)
     try:
         unpacked = scratch / "unpacked"
         unpacked.mkdir(parents=True)
         (root / "output").mkdir(parents=True, exist_ok=True)
-        unpack(fetch(source, scratch), unpacked, is_zip(source))
-        directories = sorted(path for path in unpacked.iterdir() if path.is_dir())
-        for name in (path.name for path in directories):
-            if split != "none" and (name in {"output", ".infra"} or name.isdigit()):
-                misconfigured(f"the archive has a directory '{name}', which the job uses itself")
-        if split == "none":
-            imported.replace(unpacked, "data")
-        else:
-            shards = [scratch / str(number) for number in range(count)]
-            for shard in shards:
-                shard.mkdir()
-            divide(unpacked, shards, split)
-            imported.check([directory.name for directory in directories], source)
-            for shard, name in zip(shards, names):
-                imported.replace(shard, name)
-            # Directories hold configuration and programs.
-            for directory in directories:
-                imported.replace(directory, directory.name)
-            imported.remove_shards(count)
+        unpack(archive, unpacked, is_zip(source))
+        place(unpacked, scratch, imported, names, split, source)
+    except BROKEN as error:
+        download.remove()
+        if download.parts > 1:
+            raise OSError(f"{shown(source)} arrived in {download.parts} parts and cannot be unpacked ({error}): it is fetched again from the beginning")
+        misconfigured(f"{source if state else shown(source)} cannot be unpacked: {error}")
+    except SystemExit:
+        # A changed job file may take another archive.
+        download.remove()
+        raise
     finally:
         # Also what was unpacked of an archive that is refused.
         shutil.rmtree(scratch, ignore_errors=True)
     part = stamp.with_suffix(".stamp")
-    part.write_text(state)
+    part.write_text(json.dumps(state or {"source": source, "version": download.version, "length": download.length}))
     part.rename(stamp)
-    print(f"imported {source}" + (f" in {count} parts" if split != "none" else ""))
+    download.remove()
+    starts.unlink(missing_ok=True)
+    print(f"imported {source if state else shown(source)}" + (f" in {count} parts" if split != "none" else ""))
 
 
 if not hasattr(tarfile, "data_filter"):
     misconfigured(f"Python {sys.version.split()[0]} cannot unpack archives safely: data.image needs 3.12, or a late 3.8 to 3.11")
 try:
     main()
-except (OSError, http.client.HTTPException) as error:
+except OSError as error:
     # A full disk or a broken connection: a retry may succeed.
     sys.exit(f"infra: the data cannot be imported: {error!r}")

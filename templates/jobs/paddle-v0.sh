@@ -71,7 +71,21 @@ if [ -d "$root/$TRAIN_CONFIG_DIR" ]; then
 elif [ $# = 0 ]; then
   misconfigured "there is no directory $root/$TRAIN_CONFIG_DIR with the training configuration; TRAIN_CONFIG_DIR names it"
 fi
-[ ! -d "$root/$index/data" ] || cp -R "$root/$index/data/." "$work/data/"
+# An import divides data into NUMBER/data, as the tutorial of distributed training did; the tutorials on AWS have data/NUMBER.
+if [ -d "$root/data/0" ]; then
+  [ ! -d "$root/0/data" ] || misconfigured "there are both $root/0/data and $root/data/0: delete the data that is not meant"
+  own=$root/data/$index more=$root/data/$trainers
+else
+  own=$root/$index/data more=$root/$trainers/data
+fi
+if [ -d "$own" ]; then
+  [ ! -d "$more" ] || misconfigured "the data is divided among more than $trainers trainers: there is $more"
+  cp -R "$own/." "$work/data/"
+elif [ -d "$root/data/0" ] || [ -d "$root/0/data" ]; then
+  misconfigured "the data is divided among fewer than $trainers trainers: there is no $own"
+else
+  say "no data is copied to $work/data: there is neither $root/$index/data nor $root/data/$index"
+fi
 cd "$work"
 
 # listens PORT: whether something in this pod listens there, on its own address or on all.

@@ -14,6 +14,10 @@ if [ -n "${INFRA_RESUMED:-}" ]; then
 elif has_earlier_marks; then
   misconfigured "there is a run $INFRA_RUN already: --resume continues it, another --run begins a new one"
 fi
+root=${INFRA_RUN_DIR%/runs/*}
+if [ -n "${INFRA_SEED_IMAGE:-}" ] && [ -d "$root/data/0" ] && [ ! -d "$root/0/data" ]; then
+  misconfigured "a seed image reads $root/0/data, and the data is in $root/data/0: rename the directories, or remove seedImage"
+fi
 own_mounts=
 for name in ${INFRA_MOUNTS:-}; do own_mounts="$own_mounts $INFRA_RUN_DIR/$name"; done
 # shellcheck disable=SC2086 # several directories, without spaces in their names

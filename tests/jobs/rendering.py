@@ -17,6 +17,7 @@ FILES = HERE / "files"
 SCRIPTS = ROOT / "templates/jobs"
 INDEX_FIELD = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 ATTEMPT_FIELD = "metadata.labels['jobset.sigs.k8s.io/restart-attempt']"
+JOB_UID_FIELD = "metadata.labels['batch.kubernetes.io/controller-uid']"
 UID_FIELD = "metadata.labels['jobset.sigs.k8s.io/jobset-uid']"
 # What a container finds at this path is a ConfigMap.
 SCRIPT_DIRECTORY = "/opt/infra"
@@ -129,7 +130,7 @@ def expand(text, known):
 
 def environment_of(container, index, address="10.2.0.9", namespace="default"):
     """What the container's processes find, each variable made of those before it."""
-    fields = {INDEX_FIELD: str(index), "status.podIP": address, "metadata.namespace": namespace, ATTEMPT_FIELD: "0", UID_FIELD: "uid-1"}
+    fields = {INDEX_FIELD: str(index), "status.podIP": address, "metadata.namespace": namespace, ATTEMPT_FIELD: "0", UID_FIELD: "uid-1", JOB_UID_FIELD: "uid-2"}
     known = {}
     for entry in container.get("env", []):
         if "value" in entry:

@@ -1,53 +1,19 @@
-"""The import of data, run for real: archives on the claim and on the web, whole and broken, once and again."""
+"""The import of archives on the claim, run for real: whole and broken, once and again."""
 
-import contextlib
-import hashlib
-import http.server
 import io
-import json
 import os
 import pathlib
 import shutil
 import signal
 import stat
 import subprocess
-import sys
 import tarfile
-import tempfile
-import threading
 import time
 import unittest
 import zipfile
 
-from rendering import SCRIPTS, container_of, environment_of, moved, render
-
-MISCONFIGURED = 64
-LINES = [f"line {number}\n".encode() for number in range(31)]
-FILES = {
-    "train.txt": b"".join(LINES),
-    "train_labels.txt": b"".join(f"{number % 2}\n".encode() for number in range(31)),
-    "dictionary.txt": b"a b c\n",
-    "recommendation/trainer_config.py": b"settings()\n",
-    "recommendation/words/list.txt": b"w\n",
-}
-
-
-def tar(files, compression="gz"):
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode=f"w:{compression}") as archive:
-        for name, contents in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(contents)
-            archive.addfile(entry, io.BytesIO(contents))
-    return stream.getvalue()
-
-
-def zipped(files):
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, contents in files.items():
-            archive.writestr(name, contents)
-    return stream.getvalue()
+from imports import FILES, LINES, MISCONFIGURED, Imports, tar, zipped
+from rendering import SCRIPTS
 
 
 def tar_of(*entries):
@@ -79,50 +45,10 @@ def past_the_filter(outside):
 # The system's answer is put in: a claim with little room.
 WITH_LITTLE_ROOM = """
 import os, runpy, sys, types
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
 os.statvfs = lambda path: types.SimpleNamespace(f_bavail=10, f_frsize=4096)
 runpy.run_path(sys.argv[1], run_name="__main__")
 """
-
-
-class Imports(unittest.TestCase):
-    def setUp(self):
-        self.claim = pathlib.Path(tempfile.mkdtemp(prefix="infra-data-"))
-        self.addCleanup(shutil.rmtree, self.claim)
-        self.root = self.claim / "paddle-cluster-job"
-        self.archive = self.claim / "import/preprocessed_data.tar.gz"
-        self.archive.parent.mkdir()
-        # As the rendered Job tells it, with the claim elsewhere.
-        told = environment_of(container_of(render("paddle-v0").data), 0)
-        told.pop("JOB_COMPLETION_INDEX")
-        self.environment = moved(told, {"/home/jobpath": self.claim})
-        self.assertEqual(self.environment["DATA_SOURCE"], str(self.archive))
-
-    options = ()
-
-    def command(self):
-        return [sys.executable, "-I", "-u", *self.options, SCRIPTS / "import_data.py"]
-
-    def run_import(self, status=0, **more):
-        environment = {**self.environment, **more}
-        done = subprocess.run(self.command(), env=environment, capture_output=True, text=True, timeout=120)
-        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-        self.assertEqual(pathlib.Path(environment["DATA_STAMP"]).exists(), status == 0)
-        if status == 0:
-            left = {path.name for path in (self.root / ".infra").iterdir()}
-            self.assertEqual(left, {pathlib.Path(environment["DATA_STAMP"]).name, "imported.json"}, "something is left beside the stamp")
-        else:
-            self.assertNotIn("Traceback", done.stderr)
-            self.assertEqual(list(self.root.glob(".infra/*.part")), [], "something of a refused archive is left")
-        return done.stdout + done.stderr
-
-    def tree(self):
-        """Every file of the job's directory, by what is in it, without our own."""
-        found = {}
-        for path in sorted(self.root.rglob("*")):
-            name = str(path.relative_to(self.root))
-            if path.is_file() and not name.startswith(".infra"):
-                found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
-        return found
 
 
 class Claim(Imports):
@@ -154,6 +80,82 @@ class Claim(Imports):
             found = sorted(path.name for path in (self.root / f"{number}/data").iterdir())
             self.assertEqual(found, names[number::3])
         self.assertTrue((self.root / "code/train.py").exists())
+
+    def shards_of(self, count=3):
+        """What each trainer finds, by its path."""
+        parts = [self.root / f"{number}/data" for number in range(count)]
+        return [sorted(str(path.relative_to(part)) for path in part.rglob("*") if path.is_file()) for part in parts]
+
+    def test_files_in_directories_are_dealt_out_under_their_paths(self):
+        # As torchvision's ImageFolder reads them: a directory is a class, and its number that of its name among all.
+        names = [f"train/{name}/{number}.jpg" for name in ("cat", "dog", "emu") for number in range(4)] + ["val/cat/9.jpg"]
+        self.archive.write_bytes(tar({name: name.encode() for name in names}))
+        self.run_import(DATA_SPLIT="files")
+        self.assertEqual(self.shards_of(), [names[number::3] for number in range(3)])
+        for number in range(3):
+            classes = sorted(path.name for path in (self.root / f"{number}/data/train").iterdir())
+            self.assertEqual(classes, ["cat", "dog", "emu"])
+        self.assertEqual((self.root / "2/data/train/cat/2.jpg").read_bytes(), b"train/cat/2.jpg")
+        self.assertFalse((self.root / "train").exists(), "it is there twice")
+
+    def test_a_class_with_too_few_files_is_in_every_part(self):
+        files = {f"cat/{number}": b"" for number in range(5)}
+        self.archive.write_bytes(tar({**files, "rare/0": b""}))
+        self.run_import(DATA_SPLIT="files")
+        for number in range(3):
+            self.assertEqual(sorted(path.name for path in (self.root / f"{number}/data").iterdir()), ["cat", "rare"])
+
+    def test_classes_may_be_numbers(self):
+        self.archive.write_bytes(tar({f"{digit}/{number}.png": b"" for digit in range(10) for number in range(3)}))
+        self.run_import(DATA_SPLIT="files")
+        self.assertEqual([len(part) for part in self.shards_of()], [10, 10, 10])
+        self.assertTrue((self.root / "1/data/7/1.png").exists())
+
+    def test_a_directory_of_shards_is_dealt_out(self):
+        names = [f"shards/{number:04}.tar" for number in range(8)]
+        self.archive.write_bytes(tar({name: b"x" for name in names}))
+        self.run_import(DATA_SPLIT="files")
+        self.assertEqual(self.shards_of(), [names[number::3] for number in range(3)])
+
+    def test_the_configuration_of_paddle_v0_is_not_dealt_out(self):
+        self.assertEqual(self.environment["DATA_BESIDE"], "recommendation")
+        names = [f"words/{number}.txt" for number in range(3)]
+        self.archive.write_bytes(tar({**{name: b"" for name in names}, "recommendation/trainer_config.py": b"settings()\n"}))
+        self.run_import(DATA_SPLIT="files")
+        self.assertEqual(self.shards_of(), [[name] for name in names])
+        self.assertTrue((self.root / "recommendation/trainer_config.py").exists())
+
+    def test_data_that_is_divided_already_keeps_its_parts(self):
+        # The tree of the tutorials on AWS.
+        files = {"data/0/train.txt": b"a\n", "data/1/train.txt": b"b\n", "data/2/deep/train.txt": b"c\n", "recommendation/trainer_config.py": b""}
+        self.archive.write_bytes(tar(files))
+        self.run_import(DATA_SPLIT="files")
+        self.assertEqual(self.shards_of(), [["train.txt"], ["train.txt"], ["deep/train.txt"]])
+        self.assertEqual((self.root / "1/data/train.txt").read_bytes(), b"b\n")
+        self.assertTrue((self.root / "recommendation/trainer_config.py").exists())
+        self.assertFalse((self.root / "data").exists())
+
+    def test_data_that_is_divided_among_others_is_refused(self):
+        for parts, named in ((2, "data/0, data/1"), (4, "data/0, data/1, data/2, data/3"), (6, "data/0, data/1, data/2, data/3, …")):
+            with self.subTest(parts=parts):
+                self.archive.write_bytes(tar({f"data/{number}/train.txt": b"" for number in range(parts)}))
+                text = self.run_import(MISCONFIGURED, DATA_SPLIT="files")
+                self.assertIn(f"the archive is divided into {named}, but 3 trainers need data/0 to data/2", text)
+
+    def test_too_few_files_are_refused_wherever_they_are(self):
+        for files, reason in (
+            ({"a/b/1": b"", "a/2": b""}, "the archive has 2 files for 3 trainers\n"),
+            ({"a/b/1": b""}, "the archive has 1 file for 3 trainers\n"),
+            ({}, "the archive has 0 files for 3 trainers\n"),
+            (
+                {"README": b"", **{f"shards/{number}": b"" for number in range(9)}},
+                "the archive has 1 file for 3 trainers; those in directories are divided only if there are none at the top\n",
+            ),
+        ):
+            with self.subTest(reason=reason):
+                self.archive.write_bytes(tar(files))
+                self.assertIn(reason, self.run_import(MISCONFIGURED, DATA_SPLIT="files"))
+                self.assertEqual(list(self.root.glob("*/data")), [])
 
     def test_without_a_split_everybody_reads_everything(self):
         self.archive.write_bytes(tar(FILES))
@@ -304,6 +306,7 @@ class Claim(Imports):
             (tar({"data/train.txt": b"1\n2\n3\n"}), "no file at the top of the archive begins with 'train'"),
             (tar({**FILES, "7/x": b""}), "a directory '7', which the job uses itself"),
             (tar({**FILES, "output/x": b""}), "a directory 'output', which the job uses itself"),
+            (tar({**FILES, "runs/x": b""}), "a directory 'runs', which the job uses itself"),
             (b"this is no archive", "cannot be unpacked"),
             (whole[:len(whole) // 2], "cannot be unpacked"),
             (bytes(noise), "cannot be unpacked"),
@@ -393,6 +396,8 @@ class Claim(Imports):
     def test_an_archive_has_a_limited_number_of_files(self):
         text = (SCRIPTS / "import_data.py").read_text()
         few = self.claim / "few.py"
+        for module in ("download.py", "division.py"):
+            shutil.copy(SCRIPTS / module, self.claim)
         few.write_text(text.replace("MOST_ENTRIES = 20_000_000", "MOST_ENTRIES = 6"))
         self.assertNotEqual(few.read_text(), text)
         self.options = [few]
@@ -400,73 +405,6 @@ class Claim(Imports):
             archive = self.archive.with_name(f"data.{ending}")
             archive.write_bytes(contents)
             self.assertIn("the archive has more than 6 files", self.run_import(MISCONFIGURED, DATA_SOURCE=str(archive)))
-
-
-class Web(Imports):
-    @contextlib.contextmanager
-    def served(self, contents, cut=None, status=200, chunked=False):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                self.send_response(status)
-                if chunked:
-                    self.send_header("Transfer-Encoding", "chunked")
-                else:
-                    self.send_header("Content-Length", str(len(contents)))
-                self.end_headers()
-                sent = contents if cut is None else contents[:cut]
-                # The client goes away when it is too much.
-                with contextlib.suppress(ConnectionError):
-                    self.wfile.write(b"%x\r\n%s" % (len(contents), sent) if chunked else sent)
-                    if chunked and cut is None:
-                        self.wfile.write(b"\r\n0\r\n\r\n")
-                self.close_connection = True
-
-            def log_message(self, *arguments):
-                pass
-
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/sets/small.tar.gz?version=2"
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
-
-    def test_an_archive_on_the_web_is_fetched_once(self):
-        with self.served(tar(FILES)) as url:
-            self.run_import(DATA_SOURCE=url)
-        self.assertEqual(len(self.tree()), 11)
-        # There is nobody to ask any more.
-        self.assertIn("already imported", self.run_import(DATA_SOURCE=url))
-        state = json.loads(pathlib.Path(self.environment["DATA_STAMP"]).read_text())
-        self.assertEqual(state, {"source": url})
-
-    def test_a_broken_transfer_is_tried_again(self):
-        contents = tar({"train.txt": os.urandom(300_000)})
-        for chunked in (False, True):
-            with self.served(contents, cut=100_000, chunked=chunked) as url:
-                self.assertIn("the data cannot be imported", self.run_import(1, DATA_SOURCE=url))
-            self.assertEqual(self.tree(), {})
-        with self.served(contents, status=503) as url:
-            self.assertIn("503", self.run_import(1, DATA_SOURCE=url))
-        self.assertIn("refused", self.run_import(1, DATA_SOURCE=url))
-        with self.served(contents, chunked=True) as url:
-            self.run_import(DATA_SOURCE=url)
-
-    def test_a_download_does_not_fill_the_claim(self):
-        contents = tar({"train.txt": os.urandom(3 << 20)})
-        for chunked in (False, True):
-            with self.served(contents, chunked=chunked) as url:
-                text = self.run_import(MISCONFIGURED, DATA_SOURCE=url, DATA_SIZE_LIMIT=str(1 << 20))
-            self.assertIn(f"with {url} the data has more than 1048576 bytes", text)
-
-    def test_an_archive_that_is_not_there_is_not_asked_for_again(self):
-        with self.served(b"gone", status=404) as url:
-            self.assertIn("404", self.run_import(MISCONFIGURED, DATA_SOURCE=url))
 
 
 if __name__ == "__main__":

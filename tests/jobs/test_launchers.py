@@ -423,6 +423,17 @@ class Prepare(unittest.TestCase):
         self.assertIn(f"cannot create {pods.run}: the claim is read-only or full", pods.start(0, prepare=True).ends_with(64))
 
     @in_each_shell
+    def test_a_tree_that_a_seed_image_does_not_read_is_refused(self, shell):
+        pods = Pods(self, "pytorch", shell)
+        pods.write(f"{pods.root.name}/data/0/train.txt")
+        text = pods.start(0, prepare=True, INFRA_SEED_IMAGE="yes").ends_with(64)
+        self.assertIn(f"a seed image reads {pods.root}/0/data, and the data is in {pods.root}/data/0: rename the directories", text)
+        # Others may have whatever they like there.
+        pods.start(0, prepare=True).ends_with(0)
+        pods.write(f"{pods.root.name}/0/data/train.txt")
+        pods.start(0, prepare=True, INFRA_SEED_IMAGE="yes").ends_with(0)
+
+    @in_each_shell
     def test_it_waits_for_the_data(self, shell):
         pods = Pods(self, "paddle", shell)
         stamp = pods.claim / pods.contract.roles["worker"].stamp.removeprefix("/mnt/training/")

@@ -217,6 +217,12 @@ class Objects(unittest.TestCase):
                 spoiled(job)
                 self.assertNotEqual(faults_of(job), [], f"{name}: nobody sees break {number}")
 
+    def test_only_the_pods_of_a_seed_image_look_for_data_that_it_does_not_read(self):
+        for name, job in self.jobs.items():
+            for training in job.training:
+                (init,) = training["spec"]["template"]["spec"]["initContainers"]
+                self.assertEqual(variables_of(init).get("INFRA_SEED_IMAGE"), "yes" if name == "seed-image" else None, name)
+
     def test_only_a_seed_image_has_a_token(self):
         for name, job in self.jobs.items():
             seed = name == "seed-image"

@@ -44,6 +44,53 @@ class Trainers(unittest.TestCase):
             self.assertIn(f"trainer {index} ends", pods.running[index].text, "the pod's own log has it too")
         self.assertLessEqual({f"done.trainer.{index}" for index in range(3)}, pods.mark_names)
 
+    def in_data(self, shell, count=3):
+        """The tree of the tutorials on AWS: the parts are below data/."""
+        pods = Pods(self, "paddle-v0", shell)
+        for index in range(count):
+            pods.write(f"{pods.root.name}/data/{index}/train.txt", f"part {index}\n")
+        pods.write(f"{pods.root.name}/recommendation/trainer_config.py", "settings()\n")
+        return pods
+
+    @in_each_shell
+    def test_the_tree_of_the_tutorials_on_aws_is_read(self, shell):
+        pods = self.in_data(shell)
+        for pod in [pods.start(index) for index in range(3)]:
+            pod.ends_with(0)
+        for index in range(3):
+            self.assertEqual(pods.record(f"train.{index}")["files"]["data/train.txt"], f"part {index}\n")
+
+    @in_each_shell
+    def test_data_that_is_divided_among_others_is_refused(self, shell):
+        for make, fewer, more in ((self.in_data, "data/2", "data/3"), (self.numbered, "2/data", "3/data")):
+            pods = make(shell, 2)
+            text = pods.start(2).ends_with(64)
+            self.assertIn(f"the data is divided among fewer than 3 trainers: there is no {pods.root}/{fewer}", text)
+            pods = make(shell, 4)
+            text = pods.start(0).ends_with(64)
+            self.assertIn(f"the data is divided among more than 3 trainers: there is {pods.root}/{more}", text)
+            self.assertEqual(list(pods.records.iterdir()), [])
+
+    def numbered(self, shell, count):
+        pods = Pods(self, "paddle-v0", shell)
+        for index in range(count):
+            pods.write(f"{pods.root.name}/{index}/data/train.txt")
+        pods.write(f"{pods.root.name}/recommendation/trainer_config.py")
+        return pods
+
+    @in_each_shell
+    def test_two_trees_of_data_are_refused(self, shell):
+        pods = self.pods(shell)
+        pods.write(f"{pods.root.name}/data/0/train.txt")
+        self.assertIn(f"there are both {pods.root}/0/data and {pods.root}/data/0", pods.start(1).ends_with(64))
+
+    @in_each_shell
+    def test_a_job_without_data_says_so(self, shell):
+        pods = Pods(self, "paddle-v0-single", shell)
+        pods.write("quick-start/config/trainer_config.py")
+        text = pods.start(0).ends_with(0)
+        self.assertIn(f"/data: there is neither {pods.root}/0/data nor {pods.root}/data/0", text)
+
     @in_each_shell
     def test_nobody_begins_before_the_last_is_there(self, shell):
         pods = self.pods(shell)

@@ -75,8 +75,15 @@ pub(super) async fn print_attempt(
     printed.map(|()| Exit::Done)
 }
 
-/// Refuses an attempt that a group has not had; a job of an earlier version of infra is left to the claim.
+/// Refuses an attempt that a group has not had, or whose log nobody kept.
 fn expect_attempt(report: &JobReport, selection: Selection<'_>, attempt: u32) -> Result<(), Refusal> {
+    if report.is_of_earlier_version {
+        return Err(Refusal::new(format!(
+            "an earlier version of infra submitted job '{}', and kept no logs of its attempts",
+            report.name
+        ))
+        .help(suggest_pod_log(report, selection)));
+    }
     let newest = match (&report.restarts, selection) {
         (None, _) => return Ok(()),
         (Some(_), Selection::One(replica)) => replica.restarts,
@@ -96,6 +103,16 @@ fn expect_attempt(report: &JobReport, selection: Selection<'_>, attempt: u32) ->
     .help("attempts are counted from 0"))
 }
 
+fn suggest_pod_log(report: &JobReport, selection: Selection<'_>) -> String {
+    let (options, of_pods) = match selection {
+        Selection::One(replica) => {
+            (format!("--role {} --index {}", replica.role, replica.index), "the log of its pod")
+        }
+        Selection::All(_) => ("--all".to_owned(), "the logs of its pods"),
+    };
+    format!("`infra job logs {} {options}` reads {of_pods}", report.name)
+}
+
 /// What a reader says of results is said of a log.
 fn explain_missing_log(
     error: anyhow::Error,
@@ -104,16 +121,10 @@ fn explain_missing_log(
     attempt: u32,
 ) -> anyhow::Error {
     let (what, name) = (selection.in_words(), &report.name);
-    let (options, of_pods) = match selection {
-        Selection::One(replica) => {
-            (format!("--role {} --index {}", replica.role, replica.index), "the log of its pod")
-        }
-        Selection::All(_) => ("--all".to_owned(), "the logs of its pods"),
-    };
     match error.downcast_ref::<JobError>() {
         Some(JobError::Results { reason, .. }) => {
             Refusal::new(format!("{what} of job '{name}' in attempt {attempt} cannot be read: {reason}"))
-                .help(format!("`infra job logs {name} {options}` reads {of_pods}"))
+                .help(suggest_pod_log(report, selection))
                 .into()
         }
         _ => error,

@@ -13,7 +13,6 @@ use crate::cli::exit::Exit;
 use crate::cli::printer::Output;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
-use crate::cli::target_cluster::TargetCluster;
 use crate::document::{LoadError, Problem, Problems, Severity, read_text};
 use crate::job::life::{Precondition, check_preconditions};
 use crate::job::lint::{LintFinding, lint_objects, parse_objects};

@@ -53,19 +53,28 @@ pub(super) fn table(report: &JobReport) -> String {
     };
     // An import that is done has nothing more to say.
     let import = report.data.iter().filter(|line| line.phase != ReplicaPhase::Succeeded);
+    let restarted = report.import_restarts.as_ref().filter(|_| import.clone().next().is_some());
+    let import_restarts = restarted.and_then(Restarts::in_words);
+    let import_restarts = import_restarts.map(|words| format!(", import {words}")).unwrap_or_default();
     let lines: Vec<[String; 7]> =
         std::iter::once(heading).chain(import.chain(&report.replicas).map(line)).collect();
     let reason = report.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
     format!(
-        "{}/{}: {}{reason}{done}{restarts}\nrun {} in {} on the claim {}\n{}",
+        "{}/{}: {}{reason}{done}{restarts}{import_restarts}\n{}{}",
         report.namespace,
         report.name,
         report.state.name(),
-        report.run,
-        report.directory,
-        report.claim,
+        place(report),
         columns(&lines)
     )
+}
+
+/// Where the run is; an import of an earlier version of infra did not name one.
+fn place(report: &JobReport) -> String {
+    if report.run.is_empty() {
+        return String::new();
+    }
+    format!("run {} in {} on the claim {}\n", report.run, report.directory, report.claim)
 }
 
 /// What has changed, a line each.

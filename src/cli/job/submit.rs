@@ -212,6 +212,11 @@ fn show_event(event: &JobEvent, workload: &Workload, session: &Session) {
         JobEvent::ImportWaits(detail) => {
             session.printer.note(format_args!("the import is waiting: {detail}"));
         }
+        JobEvent::ImportRestarted(restarts) => {
+            if let Some(words) = restarts.in_words() {
+                session.printer.note(format_args!("the import was {words}"));
+            }
+        }
         JobEvent::Contact(Contact::Lost(why)) => {
             session.printer.warning(format_args!("{why}; the job continues, and is still followed"));
         }

@@ -1,6 +1,7 @@
 //! What happens while a job is submitted and runs, as the caller shows it.
 
 use super::report::JobReport;
+use super::restarts::Restarts;
 use super::state::JobState;
 use crate::kube::{Contact, ObjectName};
 
@@ -21,6 +22,8 @@ pub(crate) enum JobEvent {
     Importing,
     /// The import waits for something.
     ImportWaits(String),
+    /// The import was restarted.
+    ImportRestarted(Restarts),
     /// The data is imported, and training begins.
     Imported,
     /// The API stopped answering, or answers again.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::group::Restarts;
+use super::restarts::Restarts;
 use super::state::JobState;
 
 /// Why a job is in its state. The exit code of `job why` is 3 if `state` is `failed`, 0 otherwise.

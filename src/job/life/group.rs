@@ -1,7 +1,4 @@
-//! A job whose pods JobSet restarts as one group: its replicas, its restarts, its state.
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+//! A job whose pods JobSet restarts as one group: its replicas and its state.
 
 use super::replica::{ReplicaPhase, ReplicaReport, replicas_of};
 use super::state::{JobState, explain_hold, state_of_pods};
@@ -12,45 +9,6 @@ use crate::well_known::ATTEMPT_LABEL;
 
 /// The rule of our JobSets for a lost machine.
 const MACHINE_LOST: &str = "machineLost";
-
-/// How often a group was restarted, and why.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Restarts {
-    /// Restarts because a process failed; these count.
-    pub failures: u32,
-    /// Restarts because a machine was lost, a pod was evicted or a node was drained; these do not count.
-    pub lost_machines: u32,
-    /// How many failures the job may have: its retries.
-    pub allowed: u32,
-}
-
-impl Restarts {
-    /// The restarts of a group.
-    pub(super) fn of(set: &JobSet) -> Self {
-        Self {
-            failures: set.counted_restarts,
-            lost_machines: set.restarts.saturating_sub(set.counted_restarts),
-            allowed: set.allowed_restarts,
-        }
-    }
-
-    /// The attempt that the group is in, counted from 0.
-    #[must_use]
-    pub(crate) fn attempt(&self) -> u32 {
-        self.failures.saturating_add(self.lost_machines)
-    }
-
-    /// The restarts in words; nothing if there were none.
-    #[must_use]
-    pub(crate) fn in_words(&self) -> Option<String> {
-        let failures = (self.failures > 0)
-            .then(|| format!("{} of {}", count_of(self.failures, "failure"), self.allowed));
-        let lost = (self.lost_machines > 0).then(|| count_of(self.lost_machines, "lost machine"));
-        let parts: Vec<String> = failures.into_iter().chain(lost).collect();
-        (!parts.is_empty()).then(|| format!("restarted after {}", parts.join(" and ")))
-    }
-}
 
 /// A line for each replica of the attempt that the group is in.
 pub(super) fn replicas_of_group(set: &JobSet, jobs: &[&Job], pods: &[Pod]) -> Vec<ReplicaReport> {

@@ -108,7 +108,7 @@ pub(super) fn import_of(role: &str, job: &Job, pods: &[Pod]) -> ReplicaReport {
 }
 
 /// Whether a pod is of this Job and not of an earlier one of the same name.
-fn is_of(pod: &Pod, role: &str, job: &Job) -> bool {
+pub(super) fn is_of(pod: &Pod, role: &str, job: &Job) -> bool {
     let label = |key: &str| pod.labels.get(key).map(String::as_str);
     label(ROLE_LABEL) == Some(role) && label(RUN_LABEL) == job.labels.get(RUN_LABEL).map(String::as_str)
 }

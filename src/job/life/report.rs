@@ -6,8 +6,9 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::error::JobError;
-use super::group::{Restarts, replicas_of_group, state_of_group};
+use super::group::{replicas_of_group, state_of_group};
 use super::replica::{ReplicaPhase, ReplicaReport, import_of, replicas_of};
+use super::restarts::Restarts;
 use super::stall::explain_stalls;
 use super::state::{JobState, state_of_jobs};
 use crate::job::names::{
@@ -52,6 +53,8 @@ pub(crate) struct JobReport {
     pub restarts: Option<Restarts>,
     /// The import of the data; null if there is none, or it was deleted since.
     pub data: Option<ReplicaReport>,
+    /// How often the import was restarted; null if there is none.
+    pub import_restarts: Option<Restarts>,
     /// Every replica, by role and number.
     pub replicas: Vec<ReplicaReport>,
     /// GPUs that the job holds now: those of its pods that have a node and have not ended, in whatever attempt.
@@ -67,6 +70,9 @@ pub(crate) struct JobReport {
     /// When the job ended, in seconds since 1970.
     #[serde(skip)]
     pub ended: Option<u64>,
+    /// Whether a version of infra without JobSet submitted the job.
+    #[serde(skip)]
+    pub is_of_earlier_version: bool,
 }
 
 impl JobReport {
@@ -161,6 +167,7 @@ impl JobReport {
             jobs.iter().filter(|job| role(job) != TENSORBOARD_ROLE).partition(|job| role(job) == DATA_ROLE);
         training.sort_by_key(|job| role(job));
         let import = data.first().map(|job| (*job, import_of(DATA_ROLE, job, pods)));
+        let import_restarts = data.first().map(|job| Restarts::of_import(DATA_ROLE, job, pods));
         let (labels, annotations, namespace, created) = match (set, training.first().or(data.first())) {
             (Some(set), _) => (&set.labels, &set.annotations, &set.namespace, &set.created),
             (None, Some(job)) => (&job.labels, &job.annotations, &job.namespace, &job.created),
@@ -169,7 +176,7 @@ impl JobReport {
         let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
         let annotation = |key: &str| annotations.get(key).cloned().unwrap_or_default();
         // Jobs of an earlier version of infra have no JobSet, and all their runs one directory.
-        let is_old = set.is_none() && !training.is_empty();
+        let is_old = set.is_none() && (!training.is_empty() || !labels.contains_key(RUN_LABEL));
         let (replicas, (state, reason)) = match set {
             Some(set) => {
                 let replicas = replicas_of_group(set, &training, pods);
@@ -202,9 +209,11 @@ impl JobReport {
             set_uid: set.map(|set| set.uid.clone()),
             ended: set.and_then(|set| set.ended.as_deref()).and_then(parse_seconds),
             is_resumed: annotations.contains_key(RESUMED_ANNOTATION),
+            is_of_earlier_version: is_old,
             data: import.map(|(_, line)| line),
             gpus_held: held_gpus(pods),
             created: created.clone(),
+            import_restarts,
             replicas,
         })
     }

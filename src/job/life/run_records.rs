@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::error::JobError;
-use super::group::Restarts;
+use super::restarts::Restarts;
 use super::report::JobReport;
 use crate::job::names::{MANAGER, MANAGER_LABEL, RUNS_LABEL};
 use crate::job::run::Run;

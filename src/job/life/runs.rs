@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::JobError;
-use super::group::Restarts;
+use super::restarts::Restarts;
 use super::report::JobReport;
 use super::run_records::{DELETED, RunRecord, read_records, record_state};
 use super::state::JobState;

@@ -210,6 +210,10 @@ async fn without_volume_of_team(api: &ApiServer, mut workload: Workload) -> Resu
 
 fn already_there(report: &JobReport, run: &Run) -> JobError {
     let is_same = report.digest == run.digest;
-    let what = if is_same { "this very job" } else { "another job of this name" };
+    let what = match is_same {
+        _ if report.is_of_earlier_version => "a job of this name that an earlier version of infra submitted",
+        true => "this very job",
+        false => "another job of this name",
+    };
     JobError::AlreadyThere { what, name: report.name.clone(), state: report.state.name() }
 }

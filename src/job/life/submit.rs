@@ -124,6 +124,7 @@ async fn wait_for_data(
     let (mut pace, mut outage) = (Pace::of_moment(), Outage::default());
     let mut told = false;
     let mut waits_for = None;
+    let mut restarts = None;
     loop {
         let read = JobReport::read(api, &workload.namespace, &workload.name).await;
         let report = outage.tolerate(read, |contact| tell(JobEvent::Contact(contact)))?;
@@ -139,6 +140,12 @@ async fn wait_for_data(
             if !told {
                 tell(JobEvent::Importing);
                 told = true;
+            }
+            if report.import_restarts != restarts {
+                restarts = report.import_restarts;
+                if let Some(restarts) = restarts {
+                    tell(JobEvent::ImportRestarted(restarts));
+                }
             }
             if line.detail.is_some() && line.detail != waits_for {
                 waits_for.clone_from(&line.detail);

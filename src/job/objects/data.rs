@@ -14,7 +14,8 @@ use crate::job::run::Run;
 
 /// The Job and its log are kept for a day after it is done.
 const SECONDS_KEPT: u32 = 86400;
-const RETRIES: u32 = 3;
+/// How often a failed import is tried again.
+pub(crate) const IMPORT_RETRIES: u32 = 3;
 const ROLE: &str = "data";
 
 /// The import, if there is something to import.
@@ -46,7 +47,7 @@ pub(super) fn data_job(run: &Run) -> Option<Value> {
     template["spec"]["restartPolicy"] = json!("Never");
     template["metadata"]["labels"][RUN_LABEL] = json!(run.name);
     let spec = json!({
-        "backoffLimit": RETRIES,
+        "backoffLimit": IMPORT_RETRIES,
         "ttlSecondsAfterFinished": SECONDS_KEPT,
         "template": template,
     });

@@ -13,6 +13,7 @@ mod training;
 
 use serde_json::Value;
 
+pub(crate) use self::data::IMPORT_RETRIES;
 pub(crate) use storage::FileSystemClaim;
 
 use super::run::Run;

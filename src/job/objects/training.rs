@@ -133,6 +133,9 @@ fn prepare(run: &Run, role: &RolePlan, mut variables: Vec<Variable>) -> Value {
     if run.is_resumed {
         variables.push(Variable::text("INFRA_RESUMED", "yes"));
     }
+    if workload.asks_for_peers {
+        variables.push(Variable::text("INFRA_SEED_IMAGE", "yes"));
+    }
     variables.extend(workload.data.as_ref().map(|data| Variable::text("DATA_STAMP", &data.stamp)));
     let mut security = container_security();
     security["runAsUser"] = json!(0);

@@ -53,6 +53,42 @@ fn a_detached_import_continues_and_the_next_submit_starts_training() {
 }
 
 #[test]
+fn an_import_of_a_resumed_run_is_continued_as_that_run() {
+    let world = JobWorld::new(&format!("{TRAIN}{DATA}"));
+    world.cluster.run_no_programs();
+    let mut first = world.infra(["submit", "--resume", "first"]).spawn();
+    first.wait_for_stderr("importing the data");
+    first.interrupt();
+    first.wait().expect_code(5);
+    world.cluster.finish("data", 0, 0);
+    // Whoever continues does not say again that the run is resumed: without that, its pods would refuse a run that exists.
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    world.run(["submit", "--detach"]).expect_code(0).expect_stderr("run first");
+    let job_set = world.cluster.object("jobsets", "default", "train").unwrap();
+    assert_eq!(job_set["metadata"]["labels"]["infra.internal/run"], "first");
+    let pods = &job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"];
+    let prepare = pods["initContainers"][0]["env"].as_array().unwrap();
+    let resumed = prepare.iter().find(|variable| variable["name"] == "INFRA_RESUMED");
+    assert_eq!(resumed.map(|variable| &variable["value"]), Some(&serde_json::json!("yes")), "{prepare:?}");
+}
+
+#[test]
+fn an_import_of_a_new_run_is_not_continued_as_a_resumed_one() {
+    let world = JobWorld::new(&format!("{TRAIN}{DATA}"));
+    world.cluster.run_no_programs();
+    let mut first = world.infra(["submit", "--run", "first"]).spawn();
+    first.wait_for_stderr("importing the data");
+    first.interrupt();
+    first.wait().expect_code(5);
+    world.cluster.finish("data", 0, 0);
+    // It names the run, but does not make another of it.
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    world.run(["submit", "--detach", "--resume", "first"]).expect_code(0).expect_stderr("attaching to it");
+    let job_set = world.cluster.object("jobsets", "default", "train").unwrap();
+    assert!(!job_set.to_string().contains("INFRA_RESUMED"), "{job_set}");
+}
+
+#[test]
 fn an_import_whose_job_was_deleted_runs_again_before_training() {
     let world = JobWorld::new(&format!("{TRAIN}{DATA}"));
     world.put_archive(4);

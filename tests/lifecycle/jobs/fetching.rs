@@ -193,24 +193,6 @@ fn the_results_of_an_earlier_run_are_fetched_by_its_name() {
 }
 
 #[test]
-fn the_results_of_a_job_of_an_earlier_version_are_found() {
-    let world = JobWorld::new(TRAIN);
-    world.cluster.decide(|role, _, _| if role == "reader" { Fate::Wait } else { Fate::Run("gpu-1") });
-    let labels = json!({"app.kubernetes.io/managed-by": "infra", "infra.internal/job": "train",
-                        "infra.internal/role": "worker", "infra.internal/run": "r-1"});
-    let annotations = json!({"infra.internal/claim": "efs", "infra.internal/path": "train"});
-    let metadata =
-        json!({"name": "train", "namespace": "default", "labels": labels, "annotations": annotations});
-    let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "worker"}]}});
-    let spec = json!({"completionMode": "Indexed", "completions": 1, "parallelism": 1, "template": template});
-    world.cluster.put("jobs", json!({"metadata": metadata, "spec": spec}));
-    let output = world.cluster.claim().join("train/output");
-    fs::create_dir_all(&output).unwrap();
-    fs::write(output.join("model"), "old").unwrap();
-    expect_model(&world, &[], "old");
-}
-
-#[test]
 fn a_link_to_the_results_of_another_job_is_not_followed() {
     let world = with_results();
     let claim = world.cluster.claim();

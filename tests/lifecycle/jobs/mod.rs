@@ -3,11 +3,13 @@
 
 mod deleting;
 mod detaching;
+mod earlier_versions;
 mod explaining;
 mod failing;
 mod fetching;
 mod gpu_checks;
 mod hostile;
+mod importing;
 mod kubeconfigs;
 mod listing_runs;
 mod merged_logs;

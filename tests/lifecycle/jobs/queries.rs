@@ -8,35 +8,6 @@ use super::{DATA, JobWorld, TRAIN};
 use crate::schema_judge::{expect_exact, expect_fit};
 use crate::support::job_cluster::controller::Fate;
 
-/// A job of two workers as versions of infra without JobSet created it, with an object for each role.
-pub(super) fn put_old_job(world: &JobWorld) {
-    let labels = |more: &[(&str, &str)]| {
-        let own = [("app.kubernetes.io/managed-by", "infra"), ("infra.internal/job", "train")];
-        let all = own.into_iter().chain(more.iter().copied());
-        Value::from_iter(all.map(|(key, value)| (key, Value::from(value))))
-    };
-    let (role, run) = (("infra.internal/role", "worker"), ("infra.internal/run", "r-first"));
-    let annotations = json!({"infra.internal/digest": "0123456789ab", "infra.internal/claim": "efs",
-                             "infra.internal/path": "train"});
-    let container = json!({"name": "worker", "image": "registry.example.com/train:1",
-                           "resources": {"limits": {"nvidia.com/gpu": "1"}}});
-    let pods = json!({"metadata": {"labels": labels(&[role, run])},
-                      "spec": {"restartPolicy": "Never", "subdomain": "train", "containers": [container]}});
-    let labels_of_job = labels(&[role, run, ("infra.internal/framework", "pytorch")]);
-    world.cluster.put(
-        "services",
-        json!({"metadata": {"name": "train", "namespace": "default", "labels": labels(&[])},
-               "spec": {"clusterIP": "None"}}),
-    );
-    world.cluster.put(
-        "jobs",
-        json!({"metadata": {"name": "train", "namespace": "default", "labels": labels_of_job, "annotations": annotations},
-               "spec": {"completionMode": "Indexed", "parallelism": 2, "completions": 2, "backoffLimit": 0,
-                        "podReplacementPolicy": "Failed", "template": pods}}),
-    );
-    world.cluster.change("jobs", "default", "train", json!({}));
-}
-
 #[test]
 fn status_has_a_line_for_each_replica() {
     let world = JobWorld::new(TRAIN);
@@ -70,37 +41,6 @@ fn status_has_a_line_for_each_replica() {
     world.cluster.take("pods", "default", &pod);
     let status = world.run(["status"]).expect_code(0);
     status.expect_stdout("train: running, 1 of 2 done").expect_stdout("worker  1      Succeeded  -");
-}
-
-#[test]
-fn a_job_of_an_earlier_version_is_shown() {
-    let world = JobWorld::new(TRAIN);
-    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
-    put_old_job(&world);
-    let status = world.run(["status"]).expect_code(0);
-    assert_eq!(
-        status.stdout,
-        "default/train: running, 0 of 2 done\n\
-         run r-first in train on the claim efs\n\
-         ROLE    INDEX  PHASE    NODE   RESTARTS  GPUS\n\
-         worker  0      Running  gpu-1  0         1\n\
-         worker  1      Running  gpu-1  0         1\n"
-    );
-    let document = world.run(["status", "--output", "json"]).expect_code(0);
-    expect_fit("job-status", std::slice::from_ref(&document.stdout));
-    let document: Value = serde_json::from_str(&document.stdout).unwrap();
-    assert_eq!((&document["restarts"], &document["directory"]), (&Value::Null, &json!("train")));
-    let list = world.run(["list"]).expect_code(0);
-    assert_eq!(
-        without_ages(&list.stdout),
-        "NAMESPACE  JOB    FRAMEWORK  STATE    DONE  GPUS\n\
-         default    train  pytorch    running  0/2   2\n"
-    );
-    // Such a job is complete when all of its replicas are.
-    world.cluster.finish("worker", 0, 0);
-    world.run(["status"]).expect_code(0).expect_stdout("train: running, 1 of 2 done");
-    world.cluster.finish("worker", 1, 0);
-    world.run(["status"]).expect_code(0).expect_stdout("train: complete, 2 of 2 done");
 }
 
 #[test]

@@ -4,7 +4,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::queries::put_old_job;
 use super::{DATA, JobWorld, TRAIN};
 use crate::support::job_cluster::controller::Fate;
 
@@ -297,27 +296,6 @@ fn a_deadline_is_a_moment_counted_from_the_start_of_training() {
     // Coming back does not move it.
     world.run(["submit", "--detach"]).expect_code(0).expect_stderr("attaching to it");
     assert_eq!(variable_of_worker(&world, "INFRA_DEADLINE"), Some(deadline.to_string()));
-}
-
-#[test]
-fn a_job_of_an_earlier_version_is_replaced_only_with_the_flag() {
-    let world = JobWorld::new(TRAIN);
-    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
-    put_old_job(&world);
-    let old = world.cluster.pods("worker");
-    assert_eq!(old.len(), 2, "{old:?}");
-    let refused = world.run(["submit"]).expect_code(1);
-    refused
-        .expect_stderr("another job of this name already exists: 'train', running")
-        .expect_stderr("`infra job submit --replace` deletes it first");
-    assert!(world.cluster.changes().is_empty(), "a refusal changed something");
-
-    world.run(["submit", "--replace", "--yes", "--detach"]).expect_code(0);
-    assert!(world.cluster.object("jobs", "default", "train").is_none());
-    let pods = world.cluster.pods("worker");
-    assert!(pods.len() == 2 && pods.iter().all(|pod| !old.contains(pod)), "{pods:?}");
-    let service = world.cluster.object("services", "default", "train").unwrap();
-    assert_eq!(service["metadata"]["ownerReferences"][0]["kind"], "JobSet", "the old Service is left");
 }
 
 #[test]
