@@ -113,7 +113,7 @@ fn time_is_up(end: WaitEnd) -> &'static str {
 impl JobError {
     /// Whether the user may not do this.
     pub(super) fn is_forbidden(&self) -> bool {
-        matches!(self, Self::Kube(error) if error.status() == Some(403))
+        matches!(self, Self::Kube(error) if error.is_forbidden())
     }
 }
 

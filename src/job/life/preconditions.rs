@@ -11,7 +11,6 @@ use crate::job::run::Run;
 use crate::job::workload::Workload;
 use crate::kube::{ApiServer, ObjectName, QueuePresence};
 
-const FORBIDDEN: u16 = 403;
 /// The page about queues.
 const QUEUE_HELP: &str = "docs/runbooks/share-with-queues.md";
 
@@ -66,7 +65,7 @@ pub(crate) async fn check_preconditions(
 /// Whether the namespace exists. Who may not ask usually works in it.
 async fn has_namespace(api: &ApiServer, namespace: &str) -> Result<bool, JobError> {
     match api.has_namespace(namespace).await {
-        Err(error) if error.status() == Some(FORBIDDEN) => Ok(true),
+        Err(error) if error.is_forbidden() => Ok(true),
         answer => Ok(answer?),
     }
 }
@@ -74,11 +73,11 @@ async fn has_namespace(api: &ApiServer, namespace: &str) -> Result<bool, JobErro
 /// The nodes and pods that can be seen; nothing if that are no nodes.
 async fn look_around(api: &ApiServer, namespace: &str) -> Result<Option<Sight>, JobError> {
     let nodes = match api.nodes().await {
-        Err(error) if error.status() == Some(FORBIDDEN) => return Ok(None),
+        Err(error) if error.is_forbidden() => return Ok(None),
         nodes => nodes?,
     };
     let (pods, is_complete) = match api.pods(None, "").await {
-        Err(error) if error.status() == Some(FORBIDDEN) => (api.pods(Some(namespace), "").await?, false),
+        Err(error) if error.is_forbidden() => (api.pods(Some(namespace), "").await?, false),
         pods => (pods?, true),
     };
     Ok(Some(Sight { nodes, pods, is_complete }))

@@ -114,7 +114,7 @@ impl JobReport {
             all => return Ok((all?, None)),
         }
         let names = match api.namespaces().await {
-            Err(error) if error.status() == Some(403) => vec![own.to_owned()],
+            Err(error) if error.is_forbidden() => vec![own.to_owned()],
             names => names?,
         };
         let (mut reports, mut readable) = (Vec::new(), Vec::new());

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::error::JobError;
-use super::restarts::Restarts;
 use super::report::JobReport;
+use super::restarts::Restarts;
 use crate::job::names::{MANAGER, MANAGER_LABEL, RUNS_LABEL};
 use crate::job::run::Run;
 use crate::kube::{ApiServer, KubeError, ObjectName};

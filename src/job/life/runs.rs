@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::JobError;
-use super::restarts::Restarts;
 use super::report::JobReport;
+use super::restarts::Restarts;
 use super::run_records::{DELETED, RunRecord, read_records, record_state};
 use super::state::JobState;
 use crate::kube::ApiServer;

@@ -26,8 +26,13 @@ fn rules(container: &str) -> Value {
     ]})
 }
 
+/// A job as those versions created it, which is not retried: a Service, scripts, and a Job with two workers.
+pub(super) fn put_old_job(world: &JobWorld) {
+    put_job(world, WORKERS, 0);
+}
+
 /// A job as those versions created it: a Service, scripts, and a Job for each role.
-fn put_job(world: &JobWorld, roles: &[(&str, u32)]) {
+fn put_job(world: &JobWorld, roles: &[(&str, u32)], retries: u32) {
     let metadata = |name: &str| json!({"name": name, "namespace": "default", "labels": labels(&[])});
     world.cluster.put("services", json!({"metadata": metadata("train"), "spec": {"clusterIP": "None"}}));
     world.cluster.put("configmaps", json!({"metadata": metadata("train-scripts"), "data": {}}));
@@ -44,7 +49,7 @@ fn put_job(world: &JobWorld, roles: &[(&str, u32)]) {
         world.cluster.put(
             "jobs",
             json!({"metadata": {"name": name, "namespace": "default", "labels": labels(&own), "annotations": annotations},
-                   "spec": {"completionMode": "Indexed", "parallelism": count, "completions": count, "backoffLimit": 1,
+                   "spec": {"completionMode": "Indexed", "parallelism": count, "completions": count, "backoffLimit": retries,
                             "podReplacementPolicy": "Failed", "podFailurePolicy": rules(role), "template": pods}}),
         );
         world.cluster.change("jobs", "default", &name, json!({}));
@@ -73,7 +78,7 @@ fn with_job(roles: &[(&str, u32)]) -> JobWorld {
         "ps" => Fate::Run("worker-1"),
         _ => Fate::Run("gpu-1"),
     });
-    put_job(&world, roles);
+    put_job(&world, roles, 1);
     world
 }
 

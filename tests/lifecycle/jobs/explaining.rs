@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use super::queries::put_old_job;
+use super::earlier_versions::put_old_job;
 use super::{DATA, JobWorld, TRAIN};
 use crate::schema_judge::{expect_exact, expect_fit};
 use crate::support::job_cluster::controller::Fate;

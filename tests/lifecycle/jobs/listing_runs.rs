@@ -97,7 +97,7 @@ fn a_job_without_runs_and_a_run_that_nobody_recorded_are_reported() {
     let missing = world.run(["runs"]).expect_code(1);
     missing.expect_stderr("there is no job 'train' in namespace default").expect_stderr("`infra job list`");
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
-    super::queries::put_old_job(&world);
+    super::earlier_versions::put_old_job(&world);
     let list = world.run(["runs"]).expect_code(0);
     list.expect_stdout("r-first  running  -          -         -");
 }
