@@ -9,6 +9,7 @@ mod completions;
 mod consent;
 mod core_dumps;
 mod cost;
+mod data;
 mod deployment;
 mod destroy;
 mod disruption;
@@ -89,6 +90,7 @@ enum Command {
     Certificates(certificates::CertificatesArguments),
     Kubeconfig(kubeconfig::KubeconfigArguments),
     Job(Box<job::JobArguments>),
+    Data(data::DataArguments),
     Policy(policy::PolicyArguments),
     Cost(cost::CostArguments),
     Schema(schema::SchemaArguments),
@@ -149,6 +151,7 @@ fn run_command(command: Command, session: &Session) -> anyhow::Result<Exit> {
         Command::Certificates(arguments) => certificates::run(&arguments, session),
         Command::Kubeconfig(arguments) => kubeconfig::run(&arguments, session),
         Command::Job(arguments) => job::run(&arguments, session),
+        Command::Data(arguments) => data::run(&arguments, session),
         Command::Policy(arguments) => policy::run(&arguments, session),
         Command::Cost(arguments) => cost::run(&arguments, session),
         Command::Schema(arguments) => schema::run(&arguments, session),

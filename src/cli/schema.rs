@@ -7,6 +7,7 @@ use schemars::generate::SchemaSettings;
 use super::certificates::CertificatesDocument;
 use super::closed_schema::close;
 use super::cost::CostDocument;
+use super::data::TransferDocument;
 use super::document::Document;
 use super::exit::Exit;
 use super::job::LintDocument;
@@ -18,6 +19,7 @@ use super::session::Session;
 use super::validate::ValidateDocument;
 use crate::config;
 use crate::deploy::{ClusterList, DestroyPlan, DriftReport, LockedImage, StatusDocument};
+use crate::job::data::RemoteEntry;
 use crate::job::life::{JobReport, NodeGpus};
 
 /// Print the JSON Schema of cluster.yaml, or of what a command prints with `--output json`
@@ -71,6 +73,10 @@ enum Shape {
     JobLint,
     /// `job gpu-check`
     GpuCheck,
+    /// `data put`, `data get`, `job fetch`
+    Transfer,
+    /// `data ls`
+    DataList,
 }
 
 impl Document for CertificatesDocument {}
@@ -85,10 +91,12 @@ impl Document for PlanDocument {}
 impl Document for RenderDocument {}
 impl Document for StatusDocument {}
 impl Document for TimedEvent<'_> {}
+impl Document for TransferDocument {}
 impl Document for ValidateDocument<'_> {}
 impl Document for Vec<JobReport> {}
 impl Document for Vec<LintDocument> {}
 impl Document for Vec<NodeGpus> {}
+impl Document for Vec<RemoteEntry> {}
 
 pub(super) fn run(arguments: &SchemaArguments, session: &Session) -> anyhow::Result<Exit> {
     session.printer.foreign_json(&schema(arguments.shape))?;
@@ -114,6 +122,8 @@ fn schema(shape: Shape) -> Schema {
         Shape::JobList => printed::<Vec<JobReport>>(),
         Shape::JobLint => printed::<Vec<LintDocument>>(),
         Shape::GpuCheck => printed::<Vec<NodeGpus>>(),
+        Shape::Transfer => printed::<TransferDocument>(),
+        Shape::DataList => printed::<Vec<RemoteEntry>>(),
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) const HELPER_IMAGE: &str = "public.ecr.aws/docker/library/python:3.13
 /// For frameworks whose own images lack it.
 const TENSORBOARD_IMAGE: &str = "docker.io/tensorflow/tensorflow:2.16.1";
 /// The claim that a cluster has in `default`, and gets in any other namespace.
-const CLUSTER_CLAIM: &str = "efs";
+pub(crate) const CLUSTER_CLAIM: &str = "efs";
 const CLUSTER_NAMESPACE: &str = "default";
 
 /// Decides everything about a job's objects that no run changes.

@@ -5,6 +5,7 @@
 
 mod command;
 mod cuda_version;
+pub(crate) mod data;
 mod decide;
 mod environment;
 mod file;
@@ -27,7 +28,7 @@ mod workload;
 
 use std::path::Path;
 
-pub(crate) use decide::{HELPER_IMAGE, decide};
+pub(crate) use decide::{CLUSTER_CLAIM, HELPER_IMAGE, decide};
 pub(crate) use framework::Framework;
 pub(crate) use objects::objects_of;
 pub(crate) use run::{OUTPUT_DIRECTORY, Run, run_directory};

@@ -22,9 +22,22 @@ pub(super) const PREPARE: &str = "jobs/prepare.sh";
 pub(super) const IMPORT_DATA: &str = "jobs/import_data.py";
 /// Hands out results.
 pub(super) const SERVE_ARCHIVE: &str = "jobs/serve_archive.py";
+/// Reads and writes the claim for whoever is at the other end.
+const MOVE_FILES: &str = "jobs/move_files.py";
 
-const ALL: [&str; 10] =
-    [PRELUDE, PADDLE_V0, PADDLE, PYTORCH, PROGRAM, SERVER, WORKER, PREPARE, IMPORT_DATA, SERVE_ARCHIVE];
+const ALL: [&str; 11] = [
+    PRELUDE,
+    PADDLE_V0,
+    PADDLE,
+    PYTORCH,
+    PROGRAM,
+    SERVER,
+    WORKER,
+    PREPARE,
+    IMPORT_DATA,
+    SERVE_ARCHIVE,
+    MOVE_FILES,
+];
 
 /// The texts of all scripts.
 #[derive(Clone, Debug)]
@@ -40,6 +53,12 @@ impl Scripts {
     #[must_use]
     pub(crate) fn archive_server(&self) -> String {
         self.text(SERVE_ARCHIVE)
+    }
+
+    /// The program that reads and writes the claim.
+    #[must_use]
+    pub(crate) fn file_mover(&self) -> String {
+        self.text(MOVE_FILES)
     }
 
     /// A script by itself.

@@ -18,6 +18,7 @@ mod target;
 use clap::{Args, Subcommand};
 
 pub(super) use lint::LintDocument;
+pub(super) use target::{connect, random_mark, scripts_of};
 
 use super::exit::Exit;
 use super::session::Session;

@@ -92,7 +92,7 @@ impl JobNameOptions {
 }
 
 /// The cluster of the asset directory and its API.
-pub(super) fn connect(session: &Session) -> anyhow::Result<(Blueprint, ApiServer)> {
+pub(in crate::cli) fn connect(session: &Session) -> anyhow::Result<(Blueprint, ApiServer)> {
     let blueprint = Blueprint::new(session.assets.load_cluster()?.value)?;
     let store = session.open_existing_credentials()?;
     let credentials = Credentials::read(&store, &blueprint.identities)?;
@@ -110,7 +110,7 @@ pub(super) fn blueprint_of(session: &Session) -> anyhow::Result<Option<Blueprint
 }
 
 /// The scripts that pods run, some of them possibly the team's own.
-pub(super) fn scripts_of(session: &Session) -> anyhow::Result<Scripts> {
+pub(in crate::cli) fn scripts_of(session: &Session) -> anyhow::Result<Scripts> {
     let templates = Templates::new(&session.assets.read_overrides()?)?;
     Ok(Scripts::new(|name| templates.plain(name).map(str::to_owned)))
 }
@@ -140,7 +140,7 @@ pub(super) fn seconds_now() -> u64 {
 }
 
 /// A few random letters and digits that distinguish pods.
-pub(super) fn random_mark() -> anyhow::Result<String> {
+pub(in crate::cli) fn random_mark() -> anyhow::Result<String> {
     random_digits::<4>()
 }
 

@@ -30,5 +30,6 @@ pub(crate) use precondition::Precondition;
 pub(crate) use removal::{removal_of, remove_job};
 pub(crate) use replica::{ReplicaPhase, ReplicaReport};
 pub(crate) use report::JobReport;
+pub(super) use stall::explain_pods;
 pub(crate) use state::JobState;
 pub(crate) use submission::{REMOVAL_LIMIT, Submission, SubmitRequest};

@@ -7,6 +7,7 @@ mod failing;
 mod fetching;
 mod gpu_checks;
 mod hostile;
+mod moving_files;
 mod preconditions;
 mod queries;
 mod reading_logs;

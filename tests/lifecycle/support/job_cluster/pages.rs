@@ -8,16 +8,18 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::controller::{phase_of, role_of};
+use super::exec::exec;
 use super::job_set::{API_VERSION, GROUP_PATH};
 use super::state::{Log, Shared, State};
 use super::store::{Answer, Place};
+use crate::support::api_connections::Stream;
 use crate::support::http::{Message, field};
 use crate::support::kubernetes::{failure, not_found, success};
 
 /// The definition that Kueue is recognised by.
 pub const LOCAL_QUEUES: &str = "localqueues.kueue.x-k8s.io";
 
-pub fn answer(request: &Message, shared: &Arc<Shared>, stream: &mut impl Write) -> io::Result<()> {
+pub fn answer(request: &Message, shared: &Arc<Shared>, stream: &mut Stream<'_>) -> io::Result<()> {
     let (method, path) = (request.method(), request.path());
     let refusal = {
         let mut state = shared.state.lock().unwrap();
@@ -48,6 +50,7 @@ pub fn answer(request: &Message, shared: &Arc<Shared>, stream: &mut impl Write) 
         return write(failure(404, "NotFound", "the server could not find the requested resource"), stream);
     };
     match (method, place.below.first().map(String::as_str)) {
+        ("GET", Some("exec")) => return exec(&place, request, shared, stream),
         ("GET", Some("log")) => return log(&place, request.query(), shared, stream),
         ("GET", Some("proxy")) => return proxy(&place, request.query(), shared, stream),
         _ => {}
@@ -83,7 +86,7 @@ pub fn answer(request: &Message, shared: &Arc<Shared>, stream: &mut impl Write) 
     write(answer, stream)
 }
 
-fn write((status, body): Answer, stream: &mut impl Write) -> io::Result<()> {
+pub(super) fn write((status, body): Answer, stream: &mut impl Write) -> io::Result<()> {
     Message::answer(status, &[("Content-Type", "application/json")], body.to_string().as_bytes())
         .write(stream)
 }

@@ -1,6 +1,6 @@
 //! The state of the cluster: its objects, the logs of its pods, and how it behaves.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::{Arc, Condvar, Mutex, Weak};
@@ -47,6 +47,10 @@ pub struct State {
     /// Requests that came while all were stalled.
     pub(super) stalled_requests: usize,
     pub(super) longest_page: Option<usize>,
+    /// After how many bytes the next connections to programs break.
+    pub(super) exec_limits: VecDeque<usize>,
+    /// What programs got, and gave.
+    pub(super) exec_bytes: (u64, u64),
     pub(super) overtaken: Option<String>,
     /// Every request is answered with this.
     pub(super) refusal: Option<(u16, &'static str)>,
@@ -89,6 +93,8 @@ impl Shared {
                 stalled: false,
                 stalled_requests: 0,
                 longest_page: None,
+                exec_limits: VecDeque::new(),
+                exec_bytes: (0, 0),
                 overtaken: None,
                 refusal: None,
                 keeps_pods: false,
