@@ -24,8 +24,6 @@ pub(super) enum Interrupted {
     WhileAwsWorks,
     #[error("interrupted; the job continues, and the same command attaches to it")]
     WhileJobRuns,
-    #[error("interrupted; {left}")]
-    WhileFetching { left: String },
     #[error("interrupted; the same command continues with what is missing")]
     WhileMovingFiles,
     #[error("interrupted")]

@@ -4,6 +4,7 @@
 
 mod aws_access;
 mod certificates;
+mod claim;
 mod closed_schema;
 mod completions;
 mod consent;

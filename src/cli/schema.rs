@@ -5,9 +5,9 @@ use schemars::Schema;
 use schemars::generate::SchemaSettings;
 
 use super::certificates::CertificatesDocument;
+use super::claim::TransferDocument;
 use super::closed_schema::close;
 use super::cost::CostDocument;
-use super::data::TransferDocument;
 use super::document::Document;
 use super::exit::Exit;
 use super::job::LintDocument;

@@ -22,7 +22,6 @@ mod run;
 mod scripts;
 mod tolerations;
 mod training;
-mod unpack;
 pub(crate) mod values;
 mod workload;
 
@@ -35,7 +34,6 @@ pub(crate) use run::{OUTPUT_DIRECTORY, Run, run_directory};
 pub(crate) use scripts::Scripts;
 pub(crate) use tolerations::tolerations_of_all_pools;
 pub(crate) use training::TrainingJob;
-pub(crate) use unpack::{Unpacked, unpack};
 pub(crate) use workload::Workload;
 
 use crate::blueprint::Blueprint;

@@ -20,24 +20,11 @@ pub(super) const WORKER: &str = "jobs/worker.sh";
 pub(super) const PREPARE: &str = "jobs/prepare.sh";
 /// Imports data.
 pub(super) const IMPORT_DATA: &str = "jobs/import_data.py";
-/// Hands out results.
-pub(super) const SERVE_ARCHIVE: &str = "jobs/serve_archive.py";
 /// Reads and writes the claim for whoever is at the other end.
 const MOVE_FILES: &str = "jobs/move_files.py";
 
-const ALL: [&str; 11] = [
-    PRELUDE,
-    PADDLE_V0,
-    PADDLE,
-    PYTORCH,
-    PROGRAM,
-    SERVER,
-    WORKER,
-    PREPARE,
-    IMPORT_DATA,
-    SERVE_ARCHIVE,
-    MOVE_FILES,
-];
+const ALL: [&str; 10] =
+    [PRELUDE, PADDLE_V0, PADDLE, PYTORCH, PROGRAM, SERVER, WORKER, PREPARE, IMPORT_DATA, MOVE_FILES];
 
 /// The texts of all scripts.
 #[derive(Clone, Debug)]
@@ -47,12 +34,6 @@ impl Scripts {
     /// Takes each script from wherever templates come from.
     pub(crate) fn new(text_of: impl Fn(&str) -> Option<String>) -> Self {
         Self(ALL.into_iter().filter_map(|name| text_of(name).map(|text| (name, text))).collect())
-    }
-
-    /// The program that hands out results.
-    #[must_use]
-    pub(crate) fn archive_server(&self) -> String {
-        self.text(SERVE_ARCHIVE)
     }
 
     /// The program that reads and writes the claim.

@@ -4,15 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::access::{ClaimAccess, ClaimOptions, Mount, parse_remote};
-use super::summary::{Direction, print_summary};
-use super::transfer_view::TransferView;
+use super::options::{ClaimOptions, DataCluster, parse_remote};
 use crate::cli::aws_access::block_on;
+use crate::cli::claim::download;
 use crate::cli::exit::Exit;
-use crate::cli::interruption::Interrupted;
-use crate::cli::job::connect;
 use crate::cli::session::Session;
-use crate::job::data::{GetRequest, Pattern, RemotePath, get};
+use crate::job::data::{GetRequest, Pattern, RemotePath};
 
 /// Download a file or a directory from the claim
 ///
@@ -36,28 +33,12 @@ pub(super) struct GetArguments {
 
 pub(super) fn run(arguments: &GetArguments, session: &Session) -> anyhow::Result<Exit> {
     session.assets.refuse_reserved(&arguments.local)?;
-    let (blueprint, api) = connect(session)?;
+    let cluster = DataCluster::connect(session)?;
     let request = GetRequest {
         remote: arguments.remote.clone(),
         directory: arguments.local.clone(),
         include: arguments.include.iter().map(|text| Pattern::new(text)).collect(),
+        mark: None,
     };
-    block_on(download(&arguments.claim.claim_on(&blueprint, &api), &request, session))
-}
-
-/// Downloads what is asked for, and prints what that came to.
-pub(in crate::cli) async fn download(
-    access: &ClaimAccess<'_>,
-    request: &GetRequest,
-    session: &Session,
-) -> anyhow::Result<Exit> {
-    let view = TransferView::new(session);
-    let moved = access
-        .run(Mount::ReadOnly, session, Interrupted::WhileMovingFiles, async |channel| {
-            Ok(get(channel, request, &|progress| view.show(progress)).await?)
-        })
-        .await;
-    view.finish();
-    print_summary(Direction::Get, &moved?, &request.directory.display().to_string(), session)?;
-    Ok(Exit::Done)
+    block_on(download(&cluster.claim(&arguments.claim), &request, session))
 }

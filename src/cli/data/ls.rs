@@ -4,11 +4,11 @@ use clap::Args;
 use time::OffsetDateTime;
 use time::macros::format_description;
 
-use super::access::{ClaimOptions, Mount, parse_remote};
+use super::options::{ClaimOptions, DataCluster, parse_remote};
 use crate::cli::aws_access::block_on;
+use crate::cli::claim::Mount;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::Interrupted;
-use crate::cli::job::connect;
 use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
 use crate::job::data::{EntryKind, RemoteEntry, RemotePath};
@@ -27,11 +27,11 @@ pub(super) struct LsArguments {
 }
 
 pub(super) fn run(arguments: &LsArguments, session: &Session) -> anyhow::Result<Exit> {
-    let (blueprint, api) = connect(session)?;
+    let cluster = DataCluster::connect(session)?;
     let path = arguments.remote.as_request();
     let mut entries = block_on(async {
-        let access = arguments.claim.claim_on(&blueprint, &api);
-        access
+        let claim = cluster.claim(&arguments.claim);
+        claim
             .run(Mount::ReadOnly, session, Interrupted::BeforeChanges, async |channel| {
                 Ok(channel.list(&path, arguments.recursive).await?)
             })

@@ -1,16 +1,12 @@
 //! `infra data`: files between this machine and the cluster's file system, one file per command.
 
-mod access;
 mod get;
 mod ls;
+mod options;
 mod put;
 mod rm;
-mod summary;
-mod transfer_view;
 
 use clap::{Args, Subcommand};
-
-pub(super) use summary::TransferDocument;
 
 use super::exit::Exit;
 use super::session::Session;

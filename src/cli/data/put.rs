@@ -4,13 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::access::{ClaimOptions, Mount, parse_writable_remote};
-use super::summary::{Direction, print_summary};
-use super::transfer_view::TransferView;
+use super::options::{ClaimOptions, DataCluster, parse_writable_remote};
 use crate::cli::aws_access::block_on;
+use crate::cli::claim::{Direction, Mount, TransferView, print_summary};
 use crate::cli::exit::Exit;
 use crate::cli::interruption::Interrupted;
-use crate::cli::job::connect;
 use crate::cli::session::Session;
 use crate::job::data::{LocalTree, RemotePath, put};
 
@@ -33,11 +31,11 @@ pub(super) struct PutArguments {
 
 pub(super) fn run(arguments: &PutArguments, session: &Session) -> anyhow::Result<Exit> {
     let mut tree = LocalTree::read(&arguments.local, &arguments.remote)?;
-    let (blueprint, api) = connect(session)?;
+    let cluster = DataCluster::connect(session)?;
     let view = TransferView::new(session);
     let moved = block_on(async {
-        let access = arguments.claim.claim_on(&blueprint, &api);
-        access
+        let claim = cluster.claim(&arguments.claim);
+        claim
             .run(Mount::ReadWrite, session, Interrupted::WhileMovingFiles, async |channel| {
                 Ok(put(channel, &mut tree, &|progress| view.show(progress)).await?)
             })

@@ -2,12 +2,11 @@
 
 use clap::Args;
 
-use super::access::{ClaimOptions, Mount, parse_writable_remote};
-use super::transfer_view::bytes_in_words;
+use super::options::{ClaimOptions, DataCluster, parse_writable_remote};
 use crate::cli::aws_access::block_on;
+use crate::cli::claim::{Mount, bytes_in_words};
 use crate::cli::exit::Exit;
 use crate::cli::interruption::Interrupted;
-use crate::cli::job::connect;
 use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
 use crate::job::data::{Channel, DataError, EntryKind, RemoteEntry, RemotePath};
@@ -37,10 +36,10 @@ fn parse_deletable_remote(text: &str) -> Result<RemotePath, String> {
 }
 
 pub(super) fn run(arguments: &RmArguments, session: &Session) -> anyhow::Result<Exit> {
-    let (blueprint, api) = connect(session)?;
-    let access = arguments.claim.claim_on(&blueprint, &api);
+    let cluster = DataCluster::connect(session)?;
+    let claim = cluster.claim(&arguments.claim);
     let mut is_agreed = session.yes;
-    block_on(access.run(Mount::ReadWrite, session, Interrupted::WhileMovingFiles, async |channel| {
+    block_on(claim.run(Mount::ReadWrite, session, Interrupted::WhileMovingFiles, async |channel| {
         if !is_agreed {
             ask(channel, &arguments.remote, session).await?;
             is_agreed = true;

@@ -4,16 +4,16 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
-use tokio::signal::unix::{SignalKind, signal};
 
-use super::archive_download::{READER_TIME_LIMIT, download, new_reader};
-use super::target::removed;
+use super::target::{random_mark, scripts_of};
 use crate::blueprint::Blueprint;
+use crate::cli::claim::{ClaimAccess, Mount};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::interruption::Interrupted;
 use crate::cli::session::Session;
-use crate::job::life::{FetchSource, JobError, JobReport, Reader, ReplicaReport};
+use crate::job::data::{DataError, GetRequest, get};
+use crate::job::life::{JobReport, ReplicaReport};
 use crate::kube::ApiServer;
 
 /// What the launchers write, the older part first.
@@ -29,24 +29,32 @@ pub(super) async fn print_attempt(
     session: &Session,
 ) -> anyhow::Result<Exit> {
     expect_attempt(report, replica, attempt)?;
-    let path = format!("{}/logs/attempt-{attempt}/{}-{}", report.directory, replica.role, replica.index);
-    let source = FetchSource {
-        name: report.name.clone(),
-        namespace: report.namespace.clone(),
-        claim: report.claim.clone(),
-        path,
+    let path = format!("{}/logs/attempt-{attempt}/{}-{}/", report.directory, replica.role, replica.index);
+    let directory = tempfile::tempdir().context("creating a temporary directory")?;
+    let request = GetRequest {
+        remote: path.parse().map_err(Refusal::invalid)?,
+        directory: directory.path().to_owned(),
+        include: Vec::new(),
+        mark: None,
     };
-    // Listens before the reader exists, so that an early Ctrl-C leaves none behind.
-    let mut interruptions = signal(SignalKind::interrupt())?;
-    let reader = Reader::start(api, &source, &new_reader(blueprint, None, session)?).await?;
-    let printed = tokio::select! {
-        printed = print_files(&reader, session) => {
-            printed.map_err(|error| explain_missing_log(error, report, replica, attempt))
-        }
-        _ = interruptions.recv() => Err(Interrupted::WhilePrinting.into()),
+    let (scripts, mark) = (scripts_of(session)?, random_mark()?);
+    let access = ClaimAccess {
+        blueprint,
+        api,
+        namespace: &report.namespace,
+        claim: &report.claim,
+        image: None,
+        scripts: &scripts,
+        mark: &mark,
     };
-    removed(reader.remove().await, "the reader pod", &session.printer);
-    printed.map(|()| Exit::Done)
+    let read = access.run(Mount::ReadOnly, session, Interrupted::WhilePrinting, async |channel| {
+        Ok(get(channel, &request, &|_| {}).await?)
+    });
+    read.await.map_err(|error| explain_missing_log(error, report, replica, attempt))?;
+    for file in FILES {
+        print_file(&directory.path().join(file), session)?;
+    }
+    Ok(Exit::Done)
 }
 
 /// Refuses an attempt that a group has not had; a job of an earlier version of infra is left to the claim.
@@ -61,7 +69,7 @@ fn expect_attempt(report: &JobReport, replica: &ReplicaReport, attempt: u32) -> 
     .help("attempts are counted from 0"))
 }
 
-/// What a reader says of results is said of a log.
+/// What is said of a directory is said of a log.
 fn explain_missing_log(
     error: anyhow::Error,
     report: &JobReport,
@@ -69,27 +77,14 @@ fn explain_missing_log(
     attempt: u32,
 ) -> anyhow::Error {
     let (role, index, name) = (&replica.role, replica.index, &report.name);
-    match error.downcast_ref::<JobError>() {
-        Some(JobError::Results { reason, .. }) => Refusal::new(format!(
-            "the log of {role} {index} of job '{name}' in attempt {attempt} cannot be read: {reason}"
+    match error.downcast_ref::<DataError>() {
+        Some(DataError::Missing { path, claim }) => Refusal::new(format!(
+            "the log of {role} {index} of job '{name}' in attempt {attempt} cannot be read: there is no directory {path} on the claim {claim}"
         ))
         .help(format!("`infra job logs {name} --role {role} --index {index}` reads the log of its pod"))
         .into(),
         _ => error,
     }
-}
-
-async fn print_files(reader: &Reader<'_>, session: &Session) -> anyhow::Result<()> {
-    let (_interrupter, waiting) = session.begin_waiting(Some(READER_TIME_LIMIT));
-    let tell = |detail: String| session.printer.note(format_args!("the reader pod is waiting: {detail}"));
-    reader.wait_until_ready(&waiting, &tell).await?;
-    let directory = tempfile::tempdir().context("creating a temporary directory")?;
-    let unpacked = directory.path().join("log");
-    download(reader, &unpacked, session).await?;
-    for file in FILES {
-        print_file(&unpacked.join(file), session)?;
-    }
-    Ok(())
 }
 
 fn print_file(path: &Path, session: &Session) -> anyhow::Result<()> {

@@ -1,6 +1,5 @@
 //! `infra job`: training jobs, one file per command.
 
-mod archive_download;
 mod attempt_log;
 mod delete;
 mod fetch;

@@ -144,11 +144,6 @@ pub(in crate::cli) fn random_mark() -> anyhow::Result<String> {
     random_digits::<4>()
 }
 
-/// A secret that nobody guesses.
-pub(super) fn random_token() -> anyhow::Result<String> {
-    random_digits::<32>()
-}
-
 fn random_digits<const BYTES: usize>() -> anyhow::Result<String> {
     let mut bytes = [0; BYTES];
     rand::fill(&mut bytes).map_err(|_| Refusal::new("this machine provides no random numbers"))?;

@@ -29,6 +29,8 @@ pub(crate) struct GetRequest {
     pub directory: PathBuf,
     /// Only files that one of these means; all if there are none.
     pub include: Vec<Pattern>,
+    /// The name and the text of a file that says where the others are from.
+    pub mark: Option<(&'static str, String)>,
 }
 
 /// Downloads everything that is not here already. After a break the same call continues.
@@ -54,6 +56,9 @@ pub(crate) async fn get(
         return Err(DataError::Refused { reason: format!("{} is not a directory", request.remote) });
     }
     let target = Download::new(&request.directory)?;
+    if let Some((name, text)) = &request.mark {
+        target.mark(name, text)?;
+    }
     let mut moved = Moved::default();
     let is_wanted =
         |path: &str| request.include.is_empty() || request.include.iter().any(|one| one.matches(path));

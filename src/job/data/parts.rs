@@ -116,6 +116,12 @@ impl Download {
         symlink(target, &place).map_err(failed)
     }
 
+    /// Writes a small file of ours.
+    pub(super) fn mark(&self, name: &str, text: &str) -> Result<(), DataError> {
+        let path = self.files.path(name)?;
+        fs::write(&path, text).map_err(DataError::local("write", &path))
+    }
+
     /// Deletes the directory of parts, once all files are whole.
     pub(super) fn clean_up(&self) {
         // Parts of files that are gone on the claim stay for a later run.

@@ -53,16 +53,6 @@ pub(crate) enum JobError {
         /// Why.
         reason: String,
     },
-    /// The results could not be read.
-    #[error("the results of job '{name}' cannot be read: {reason}")]
-    Results {
-        /// The job.
-        name: String,
-        /// Why.
-        reason: String,
-        /// What to do next.
-        help: Option<String>,
-    },
     /// The job continues without the command.
     #[error("job '{name}' continues{}", time_is_up(*end))]
     StillRunning {
@@ -111,7 +101,6 @@ impl Explain for JobError {
             Self::Data { name, .. } => Some(format!(
                 "`infra job logs {name} --role data` shows its whole log; fix the cause, then run `infra job submit --replace`"
             )),
-            Self::Results { help, .. } => help.clone(),
             Self::StillRunning { name, .. } => {
                 Some(format!("`infra job submit` or `infra job logs -f {name}` follows it again"))
             }

@@ -4,7 +4,6 @@
 
 mod error;
 mod event;
-mod fetch;
 mod follow;
 mod gpu_check;
 mod group;
@@ -22,7 +21,6 @@ mod submit;
 
 pub(crate) use error::JobError;
 pub(crate) use event::JobEvent;
-pub(crate) use fetch::{FetchSource, FetchTarget, Reader};
 pub(crate) use follow::{Followed, follow};
 pub(crate) use gpu_check::{GpuCheck, NodeGpus};
 pub(crate) use group::Restarts;

@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::error::JobError;
-use super::fetch::READER_ROLE;
 use crate::job::names::{JOB_LABEL, ROLE_LABEL, TENSORBOARD_ROLE};
 use crate::job::objects::objects_of;
 use crate::job::run::Run;
@@ -38,7 +37,7 @@ pub(crate) async fn removal_of(
 /// Refuses to start beside pods of an earlier job that have not terminated: two processes must not have the same index.
 pub(super) async fn expect_no_pods(api: &ApiServer, namespace: &str, name: &str) -> Result<(), JobError> {
     // Pods that read or show results do not matter.
-    let selector = format!("{JOB_LABEL}={name},{ROLE_LABEL}!={READER_ROLE},{ROLE_LABEL}!={TENSORBOARD_ROLE}");
+    let selector = format!("{JOB_LABEL}={name},{ROLE_LABEL}!={TENSORBOARD_ROLE}");
     let pods = api.pods(Some(namespace), &selector).await?;
     let runs = |pod: &&Pod| !pod.phase.is_over();
     let left: Vec<String> = pods.iter().filter(runs).map(|pod| format!("Pod {}", pod.name)).collect();
@@ -49,7 +48,7 @@ pub(super) async fn expect_no_pods(api: &ApiServer, namespace: &str, name: &str)
 pub(super) async fn remove_leftovers(api: &ApiServer, run: &Run) -> Result<(), JobError> {
     let wanted: Vec<ObjectName> = objects_of(run).iter().map(ObjectName::of).collect();
     for object in removal_of(api, &run.workload.namespace, &run.workload.name).await? {
-        // Pods are deleted with what created them, and readers by themselves.
+        // Pods are deleted with what created them.
         if object.kind != "Pod" && !wanted.contains(&object) {
             api.delete_object(&object).await?;
         }

@@ -22,7 +22,7 @@ impl State {
     /// Starts the program of a pod, if it is one that can run here.
     pub fn start_program(&mut self, key: &Key) {
         let Some(pod) = self.store.get(key).cloned() else { return };
-        if !self.runs_programs || !matches!(role_of(&pod).as_str(), "data" | "reader" | "files") {
+        if !self.runs_programs || !matches!(role_of(&pod).as_str(), "data" | "files") {
             return;
         }
         let Some(shared) = self.own.upgrade() else { return };

@@ -14,7 +14,7 @@ const NAMES_SHOWN: usize = 5;
 /// Which way files went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Direction {
+pub(in crate::cli) enum Direction {
     /// To the claim.
     Put,
     /// From the claim.
@@ -44,7 +44,7 @@ pub(in crate::cli) struct TransferDocument {
 }
 
 /// Prints what was moved, and what was left out.
-pub(super) fn print_summary(
+pub(in crate::cli) fn print_summary(
     direction: Direction,
     moved: &Moved,
     target: &str,

@@ -16,14 +16,14 @@ const BAR: &str = "{bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {msg}";
 const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
 
 /// Shows how far a transfer is.
-pub(super) struct TransferView {
+pub(in crate::cli) struct TransferView {
     bar: Option<ProgressBar>,
     printer: Printer,
     last_line: Mutex<Instant>,
 }
 
 impl TransferView {
-    pub(super) fn new(session: &Session) -> Self {
+    pub(in crate::cli) fn new(session: &Session) -> Self {
         let has_bar = session.output == Output::Text && io::stderr().is_terminal();
         let bar = has_bar.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -35,7 +35,7 @@ impl TransferView {
     }
 
     /// Shows how far it is.
-    pub(super) fn show(&self, progress: Progress) {
+    pub(in crate::cli) fn show(&self, progress: Progress) {
         let files = format!("{}/{} files", progress.done_files, progress.files);
         if let Some(bar) = &self.bar {
             bar.set_length(progress.bytes);
@@ -52,7 +52,7 @@ impl TransferView {
     }
 
     /// Takes the bar off the terminal.
-    pub(super) fn finish(&self) {
+    pub(in crate::cli) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
@@ -60,7 +60,7 @@ impl TransferView {
 }
 
 /// A size as people say it.
-pub(super) fn bytes_in_words(bytes: u64) -> String {
+pub(in crate::cli) fn bytes_in_words(bytes: u64) -> String {
     for (unit, name) in UNITS {
         if bytes >= unit {
             let tenths = bytes / (unit / 10).max(1);
