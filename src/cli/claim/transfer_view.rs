@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::cli::printer::{Output, Printer};
 use crate::cli::session::Session;
 use crate::job::data::Progress;
+use crate::plural::count_of;
 
 /// Between two lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -70,7 +71,7 @@ pub(in crate::cli) fn bytes_in_words(bytes: u64) -> String {
             };
         }
     }
-    format!("{bytes} bytes")
+    count_of(bytes, "byte")
 }
 
 #[cfg(test)]
@@ -81,6 +82,7 @@ mod tests {
     fn sizes_are_said_as_people_say_them() {
         for (bytes, words) in [
             (0, "0 bytes"),
+            (1, "1 byte"),
             (1023, "1023 bytes"),
             (1 << 10, "1 KiB"),
             (1536, "1.5 KiB"),

@@ -1,7 +1,7 @@
 //! Files of the claim onto this machine.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde_json::json;
 
@@ -14,6 +14,7 @@ use super::pattern::Pattern;
 use super::progress::{Moved, Progress};
 use super::put::blocking;
 use super::remote_path::RemotePath;
+use crate::confined_directory::ConfinedError;
 
 /// Hashes that are asked for at once.
 const BATCH: usize = 200;
@@ -67,6 +68,9 @@ pub(crate) async fn get(
     for entry in found {
         let local = [prefix, (!entry.path.is_empty()).then_some(entry.path.as_str())];
         let local = local.into_iter().flatten().collect::<Vec<_>>().join("/");
+        if !is_below(Path::new(&local)) {
+            return Err(ConfinedError::Outside { path: entry.path.into() }.into());
+        }
         match entry.kind {
             // With a selection, only the directories of what was selected appear.
             EntryKind::Directory if !request.include.is_empty() || local.is_empty() => {}
@@ -92,6 +96,11 @@ pub(crate) async fn get(
     downloading.fetch(files).await?;
     downloading.target.clean_up();
     Ok(downloading.moved)
+}
+
+/// Whether a path of the other side stays below the directory, whatever its program says.
+fn is_below(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, Component::Normal(_)))
 }
 
 /// The name by which a user would select an entry.

@@ -1,5 +1,5 @@
 //! A job's life through the real binary, against a stand-in that keeps objects, runs Jobs, and runs the real programs of the pods
-//! that import data and hand out results.
+//! that import data and move files.
 
 mod deleting;
 mod detaching;
@@ -12,6 +12,7 @@ mod preconditions;
 mod queries;
 mod reading_logs;
 mod submitting;
+mod transfer_memory;
 
 use std::fs;
 use std::process::Command;

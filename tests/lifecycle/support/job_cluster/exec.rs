@@ -73,7 +73,7 @@ fn talk(child: &mut Child, limit: usize, shared: &Arc<Shared>, stream: &mut Stre
     let (mut bytes, mut passed) = (Vec::new(), 0);
     let mut buffer = vec![0; 256 << 10];
     loop {
-        if !send_output(&output, stream, &mut passed, shared)? {
+        if !send_output(&output, stream, (&mut passed, limit), shared)? {
             let code = child.wait()?.code().unwrap_or(137);
             let mut status = vec![3];
             status.extend(status_of(code).into_bytes());
@@ -112,7 +112,7 @@ fn talk(child: &mut Child, limit: usize, shared: &Arc<Shared>, stream: &mut Stre
 fn send_output(
     output: &Receiver<(u8, Vec<u8>)>,
     stream: &mut Stream<'_>,
-    passed: &mut usize,
+    (passed, limit): (&mut usize, usize),
     shared: &Arc<Shared>,
 ) -> io::Result<bool> {
     use std::sync::mpsc::TryRecvError;
@@ -123,6 +123,9 @@ fn send_output(
                 shared.state.lock().unwrap().exec_bytes.1 += content.len() as u64;
                 let message = [&[channel][..], &content].concat();
                 web_socket::send(stream, BINARY, &message)?;
+                if *passed > limit {
+                    return Err(io::ErrorKind::ConnectionReset.into());
+                }
             }
             Err(TryRecvError::Empty) => return Ok(true),
             Err(TryRecvError::Disconnected) => return Ok(false),

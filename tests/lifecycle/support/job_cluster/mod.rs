@@ -242,11 +242,6 @@ impl JobCluster {
     pub fn take_exec_bytes(&self) -> (u64, u64) {
         std::mem::take(&mut self.state().exec_bytes)
     }
-
-    /// Truncates what a pod sends through the proxy after this many bytes.
-    pub fn cut_proxy_after(&self, bytes: usize) {
-        self.state().longest_page = Some(bytes);
-    }
 }
 
 impl Drop for JobCluster {

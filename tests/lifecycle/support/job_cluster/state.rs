@@ -46,7 +46,6 @@ pub struct State {
     pub(super) stalled: bool,
     /// Requests that came while all were stalled.
     pub(super) stalled_requests: usize,
-    pub(super) longest_page: Option<usize>,
     /// After how many bytes the next connections to programs break.
     pub(super) exec_limits: VecDeque<usize>,
     /// What programs got, and gave.
@@ -70,7 +69,6 @@ pub struct State {
     pub(super) quota: Option<&'static str>,
     pub(super) runs_programs: bool,
     pub(super) programs: BTreeMap<Key, Arc<Mutex<Child>>>,
-    pub(super) ports: BTreeMap<Key, u16>,
     pub(super) claim: PathBuf,
     pub(super) scripts: PathBuf,
     pub(super) own: Weak<Shared>,
@@ -92,7 +90,6 @@ impl Shared {
                 unreachable: false,
                 stalled: false,
                 stalled_requests: 0,
-                longest_page: None,
                 exec_limits: VecDeque::new(),
                 exec_bytes: (0, 0),
                 overtaken: None,
@@ -106,7 +103,6 @@ impl Shared {
                 quota: None,
                 runs_programs: true,
                 programs: BTreeMap::new(),
-                ports: BTreeMap::new(),
                 claim,
                 scripts,
                 own: own.clone(),
