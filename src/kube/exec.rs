@@ -171,6 +171,7 @@ impl ExecOutput {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
+#[allow(clippy::struct_field_names, reason = "the names are Kubernetes'")]
 struct Status {
     status: String,
     reason: String,

@@ -106,6 +106,7 @@ impl Channel {
         }
     }
 
+    #[allow(clippy::many_single_char_names, reason = "eight bytes in a row")]
     fn take_answer(&mut self) -> Result<Option<(Answer, Bytes)>, DataError> {
         let Some((lengths, _)) = self.bytes.split_first_chunk::<LENGTHS>() else { return Ok(None) };
         let [a, b, c, d, e, f, g, h] = *lengths;

@@ -26,6 +26,7 @@ pub(crate) struct LeftOut {
 
 /// What a transfer came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_field_names, reason = "some of the files were moved, and the others were there")]
 pub(crate) struct Moved {
     /// All files that were asked for.
     pub files: u64,
