@@ -226,7 +226,7 @@ class Life(Chapters):
         missing = self.cluster.infra("data", "get", "none", "back", expected=(1,))
         self.assertIn("there is no none on the claim efs", missing.stderr)
         self.cluster.infra("data", "rm", "files", "--yes")
-        self.assertEqual(self.get("pods", "--selector=infra.internal/role=files")["items"], [])
+        self.wait_for("the pods to terminate", lambda: not self.get("pods", "--selector=infra.internal/role=files")["items"], 60)
 
     def test_a_lost_worker_is_replaced(self):
         [worker] = self.of_role("pool-cpu")
