@@ -10,6 +10,7 @@ use crate::check::Findings;
 use crate::credentials::CredentialsError;
 use crate::deploy::{DeployError, Evidence, hint_for};
 use crate::document::{LoadError, Problems, ReadError};
+use crate::job::data::DataError;
 use crate::job::life::JobError;
 use crate::kube::KubeError;
 use crate::kubeconfig::KubeconfigError;
@@ -99,6 +100,7 @@ fn explain<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a dyn Explain> {
         downcast::<AwsError>,
         downcast::<ClusterKeyError>,
         downcast::<CredentialsError>,
+        downcast::<DataError>,
         downcast::<DeployError>,
         downcast::<Findings>,
         downcast::<Interrupted>,

@@ -26,15 +26,18 @@ pub(super) enum Interrupted {
     WhileJobRuns,
     #[error("interrupted; the same command continues")]
     WhileChangingTeam,
-    #[error("interrupted; {left}")]
-    WhileFetching { left: String },
+    #[error("interrupted; the same command continues with what is missing")]
+    WhileMovingFiles,
     #[error("interrupted")]
     WhilePrinting,
 }
 
 impl Explain for Interrupted {
     fn outcome(&self) -> Outcome {
-        Outcome::Interrupted
+        match self {
+            Self::WhileMovingFiles => Outcome::StillRunning,
+            _ => Outcome::Interrupted,
+        }
     }
 }
 

@@ -4,12 +4,14 @@
 
 mod aws_access;
 mod certificates;
+mod claim;
 mod closed_schema;
 mod cluster_options;
 mod completions;
 mod consent;
 mod core_dumps;
 mod cost;
+mod data;
 mod deployment;
 mod destroy;
 mod disruption;
@@ -96,6 +98,7 @@ enum Command {
     Certificates(certificates::CertificatesArguments),
     Kubeconfig(kubeconfig::KubeconfigArguments),
     Job(Box<job::JobArguments>),
+    Data(data::DataArguments),
     Secret(secret::SecretArguments),
     Team(team::TeamArguments),
     User(user::UserArguments),
@@ -159,6 +162,7 @@ fn run_command(command: Command, session: &Session) -> anyhow::Result<Exit> {
         Command::Certificates(arguments) => certificates::run(&arguments, session),
         Command::Kubeconfig(arguments) => kubeconfig::run(&arguments, session),
         Command::Job(arguments) => job::run(&arguments, session),
+        Command::Data(arguments) => data::run(&arguments, session),
         Command::Secret(arguments) => secret::run(&arguments, session),
         Command::Team(arguments) => team::run(&arguments, session),
         Command::User(arguments) => user::run(&arguments, session),

@@ -5,6 +5,7 @@ use schemars::Schema;
 use schemars::generate::SchemaSettings;
 
 use super::certificates::CertificatesDocument;
+use super::claim::TransferDocument;
 use super::closed_schema::close;
 use super::cost::CostDocument;
 use super::document::Document;
@@ -18,6 +19,7 @@ use super::session::Session;
 use super::validate::ValidateDocument;
 use crate::config;
 use crate::deploy::{ClusterList, DestroyPlan, DriftReport, LockedImage, StatusDocument};
+use crate::job::data::RemoteEntry;
 use crate::job::life::{JobExplanation, JobReport, NodeGpus, RunReport, SubmissionPlan};
 use crate::people::{SecretReport, TeamReport, UserReport};
 
@@ -78,6 +80,10 @@ enum Shape {
     JobLint,
     /// `job gpu-check`
     GpuCheck,
+    /// `data put`, `data get`, `job fetch`
+    Transfer,
+    /// `data ls`
+    DataList,
     /// `secret list`
     SecretList,
     /// `team list`
@@ -100,10 +106,12 @@ impl Document for RenderDocument {}
 impl Document for StatusDocument {}
 impl Document for SubmissionPlan {}
 impl Document for TimedEvent<'_> {}
+impl Document for TransferDocument {}
 impl Document for ValidateDocument<'_> {}
 impl Document for Vec<JobReport> {}
 impl Document for Vec<LintDocument> {}
 impl Document for Vec<NodeGpus> {}
+impl Document for Vec<RemoteEntry> {}
 impl Document for Vec<RunReport> {}
 impl Document for Vec<SecretReport> {}
 impl Document for Vec<TeamReport> {}
@@ -136,6 +144,8 @@ fn schema(shape: Shape) -> Schema {
         Shape::JobList => printed::<Vec<JobReport>>(),
         Shape::JobLint => printed::<Vec<LintDocument>>(),
         Shape::GpuCheck => printed::<Vec<NodeGpus>>(),
+        Shape::Transfer => printed::<TransferDocument>(),
+        Shape::DataList => printed::<Vec<RemoteEntry>>(),
         Shape::SecretList => printed::<Vec<SecretReport>>(),
         Shape::TeamList => printed::<Vec<TeamReport>>(),
         Shape::UserList => printed::<Vec<UserReport>>(),

@@ -6,6 +6,7 @@
 mod cluster_facts;
 mod command;
 mod cuda_version;
+pub(crate) mod data;
 mod decide;
 mod environment;
 mod file;
@@ -23,7 +24,6 @@ mod run;
 mod scripts;
 mod tolerations;
 mod training;
-mod unpack;
 pub(crate) mod values;
 mod workload;
 
@@ -38,7 +38,6 @@ pub(crate) use run::{OUTPUT_DIRECTORY, Run, run_directory};
 pub(crate) use scripts::Scripts;
 pub(crate) use tolerations::tolerations_of_all_pools;
 pub(crate) use training::TrainingJob;
-pub(crate) use unpack::{Unpacked, unpack};
 pub(crate) use workload::Workload;
 
 use crate::blueprint::Blueprint;

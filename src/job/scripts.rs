@@ -28,8 +28,8 @@ pub(super) const TENSORBOARD: &str = "jobs/tensorboard.sh";
 pub(super) const DOWNLOAD: &str = "jobs/download.py";
 /// Divides imported data among trainers.
 pub(super) const DIVISION: &str = "jobs/division.py";
-/// Hands out results.
-pub(super) const SERVE_ARCHIVE: &str = "jobs/serve_archive.py";
+/// Reads and writes the claim for whoever is at the other end.
+const MOVE_FILES: &str = "jobs/move_files.py";
 /// Reads how the attempts of a run ended.
 pub(super) const READ_ATTEMPTS: &str = "jobs/read_attempts.py";
 
@@ -50,7 +50,7 @@ const ALL: [&str; 15] = [
     DOWNLOAD,
     DIVISION,
     TENSORBOARD,
-    SERVE_ARCHIVE,
+    MOVE_FILES,
     READ_ATTEMPTS,
 ];
 
@@ -64,10 +64,10 @@ impl Scripts {
         Self(ALL.into_iter().filter_map(|name| text_of(name).map(|text| (name, text))).collect())
     }
 
-    /// The program that hands out results.
+    /// The program that reads and writes the claim.
     #[must_use]
-    pub(crate) fn archive_server(&self) -> String {
-        self.text(SERVE_ARCHIVE)
+    pub(crate) fn file_mover(&self) -> String {
+        self.text(MOVE_FILES)
     }
 
     /// The program that reads how the attempts of a run ended.

@@ -11,6 +11,7 @@ use super::access::ApiAccess;
 use super::connection::{Accepted, Answer, Connection, Content, Question};
 use super::path::without_query;
 use super::refusal::refusal;
+use super::web_socket::WebSocket;
 use super::{Address, Body, KubeError};
 use crate::credentials::Credentials;
 
@@ -117,6 +118,11 @@ impl ApiServer {
         }
         let answer = self.connection.complete(&question, response).await?;
         Err(refusal(&question, &answer))
+    }
+
+    /// Opens a WebSocket at `path`. The protocols are named in the order of preference.
+    pub(super) async fn open_web_socket(&self, path: &str, protocols: &str) -> Result<WebSocket, KubeError> {
+        WebSocket::open(&self.connection, path, protocols).await
     }
 
     /// What is at `path`, read as a `T`.

@@ -10,6 +10,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
+use hyper::http::request::Builder;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
@@ -139,23 +140,35 @@ impl Connection {
     /// Sends a request and waits for the first bytes of the answer. Only connecting is limited: a log that is followed begins with its first
     /// line, whenever that comes.
     pub(super) async fn send(&self, question: &Question<'_>) -> Result<Response<Incoming>, KubeError> {
-        let request = self.request(question)?;
+        self.deliver(self.request(question)?).await
+    }
+
+    /// Asks the server to speak another protocol on the connection, with these headers. Any other answer is the caller's to read.
+    pub(super) async fn upgrade(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<Response<Incoming>, KubeError> {
+        let request = headers.iter().fold(self.begin_request(Method::GET, path), |request, (name, value)| {
+            request.header(*name, *value)
+        });
+        self.in_time(self.deliver(finish_request(request, path, Bytes::new())?)).await
+    }
+
+    async fn deliver(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, KubeError> {
         let stream = self.connect().await?;
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.broken(&error))?;
         // Queued before the connection runs: TLS 1.3 says only now that our certificate is not accepted, and with a request
         // waiting that comes back as the request's error.
         let response = sender.send_request(request);
-        tokio::spawn(connection);
+        tokio::spawn(connection.with_upgrades());
         response.await.map_err(|error| self.broken(&error))
     }
 
     fn request(&self, question: &Question<'_>) -> Result<Request<Full<Bytes>>, KubeError> {
-        let mut request = Request::builder()
-            .method(question.method.clone())
-            .uri(question.path)
-            .header(HOST, self.tls_name.as_str())
-            .header(USER_AGENT, OUR_NAME)
+        let mut request = self
+            .begin_request(question.method.clone(), question.path)
             .header(ACCEPT, question.accepted.header());
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization);
@@ -165,10 +178,16 @@ impl Connection {
             request = request.header(CONTENT_TYPE, content_type);
             bytes = content.bytes();
         }
-        request.body(Full::new(bytes)).map_err(|error| KubeError::Answer {
-            path: without_query(question.path),
-            reason: format!("it cannot be asked for: {error}"),
-        })
+        finish_request(request, question.path, bytes)
+    }
+
+    /// What every request says.
+    fn begin_request(&self, method: Method, path: &str) -> Builder {
+        Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, self.tls_name.as_str())
+            .header(USER_AGENT, OUR_NAME)
     }
 
     async fn connect(&self) -> Result<TlsStream<TcpStream>, KubeError> {
@@ -263,6 +282,13 @@ fn authorization_header(token: &SecretText) -> Result<HeaderValue, KubeError> {
     })?;
     header.set_sensitive(true);
     Ok(header)
+}
+
+fn finish_request(request: Builder, path: &str, bytes: Bytes) -> Result<Request<Full<Bytes>>, KubeError> {
+    request.body(Full::new(bytes)).map_err(|error| KubeError::Answer {
+        path: without_query(path),
+        reason: format!("it cannot be asked for: {error}"),
+    })
 }
 
 /// A log may be silent for hours. A broken connection, because this machine slept or a route is gone, is noticed by probes.

@@ -61,6 +61,14 @@ pub(crate) enum KubeError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A program could not be run in a pod, or a port of the pod could not be reached.
+    #[error("pod {pod}: {reason}")]
+    Pod {
+        /// The pod.
+        pod: String,
+        /// What Kubernetes said.
+        reason: String,
+    },
     /// The answer is larger than any expected one.
     #[error("the Kubernetes API's answer to {path} is larger than 64 MiB")]
     TooLarge {

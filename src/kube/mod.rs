@@ -12,6 +12,9 @@ mod connection;
 mod denial;
 mod error;
 mod event;
+#[allow(dead_code, reason = "commands with a terminal need all of it")]
+mod exec;
+mod frame;
 mod job;
 mod job_pod;
 mod job_set;
@@ -22,6 +25,8 @@ mod object;
 mod outage;
 mod path;
 mod pod;
+#[allow(dead_code, reason = "for commands that show what a pod serves")]
+mod port_forward;
 mod queue;
 mod readiness;
 mod refusal;
@@ -31,6 +36,7 @@ mod service;
 mod taint;
 mod tls;
 mod volume_claim;
+mod web_socket;
 
 pub(crate) use access::{ApiAccess, ClientCertificate, Named};
 pub(crate) use address::{Address, resolve};
@@ -38,12 +44,16 @@ pub(crate) use api_server::ApiServer;
 pub(crate) use body::Body;
 pub(crate) use error::KubeError;
 pub(crate) use event::Event;
+#[allow(unused_imports, reason = "the size of a terminal is for commands with a terminal")]
+pub(crate) use exec::{ExecEvent, ExecInput, ExecOutput, ExecRequest, TerminalSize};
 pub(crate) use job::{Job, JobEnd};
 pub(crate) use job_set::{JobSet, JobSetEnd};
 pub(crate) use node::Node;
 pub(crate) use object::ObjectName;
 pub(crate) use outage::{Contact, MayPass, Outage};
 pub(crate) use pod::{LogPart, Pod, PodPhase};
+#[allow(unused_imports, reason = "for commands that show what a pod serves")]
+pub(crate) use port_forward::{PortInput, PortOutput};
 pub(crate) use queue::QueuePresence;
 pub(crate) use readiness::Readiness;
 pub(crate) use secret::{SecretMetadata, SecretType};
@@ -52,4 +62,8 @@ pub(crate) use taint::{Taint, TaintEffect, Toleration};
 #[cfg(test)]
 mod connection_tests;
 #[cfg(test)]
+mod exec_tests;
+#[cfg(test)]
 mod test_server;
+#[cfg(test)]
+mod test_web_socket;

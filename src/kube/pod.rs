@@ -1,7 +1,6 @@
 //! Pods: their node, their phase, their log.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -246,20 +245,6 @@ impl ApiServer {
         }
         // What is followed begins with its first line, whenever that comes.
         if part.follow { self.open(&path).await } else { self.open_within(&path, REQUEST_LIMIT).await }
-    }
-
-    /// What a pod answers over HTTP, passed on by the API server. The answer begins within the time limit.
-    pub(crate) async fn open_pod_page(
-        &self,
-        namespace: &str,
-        pod: &str,
-        port: u16,
-        page: &str,
-        limit: Duration,
-    ) -> Result<Body, KubeError> {
-        let (namespace, pod) = (encode(namespace), encode(pod));
-        self.open_within(&format!("/api/v1/namespaces/{namespace}/pods/{pod}:{port}/proxy/{page}"), limit)
-            .await
     }
 }
 

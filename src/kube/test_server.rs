@@ -72,7 +72,7 @@ pub(super) fn serve_as(
     Ok(TestServer { address, requests })
 }
 
-fn server_configuration(identity: &str, authority: &str) -> Result<ServerConfig, Box<dyn Error>> {
+pub(super) fn server_configuration(identity: &str, authority: &str) -> Result<ServerConfig, Box<dyn Error>> {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clusters/minimal/credentials");
     let read = |name: String| fs::read(golden.join(name));
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -110,7 +110,7 @@ fn attend(
     Ok(())
 }
 
-fn read_request(stream: &mut impl Read) -> io::Result<String> {
+pub(super) fn read_request(stream: &mut impl Read) -> io::Result<String> {
     let mut text = String::new();
     let mut buffer = [0; 4096];
     loop {

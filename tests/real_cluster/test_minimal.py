@@ -1,6 +1,8 @@
 """The life of a small cluster, for real: `infra up` on the stand-in for AWS, machines that boot, Kubernetes, a job, losses, `destroy`."""
 
+import filecmp
 import json
+import os
 import pathlib
 import sys
 import time
@@ -200,6 +202,31 @@ class Life(JobSetChecks, Chapters):
         self.assertEqual({path.name for path in (directory / "results").rglob("*.txt")}, {"rank 0 of 2.txt", "rank 1 of 2.txt"})
         self.cluster.infra("job", "delete", "--yes")
         self.assertEqual(self.get("pods", "--selector=infra.internal/job=pair")["items"], [])
+
+    def test_files_go_to_the_claim_and_back(self):
+        """Through the real API server, kubelet and containerd: binary, large, many, and only once."""
+        source, size = self.cluster.directory / "files", 200 << 20
+        (source / "many").mkdir(parents=True)
+        with (source / "large.bin").open("wb") as file:
+            for _ in range(size >> 20):
+                file.write(os.urandom(1 << 20))
+        for number in range(500):
+            (source / f"many/{number}").write_bytes(bytes([number % 256]) * number)
+        began = time.monotonic()
+        self.cluster.infra("data", "put", f"{source}/", "files")
+        say(f"200 MiB and 500 files put: {time.monotonic() - began:.0f} s")
+        self.assertIn("nothing to move", self.cluster.infra("data", "put", f"{source}/", "files").stderr)
+        self.assertIn("large.bin", self.cluster.infra("data", "ls", "files").stdout)
+        began = time.monotonic()
+        self.cluster.infra("data", "get", "files", "back")
+        say(f"and got: {time.monotonic() - began:.0f} s")
+        compared = filecmp.dircmp(source, self.cluster.directory / "back/files")
+        self.assertEqual((compared.diff_files, compared.left_only, compared.right_only), ([], [], []))
+        self.assertTrue(filecmp.cmp(source / "large.bin", self.cluster.directory / "back/files/large.bin", shallow=False))
+        missing = self.cluster.infra("data", "get", "none", "back", expected=(1,))
+        self.assertIn("there is no none on the claim efs", missing.stderr)
+        self.cluster.infra("data", "rm", "files", "--yes")
+        self.wait_for("the pods to terminate", lambda: not self.get("pods", "--selector=infra.internal/role=files")["items"], 60)
 
     def test_a_lost_worker_is_replaced(self):
         [worker] = self.of_role("pool-cpu")

@@ -5,17 +5,17 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::Context;
-use tokio::signal::unix::{SignalKind, signal};
 
-use super::archive_download::{READER_TIME_LIMIT, download, new_reader};
-use super::target::removed;
+use super::target::{random_mark, scripts_of};
+use crate::cli::claim::{ClaimAccess, Mount};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::interruption::Interrupted;
 use crate::cli::printer::LogPrinter;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
-use crate::job::life::{FetchSource, JobError, JobReport, Reader, ReplicaReport};
+use crate::job::data::{DataError, GetRequest, get};
+use crate::job::life::{JobReport, ReplicaReport};
 
 /// What the launchers write, the older part first.
 const FILES: [&str; 2] = ["output.log.1", "output.log"];
@@ -55,24 +55,30 @@ pub(super) async fn print_attempt(
     if let Selection::One(replica) = selection {
         path = format!("{path}/{}", replica.name());
     }
-    let source = FetchSource {
-        name: report.name.clone(),
-        namespace: report.namespace.clone(),
-        claim: report.claim.clone(),
-        path,
+    let directory = tempfile::tempdir().context("creating a temporary directory")?;
+    let request = GetRequest {
+        remote: format!("{path}/").parse().map_err(Refusal::invalid)?,
+        directory: directory.path().to_owned(),
+        include: Vec::new(),
+        mark: None,
     };
-    // Listens before the reader exists, so that an early Ctrl-C leaves none behind.
-    let mut interruptions = signal(SignalKind::interrupt())?;
-    let target = new_reader(cluster.read_facts().await?.facts(), None, session)?;
-    let reader = Reader::start(&cluster.api, &source, &target).await?;
-    let printed = tokio::select! {
-        printed = print_files(&reader, report, selection, session) => {
-            printed.map_err(|error| explain_missing_log(error, report, selection, attempt))
-        }
-        _ = interruptions.recv() => Err(Interrupted::WhilePrinting.into()),
+    let known = cluster.read_facts().await?;
+    let (scripts, mark) = (scripts_of(session)?, random_mark()?);
+    let access = ClaimAccess {
+        facts: known.facts(),
+        api: &cluster.api,
+        namespace: &report.namespace,
+        claim: &report.claim,
+        image: None,
+        scripts: &scripts,
+        mark: &mark,
     };
-    removed(reader.remove().await, "the reader pod", &session.printer);
-    printed.map(|()| Exit::Done)
+    let read = access.run(Mount::ReadOnly, session, Interrupted::WhilePrinting, async |channel| {
+        Ok(get(channel, &request, &|_| {}).await?)
+    });
+    read.await.map_err(|error| explain_missing_log(error, report, selection, attempt))?;
+    print_logs(directory.path(), report, selection, session)?;
+    Ok(Exit::Done)
 }
 
 /// Refuses an attempt that a group has not had, or whose log nobody kept.
@@ -113,7 +119,7 @@ fn suggest_pod_log(report: &JobReport, selection: Selection<'_>) -> String {
     format!("`infra job logs {} {options}` reads {of_pods}", report.name)
 }
 
-/// What a reader says of results is said of a log.
+/// What is said of a directory is said of a log.
 fn explain_missing_log(
     error: anyhow::Error,
     report: &JobReport,
@@ -121,30 +127,24 @@ fn explain_missing_log(
     attempt: u32,
 ) -> anyhow::Error {
     let (what, name) = (selection.in_words(), &report.name);
-    match error.downcast_ref::<JobError>() {
-        Some(JobError::Results { reason, .. }) => {
-            Refusal::new(format!("{what} of job '{name}' in attempt {attempt} cannot be read: {reason}"))
-                .help(suggest_pod_log(report, selection))
-                .into()
-        }
+    match error.downcast_ref::<DataError>() {
+        Some(DataError::Missing { path, claim }) => Refusal::new(format!(
+            "{what} of job '{name}' in attempt {attempt} cannot be read: there is no directory {path} on the claim {claim}"
+        ))
+        .help(suggest_pod_log(report, selection))
+        .into(),
         _ => error,
     }
 }
 
-async fn print_files(
-    reader: &Reader<'_>,
+fn print_logs(
+    unpacked: &Path,
     report: &JobReport,
     selection: Selection<'_>,
     session: &Session,
 ) -> anyhow::Result<()> {
-    let (_interrupter, waiting) = session.begin_waiting(Some(READER_TIME_LIMIT));
-    let tell = |detail: String| session.printer.note(format_args!("the reader pod is waiting: {detail}"));
-    reader.wait_until_ready(&waiting, &tell).await?;
-    let directory = tempfile::tempdir().context("creating a temporary directory")?;
-    let unpacked = directory.path().join("log");
-    download(reader, &unpacked, session).await?;
     let role = match selection {
-        Selection::One(_) => return print_directory(&unpacked, session.printer.log()),
+        Selection::One(_) => return print_directory(unpacked, session.printer.log()),
         Selection::All(role) => role,
     };
     let names: Vec<String> = report.replicas_of(role).into_iter().map(ReplicaReport::name).collect();

@@ -5,30 +5,28 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
 
-use super::archive_download::{READER_TIME_LIMIT, download, new_reader};
-use super::target::{JobNameOptions, JobTarget, parse_run_name, removed};
+use super::target::{JobNameOptions, JobTarget, parse_run_name, random_mark, scripts_of};
 use crate::cli::aws_access::block_on;
+use crate::cli::claim::{ClaimAccess, download};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
-use crate::cli::interruption::Interrupted;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
-use crate::job::life::{FetchSource, JobReport, Reader};
+use crate::job::data::{DataError, GetRequest, Pattern};
+use crate::job::life::JobReport;
 use crate::job::values::RunName;
-use crate::job::{OUTPUT_DIRECTORY, Unpacked, run_directory};
+use crate::job::{OUTPUT_DIRECTORY, run_directory};
 use crate::kube::ApiServer;
-use crate::plural::count_of;
 
-const MEBIBYTE: u64 = 1 << 20;
-/// Entries that were left out are shown by name, the first of them.
-const NAMES_SHOWN: usize = 5;
+/// Says where the files of a directory were fetched from: the same command continues there, another one does not mix its results in.
+const SOURCE_FILE: &str = ".infra-source";
 
 /// Download a job's results
 ///
-/// A pod reads them from the claim and the API server passes them on; the pod is deleted afterwards. Nothing is overwritten. Links that
-/// lead out of the directory, pipes and devices are left out and named; modes follow your umask.
+/// This is `infra data get` of a run's output: through a short-lived pod and the Kubernetes API, by content. Run again, it downloads what is
+/// missing or has changed; a directory with anything else in it is refused. Links that lead out of the directory, pipes and devices are
+/// left out and named; modes follow your umask. Interrupted, the same command continues (exit 5).
 #[derive(Args, Debug)]
 pub(super) struct FetchArguments {
     #[command(flatten)]
@@ -42,7 +40,10 @@ pub(super) struct FetchArguments {
     /// The run; by default that of the job on the cluster
     #[arg(long, value_name = "RUN", value_parser = parse_run_name)]
     run: Option<RunName>,
-    /// The image of the pod that reads, if the usual one cannot be pulled; it needs python3
+    /// Only files whose name fits, such as '*.pt' or 'pass-1/**'; may be given several times
+    #[arg(long, value_name = "PATTERN")]
+    include: Vec<String>,
+    /// The image of the pod that mounts the claim, if the usual one cannot be pulled; it needs python3
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
 }
@@ -56,25 +57,37 @@ pub(super) fn run(arguments: &FetchArguments, session: &Session) -> anyhow::Resu
         }
         None => session.assets.results_directory(&target.name)?,
     };
-    refuse_to_overwrite(&directory)?;
     let cluster = TargetCluster::find(session)?;
     let api = &cluster.api;
+    let (scripts, mark) = (scripts_of(session)?, random_mark()?);
     block_on(async {
+        let results = find_results(api, &target, arguments).await?;
+        let source = format!("{}/{}/{}\n", target.namespace, results.claim, results.path);
+        expect_same_source(&directory, &source)?;
         let known = cluster.read_facts().await?;
-        let reading = new_reader(known.facts(), arguments.image.clone(), session)?;
-        let source = find_results(api, &target, arguments).await?;
-        // Listens before the reader exists, so that an early Ctrl-C leaves none behind.
-        let mut interruptions = signal(SignalKind::interrupt())?;
-        let reader = Reader::start(api, &source, &reading).await?;
-        let fetched = tokio::select! {
-            fetched = fetch(&reader, &directory, session) => fetched.map(|()| Exit::Done),
-            _ = interruptions.recv() => {
-                Err(Interrupted::WhileFetching { left: what_is_left(&directory) }.into())
-            }
+        let access = ClaimAccess {
+            facts: known.facts(),
+            api,
+            namespace: &target.namespace,
+            claim: &results.claim,
+            image: arguments.image.as_deref(),
+            scripts: &scripts,
+            mark: &mark,
         };
-        removed(reader.remove().await, "the reader pod", &session.printer);
-        fetched
+        let request = GetRequest {
+            remote: format!("{}/", results.path).parse().map_err(Refusal::invalid)?,
+            directory: directory.clone(),
+            include: arguments.include.iter().map(|text| Pattern::new(text)).collect(),
+            mark: Some((SOURCE_FILE, source)),
+        };
+        download(&access, &request, session).await.map_err(|error| explain_missing(error, &target.name))
     })
+}
+
+/// The location of results.
+struct Results {
+    claim: String,
+    path: String,
 }
 
 fn parse_path(text: &str) -> Result<String, String> {
@@ -84,25 +97,18 @@ fn parse_path(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-fn what_is_left(directory: &Path) -> String {
-    if directory.exists() {
-        format!("what was downloaded so far is in {}; delete it before you fetch again", directory.display())
-    } else {
-        "nothing was downloaded".to_owned()
-    }
-}
-
-fn refuse_to_overwrite(directory: &Path) -> anyhow::Result<()> {
+/// Refuses a directory with files that were not fetched from here.
+fn expect_same_source(directory: &Path, source: &str) -> anyhow::Result<()> {
     let is_empty = match std::fs::read_dir(directory) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => true,
         Err(error) => return Err(error).with_context(|| format!("reading {}", directory.display())),
     };
-    if is_empty {
+    if is_empty || std::fs::read_to_string(directory.join(SOURCE_FILE)).is_ok_and(|found| found == source) {
         return Ok(());
     }
-    Err(Refusal::new(format!("{} is not empty", directory.display()))
-        .help("`--to DIR` names another directory; nothing is overwritten")
+    Err(Refusal::new(format!("{} holds files that are not of this run", directory.display()))
+        .help("`--to DIR` names another directory; what is there is not touched")
         .into())
 }
 
@@ -111,7 +117,7 @@ async fn find_results(
     api: &ApiServer,
     target: &JobTarget,
     arguments: &FetchArguments,
-) -> anyhow::Result<FetchSource> {
+) -> anyhow::Result<Results> {
     let (claim, directory) = match (&target.job, &arguments.run) {
         (Some(job), Some(run)) => {
             let directory = format!("{}/{}", job.storage.path, run_directory(run.as_str()));
@@ -127,53 +133,17 @@ async fn find_results(
     };
     let below = arguments.path.split('/').filter(|part| !matches!(*part, "" | "."));
     let path = [directory.as_str()].into_iter().chain(below).collect::<Vec<_>>().join("/");
-    Ok(FetchSource { name: target.name.clone(), namespace: target.namespace.clone(), claim, path })
+    Ok(Results { claim, path })
 }
 
-async fn fetch(reader: &Reader<'_>, directory: &Path, session: &Session) -> anyhow::Result<()> {
-    let (_interrupter, waiting) = session.begin_waiting(Some(READER_TIME_LIMIT));
-    let tell = |detail: String| session.printer.note(format_args!("the reader pod is waiting: {detail}"));
-    let bytes = reader.wait_until_ready(&waiting, &tell).await?;
-    session.printer.note(format_args!(
-        "downloading {} MiB to {}",
-        bytes.div_ceil(MEBIBYTE),
-        directory.display()
-    ));
-    match download(reader, directory, session).await {
-        Ok(unpacked) => print_unpacked(&unpacked, directory, session),
-        Err(error) => {
-            session.printer.note(what_is_left(directory));
-            return Err(error);
-        }
-    }
-    Ok(())
-}
-
-fn print_unpacked(unpacked: &Unpacked, directory: &Path, session: &Session) {
-    let Unpacked { files, outside_links, special_files } = unpacked;
-    if !outside_links.is_empty() {
-        session.printer.warning(format_args!(
-            "left out {}, leading out of {}: {}",
-            count_of(outside_links.len(), "link"),
-            directory.display(),
-            first_names(outside_links)
-        ));
-    }
-    if !special_files.is_empty() {
-        session.printer.warning(format_args!(
-            "left out {} (pipes, devices): {}",
-            count_of(special_files.len(), "special file"),
-            first_names(special_files)
-        ));
-    }
-    session.printer.note(format_args!("{} in {}", count_of(*files, "file"), directory.display()));
-}
-
-/// As many names as a line holds.
-fn first_names(names: &[String]) -> String {
-    let shown = names.iter().take(NAMES_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(NAMES_SHOWN) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
+/// A job that has written nothing has no directory.
+fn explain_missing(error: anyhow::Error, name: &str) -> anyhow::Error {
+    match error.downcast_ref::<DataError>() {
+        Some(DataError::Missing { path, claim }) => Refusal::new(format!(
+            "the results of job '{name}' cannot be read: there is no directory {path} on the claim {claim}"
+        ))
+        .help("has the job written anything yet? `--path DIR` names another directory of the job, `--path .` all of it")
+        .into(),
+        _ => error,
     }
 }

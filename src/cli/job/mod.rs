@@ -1,7 +1,6 @@
 //! `infra job`: training jobs, one file per command.
 
 mod all_logs;
-mod archive_download;
 mod attempt_log;
 mod delete;
 mod dry_run;
@@ -23,7 +22,7 @@ mod why;
 use clap::{Args, Subcommand};
 
 pub(super) use lint::LintDocument;
-pub(super) use target::{job_namespace, random_mark};
+pub(super) use target::{job_namespace, random_mark, scripts_of};
 
 use super::cluster_options::ClusterOptions;
 use super::exit::Exit;

@@ -126,7 +126,7 @@ pub(super) fn blueprint_of(session: &Session) -> anyhow::Result<Option<Blueprint
 }
 
 /// The scripts that pods run, some of them possibly the team's own.
-pub(super) fn scripts_of(session: &Session) -> anyhow::Result<Scripts> {
+pub(in crate::cli) fn scripts_of(session: &Session) -> anyhow::Result<Scripts> {
     let templates = Templates::new(&session.assets.read_overrides()?)?;
     Ok(Scripts::new(|name| templates.plain(name).map(str::to_owned)))
 }
@@ -158,11 +158,6 @@ pub(super) fn seconds_now() -> u64 {
 /// A few random letters and digits that distinguish pods.
 pub(in crate::cli) fn random_mark() -> anyhow::Result<String> {
     random_digits::<4>()
-}
-
-/// A secret that nobody guesses.
-pub(super) fn random_token() -> anyhow::Result<String> {
-    random_digits::<32>()
 }
 
 fn random_digits<const BYTES: usize>() -> anyhow::Result<String> {

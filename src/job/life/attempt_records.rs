@@ -97,7 +97,6 @@ impl<'a> RecordReader<'a> {
                 ("ATTEMPTS_RUN", format!("{MOUNT_PATH}/{}", report.directory)),
                 ("ATTEMPTS_JOBSET_UID", report.set_uid.clone().unwrap_or_default()),
             ],
-            port: None,
             tolerations: &target.tolerations,
         };
         api.apply(&pod.object()).await?;

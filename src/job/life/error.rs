@@ -53,16 +53,6 @@ pub(crate) enum JobError {
         /// Why.
         reason: String,
     },
-    /// The results could not be read.
-    #[error("the results of job '{name}' cannot be read: {reason}")]
-    Results {
-        /// The job.
-        name: String,
-        /// Why.
-        reason: String,
-        /// What to do next.
-        help: Option<String>,
-    },
     /// What launchers left on the claim could not be read.
     #[error("what the attempts of job '{name}' left on the claim cannot be read: {reason}")]
     Records {
@@ -132,7 +122,6 @@ impl Explain for JobError {
             Self::Data { name, .. } => Some(format!(
                 "`infra job logs {name} --role data` shows its whole log; fix the cause, then run `infra job submit --replace`"
             )),
-            Self::Results { help, .. } => help.clone(),
             Self::Records { .. } => None,
             Self::Foreign { .. } => Some("delete or rename it; the list of the job's runs has this name".to_owned()),
             Self::StillRunning { name, .. } => {

@@ -28,8 +28,6 @@ pub(super) struct ReaderPod<'a> {
     pub script: &'a str,
     /// The variables of the program.
     pub variables: &'a [(&'a str, String)],
-    /// What it listens on.
-    pub port: Option<u16>,
     /// Taints it tolerates.
     pub tolerations: &'a [Toleration],
 }
@@ -39,8 +37,6 @@ impl ReaderPod<'_> {
     pub(super) fn object(&self) -> Value {
         let variable = |(name, value): &(&str, String)| json!({"name": name, "value": value});
         let variables: Vec<Value> = self.variables.iter().map(variable).collect();
-        let ports: Vec<Value> =
-            self.port.iter().map(|port| json!({"name": "http", "containerPort": port})).collect();
         json!({
             "apiVersion": "v1",
             "kind": "Pod",
@@ -64,7 +60,6 @@ impl ReaderPod<'_> {
                     "image": self.image,
                     "command": ["python3", "-u", "-c", self.script],
                     "env": variables,
-                    "ports": ports,
                     "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
                     "securityContext": {"allowPrivilegeEscalation": false},
                     "volumeMounts": [{"name": "storage", "mountPath": MOUNT_PATH, "readOnly": true}],

@@ -49,7 +49,7 @@ pub(super) async fn expect_no_pods(api: &ApiServer, namespace: &str, name: &str)
 pub(super) async fn remove_leftovers(api: &ApiServer, run: &Run) -> Result<(), JobError> {
     let wanted: Vec<ObjectName> = objects_of(run).iter().map(ObjectName::of).collect();
     for object in removal_of(api, &run.workload.namespace, &run.workload.name).await? {
-        // Pods are deleted with what created them, and readers by themselves.
+        // Pods are deleted with what created them.
         if object.kind != "Pod" && !wanted.contains(&object) {
             api.delete_object(&object).await?;
         }

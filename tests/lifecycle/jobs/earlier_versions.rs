@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use super::queries::without_ages;
 use super::{DATA, JobWorld, TRAIN};
 use crate::schema_judge::expect_fit;
 use crate::support::job_cluster::controller::Fate;
@@ -74,7 +75,7 @@ fn put_import(world: &JobWorld) {
 fn with_job(roles: &[(&str, u32)]) -> JobWorld {
     let world = JobWorld::new(TRAIN);
     world.cluster.decide(|role, _, _| match role {
-        "reader" => Fate::Wait,
+        "files" => Fate::Wait,
         "ps" => Fate::Run("worker-1"),
         _ => Fate::Run("gpu-1"),
     });
@@ -100,7 +101,7 @@ fn status_and_list_show_it() {
     assert_eq!((&document["restarts"], &document["directory"]), (&Value::Null, &json!("train")));
     let list = world.run(["list"]).expect_code(0);
     assert_eq!(
-        list.stdout,
+        without_ages(&list.stdout),
         "NAMESPACE  JOB    FRAMEWORK  STATE    DONE  GPUS\n\
          default    train  pytorch    running  0/2   2\n"
     );
@@ -167,7 +168,7 @@ fn its_results_are_found() {
     fs::write(output.join("model"), "old").unwrap();
     world.run(["fetch"]).expect_code(0);
     assert_eq!(fs::read_to_string(world.workspace.path("results/train/model")).unwrap(), "old");
-    world.cluster.wait_for("the reader to go", |state| (!state.has_pod_of("reader")).then_some(()));
+    world.cluster.wait_for("the pod of the files to go", |state| (!state.has_pod_of("files")).then_some(()));
     assert_eq!(world.cluster.pods("worker").len(), 2, "reading results disturbed it");
 }
 

@@ -35,28 +35,26 @@ fn expect_harmless(seen: &Outcome) {
 }
 
 #[track_caller]
-fn expect_no_reader(world: &JobWorld) {
-    world.cluster.wait_for("the reader to go", |state| (!state.has_pod_of("reader")).then_some(()));
+fn expect_no_pod(world: &JobWorld) {
+    world.cluster.wait_for("the pod to go", |state| (!state.has_pod_of("files")).then_some(()));
 }
 
-/// A reader of the team's own: what it does with each `client` who asks for a `page`.
-fn with_reader(program: &str) -> JobWorld {
+/// A program of the team's own at the other end of the channel: what it does after its greeting, with a function that answers.
+fn with_program(program: &str) -> JobWorld {
     let world = JobWorld::new(TRAIN);
     let directory = world.workspace.path("templates/jobs");
     fs::create_dir_all(&directory).unwrap();
-    let server = format!(
-        "import io, os, socket, tarfile, time\n\
-         listener = socket.create_server(('127.0.0.1', int(os.environ['ARCHIVE_PORT'])))\n\
-         while True:\n\
-         \x20   client = listener.accept()[0]\n\
-         \x20   page = client.recv(65536).split()[1]\n\
-         \x20   try:\n{}\
-         \x20       client.close()\n\
-         \x20   except OSError:\n\
-         \x20       pass\n",
-        program.lines().map(|line| format!("        {line}\n")).collect::<String>()
+    let text = format!(
+        "import json, struct, sys, time\n\
+         def answer(document, content=b''):\n\
+         \x20   text = json.dumps(document).encode()\n\
+         \x20   sys.stdout.buffer.write(struct.pack('>II', len(text), len(content)) + text + content)\n\
+         \x20   sys.stdout.buffer.flush()\n\
+         answer({{'ready': True}})\n\
+         {program}\n\
+         sys.stdin.buffer.read()\n"
     );
-    fs::write(directory.join("serve_archive.py"), server).unwrap();
+    fs::write(directory.join("move_files.py"), text).unwrap();
     world
 }
 
@@ -121,7 +119,7 @@ fn a_log_is_cleaned_at_a_terminal_and_unchanged_in_a_pipe() {
 #[test]
 fn a_log_from_the_claim_is_cleaned_at_a_terminal_and_unchanged_in_a_pipe() {
     let world = JobWorld::new(TRAIN);
-    world.cluster.decide(|role, _, _| if role == "reader" { Fate::Wait } else { Fate::Run("gpu-1") });
+    world.cluster.decide(|role, _, _| if role == "files" { Fate::Wait } else { Fate::Run("gpu-1") });
     world.run(["submit", "--detach", "--run", "r-1"]).expect_code(0);
     let directory = world.cluster.claim().join("train/runs/r-1/logs/attempt-0/worker-0");
     fs::create_dir_all(&directory).unwrap();
@@ -131,74 +129,56 @@ fn a_log_from_the_claim_is_cleaned_at_a_terminal_and_unchanged_in_a_pipe() {
     expect_harmless(&seen);
     seen.expect_stdout(&format!("{HARMLESS}\r\nend\r\n"));
     assert_eq!(world.run(["logs", "--attempt", "0"]).expect_code(0).stdout, log);
-    expect_no_reader(&world);
+    expect_no_pod(&world);
 }
 
 #[test]
-fn a_reader_that_waits_does_not_control_the_terminal() {
+fn a_pod_that_waits_does_not_control_the_terminal() {
     let world = JobWorld::new(TRAIN);
     world.cluster.run_no_programs();
     let invocation = world.workspace.at_terminal("job fetch --run r-1", "dumb");
     let mut fetching = invocation.env("INFRA_API_SERVER", &world.cluster.address()).spawn();
-    world.cluster.set_status("reader", 0, waiting(HOSTILE));
-    fetching.wait_for_stdout("the reader pod is waiting: ");
-    world.cluster.finish("reader", 0, 1);
+    world.cluster.set_status("files", 0, waiting(HOSTILE));
+    fetching.wait_for_stdout("the pod for the files is waiting: ");
+    world.cluster.finish("files", 0, 1);
     let seen = fetching.wait().expect_code(1);
     expect_harmless(&seen);
     seen.expect_stdout(HARMLESS);
-    expect_no_reader(&world);
+    expect_no_pod(&world);
 }
 
 #[test]
-fn a_name_in_an_archive_does_not_control_the_terminal() {
-    let world = with_reader(
-        "body = io.BytesIO()\n\
-         with tarfile.open(fileobj=body, mode='w') as archive:\n\
-         \x20   archive.addfile(tarfile.TarInfo('../x\\x1b]0;OWNED\\x07\\x1b[2J'))\n\
-         body = b'7' if page.startswith(b'/ready') else body.getvalue()\n\
-         client.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n%s' % (len(body), body))\n",
-    );
-    let seen = world.at_terminal("fetch --run r-1", "").expect_code(1);
-    expect_harmless(&seen);
-    seen.expect_stdout("the archive contains '../x�]0;OWNED��[2J', which is outside of the directory");
-    expect_no_reader(&world);
+fn a_name_on_the_claim_does_not_control_the_terminal_and_leads_nowhere() {
+    for (kind, name) in [("file", "../x"), ("directory", "../x"), ("link", "../x"), ("file", "/tmp/x")] {
+        let world = with_program(&format!(
+            "answer({{'end': True, 'entries': [\
+             {{'path': '', 'kind': 'directory', 'size': 0, 'modified': 0, 'executable': False}},\
+             {{'path': '{name}\\x1b]0;OWNED\\x07\\x1b[2J', 'kind': '{kind}', 'size': 1, 'modified': 0, 'executable': False, 'target': 'a'}}]}})"
+        ));
+        let seen = world.at_terminal("fetch --run r-1", "").expect_code(2);
+        expect_harmless(&seen);
+        seen.expect_stdout("]0;OWNED").expect_stdout("is outside of the directory");
+        expect_no_pod(&world);
+        assert!(!world.workspace.path("results").join("x").exists());
+    }
 }
 
-/// `fetch` ends with this message and deletes its reader pod, which is this program.
+/// `fetch` ends with this message and deletes its pod, whose program this is.
 #[track_caller]
-fn expect_given_up(reader: &str, message: &str) {
-    let world = with_reader(reader);
+fn expect_given_up(program: &str, message: &str) {
+    let world = with_program(program);
     let fetching = world.infra(["fetch", "--run", "r-1"]).time_limit(Duration::from_secs(60));
     fetching.run().expect_code(1).expect_stderr(message);
-    expect_no_reader(&world);
+    expect_no_pod(&world);
 }
 
 #[test]
-fn a_reader_that_never_ends_its_answer_is_given_up_and_deleted() {
+fn an_answer_that_is_none_is_given_up() {
     expect_given_up(
-        "client.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Type: text/plain\\r\\n\\r\\n')\n\
-         while True:\n\
-         \x20   client.sendall(b'7' * 65536)\n\
-         \x20   time.sleep(0.01)\n",
-        "its reader pod did not say how much there is",
+        "sys.stdout.buffer.write(b'7' * (64 << 20))",
+        "the pod that reads and writes the claim cannot be used: its answer cannot be read",
     );
-}
-
-#[test]
-fn a_reader_that_never_ends_its_refusal_is_given_up_and_deleted() {
-    expect_given_up(
-        "client.sendall(b'HTTP/1.1 403 Forbidden\\r\\nContent-Type: text/plain\\r\\n\\r\\nnot for you\\n')\n\
-         while True:\n\
-         \x20   client.sendall(b'7' * 65536)\n\
-         \x20   time.sleep(0.001)\n",
-        "not for you (403 Forbidden)",
-    );
-}
-
-#[test]
-fn a_reader_that_stops_in_the_middle_of_its_answer_is_given_up_and_deleted() {
-    expect_given_up(
-        "client.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 10\\r\\n\\r\\n7')\ntime.sleep(600)\n",
-        "did not answer within 20 seconds",
-    );
+    expect_given_up("answer(['no', 'answer'])", "its answer cannot be read: ");
+    expect_given_up("sys.exit('there is no numpy')", "its program ended with 1: there is no numpy");
+    expect_given_up("answer({'error': 'not for you', 'end': True})", "error: on the claim: not for you");
 }

@@ -146,7 +146,7 @@ fn codes_reach_a_pipe_and_no_terminal() {
 #[test]
 fn the_logs_of_an_attempt_that_ended_are_read_from_the_claim() {
     let world = JobWorld::new(&TRAIN.replace("retries: 0", "retries: 2"));
-    world.cluster.decide(|role, _, _| if role == "reader" { Fate::Wait } else { Fate::Run("gpu-1") });
+    world.cluster.decide(|role, _, _| if role == "files" { Fate::Wait } else { Fate::Run("gpu-1") });
     world.run(["submit", "--detach", "--run", "r-1"]).expect_code(0);
     for (replica, file, text) in [
         ("worker-0", "output.log", "lost my peer\n"),
@@ -174,5 +174,5 @@ fn the_logs_of_an_attempt_that_ended_are_read_from_the_claim() {
         .expect_stderr("job 'train' has had no attempt 2; the newest is attempt 1")
         .expect_stderr("attempts are counted from 0");
     assert_eq!(world.cluster.changes(), before);
-    world.cluster.wait_for("the reader to go", |state| (!state.has_pod_of("reader")).then_some(()));
+    world.cluster.wait_for("the pod of the files to go", |state| (!state.has_pod_of("files")).then_some(()));
 }

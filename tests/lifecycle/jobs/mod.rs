@@ -1,5 +1,5 @@
 //! A job's life through the real binary, against a stand-in that keeps objects, runs Jobs, and runs the real programs of the pods
-//! that import data and hand out results.
+//! that import data and move files.
 
 mod deleting;
 mod detaching;
@@ -13,6 +13,7 @@ mod importing;
 mod kubeconfigs;
 mod listing_runs;
 mod merged_logs;
+mod moving_files;
 mod preconditions;
 mod queries;
 mod reading_logs;
@@ -20,6 +21,7 @@ mod rehearsing;
 mod secrets;
 mod submitting;
 mod teams;
+mod transfer_memory;
 mod users;
 
 use std::fs;

@@ -93,7 +93,7 @@ fn list_shows_jobs_of_every_namespace_and_nothing_else() {
 
 /// The list of jobs without its last column, in which every line has an age such as `1d 3h`.
 #[track_caller]
-fn without_ages(list: &str) -> String {
+pub(super) fn without_ages(list: &str) -> String {
     let place = list.lines().next().unwrap().find("  AGE").expect("there is no age");
     let line = |line: &str| {
         let (cells, age) = line.split_at(place);

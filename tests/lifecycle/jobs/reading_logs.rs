@@ -114,7 +114,7 @@ fn following_ends_with_an_interruption() {
 /// A job whose group was restarted once, and whose launchers wrote the logs of both attempts.
 fn with_two_attempts() -> JobWorld {
     let world = JobWorld::new(&TRAIN.replace("retries: 0", "retries: 2"));
-    world.cluster.decide(|role, _, _| if role == "reader" { Fate::Wait } else { Fate::Run("gpu-1") });
+    world.cluster.decide(|role, _, _| if role == "files" { Fate::Wait } else { Fate::Run("gpu-1") });
     world.run(["submit", "--detach", "--run", "r-1"]).expect_code(0);
     for (attempt, replica, file, text) in [
         (0, "worker-0", "output.log", "lost my peer\n"),
@@ -133,8 +133,8 @@ fn with_two_attempts() -> JobWorld {
 }
 
 #[track_caller]
-fn expect_no_reader(world: &JobWorld) {
-    world.cluster.wait_for("the reader to go", |state| (!state.has_pod_of("reader")).then_some(()));
+fn expect_no_pod(world: &JobWorld) {
+    world.cluster.wait_for("the pod to go", |state| (!state.has_pod_of("files")).then_some(()));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn the_log_of_an_attempt_that_ended_is_read_from_the_claim() {
     assert_eq!(printed(&["0", "--index", "1"]), "epoch 1\nepoch 2\nValueError: a bad sample\n");
     assert_eq!(printed(&["0"]), "lost my peer\n");
     assert_eq!(printed(&["1", "--index", "1"]), "epoch 1 again\n");
-    expect_no_reader(&world);
+    expect_no_pod(&world);
     for other in ["--follow", "--tail=3"] {
         world.run(["logs", "--attempt", "0", other]).expect_code(2);
     }
@@ -168,17 +168,17 @@ fn an_attempt_without_a_log_is_explained() {
         .expect_stderr("the log of worker 0 of job 'train' in attempt 1 cannot be read: there is no directory train/runs/r-1/logs/attempt-1/worker-0 on the claim efs")
         .expect_stderr("`infra job logs train --role worker --index 0` reads the log of its pod");
     assert!(!missing.stderr.contains("--path"), "{}", missing.stderr);
-    expect_no_reader(&world);
+    expect_no_pod(&world);
 }
 
 #[test]
-fn an_interruption_leaves_no_reader_behind() {
+fn an_interruption_leaves_no_pod_behind() {
     let world = with_two_attempts();
     world.cluster.run_no_programs();
     let reading = world.infra(["logs", "--attempt", "0"]).spawn();
-    world.cluster.pod("reader", 0);
+    world.cluster.pod("files", 0);
     reading.interrupt();
     let left = reading.wait().expect_code(130);
     assert_eq!(left.stdout, "");
-    expect_no_reader(&world);
+    expect_no_pod(&world);
 }

@@ -24,7 +24,7 @@ impl TeamWorld {
         world.run_any(["team", "add", "vision", "--gpus", "2"]).expect_code(0);
         world.cluster.decide(|role, _, _| match role {
             // They run their programs.
-            "reader" | "team-directory" => Fate::Wait,
+            "reader" | "files" | "team-directory" => Fate::Wait,
             _ => Fate::Succeed("gpu-1", "well\n"),
         });
         let user = Elsewhere::new(&world);
@@ -70,7 +70,7 @@ fn a_user_runs_jobs_in_the_teams_namespace() {
     fs::create_dir_all(output.join(&run).join("output")).unwrap();
     fs::write(output.join(&run).join("output/model"), "weights").unwrap();
     team.run(["job", "fetch"]).expect_code(0);
-    assert_eq!(names_in(&team.user.path("results/train")), ["model"]);
+    assert_eq!(names_in(&team.user.path("results/train")), [".infra-source", "model"]);
     team.run(["secret", "delete", "wandb", "--yes"]).expect_code(0);
     team.run(["job", "delete", "--yes"]).expect_code(0);
     // The administrator's key is not here.

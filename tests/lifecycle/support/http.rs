@@ -207,6 +207,12 @@ pub fn field(form: &str, name: &str) -> Option<String> {
     })
 }
 
+/// The values of a field that is there several times, in order.
+pub fn fields(form: &str, name: &str) -> Vec<String> {
+    let pairs = form.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    pairs.filter(|(key, _)| percent_decode(key) == name).map(|(_, value)| percent_decode(value)).collect()
+}
+
 pub fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();

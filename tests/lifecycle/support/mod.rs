@@ -26,6 +26,7 @@ pub mod release_server;
 pub mod runbook;
 #[path = "../../support/test_tool.rs"]
 pub mod test_tool;
+pub mod web_socket;
 pub mod workspace;
 pub mod world;
 

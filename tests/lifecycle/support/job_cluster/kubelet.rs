@@ -1,9 +1,8 @@
-//! The kubelet of the stand-in: it runs the real programs of the pods that import data and hand out results, on a directory that
+//! The kubelet of the stand-in: it runs the real programs of the pods that import data and mount the claim, on a directory that
 //! stands for the claim.
 
 use std::fs;
 use std::io::Read;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -22,7 +21,9 @@ impl State {
     /// Starts the program of a pod, if it is one that can run here.
     pub fn start_program(&mut self, key: &Key) {
         let Some(pod) = self.store.get(key).cloned() else { return };
-        if !self.runs_programs || !matches!(role_of(&pod).as_str(), "data" | "reader" | "team-directory") {
+        if !self.runs_programs
+            || !matches!(role_of(&pod).as_str(), "data" | "reader" | "files" | "team-directory")
+        {
             return;
         }
         let Some(shared) = self.own.upgrade() else { return };
@@ -45,7 +46,7 @@ impl State {
         });
     }
 
-    /// The pod's command with every path of the claim, of the scripts and the port as they are here.
+    /// The pod's command with every path of the claim and of the scripts as they are here.
     fn command_of(&mut self, key: &Key, pod: &Value) -> Command {
         let container = &pod["spec"]["containers"][0];
         let mount = |name: &str| {
@@ -73,13 +74,7 @@ impl State {
         command.args(&words[1..]);
         for variable in container["env"].as_array().unwrap() {
             let (name, value) = (variable["name"].as_str().unwrap(), value_of(variable, pod));
-            if name == "ARCHIVE_PORT" {
-                let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-                self.ports.insert(key.clone(), port);
-                command.env(name, port.to_string());
-            } else {
-                command.env(name, here(&value));
-            }
+            command.env(name, here(&value));
         }
         command
     }
@@ -92,7 +87,6 @@ impl State {
                 let _ = child.kill();
             }
         }
-        self.ports.remove(key);
     }
 }
 

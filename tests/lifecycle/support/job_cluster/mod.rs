@@ -4,6 +4,7 @@
 mod conditions;
 pub mod controller;
 mod events;
+mod exec;
 mod failure_rules;
 mod garbage;
 mod indexes;
@@ -262,9 +263,14 @@ impl JobCluster {
         }
     }
 
-    /// Truncates what a pod sends through the proxy after this many bytes.
-    pub fn cut_proxy_after(&self, bytes: usize) {
-        self.state().longest_page = Some(bytes);
+    /// Breaks the next connections to programs in pods, each after this many bytes.
+    pub fn break_exec_after(&self, bytes: &[usize]) {
+        self.state().exec_limits = bytes.iter().copied().collect();
+    }
+
+    /// How many bytes programs in pods have got and given since this was last asked.
+    pub fn take_exec_bytes(&self) -> (u64, u64) {
+        std::mem::take(&mut self.state().exec_bytes)
     }
 }
 

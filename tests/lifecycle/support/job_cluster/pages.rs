@@ -1,17 +1,18 @@
-//! Responses of the API server: documents, logs that are followed, and what a pod sends through the proxy.
+//! Responses of the API server: documents, and logs that are followed.
 
-use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::controller::{phase_of, role_of};
+use super::exec::exec;
 use super::job_set::{API_VERSION, GROUP_PATH};
 use super::rights::Client;
 use super::state::{Log, Shared, State};
 use super::store::{Answer, Place};
+use crate::support::api_connections::Stream;
 use crate::support::http::{Message, field};
 use crate::support::kubernetes::{failure, not_found, success};
 
@@ -22,7 +23,7 @@ pub fn answer(
     request: &Message,
     client: Option<&Client>,
     shared: &Arc<Shared>,
-    stream: &mut impl Write,
+    stream: &mut Stream<'_>,
 ) -> io::Result<()> {
     let (method, path) = (request.method(), request.path());
     let refusal = {
@@ -68,8 +69,8 @@ pub fn answer(
         return write(failure(403, "Forbidden", &objection), stream);
     }
     match (method, place.below.first().map(String::as_str)) {
+        ("GET", Some("exec")) => return exec(&place, request, shared, stream),
         ("GET", Some("log")) => return log(&place, request.query(), shared, stream),
-        ("GET", Some("proxy")) => return proxy(&place, request.query(), shared, stream),
         _ => {}
     }
     let wants_metadata = request.has("accept", "partialobjectmetadata");
@@ -124,7 +125,7 @@ fn metadata_alone((status, mut document): Answer) -> Answer {
     (status, document)
 }
 
-fn write((status, body): Answer, stream: &mut impl Write) -> io::Result<()> {
+pub(super) fn write((status, body): Answer, stream: &mut impl Write) -> io::Result<()> {
     Message::answer(status, &[("Content-Type", "application/json")], body.to_string().as_bytes())
         .write(stream)
 }
@@ -284,40 +285,5 @@ fn chosen(log: &Log, query: &str) -> String {
             lines[lines.len().saturating_sub(count)..].concat()
         }
         None => text,
-    }
-}
-
-/// Passes a question on to the pod and its answer back, byte by byte.
-fn proxy(place: &Place, query: &str, shared: &Arc<Shared>, stream: &mut impl Write) -> io::Result<()> {
-    let name = place.key().2;
-    let pod = name.split(':').next().unwrap().to_owned();
-    let key = ("pods", place.namespace.clone(), pod.clone());
-    let (is_there, port, longest) = {
-        let state = shared.state.lock().unwrap();
-        (state.store.get(&key).is_some(), state.ports.get(&key).copied(), state.longest_page)
-    };
-    if !is_there {
-        return write(not_found("pods", &pod), stream);
-    }
-    let Some(mut behind) = port.and_then(|port| TcpStream::connect(("127.0.0.1", port)).ok()) else {
-        let message = "error trying to reach service: dial tcp 10.2.1.7:8080: connect: connection refused";
-        return write(failure(503, "ServiceUnavailable", message), stream);
-    };
-    let page = place.below[1..].join("/");
-    let query = if query.is_empty() { String::new() } else { format!("?{query}") };
-    Message::request("GET", &format!("/{page}{query}"), &[("Host", "reader"), ("Connection", "close")], b"")
-        .write(&mut behind)?;
-    let mut buffer = [0; 16384];
-    let mut left = longest.unwrap_or(usize::MAX);
-    loop {
-        let room = left.min(buffer.len());
-        let length = behind.read(&mut buffer[..room])?;
-        left -= length;
-        if length == 0 {
-            // The same connection cannot say where the next answer begins.
-            stream.flush()?;
-            return Err(io::ErrorKind::ConnectionAborted.into());
-        }
-        stream.write_all(&buffer[..length])?;
     }
 }

@@ -1,6 +1,6 @@
 //! The state of the cluster: its objects, the logs of its pods, and how it behaves.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::{Arc, Condvar, Mutex, Weak};
@@ -47,7 +47,10 @@ pub struct State {
     pub(super) stalled: bool,
     /// Requests that came while all were stalled.
     pub(super) stalled_requests: usize,
-    pub(super) longest_page: Option<usize>,
+    /// After how many bytes the next connections to programs break.
+    pub(super) exec_limits: VecDeque<usize>,
+    /// What programs got, and gave.
+    pub(super) exec_bytes: (u64, u64),
     pub(super) overtaken: Option<String>,
     /// Who has which token.
     pub(super) tokens: BTreeMap<String, Client>,
@@ -71,7 +74,6 @@ pub struct State {
     pub(super) quota: Option<&'static str>,
     pub(super) runs_programs: bool,
     pub(super) programs: BTreeMap<Key, Arc<Mutex<Child>>>,
-    pub(super) ports: BTreeMap<Key, u16>,
     pub(super) claim: PathBuf,
     pub(super) scripts: PathBuf,
     pub(super) own: Weak<Shared>,
@@ -93,7 +95,8 @@ impl Shared {
                 unreachable: false,
                 stalled: false,
                 stalled_requests: 0,
-                longest_page: None,
+                exec_limits: VecDeque::new(),
+                exec_bytes: (0, 0),
                 overtaken: None,
                 tokens: BTreeMap::new(),
                 refusal: None,
@@ -107,7 +110,6 @@ impl Shared {
                 quota: None,
                 runs_programs: true,
                 programs: BTreeMap::new(),
-                ports: BTreeMap::new(),
                 claim,
                 scripts,
                 own: own.clone(),

@@ -1,0 +1,234 @@
+//! Programs in pods and ports of pods, against a server that speaks the other side of the protocol.
+
+use std::error::Error;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::test_server::{json_answer, serve};
+use super::test_web_socket::{CLOSE, PING, PONG, serve_web_socket};
+use super::{ExecEvent, ExecRequest, KubeError, TerminalSize};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+const V5: &str = "v5.channel.k8s.io";
+const V4: &str = "v4.channel.k8s.io";
+const EXITED: &str = r#"{"metadata":{},"status":"Failure","reason":"NonZeroExitCode",
+    "message":"command terminated with non-zero exit code: command terminated with exit code 3",
+    "details":{"causes":[{"reason":"ExitCode","message":"3"}]}}"#;
+
+const REQUEST: ExecRequest<'_> = ExecRequest {
+    namespace: "default",
+    pod: "train-0",
+    container: Some("worker"),
+    command: &["python3", "-c", "print(1 & 2)"],
+    terminal: false,
+};
+
+#[tokio::test]
+async fn a_program_gets_its_input_and_says_how_it_ended() -> Outcome {
+    let server = serve_web_socket(V5, |socket| {
+        let mut input = Vec::new();
+        loop {
+            match socket.receive_message()?.as_slice() {
+                [0, bytes @ ..] => input.extend_from_slice(bytes),
+                [255, 0] => break,
+                other => return socket.send(2, other),
+            }
+        }
+        socket.send(1, &input)?;
+        socket.send(2, b"a warning")?;
+        socket.send(3, EXITED.as_bytes())
+    })?;
+    let (input, mut output) = server.client()?.exec(&REQUEST).await?;
+    input.send(b"some \0 bytes").await?;
+    input.close().await?;
+    assert_eq!(output.next().await?, ExecEvent::Stdout(Bytes::from_static(b"some \0 bytes")));
+    assert_eq!(output.next().await?, ExecEvent::Stderr(Bytes::from_static(b"a warning")));
+    assert_eq!(output.next().await?, ExecEvent::Ended(3));
+    let request = server.requests.recv()?;
+    let line = "GET /api/v1/namespaces/default/pods/train-0/exec?stdin=true&stdout=true&stderr=true&tty=false\
+                &container=worker&command=python3&command=-c&command=print%281%20%26%202%29 HTTP/1.1\r\n";
+    assert!(request.starts_with(line), "{request}");
+    for header in ["upgrade: websocket", "sec-websocket-protocol: v5.channel.k8s.io, v4.channel.k8s.io"] {
+        assert!(request.contains(&format!("\r\n{header}\r\n")), "{request}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn much_input_and_much_output_flow_at_the_same_time() -> Outcome {
+    const PIECES: usize = 300;
+    let server = serve_web_socket(V5, |socket| {
+        for _ in 0..PIECES {
+            let message = socket.receive_message()?;
+            // More comes back than went in: one side alone would fill every buffer.
+            socket.send(1, &message[1..])?;
+            socket.send(1, &message[1..])?;
+        }
+        socket.send(3, br#"{"status":"Success"}"#)
+    })?;
+    let (input, mut output) = server.client()?.exec(&REQUEST).await?;
+    let piece = vec![7; 128 << 10];
+    let sending = tokio::spawn(async move {
+        for _ in 0..PIECES {
+            input.send(&piece).await?;
+        }
+        Ok::<_, KubeError>(input)
+    });
+    let mut received = 0;
+    loop {
+        match output.next().await? {
+            ExecEvent::Stdout(bytes) => received += bytes.len(),
+            ExecEvent::Ended(code) => break assert_eq!(code, 0),
+            ExecEvent::Stderr(bytes) => return Err(format!("{bytes:?}").into()),
+        }
+    }
+    sending.await??;
+    assert_eq!(received, PIECES * 2 * (128 << 10));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_terminal_has_a_size_and_one_output() -> Outcome {
+    let server = serve_web_socket(V5, |socket| {
+        let message = socket.receive_message()?;
+        assert_eq!(message[0], 4);
+        socket.send(1, &message[1..])
+    })?;
+    let (input, mut output) = server.client()?.exec(&ExecRequest { terminal: true, ..REQUEST }).await?;
+    input.resize(TerminalSize { columns: 80, rows: 25 }).await?;
+    assert_eq!(output.next().await?, ExecEvent::Stdout(Bytes::from_static(br#"{"Width":80,"Height":25}"#)));
+    assert!(server.requests.recv()?.contains("&stderr=false&tty=true"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_earlier_version_of_the_protocol_cannot_end_the_input_alone() -> Outcome {
+    let server = serve_web_socket(V4, |socket| socket.send(3, br#"{"status":"Success"}"#))?;
+    let (input, mut output) = server.client()?.exec(&REQUEST).await?;
+    let error = input.close().await.err().ok_or("it was ended")?;
+    assert_eq!(
+        error.to_string(),
+        "pod train-0: this Kubernetes cannot end the input of a program; it needs 1.30 or later"
+    );
+    assert_eq!(output.next().await?, ExecEvent::Ended(0));
+    Ok(())
+}
+
+#[tokio::test]
+async fn why_no_program_was_run_is_told() -> Outcome {
+    let status =
+        r#"{"kind":"Status","message":"pods \"train-0\" is forbidden","reason":"Forbidden","code":403}"#;
+    let server = serve(move |_| json_answer("403 Forbidden", status))?;
+    let error = server.client()?.exec(&REQUEST).await.err().ok_or("it was run")?;
+    assert_eq!(error.status(), Some(403));
+    assert!(error.to_string().contains("pods \"train-0\" is forbidden"), "{error}");
+
+    let server = serve(move |_| json_answer("200 OK", "{}"))?;
+    let error = server.client()?.exec(&REQUEST).await.err().ok_or("it was run")?;
+    assert!(error.to_string().ends_with("the server did not open a WebSocket"), "{error}");
+
+    let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                  Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+    let server = serve(move |_| answer.to_owned())?;
+    let error = server.client()?.exec(&REQUEST).await.err().ok_or("it was run")?;
+    assert!(error.to_string().ends_with("the server answered another WebSocket's key"), "{error}");
+
+    for (status, reason) in [
+        (
+            r#"{"status":"Failure","reason":"InternalError","message":"Internal error: container not\nfound"}"#,
+            "Internal error: container not found",
+        ),
+        ("not a document", "the program was ended without a reason"),
+    ] {
+        let server = serve_web_socket(V5, move |socket| socket.send(3, status.as_bytes()))?;
+        let (_input, mut output) = server.client()?.exec(&REQUEST).await?;
+        let error = output.next().await.err().ok_or("it was run")?;
+        assert_eq!(error, KubeError::Pod { pod: "train-0".to_owned(), reason: reason.to_owned() });
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_connection_that_ends_early_may_be_opened_again() -> Outcome {
+    for politely in [true, false] {
+        let server = serve_web_socket(V5, move |socket| {
+            socket.send(1, b"half of")?;
+            if politely { socket.send_control(CLOSE, b"") } else { Ok(()) }
+        })?;
+        let (_input, mut output) = server.client()?.exec(&REQUEST).await?;
+        assert_eq!(output.next().await?, ExecEvent::Stdout(Bytes::from_static(b"half of")));
+        let error = output.next().await.err().ok_or("it went on")?;
+        assert!(error.is_passing(), "{error}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn pings_are_answered_and_messages_may_come_in_pieces() -> Outcome {
+    let server = serve_web_socket(V5, |socket| {
+        socket.send_control(PING, b"there?")?;
+        loop {
+            match socket.receive()? {
+                (PONG, text) => break assert_eq!(text, b"there?"),
+                (PING, _) => {}
+                other => return socket.send(2, format!("{other:?}").as_bytes()),
+            }
+        }
+        socket.send_frame(2, b"\x01Hel")?;
+        socket.send_control(PING, b"in between")?;
+        socket.send_frame(0, b"lo ")?;
+        socket.send_frame(0x80, b"World")
+    })?;
+    let (_input, mut output) = server.client()?.exec(&REQUEST).await?;
+    assert_eq!(output.next().await?, ExecEvent::Stdout(Bytes::from_static(b"Hello World")));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_silent_connection_is_pinged_and_then_given_up() -> Outcome {
+    let (pings, pinged) = mpsc::channel();
+    let server = serve_web_socket(V5, move |socket| {
+        while let (PING, _) = socket.receive()? {
+            let _ = pings.send(());
+        }
+        Ok(())
+    })?;
+    let (_input, mut output) = server.client()?.exec(&REQUEST).await?;
+    tokio::time::pause();
+    let error = output.next().await.err().ok_or("it said something")?;
+    assert!(matches!(error, KubeError::TimedOut { seconds: 120, .. }), "{error:?}");
+    let count = (0..5).filter(|_| pinged.recv_timeout(Duration::from_secs(10)).is_ok()).count();
+    assert_eq!(count, 5);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_port_of_a_pod_is_reached_or_the_reason_told() -> Outcome {
+    let server = serve_web_socket(V4, |socket| {
+        socket.send(0, &6006_u16.to_le_bytes())?;
+        socket.send(1, &6006_u16.to_le_bytes())?;
+        let message = socket.receive_message()?;
+        socket.send(0, &message[1..])?;
+        socket.send(1, b"error forwarding port 6006 to pod tb: connection refused\n")
+    })?;
+    let (input, mut output) = server.client()?.forward_port("default", "tb", 6006).await?;
+    input.send(b"GET / HTTP/1.1\r\n").await?;
+    assert_eq!(output.next().await?, Some(Bytes::from_static(b"GET / HTTP/1.1\r\n")));
+    let error = output.next().await.err().ok_or("it went on")?;
+    assert_eq!(error.to_string(), "pod tb: error forwarding port 6006 to pod tb: connection refused");
+    let request = server.requests.recv()?;
+    assert!(request.starts_with("GET /api/v1/namespaces/default/pods/tb/portforward?ports=6006 HTTP/1.1"));
+
+    let server = serve_web_socket(V4, |socket| {
+        socket.send(0, &[0x76])?;
+        socket.send(0, &[0x17, b'H', b'i'])?;
+        socket.send_control(CLOSE, b"")
+    })?;
+    let (_input, mut output) = server.client()?.forward_port("default", "tb", 6006).await?;
+    assert_eq!(output.next().await?, Some(Bytes::from_static(b"Hi")));
+    assert_eq!(output.next().await?, None);
+    Ok(())
+}
