@@ -5,16 +5,14 @@
 
 use bytes::{Buf, Bytes};
 use serde::Deserialize;
-use serde_json::json;
 
 use super::message::one_line;
 use super::path::encode;
 use super::web_socket::{MessageReceiver, MessageSender};
 use super::{ApiServer, KubeError};
 
-/// The fifth version of the protocol can end the input alone; the fourth is what an API server before 1.30 speaks.
+/// The fourth version of the protocol is what an API server before 1.30 speaks.
 const PROTOCOLS: &str = "v5.channel.k8s.io, v4.channel.k8s.io";
-const WITH_CLOSE: &str = "v5.channel.k8s.io";
 /// The API server takes messages of up to 32 MiB, and copies each; small ones keep it and the pings flowing.
 const LARGEST_PIECE: usize = 128 << 10;
 
@@ -22,8 +20,6 @@ const INPUT: u8 = 0;
 const OUTPUT: u8 = 1;
 const ERROR_OUTPUT: u8 = 2;
 const STATUS: u8 = 3;
-const RESIZE: u8 = 4;
-const CLOSE: u8 = 255;
 
 /// Which program to run, and where.
 #[derive(Clone, Copy, Debug)]
@@ -36,17 +32,6 @@ pub(crate) struct ExecRequest<'a> {
     pub container: Option<&'a str>,
     /// The program and its arguments; no shell reads them.
     pub command: &'a [&'a str],
-    /// Whether the program gets a terminal: what it writes to stderr then comes as stdout.
-    pub terminal: bool,
-}
-
-/// The size of a terminal in characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TerminalSize {
-    /// The width.
-    pub columns: u16,
-    /// The height.
-    pub rows: u16,
 }
 
 /// What a program did.
@@ -60,12 +45,10 @@ pub(crate) enum ExecEvent {
     Ended(i32),
 }
 
-/// The input of a program. Dropping it does not end the input: [`ExecInput::close`] does.
+/// The input of a program. It has no end of its own: what is sent says when it is complete.
 #[derive(Debug)]
 pub(crate) struct ExecInput {
     sender: MessageSender,
-    pod: String,
-    can_close: bool,
 }
 
 /// The output of a program, and its end.
@@ -82,11 +65,7 @@ impl ApiServer {
     pub(crate) async fn exec(&self, request: &ExecRequest<'_>) -> Result<(ExecInput, ExecOutput), KubeError> {
         let socket = self.open_web_socket(&exec_path(request), PROTOCOLS).await?;
         let pod = request.pod.to_owned();
-        let input = ExecInput {
-            sender: socket.sender.clone(),
-            pod: pod.clone(),
-            can_close: socket.protocol == WITH_CLOSE,
-        };
+        let input = ExecInput { sender: socket.sender.clone() };
         Ok((input, ExecOutput { receiver: socket.receiver, pod, _sender: socket.sender }))
     }
 }
@@ -94,8 +73,7 @@ impl ApiServer {
 fn exec_path(request: &ExecRequest<'_>) -> String {
     let (namespace, pod) = (encode(request.namespace), encode(request.pod));
     let mut path = format!(
-        "/api/v1/namespaces/{namespace}/pods/{pod}/exec?stdin=true&stdout=true&stderr={}&tty={}",
-        !request.terminal, request.terminal
+        "/api/v1/namespaces/{namespace}/pods/{pod}/exec?stdin=true&stdout=true&stderr=true&tty=false"
     );
     if let Some(container) = request.container {
         path = format!("{path}&container={}", encode(container));
@@ -110,22 +88,6 @@ impl ExecInput {
             self.sender.send(&[&[INPUT], piece]).await?;
         }
         Ok(())
-    }
-
-    /// Says how large the terminal is now.
-    pub(crate) async fn resize(&self, size: TerminalSize) -> Result<(), KubeError> {
-        let size = json!({"Width": size.columns, "Height": size.rows}).to_string();
-        self.sender.send(&[&[RESIZE], size.as_bytes()]).await
-    }
-
-    /// Ends the input: the program reads its end, and its output still comes.
-    pub(crate) async fn close(&self) -> Result<(), KubeError> {
-        if !self.can_close {
-            let reason =
-                "this Kubernetes cannot end the input of a program; it needs 1.30 or later".to_owned();
-            return Err(KubeError::Pod { pod: self.pod.clone(), reason });
-        }
-        self.sender.send(&[&[CLOSE, INPUT]]).await
     }
 }
 

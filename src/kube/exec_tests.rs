@@ -8,12 +8,11 @@ use bytes::Bytes;
 
 use super::test_server::{json_answer, serve};
 use super::test_web_socket::{CLOSE, PING, PONG, serve_web_socket};
-use super::{ExecEvent, ExecRequest, KubeError, TerminalSize};
+use super::{ExecEvent, ExecRequest, KubeError};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
 const V5: &str = "v5.channel.k8s.io";
-const V4: &str = "v4.channel.k8s.io";
 const EXITED: &str = r#"{"metadata":{},"status":"Failure","reason":"NonZeroExitCode",
     "message":"command terminated with non-zero exit code: command terminated with exit code 3",
     "details":{"causes":[{"reason":"ExitCode","message":"3"}]}}"#;
@@ -23,27 +22,20 @@ const REQUEST: ExecRequest<'_> = ExecRequest {
     pod: "train-0",
     container: Some("worker"),
     command: &["python3", "-c", "print(1 & 2)"],
-    terminal: false,
 };
 
 #[tokio::test]
 async fn a_program_gets_its_input_and_says_how_it_ended() -> Outcome {
     let server = serve_web_socket(V5, |socket| {
-        let mut input = Vec::new();
-        loop {
-            match socket.receive_message()?.as_slice() {
-                [0, bytes @ ..] => input.extend_from_slice(bytes),
-                [255, 0] => break,
-                other => return socket.send(2, other),
-            }
+        match socket.receive_message()?.as_slice() {
+            [0, bytes @ ..] => socket.send(1, bytes)?,
+            other => socket.send(2, other)?,
         }
-        socket.send(1, &input)?;
         socket.send(2, b"a warning")?;
         socket.send(3, EXITED.as_bytes())
     })?;
     let (input, mut output) = server.client()?.exec(&REQUEST).await?;
     input.send(b"some \0 bytes").await?;
-    input.close().await?;
     assert_eq!(output.next().await?, ExecEvent::Stdout(Bytes::from_static(b"some \0 bytes")));
     assert_eq!(output.next().await?, ExecEvent::Stderr(Bytes::from_static(b"a warning")));
     assert_eq!(output.next().await?, ExecEvent::Ended(3));
@@ -54,6 +46,14 @@ async fn a_program_gets_its_input_and_says_how_it_ended() -> Outcome {
     for header in ["upgrade: websocket", "sec-websocket-protocol: v5.channel.k8s.io, v4.channel.k8s.io"] {
         assert!(request.contains(&format!("\r\n{header}\r\n")), "{request}");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_server_with_another_protocol_is_refused() -> Outcome {
+    let server = serve_web_socket("channel.k8s.io", |_| Ok(()))?;
+    let error = server.client()?.exec(&REQUEST).await.err().ok_or("it was accepted")?;
+    assert!(error.to_string().contains("chose none of the protocols that infra speaks"), "{error}");
     Ok(())
 }
 
@@ -87,33 +87,6 @@ async fn much_input_and_much_output_flow_at_the_same_time() -> Outcome {
     }
     sending.await??;
     assert_eq!(received, PIECES * 2 * (128 << 10));
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_terminal_has_a_size_and_one_output() -> Outcome {
-    let server = serve_web_socket(V5, |socket| {
-        let message = socket.receive_message()?;
-        assert_eq!(message[0], 4);
-        socket.send(1, &message[1..])
-    })?;
-    let (input, mut output) = server.client()?.exec(&ExecRequest { terminal: true, ..REQUEST }).await?;
-    input.resize(TerminalSize { columns: 80, rows: 25 }).await?;
-    assert_eq!(output.next().await?, ExecEvent::Stdout(Bytes::from_static(br#"{"Width":80,"Height":25}"#)));
-    assert!(server.requests.recv()?.contains("&stderr=false&tty=true"));
-    Ok(())
-}
-
-#[tokio::test]
-async fn an_earlier_version_of_the_protocol_cannot_end_the_input_alone() -> Outcome {
-    let server = serve_web_socket(V4, |socket| socket.send(3, br#"{"status":"Success"}"#))?;
-    let (input, mut output) = server.client()?.exec(&REQUEST).await?;
-    let error = input.close().await.err().ok_or("it was ended")?;
-    assert_eq!(
-        error.to_string(),
-        "pod train-0: this Kubernetes cannot end the input of a program; it needs 1.30 or later"
-    );
-    assert_eq!(output.next().await?, ExecEvent::Ended(0));
     Ok(())
 }
 
@@ -202,33 +175,5 @@ async fn a_silent_connection_is_pinged_and_then_given_up() -> Outcome {
     assert!(matches!(error, KubeError::TimedOut { seconds: 120, .. }), "{error:?}");
     let count = (0..5).filter(|_| pinged.recv_timeout(Duration::from_secs(10)).is_ok()).count();
     assert_eq!(count, 5);
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_port_of_a_pod_is_reached_or_the_reason_told() -> Outcome {
-    let server = serve_web_socket(V4, |socket| {
-        socket.send(0, &6006_u16.to_le_bytes())?;
-        socket.send(1, &6006_u16.to_le_bytes())?;
-        let message = socket.receive_message()?;
-        socket.send(0, &message[1..])?;
-        socket.send(1, b"error forwarding port 6006 to pod tb: connection refused\n")
-    })?;
-    let (input, mut output) = server.client()?.forward_port("default", "tb", 6006).await?;
-    input.send(b"GET / HTTP/1.1\r\n").await?;
-    assert_eq!(output.next().await?, Some(Bytes::from_static(b"GET / HTTP/1.1\r\n")));
-    let error = output.next().await.err().ok_or("it went on")?;
-    assert_eq!(error.to_string(), "pod tb: error forwarding port 6006 to pod tb: connection refused");
-    let request = server.requests.recv()?;
-    assert!(request.starts_with("GET /api/v1/namespaces/default/pods/tb/portforward?ports=6006 HTTP/1.1"));
-
-    let server = serve_web_socket(V4, |socket| {
-        socket.send(0, &[0x76])?;
-        socket.send(0, &[0x17, b'H', b'i'])?;
-        socket.send_control(CLOSE, b"")
-    })?;
-    let (_input, mut output) = server.client()?.forward_port("default", "tb", 6006).await?;
-    assert_eq!(output.next().await?, Some(Bytes::from_static(b"Hi")));
-    assert_eq!(output.next().await?, None);
     Ok(())
 }

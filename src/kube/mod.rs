@@ -12,7 +12,6 @@ mod connection;
 mod denial;
 mod error;
 mod event;
-#[allow(dead_code, reason = "commands with a terminal need all of it")]
 mod exec;
 mod frame;
 mod job;
@@ -25,8 +24,6 @@ mod object;
 mod outage;
 mod path;
 mod pod;
-#[allow(dead_code, reason = "for commands that show what a pod serves")]
-mod port_forward;
 mod queue;
 mod readiness;
 mod refusal;
@@ -44,16 +41,13 @@ pub(crate) use api_server::ApiServer;
 pub(crate) use body::Body;
 pub(crate) use error::KubeError;
 pub(crate) use event::Event;
-#[allow(unused_imports, reason = "the size of a terminal is for commands with a terminal")]
-pub(crate) use exec::{ExecEvent, ExecInput, ExecOutput, ExecRequest, TerminalSize};
+pub(crate) use exec::{ExecEvent, ExecInput, ExecOutput, ExecRequest};
 pub(crate) use job::{Job, JobEnd};
 pub(crate) use job_set::{JobSet, JobSetEnd};
 pub(crate) use node::Node;
 pub(crate) use object::ObjectName;
 pub(crate) use outage::{Contact, MayPass, Outage};
 pub(crate) use pod::{LogPart, Pod, PodPhase};
-#[allow(unused_imports, reason = "for commands that show what a pod serves")]
-pub(crate) use port_forward::{PortInput, PortOutput};
 pub(crate) use queue::QueuePresence;
 pub(crate) use readiness::Readiness;
 pub(crate) use secret::{SecretMetadata, SecretType};

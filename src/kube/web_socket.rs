@@ -42,8 +42,6 @@ type Stream = TokioIo<Upgraded>;
 
 /// An open WebSocket.
 pub(super) struct WebSocket {
-    /// The protocol that the server chose.
-    pub(super) protocol: String,
     pub(super) sender: MessageSender,
     pub(super) receiver: MessageReceiver,
 }
@@ -78,7 +76,10 @@ impl WebSocket {
         if header("sec-websocket-accept") != Some(accepted_key(&key).as_str()) {
             return Err(unusable("the server answered another WebSocket's key"));
         }
-        let protocol = header(PROTOCOL).unwrap_or_default().to_owned();
+        let chosen = header(PROTOCOL).unwrap_or_default();
+        if protocols.split(", ").all(|protocol| protocol != chosen) {
+            return Err(unusable("the server chose none of the protocols that infra speaks"));
+        }
         let upgraded = hyper::upgrade::on(response).await.map_err(|error| connection.broken(&error))?;
         let (reading, writing) = split(TokioIo::new(upgraded));
         let (frames, queue) = mpsc::channel(QUEUE);
@@ -91,7 +92,7 @@ impl WebSocket {
             pongs: sender.frames.downgrade(),
             connection: Arc::clone(connection),
         };
-        Ok(Self { protocol, sender, receiver })
+        Ok(Self { sender, receiver })
     }
 }
 

@@ -52,13 +52,8 @@ impl Channel {
     pub(crate) async fn open(api: &ApiServer, pod: &FilesPod<'_>, script: &str) -> Result<Self, DataError> {
         let (alive, length) = (pod.alive_file(), script.len().to_string());
         let command = ["python3", "-c", START, MOUNT_PATH, &alive, &length];
-        let request = ExecRequest {
-            namespace: pod.namespace(),
-            pod: pod.name(),
-            container: None,
-            command: &command,
-            terminal: false,
-        };
+        let request =
+            ExecRequest { namespace: pod.namespace(), pod: pod.name(), container: None, command: &command };
         let (input, output) = api.exec(&request).await?;
         let claim = pod.claim().to_owned();
         let mut channel = Self { input, output, bytes: BytesMut::new(), last_words: Vec::new(), claim };
