@@ -13,6 +13,7 @@ from images import JOB_IMAGE  # noqa: E402
 
 POOL = "- {name: gpu, instanceType: g5.12xlarge}\n"
 GPUS = 4
+RUN = "first"
 NODES = 3
 JOB = """
 name: %(name)s
@@ -116,7 +117,7 @@ class GpuPool(Chapters):
         (self.cluster.directory / f"{name}.yaml").write_text(
             JOB % {"name": name, "image": JOB_IMAGE, "replicas": replicas, "gpus": count})
         (self.cluster.parts.shared / "train.py").write_text(TRAINING)
-        done = self.cluster.infra("job", "submit", "--file", f"{name}.yaml", "--detach")
+        done = self.cluster.infra("job", "submit", "--file", f"{name}.yaml", "--run", RUN, "--detach")
         return done.stdout + done.stderr
 
     def job_pods(self, name):
@@ -124,12 +125,15 @@ class GpuPool(Chapters):
 
     def seen(self, name, replicas):
         """What the pods of a job have written, once all have."""
-        files = [self.cluster.parts.shared / name / f"output/seen.{number}" for number in range(replicas)]
+        files = [self.output(name) / f"seen.{number}" for number in range(replicas)]
         self.wait_for(f"the pods of {name}", lambda: all(file.exists() for file in files), 300)
         return [json.loads(file.read_text()) for file in files]
 
     def end(self, name):
-        (self.cluster.parts.shared / name / "output/end").touch()
+        (self.output(name) / "end").touch()
+
+    def output(self, name):
+        return self.cluster.parts.shared / name / "runs" / RUN / "output"
 
     def test_jobs_share_the_gpus_and_wait_for_them(self):
         self.submit("pair", 2, 1)
