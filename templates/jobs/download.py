@@ -108,7 +108,7 @@ class Download:
             pass
 
     def run(self, url, room_beside, shown_as=None):
-        """Returns when the file is complete. `room_beside` gives what may still be written beside so many bytes of the file."""
+        """Returns when the file is complete. `room_beside` takes the size of the file, and returns how much more may be written."""
         shown_as = shown_as or shown(url)
         print(f"fetching {shown_as}" + (f", from byte {self.done} on" if self.done else ""), flush=True)
         furthest, moved, pause = self.done, time.monotonic(), FIRST_PAUSE

@@ -8,7 +8,7 @@ import time
 
 
 class BreakingServer:
-    """Serves one file. Each answer ends after so many bytes of it as `cuts` says, in their order; without a cut it is whole."""
+    """Serves one file. Each response is cut after the number of bytes that `cuts` gives next; without one it is whole."""
 
     def __init__(self, contents, cuts=(), tag='"one"', modified=None, ranges=True, obeys_if_range=True, chunked=False, status=200):
         self.contents, self.cuts, self.tag, self.modified = contents, list(cuts), tag, modified

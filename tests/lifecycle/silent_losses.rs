@@ -132,7 +132,7 @@ fn snapshots_that_have_stopped_are_a_problem_after_three_hours() {
 
     // The newest counts, whatever its name.
     let newest = save(&world, "etcd-20260302T120000Z.db");
-    world.control(json!({"ages": {&old: 300, &newest: 2, control_plane: 400}}));
+    world.control(json!({"ages": {&old: 300, &newest: 2.01, control_plane: 400}}));
     let outcome = world.run(["status"]).expect_code(0);
     assert_eq!(line(&outcome, "saved"), format!("saved 2 hours ago etcd's newest snapshot: {newest}"));
     world.control(json!({"ages": {&old: 300, &newest: 3.51, control_plane: 400}}));

@@ -62,7 +62,7 @@ pub(crate) async fn check_preconditions(
     Ok(Checked { preconditions: found, rooms, sees_all: sight.is_complete })
 }
 
-/// Whether the namespace exists. Who may not ask usually works in it.
+/// Whether the namespace exists. A user who may not read namespaces usually works in this one.
 async fn has_namespace(api: &ApiServer, namespace: &str) -> Result<bool, JobError> {
     match api.has_namespace(namespace).await {
         Err(error) if error.is_forbidden() => Ok(true),
@@ -70,7 +70,7 @@ async fn has_namespace(api: &ApiServer, namespace: &str) -> Result<bool, JobErro
     }
 }
 
-/// The nodes and pods that can be seen; nothing if that are no nodes.
+/// The nodes and pods that can be seen; nothing if nodes may not be listed.
 async fn look_around(api: &ApiServer, namespace: &str) -> Result<Option<Sight>, JobError> {
     let nodes = match api.nodes().await {
         Err(error) if error.is_forbidden() => return Ok(None),

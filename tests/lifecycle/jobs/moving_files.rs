@@ -165,7 +165,9 @@ fn a_run_that_was_killed_is_continued_by_the_next() {
     world.cluster.take_exec_bytes();
     run(&world, arguments).expect_code(0);
     let (sent, _) = world.cluster.take_exec_bytes();
-    assert!(sent < 40_000_000 - kept + OVERHEAD, "{sent} after {kept}");
+    // A few messages of the killed run may have been on their way.
+    let late = 1 << 20;
+    assert!(sent < 40_000_000 - kept + OVERHEAD + late, "{sent} after {kept}");
     assert_eq!(fs::read(world.cluster.claim().join("model.bin")).unwrap(), fs::read(&file).unwrap());
 }
 
