@@ -82,6 +82,9 @@ class BreakingServer:
         for piece in (body[:cut][start:start + 8192] for start in range(0, len(body[:cut]), 8192)):
             handler.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if self.chunked else piece)
             self.sent += len(piece)
+            if self.stalls:
+                # Slowly enough that the client saves what it has before the next piece.
+                time.sleep(0.01)
         if cut is None and self.chunked:
             handler.wfile.write(b"0\r\n\r\n")
         if cut is not None and self.stalls:
