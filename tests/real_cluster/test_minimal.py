@@ -94,7 +94,9 @@ class Life(JobSetChecks, Chapters):
 
     def test_the_metrics_api_answers(self):
         self.wait_for("metrics of both nodes", lambda: self.cluster.kubectl("top", "nodes", "--no-headers", check=False).count("\n") == 2, 180)
-        self.assertIn("kube-apiserver", self.cluster.kubectl("top", "pods", "--all-namespaces"))
+        # Those of a pod come with the next reading of its node.
+        self.wait_for("metrics of the API server's pod",
+                      lambda: "kube-apiserver" in self.cluster.kubectl("top", "pods", "--all-namespaces", check=False), 180)
 
     def test_a_jobset_of_two_pods_is_restarted_and_completes(self):
         self.cluster.kubectl("rollout", "status", "daemonset/jobset", "--namespace=kube-system", "--timeout=120s", timeout=150)
