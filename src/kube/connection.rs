@@ -170,9 +170,6 @@ impl Connection {
         let mut request = self
             .begin_request(question.method.clone(), question.path)
             .header(ACCEPT, question.accepted.header());
-        if let Some(authorization) = &self.authorization {
-            request = request.header(AUTHORIZATION, authorization);
-        }
         let mut bytes = Bytes::new();
         if let Some((content_type, content)) = question.content {
             request = request.header(CONTENT_TYPE, content_type);
@@ -183,11 +180,15 @@ impl Connection {
 
     /// What every request says.
     fn begin_request(&self, method: Method, path: &str) -> Builder {
-        Request::builder()
+        let request = Request::builder()
             .method(method)
             .uri(path)
             .header(HOST, self.tls_name.as_str())
-            .header(USER_AGENT, OUR_NAME)
+            .header(USER_AGENT, OUR_NAME);
+        match &self.authorization {
+            Some(authorization) => request.header(AUTHORIZATION, authorization),
+            None => request,
+        }
     }
 
     async fn connect(&self) -> Result<TlsStream<TcpStream>, KubeError> {

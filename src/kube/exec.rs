@@ -5,6 +5,7 @@
 
 use bytes::{Buf, Bytes};
 use serde::Deserialize;
+use serde_json::json;
 
 use super::message::one_line;
 use super::path::encode;
@@ -13,6 +14,8 @@ use super::{ApiServer, KubeError};
 
 /// The fourth version of the protocol is what an API server before 1.30 speaks.
 const PROTOCOLS: &str = "v5.channel.k8s.io, v4.channel.k8s.io";
+/// The first version in which a client can end a program's input.
+const CAN_END_INPUT: &str = "v5.channel.k8s.io";
 /// The API server takes messages of up to 32 MiB, and copies each; small ones keep it and the pings flowing.
 const LARGEST_PIECE: usize = 128 << 10;
 
@@ -20,6 +23,8 @@ const INPUT: u8 = 0;
 const OUTPUT: u8 = 1;
 const ERROR_OUTPUT: u8 = 2;
 const STATUS: u8 = 3;
+const WINDOW: u8 = 4;
+const END: u8 = 255;
 
 /// Which program to run, and where.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +37,17 @@ pub(crate) struct ExecRequest<'a> {
     pub container: Option<&'a str>,
     /// The program and its arguments; no shell reads them.
     pub command: &'a [&'a str],
+    /// Whether the program gets a terminal, which has one output.
+    pub terminal: bool,
+}
+
+/// The size of a terminal's window, in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WindowSize {
+    /// The width.
+    pub columns: u16,
+    /// The height.
+    pub rows: u16,
 }
 
 /// What a program did.
@@ -45,10 +61,11 @@ pub(crate) enum ExecEvent {
     Ended(i32),
 }
 
-/// The input of a program. It has no end of its own: what is sent says when it is complete.
-#[derive(Debug)]
+/// The input of a program. Its clones are the same input.
+#[derive(Clone, Debug)]
 pub(crate) struct ExecInput {
     sender: MessageSender,
+    can_end: bool,
 }
 
 /// The output of a program, and its end.
@@ -65,15 +82,18 @@ impl ApiServer {
     pub(crate) async fn exec(&self, request: &ExecRequest<'_>) -> Result<(ExecInput, ExecOutput), KubeError> {
         let socket = self.open_web_socket(&exec_path(request), PROTOCOLS).await?;
         let pod = request.pod.to_owned();
-        let input = ExecInput { sender: socket.sender.clone() };
+        let can_end = socket.protocol == CAN_END_INPUT;
+        let input = ExecInput { sender: socket.sender.clone(), can_end };
         Ok((input, ExecOutput { receiver: socket.receiver, pod, _sender: socket.sender }))
     }
 }
 
 fn exec_path(request: &ExecRequest<'_>) -> String {
     let (namespace, pod) = (encode(request.namespace), encode(request.pod));
+    let terminal = request.terminal;
     let mut path = format!(
-        "/api/v1/namespaces/{namespace}/pods/{pod}/exec?stdin=true&stdout=true&stderr=true&tty=false"
+        "/api/v1/namespaces/{namespace}/pods/{pod}/exec?stdin=true&stdout=true&stderr={}&tty={terminal}",
+        !terminal
     );
     if let Some(container) = request.container {
         path = format!("{path}&container={}", encode(container));
@@ -88,6 +108,20 @@ impl ExecInput {
             self.sender.send(&[&[INPUT], piece]).await?;
         }
         Ok(())
+    }
+
+    /// Ends the input: the program reads an end of file. A server that cannot pass that on leaves the input open.
+    pub(crate) async fn finish(&self) -> Result<(), KubeError> {
+        if self.can_end {
+            self.sender.send(&[&[END, INPUT]]).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells the program's terminal how large its window is.
+    pub(crate) async fn resize(&self, window: WindowSize) -> Result<(), KubeError> {
+        let size = json!({"Width": window.columns, "Height": window.rows}).to_string();
+        self.sender.send(&[&[WINDOW], size.as_bytes()]).await
     }
 }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::test_server::{json_answer, serve};
 use super::test_web_socket::{CLOSE, PING, PONG, serve_web_socket};
-use super::{ExecEvent, ExecRequest, KubeError};
+use super::{ExecEvent, ExecRequest, KubeError, WindowSize};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -22,6 +22,7 @@ const REQUEST: ExecRequest<'_> = ExecRequest {
     pod: "train-0",
     container: Some("worker"),
     command: &["python3", "-c", "print(1 & 2)"],
+    terminal: false,
 };
 
 #[tokio::test]
@@ -46,6 +47,40 @@ async fn a_program_gets_its_input_and_says_how_it_ended() -> Outcome {
     for header in ["upgrade: websocket", "sec-websocket-protocol: v5.channel.k8s.io, v4.channel.k8s.io"] {
         assert!(request.contains(&format!("\r\n{header}\r\n")), "{request}");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_terminal_has_one_output_and_is_told_its_size() -> Outcome {
+    let server = serve_web_socket(V5, |socket| {
+        for _ in 0..2 {
+            let message = socket.receive_message()?;
+            socket.send(1, &message)?;
+        }
+        socket.send(3, br#"{"status":"Success"}"#)
+    })?;
+    let (input, mut output) = server.client()?.exec(&ExecRequest { terminal: true, ..REQUEST }).await?;
+    input.resize(WindowSize { columns: 132, rows: 43 }).await?;
+    let expected = b"\x04{\"Width\":132,\"Height\":43}";
+    assert_eq!(output.next().await?, ExecEvent::Stdout(Bytes::from_static(expected)));
+    input.finish().await?;
+    assert_eq!(output.next().await?, ExecEvent::Stdout(Bytes::from_static(b"\xff\x00")));
+    assert_eq!(output.next().await?, ExecEvent::Ended(0));
+    let request = server.requests.recv()?;
+    assert!(request.contains("/exec?stdin=true&stdout=true&stderr=false&tty=true&container="), "{request}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_end_an_input_is_not_asked_to() -> Outcome {
+    let server = serve_web_socket("v4.channel.k8s.io", |socket| {
+        let message = socket.receive_message()?;
+        socket.send(1, &message)
+    })?;
+    let (input, mut output) = server.client()?.exec(&REQUEST).await?;
+    input.finish().await?;
+    input.send(b"more").await?;
+    assert_eq!(output.next().await?, ExecEvent::Stdout(Bytes::from_static(b"\x00more")));
     Ok(())
 }
 

@@ -18,12 +18,14 @@ mod job;
 mod job_pod;
 mod job_set;
 mod list;
+mod local_port;
 mod message;
 mod node;
 mod object;
 mod outage;
 mod path;
 mod pod;
+mod port_forward;
 mod queue;
 mod readiness;
 mod refusal;
@@ -41,13 +43,15 @@ pub(crate) use api_server::ApiServer;
 pub(crate) use body::Body;
 pub(crate) use error::KubeError;
 pub(crate) use event::Event;
-pub(crate) use exec::{ExecEvent, ExecInput, ExecOutput, ExecRequest};
+pub(crate) use exec::{ExecEvent, ExecInput, ExecOutput, ExecRequest, WindowSize};
 pub(crate) use job::{Job, JobEnd};
 pub(crate) use job_set::{JobSet, JobSetEnd};
+pub(crate) use local_port::LocalPort;
 pub(crate) use node::Node;
 pub(crate) use object::ObjectName;
 pub(crate) use outage::{Contact, MayPass, Outage};
 pub(crate) use pod::{LogPart, Pod, PodPhase};
+pub(crate) use port_forward::PodPort;
 pub(crate) use queue::QueuePresence;
 pub(crate) use readiness::Readiness;
 pub(crate) use secret::{SecretMetadata, SecretType};
@@ -57,6 +61,8 @@ pub(crate) use taint::{Taint, TaintEffect, Toleration};
 mod connection_tests;
 #[cfg(test)]
 mod exec_tests;
+#[cfg(test)]
+mod port_forward_tests;
 #[cfg(test)]
 mod test_server;
 #[cfg(test)]

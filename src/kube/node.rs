@@ -12,6 +12,12 @@ use crate::well_known::{CONTROLLER_LABEL, GPU_COUNT_LABEL, GPU_RESOURCE, POOL_LA
 
 const NODES: &str = "/api/v1/nodes";
 const UNINITIALIZED_TAINT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+/// Controllers remove these some seconds after the node is Ready; until then no pod is placed on it.
+const UNUSABLE_TAINTS: [&str; 3] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/network-unavailable",
+];
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// A machine that joined the cluster.
@@ -93,9 +99,12 @@ impl From<NodeDocument> for Node {
         let ready = condition.is_some_and(|condition| condition.status == ConditionStatus::True);
         // Until then it has neither an address nor an availability zone, and nearly no pod is placed on it.
         let initialized = !spec.taints.iter().any(|taint| taint.key == UNINITIALIZED_TAINT);
+        let unusable = spec.taints.iter().find(|taint| UNUSABLE_TAINTS.contains(&taint.key.as_str()));
         let why_not_ready = match condition {
-            _ if ready && initialized => None,
-            Some(_) if ready => Some("the cloud controller manager has not initialized it".to_owned()),
+            Some(_) if ready && !initialized => {
+                Some("the cloud controller manager has not initialized it".to_owned())
+            }
+            Some(_) if ready => unusable.map(|taint| format!("it still has the taint {}", taint.key)),
             Some(condition) => Some(condition.in_words()),
             None => Some("its kubelet has not reported yet".to_owned()),
         };
@@ -104,7 +113,7 @@ impl From<NodeDocument> for Node {
             is_controller: metadata.labels.contains_key(CONTROLLER_LABEL),
             labelled_gpus: metadata.labels.get(GPU_COUNT_LABEL).and_then(|count| count.parse().ok()),
             name: metadata.name,
-            ready: ready && initialized,
+            ready: why_not_ready.is_none(),
             why_not_ready,
             schedulable: !spec.unschedulable,
             instance_id: spec.provider_id.as_deref().and_then(last_part),
@@ -227,6 +236,20 @@ mod tests {
             node.why_not_ready.as_deref(),
             Some("the cloud controller manager has not initialized it")
         );
+        Ok(())
+    }
+
+    #[test]
+    fn a_node_that_kubernetes_still_keeps_pods_away_from_is_not_ready() -> Result<(), Box<dyn Error>> {
+        for taint in ["not-ready", "unreachable", "network-unavailable"] {
+            let key = format!("node.kubernetes.io/{taint}");
+            let node =
+                parse(&WORKER.replace(r#""nvidia.com/gpu", "effect""#, &format!(r#""{key}", "effect""#)))?;
+            assert_eq!(
+                (node.ready, node.why_not_ready),
+                (false, Some(format!("it still has the taint {key}")))
+            );
+        }
         Ok(())
     }
 

@@ -31,6 +31,8 @@ pub(crate) struct Pod {
     pub node: Option<String>,
     /// The phase of the pod's life.
     pub phase: PodPhase,
+    /// Whether its containers say that they do their work.
+    pub is_ready: bool,
     /// The number of GPUs it requests.
     pub gpus: u32,
     /// Whether it is being deleted.
@@ -160,6 +162,7 @@ impl From<PodDocument> for Pod {
             ended: ended.and_then(|ended| ended.finished_at.clone()),
             exit_code: ended.map(|ended| ended.exit_code),
             disruption: status.disruption().map(|why| one_line(&why)),
+            is_ready: status.condition("Ready").is_some(),
             namespace: metadata.namespace,
             name: metadata.name,
             uid: metadata.uid,
@@ -172,11 +175,15 @@ impl From<PodDocument> for Pod {
 }
 
 impl Status {
+    /// A condition that is true.
+    fn condition(&self, kind: &str) -> Option<&Condition> {
+        let is_true =
+            |condition: &&Condition| condition.kind == kind && condition.status == ConditionStatus::True;
+        self.conditions.iter().find(is_true)
+    }
+
     fn disruption(&self) -> Option<String> {
-        let is_disrupted = |condition: &&Condition| {
-            condition.kind == "DisruptionTarget" && condition.status == ConditionStatus::True
-        };
-        let condition = self.conditions.iter().find(is_disrupted)?;
+        let condition = self.condition("DisruptionTarget")?;
         Some(with_reason(&condition.reason, Some(&condition.message)))
     }
 

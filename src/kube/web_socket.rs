@@ -42,6 +42,8 @@ type Stream = TokioIo<Upgraded>;
 
 /// An open WebSocket.
 pub(super) struct WebSocket {
+    /// The protocol that the server chose.
+    pub(super) protocol: String,
     pub(super) sender: MessageSender,
     pub(super) receiver: MessageReceiver,
 }
@@ -76,8 +78,8 @@ impl WebSocket {
         if header("sec-websocket-accept") != Some(accepted_key(&key).as_str()) {
             return Err(unusable("the server answered another WebSocket's key"));
         }
-        let chosen = header(PROTOCOL).unwrap_or_default();
-        if protocols.split(", ").all(|protocol| protocol != chosen) {
+        let protocol = header(PROTOCOL).unwrap_or_default().to_owned();
+        if protocols.split(", ").all(|known| known != protocol) {
             return Err(unusable("the server chose none of the protocols that infra speaks"));
         }
         let upgraded = hyper::upgrade::on(response).await.map_err(|error| connection.broken(&error))?;
@@ -92,7 +94,7 @@ impl WebSocket {
             pongs: sender.frames.downgrade(),
             connection: Arc::clone(connection),
         };
-        Ok(Self { sender, receiver })
+        Ok(Self { protocol, sender, receiver })
     }
 }
 
@@ -155,6 +157,12 @@ impl MessageReceiver {
                 Opcode::Pong => {}
             }
         }
+    }
+
+    /// As [`MessageReceiver::next`], for what comes within a time limit.
+    pub(super) async fn next_within(&mut self, limit: Duration) -> Result<Option<Bytes>, KubeError> {
+        let connection = Arc::clone(&self.connection);
+        connection.within(limit, self.next()).await
     }
 
     /// What it means that the messages ended before the caller was done.
