@@ -28,6 +28,12 @@ pub(super) enum Interrupted {
     WhileChangingTeam,
     #[error("interrupted; the same command continues with what is missing")]
     WhileMovingFiles,
+    #[error(
+        "interrupted; no job was created, and the same command continues with what is missing of the code"
+    )]
+    WhileUploadingCode,
+    #[error("interrupted; the program in the pod may continue")]
+    WhileProgramRuns,
     #[error("interrupted")]
     WhilePrinting,
 }
@@ -35,7 +41,7 @@ pub(super) enum Interrupted {
 impl Explain for Interrupted {
     fn outcome(&self) -> Outcome {
         match self {
-            Self::WhileMovingFiles => Outcome::StillRunning,
+            Self::WhileMovingFiles | Self::WhileUploadingCode => Outcome::StillRunning,
             _ => Outcome::Interrupted,
         }
     }

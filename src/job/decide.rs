@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::cluster_facts::ClusterFacts;
+use super::code::CodeTree;
 use super::command::split_interpreter;
 use super::environment::{ports_of, root_of, train_config_directory, variables_of};
 use super::framework::Framework;
@@ -11,7 +12,7 @@ use super::names::{SCRIPT_DIRECTORY, SERVER_ROLE, roles_of_scale};
 use super::scripts::{self, Scripts};
 use super::tolerations::{helper_tolerations, tolerations};
 use super::training::{Data, DataSource, Scale, Split, Tensorboard, TrainingJob};
-use super::workload::{DataPlan, RolePlan, TensorboardPlan, Variable, VolumePair, Workload};
+use super::workload::{CodePlan, DataPlan, RolePlan, TensorboardPlan, Variable, VolumePair, Workload};
 use crate::blueprint::Blueprint;
 use crate::hexadecimal::hexadecimal;
 
@@ -26,9 +27,14 @@ pub(crate) const CLUSTER_CLAIM: &str = "efs";
 /// The namespace that the cluster has its claim in.
 pub(crate) const CLUSTER_NAMESPACE: &str = "default";
 
-/// Decides everything about a job's objects that no run changes.
+/// Decides everything about a job's objects that no run changes; `code` is what the directory of its code holds now.
 #[must_use]
-pub(crate) fn decide(job: &TrainingJob, facts: ClusterFacts<'_>, scripts: &Scripts) -> Workload {
+pub(crate) fn decide(
+    job: &TrainingJob,
+    code: Option<&CodeTree>,
+    facts: ClusterFacts<'_>,
+    scripts: &Scripts,
+) -> Workload {
     let mirrored = |image: &str| facts.mirrored_image(image);
     Workload {
         name: job.name.to_string(),
@@ -41,7 +47,13 @@ pub(crate) fn decide(job: &TrainingJob, facts: ClusterFacts<'_>, scripts: &Scrip
         path: job.storage.path.to_string(),
         data: job.data.as_ref().map(|data| plan_data(data, job, &mirrored)),
         volume: volume_of(job, facts.blueprint()),
-        workdir: job.workdir.as_ref().map(ToString::to_string),
+        code: code
+            .zip(job.code_mount())
+            .map(|(code, mount)| CodePlan { directory: code.directory(), mounted_at: mount.to_owned() }),
+        workdir: job
+            .code_mount()
+            .map(str::to_owned)
+            .or_else(|| job.workdir.as_ref().map(ToString::to_string)),
         secrets: job.secrets.iter().map(ToString::to_string).collect(),
         image_pull_secrets: job.image_pull_secrets.iter().map(ToString::to_string).collect(),
         mounts: job.mounts.iter().map(|(at, directory)| (at.to_string(), directory.to_string())).collect(),

@@ -102,6 +102,11 @@ pub(super) fn variables_of(job: &TrainingJob, role: &str, replicas: u32, gpus: u
     if let Some(data) = &job.data {
         variables.push(Variable::text("INFRA_DATA_DIR", data_directory(&root_of(job), data.split)));
     }
+    if let Some(directory) = job.code_mount() {
+        variables.push(Variable::text("INFRA_CODE_DIR", directory));
+        // Python would try to write beside every module, and fail.
+        variables.push(Variable::text("PYTHONDONTWRITEBYTECODE", "1"));
+    }
     for (name, value) in &job.environment {
         let own = Variable::text(name.as_str(), value.clone());
         match variables.iter_mut().find(|variable| variable.name == own.name) {

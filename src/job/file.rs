@@ -57,7 +57,10 @@ pub(crate) struct JobFile {
     /// The program and its arguments; the framework's launcher is put in front.
     #[serde(default)]
     pub command: Option<At<Vec<At<String>>>>,
-    /// The directory that the program is started in; that of the image if not given.
+    /// A directory beside the job file, whose content is uploaded before the run; the program is started in it, and can only read it.
+    #[serde(default)]
+    pub code: Option<At<String>>,
+    /// The directory that the program is started in, and that `code` is mounted at; that of the image if neither is given.
     #[serde(default)]
     pub workdir: Option<At<String>>,
     /// More environment variables.

@@ -4,6 +4,7 @@
 //! at once. What talks to the API is in `life/`; nothing here knows AWS.
 
 mod cluster_facts;
+pub(crate) mod code;
 mod command;
 mod cuda_version;
 pub(crate) mod data;
@@ -17,6 +18,7 @@ pub(crate) mod lint;
 mod machine;
 mod memory;
 mod names;
+mod needed_machines;
 mod objects;
 mod placement;
 mod rules;
@@ -33,6 +35,7 @@ pub(crate) use cluster_facts::ClusterFacts;
 pub(crate) use decide::{CLUSTER_CLAIM, CLUSTER_NAMESPACE, HELPER_IMAGE, decide, volume_name};
 pub(crate) use framework::Framework;
 pub(crate) use names::helper_affinity;
+pub(crate) use needed_machines::{NeededMachines, needed_machines};
 pub(crate) use objects::{FileSystemClaim, objects_of};
 pub(crate) use run::{OUTPUT_DIRECTORY, Run, run_directory};
 pub(crate) use scripts::Scripts;

@@ -26,6 +26,9 @@ pub(super) fn data_job_name(job: &str) -> String {
     format!("{job}-data")
 }
 
+/// Where a TensorBoard listens.
+pub(crate) const TENSORBOARD_PORT: u16 = 6006;
+
 /// The TensorBoard and its Service.
 pub(super) fn tensorboard_name(job: &str) -> String {
     format!("{job}-tensorboard")

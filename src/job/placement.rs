@@ -95,7 +95,7 @@ fn check_servers(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Proble
 }
 
 /// The pools whose machines can hold a pod with this many GPUs, and why the others cannot.
-fn fitting<'a>(
+pub(super) fn fitting<'a>(
     job: &TrainingJob,
     blueprint: &Blueprint,
     candidates: Vec<&'a Pool>,
@@ -117,7 +117,7 @@ fn fitting<'a>(
     (fitting, reasons)
 }
 
-fn needs_of<'a>(job: &TrainingJob, gpus: u32, tolerations: &'a [Toleration]) -> Needs<'a> {
+pub(super) fn needs_of<'a>(job: &TrainingJob, gpus: u32, tolerations: &'a [Toleration]) -> Needs<'a> {
     Needs {
         gpus,
         processors: job.processors.thousandths(),

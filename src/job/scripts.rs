@@ -36,7 +36,10 @@ pub(super) const READ_ATTEMPTS: &str = "jobs/read_attempts.py";
 /// What an import consists of.
 pub(super) const IMPORT: [&str; 3] = [IMPORT_DATA, DOWNLOAD, DIVISION];
 
-const ALL: [&str; 15] = [
+/// A shell or a command, where the processes of a job are.
+const SHELL: &str = "jobs/shell.sh";
+
+const ALL: [&str; 16] = [
     PRELUDE,
     PADDLE_V0,
     PADDLE,
@@ -52,6 +55,7 @@ const ALL: [&str; 15] = [
     TENSORBOARD,
     MOVE_FILES,
     READ_ATTEMPTS,
+    SHELL,
 ];
 
 /// The texts of all scripts.
@@ -74,6 +78,12 @@ impl Scripts {
     #[must_use]
     pub(crate) fn attempt_reader(&self) -> String {
         self.text(READ_ATTEMPTS)
+    }
+
+    /// The script that starts a shell, or the command that its arguments are.
+    #[must_use]
+    pub(crate) fn shell(&self) -> String {
+        self.text(SHELL)
     }
 
     /// A script by itself.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::file::SplitFile;
 use super::framework::Framework;
 use super::values::{
-    ClaimName, ClaimPath, ContainerPath, EnvironmentName, ImageReference, JobName, Namespace, Processors,
-    QueueName, SecretName, Size,
+    ClaimName, ClaimPath, CodePath, ContainerPath, EnvironmentName, ImageReference, JobName, Namespace,
+    Processors, QueueName, SecretName, Size,
 };
 use crate::config::values::PoolName;
 use crate::document::At;
@@ -38,6 +38,8 @@ pub(crate) struct TrainingJob {
     pub pool: Option<At<PoolName>>,
     /// The program; empty where the framework brings its own.
     pub command: Vec<String>,
+    /// The directory with its code, relative to that of the job file.
+    pub code: Option<At<CodePath>>,
     /// The directory it is started in.
     pub workdir: Option<ContainerPath>,
     /// More environment variables.
@@ -145,7 +147,24 @@ pub(crate) enum DataSource {
     Url(String),
 }
 
+/// Where code is mounted if the file names no directory for it.
+pub(crate) const CODE_MOUNT: &str = "/mnt/code";
+
 impl TrainingJob {
+    /// Where pods see the code, if there is any.
+    #[must_use]
+    pub(crate) fn code_mount(&self) -> Option<&str> {
+        self.code.as_ref().map(|_| self.workdir.as_ref().map_or(CODE_MOUNT, ContainerPath::as_str))
+    }
+
+    /// Directories of the code that something else is mounted at, relative to the code.
+    #[must_use]
+    pub(crate) fn mounts_in_code(&self) -> Vec<String> {
+        let Some(mount) = self.code_mount() else { return Vec::new() };
+        let below = |at: &ContainerPath| Some(at.as_str().strip_prefix(mount)?.strip_prefix('/')?.to_owned());
+        self.mounts.keys().filter_map(below).collect()
+    }
+
     /// The memory each replica asks for: what it may use, or room for shared memory and the program.
     #[must_use]
     pub(crate) fn requested_memory(&self) -> Size {

@@ -60,6 +60,15 @@ pub(crate) struct RolePlan {
     pub tolerations: Vec<Toleration>,
 }
 
+/// The code that pods find in a directory.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct CodePlan {
+    /// The directory on the claim, named after its content.
+    pub directory: String,
+    /// Where pods see it.
+    pub mounted_at: String,
+}
+
 /// The import of data.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct DataPlan {
@@ -114,6 +123,9 @@ pub(crate) struct Workload {
     pub data: Option<DataPlan>,
     /// The volume to create for its namespace.
     pub volume: Option<VolumePair>,
+    /// The code of the run. Left out of the digest where there is none, as before there was any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<CodePlan>,
     /// The directory that programs are started in.
     pub workdir: Option<String>,
     /// Secrets whose keys are variables of programs. Left out of the digest where there are none, as before there were any.

@@ -164,6 +164,21 @@ class Hashes:
         self.of(directory)[name] = self.mark(status) + [digest]
         self.changed.add(directory)
 
+    def forget(self, directories):
+        """Of directories that are gone."""
+        self.changed -= directories
+        try:
+            records = open_directory([RECORDS, "hashes"])
+        except (OSError, Refused):
+            return
+        for directory in directories:
+            self.loaded.pop(directory, None)
+            try:
+                os.unlink(self.name(directory), dir_fd=records)
+            except OSError:
+                pass
+        os.close(records)
+
     def save(self):
         if not self.changed:
             return
@@ -386,6 +401,142 @@ def finish(request, _):
     answer({})
 
 
+def entries_of_tree(descriptor, below, path):
+    """What a directory holds, with nothing left out: the path and what else counts of each entry, and of files what they are now."""
+    for name in os.listdir(descriptor):
+        stay_alive()
+        relative = below + name
+        status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+        if stat.S_ISDIR(status.st_mode):
+            yield relative, ("directory", "", ""), None
+            inner = os.open(name, READ_DIRECTORY, dir_fd=descriptor)
+            try:
+                yield from entries_of_tree(inner, f"{relative}/", path)
+            finally:
+                os.close(inner)
+        elif stat.S_ISLNK(status.st_mode):
+            yield relative, ("link", "", os.readlink(name, dir_fd=descriptor)), None
+        elif stat.S_ISREG(status.st_mode):
+            digest = digest_of(f"{path}/{relative}", descriptor, name, status) or ""
+            yield relative, ("file", "x" if status.st_mode & 0o100 else "", digest), (status, digest)
+        else:
+            yield relative, ("special", "", ""), None
+
+
+def tree_of(path):
+    """The digest of a tree, as whoever sends it computes it too, and its files."""
+    descriptor = open_directory(parts_of(path))
+    try:
+        entries = [(os.fsencode(relative), fields, file) for relative, fields, file in entries_of_tree(descriptor, "", path)]
+    finally:
+        os.close(descriptor)
+    digest, files = hashlib.sha256(), []
+    for relative, fields, file in sorted(entries, key=lambda entry: entry[0]):
+        digest.update(b"\0".join([*map(os.fsencode, fields), relative, b""]))
+        if file:
+            files.append((os.fsdecode(relative), *file))
+    return digest.hexdigest(), files if entries else None
+
+
+def tree(request, _):
+    """The digest of the tree at a path, if there is one, and the newest tree beside it."""
+    parts, found = parts_of(request["path"]), {}
+    try:
+        digest, files = tree_of(request["path"])
+        descriptor = open_directory(parts)
+        modified = int(os.fstat(descriptor).st_mtime)
+        os.close(descriptor)
+        # An empty directory is none: a mount of something that was deleted creates it.
+        found = {"tree": digest if files is not None else None, "modified": modified}
+    except FileNotFoundError:
+        pass
+    HASHES.save()
+    answer({**found, "newest": newest_in(parts[:-1], parts[-1])})
+
+
+def newest_in(parts, besides):
+    try:
+        descriptor = open_directory(parts)
+    except FileNotFoundError:
+        return None
+    try:
+        beside = [(stat_of(descriptor, name), name) for name in os.listdir(descriptor) if name != besides]
+    finally:
+        os.close(descriptor)
+    beside = [(status.st_mtime_ns, name) for status, name in beside if status is not None and stat.S_ISDIR(status.st_mode)]
+    return "/".join([*parts, max(beside)[1]]) if beside else None
+
+
+def copy(request, _):
+    """Files that another tree has under the same path with the same content."""
+    INCOMING.prepare()
+    for entry in request["entries"]:
+        stay_alive()
+        source = request["from"] + entry["path"][len(request["to"]):]
+        try:
+            descriptor, name = PARENTS.of(source)
+            status = stat_of(descriptor, name)
+            if status is None or not stat.S_ISREG(status.st_mode) or status.st_size != entry["size"]:
+                continue
+            if digest_of(source, descriptor, name, status) != entry["hash"]:
+                continue
+            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptor)
+        except (FileNotFoundError, Refused):
+            continue
+        copied, digest = INCOMING.new_name(), hashlib.sha256()
+        with open(file, "rb", buffering=0) as file, open(create(copied, INCOMING.directory), "wb", buffering=0) as target:
+            while piece := file.read(PIECE):
+                stay_alive()
+                digest.update(piece)
+                write_all(target.fileno(), piece)
+            if digest.hexdigest() == entry["hash"]:
+                place(copied, target.fileno(), entry)
+            else:
+                # It changed meanwhile.
+                os.unlink(copied, dir_fd=INCOMING.directory)
+    answer({})
+
+
+def publish(request, _):
+    """Gives a tree its name, once all of it is what was sent: whoever sees the name sees the whole tree."""
+    source, target = request["from"], request["to"]
+    PARENTS.forget()
+    digest, files = tree_of(source)
+    source_parent, source_name = PARENTS.of(source)
+    if not digest.startswith(request["digest"]):
+        remove_entry(source_parent, source_name)
+        raise Refused("what was uploaded is not what was sent, or another run uploads the same; run the same command again")
+    source_parent = os.dup(source_parent)
+    try:
+        parent, name = PARENTS.of(target, create=True)
+        os.utime(source_name, dir_fd=source_parent, follow_symlinks=False)
+        try:
+            os.rename(source_name, name, src_dir_fd=source_parent, dst_dir_fd=parent)
+        except OSError as error:
+            # Another run was faster.
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY) or tree_of(target)[0] != digest:
+                raise
+            remove_entry(source_parent, source_name)
+        else:
+            for relative, status, content in files or []:
+                HASHES.note(f"{target}/{relative}", status, content)
+        HASHES.forget({os.path.dirname(f"{source}/{relative}") for relative, _, _ in files or []})
+        remove_stale(source_parent)
+    finally:
+        os.close(source_parent)
+    PARENTS.forget()
+    HASHES.save()
+    answer({})
+
+
+def remove_stale(descriptor):
+    """Trees that nobody finished."""
+    for name in os.listdir(descriptor):
+        status = stat_of(descriptor, name)
+        if status is not None and time.time() - status.st_mtime > STALE_SECONDS:
+            remove_entry(descriptor, name)
+
+
 def entry_of(path, descriptor, name):
     """What is at a name, or nothing if it is gone."""
     status = stat_of(descriptor, name)
@@ -541,7 +692,7 @@ def remove_entry(descriptor, name):
 
 
 REQUESTS = {"check": check, "write": write, "part": part, "finish": finish, "list": list_entries,
-            "hashes": hashes, "read": read, "remove": remove}
+            "hashes": hashes, "read": read, "remove": remove, "tree": tree, "copy": copy, "publish": publish}
 OUTPUT = sys.stdout.buffer
 
 

@@ -66,7 +66,10 @@ if ! { mkdir -p "$output/node_$index" && printf '' >>"$server_log"; } 2>/dev/nul
 fi
 # A parameter server listens on the address of its network card, not on 127.0.0.1.
 [ "$trainers" -gt 1 ] || INFRA_PEERS=${POD_IP:?}
-if [ -d "$root/$TRAIN_CONFIG_DIR" ]; then
+if [ -n "${INFRA_CODE_DIR:-}" ]; then
+  # Programs of that generation write beside their configuration.
+  cp -R "$INFRA_CODE_DIR/." "$work/"
+elif [ -d "$root/$TRAIN_CONFIG_DIR" ]; then
   cp -R "$root/$TRAIN_CONFIG_DIR/." "$work/"
 elif [ $# = 0 ]; then
   misconfigured "there is no directory $root/$TRAIN_CONFIG_DIR with the training configuration; TRAIN_CONFIG_DIR names it"

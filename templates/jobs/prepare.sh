@@ -26,6 +26,10 @@ for directory in "$INFRA_RUN_DIR" "$INFRA_OUTPUT_DIR" "$INFRA_LOG_DIR" "$INFRA_L
   mkdir -p "$directory" || misconfigured "cannot create $directory: the claim is read-only or full, or a file is in its place"
   chmod 0777 "$directory" 2>/dev/null || say "cannot make $directory writable for every user"
 done
+# NFS remembers for a while that a name was not there, unless its directory is read again.
+if [ -n "${INFRA_CODE_ON_CLAIM:-}" ] && ! { ls "${INFRA_CODE_ON_CLAIM%/*}" >/dev/null 2>&1 && [ -d "$INFRA_CODE_ON_CLAIM" ]; }; then
+  misconfigured "the code of this job is not on the claim: there is no $INFRA_CODE_ON_CLAIM; \`infra job submit --replace\` uploads it again"
+fi
 if [ -n "${DATA_STAMP:-}" ]; then
   patience=${INFRA_DATA_TIMEOUT:-86400}
   is_there() { [ -e "$DATA_STAMP" ]; }

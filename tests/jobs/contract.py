@@ -111,6 +111,8 @@ def table(name, run="first"):
             # Their launchers put the interpreter's options in front.
             command = [word for word in command if word != "-u"]
         launcher, words, more = FRAMEWORKS[framework](file, role, hosts, command, variables)
+        if "code" in file:
+            more |= {"INFRA_CODE_DIR": file.get("workdir", "/mnt/code"), "PYTHONDONTWRITEBYTECODE": "1"}
         variables |= more | file.get("env", {})
         stamp = f"{root}/.infra/data.ready" if "data" in file else None
         roles[role] = Role(job, namespace, role, count, mount, launcher, words, variables, stamp)

@@ -27,6 +27,11 @@ NUMBERS = itertools.count()
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def in_seconds(seconds):
+    """A moment that far from now, as launchers are given it."""
+    return str(int(time.time()) + seconds)
+
+
 @functools.cache
 def applets():
     """A directory with all programs that busybox has, and no others."""

@@ -205,6 +205,18 @@ class Today(unittest.TestCase):
         self.assertEqual(variables_of(prepare)["INFRA_MOUNTS"], "output")
         self.assertEqual(prepare["securityContext"]["runAsUser"], 0, "images of other users cannot create directories")
 
+    def test_code_is_read_where_the_program_starts_and_cannot_be_written(self):
+        for training, _, environment in every_pod(render("code")):
+            container = container_of(training)
+            self.assertEqual((container["workingDir"], environment["INFRA_CODE_DIR"]), ("/mnt/code", "/mnt/code"))
+            (mount,) = [mount for mount in container["volumeMounts"] if mount["mountPath"] == "/mnt/code"]
+            self.assertTrue(mount["readOnly"])
+            self.assertRegex(mount["subPath"], "^code/[0-9a-f]{32}$")
+            # What is mounted in it is another directory, of the run.
+            self.assertEqual(place_on_claim(container, "/mnt/code/output"), place_on_claim(container, environment["INFRA_OUTPUT_DIR"]))
+            (prepare,) = training["spec"]["template"]["spec"]["initContainers"]
+            self.assertEqual(variables_of(prepare)["INFRA_CODE_ON_CLAIM"], f"/mnt/training/{mount['subPath']}")
+
     def test_nothing_is_left_unexpanded(self):
         for name in names():
             for training, _, environment in every_pod(render(name)):

@@ -133,6 +133,70 @@ class MoveFiles(unittest.TestCase):
         # The damaged part is not the beginning of the next attempt.
         self.assertEqual(self.ask(do="check", entries=[entry]), {"needed": [[0, 0]]})
 
+    def tree_digest(self, entries):
+        """The digest of a tree by the book: fields and path of each entry, in the order of the paths."""
+        lines = b"".join(b"\0".join([*fields, path, b""]) for path, fields in sorted(entries.items()))
+        return digest(lines)
+
+    def stage(self, directory, files):
+        for path, content in files.items():
+            self.put(f"{directory}/{path}", content)
+        return self.tree_digest({**{path.encode(): [b"file", b"", digest(content).encode()] for path, content in files.items()},
+                                 **{path.rpartition("/")[0].encode(): [b"directory", b"", b""] for path in files if "/" in path}})
+
+    def test_a_tree_appears_whole_and_is_known_by_its_content(self):
+        files = {"train.py": b"print(1)\n", "lib/model.py": b"layers = 3\n", "lib/\u00fc.txt": b""}
+        expected = self.stage(".infra/code/abc", files)
+        self.assertEqual(self.ask(do="tree", path="code/abc"), {"newest": None})
+        self.assertEqual(self.ask(do="publish", **{"from": ".infra/code/abc"}, to="code/abc", digest=expected[:32]), {})
+        self.assertEqual({path: (self.claim / "code/abc" / path).read_bytes() for path in files}, files)
+        self.assertEqual(list((self.claim / ".infra/code").iterdir()), [])
+        found = self.ask(do="tree", path="code/abc")
+        self.assertEqual((found["tree"], found["newest"]), (expected, None))
+        # Every record of hashes is about what is there.
+        self.assertEqual(len(list((self.claim / ".infra/hashes").iterdir())), 2)
+        for change in (lambda: (self.claim / "code/abc/more").mkdir(), lambda: (self.claim / "code/abc/train.py").chmod(0o755)):
+            change()
+            self.assertNotEqual(self.ask(do="tree", path="code/abc")["tree"], expected)
+            shutil.rmtree(self.claim / "code/abc/more", ignore_errors=True)
+
+    def test_a_tree_that_is_not_what_was_sent_does_not_appear(self):
+        expected = self.stage(".infra/code/abc", {"a": b"1", "b": b"2"})
+        (self.claim / ".infra/code/abc/b").unlink()
+        refused = self.ask(do="publish", **{"from": ".infra/code/abc"}, to="code/abc", digest=expected)
+        self.assertIn("is not what was sent", refused["error"])
+        self.assertFalse((self.claim / "code").exists() or (self.claim / ".infra/code/abc").exists())
+
+    def test_whoever_publishes_the_same_tree_second_changes_nothing(self):
+        for _ in range(2):
+            expected = self.stage(".infra/code/abc", {"a": b"1"})
+            self.assertEqual(self.ask(do="publish", **{"from": ".infra/code/abc"}, to="code/abc", digest=expected), {})
+        self.assertEqual(list((self.claim / ".infra/code").iterdir()), [])
+        expected = self.stage(".infra/code/def", {"a": b"2"})
+        refused = self.ask(do="publish", **{"from": ".infra/code/def"}, to="code/abc", digest=expected)
+        self.assertIn("error", refused)
+        self.assertEqual((self.claim / "code/abc/a").read_bytes(), b"1")
+
+    def test_a_tree_takes_what_an_earlier_one_has(self):
+        expected = self.stage(".infra/code/old", {"lib/same": b"same", "lib/other": b"old"})
+        self.ask(do="publish", **{"from": ".infra/code/old"}, to="code/old", digest=expected)
+        found = self.ask(do="tree", path="code/new")
+        self.assertEqual(found, {"newest": "code/old"})
+        entries = [file_entry(f".infra/code/new/lib/{name}", content) for name, content in (("same", b"same"), ("other", b"new"), ("none", b"3"))]
+        self.assertEqual(self.ask(do="copy", **{"from": "code/old"}, to=".infra/code/new", entries=entries), {})
+        self.assertEqual(self.ask(do="check", entries=entries), {"needed": [[1, 0], [2, 0]]})
+        old, new = (self.claim / place / "lib/same" for place in ("code/old", ".infra/code/new"))
+        self.assertNotEqual(old.stat().st_ino, new.stat().st_ino, "a change of one would change the other")
+
+    def test_an_empty_directory_is_no_tree_and_unfinished_ones_go_after_a_week(self):
+        (self.claim / "code/abc").mkdir(parents=True)
+        self.assertIsNone(self.ask(do="tree", path="code/abc")["tree"])
+        self.stage(".infra/code/stale", {"a": b"1"})
+        os.utime(self.claim / ".infra/code/stale", (1, 1))
+        expected = self.stage(".infra/code/abc", {"a": b"1"})
+        self.assertEqual(self.ask(do="publish", **{"from": ".infra/code/abc"}, to="code/abc", digest=expected), {})
+        self.assertEqual(list((self.claim / ".infra/code").iterdir()), [])
+
     def test_no_request_leaves_the_claim(self):
         outside = self.directory / "outside"
         outside.mkdir()

@@ -294,6 +294,20 @@ class Trainers(unittest.TestCase):
                 self.assertTrue((pods.records / f"{program}.{index}.ended").exists(), f"{program} had no time to tidy up")
 
     @in_each_shell
+    def test_code_takes_the_place_of_the_configuration_on_the_claim(self, shell):
+        pods = self.pods(shell)
+        code = pods.folder / "code"
+        (code / "words").mkdir(parents=True)
+        (code / "trainer_config.py").write_text("settings(2)\n")
+        (code / "words/dictionary.txt").write_text("b\n")
+        for pod in [pods.start(index, INFRA_CODE_DIR=str(code)) for index in range(3)]:
+            pod.ends_with(0)
+        for index in range(3):
+            files = pods.record(f"train.{index}")["files"]
+            self.assertEqual((files["trainer_config.py"], files["words/dictionary.txt"]), ("settings(2)\n", "b\n"))
+            self.assertEqual(files["data/train.txt"], "".join(LINES[2 * index:2 * index + 2]))
+
+    @in_each_shell
     def test_a_missing_configuration_is_not_tried_again(self, shell):
         pods = Pods(self, "paddle-v0", shell)
         text = pods.start(0).ends_with(64)

@@ -1,7 +1,8 @@
 //! Files of the claim onto this machine, shown as they come.
 
 use super::access::{ClaimAccess, Mount};
-use super::summary::{Direction, print_summary};
+use super::summary::print_summary;
+use super::transfer_event::{Direction, Subject};
 use super::transfer_view::TransferView;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::Interrupted;
@@ -14,13 +15,13 @@ pub(in crate::cli) async fn download(
     request: &GetRequest,
     session: &Session,
 ) -> anyhow::Result<Exit> {
-    let view = TransferView::new(session);
+    let view = TransferView::new(Direction::Get, Subject::Files, session);
     let moved = access
         .run(Mount::ReadOnly, session, Interrupted::WhileMovingFiles, async |channel| {
             Ok(get(channel, request, &|progress| view.show(progress)).await?)
         })
         .await;
     view.finish();
-    print_summary(Direction::Get, &moved?, &request.directory.display().to_string(), session)?;
+    print_summary(Direction::Get, &moved?, &request.directory.display().to_string(), session);
     Ok(Exit::Done)
 }

@@ -3,9 +3,11 @@
 mod access;
 mod download;
 mod summary;
+mod transfer_event;
 mod transfer_view;
 
 pub(super) use access::{ClaimAccess, Mount};
 pub(super) use download::download;
-pub(super) use summary::{Direction, TransferDocument, print_summary};
-pub(super) use transfer_view::{TransferView, bytes_in_words};
+pub(super) use summary::{print_left_out, print_summary, write_end};
+pub(super) use transfer_event::{Direction, Subject, TimedTransfer};
+pub(super) use transfer_view::TransferView;

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::options::{ClaimOptions, DataCluster, parse_writable_remote};
 use crate::cli::aws_access::block_on;
-use crate::cli::claim::{Direction, Mount, TransferView, print_summary};
+use crate::cli::claim::{Direction, Mount, Subject, TransferView, print_summary};
 use crate::cli::exit::Exit;
 use crate::cli::interruption::Interrupted;
 use crate::cli::session::Session;
@@ -32,7 +32,7 @@ pub(super) struct PutArguments {
 pub(super) fn run(arguments: &PutArguments, session: &Session) -> anyhow::Result<Exit> {
     let mut tree = LocalTree::read(&arguments.local, &arguments.remote)?;
     let cluster = DataCluster::connect(&arguments.claim, session)?;
-    let view = TransferView::new(session);
+    let view = TransferView::new(Direction::Put, Subject::Files, session);
     let moved = block_on(async {
         let known = cluster.read_facts().await?;
         let claim = cluster.claim(&known);
@@ -43,6 +43,6 @@ pub(super) fn run(arguments: &PutArguments, session: &Session) -> anyhow::Result
             .await
     });
     view.finish();
-    print_summary(Direction::Put, &moved?, &arguments.remote.to_string(), session)?;
+    print_summary(Direction::Put, &moved?, &arguments.remote.to_string(), session);
     Ok(Exit::Done)
 }

@@ -4,12 +4,12 @@ use clap::Args;
 
 use super::options::{ClaimOptions, DataCluster, parse_writable_remote};
 use crate::cli::aws_access::block_on;
-use crate::cli::claim::{Mount, bytes_in_words};
+use crate::cli::claim::Mount;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::Interrupted;
 use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
-use crate::job::data::{Channel, DataError, EntryKind, RemoteEntry, RemotePath};
+use crate::job::data::{Channel, DataError, EntryKind, RemoteEntry, RemotePath, bytes_in_words};
 use crate::plural::count_of;
 
 /// Delete files and directories from the claim

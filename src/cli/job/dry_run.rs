@@ -1,20 +1,54 @@
 //! `infra job submit --dry-run`: what a submission would use, whether it fits now, what it would wait for.
 
+use super::code::size_of;
 use super::runs::in_units;
+use crate::blueprint::{Charge, Cost, CostSummary};
 use crate::cli::exit::Exit;
+use crate::cli::prices::{any_lock, today};
 use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
+use crate::cli::target_cluster::TargetCluster;
 use crate::job::life::{PlannedAction, PlannedRole, SubmissionPlan};
+use crate::job::{NeededMachines, TrainingJob, needed_machines};
 use crate::plural::count_of;
 
 /// Prints the plan of a submission.
 pub(super) fn print_plan(plan: &SubmissionPlan, session: &Session) -> anyhow::Result<Exit> {
     match session.output {
         Output::Json => session.printer.json(plan)?,
-        Output::Text | Output::Markdown => session.printer.data(page(plan))?,
+        Output::Text | Output::Markdown | Output::Html => session.printer.data(page(plan))?,
     }
     session.printer.note("nothing was written");
     Ok(if plan.unmet.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// Adds the machines that a job needs, and what they cost by the prices in infra.lock.
+pub(super) fn add_machines(
+    plan: &mut SubmissionPlan,
+    job: &TrainingJob,
+    cluster: &TargetCluster,
+    session: &Session,
+) {
+    plan.machines = cluster.blueprint().and_then(|blueprint| needed_machines(job, blueprint));
+    let prices = cluster.blueprint().and_then(|blueprint| {
+        let lock = any_lock(session)?;
+        lock.prices.filter(|_| lock.cluster == blueprint.cluster.name.as_str())
+    });
+    if let (Some(machines), Some(prices)) = (&plan.machines, &prices) {
+        let charges: Vec<(u32, Charge)> = machines
+            .iter()
+            .map(|machines| (machines.count, Charge::Machine(machines.charge.clone())))
+            .collect();
+        let cost = Cost::of(charges.iter().map(|(count, charge)| (*count, charge)), prices);
+        plan.cost = Some(CostSummary::new(&cost, prices, today()));
+    }
+}
+
+fn describe_machines(machines: &[NeededMachines]) -> String {
+    let of_pool = |machines: &NeededMachines| {
+        format!("{} of pool {}", count_of(machines.count, "machine"), machines.pool)
+    };
+    machines.iter().map(of_pool).collect::<Vec<_>>().join(", ")
 }
 
 fn page(plan: &SubmissionPlan) -> String {
@@ -34,6 +68,21 @@ fn page(plan: &SubmissionPlan) -> String {
             .map_or_else(|| "no deadline".to_owned(), |seconds| format!("at most {}", in_units(seconds))),
     );
     lines.push(facts.join(", "));
+    if let Some(code) = &plan.code {
+        let size = size_of(code.files, code.bytes);
+        lines.push(format!(
+            "code: {size}, at {}; uploaded unless {} is on the claim",
+            code.mounted_at, code.directory
+        ));
+    }
+    if let (Some(machines), Some(cost)) = (&plan.machines, &plan.cost) {
+        lines.push(format!(
+            "fills {}: {} for them alone ({})",
+            describe_machines(machines),
+            cost.hourly(),
+            cost.basis()
+        ));
+    }
     let own = [
         plan.imports_data.then(|| "its data, which is imported first".to_owned()),
         plan.queue.as_ref().map(|queue| format!("queue {queue}, until its quota has room")),

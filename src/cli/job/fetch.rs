@@ -13,14 +13,11 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
-use crate::job::data::{DataError, GetRequest, Pattern};
+use crate::job::data::{DataError, GetRequest, Pattern, SOURCE_FILE};
 use crate::job::life::JobReport;
 use crate::job::values::RunName;
 use crate::job::{OUTPUT_DIRECTORY, run_directory};
 use crate::kube::ApiServer;
-
-/// Says where the files of a directory were fetched from: the same command continues there, another one does not mix its results in.
-const SOURCE_FILE: &str = ".infra-source";
 
 /// Download a job's results
 ///

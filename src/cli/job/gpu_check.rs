@@ -52,10 +52,10 @@ pub(super) fn run(arguments: &GpuCheckArguments, session: &Session) -> anyhow::R
     let healthy = nodes.iter().all(|node| node.problem.is_none());
     match session.output {
         Output::Json => session.printer.json(&nodes)?,
-        Output::Text | Output::Markdown if nodes.is_empty() => {
+        Output::Text | Output::Markdown | Output::Html if nodes.is_empty() => {
             session.printer.data(format_args!("{}: there are no GPU nodes", cluster.name))?;
         }
-        Output::Text | Output::Markdown => session.printer.data(gpu_table(&nodes))?,
+        Output::Text | Output::Markdown | Output::Html => session.printer.data(gpu_table(&nodes))?,
     }
     Ok(if healthy { Exit::Done } else { Exit::Unhealthy })
 }

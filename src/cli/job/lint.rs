@@ -14,6 +14,7 @@ use crate::cli::printer::Output;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
 use crate::document::{LoadError, Problem, Problems, Severity, read_text};
+use crate::job::code::read_code;
 use crate::job::life::{Precondition, check_preconditions};
 use crate::job::lint::{LintFinding, lint_objects, parse_objects};
 use crate::job::{ClusterFacts, Run, decide, objects_of, validate};
@@ -75,7 +76,7 @@ pub(super) fn run(arguments: &LintArguments, session: &Session) -> anyhow::Resul
     }
     match session.output {
         Output::Json => session.printer.json(&judged.iter().map(findings_document).collect::<Vec<_>>())?,
-        Output::Text | Output::Markdown => {
+        Output::Text | Output::Markdown | Output::Html => {
             judged.iter().try_for_each(|file| print_findings(file, session))?;
         }
     }
@@ -89,12 +90,15 @@ fn judge_job(
 ) -> anyhow::Result<LintedFile> {
     let path = arguments.job.path(session)?;
     let text = read_text(&path).map_err(LoadError::from)?;
-    let (problems, findings, lacks) = match validate(&path, &text, blueprint) {
+    let judged = validate(&path, &text, blueprint).and_then(|loaded| {
+        let code = read_code(&path, &loaded.value)?;
+        Ok((loaded, code))
+    });
+    let (problems, findings, lacks) = match judged {
         Err(problems) => (problems, Vec::new(), Vec::new()),
-        Ok(loaded) => {
-            let workload =
-                decide(&loaded.value, ClusterFacts::of_blueprint(blueprint), &scripts_of(session)?);
-            let run = Run::rendered(workload, None);
+        Ok((loaded, code)) => {
+            let facts = ClusterFacts::of_blueprint(blueprint);
+            let run = Run::rendered(decide(&loaded.value, code.as_ref(), facts, &scripts_of(session)?), None);
             let lacks = if arguments.online { judge_cluster(&run, session)? } else { Vec::new() };
             (loaded.warnings, lint_objects(&objects_of(&run)), lacks)
         }

@@ -11,14 +11,14 @@ use super::pod_log::{
     PAUSE, copy_log, explain_lost_machine, explain_silence, has_started, is_over, is_unfinished,
     report_contact,
 };
-use super::target::{JobNameOptions, JobTarget};
+use super::target::{JobNameOptions, JobTarget, find_replica};
 use crate::cli::aws_access::block_on;
+use crate::cli::closed_pipe::reader_left;
 use crate::cli::exit::Exit;
-use crate::cli::failure::Refusal;
 use crate::cli::interruption::Interrupted;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
-use crate::job::life::{JobReport, ReplicaReport};
+use crate::job::life::JobReport;
 use crate::kube::{ApiServer, LogPart, Outage};
 
 /// Print the log of a replica, or of all of them
@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Resul
             let selection = if arguments.all {
                 Selection::All(arguments.role.as_deref())
             } else {
-                Selection::One(find_replica(&report, arguments)?)
+                Selection::One(find_replica(&report, arguments.role.as_deref(), arguments.index)?)
             };
             print_attempt(&cluster, &report, selection, attempt, session).await
         });
@@ -77,6 +77,8 @@ pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Resul
     block_on(async {
         tokio::select! {
             result = print => result,
+            // What would be printed later is for nobody.
+            () = reader_left() => Ok(Exit::Done),
             _ = tokio::signal::ctrl_c() => Err(Interrupted::WhilePrinting.into()),
         }
     })
@@ -111,7 +113,7 @@ async fn print_log(
             sleep(session.tempo.shorten(PAUSE)).await;
             continue;
         };
-        let replica = find_replica(&report, arguments)?;
+        let replica = find_replica(&report, arguments.role.as_deref(), arguments.index)?;
         let is_new = reading.as_ref().is_none_or(|reading| replica.pod.as_ref() != Some(&reading.pod));
         let breaks = reading.as_ref().filter(|_| !is_new).map_or(0, |reading| reading.breaks);
         match &replica.pod {
@@ -146,13 +148,4 @@ async fn print_log(
         }
         sleep(session.tempo.shorten(PAUSE)).await;
     }
-}
-
-fn find_replica<'a>(report: &'a JobReport, arguments: &LogsArguments) -> Result<&'a ReplicaReport, Refusal> {
-    let role = arguments.role.as_deref();
-    report.replica(role, arguments.index).ok_or_else(|| {
-        let what = role.map_or_else(|| "replica".to_owned(), |role| format!("replica of role {role}"));
-        Refusal::new(format!("job '{}' has no {what} with number {}", report.name, arguments.index))
-            .help(format!("`infra job status {}` lists its replicas", report.name))
-    })
 }

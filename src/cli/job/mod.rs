@@ -2,6 +2,7 @@
 
 mod all_logs;
 mod attempt_log;
+mod code;
 mod delete;
 mod dry_run;
 mod fetch;
@@ -14,9 +15,11 @@ mod pod_log;
 mod render;
 mod runs;
 mod schema;
+mod shell;
 mod status;
 mod submit;
 mod target;
+mod tensorboard;
 mod why;
 
 use clap::{Args, Subcommand};
@@ -34,6 +37,7 @@ Usual order:
   infra job lint                          checks it, with the cluster's pools
   infra job submit                        imports data, trains, and follows
   infra job why                           explains it: what failed or is waited for, and what to do
+  infra job shell                         opens a shell in a replica that runs
   infra job fetch                         downloads the results
   infra job delete                        deletes the job; files stay";
 
@@ -56,6 +60,8 @@ enum JobCommand {
     Status(status::StatusArguments),
     Logs(logs::LogsArguments),
     Why(why::WhyArguments),
+    Shell(shell::ShellArguments),
+    Tensorboard(tensorboard::TensorboardArguments),
     Runs(runs::RunsArguments),
     Fetch(fetch::FetchArguments),
     Delete(delete::DeleteArguments),
@@ -74,6 +80,8 @@ pub(super) fn run(arguments: &JobArguments, session: &Session) -> anyhow::Result
         JobCommand::Status(arguments) => status::run(arguments, session),
         JobCommand::Logs(arguments) => logs::run(arguments, session),
         JobCommand::Why(arguments) => why::run(arguments, session),
+        JobCommand::Shell(arguments) => shell::run(arguments, session),
+        JobCommand::Tensorboard(arguments) => tensorboard::run(arguments, session),
         JobCommand::Runs(arguments) => runs::run(arguments, session),
         JobCommand::Fetch(arguments) => fetch::run(arguments, session),
         JobCommand::Delete(arguments) => delete::run(arguments, session),

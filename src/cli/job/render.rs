@@ -8,6 +8,7 @@ use crate::cli::exit::Exit;
 use crate::cli::printer::Output;
 use crate::cli::session::Session;
 use crate::document::write_yaml;
+use crate::job::code::read_code;
 use crate::job::values::RunName;
 use crate::job::{ClusterFacts, Run, decide, objects_of};
 
@@ -27,13 +28,15 @@ pub(super) struct RenderArguments {
 pub(super) fn run(arguments: &RenderArguments, session: &Session) -> anyhow::Result<Exit> {
     let blueprint = blueprint_of(session)?;
     let job = arguments.job.load(session, blueprint.as_ref())?;
-    let workload = decide(&job, ClusterFacts::of_blueprint(blueprint.as_ref()), &scripts_of(session)?);
+    let code = read_code(&arguments.job.path(session)?, &job)?;
+    let workload =
+        decide(&job, code.as_ref(), ClusterFacts::of_blueprint(blueprint.as_ref()), &scripts_of(session)?);
     let objects = objects_of(&Run::rendered(workload, arguments.run.clone()));
     match session.output {
         Output::Json => {
             session.printer.foreign_json(&json!({"apiVersion": "v1", "kind": "List", "items": objects}))?;
         }
-        Output::Text | Output::Markdown => {
+        Output::Text | Output::Markdown | Output::Html => {
             let documents: Result<Vec<String>, _> = objects.iter().map(write_yaml).collect();
             session.printer.file(&documents?.join("---\n"))?;
         }

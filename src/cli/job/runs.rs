@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &RunsArguments, session: &Session) -> anyhow::Resul
     let runs = block_on(async { Ok(read_runs(&api, &target.namespace, &target.name).await?) })?;
     match session.output {
         Output::Json => session.printer.json(&runs)?,
-        Output::Text | Output::Markdown => session.printer.data(table(&runs))?,
+        Output::Text | Output::Markdown | Output::Html => session.printer.data(table(&runs))?,
     }
     Ok(Exit::Done)
 }

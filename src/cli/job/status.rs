@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Res
     let report = block_on(async { Ok(JobReport::read(&api, &target.namespace, &target.name).await?) })?;
     match session.output {
         Output::Json => session.printer.json(&report)?,
-        Output::Text | Output::Markdown => session.printer.data(table(&report))?,
+        Output::Text | Output::Markdown | Output::Html => session.printer.data(table(&report))?,
     }
     Ok(if report.state == JobState::Failed { Exit::Unhealthy } else { Exit::Done })
 }

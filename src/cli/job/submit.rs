@@ -1,11 +1,13 @@
 //! `infra job submit`: submits a job and follows it to its end.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
 
+use super::code::{planned, short_digest, upload_code};
 use super::delete::print_remaining;
-use super::dry_run::print_plan;
+use super::dry_run::{add_machines, print_plan};
 use super::status::{changes, table};
 use super::target::{JobFileOptions, parse_run_name, run_name, scripts_of, seconds_now};
 use crate::cli::aws_access::block_on;
@@ -16,6 +18,7 @@ use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
 use crate::cli::up::parse_duration;
+use crate::job::code::read_code;
 use crate::job::life::{
     Followed, JobEvent, JobReport, JobState, Precondition, ReplicaPhase, ReplicaReport, Submission,
     SubmitRequest, follow, record_state,
@@ -27,7 +30,7 @@ use crate::waiting::Waiting;
 
 /// Submit a job to the cluster and follow it to its end
 ///
-/// Every submission is a run with a directory of its own. Data is imported first, while no GPU is held. Run again, it attaches to the
+/// Every submission is a run with a directory of its own. Code is uploaded and data imported first, while no GPU is held. Run again, it attaches to the
 /// job that exists. Ctrl-C stops following; the job continues (exit 5).
 #[derive(Args, Debug)]
 pub(super) struct SubmitArguments {
@@ -61,23 +64,30 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
     let api = &cluster.api;
     let job = arguments.job.load_for(&cluster, session)?;
     let scripts = scripts_of(session)?;
+    let mut code = read_code(&arguments.job.path(session)?, &job)?;
     let named = arguments.resume.as_ref().or(arguments.run.as_ref());
     let run = named.cloned().map_or_else(run_name, Ok)?;
     let (interrupter, waiting) = session.begin_waiting(arguments.timeout);
+    let is_uploading = AtomicBool::new(false);
     let work = async {
         let known = cluster.read_facts().await?;
+        let mut keys = job.keys.clone();
+        keys.extend(code.as_ref().map(|code| ("code".to_owned(), short_digest(code))));
         let request = SubmitRequest {
-            workload: decide(&job, known.facts(), &scripts),
+            workload: decide(&job, code.as_ref(), known.facts(), &scripts),
             run,
             is_run_named: named.is_some(),
             is_resumed: arguments.resume.is_some(),
             now: seconds_now,
             replace: arguments.replace,
-            keys: job.keys.clone(),
+            keys,
         };
         let submission = Submission::plan(api, request, known.facts()).await?;
         if arguments.dry_run {
-            return print_plan(&submission.describe(named.is_some()), session);
+            let mut plan = submission.describe(named.is_some());
+            add_machines(&mut plan, &job, &cluster, session);
+            plan.code = code.as_ref().map(|code| planned(code, submission.workload()));
+            return print_plan(&plan, session);
         }
         show_preconditions(submission.preconditions(), session);
         submission.check()?;
@@ -91,6 +101,12 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
             ask_on_thread(&question, "--yes", &session.printer).await?;
         }
         session.printer.note(format_args!("run {}", submission.run()));
+        if let Some(code) = code.as_mut().filter(|_| !submission.is_there()) {
+            submission.create_storage(api, &waiting, &|event| show_event(&event, workload, session)).await?;
+            is_uploading.store(true, Ordering::Relaxed);
+            upload_code(code, &job, workload, (api, known.facts(), &scripts), session).await?;
+            is_uploading.store(false, Ordering::Relaxed);
+        }
         submission.start(api, &waiting, &|event| show_event(&event, workload, session)).await?;
         mention_tensorboard(workload, session);
         if arguments.detach {
@@ -102,7 +118,12 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
         }
         watch_job(api, workload, &waiting, session).await
     };
-    let leave = || session.printer.note(DETACHING);
+    let leave = || {
+        // An upload ends at once.
+        if !is_uploading.load(Ordering::Relaxed) {
+            session.printer.note(DETACHING);
+        }
+    };
     block_on(until_second_interruption(work, &interrupter, leave, Interrupted::WhileJobRuns))
 }
 
@@ -144,7 +165,7 @@ async fn watch_job(
     }
     match session.output {
         Output::Json => session.printer.json(&report)?,
-        Output::Text | Output::Markdown => session.printer.data(table(&report))?,
+        Output::Text | Output::Markdown | Output::Html => session.printer.data(table(&report))?,
     }
     if report.state == JobState::Complete {
         session.printer.note(format_args!("`infra job fetch {}` downloads the results", report.name));
@@ -228,9 +249,6 @@ fn show_event(event: &JobEvent, workload: &Workload, session: &Session) {
 
 fn mention_tensorboard(workload: &Workload, session: &Session) {
     if workload.tensorboard.is_some() {
-        session.printer.note(format_args!(
-            "TensorBoard: `kubectl --kubeconfig kubeconfig -n {} port-forward service/{}-tensorboard 6006`, then http://127.0.0.1:6006",
-            workload.namespace, workload.name
-        ));
+        session.printer.note(format_args!("`infra job tensorboard {}` shows its TensorBoard", workload.name));
     }
 }

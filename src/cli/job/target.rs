@@ -15,7 +15,7 @@ use crate::cli::session::Session;
 use crate::cli::target_cluster::{TargetCluster, default_namespace};
 use crate::document::{Fault, Loaded};
 use crate::hexadecimal::hexadecimal;
-use crate::job::life::JobError;
+use crate::job::life::{JobError, JobReport, ReplicaReport};
 use crate::job::values::RunName;
 use crate::job::{self, Scripts, TrainingJob};
 use crate::render::Templates;
@@ -67,6 +67,13 @@ pub(super) struct JobNameOptions {
     /// The name of the job; by default that of the job file
     #[arg(value_name = "NAME")]
     name: Option<String>,
+    #[command(flatten)]
+    place: JobPlaceOptions,
+}
+
+/// Where a job is, whatever its name.
+#[derive(Args, Debug)]
+pub(super) struct JobPlaceOptions {
     /// The namespace of the job; by default that of the job file, of the kubeconfig, or default
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
@@ -86,8 +93,15 @@ pub(super) struct JobTarget {
 impl JobNameOptions {
     /// The job that is meant. A file is only needed if no name is given.
     pub(super) fn resolve(&self, session: &Session) -> anyhow::Result<JobTarget> {
+        self.place.resolve(self.name.as_deref(), session)
+    }
+}
+
+impl JobPlaceOptions {
+    /// The job of a name, or that of the job file.
+    pub(super) fn resolve(&self, name: Option<&str>, session: &Session) -> anyhow::Result<JobTarget> {
         let file = session.assets.named_file(&self.file)?;
-        let Some(name) = &self.name else {
+        let Some(name) = name else {
             let job = job::load(&file, None)?.value;
             let namespace = self.namespace_of(Some(&job), session)?;
             return Ok(JobTarget { name: job.name.to_string(), namespace, job: Some(job) });
@@ -95,7 +109,7 @@ impl JobNameOptions {
         let job = job::load(&file, None).ok().map(|loaded| loaded.value);
         let job = job.filter(|job| job.name.as_str() == name);
         let namespace = self.namespace_of(job.as_ref(), session)?;
-        Ok(JobTarget { name: name.clone(), namespace, job })
+        Ok(JobTarget { name: name.to_owned(), namespace, job })
     }
 
     fn namespace_of(&self, job: Option<&TrainingJob>, session: &Session) -> anyhow::Result<String> {
@@ -105,6 +119,19 @@ impl JobNameOptions {
             None => default_namespace(session),
         }
     }
+}
+
+/// The replica of a number, of the role or of those that train.
+pub(super) fn find_replica<'a>(
+    report: &'a JobReport,
+    role: Option<&str>,
+    index: u32,
+) -> Result<&'a ReplicaReport, Refusal> {
+    report.replica(role, index).ok_or_else(|| {
+        let what = role.map_or_else(|| "replica".to_owned(), |role| format!("replica of role {role}"));
+        Refusal::new(format!("job '{}' has no {what} with number {index}", report.name))
+            .help(format!("`infra job status {}` lists its replicas", report.name))
+    })
 }
 
 /// The namespace of the job file, if there is one that can be read and has one, or the usual one.

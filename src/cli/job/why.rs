@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &WhyArguments, session: &Session) -> anyhow::Result
     })?;
     match session.output {
         Output::Json => session.printer.json(&explanation)?,
-        Output::Text | Output::Markdown => session.printer.data(page(&explanation))?,
+        Output::Text | Output::Markdown | Output::Html => session.printer.data(page(&explanation))?,
     }
     Ok(if explanation.state == JobState::Failed { Exit::Unhealthy } else { Exit::Done })
 }

@@ -34,6 +34,8 @@ pub(super) struct Answer {
     pub(super) hash: String,
     pub(super) offset: u64,
     pub(super) modified: u64,
+    pub(super) tree: Option<String>,
+    pub(super) newest: Option<String>,
     pub(super) executable: bool,
 }
 
@@ -52,8 +54,13 @@ impl Channel {
     pub(crate) async fn open(api: &ApiServer, pod: &FilesPod<'_>, script: &str) -> Result<Self, DataError> {
         let (alive, length) = (pod.alive_file(), script.len().to_string());
         let command = ["python3", "-c", START, MOUNT_PATH, &alive, &length];
-        let request =
-            ExecRequest { namespace: pod.namespace(), pod: pod.name(), container: None, command: &command };
+        let request = ExecRequest {
+            namespace: pod.namespace(),
+            pod: pod.name(),
+            container: None,
+            command: &command,
+            terminal: false,
+        };
         let (input, output) = api.exec(&request).await?;
         let claim = pod.claim().to_owned();
         let mut channel = Self { input, output, bytes: BytesMut::new(), last_words: Vec::new(), claim };

@@ -41,6 +41,12 @@ pub(crate) enum DataError {
         /// What it said.
         reason: String,
     },
+    /// Code on the claim is no longer what its name says.
+    #[error("{path} on the claim was changed by someone: it is not the code that its name stands for")]
+    ChangedCode {
+        /// The directory.
+        path: String,
+    },
     /// A file of this machine cannot be used.
     #[error("cannot {doing} {}: {reason}", path.display())]
     Local {
@@ -72,7 +78,7 @@ pub(crate) enum DataError {
 
 impl DataError {
     /// The operating system's refusal of something here.
-    pub(super) fn local(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + use<> {
+    pub(crate) fn local(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |reason| Self::Local { doing, path: path.clone(), reason }
     }
@@ -98,6 +104,9 @@ impl Explain for DataError {
                     .to_owned(),
             ),
             Self::Missing { .. } => Some("`infra data ls` shows what is there".to_owned()),
+            Self::ChangedCode { path } => Some(format!(
+                "when no run uses it, delete it with `infra data rm {path}`, then submit again: it is uploaded again"
+            )),
             Self::Argument { help, .. } => Some((*help).to_owned()),
             Self::Confined(error) => error.help(),
             Self::Refused { .. } | Self::Local { .. } | Self::Damaged { .. } => None,

@@ -13,11 +13,36 @@ use super::remote_path::RemotePath;
 
 const OWNER_EXECUTES: u32 = 0o100;
 
+/// Which entries of a directory are wanted.
+pub(crate) trait Selection {
+    /// A directory is read next; its entries are judged until it is left.
+    fn enter(&mut self, directory: &Path) -> Result<(), DataError>;
+    /// The directory that was entered last is done.
+    fn leave(&mut self);
+    /// Whether an entry of the directory is wanted, and so is what is below.
+    fn is_wanted(&self, source: &Path, is_directory: bool) -> bool;
+}
+
+/// All of it.
+struct Everything;
+
+impl Selection for Everything {
+    fn enter(&mut self, _: &Path) -> Result<(), DataError> {
+        Ok(())
+    }
+
+    fn leave(&mut self) {}
+
+    fn is_wanted(&self, _: &Path, _: bool) -> bool {
+        true
+    }
+}
+
 /// Everything to put, directories before what is in them.
 #[derive(Debug, Default)]
 pub(crate) struct LocalTree {
     pub(super) entries: Vec<LocalEntry>,
-    pub(super) left_out: LeftOut,
+    pub(crate) left_out: LeftOut,
 }
 
 /// One file, directory or link.
@@ -66,7 +91,7 @@ impl LocalTree {
                 });
             }
             if found.is_dir() {
-                tree.add_directory(source, &base, Path::new(""))?;
+                tree.add_directory(source, &base, Path::new(""), &mut Everything)?;
             } else if is_content {
                 return Err(DataError::Argument {
                     reason: format!("{} is not a directory", source.display()),
@@ -79,6 +104,13 @@ impl LocalTree {
         Ok(tree)
     }
 
+    /// Finds what is wanted of a directory; paths are relative to it.
+    pub(crate) fn read_selected(directory: &Path, selection: &mut dyn Selection) -> Result<Self, DataError> {
+        let mut tree = Self::default();
+        tree.add_directory(directory, "", Path::new(""), selection)?;
+        Ok(tree)
+    }
+
     /// How many files there are, and how many bytes they have.
     #[must_use]
     pub(crate) fn size(&self) -> (u64, u64) {
@@ -88,7 +120,13 @@ impl LocalTree {
         })
     }
 
-    fn add_directory(&mut self, source: &Path, path: &str, below: &Path) -> Result<(), DataError> {
+    fn add_directory(
+        &mut self,
+        source: &Path,
+        path: &str,
+        below: &Path,
+        selection: &mut dyn Selection,
+    ) -> Result<(), DataError> {
         if !path.is_empty() {
             let kind = LocalKind::Directory;
             self.entries.push(LocalEntry { source: source.to_owned(), path: path.to_owned(), kind });
@@ -96,20 +134,25 @@ impl LocalTree {
         let entries = fs::read_dir(source).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
         let mut entries = entries.map_err(DataError::local("read", source))?;
         entries.sort_by_key(fs::DirEntry::file_name);
+        selection.enter(source)?;
         for entry in entries {
             let (inner, below) = (entry.path(), below.join(entry.file_name()));
+            let found = fs::symlink_metadata(&inner).map_err(DataError::local("read", &inner))?;
+            if !selection.is_wanted(&inner, found.is_dir()) {
+                continue;
+            }
             let Some(name) = entry.file_name().to_str().map(str::to_owned) else {
                 self.left_out.special_files.push(below.display().to_string());
                 continue;
             };
             let path = if path.is_empty() { name } else { format!("{path}/{name}") };
-            let found = fs::symlink_metadata(&inner).map_err(DataError::local("read", &inner))?;
             if found.is_dir() {
-                self.add_directory(&inner, &path, &below)?;
+                self.add_directory(&inner, &path, &below, selection)?;
             } else {
                 self.add(&inner, path, &below, &found)?;
             }
         }
+        selection.leave();
         Ok(())
     }
 

@@ -15,7 +15,9 @@ const DIRECTORY_MODE: u32 = 0o777;
 const FILE_MODE: u32 = 0o666;
 const EXECUTABLE: u32 = 0o111;
 /// Where files are before they are whole.
-const PARTS_DIRECTORY: &str = ".infra-parts";
+pub(crate) const PARTS_DIRECTORY: &str = ".infra-parts";
+/// Says where the files of a directory were fetched from: the same command continues there, another one does not mix its results in.
+pub(crate) const SOURCE_FILE: &str = ".infra-source";
 
 /// A directory that files are downloaded to.
 #[derive(Clone, Debug)]

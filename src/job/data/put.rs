@@ -34,6 +34,7 @@ pub(crate) async fn put(
         moved: Moved { files, bytes, left_out: tree.left_out.clone(), ..Moved::default() },
         tell,
     };
+    (upload.tell)(upload.progress);
     for batch in tree.entries.chunks_mut(BATCH) {
         hash_batch(batch).await?;
         upload.put_batch(batch).await?;
@@ -186,7 +187,8 @@ fn changed(path: &Path) -> DataError {
     }
 }
 
-fn described(entry: &LocalEntry) -> Value {
+/// An entry as the program in the pod reads it.
+pub(super) fn described(entry: &LocalEntry) -> Value {
     let path = &entry.path;
     match &entry.kind {
         LocalKind::Directory => json!({"kind": "directory", "path": path}),

@@ -29,6 +29,7 @@ mod state;
 mod submission;
 mod submission_plan;
 mod submit;
+mod tensorboard;
 mod waits;
 mod why;
 
@@ -49,5 +50,6 @@ pub(crate) use runs::{RunReport, RunState, read_runs};
 pub(crate) use stall::explain_pods;
 pub(crate) use state::JobState;
 pub(crate) use submission::{REMOVAL_LIMIT, Submission, SubmitRequest};
-pub(crate) use submission_plan::{PlannedAction, PlannedRole, SubmissionPlan};
+pub(crate) use submission_plan::{PlannedAction, PlannedCode, PlannedRole, SubmissionPlan};
+pub(crate) use tensorboard::{TensorboardState, read_tensorboard};
 pub(crate) use why::{explain_job, needs_records};

@@ -14,7 +14,7 @@ use super::report::JobReport;
 use super::run_records::{record_deletion, record_submission};
 use super::state::JobState;
 use super::submission_plan::{PlannedAction, SubmissionPlan};
-use super::submit::submit;
+use super::submit::{create_storage, submit};
 use crate::job::ClusterFacts;
 use crate::job::run::Run;
 use crate::job::values::RunName;
@@ -155,6 +155,22 @@ impl Submission {
         }
     }
 
+    /// Whether the job is there, so that nothing of it is created.
+    #[must_use]
+    pub(crate) fn is_there(&self) -> bool {
+        matches!(self.action, SubmitAction::Attach(_))
+    }
+
+    /// Creates the claim that the job brings, if it does, before anything else: its code goes there.
+    pub(crate) async fn create_storage(
+        &self,
+        api: &ApiServer,
+        waiting: &Waiting,
+        tell: &(dyn Fn(JobEvent) + Sync),
+    ) -> Result<(), JobError> {
+        create_storage(api, &self.run, waiting, tell).await
+    }
+
     /// Deletes what is in the way and creates the job; returns when training may begin.
     pub(crate) async fn start(
         &self,
@@ -181,7 +197,7 @@ impl Submission {
                 remove_job(api, namespace, name, &waiting, &left).await?;
             }
         }
-        let is_there = matches!(self.action, SubmitAction::Attach(_));
+        let is_there = self.is_there();
         if !is_there {
             let recorded = record_submission(api, &self.run, &self.keys, (self.now)()).await;
             tell_unrecorded(recorded, tell);

@@ -6,6 +6,8 @@ use serde::Serialize;
 use super::precondition::Precondition;
 use super::preconditions::Checked;
 use super::state::JobState;
+use crate::blueprint::CostSummary;
+use crate::job::needed_machines::NeededMachines;
 use crate::job::run::{Run, run_directory};
 
 /// What `job submit --dry-run` found. The exit code is 1 if there is something `unmet`, 0 otherwise.
@@ -32,6 +34,8 @@ pub(crate) struct SubmissionPlan {
     pub pool: Option<String>,
     /// The queue that it would wait in; null if there is none.
     pub queue: Option<String>,
+    /// The code that the job brings; null if it brings none.
+    pub code: Option<PlannedCode>,
     /// Whether data is imported first.
     pub imports_data: bool,
     /// How many seconds the job may take; null if there is no limit.
@@ -44,10 +48,28 @@ pub(crate) struct SubmissionPlan {
     pub roles: Vec<PlannedRole>,
     /// Whether the pods of all namespaces could be read. If not, `fitsNow` is the most that may fit.
     pub sees_all: bool,
+    /// The machines that the job needs, by pool; null if several pools would do, or if that is not known.
+    pub machines: Option<Vec<NeededMachines>>,
+    /// What those machines cost, without their disks and addresses; null if infra.lock has no prices.
+    pub cost: Option<CostSummary>,
     /// What the job would wait for, and what else its author should know.
     pub remarks: Vec<String>,
     /// What keeps the job from running: `submit` would refuse it.
     pub unmet: Vec<String>,
+}
+
+/// Code that is uploaded before the run, unless it is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PlannedCode {
+    /// How many files.
+    pub files: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// The directory on the claim, which is named after its content.
+    pub directory: String,
+    /// Where the pods see it.
+    pub mounted_at: String,
 }
 
 /// What `submit` would do.
@@ -133,12 +155,15 @@ impl SubmissionPlan {
             },
             pool: workload.pool.as_ref().map(ToString::to_string),
             queue: workload.queue.clone(),
+            code: None,
             imports_data: workload.data.is_some(),
             deadline_seconds: workload.deadline_seconds,
             retries: workload.retries,
             gpus: roles.iter().map(|role| role.gpus.saturating_mul(role.replicas)).sum(),
             roles,
             sees_all: checked.sees_all,
+            machines: None,
+            cost: None,
             remarks,
             unmet,
         }

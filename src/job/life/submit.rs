@@ -1,5 +1,7 @@
 //! Creates the objects of a job: storage and scripts, then its data, then the JobSet that trains.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::error::JobError;
@@ -13,6 +15,9 @@ use crate::job::run::Run;
 use crate::job::workload::Workload;
 use crate::kube::{ApiServer, KubeError, ObjectName, Outage};
 use crate::waiting::{Pace, WaitEnd, Waiting};
+
+/// A volume is bound to its claim within seconds.
+const BINDING_LIMIT: Duration = Duration::from_mins(1);
 
 /// An object of a job, and whether it exists.
 struct Step {
@@ -68,6 +73,33 @@ pub(super) async fn submit(
         apply_object(api, &ObjectName::of(object), object, tell).await?;
     }
     Ok(())
+}
+
+/// Creates the volume and the claim of the job's namespace, if the job brings them, and waits until they are bound: what comes before
+/// the other objects may need them.
+pub(super) async fn create_storage(
+    api: &ApiServer,
+    run: &Run,
+    waiting: &Waiting,
+    tell: &(dyn Fn(JobEvent) + Sync),
+) -> Result<(), JobError> {
+    let workload = &run.workload;
+    if workload.volume.is_none() {
+        return Ok(());
+    }
+    for step in read_steps(api, run, false).await? {
+        if step.name.kind.starts_with("PersistentVolume") && !step.is_there {
+            apply_object(api, &step.name, &step.object, tell).await?;
+        }
+    }
+    let (waiting, mut pace) = (waiting.at_most(BINDING_LIMIT), Pace::of_moment());
+    loop {
+        let phase = api.claim_phase(&workload.namespace, &workload.claim).await?;
+        // Whoever uses a claim that is not bound says so.
+        if phase.as_deref() == Some("Bound") || waiting.pause(pace.next_pause()).await.is_err() {
+            return Ok(());
+        }
+    }
 }
 
 async fn read_steps(api: &ApiServer, run: &Run, is_there: bool) -> Result<Vec<Step>, JobError> {

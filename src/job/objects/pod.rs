@@ -46,6 +46,13 @@ pub(super) fn claim_mount(workload: &Workload) -> Value {
     json!({"name": CLAIM_VOLUME, "mountPath": workload.mount_path})
 }
 
+/// The code, as a container sees it.
+pub(super) fn code_mount(workload: &Workload) -> Option<Value> {
+    workload.code.as_ref().map(|code| {
+        json!({"name": CLAIM_VOLUME, "mountPath": code.mounted_at, "subPath": code.directory, "readOnly": true})
+    })
+}
+
 /// Directories of the run, where the program expects them.
 pub(super) fn run_mounts(run: &Run) -> impl Iterator<Item = Value> {
     let own = run.directory_on_claim();

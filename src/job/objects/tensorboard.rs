@@ -1,4 +1,4 @@
-//! A TensorBoard that watches a job's output until a day after the job, seen through a port-forward.
+//! A TensorBoard that watches a job's output until a day after the job, seen through `infra job tensorboard`.
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,12 @@ use super::pod::{claim_mount, claim_volume, container_security, environment, scr
 use super::template::helper_template;
 use crate::job::environment::no_gpus;
 use crate::job::names::{
-    JOB_LABEL, ROLE_LABEL, SCRIPT_DIRECTORY, TENSORBOARD_ROLE as ROLE, group_host_name, tensorboard_name,
+    JOB_LABEL, ROLE_LABEL, SCRIPT_DIRECTORY, TENSORBOARD_PORT as PORT, TENSORBOARD_ROLE as ROLE,
+    group_host_name, tensorboard_name,
 };
 use crate::job::run::Run;
 use crate::job::workload::Variable;
 
-const PORT: u16 = 6006;
 /// What it needs to start; it grows with what it shows.
 const TENSORBOARD_MEMORY: &str = "512Mi";
 /// How often it is started again after a failure, such as too much memory. Pods on lost machines are replaced besides.

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::pod::{
-    add_pull_secrets, claim_mount, claim_volume, container_security, environment, pod_security, run_mounts,
-    script_mount, script_volume, secret_variables, seed_mounts, shared_memory_mount, shared_memory_volume,
+    add_pull_secrets, claim_mount, claim_volume, code_mount, container_security, environment, pod_security,
+    run_mounts, script_mount, script_volume, secret_variables, seed_mounts, shared_memory_mount,
+    shared_memory_volume,
 };
 use crate::job::framework::Framework;
 use crate::job::names::{JOB_LABEL, POOL_LABEL, SCRIPT_DIRECTORY, helper_affinity};
@@ -34,6 +35,7 @@ pub(super) fn pod_spec(run: &Run, role: &RolePlan) -> Value {
     let workload = &run.workload;
     let mut volumes = vec![claim_volume(&workload.claim), shared_memory_volume(workload)];
     let mut mounts = vec![claim_mount(workload), shared_memory_mount()];
+    mounts.extend(code_mount(workload));
     mounts.extend(run_mounts(run));
     if workload.asks_for_peers {
         mounts.extend(seed_mounts(run, role.role));
@@ -135,6 +137,10 @@ fn prepare(run: &Run, role: &RolePlan, mut variables: Vec<Variable>) -> Value {
     }
     if workload.asks_for_peers {
         variables.push(Variable::text("INFRA_SEED_IMAGE", "yes"));
+    }
+    if let Some(code) = &workload.code {
+        let directory = format!("{}/{}", workload.mount_path, code.directory);
+        variables.push(Variable::text("INFRA_CODE_ON_CLAIM", directory));
     }
     variables.extend(workload.data.as_ref().map(|data| Variable::text("DATA_STAMP", &data.stamp)));
     let mut security = container_security();

@@ -38,7 +38,7 @@ pub(super) fn build_command(file: &JobFile, problems: &mut Problems) -> Option<V
                 fault.help("write each word by itself, as [python, train.py]"),
             );
         }
-        Some(first) if first.contains('/') && !first.starts_with(['/', '.']) => {
+        Some(first) if first.contains('/') && !first.starts_with(['/', '.']) && file.code.is_none() => {
             let fault = Fault::new(format!("'{first}' depends on the directory it is started in"));
             problems.add(command.value[0].position, fault.help(format!("write /{first}")));
         }

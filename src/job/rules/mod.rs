@@ -1,5 +1,6 @@
 //! What a job file means: every value checked, every default filled in, every contradiction named.
 
+mod code;
 mod command;
 mod data;
 mod mounts;
@@ -9,6 +10,7 @@ mod secrets;
 
 use std::collections::BTreeMap;
 
+use code::build_code;
 use command::build_command;
 use data::build_data;
 use mounts::{build_mounts, build_workdir};
@@ -72,6 +74,7 @@ pub(super) fn build_job(file: &JobFile, problems: &mut Problems) -> Option<Train
     let secrets = build_secrets("secrets", &file.secrets, problems);
     let image_pull_secrets = build_secrets("imagePullSecrets", &file.image_pull_secrets, problems);
     let workdir = build_workdir(file.workdir.as_ref(), problems);
+    let code = file.code.as_ref().map(|code| build_code(code, file, problems));
     let mounts = build_mounts(file, problems);
     let tensorboard = build_tensorboard(file, problems);
     let grace_seconds = build_grace(file, problems);
@@ -94,6 +97,7 @@ pub(super) fn build_job(file: &JobFile, problems: &mut Problems) -> Option<Train
         memory: require_valid(memory)?,
         pool: require_valid(pool)?,
         command: command?,
+        code: require_valid(code)?,
         workdir: workdir?,
         environment: environment?,
         secrets: secrets?,

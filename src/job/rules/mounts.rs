@@ -39,6 +39,18 @@ pub(super) fn build_mounts(
 }
 
 fn objection(place: &ContainerPath, source: &ClaimPath, file: &JobFile) -> Option<Fault> {
+    if let Some(fault) = objection_to_place(place, file) {
+        return Some(fault);
+    }
+    if source.as_str().split('/').any(|part| part.starts_with('.')) || source.as_str() == "logs" {
+        let fault = Fault::new(format!("'{source}' is a directory of the launchers"));
+        return Some(fault.help("choose another name, such as output"));
+    }
+    None
+}
+
+/// Why nothing can be mounted somewhere.
+pub(super) fn objection_to_place(place: &ContainerPath, file: &JobFile) -> Option<Fault> {
     let claim = file.framework.value.mount_path();
     if RESERVED.contains(&place.as_str()) {
         return Some(Fault::new(format!("nothing can be mounted at {place}")));
@@ -47,10 +59,6 @@ fn objection(place: &ContainerPath, source: &ClaimPath, file: &JobFile) -> Optio
         return Some(
             Fault::new(format!("the whole claim is mounted at {claim}")).help("choose another path"),
         );
-    }
-    if source.as_str().split('/').any(|part| part.starts_with('.')) || source.as_str() == "logs" {
-        let fault = Fault::new(format!("'{source}' is a directory of the launchers"));
-        return Some(fault.help("choose another name, such as output"));
     }
     None
 }

@@ -1,6 +1,7 @@
 //! The values a job file is made of, each a type that cannot hold a bad one.
 
 mod claim_path;
+mod code_path;
 mod container_path;
 mod deadline;
 mod image_reference;
@@ -9,6 +10,7 @@ mod quantity;
 mod url;
 
 pub(crate) use claim_path::ClaimPath;
+pub(crate) use code_path::CodePath;
 pub(crate) use container_path::ContainerPath;
 pub(crate) use deadline::parse_deadline;
 pub(crate) use image_reference::ImageReference;

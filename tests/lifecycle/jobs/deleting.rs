@@ -12,7 +12,7 @@ fn deleting_a_running_job_needs_a_yes() {
     let world = JobWorld::new(&format!("{TRAIN}tensorboard: true\n"));
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     let sent = world.run(["submit", "--detach", "--run", "first"]).expect_code(0);
-    sent.expect_stderr("port-forward service/train-tensorboard 6006");
+    sent.expect_stderr("`infra job tensorboard train` shows its TensorBoard");
     fs::create_dir_all(world.cluster.claim().join("train/runs/first/output")).unwrap();
     let before = world.cluster.changes();
     let refused = world.run(["delete"]).expect_code(1);
@@ -93,7 +93,7 @@ fn a_job_is_not_replaced_before_its_pods_have_terminated() {
     let (first, pods) = (uid(), world.cluster.pods("worker"));
     world.cluster.keep_pods(true);
     world.write_job(&TRAIN.replace("train:1", "train:2"));
-    let late = world.run(["submit", "--replace", "--yes", "--timeout", "1s"]).expect_code(5);
+    let late = world.run(["submit", "--replace", "--yes", "--timeout", "10s"]).expect_code(5);
     late.expect_stderr("waiting for Pod train-worker-0-0-")
         .expect_stderr("job 'train' is not deleted yet: JobSet train, Pod train-worker-0-0-")
         .expect_stderr("`kubectl delete pod --force`");

@@ -1,6 +1,7 @@
 //! A job's life through the real binary, against a stand-in that keeps objects, runs Jobs, and runs the real programs of the pods
 //! that import data and move files.
 
+mod bringing_code;
 mod deleting;
 mod detaching;
 mod earlier_versions;
@@ -19,8 +20,10 @@ mod queries;
 mod reading_logs;
 mod rehearsing;
 mod secrets;
+mod shells;
 mod submitting;
 mod teams;
+mod tensorboards;
 mod transfer_memory;
 mod users;
 

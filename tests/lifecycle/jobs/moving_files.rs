@@ -1,5 +1,6 @@
 //! `infra data`: the real binary at one end, the real program of the pod at the other, a WebSocket that breaks in between.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{JobWorld, TRAIN};
+use crate::schema_judge::expect_exact;
 use crate::support::invocation::Invocation;
 use crate::support::outcome::Outcome;
 
@@ -342,13 +344,31 @@ fn what_cannot_be_put_is_refused_before_anything_is_created() {
 }
 
 #[test]
-fn the_end_of_a_transfer_is_a_document() {
+fn programs_read_a_transfer_line_by_line() {
     let world = JobWorld::new(TRAIN);
     fs::write(world.workspace.path("file"), "12345").unwrap();
     let file = world.workspace.path("file");
     let put = run(&world, ["put", file.to_str().unwrap(), ".", "--output", "json"]).expect_code(0);
-    let document: Value = serde_json::from_str(&put.stdout).unwrap();
-    let expected = json!({"direction": "put", "files": 1, "bytes": 5, "movedFiles": 1, "movedBytes": 5,
-                          "outsideLinks": [], "specialFiles": [], "gone": []});
-    assert_eq!(document, expected);
+    let lines: Vec<String> = put.stdout.lines().map(str::to_owned).collect();
+    expect_exact(&BTreeMap::from([("transfer", lines.clone())]), &[]);
+    let events: Vec<Value> = lines.iter().map(|line| without_time(line)).collect();
+    let began =
+        json!({"type": "transfer-began", "direction": "put", "subject": "files", "files": 1, "bytes": 5});
+    let done = json!({"type": "transfer-progress", "files": 1, "bytes": 5, "doneFiles": 1, "doneBytes": 5});
+    let mut end = json!({"type": "transferred", "direction": "put", "subject": "files", "files": 1, "bytes": 5,
+                         "movedFiles": 1, "movedBytes": 5, "outsideLinks": [], "specialFiles": [], "gone": []});
+    assert_eq!(events, [began, done, end.clone()]);
+
+    let here = world.workspace.path("here");
+    let got = run(&world, ["get", "file", here.to_str().unwrap(), "--output", "json"]).expect_code(0);
+    end["direction"] = json!("get");
+    assert_eq!(without_time(got.stdout.lines().last().unwrap()), end);
+}
+
+/// An event that has the time it happened at.
+fn without_time(line: &str) -> Value {
+    let mut event: Value = serde_json::from_str(line).unwrap();
+    let time = event.as_object_mut().unwrap().remove("time").unwrap();
+    assert!(time.as_str().unwrap().ends_with('Z'), "{time}");
+    event
 }

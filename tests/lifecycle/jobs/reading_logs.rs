@@ -1,9 +1,12 @@
 //! The logs of replicas, also of those that are restarted.
 
 use std::fs;
+use std::process::Command;
 
 use super::{JobWorld, TRAIN};
+use crate::support::invocation::Invocation;
 use crate::support::job_cluster::controller::Fate;
+use crate::support::outcome::Outcome;
 
 #[test]
 fn a_replica_is_chosen_by_role_and_number() {
@@ -109,6 +112,32 @@ fn following_ends_with_an_interruption() {
     following.wait_for_stdout("step 1\n");
     following.interrupt();
     following.wait().expect_code(130);
+}
+
+/// `infra job …` whose output goes to `head -n 1`, as in a shell, where the pipe is over when both have ended.
+fn piped_to_head(world: &JobWorld, words: &str) -> Outcome {
+    let infra = env!("CARGO_BIN_EXE_infra");
+    let root = world.workspace.root().display().to_string();
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{infra} -C {root} job {words} | head -n 1")]);
+    Invocation::of_infra(command).env("INFRA_API_SERVER", &world.cluster.address()).run()
+}
+
+#[test]
+fn following_ends_with_its_reader() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    world.run(["submit", "--detach"]).expect_code(0);
+    world.cluster.print("worker", 0, "step 1\n");
+    world.cluster.print("worker", 1, "step 1\n");
+    // Nothing more is printed, and the job runs on.
+    for (words, line) in [("logs -f", "step 1\n"), ("logs --all -f --role worker", "worker-")] {
+        let seen = piped_to_head(&world, words);
+        assert!(seen.stdout.starts_with(line), "{seen:#?}");
+        assert_eq!(seen.stdout.lines().count(), 1, "{seen:#?}");
+        assert_eq!(seen.stderr, "", "{words}");
+    }
+    world.run(["status"]).expect_code(0).expect_stdout("train: running");
 }
 
 /// A job whose group was restarted once, and whose launchers wrote the logs of both attempts.

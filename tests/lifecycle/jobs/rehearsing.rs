@@ -1,6 +1,7 @@
 //! `job submit --dry-run`: what would be used, whether it fits, what would be waited for; and nothing is written.
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use serde_json::{Value, json};
 
@@ -41,6 +42,44 @@ fn a_dry_run_says_what_would_be_used_and_writes_nothing() {
     let document: Value = serde_json::from_str(&named.stdout).unwrap();
     assert_eq!((&document["run"], &document["directory"]), (&json!("first"), &json!("train/runs/first")));
     assert_eq!((&document["gpus"], &document["roles"][0]["fitsNow"]), (&json!(2), &json!(2)));
+    expect_nothing_written(&world);
+}
+
+#[test]
+fn a_dry_run_says_what_the_machines_cost_by_the_lock() {
+    let world = JobWorld::new(TRAIN);
+    let name = world.workspace.setting("clusterName");
+    let gpu = world.workspace.read("cluster.yaml");
+    let gpu = gpu.split("name: gpu, instanceType: ").nth(1).unwrap().split([',', '}']).next().unwrap();
+    let lock = |date: &str, machine: &str| {
+        format!(
+            "cluster: {name}\nregion: us-west-2\nimage: {{id: ami-1, name: Flatcar-stable-4459.2.1-hvm}}\n\
+             prices: {{date: {date}, currency: USD, machines: {{{machine}: \"1.006\"}}}}\n"
+        )
+    };
+    let write = |text: &str| fs::write(world.workspace.path("infra.lock"), text).unwrap();
+    write(&lock("2020-02-01", gpu));
+    let old = world.run(["submit", "--dry-run"]).expect_code(0);
+    old.expect_stdout(
+        "\nfills 2 machines of pool gpu: $2.01/h for them alone (prices of 2020-02-01, more than 90 days old)\n",
+    );
+    let document = world.run(["submit", "--dry-run", "--output", "json"]).expect_code(0).stdout;
+    expect_exact(&BTreeMap::from([("job-dry-run", vec![document.clone()])]), &[]);
+    let document: Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["machines"], json!([{"pool": "gpu", "count": 2}]));
+    assert_eq!(
+        (&document["cost"]["perHour"], &document["cost"]["perMonth"]),
+        (&json!("2.012"), &json!("1468.76"))
+    );
+    write(&lock("2020-02-01", "m5.large"));
+    let missing = world.run(["submit", "--dry-run"]).expect_code(0);
+    missing.expect_stdout(&format!(
+        "at least $0.00/h for them alone (prices of 2020-02-01, more than 90 days old; no price: {gpu})"
+    ));
+    // Prices of another cluster's lock say nothing about this one.
+    write(&lock("2020-02-01", gpu).replace(&format!("cluster: {name}"), "cluster: other"));
+    let other = world.run(["submit", "--dry-run"]).expect_code(0);
+    assert!(!other.stdout.contains("fills"), "{}", other.stdout);
     expect_nothing_written(&world);
 }
 

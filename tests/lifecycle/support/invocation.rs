@@ -172,6 +172,11 @@ impl Running {
         self.signal("INT");
     }
 
+    /// Standard output so far.
+    pub fn stdout(&self) -> String {
+        self.stdout.text()
+    }
+
     /// Standard error so far.
     pub fn stderr(&self) -> String {
         self.stderr.text()

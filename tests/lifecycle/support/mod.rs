@@ -24,6 +24,7 @@ pub mod protocols;
 pub mod reading;
 pub mod release_server;
 pub mod runbook;
+pub mod terminal;
 #[path = "../../support/test_tool.rs"]
 pub mod test_tool;
 pub mod web_socket;

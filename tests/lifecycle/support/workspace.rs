@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::aws::Aws;
 use super::directory::Directory;
 use super::invocation::Invocation;
+use super::terminal::at_terminal;
 
 /// A directory that is gone after the test.
 pub struct Workspace {
@@ -102,6 +103,16 @@ impl Workspace {
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.root());
         self.authenticate(&mut command);
         Invocation::of_infra(command)
+    }
+
+    /// `infra -C DIRECTORY` with these words at a terminal that obeys the orders of [`terminal`](super::terminal).
+    pub fn at_own_terminal<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Invocation {
+        let mut command = at_terminal([env!("CARGO_BIN_EXE_infra"), "-C"]);
+        command.arg(self.root()).args(words);
+        command.env_clear().env("TERM", "xterm").env("HOME", self.root());
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        self.authenticate(&mut command);
+        Invocation::of_infra(command).typed()
     }
 
     fn authenticate(&self, command: &mut Command) {

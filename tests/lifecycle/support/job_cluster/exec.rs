@@ -7,13 +7,16 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::controller::phase_of;
 use super::pages::write;
 use super::state::Shared;
 use super::store::Place;
 use crate::support::api_connections::Stream;
-use crate::support::http::{Message, fields};
+use crate::support::http::{Message, field, fields};
 use crate::support::kubernetes::{failure, not_found};
+use crate::support::terminal::{at_terminal, resized, typed};
 use crate::support::web_socket::{self, BINARY, CLOSE, PING, PONG};
 
 /// How long a look for bytes of the client takes while there are none.
@@ -43,13 +46,21 @@ pub fn exec(
     let claim = shared.state.lock().unwrap().claim.to_str().unwrap().to_owned();
     let words = fields(request.query(), "command");
     let words: Vec<String> = words.iter().map(|word| word.replacen(mount, &claim, 1)).collect();
-    let mut child = Command::new(&words[0])
-        .args(&words[1..])
+    let has_terminal = field(request.query(), "tty").as_deref() == Some("true");
+    let mut command = if has_terminal {
+        at_terminal(words.iter().map(String::as_str))
+    } else {
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        command
+    };
+    let mut child = command
+        .envs(variables(&pod, mount, &claim))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    let ended = talk(&mut child, limit, shared, stream);
+    let ended = talk(&mut child, has_terminal, limit, shared, stream);
     // Its input has ended, so that it ends too.
     let deadline = std::time::Instant::now() + PATIENCE;
     while child.try_wait()?.is_none() {
@@ -64,10 +75,24 @@ pub fn exec(
 }
 
 /// Passes everything on until the program ends, the client goes, or as many bytes have passed as may.
-fn talk(child: &mut Child, limit: usize, shared: &Arc<Shared>, stream: &mut Stream<'_>) -> io::Result<()> {
+fn talk(
+    child: &mut Child,
+    has_terminal: bool,
+    limit: usize,
+    shared: &Arc<Shared>,
+    stream: &mut Stream<'_>,
+) -> io::Result<()> {
     let (sender, output) = channel();
     copy_output(1, child.stdout.take().unwrap(), sender.clone());
-    copy_output(2, child.stderr.take().unwrap(), sender);
+    let stderr = child.stderr.take().unwrap();
+    if has_terminal {
+        // What the program writes there is on the terminal; the rest is not its own.
+        thread::spawn(move || io::copy(&mut { stderr }, &mut io::sink()));
+        drop(sender);
+    } else {
+        copy_output(2, stderr, sender);
+    }
+    let breaks = shared.state.lock().unwrap().breaks;
     let mut input = Some(feed(child.stdin.take().unwrap()));
     stream.sock.set_read_timeout(Some(GLANCE))?;
     let (mut bytes, mut passed) = (Vec::new(), 0);
@@ -92,8 +117,18 @@ fn talk(child: &mut Child, limit: usize, shared: &Arc<Shared>, stream: &mut Stre
                     passed += content.len();
                     shared.state.lock().unwrap().exec_bytes.0 += content.len() as u64;
                     if let Some(input) = &input {
+                        let content =
+                            if has_terminal { typed(content).into_bytes() } else { content.to_vec() };
                         // A program that has ended reads no more.
-                        let _ = input.send(content.to_vec());
+                        let _ = input.send(content);
+                    }
+                }
+                (BINARY, [4, size @ ..]) => {
+                    let size: Value = serde_json::from_slice(size).unwrap();
+                    shared.state.lock().unwrap().history.push(format!("window {size}"));
+                    let (columns, rows) = (size["Width"].as_u64().unwrap(), size["Height"].as_u64().unwrap());
+                    if let Some(input) = input.as_ref().filter(|_| has_terminal) {
+                        let _ = input.send(resized(columns, rows).into_bytes());
                     }
                 }
                 (BINARY, [255, 0]) => input = None,
@@ -102,10 +137,17 @@ fn talk(child: &mut Child, limit: usize, shared: &Arc<Shared>, stream: &mut Stre
                 _ => {}
             }
         }
-        if passed > limit {
+        if passed > limit || shared.state.lock().unwrap().breaks != breaks {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
     }
+}
+
+/// The variables that a pod's container has whatever the cluster, with paths on the directory that stands for the claim.
+fn variables(pod: &Value, mount: &str, claim: &str) -> Vec<(String, String)> {
+    let listed = pod["spec"]["containers"][0]["env"].as_array().cloned().unwrap_or_default();
+    let own = listed.iter().filter_map(|entry| Some((entry["name"].as_str()?, entry["value"].as_str()?)));
+    own.map(|(name, value)| (name.to_owned(), value.replacen(mount, claim, 1))).collect()
 }
 
 /// Sends what the program has written; false if it will write no more.

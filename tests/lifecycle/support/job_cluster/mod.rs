@@ -17,11 +17,13 @@ mod kubelet;
 mod pages;
 mod pod_failures;
 mod pods;
+mod port_forward;
 pub mod rights;
 mod state;
 mod store;
 mod termination;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -90,6 +92,12 @@ impl JobCluster {
     /// A token by which someone may do everything.
     pub fn put_token(&self, token: &str, user: &str) {
         self.state().tokens.insert(token.to_owned(), rights::Client::administrator(user));
+    }
+
+    /// A token of a user who may do what roles allow.
+    pub fn put_user_token(&self, token: &str, user: &str) {
+        let client = rights::Client { user: user.to_owned(), groups: Vec::new() };
+        self.state().tokens.insert(token.to_owned(), client);
     }
 
     /// Creates an object as another user would.
@@ -263,9 +271,19 @@ impl JobCluster {
         }
     }
 
+    /// What listens on this port of every pod, at an address of this machine.
+    pub fn serve_port(&self, port: u16, address: SocketAddr) {
+        self.state().ports.insert(port, address);
+    }
+
     /// Breaks the next connections to programs in pods, each after this many bytes.
     pub fn break_exec_after(&self, bytes: &[usize]) {
         self.state().exec_limits = bytes.iter().copied().collect();
+    }
+
+    /// How many bytes programs in pods have got since they were last taken.
+    pub fn exec_bytes_sent(&self) -> u64 {
+        self.state().exec_bytes.0
     }
 
     /// How many bytes programs in pods have got and given since this was last asked.

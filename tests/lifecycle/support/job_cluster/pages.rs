@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::controller::{phase_of, role_of};
 use super::exec::exec;
 use super::job_set::{API_VERSION, GROUP_PATH};
+use super::port_forward::forward_port;
 use super::rights::Client;
 use super::state::{Log, Shared, State};
 use super::store::{Answer, Place};
@@ -70,6 +71,7 @@ pub fn answer(
     }
     match (method, place.below.first().map(String::as_str)) {
         ("GET", Some("exec")) => return exec(&place, request, shared, stream),
+        ("GET", Some("portforward")) => return forward_port(&place, request, shared, stream),
         ("GET", Some("log")) => return log(&place, request.query(), shared, stream),
         _ => {}
     }

@@ -127,7 +127,7 @@ impl JobCluster {
         self.state().lost_nodes.insert(node.to_owned());
     }
 
-    /// Every log that is being followed breaks off.
+    /// Every log that is being followed breaks off, and so does every program and every port.
     pub fn break_logs(&self) {
         self.state().breaks += 1;
         self.shared.changed.notify_all();

@@ -42,6 +42,10 @@ impl State {
         let is_new = method == "PATCH" && self.store.get(&place.key()).is_none();
         let verbs: &[&str] = match method {
             "GET" if place.name.is_none() => &["list"],
+            // A WebSocket does what a POST did before.
+            "GET" if matches!(place.below.first().map(String::as_str), Some("exec" | "portforward")) => {
+                &["get", "create"]
+            }
             "GET" => &["get"],
             "POST" => &["create"],
             "PATCH" if is_new => &["patch", "create"],

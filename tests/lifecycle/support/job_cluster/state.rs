@@ -1,6 +1,7 @@
 //! The state of the cluster: its objects, the logs of its pods, and how it behaves.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::{Arc, Condvar, Mutex, Weak};
@@ -33,8 +34,10 @@ pub struct Log {
 pub struct State {
     pub(super) store: Store,
     pub(super) logs: BTreeMap<Key, Log>,
-    /// Counts up when every log that is followed breaks off.
+    /// Counts up when every log that is followed, every program and every port breaks off.
     pub(super) breaks: usize,
+    /// What listens on the ports of pods.
+    pub(super) ports: BTreeMap<u16, SocketAddr>,
     /// Nodes whose machines are gone.
     pub(super) lost_nodes: BTreeSet<String>,
     pub(super) fates: Option<Fates>,
@@ -87,6 +90,7 @@ impl Shared {
                 store: Store::default(),
                 logs: BTreeMap::new(),
                 breaks: 0,
+                ports: BTreeMap::new(),
                 lost_nodes: BTreeSet::new(),
                 fates: None,
                 requests: Vec::new(),
