@@ -15,6 +15,9 @@ const AZ_REBALANCE: &str = "AZRebalance";
 /// The most Auto Scaling groups that AWS lists in one page.
 const LONGEST_PAGE: i32 = 100;
 
+/// The CloudFormation type of a scheduled action.
+pub(crate) const SCHEDULED_ACTION_TYPE: &str = "AWS::AutoScaling::ScheduledAction";
+
 /// An Auto Scaling group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ScalingGroup {
@@ -22,14 +25,38 @@ pub(crate) struct ScalingGroup {
     pub name: String,
     /// How many machines it should have.
     pub desired: u32,
+    /// The fewest machines that it may have.
+    pub least: u32,
+    /// The most machines that it may have.
+    pub most: u32,
     /// The version of the launch template that new machines get.
     pub template_version: Option<String>,
+    /// Whether its machines are spot machines.
+    pub spot: bool,
     /// The machines of the Auto Scaling group.
     pub machines: Vec<GroupMachine>,
     /// The tags of the Auto Scaling group.
     pub tags: BTreeMap<String, String>,
     /// Whether it terminates machines in one availability zone to start others in another, so that each has as many.
     pub rebalances_availability_zones: bool,
+}
+
+#[cfg(test)]
+impl ScalingGroup {
+    /// An Auto Scaling group without machines.
+    pub(crate) fn of_test(name: &str, desired: u32) -> Self {
+        Self {
+            name: name.to_owned(),
+            desired,
+            least: 0,
+            most: desired,
+            template_version: None,
+            spot: false,
+            machines: Vec::new(),
+            tags: BTreeMap::new(),
+            rebalances_availability_zones: false,
+        }
+    }
 }
 
 /// A machine of an Auto Scaling group.
@@ -41,6 +68,10 @@ pub(crate) struct GroupMachine {
     pub state: String,
     /// The version of the launch template that it was started from.
     pub template_version: Option<String>,
+    /// The instance type of the machine.
+    pub instance_type: String,
+    /// The availability zone of the machine.
+    pub zone: String,
 }
 
 impl GroupMachine {
@@ -153,7 +184,10 @@ impl Clients {
 }
 
 fn to_scaling_group(found: AutoScalingGroup) -> ScalingGroup {
-    let mixed = found.mixed_instances_policy.and_then(|policy| policy.launch_template);
+    let policy = found.mixed_instances_policy;
+    let distribution = policy.as_ref().and_then(|policy| policy.instances_distribution.as_ref());
+    let spot = distribution.is_some_and(|parts| parts.on_demand_percentage_above_base_capacity == Some(0));
+    let mixed = policy.and_then(|policy| policy.launch_template);
     let template = found.launch_template.or_else(|| mixed?.launch_template_specification);
     let tags = found.tags.unwrap_or_default().into_iter();
     let zones = found.availability_zones.unwrap_or_default().len();
@@ -163,11 +197,17 @@ fn to_scaling_group(found: AutoScalingGroup) -> ScalingGroup {
         id: machine.instance_id.unwrap_or_default(),
         state: machine.lifecycle_state.map(|state| state.as_str().to_owned()).unwrap_or_default(),
         template_version: machine.launch_template.and_then(|template| template.version),
+        instance_type: machine.instance_type.unwrap_or_default(),
+        zone: machine.availability_zone.unwrap_or_default(),
     };
+    let count = |size: Option<i32>| size.and_then(|size| u32::try_from(size).ok()).unwrap_or_default();
     ScalingGroup {
         name: found.auto_scaling_group_name.unwrap_or_default(),
-        desired: found.desired_capacity.and_then(|count| u32::try_from(count).ok()).unwrap_or_default(),
+        desired: count(found.desired_capacity),
+        least: count(found.min_size),
+        most: count(found.max_size),
         template_version: template.and_then(|template| template.version),
+        spot,
         machines: found.instances.unwrap_or_default().into_iter().map(machine).collect(),
         tags: tags.filter_map(|tag| Some((tag.key?, tag.value.unwrap_or_default()))).collect(),
         rebalances_availability_zones: zones > 1 && !is_suspended,

@@ -9,10 +9,10 @@ use super::file::{
 };
 use super::gpu::Gpus;
 use super::values::{
-    AccountId, AvailabilityZone, CapacityReservationId, CertificateName, ClusterName, DnsName, FileSystemId,
-    HostedZoneId, InstanceType, KeyName, KmsKeyArn, KubernetesVersion, LabelKey, LabelValue, MirrorUrl,
-    MirroredHost, MountPath, ObjectVersion, PolicyArn, PoolName, Region, S3Uri, Sha256Digest, SnapshotName,
-    SubnetId, TagKey, TagValue, VpcId,
+    AccountId, AvailabilityZone, CapacityReservationId, CertificateName, ClusterName, Cron, DnsName, Expiry,
+    FileSystemId, HostedZoneId, InstanceType, KeyName, KmsKeyArn, KubernetesVersion, LabelKey, LabelValue,
+    MirrorUrl, MirroredHost, Money, MountPath, ObjectVersion, PolicyArn, PoolName, Region, S3Uri,
+    Sha256Digest, SnapshotName, SubnetId, TagKey, TagValue, TimeZone, VpcId,
 };
 
 /// A whole cluster.
@@ -60,6 +60,8 @@ pub struct Cluster {
     pub file_system: Option<FileSystem>,
     /// What else runs in the cluster.
     pub addons: AddonsFile,
+    /// The most that an hour may cost, if there is a limit.
+    pub budget_per_hour: Option<Money>,
     /// Copies of the hosts that nodes download from.
     pub mirrors: BTreeMap<MirroredHost, MirrorUrl>,
     /// Tags for everything.
@@ -207,10 +209,40 @@ pub struct Pool {
     pub managed_policies: Vec<PolicyArn>,
     /// The hop limit of instance metadata.
     pub metadata_hop_limit: u32,
+    /// When the pool has how many machines.
+    pub schedule: PoolSchedule,
     /// Labels of the nodes.
     pub labels: BTreeMap<LabelKey, LabelValue>,
     /// Taints of the nodes.
     pub taints: Vec<Taint>,
+}
+
+/// When a pool has how many machines, by AWS's clock.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolSchedule {
+    /// The recurring moments; no two of them meet.
+    pub entries: Vec<ScheduleEntry>,
+    /// The time zone of the entries.
+    pub time_zone: TimeZone,
+    /// When the pool ends.
+    pub expires: Option<Expiry>,
+}
+
+impl PoolSchedule {
+    /// Whether AWS never changes the size of the pool by the clock.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.expires.is_none()
+    }
+}
+
+/// How many machines a pool has from a recurring moment on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleEntry {
+    /// The moment.
+    pub at: Cron,
+    /// The number of machines; at most the pool's maximum.
+    pub count: u32,
 }
 
 /// A taint.

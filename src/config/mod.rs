@@ -19,7 +19,7 @@ use std::path::Path;
 
 pub use cluster::{
     AdoptedSubnet, Api, Cluster, Controllers, Dns, Etcd, FileSystem, FileSystemSource, Kubernetes, Network,
-    NetworkLayout, Pool, Restore, Taint,
+    NetworkLayout, Pool, PoolSchedule, Restore, ScheduleEntry, Taint,
 };
 pub use file::{
     AddonsFile, Channel, Lifecycle, Nat, Rollout, ServiceAccountKey, TaintEffect, ThroughputMode,

@@ -83,6 +83,9 @@ pub(crate) struct ClusterFile {
     /// Parts of the cluster that can be left out. What is switched off later stays until you delete it, after `infra up`.
     #[serde(default)]
     pub addons: AddonsFile,
+    /// What the cluster may cost; without this section there is no limit.
+    #[serde(default)]
+    pub budget: Option<BudgetFile>,
     /// For closed networks: a host that nodes download from, and the URL of its mirror.
     #[serde(default)]
     pub mirrors: Entries,
@@ -213,6 +216,15 @@ pub(crate) struct ControllersFile {
     pub count: At<u32>,
     /// The instance type of the machines.
     pub instance_type: At<String>,
+}
+
+/// What the cluster may cost.
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct BudgetFile {
+    /// The most that an hour may cost with every pool at its `maxCount`, at on-demand prices, in US dollars (in China: yuan). `infra up` refuses to exceed it without `--over-budget`.
+    #[schemars(range(min = 0))]
+    pub per_hour: At<f64>,
 }
 
 /// Parts of the cluster that can be left out.

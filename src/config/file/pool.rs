@@ -61,6 +61,15 @@ pub(crate) struct PoolFile {
     #[serde(default)]
     #[schemars(regex(pattern = r"^[1-9][0-9]{2}(-open)?$"))]
     pub nvidia_driver: Option<At<String>>,
+    /// When the pool has how many machines. AWS enforces it, whether or not anyone is there.
+    #[serde(default)]
+    pub schedule: At<Vec<At<ScheduleEntryFile>>>,
+    /// The time zone of the schedule, by its name in the IANA database, as in `Europe/Berlin`; UTC if not given.
+    #[serde(default)]
+    pub time_zone: Option<At<String>>,
+    /// When the pool ends, in UTC, as in `2026-12-01T18:00:00Z`: AWS sets it to no machines then.
+    #[serde(default)]
+    pub expires: Option<At<String>>,
     /// Labels of the pool's nodes.
     #[serde(default)]
     pub labels: Entries,
@@ -77,6 +86,17 @@ pub enum Rollout {
     Rolling,
     /// When you say so: `up --pool NAME --replace-nodes`.
     Manual,
+}
+
+/// How many machines a pool has from a recurring moment on.
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ScheduleEntryFile {
+    /// The moment, in the five fields of cron, as in `0 20 * * MON-FRI`.
+    pub at: At<String>,
+    /// The number of machines. None, or fewer than `minCount`, hold the pool there; any other sets `minCount` and `maxCount` again.
+    #[schemars(range(min = 0, max = MachineCount::MOST))]
+    pub count: At<u32>,
 }
 
 /// A taint of a pool's nodes.

@@ -4,12 +4,14 @@
 //! whole cluster exists only if every part does.
 
 mod access;
+mod budget;
 mod labels;
 mod location;
 mod machines;
 mod network;
 mod optional;
 mod pools;
+mod schedule;
 mod storage;
 
 use super::cluster::{Cluster, Kubernetes};
@@ -42,6 +44,7 @@ pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Opti
     let pools = pools::build_pools(file, &location, problems);
     let file_system =
         optional(file.storage.as_ref(), |storage| storage::build_file_system(&storage.efs, problems));
+    let budget_per_hour = optional(file.budget.as_ref(), |budget| budget::parse_budget(budget, problems));
     let mirrors = access::build_mirrors(&file.mirrors, problems);
     let tags = labels::build_tags(file, problems);
     if let (Some(ranges), Some(layout)) = (&ranges, &layout) {
@@ -75,6 +78,7 @@ pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Opti
         pools: pools?,
         file_system: file_system?,
         addons: file.addons,
+        budget_per_hour: budget_per_hour?,
         mirrors: mirrors?,
         tags: tags?,
     };

@@ -8,7 +8,7 @@ use super::super::gpu::Gpus;
 use super::super::values::{AvailabilityZone, InstanceType, NvidiaDriver, PolicyArn, PoolName};
 use super::location::Location;
 use super::optional::optional;
-use super::{labels, machines};
+use super::{labels, machines, schedule};
 use crate::document::{At, Fault, Problems};
 
 /// IAM's quota of managed policies per role.
@@ -55,6 +55,7 @@ fn build_pool(
     check_exclusions(pool, types.as_ref().map(|(types, _)| types.as_slice()), zones.as_deref(), problems);
     let capacity_reservation = optional(pool.capacity_reservation_id.as_ref(), |text| problems.parse(text));
     let managed_policies = parse_policies(pool, location, problems);
+    let schedule = schedule::build_schedule(pool, min_count, max_count, problems);
     let pool_labels = labels::build_labels(&pool.labels, problems);
     let taints = labels::build_taints(&pool.taints, has_gpus, problems);
     labels::check_tag_room(pool, tags, problems);
@@ -84,6 +85,7 @@ fn build_pool(
         capacity_reservation: capacity_reservation?,
         managed_policies: managed_policies?,
         metadata_hop_limit: pool.metadata_hop_limit.value,
+        schedule: schedule?,
         labels: pool_labels?,
         taints: taints?,
     })

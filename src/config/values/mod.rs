@@ -3,12 +3,15 @@
 //! In: a text. Out: the value, or a `Fault` that says what is wrong with the text and what to write instead.
 
 mod amazon_resource;
+mod cron;
 mod dns_name;
+mod expiry;
 mod instance_type;
 mod kubernetes_version;
 mod label;
 mod machine_count;
 mod mirror;
+mod money;
 mod mount_path;
 mod name;
 mod nvidia_driver;
@@ -18,14 +21,18 @@ mod s3_uri;
 mod snapshot;
 mod subnet_range;
 mod tag;
+mod time_zone;
 
 pub use amazon_resource::{KmsKeyArn, PolicyArn};
+pub use cron::Cron;
 pub use dns_name::{CertificateName, DnsName};
+pub use expiry::Expiry;
 pub use instance_type::{Architecture, InstanceType};
 pub use kubernetes_version::KubernetesVersion;
 pub use label::{LabelKey, LabelValue};
 pub use machine_count::MachineCount;
 pub use mirror::{MirrorUrl, MirroredHost};
+pub use money::Money;
 pub use mount_path::MountPath;
 pub use name::{ClusterName, KeyName, PoolName};
 pub use nvidia_driver::{NvidiaDriver, oldest_branch_for_cuda};
@@ -35,6 +42,7 @@ pub use s3_uri::S3Uri;
 pub use snapshot::{ObjectVersion, Sha256Digest, SnapshotName};
 pub use subnet_range::parse_ipv4_range;
 pub use tag::{TagKey, TagValue};
+pub use time_zone::TimeZone;
 
 /// A newtype over text whose only way in is its check.
 macro_rules! checked_text {

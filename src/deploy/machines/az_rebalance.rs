@@ -5,14 +5,14 @@
 
 use crate::deploy::error::DeployError;
 use crate::deploy::run::Run;
+use crate::deploy::state::live::LiveCluster;
 use crate::well_known::{POOL_PREFIX, ROLE_TAG};
 
 /// Suspends rebalancing for every pool of the cluster; makes no changing call if it is suspended already.
-pub(crate) async fn suspend_az_rebalance(run: &Run, cluster: &str) -> Result<(), DeployError> {
+pub(crate) async fn suspend_az_rebalance(run: &Run, live: &LiveCluster) -> Result<(), DeployError> {
     let clients = &run.clients;
-    let groups = clients.groups_of_cluster(cluster).await?;
     let is_pool = |role: &String| role.starts_with(POOL_PREFIX);
-    let pools = groups.iter().filter(|group| group.tags.get(ROLE_TAG).is_some_and(is_pool));
+    let pools = live.groups.iter().filter(|group| group.tags.get(ROLE_TAG).is_some_and(is_pool));
     for group in pools.filter(|group| group.rebalances_availability_zones) {
         clients.suspend_az_rebalance(&group.name).await?;
     }

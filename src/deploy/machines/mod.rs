@@ -9,3 +9,4 @@ pub(crate) mod launches;
 pub(crate) mod node_logs;
 pub(crate) mod node_rollout;
 pub(crate) mod pool_launches;
+pub(crate) mod pool_limits;

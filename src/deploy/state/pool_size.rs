@@ -2,11 +2,10 @@
 //!
 //! CloudFormation leaves the size of an Auto Scaling group alone if the template does not change it
 //! (`IgnoreUnmodifiedGroupSizeProperties`). So as long as cluster.yaml asks for the same count, the parameter of the live stack is passed
-//! again, and the Auto Scaling group keeps the size that the autoscaler gave it.
-
-use serde_json::Value;
+//! again, and the Auto Scaling group keeps the size that the autoscaler gave it; while its schedule holds a pool, all three are.
 
 use super::live::{LiveCluster, LiveStack};
+use super::pool_hold::{Hold, Limits, LivePool, MAX_SIZE, MIN_SIZE, Recurrences, wanted_actions};
 use crate::aws::ScalingGroup;
 use crate::blueprint::StackPart;
 use crate::config::Pool;
@@ -23,10 +22,10 @@ pub(crate) const IN_SERVICE: &str = "InService";
 pub(crate) struct PoolSize {
     pool: PoolName,
     count: u32,
-    least: u32,
-    most: u32,
-    /// The live stack's own parameter, if the stack's limits are those of cluster.yaml.
-    stored: Option<u32>,
+    own: Limits,
+    /// What Auto Scaling is to do by the clock.
+    actions: Recurrences,
+    live: Option<LivePool>,
 }
 
 impl PoolSize {
@@ -34,9 +33,9 @@ impl PoolSize {
         Self {
             pool: pool.name.clone(),
             count: pool.count,
-            least: pool.min_count,
-            most: pool.max_count,
-            stored: live.and_then(|live| stored_size(pool, live)),
+            own: Limits { least: pool.min_count, most: pool.max_count },
+            actions: wanted_actions(pool),
+            live: live.and_then(|live| LivePool::new(live, DESIRED_CAPACITY)),
         }
     }
 
@@ -45,23 +44,78 @@ impl PoolSize {
         &self.pool
     }
 
+    /// The count of cluster.yaml.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The limits of cluster.yaml.
+    pub(crate) fn own_limits(&self) -> Limits {
+        self.own
+    }
+
+    /// Whether cluster.yaml lets the clock change the size.
+    pub(crate) fn has_schedule(&self) -> bool {
+        !self.actions.is_empty()
+    }
+
+    /// Who decides about the size now.
+    pub(crate) fn hold(&self, group: Option<&ScalingGroup>) -> Hold {
+        let decided = self.live.as_ref().zip(group).map(|(live, group)| live.hold(&self.actions, group));
+        decided.unwrap_or(Hold::Free)
+    }
+
+    /// The values of the stack's parameters for sizes.
+    pub(crate) fn parameters(&self, group: Option<&ScalingGroup>) -> [(String, String); 4] {
+        let limits = match (self.hold(group), &self.live) {
+            (Hold::Held(_), Some(live)) => live.limits,
+            _ => self.own,
+        };
+        [
+            (DESIRED_CAPACITY, self.desired_capacity(group)),
+            (IN_SERVICE, self.in_service(group)),
+            (MIN_SIZE, limits.least),
+            (MAX_SIZE, limits.most),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_string()))
+    }
+
+    /// Whether the stack is given another size than it has, so that CloudFormation sets it.
+    pub(crate) fn changes_stack(&self, group: Option<&ScalingGroup>) -> bool {
+        let stored = self.live.as_ref().map(|live| (live.limits, live.desired));
+        stored != Some((self.own, Some(self.desired_capacity(group))))
+    }
+
     /// The size that is passed to the stack.
-    pub(crate) fn desired_capacity(&self, group: Option<&ScalingGroup>) -> u32 {
-        match (group, self.stored) {
-            (Some(group), Some(stored)) if self.is_count_unchanged(group) => stored,
+    fn desired_capacity(&self, group: Option<&ScalingGroup>) -> u32 {
+        let stored = self.live.as_ref().and_then(|live| live.desired);
+        match (group, stored, self.hold(group)) {
+            (_, Some(stored), Hold::Held(_)) => stored,
+            (Some(group), Some(stored), _) if self.is_count_unchanged(group) && self.fits(stored) => stored,
             _ => self.machines(group),
         }
     }
 
     /// The number of machines that stay in service, as it is passed to the stack: AWS requires it to be below the maximum.
-    pub(crate) fn in_service(&self, group: Option<&ScalingGroup>) -> u32 {
-        self.machines(group).min(self.most.saturating_sub(1))
+    fn in_service(&self, group: Option<&ScalingGroup>) -> u32 {
+        let most = self.own.most.saturating_sub(1);
+        match (self.hold(group), group) {
+            // The limits are those of the clock until the stack is updated.
+            (Hold::Held(_) | Hold::Released, Some(group)) => {
+                group.desired.min(group.most.saturating_sub(1)).min(most)
+            }
+            _ => self.machines(group).min(most),
+        }
     }
 
-    /// How many machines the Auto Scaling group will have: the count of cluster.yaml if that is new, else what the autoscaler chose.
+    /// How many machines the Auto Scaling group will have: the count of cluster.yaml if that is new, else what the autoscaler or the
+    /// clock chose.
     pub(crate) fn machines(&self, group: Option<&ScalingGroup>) -> u32 {
-        match group {
-            Some(group) if self.is_count_unchanged(group) => group.desired.clamp(self.least, self.most),
+        match (group, self.hold(group)) {
+            (Some(group), Hold::Held(_)) => group.desired,
+            (Some(group), Hold::Free) if self.is_count_unchanged(group) => {
+                group.desired.clamp(self.own.least, self.own.most)
+            }
             _ => self.count,
         }
     }
@@ -70,6 +124,13 @@ impl PoolSize {
     fn is_count_unchanged(&self, group: &ScalingGroup) -> bool {
         group.tags.get(COUNT_TAG).and_then(|count| count.parse().ok()) == Some(self.count)
     }
+
+    /// Whether a size of the live stack can be passed again. Not if a limit changes: whether CloudFormation then leaves an unchanged
+    /// size alone is not said anywhere.
+    fn fits(&self, stored: u32) -> bool {
+        self.live.as_ref().is_some_and(|live| live.limits == self.own)
+            && (self.own.least..=self.own.most).contains(&stored)
+    }
 }
 
 /// How many machines a pool still needs.
@@ -77,41 +138,29 @@ pub(crate) fn missing_machines(pool: &Pool, live: &LiveCluster) -> u32 {
     let part = StackPart::Pool(pool.name.clone());
     let group = live.pool_group(&pool.name).filter(|_| live.is_or_will_be_complete(&part));
     let there = group.map_or(0, |group| group.desired);
-    PoolSize::new(pool, None).machines(group).saturating_sub(there)
-}
-
-/// The size that the live stack was given. Not if a limit changes: whether CloudFormation then leaves an unchanged size alone is not
-/// said anywhere.
-fn stored_size(pool: &Pool, live: &LiveStack) -> Option<u32> {
-    let group = &live.template()["Resources"]["Nodes"]["Properties"];
-    let limit = |name: &str| match &group[name] {
-        Value::String(text) => text.parse().ok(),
-        other => other.as_u64().and_then(|number| u32::try_from(number).ok()),
-    };
-    let same_limits = limit("MinSize") == Some(pool.min_count) && limit("MaxSize") == Some(pool.max_count);
-    let stored = live.stack.parameters.get(DESIRED_CAPACITY)?.parse().ok()?;
-    (same_limits && (pool.min_count..=pool.max_count).contains(&stored)).then_some(stored)
+    PoolSize::new(pool, live.stacks.get(&part)).machines(group).saturating_sub(there)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{COUNT_TAG, PoolSize};
+    use super::{COUNT_TAG, Hold, Limits, LivePool, PoolSize, Recurrences};
     use crate::aws::ScalingGroup;
     use crate::config::values::PoolName;
+    use crate::deploy::state::pool_hold::HeldBy;
+
+    const OWN: Limits = Limits { least: 0, most: 16 };
 
     fn group(asked: u32, desired: u32) -> ScalingGroup {
-        ScalingGroup {
-            name: "nodes".to_owned(),
-            desired,
-            template_version: None,
-            machines: Vec::new(),
-            tags: [(COUNT_TAG.to_owned(), asked.to_string())].into(),
-            rebalances_availability_zones: false,
-        }
+        let mut group = ScalingGroup::of_test("nodes", desired);
+        (group.least, group.most) = (OWN.least, OWN.most);
+        group.tags.insert(COUNT_TAG.to_owned(), asked.to_string());
+        group
     }
 
     fn size(count: u32, stored: Option<u32>) -> PoolSize {
-        PoolSize { pool: PoolName::of_test("cpu"), count, least: 0, most: 16, stored }
+        let live =
+            stored.map(|stored| LivePool { limits: OWN, desired: Some(stored), actions: Recurrences::new() });
+        PoolSize { pool: PoolName::of_test("cpu"), count, own: OWN, actions: Recurrences::new(), live }
     }
 
     #[test]
@@ -134,5 +183,30 @@ mod tests {
         assert_eq!(size(2, None).desired_capacity(Some(&group(2, 12))), 12);
         assert_eq!(size(2, None).desired_capacity(Some(&group(2, 40))), 16);
         assert_eq!(size(2, None).in_service(Some(&group(2, 40))), 15);
+    }
+
+    #[test]
+    fn a_held_pool_gets_what_its_stack_has_and_rolls_with_the_machines_that_it_has() {
+        let night: Recurrences = [("At2000".to_owned(), "0 20 * * *".into())].into();
+        let mut held = size(5, Some(3));
+        held.actions.clone_from(&night);
+        if let Some(live) = &mut held.live {
+            live.actions = night;
+            live.limits = Limits { least: 1, most: 8 };
+        }
+        let at = |count: u32| {
+            let mut group = group(3, count);
+            (group.least, group.most) = (count, count);
+            group
+        };
+        assert_eq!(held.hold(Some(&at(2))), Hold::Held(HeldBy::Schedule));
+        let values = |count: u32| held.parameters(Some(&at(count))).map(|(_, value)| value);
+        assert_eq!(
+            values(2),
+            ["3", "1", "1", "8"],
+            "as the stack has it, though cluster.yaml says 0 to 16 and 5"
+        );
+        assert_eq!(values(0), ["3", "0", "1", "8"]);
+        assert_eq!([0, 2].map(|count| held.machines(Some(&at(count)))), [0, 2]);
     }
 }

@@ -8,7 +8,7 @@ use super::network::{SubnetValues, subnet_values};
 use super::tags::{pool_group_tags, tag_specifications};
 use super::user_data::UserDataByRole;
 use super::values::{SharedValues, root_disk};
-use crate::blueprint::{Blueprint, Role};
+use crate::blueprint::{Blueprint, GroupSize, Role, ScheduledAction};
 use crate::config::Rollout;
 use crate::config::values::PoolName;
 
@@ -43,6 +43,27 @@ struct PoolValues {
     tag_specifications: Json,
     group_tags: Json,
     user_data: Json,
+    /// Whether AWS changes the size of the pool by the clock.
+    scheduled: bool,
+    actions: Vec<ActionValues>,
+}
+
+/// A scheduled action.
+#[derive(Serialize)]
+struct ActionValues {
+    resource: String,
+    recurrence: String,
+    time_zone: Option<String>,
+    least: u32,
+    most: u32,
+    desired: u32,
+}
+
+impl From<ScheduledAction> for ActionValues {
+    fn from(ScheduledAction { resource, recurrence, time_zone, size }: ScheduledAction) -> Self {
+        let GroupSize { least, most, desired } = size;
+        Self { resource, recurrence, time_zone, least, most, desired }
+    }
 }
 
 impl<'a> PoolStackValues<'a> {
@@ -87,6 +108,8 @@ impl<'a> PoolStackValues<'a> {
                 tag_specifications: tag_specifications(blueprint, &role.name(), false),
                 group_tags: pool_group_tags(blueprint, nodes, pool),
                 user_data: user_data.of(&role)?,
+                scheduled: !pool.schedule.is_empty(),
+                actions: ScheduledAction::of_pool(pool).into_iter().map(Into::into).collect(),
             },
         })
     }

@@ -7,7 +7,7 @@ use crate::blueprint::{Blueprint, PoolNodes, Role};
 use crate::config::{Cluster, Pool};
 use crate::well_known::{
     AUTOSCALER_LABEL_PREFIX, AUTOSCALER_RESOURCE_PREFIX, AUTOSCALER_TAG_PREFIX, AUTOSCALER_TAINT_PREFIX,
-    CLUSTER_TAG, COUNT_TAG, GPU_RESOURCE, ROLE_TAG, kubernetes_cluster_tag,
+    CLUSTER_TAG, COUNT_TAG, GPU_RESOURCE, LIMITS_TAG, ROLE_TAG, kubernetes_cluster_tag,
 };
 
 /// The tags of a machine, its disks and its interfaces.
@@ -49,6 +49,10 @@ pub(super) fn pool_group_tags(blueprint: &Blueprint, nodes: &PoolNodes, pool: &P
         |key: String, value: &str| tags.push(json!({"Key": key, "Value": value, "PropagateAtLaunch": false}));
     // What cluster.yaml asked for: compared with the live tag it distinguishes a new count from one that the autoscaler has changed since.
     add(COUNT_TAG.to_owned(), &pool.count.to_string());
+    if !pool.schedule.is_empty() {
+        // The Auto Scaling group's own may be those of its schedule.
+        add(LIMITS_TAG.to_owned(), &format!("{}-{}", pool.min_count, pool.max_count));
+    }
     add(format!("{AUTOSCALER_TAG_PREFIX}enabled"), "true");
     add(format!("{AUTOSCALER_TAG_PREFIX}{cluster}"), "owned");
     for (key, value) in &nodes.labels {
