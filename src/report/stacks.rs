@@ -1,0 +1,149 @@
+//! The sections about stacks, and about what of them was read in AWS: status, nodes, images.
+
+use super::markup::{Element, element};
+use super::page::Section;
+use super::sources::{LiveSources, PageImage};
+use super::table::{cell, code, code_cell, note, number_cell, paragraph, row_head, table};
+use crate::blueprint::{Blueprint, StackPart};
+use crate::deploy::status::shape::{ImageState, StatusReport};
+use crate::deploy::status::snapshot::age;
+use crate::plural::count_of;
+
+/// The section about stacks: their status if AWS was read, else what each holds.
+pub(super) fn stacks_section(blueprint: &Blueprint, live: Option<&LiveSources<'_>>) -> Section {
+    let section = Section::new("stacks", "Stacks");
+    let Some(live) = live else {
+        return section
+            .part(note("AWS was not read for this page. `infra report --online` adds the status of stacks and nodes."))
+            .part(planned(blueprint));
+    };
+    match live.status {
+        None => section
+            .part(paragraph("Nothing of this cluster exists in AWS; `infra up` creates these stacks."))
+            .part(planned(blueprint)),
+        Some(report) => section.part(verdict(report)).parts(messages(report)).part(statuses(report)),
+    }
+}
+
+/// What each stack holds, and which ones it needs.
+fn planned(blueprint: &Blueprint) -> Element {
+    let cluster = &blueprint.cluster;
+    let parts = StackPart::of_cluster(cluster);
+    let rows = parts.iter().map(|part| {
+        let needs = part.needs().iter().filter(|needed| parts.contains(needed));
+        let needs: Vec<String> = needs.map(ToString::to_string).collect();
+        let holds = match part {
+            StackPart::Network if blueprint.network.adopted_vpc.is_some() => {
+                "security groups, private hosted zone"
+            }
+            StackPart::Network => "VPC, subnets, security groups, private hosted zone",
+            StackPart::Storage => "the shared file system and its mount targets",
+            StackPart::ControlPlane => "etcd members, controllers, load balancers, IAM roles",
+            StackPart::Pool(_) => "the nodes of the pool, and their IAM role",
+        };
+        let needs = if needs.is_empty() { "–".to_owned() } else { needs.join(", ") };
+        vec![row_head(part.stack_name(&cluster.name)), cell(holds), cell(needs)]
+    });
+    table("Stacks of the cluster", &["Stack", "Holds", "Needs"], rows)
+}
+
+fn verdict(report: &StatusReport) -> Element {
+    let (class, word) =
+        if report.healthy { ("pill good", "✓ healthy") } else { ("pill bad", "! not healthy") };
+    element("p")
+        .child(element("span").class(class).text(word))
+        .text(" API ")
+        .text(report.api.state)
+        .text(" at ")
+        .child(code(&report.api.endpoint))
+}
+
+fn messages(report: &StatusReport) -> Option<Element> {
+    let line = |class: &str, sign: &str, text: &String| {
+        element("li")
+            .child(element("span").class(format!("sign {class}")).text(sign))
+            .child(element("span").text(text))
+    };
+    let problems = report.problems.iter().map(|text| line("bad", "!", text));
+    let warnings = report.warnings.iter().map(|text| line("warning", "?", text));
+    let lines: Vec<Element> = problems.chain(warnings).collect();
+    (!lines.is_empty()).then(|| element("ul").class("lines").children(lines))
+}
+
+fn statuses(report: &StatusReport) -> Element {
+    let rows = report.stacks.iter().map(|stack| {
+        let (class, sign) = if stack.good { ("pill good", "✓") } else { ("pill bad", "!") };
+        let status = element("span").class(class).text(format!("{sign} {}", stack.status));
+        vec![row_head(&stack.name), element("td").child(status)]
+    });
+    table("Stacks and their status", &["Stack", "Status"], rows)
+}
+
+/// The section about nodes and etcd as AWS and the API report them.
+pub(super) fn nodes_section(report: &StatusReport) -> Section {
+    let members = format!("{} of {} in service", report.etcd.in_service, report.etcd.wanted);
+    let etcd = vec![row_head("etcd members"), cell(members), cell("–"), cell("")];
+    let nodes = report.nodes.iter().map(|nodes| {
+        let gpus = if nodes.gpus == 0 { "–".to_owned() } else { nodes.gpus.to_string() };
+        let mut remarks = nodes.not_ready.clone();
+        if nodes.outdated > 0 {
+            remarks.push(format!("{} outdated", count_of(nodes.outdated, "machine")));
+        }
+        let name =
+            if nodes.pool == "controllers" { nodes.pool.clone() } else { format!("pool {}", nodes.pool) };
+        let ready = format!("{} of {} Ready", nodes.ready, nodes.wanted);
+        vec![row_head(name), cell(ready), number_cell(gpus), cell(remarks.join("; "))]
+    });
+    let head = ["Role", "State", "GPUs", "Remarks"];
+    let mut section = Section::new("nodes", "Nodes now").part(table(
+        "Nodes by role",
+        &head,
+        std::iter::once(etcd).chain(nodes),
+    ));
+    if let Some(snapshot) = &report.snapshot {
+        section = section.part(paragraph(match &snapshot.newest {
+            Some(newest) => format!("The newest snapshot of etcd is {} old.", age(newest.age_minutes)),
+            None => format!("There is no snapshot of etcd below {} yet.", snapshot.address),
+        }));
+    }
+    if let Some(system) = &report.file_system {
+        let targets = count_of(system.mount_targets, "mount target");
+        section = section
+            .part(paragraph(format!("The file system {} is {}, with {targets}.", system.id, system.state)));
+    }
+    section
+}
+
+/// The section about the image of the operating system.
+pub(super) fn image_section(image: Option<&PageImage>, status: Option<&StatusReport>) -> Section {
+    let section = Section::new("image", "Image");
+    let section = match image {
+        Some(image) => section.part(
+            element("p")
+                .text("infra.lock names ")
+                .child(code(&image.name))
+                .text(", ")
+                .child(code(&image.id))
+                .text("."),
+        ),
+        None => section
+            .part(paragraph("There is no infra.lock yet: `infra lock` or the first `infra up` writes it.")),
+    };
+    let Some(status) = status else {
+        return section
+            .part(note("The age of an image is known to AWS only: `infra report --online` reads it."));
+    };
+    let row = |image: &ImageState| {
+        let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
+        let age = image.age_days.map_or_else(|| image.state.clone(), |days| count_of(days, "day"));
+        vec![
+            row_head(image.name.as_ref().unwrap_or(&image.id)),
+            number_cell(age),
+            cell(text(&image.created)),
+            cell(text(&image.deleted_about)),
+            code_cell(image.stacks.join(", ")),
+        ]
+    };
+    let head = ["Image in use", "Age", "Created", "Deleted by its publisher about", "Stacks"];
+    section.part(table("Images in use", &head, status.images.iter().map(row)))
+}

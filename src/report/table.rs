@@ -1,0 +1,66 @@
+//! Tables that scroll by themselves where the screen is narrow.
+
+use super::markup::{Element, element};
+
+/// A table; the first cell of each row is its heading.
+pub(super) fn table(name: &str, head: &[&str], rows: impl IntoIterator<Item = Vec<Element>>) -> Element {
+    let heads = head.iter().map(|title| element("th").with("scope", "col").text(title));
+    let body = rows.into_iter().map(|cells| element("tr").children(cells));
+    let table = element("table")
+        .child(element("thead").child(element("tr").children(heads)))
+        .child(element("tbody").children(body));
+    scrolling(name, table)
+}
+
+/// What may be wider than the screen, in a box that scrolls and that the keyboard reaches.
+pub(super) fn scrolling(name: &str, inside: Element) -> Element {
+    element("div")
+        .class("scroll")
+        .with("role", "group")
+        .with("tabindex", 0)
+        .with("aria-label", name)
+        .child(inside)
+}
+
+/// The first cell of a row.
+pub(super) fn row_head(text: impl ToString) -> Element {
+    element("th").with("scope", "row").text(text)
+}
+
+/// A cell with text.
+pub(super) fn cell(text: impl ToString) -> Element {
+    element("td").text(text)
+}
+
+/// A cell with a number.
+pub(super) fn number_cell(text: impl ToString) -> Element {
+    element("td").class("number-cell").text(text)
+}
+
+/// A cell with a name that a program gave.
+pub(super) fn code_cell(text: impl ToString) -> Element {
+    element("td").child(code(text))
+}
+
+/// A name that a program gave.
+pub(super) fn code(text: impl ToString) -> Element {
+    element("code").text(text)
+}
+
+/// A paragraph; what is between backticks is code.
+pub(super) fn paragraph(text: impl Into<String>) -> Element {
+    with_code(element("p"), &text.into())
+}
+
+/// A paragraph that explains; what is between backticks is code.
+pub(super) fn note(text: impl Into<String>) -> Element {
+    with_code(element("p").class("note"), &text.into())
+}
+
+fn with_code(paragraph: Element, text: &str) -> Element {
+    let parts = text.split('`').enumerate();
+    parts.fold(paragraph, |paragraph, (position, part)| match position % 2 {
+        0 => paragraph.text(part),
+        _ => paragraph.child(code(part)),
+    })
+}
