@@ -43,8 +43,8 @@ def say(text):
 
 def enter_scratch(case, part=""):
     """A directory for the files of a test case. What the case enters ends with it, however it ends."""
-    # An interrupted unittest does not clean up, and one that is told to end does nothing at all.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    # An interrupted unittest does not clean up, and one that is told to end does nothing at all. An exit would end one chapter only.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     scratch = case.enterClassContext(scratch_directory(part))
     # After the directory, which would otherwise be deleted at the exit while machines still have it mounted.
     atexit.register(case.doClassCleanups)
@@ -63,11 +63,17 @@ class Chapters(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         scratch = enter_scratch(cls)
-        cls.cluster = cls.enterClassContext(real_cluster(scratch, cls.text, find_parts(cls.minors, scratch, cls.with_kueue)))
+        parts = find_parts(cls.minors, scratch, cls.with_kueue)
+        cls.fill_file_system(parts.shared)
+        cls.cluster = cls.enterClassContext(real_cluster(scratch, cls.text, parts))
         cls.cluster.infra("render", "--generate-ca")
         began = time.monotonic()
         cls.cluster.infra("up", "--yes", *BUCKET, "--create-bucket")
         say(f"\ninfra up: {time.monotonic() - began:.0f} s")
+
+    @classmethod
+    def fill_file_system(cls, directory):
+        """Puts what machines need there from their first moment into what stands for the file system."""
 
     def change(self, old, new):
         """cluster.yaml, and what is rendered from it."""

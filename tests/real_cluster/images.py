@@ -35,6 +35,9 @@ JOB_IMAGE = "registry.example.com/infra/job:1"
 HELPER_IMAGE = "public.ecr.aws/docker/library/python:3.13-slim-bookworm"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
+SYSTEM_LIBRARIES = (
+    "libstdc++.so.6", "libgcc_s.so.1", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1", "libresolv.so.2", "libz.so.1",
+)
 CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"
 
 
@@ -177,8 +180,10 @@ def images_of(minor: str) -> list[Image]:
         layer.from_base(*(f"/usr/lib/python3.11/lib-dynload/{name}" for name in modules))
         layer.link("usr/bin/python", "python3")
         add_busybox(layer)
-        # The launcher runs torchrun as a module of the Python that the job names.
-        layer.file("usr/lib/python3.11/torch/distributed/run.py", HERE / "programs/job/torchrun")
+        # Frameworks that are installed elsewhere take them for granted.
+        layer.from_base(*(f"/{LIBRARIES}/{name}" for name in SYSTEM_LIBRARIES))
+        # The launcher runs torchrun as a module of the Python that the job names. A virtual environment does not see it.
+        layer.file("usr/lib/python3/dist-packages/torch/distributed/run.py", HERE / "programs/job/torchrun")
 
     return [
         single("pause", "pause", "pause", "/pause", user="65535:65535"),

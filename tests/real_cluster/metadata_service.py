@@ -21,6 +21,8 @@ class MetadataService:
         self.credentials_of = credentials_of
         self.machines = {}
         self.tokens = {}
+        # The ids of machines that are taken back, with the notice that they get.
+        self.spot_notices = {}
         self.server = Server((ADDRESS, 80), handler_for(self))
 
     def start(self):
@@ -43,6 +45,8 @@ class MetadataService:
         }
         if path == f"meta-data/iam/security-credentials/{role}":
             return json.dumps(self.credentials_of(machine))
+        if path == "meta-data/spot/instance-action":
+            return self.spot_notices.get(machine["id"])
         if path == "user-data":
             return machine["decodedUserData"]
         if path == "dynamic/instance-identity/document":
