@@ -23,5 +23,6 @@ mod people;
 mod plural;
 mod project;
 pub mod render;
+mod report;
 mod waiting;
 mod well_known;

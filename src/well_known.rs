@@ -71,6 +71,8 @@ pub(crate) const CLUSTER_TAG: &str = "infra:cluster";
 pub(crate) const ROLE_TAG: &str = "infra:role";
 /// The tag of a pool's Auto Scaling group with the number of machines that cluster.yaml asked for.
 pub(crate) const COUNT_TAG: &str = "infra:count";
+/// The tag of the Auto Scaling group of a pool with a schedule, with the limits that are the pool's own.
+pub(crate) const LIMITS_TAG: &str = "infra:limits";
 /// The tag of the network stack with the S3 URI that assets are uploaded to.
 pub(crate) const S3_URI_TAG: &str = "infra:s3-uri";
 /// The tag of the control plane stack with the digests of its certificate authorities.

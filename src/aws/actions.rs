@@ -56,8 +56,10 @@ macro_rules! actions {
 actions! {
     AUTOSCALING_DESCRIBE_AUTO_SCALING_GROUPS = "autoscaling:DescribeAutoScalingGroups", Everything;
     AUTOSCALING_DESCRIBE_SCALING_ACTIVITIES = "autoscaling:DescribeScalingActivities", Everything;
+    AUTOSCALING_DESCRIBE_SCHEDULED_ACTIONS = "autoscaling:DescribeScheduledActions", Everything;
     AUTOSCALING_SUSPEND_PROCESSES = "autoscaling:SuspendProcesses", Groups;
     AUTOSCALING_TERMINATE_INSTANCE_IN_AUTO_SCALING_GROUP = "autoscaling:TerminateInstanceInAutoScalingGroup", Groups;
+    AUTOSCALING_UPDATE_AUTO_SCALING_GROUP = "autoscaling:UpdateAutoScalingGroup", Groups;
     CFN_CANCEL_UPDATE_STACK = "cloudformation:CancelUpdateStack", Stacks;
     CFN_CONTINUE_UPDATE_ROLLBACK = "cloudformation:ContinueUpdateRollback", Stacks;
     CFN_CREATE_CHANGE_SET = "cloudformation:CreateChangeSet", NewChangeSets;
@@ -100,6 +102,7 @@ actions! {
     EC2_DESCRIBE_ROUTE_TABLES = "ec2:DescribeRouteTables", Everything;
     EC2_DESCRIBE_SECURITY_GROUPS = "ec2:DescribeSecurityGroups", Everything;
     EC2_DESCRIBE_SNAPSHOTS = "ec2:DescribeSnapshots", Everything;
+    EC2_DESCRIBE_SPOT_PRICE_HISTORY = "ec2:DescribeSpotPriceHistory", Everything;
     EC2_DESCRIBE_SUBNETS = "ec2:DescribeSubnets", Everything;
     EC2_DESCRIBE_VOLUMES = "ec2:DescribeVolumes", Everything;
     EC2_DESCRIBE_VPC_ATTRIBUTE = "ec2:DescribeVpcAttribute", Everything;
@@ -130,6 +133,7 @@ actions! {
     KMS_LIST_KEYS = "kms:ListKeys", NewKey;
     KMS_LIST_RESOURCE_TAGS = "kms:ListResourceTags", NewKey;
     KMS_REVOKE_GRANT = "kms:RevokeGrant", Key;
+    PRICING_GET_PRODUCTS = "pricing:GetProducts", Everything;
     ROUTE53_CHANGE_RESOURCE_RECORD_SETS = "route53:ChangeResourceRecordSets", Records;
     ROUTE53_GET_CHANGE = "route53:GetChange", Everything;
     ROUTE53_GET_HOSTED_ZONE = "route53:GetHostedZone", Everything;

@@ -30,10 +30,12 @@ mod machines;
 mod networks;
 mod offers;
 mod presence;
+mod prices;
 mod quotas;
 mod release_files;
 mod roles;
 mod scaling_groups;
+mod scheduled_actions;
 mod security_groups;
 mod stack_events;
 mod stack_resources;
@@ -69,8 +71,12 @@ pub(crate) use load_balancers::{LoadBalancer, TargetGroup};
 pub(crate) use machines::Instance;
 pub(crate) use networks::{ExistingSubnet, RouteTable, Vpc, VpcNames};
 pub(crate) use offers::{CapacityReservation, ListedAvailabilityZone};
+pub(crate) use prices::ListedProduct;
 pub(crate) use release_files::ReleaseServerError;
-pub(crate) use scaling_groups::{AUTO_SCALING_GROUP_TYPE, GroupMachine, ScalingActivity, ScalingGroup};
+pub(crate) use scaling_groups::{
+    AUTO_SCALING_GROUP_TYPE, GroupMachine, SCHEDULED_ACTION_TYPE, ScalingActivity, ScalingGroup,
+};
+pub(crate) use scheduled_actions::ScheduledChange;
 pub(crate) use security_groups::{InboundRule, VpcSecurityGroup};
 #[cfg(test)]
 pub(crate) use stack_events::EventStatus;

@@ -1,10 +1,13 @@
-//! What AWS will bill for, by stack: kinds and numbers, no prices.
+//! What AWS will bill for, by stack: what, how many, and how each is charged.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::cost::{Charge, MachineCharge};
+use super::prices::UnitPrice;
 use super::{Blueprint, StackPart};
-use crate::config::FileSystemSource;
+use crate::config::values::InstanceType;
+use crate::config::{FileSystemSource, Pool, ThroughputMode};
 
 /// One line of the bill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -17,78 +20,126 @@ pub struct BilledItem {
     pub count: u32,
     /// What else the price depends on; may be empty.
     pub note: String,
+    /// What each of them is charged for.
+    #[serde(skip)]
+    pub charge: Charge,
 }
 
 impl Blueprint {
     /// Everything that is billed by the hour or by size while the cluster runs as cluster.yaml says.
     #[must_use]
     pub fn billed_items(&self) -> Vec<BilledItem> {
+        self.items(|pool| pool.count)
+    }
+
+    /// The most that can be billed: every pool at its `maxCount`, and no machine cheaper than on demand.
+    #[must_use]
+    pub fn largest_items(&self) -> Vec<BilledItem> {
+        let items = self.items(|pool| pool.max_count).into_iter();
+        items.map(|item| BilledItem { charge: item.charge.on_demand(), ..item }).collect()
+    }
+
+    /// What is billed by use, which no one knows in advance.
+    #[must_use]
+    pub fn used_units(&self) -> Vec<UnitPrice> {
+        let mut units = Vec::new();
+        if !self.network.nat_availability_zones.is_empty() {
+            units.push(UnitPrice::NatGatewayGigabyte);
+        }
+        units.push(UnitPrice::LoadBalancerCapacityHour);
+        if let Some(file_system) = &self.cluster.file_system {
+            units.push(UnitPrice::FileSystemGibibyteMonth);
+            if let FileSystemSource::Created { throughput_mode: ThroughputMode::Elastic, .. } =
+                &file_system.source
+            {
+                units.extend([UnitPrice::FileSystemRead, UnitPrice::FileSystemWrite]);
+            }
+        }
+        units.extend([UnitPrice::BucketGigabyteMonth, UnitPrice::KeyMonth]);
+        units
+    }
+
+    fn items(&self, size: fn(&Pool) -> u32) -> Vec<BilledItem> {
+        let cluster = &self.cluster;
         let mut items = Vec::new();
-        let mut add = |stack: &str, what: &str, count: u32, note: String| {
+        let mut add = |stack: &str, what: &str, count: u32, note: String, charge: Charge| {
             if count > 0 {
-                let stack = format!("{}-{stack}", self.cluster.name);
-                items.push(BilledItem { stack, what: what.to_owned(), count, note });
+                let stack = format!("{}-{stack}", cluster.name);
+                items.push(BilledItem { stack, what: what.to_owned(), count, note, charge });
             }
         };
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let cluster = &self.cluster;
-        add(
-            "network",
-            "NAT gateway",
-            number(self.network.nat_availability_zones.len()),
-            "and its traffic".to_owned(),
-        );
-        add(
-            "network",
-            "public IPv4 address",
-            number(self.network.nat_availability_zones.len()),
-            String::new(),
-        );
-        add("network", "private hosted zone", 1, String::new());
+        let one = |unit: UnitPrice| Charge::Units(unit, 1);
+        let disk = |gib: u32| Charge::Units(UnitPrice::DiskGibibyteMonth, gib);
+        let on_demand = |name: &InstanceType| Charge::Machine(MachineCharge::on_demand(name.to_string()));
+        let traffic = || "and its traffic".to_owned();
+        let gateways = number(self.network.nat_availability_zones.len());
+        add("network", "NAT gateway", gateways, traffic(), one(UnitPrice::NatGatewayHour));
+        add("network", "public IPv4 address", gateways, String::new(), one(UnitPrice::PublicAddressHour));
+        add("network", "private hosted zone", 1, String::new(), one(UnitPrice::HostedZoneMonth));
         if let Some(file_system) = &cluster.file_system
             && let FileSystemSource::Created { throughput_mode, .. } = &file_system.source
         {
             let note = format!("{throughput_mode} throughput, by what is stored and moved");
-            add("storage", "EFS file system", 1, note);
+            add("storage", "EFS file system", 1, note, Charge::Use);
         }
         let (etcd, controllers) = (&cluster.etcd, &cluster.controllers);
-        add("control-plane", "machine", etcd.count, format!("{}, etcd", etcd.instance_type));
-        add("control-plane", "disk", etcd.count, format!("{} GiB gp3, etcd's data", etcd.volume_gib));
-        add(
-            "control-plane",
-            "machine",
-            controllers.count,
-            format!("{}, controllers", controllers.instance_type),
-        );
-        let root_disks = etcd.count + controllers.count;
-        add("control-plane", "disk", root_disks, format!("{} GiB gp3", super::CONTROL_PLANE_DISK_GIB));
+        let note = format!("{}, etcd", etcd.instance_type);
+        add("control-plane", "machine", etcd.count, note, on_demand(&etcd.instance_type));
+        let note = format!("{} GiB gp3, etcd's data", etcd.volume_gib);
+        add("control-plane", "disk", etcd.count, note, disk(etcd.volume_gib));
+        let note = format!("{}, controllers", controllers.instance_type);
+        add("control-plane", "machine", controllers.count, note, on_demand(&controllers.instance_type));
+        let gib = super::CONTROL_PLANE_DISK_GIB;
+        let note = format!("{gib} GiB gp3");
+        add("control-plane", "disk", etcd.count + controllers.count, note, disk(gib));
         let balancers = if cluster.api.public { 2 } else { 1 };
-        add("control-plane", "network load balancer", balancers, "and its traffic".to_owned());
+        let charge = one(UnitPrice::LoadBalancerHour);
+        add("control-plane", "network load balancer", balancers, traffic(), charge);
         let machines = if self.network.public_machines { etcd.count + controllers.count } else { 0 };
         let balanced = if cluster.api.public { number(self.network.public_subnets().count()) } else { 0 };
-        add("control-plane", "public IPv4 address", machines + balanced, String::new());
+        let charge = one(UnitPrice::PublicAddressHour);
+        add("control-plane", "public IPv4 address", machines + balanced, String::new(), charge);
         for pool in &cluster.pools {
             let stack = StackPart::Pool(pool.name.clone()).file_name();
-            let how = if pool.spot { "spot" } else { "on demand" };
-            let range = if pool.min_count == pool.max_count {
-                String::new()
-            } else {
-                format!(", {} to {} with the autoscaler", pool.min_count, pool.max_count)
-            };
-            add(&stack, "machine", pool.count, format!("{}, {how}{range}", pool.instance_types[0]));
-            add(&stack, "disk", pool.count, format!("{} GiB gp3", pool.root_volume_gib));
+            let count = size(pool);
+            let charge = Charge::Machine(pool_machine(pool));
+            add(&stack, "machine", count, describe_machines(pool), charge);
+            let note = format!("{} GiB gp3", pool.root_volume_gib);
+            add(&stack, "disk", count, note, disk(pool.root_volume_gib));
             if self.network.public_machines {
-                add(&stack, "public IPv4 address", pool.count, String::new());
+                let charge = one(UnitPrice::PublicAddressHour);
+                add(&stack, "public IPv4 address", count, String::new(), charge);
             }
         }
         items
     }
 }
 
+/// How a machine of a pool is paid for.
+#[must_use]
+pub fn pool_machine(pool: &Pool) -> MachineCharge {
+    MachineCharge {
+        types: pool.instance_types.iter().map(ToString::to_string).collect(),
+        spot: pool.spot,
+        zones: pool.availability_zones.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn describe_machines(pool: &Pool) -> String {
+    let how = if pool.spot { "spot" } else { "on demand" };
+    let range = if pool.min_count == pool.max_count {
+        String::new()
+    } else {
+        format!(", {} to {} with the autoscaler", pool.min_count, pool.max_count)
+    };
+    format!("{}, {how}{range}", pool.instance_types[0])
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::test_cluster::cluster;
-    use super::Blueprint;
+    use super::{BilledItem, Blueprint, Charge};
 
     #[test]
     fn what_is_billed_follows_the_cluster() -> Result<(), Box<dyn std::error::Error>> {
@@ -106,6 +157,21 @@ mod tests {
         ] {
             assert!(lines.iter().any(|found| found == line), "{line} is not in {lines:#?}");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn a_pool_can_grow_to_its_largest_and_is_paid_on_demand_then() -> Result<(), Box<dyn std::error::Error>> {
+        let more = ", pools: [{name: gpu, instanceType: g5.xlarge, count: 0, maxCount: 8, spot: true}]";
+        let blueprint = Blueprint::new(cluster(more)?)?;
+        let of_pool = |items: Vec<BilledItem>| -> Vec<(u32, Charge)> {
+            let items = items.into_iter().filter(|item| item.stack == "paddle-pool-gpu");
+            items.map(|item| (item.count, item.charge)).collect()
+        };
+        assert_eq!(of_pool(blueprint.billed_items()), []);
+        let largest = of_pool(blueprint.largest_items());
+        assert_eq!(largest.iter().map(|(count, _)| *count).collect::<Vec<_>>(), [8, 8, 8]);
+        assert!(matches!(&largest[0].1, Charge::Machine(machine) if !machine.spot), "{largest:?}");
         Ok(())
     }
 }

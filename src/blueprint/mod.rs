@@ -4,24 +4,32 @@
 
 mod billing;
 mod components;
+mod cost;
+mod cost_summary;
 mod etcd_space;
 mod fixed_facts;
 mod identities;
 mod names;
 mod network;
 mod nodes;
+mod prices;
+mod schedule;
 mod security;
 mod stacks;
 #[cfg(test)]
 mod test_cluster;
 
-pub use billing::BilledItem;
+pub use billing::{BilledItem, pool_machine};
 pub use components::{Components, NvidiaRuntime};
+pub use cost::{Charge, Cost, HOURS_A_MONTH, MachineCharge};
+pub use cost_summary::CostSummary;
 pub use fixed_facts::fixed_facts;
 pub use identities::{Authority, Identities, LeafCertificate, Secret, SigningKey, Usage};
 pub use names::Names;
 pub use network::{NetworkPlan, Subnet, SubnetSource};
 pub use nodes::{NodeTaint, PoolNodes, Role};
+pub use prices::{Currency, DAYS_OF_A_PRICE, Period, Prices, UnitPrice};
+pub use schedule::{GroupSize, ScheduledAction, is_end_of_pool};
 pub use security::{Protocol, Rule, SecurityGroup, Source};
 pub use stacks::StackPart;
 

@@ -67,7 +67,7 @@ pub(super) fn run(_: &CertificatesArguments, session: &Session) -> anyhow::Resul
     let healthy = rows.iter().all(|row| row.problem.is_none());
     match session.output {
         Output::Json => session.printer.json(&CertificatesDocument { healthy, certificates: rows })?,
-        Output::Text | Output::Markdown => {
+        Output::Text | Output::Markdown | Output::Html => {
             session.printer.data(certificate_table(&rows))?;
             if !healthy {
                 session.printer.error("some certificates are not healthy");

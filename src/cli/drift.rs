@@ -87,7 +87,7 @@ fn mask(property: &mut PropertyDrift) {
 fn print_report(report: &DriftReport, session: &Session) -> anyhow::Result<Exit> {
     match session.output {
         Output::Json => session.printer.json(report)?,
-        Output::Text | Output::Markdown => session.printer.data(screen(report))?,
+        Output::Text | Output::Markdown | Output::Html => session.printer.data(screen(report))?,
     }
     match report.verdict() {
         DriftVerdict::Absent => Ok(Exit::Unhealthy),

@@ -19,6 +19,8 @@ pub(super) enum Exit {
     RolledBack,
     LeftBehind,
     Interrupted,
+    /// `infra job shell`: that of the program in the pod, or the number of a signal and 128.
+    OfProgram(u8),
 }
 
 /// The exit codes that runbooks rely on, and what each says in one line of a help text.
@@ -46,6 +48,7 @@ impl Exit {
             Self::RolledBack => 6,
             Self::LeftBehind => 7,
             Self::Interrupted => 130,
+            Self::OfProgram(code) => code,
         }
     }
 }
@@ -63,12 +66,17 @@ impl From<Outcome> for Exit {
     }
 }
 
+/// The one command that ends as another program did, and what is said of its code.
+pub(super) const OF_PROGRAM: (&str, &str) = ("any", "`job shell`: that of the program in the pod");
+
 /// The list that `--help` ends with.
 pub(super) fn list() -> String {
     let mut text = "Exit codes:".to_owned();
     for (code, meaning) in CODES {
         let _ = write!(text, "\n  {code:>3}  {meaning}");
     }
+    let (code, meaning) = OF_PROGRAM;
+    let _ = write!(text, "\n  {code:>3}  {meaning}");
     text
 }
 

@@ -14,7 +14,7 @@ use crate::job::data::DataError;
 use crate::job::life::JobError;
 use crate::kube::KubeError;
 use crate::kubeconfig::KubeconfigError;
-use crate::operator::ClusterKeyError;
+use crate::operator::{BudgetError, ClusterKeyError};
 use crate::outcome::{Explain, Outcome};
 use crate::people::PeopleError;
 use crate::plural::count_of;
@@ -98,6 +98,7 @@ fn explain<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a dyn Explain> {
     }
     let types = [
         downcast::<AwsError>,
+        downcast::<BudgetError>,
         downcast::<ClusterKeyError>,
         downcast::<CredentialsError>,
         downcast::<DataError>,

@@ -7,10 +7,14 @@ use super::aws_access::{AwsOptions, block_on};
 use super::exit::Exit;
 use super::failure::Refusal;
 use super::interruption::until_interrupted;
+use super::prices::any_lock;
 use super::printer::{Output, columns};
 use super::session::Session;
 use crate::aws::{AwsError, Clients};
-use crate::deploy::{ClusterList, ListedCluster, Listing, MachinesState, list_region, list_regions};
+use crate::blueprint::CostSummary;
+use crate::deploy::{
+    ClusterList, ListedCluster, Listing, MachinesState, RegionPrices, list_region, list_regions,
+};
 use crate::plural::{count_of, list_counts};
 
 const UNKNOWN: &str = "unknown";
@@ -19,7 +23,8 @@ const UNKNOWN: &str = "unknown";
 ///
 /// Needs no cluster.yaml. Clusters are found by the tags of their stacks, in one region or, with `--all-regions`, in every region that the
 /// account can use. Only AWS is queried, not the clusters themselves: health is that of stacks, machines, image and certificates, and
-/// `infra status` says more of a single cluster.
+/// `infra status` says more of a single cluster. What machines cost is shown for the region whose prices are in infra.lock, if there is one
+/// here.
 ///
 /// Exits with 3 if a cluster is not healthy, with 0 if all are or there is none. A region that refuses the caller is named and skipped;
 /// exits with 1 if another one failed to answer. `infra schema list` describes what `--output json` prints.
@@ -35,6 +40,9 @@ pub(super) struct ListArguments {
 
 pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Result<Exit> {
     let now = OffsetDateTime::now_utc();
+    let lock = any_lock(session);
+    let prices = lock.and_then(|lock| Some(RegionPrices { region: lock.region, prices: lock.prices? }));
+    let prices = prices.as_ref();
     block_on(async {
         let clients = arguments.aws.connect_to(None, session).await;
         let Some(region) = clients.region() else {
@@ -44,15 +52,15 @@ pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Resul
         };
         let reading = Box::pin(async {
             Ok(if arguments.all_regions {
-                read_all(&clients, now).await?
+                read_all(&clients, prices, now).await?
             } else {
-                Listing { list: list_region(&clients, region, now).await?, failure: None }
+                Listing { list: list_region(&clients, region, prices, now).await?, failure: None }
             })
         });
         let Listing { list, failure } = until_interrupted(reading).await?;
         match session.output {
             Output::Json => session.printer.json(&list)?,
-            Output::Text | Output::Markdown => session.printer.data(screen(&list))?,
+            Output::Text | Output::Markdown | Output::Html => session.printer.data(screen(&list))?,
         }
         for unread in &list.unread_regions {
             session.printer.warning(format_args!("{} could not be read: {}", unread.region, unread.reason));
@@ -66,9 +74,13 @@ pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Resul
     })
 }
 
-async fn read_all(clients: &Clients, now: OffsetDateTime) -> Result<Listing, AwsError> {
+async fn read_all(
+    clients: &Clients,
+    prices: Option<&RegionPrices>,
+    now: OffsetDateTime,
+) -> Result<Listing, AwsError> {
     let regions = clients.regions().await?;
-    list_regions(clients, regions, now).await
+    list_regions(clients, regions, prices, now).await
 }
 
 fn screen(list: &ClusterList) -> String {
@@ -82,10 +94,31 @@ fn screen(list: &ClusterList) -> String {
     let titles = ["CLUSTER", "REGION", "KUBERNETES", "NODES", "ETCD", "CERTIFICATES", "IMAGE", "HEALTH"];
     let mut lines = vec![titles.map(str::to_owned)];
     lines.extend(list.clusters.iter().map(line));
+    let table = if list.clusters.iter().any(|cluster| cluster.machines_cost.is_some()) {
+        columns(&with_costs(&lines, &list.clusters))
+    } else {
+        columns(&lines)
+    };
     let healthy = list.clusters.iter().filter(|cluster| cluster.healthy).count();
     let counts = list_counts(&[(healthy, "healthy"), (list.clusters.len() - healthy, "not healthy")]);
     let clusters = count_of(list.clusters.len(), "cluster");
-    format!("{}\n{clusters} in {regions}: {counts}", columns(&lines))
+    let basis = list.clusters.iter().find_map(|cluster| cluster.machines_cost.as_ref());
+    let basis = basis
+        .map(|cost| format!("\nMACHINES: what the machines alone cost, by prices of {}", cost.prices_of));
+    format!("{table}\n{clusters} in {regions}: {counts}{}", basis.unwrap_or_default())
+}
+
+/// The lines with what the machines of each cluster cost, before the health.
+fn with_costs(lines: &[[String; 8]], clusters: &[ListedCluster]) -> Vec<[String; 9]> {
+    let cost = |cluster: &ListedCluster| {
+        cluster.machines_cost.as_ref().map_or_else(|| UNKNOWN.to_owned(), CostSummary::hourly)
+    };
+    let costs = std::iter::once("MACHINES".to_owned()).chain(clusters.iter().map(cost));
+    let add = |(line, cost): (&[String; 8], String)| {
+        let [cluster, region, kubernetes, nodes, etcd, certificates, image, health] = line.clone();
+        [cluster, region, kubernetes, nodes, etcd, certificates, image, cost, health]
+    };
+    lines.iter().zip(costs).map(add).collect()
 }
 
 fn line(cluster: &ListedCluster) -> [String; 8] {

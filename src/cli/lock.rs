@@ -5,13 +5,15 @@ use clap::Args;
 use super::aws_access::{AwsOptions, block_on};
 use super::deployment::{read_lock, write_lock};
 use super::exit::Exit;
+use super::prices::look_up;
 use super::printer::Output;
 use super::session::Session;
 use crate::deploy::{ImageLock, LiveCluster, require_drivers};
 
-/// Look up the operating system's image and write it to infra.lock
+/// Look up the operating system's image and AWS's prices, and write them to infra.lock
 ///
-/// An existing lock is kept, so that machines that start later boot the same image. `infra up` writes the lock too; commit it.
+/// The image of an existing lock is kept, so that machines that start later boot the same image; prices are those of today. Prices that
+/// cannot be read are a warning. `infra up` writes the lock too, without prices; commit it.
 #[derive(Args, Debug)]
 pub(super) struct LockArguments {
     /// Move an existing lock to the newest image
@@ -46,17 +48,19 @@ pub(super) fn run(arguments: &LockArguments, session: &Session) -> anyhow::Resul
                     super::deployment::choose_image(session, &clients, &project, &live, false).await?;
                 chosen.lock
             }
-            _ => newest,
+            _ => ImageLock { prices: found.as_ref().and_then(|found| found.prices.clone()), ..newest },
         };
-        if found.as_ref() != Some(&lock) {
+        if found.as_ref().map(|found| &found.image) != Some(&lock.image) {
             for doubt in require_drivers(&clients, &blueprint.cluster, &lock.image.name).await? {
                 session.printer.warning(doubt.what());
             }
         }
+        let prices = look_up(&clients, blueprint, lock.prices.as_ref(), session).await?;
+        let lock = ImageLock { prices: prices.or(lock.prices), ..lock };
         write_lock(&project, &lock, &session.printer)?;
         match session.output {
             Output::Json => session.printer.json(&lock.image)?,
-            Output::Text | Output::Markdown => {
+            Output::Text | Output::Markdown | Output::Html => {
                 session.printer.data(format_args!("{}  {}", lock.image.id, lock.image.name))?;
             }
         }

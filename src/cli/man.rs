@@ -7,7 +7,7 @@ use clap::builder::Resettable;
 use clap::{Args, Command};
 use clap_mangen::roff::{Roff, bold, roman};
 
-use super::exit::{CODES, Exit};
+use super::exit::{CODES, Exit, OF_PROGRAM};
 use super::failure::Refusal;
 use super::session::Session;
 use crate::durable_file::{self, Access};
@@ -83,9 +83,10 @@ fn exit_status(is_root: bool) -> String {
     if !is_root {
         page.text([roman("The same for every command; few commands have all of them.")]);
     }
-    for (code, meaning) in CODES {
+    let codes = CODES.map(|(code, meaning)| (code.to_string(), meaning));
+    for (code, meaning) in codes.into_iter().chain([(OF_PROGRAM.0.to_owned(), OF_PROGRAM.1)]) {
         page.control("TP", []);
-        page.text([bold(code.to_string())]);
+        page.text([bold(code)]);
         page.text([roman(meaning)]);
     }
     page.to_roff()

@@ -2,9 +2,11 @@
 //!
 //! Here are the clock, the terminal and the exit codes. No rule about clusters is.
 
+mod attached_program;
 mod aws_access;
 mod certificates;
 mod claim;
+mod closed_pipe;
 mod closed_schema;
 mod cluster_options;
 mod completions;
@@ -34,12 +36,16 @@ mod man;
 mod plan;
 mod plan_view;
 mod policy;
+mod pool_end;
 mod prefixed_lines;
 mod preflight;
+mod prices;
 mod printer;
 mod progress_view;
 mod question;
+mod raw_terminal;
 mod render;
+mod report;
 mod rollback;
 mod rotation;
 mod schema;
@@ -92,6 +98,7 @@ enum Command {
     Status(status::StatusArguments),
     List(list::ListArguments),
     Drift(drift::DriftArguments),
+    Report(report::ReportArguments),
     Logs(logs::LogsArguments),
     Destroy(destroy::DestroyArguments),
     Rollback(rollback::RollbackArguments),
@@ -141,8 +148,8 @@ fn print_usage(error: &clap::Error) {
 }
 
 fn run_command(command: Command, session: &Session) -> anyhow::Result<Exit> {
-    if session.output == Output::Markdown && !matches!(command, Command::Plan(_)) {
-        return Err(Refusal::invalid("only `infra plan` writes markdown")
+    if matches!(session.output, Output::Markdown | Output::Html) && !matches!(command, Command::Plan(_)) {
+        return Err(Refusal::invalid("only `infra plan` writes markdown and html")
             .help("use --output text or json")
             .into());
     }
@@ -156,6 +163,7 @@ fn run_command(command: Command, session: &Session) -> anyhow::Result<Exit> {
         Command::Status(arguments) => status::run(&arguments, session),
         Command::List(arguments) => list::run(&arguments, session),
         Command::Drift(arguments) => drift::run(&arguments, session),
+        Command::Report(arguments) => report::run(&arguments, session),
         Command::Logs(arguments) => logs::run(&arguments, session),
         Command::Destroy(arguments) => destroy::run(&arguments, session),
         Command::Rollback(arguments) => rollback::run(&arguments, session),

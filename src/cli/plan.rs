@@ -3,22 +3,25 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
+use time::OffsetDateTime;
 
 use super::aws_access::{AwsOptions, api_address, block_on};
 use super::deployment::{Deployment, choose_image, choose_s3_uri};
 use super::disruption::read_disruption;
 use super::exit::Exit;
 use super::interruption::{until_cleaned_up, until_interrupted};
-use super::plan_view::PlanView;
+use super::plan_view::{CostChange, PlanView};
+use super::pool_end::ended_pools;
+use super::prices::{budget_notice, print_how_to_get_prices, today};
 use super::printer::Output;
 use super::progress_view::ProgressView;
 use super::session::Session;
 use crate::aws::Clients;
-use crate::blueprint::Blueprint;
+use crate::blueprint::{Blueprint, Charge, Cost, CostSummary, Prices, StackPart};
 use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::{
-    FileChange, ImageOrigin, LiveCluster, MachinePlan, Plan, PlanOptions, Prepared, Run, explain_user_data,
-    prepare, refine_plan,
+    ChosenImage, FileChange, ImageOrigin, LiveCluster, MachinePlan, Plan, PlanOptions, Prepared, Run,
+    explain_user_data, planned_charges, prepare, refine_plan,
 };
 use crate::render::boot_objects;
 use crate::waiting::Waiting;
@@ -53,10 +56,13 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
     if let Some(pool) = &arguments.pool {
         deployment.project.check_pool_exists(pool)?;
     }
+    for ended in ended_pools(&deployment.project.blueprint.cluster, OffsetDateTime::now_utc()) {
+        session.printer.warning(format_args!("{ended}; `infra up` will refuse it"));
+    }
     block_on(async {
         let (interrupter, waiting) = session.begin_waiting(None);
         let preparing = Box::pin(prepare_plan(arguments, session, &deployment, waiting));
-        let (run, prepared, image) = until_interrupted(preparing).await?;
+        let (run, prepared, image, prices) = until_interrupted(preparing).await?;
         let asking = Box::pin(async { Ok(refine_plan(&run, &prepared).await?) });
         let plan = until_cleaned_up(asking, &interrupter, &session.printer).await?;
         let blueprint = &deployment.project.blueprint;
@@ -71,12 +77,20 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
             cluster: &deployment.project.blueprint.cluster,
             image: image.as_ref(),
             user_data: &user_data,
+            cost: prices.as_ref().map(|prices| cost_change(&deployment, &prepared, prices)),
             verbose: session.verbose > 0,
         };
         match session.output {
             Output::Json => session.printer.json(&view.document())?,
+            Output::Html => session.printer.file(&view.html(&deployment.project.blueprint))?,
             Output::Markdown => session.printer.data(view.markdown())?,
             Output::Text => session.printer.data(view.text())?,
+        }
+        if prices.is_none() && plan.has_changes() {
+            print_how_to_get_prices(session);
+        }
+        if let Some(notice) = budget_notice(blueprint, prices.as_ref()) {
+            session.printer.warning(notice);
         }
         let changed = arguments.detailed_exitcode && plan.has_changes();
         Ok(if changed { Exit::HasChanges } else { Exit::Done })
@@ -92,7 +106,7 @@ async fn prepare_plan(
     session: &Session,
     deployment: &Deployment,
     waiting: Waiting,
-) -> anyhow::Result<(Run, Prepared, Option<ImageOrigin>)> {
+) -> anyhow::Result<(Run, Prepared, Option<ImageOrigin>, Option<Prices>)> {
     let blueprint = &deployment.project.blueprint;
     let clients = arguments.aws.connect(&blueprint.cluster, session).await;
     let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
@@ -112,7 +126,19 @@ async fn prepare_plan(
         waiting,
         cancel_on_interrupt: false,
     };
-    Ok((run, prepared, image.origin))
+    Ok((run, prepared, image.origin, image.lock.prices))
+}
+
+/// What the cluster costs before and after, by prices that are known.
+fn cost_change(deployment: &Deployment, prepared: &Prepared, prices: &Prices) -> CostChange {
+    let is_deleted = |part: &StackPart| prepared.plan.deletions().any(|stack| stack.part == *part);
+    let cluster = &deployment.project.blueprint.cluster;
+    let (before, after) = planned_charges(cluster, &prepared.live, &prepared.desired, is_deleted);
+    let summary = |charges: &[(u32, Charge)]| {
+        let cost = Cost::of(charges.iter().map(|(count, charge)| (*count, charge)), prices);
+        CostSummary::new(&cost, prices, today())
+    };
+    CostChange { before: summary(&before), after: summary(&after) }
 }
 
 /// Explains the user data of every launch template that changes.
@@ -143,15 +169,17 @@ pub(super) fn show_plan(
     deployment: &Deployment,
     prepared: &Prepared,
     machines: &MachinePlan,
-    image: Option<&ImageOrigin>,
+    image: &ChosenImage,
     user_data: &UserDataChanges,
 ) {
+    let prices = image.lock.prices.as_ref();
     let view = PlanView {
         plan: &prepared.plan,
         machines,
         cluster: &deployment.project.blueprint.cluster,
-        image,
+        image: image.origin.as_ref(),
         user_data,
+        cost: prices.map(|prices| cost_change(deployment, prepared, prices)),
         verbose: session.verbose > 0,
     };
     session.printer.note(view.text());

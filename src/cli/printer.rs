@@ -26,6 +26,9 @@ pub(super) enum Output {
     /// Only `infra plan` prints it; every other command refuses it before it does anything.
     #[value(help = None)]
     Markdown,
+    /// As markdown, only from `infra plan`.
+    #[value(help = None)]
+    Html,
 }
 
 /// Prints. `NO_COLOR`, `CLICOLOR` and a stream that is no terminal switch colour off.
@@ -60,12 +63,13 @@ impl Printer {
 
     /// A log that others wrote: unchanged in a pipe, cleaned at a terminal.
     pub(super) fn log(&self) -> LogPrinter {
-        LogPrinter(if self.at_terminal { LogForm::Cleaned(Cleaner::default()) } else { LogForm::Unchanged })
+        LogPrinter { form: LogForm::of(self.at_terminal), stream: Stream::Stdout }
     }
 
     /// One of several logs that others wrote: whole lines behind a name, which is as wide as the others.
     pub(super) fn prefixed_log(&self, name: &str, width: usize) -> LogPrinter {
-        LogPrinter(LogForm::Prefixed(PrefixedLines::new(name, width, self.at_terminal)))
+        let form = LogForm::Prefixed(PrefixedLines::new(name, width, self.at_terminal));
+        LogPrinter { form, stream: Stream::Stdout }
     }
 
     /// A result as one JSON document of ours.
@@ -119,7 +123,10 @@ impl Printer {
 
 /// Prints a log piece by piece.
 #[derive(Debug)]
-pub(super) struct LogPrinter(LogForm);
+pub(super) struct LogPrinter {
+    form: LogForm,
+    stream: Stream,
+}
 
 #[derive(Debug)]
 enum LogForm {
@@ -128,22 +135,53 @@ enum LogForm {
     Prefixed(PrefixedLines),
 }
 
+impl LogForm {
+    fn of(at_terminal: bool) -> Self {
+        if at_terminal { Self::Cleaned(Cleaner::default()) } else { Self::Unchanged }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stream {
+    Stdout,
+    Stderr,
+}
+
+impl Stream {
+    fn write(self, bytes: &[u8]) -> anyhow::Result<()> {
+        match self {
+            Self::Stdout => to_stdout(bytes),
+            Self::Stderr => ignore_closed_pipe(io::stderr().write_all(bytes)),
+        }
+    }
+}
+
 impl LogPrinter {
+    /// As [`Printer::log`], for what others wrote to stderr.
+    pub(super) fn of_stderr() -> Self {
+        Self { form: LogForm::of(io::stderr().is_terminal()), stream: Stream::Stderr }
+    }
+
+    /// What a program draws at a terminal that was given to it.
+    pub(super) fn of_terminal() -> Self {
+        Self { form: LogForm::Unchanged, stream: Stream::Stdout }
+    }
+
     /// The next bytes.
     pub(super) fn print(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
-        match &mut self.0 {
-            LogForm::Unchanged => to_stdout(bytes),
-            LogForm::Cleaned(cleaner) => to_stdout(cleaner.clean(bytes).as_bytes()),
-            LogForm::Prefixed(lines) => to_stdout(&lines.add(bytes)),
+        match &mut self.form {
+            LogForm::Unchanged => self.stream.write(bytes),
+            LogForm::Cleaned(cleaner) => self.stream.write(cleaner.clean(bytes).as_bytes()),
+            LogForm::Prefixed(lines) => self.stream.write(&lines.add(bytes)),
         }
     }
 
     /// What is left when the log ends or breaks off.
     pub(super) fn finish(&mut self) -> anyhow::Result<()> {
-        match &mut self.0 {
+        match &mut self.form {
             LogForm::Unchanged => Ok(()),
-            LogForm::Cleaned(cleaner) => to_stdout(cleaner.finish().as_bytes()),
-            LogForm::Prefixed(lines) => to_stdout(&lines.finish()),
+            LogForm::Cleaned(cleaner) => self.stream.write(cleaner.finish().as_bytes()),
+            LogForm::Prefixed(lines) => self.stream.write(&lines.finish()),
         }
     }
 }

@@ -5,7 +5,7 @@ use schemars::Schema;
 use schemars::generate::SchemaSettings;
 
 use super::certificates::CertificatesDocument;
-use super::claim::TransferDocument;
+use super::claim::TimedTransfer;
 use super::closed_schema::close;
 use super::cost::CostDocument;
 use super::document::Document;
@@ -80,7 +80,7 @@ enum Shape {
     JobLint,
     /// `job gpu-check`
     GpuCheck,
-    /// `data put`, `data get`, `job fetch`
+    /// `data put`, `data get`, `job fetch`, uploads of `job submit`
     Transfer,
     /// `data ls`
     DataList,
@@ -106,7 +106,7 @@ impl Document for RenderDocument {}
 impl Document for StatusDocument {}
 impl Document for SubmissionPlan {}
 impl Document for TimedEvent<'_> {}
-impl Document for TransferDocument {}
+impl Document for TimedTransfer {}
 impl Document for ValidateDocument<'_> {}
 impl Document for Vec<JobReport> {}
 impl Document for Vec<LintDocument> {}
@@ -144,7 +144,7 @@ fn schema(shape: Shape) -> Schema {
         Shape::JobList => printed::<Vec<JobReport>>(),
         Shape::JobLint => printed::<Vec<LintDocument>>(),
         Shape::GpuCheck => printed::<Vec<NodeGpus>>(),
-        Shape::Transfer => printed::<TransferDocument>(),
+        Shape::Transfer => printed::<TimedTransfer>(),
         Shape::DataList => printed::<Vec<RemoteEntry>>(),
         Shape::SecretList => printed::<Vec<SecretReport>>(),
         Shape::TeamList => printed::<Vec<TeamReport>>(),

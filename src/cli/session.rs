@@ -28,7 +28,7 @@ pub(super) struct GlobalOptions {
     /// Read overriding templates from this directory instead of templates/
     #[arg(long, value_name = "DIR", global = true)]
     templates: Option<PathBuf>,
-    /// How results are printed; markdown is for `plan`
+    /// How results are printed; markdown and html are for `plan`
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Text, global = true)]
     output: Output,
     /// Answer yes where a question would be asked

@@ -9,20 +9,21 @@ use time::OffsetDateTime;
 use super::aws_access::{AwsOptions, api_address, block_on};
 use super::deployment::certificate_expiries;
 use super::exit::Exit;
+use super::prices::prices_of;
 use super::printer::{Output, columns};
 use super::session::Session;
 use crate::blueprint::Blueprint;
 use crate::credentials::Credentials;
 use crate::deploy::{
-    AbsentCluster, CertificateState, EtcdState, ImageState, SnapshotState, StatusDocument, StatusReport,
-    StatusSources, age,
+    AbsentCluster, CertificateState, EtcdState, ImageState, NodesState, ScheduleState, SnapshotState,
+    StatusDocument, StatusReport, StatusSources, age,
 };
 use crate::plural::count_of;
 
 /// How often `--watch` prints the status.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Show whether the cluster works: stacks, API, name, etcd, nodes by pool, image, snapshots, file system, certificates
+/// Show whether the cluster works: stacks, API, name, etcd, nodes by pool, image, snapshots, file system, certificates, cost
 ///
 /// Exits with 3 if something is wrong or there is no such cluster. What is marked with ? will be wrong later, or could not be read, and is no reason for that. `infra schema status` describes what `--output json` prints.
 #[derive(Args, Debug)]
@@ -35,7 +36,9 @@ pub(super) struct StatusArguments {
 }
 
 pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Result<Exit> {
-    let blueprint = session.load_project_quietly()?.blueprint;
+    let project = session.load_project_quietly()?;
+    let prices = prices_of(&project, session);
+    let blueprint = project.blueprint;
     let credentials = read_credentials(session, &blueprint)?;
     block_on(async {
         let clients = arguments.aws.connect(&blueprint.cluster, session).await;
@@ -47,6 +50,7 @@ pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Res
                 api_address: api_address()?,
                 now: OffsetDateTime::now_utc(),
                 certificates: first_to_end(session)?,
+                prices: prices.as_ref(),
             };
             let report = Box::pin(StatusReport::read(sources)).await?;
             let exit = print_status(report, &blueprint, session)?;
@@ -62,7 +66,10 @@ pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Res
 }
 
 /// Without keys everything but the API can be read.
-fn read_credentials(session: &Session, blueprint: &Blueprint) -> anyhow::Result<Option<Credentials>> {
+pub(super) fn read_credentials(
+    session: &Session,
+    blueprint: &Blueprint,
+) -> anyhow::Result<Option<Credentials>> {
     if !session.assets.has_credentials()? {
         return Ok(None);
     }
@@ -70,7 +77,8 @@ fn read_credentials(session: &Session, blueprint: &Blueprint) -> anyhow::Result<
     Ok(Some(Credentials::read(&store, &blueprint.identities)?))
 }
 
-fn first_to_end(session: &Session) -> anyhow::Result<Option<CertificateState>> {
+/// The certificate on disk that expires first.
+pub(super) fn first_to_end(session: &Session) -> anyhow::Result<Option<CertificateState>> {
     let first = certificate_expiries(session)?.into_iter().min_by_key(|expiry| expiry.days_left);
     Ok(first.map(|expiry| CertificateState { name: expiry.name, days_left: expiry.days_left }))
 }
@@ -87,8 +95,10 @@ fn print_status(
         (Output::Json, None) => {
             session.printer.json(&StatusDocument::Absent(AbsentCluster::new(name.as_str())))?;
         }
-        (Output::Text | Output::Markdown, Some(report)) => session.printer.data(status_screen(&report))?,
-        (Output::Text | Output::Markdown, None) => {
+        (Output::Text | Output::Markdown | Output::Html, Some(report)) => {
+            session.printer.data(status_screen(&report))?;
+        }
+        (Output::Text | Output::Markdown | Output::Html, None) => {
             session.printer.data(format_args!("{name}: there is no such cluster; `infra up` creates it"))?;
         }
     }
@@ -123,6 +133,7 @@ fn status_screen(report: &StatusReport) -> String {
             let _ = write!(detail, ", {} outdated", nodes.outdated);
         }
         lines.push(line("nodes", format!("{}/{} Ready", nodes.ready, nodes.wanted), detail));
+        lines.extend(nodes.schedule.as_ref().map(|schedule| clock_line(nodes, schedule)));
     }
     lines.extend(report.images.iter().map(image_line));
     lines.extend(report.snapshot.as_ref().map(snapshot_line));
@@ -135,6 +146,9 @@ fn status_screen(report: &StatusReport) -> String {
     if let Some(first) = &report.certificates {
         lines.push(line("keys", count_of(first.days_left, "day"), format!("{} expires first", first.name)));
     }
+    if let Some(cost) = &report.cost {
+        lines.push(line("cost", cost.hourly(), cost.basis()));
+    }
     let verdict = if report.healthy { "healthy" } else { "NOT HEALTHY" };
     let mut text = format!("{}: {verdict}\n{}", report.cluster, columns(&lines));
     for problem in &report.problems {
@@ -144,6 +158,34 @@ fn status_screen(report: &StatusReport) -> String {
         let _ = write!(text, "\n? {warning}");
     }
     text
+}
+
+/// What AWS does to a pool by the clock, the next change only.
+fn clock_line(nodes: &NodesState, schedule: &ScheduleState) -> [String; 3] {
+    let state = match schedule.held_by {
+        Some(_) => format!("held at {}", nodes.wanted),
+        None => "not held".to_owned(),
+    };
+    let mut detail = nodes.pool.clone();
+    if let Some(by) = schedule.held_by {
+        let _ = write!(detail, ", by {}", by.name());
+    }
+    // To a pool that is held, the same size again is no change: nor is an end that has passed, a year later.
+    let stays = |machines: u32| schedule.held_by.is_some() && machines as usize == nodes.wanted;
+    let next = schedule.actions.iter().find(|action| !action.machines.is_some_and(stays));
+    if let Some(next) = next {
+        let _ = match next.machines {
+            _ if next.is_end => write!(detail, "; ends"),
+            Some(machines) => write!(detail, "; then {}", count_of(machines, "machine")),
+            None => write!(detail, "; then"),
+        };
+        let rule = format!("{} {}", next.at, next.time_zone);
+        let _ = match &next.next_minute {
+            Some(minute) => write!(detail, " on {minute} ({rule})"),
+            None => write!(detail, " at {rule}"),
+        };
+    }
+    ["clock".to_owned(), state, detail]
 }
 
 fn etcd_line(etcd: &EtcdState) -> [String; 3] {

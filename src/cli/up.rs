@@ -7,14 +7,17 @@ use time::OffsetDateTime;
 
 use super::aws_access::{AwsOptions, api_address, block_on};
 use super::consent::ask_for_consent;
-use super::deployment::{Deployment, certificate_expiries, choose_image, choose_s3_uri, write_lock};
+use super::deployment::{
+    Deployment, certificate_expiries, choose_image, choose_s3_uri, read_lock, write_lock,
+};
 use super::disruption::{connect_api, read_disruption};
 use super::exit::Exit;
 use super::failure::Refusal;
 use super::interruption::{until_detached, until_interrupted};
 use super::plan::{explain_all_user_data, show_plan};
+use super::pool_end::refuse_ended_pools;
 use super::preflight::print_caller;
-
+use super::prices::require_budget;
 use super::progress_view::ProgressView;
 use super::rotation::print_deployed_steps;
 use super::session::Session;
@@ -22,8 +25,8 @@ use crate::aws::Clients;
 use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::preflight::{Preflight, Severity};
 use crate::deploy::{
-    ChosenImage, Consent, DeployError, Event, ImageOrigin, Inputs, LiveCluster, MachinePlan, NodeRollout,
-    PlanOptions, Prepared, Progress, Run, Up, UpOptions, WaitFor, prepare,
+    ChosenImage, Consent, DeployError, Event, Inputs, LiveCluster, MachinePlan, NodeRollout, PlanOptions,
+    Prepared, Progress, Run, Up, UpOptions, WaitFor, prepare,
 };
 use crate::plural::count_of;
 
@@ -63,6 +66,9 @@ pub(super) struct UpArguments {
     /// Replace an existing record of externalDNSName that points elsewhere
     #[arg(long)]
     adopt_record: bool,
+    /// Apply a cluster that may cost more than budget.perHour, or whose prices are not known
+    #[arg(long)]
+    over_budget: bool,
     /// Continue without checking the account first
     #[arg(long)]
     skip_preflight: bool,
@@ -94,6 +100,10 @@ pub(super) fn run(arguments: &UpArguments, session: &Session) -> anyhow::Result<
     if let Some(pool) = &arguments.pool {
         deployment.project.check_pool_exists(pool)?;
     }
+    let cluster = &deployment.project.blueprint.cluster;
+    refuse_ended_pools(cluster, arguments.pool.as_ref(), OffsetDateTime::now_utc())?;
+    let prices = read_lock(&deployment.project)?.and_then(|lock| lock.prices);
+    require_budget(&deployment.project.blueprint, prices.as_ref(), arguments.over_budget, session)?;
     let options = UpOptions {
         create_bucket: arguments.create_bucket,
         adopt_record: arguments.adopt_record,
@@ -123,12 +133,11 @@ async fn bring_up(
     let address = options.api_address.as_ref();
     let reading = Box::pin(read_disruption(deployment, &prepared.plan, &prepared, address));
     let machines = until_interrupted(async { Ok(reading.await) }).await?;
-    if !machines.machines.is_empty() {
+    if !machines.machines.is_empty() || !machines.held.is_empty() {
         progress.report(Event::Machines { plan: machines.clone() });
     }
-    let origin = image.origin.as_ref();
     let agreeing =
-        Box::pin(show_and_ask(arguments, session, deployment, &prepared, machines, origin, &clients));
+        Box::pin(show_and_ask(arguments, session, deployment, &prepared, machines, &image, &clients));
     let consent = until_interrupted(agreeing).await?;
     write_lock(&deployment.project, &image.lock, &session.printer)?;
     let (interrupter, waiting) = session.begin_waiting(Some(arguments.timeout));
@@ -219,7 +228,7 @@ async fn show_and_ask(
     deployment: &Deployment,
     prepared: &Prepared,
     machines: MachinePlan,
-    image: Option<&ImageOrigin>,
+    image: &ChosenImage,
     clients: &Clients,
 ) -> anyhow::Result<Consent> {
     let (blueprint, plan) = (&deployment.project.blueprint, &prepared.plan);

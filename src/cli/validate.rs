@@ -9,7 +9,9 @@ use super::aws_access::{AwsOptions, block_on};
 use super::deployment::{certificate_expiries, choose_s3_uri, read_lock};
 use super::exit::Exit;
 use super::failure::summary;
+use super::pool_end::ended_pools;
 use super::preflight::{print_caller, print_findings};
+use super::prices::{budget_notice, prices_of};
 use super::printer::Output;
 use super::session::Session;
 use crate::check::Findings;
@@ -54,21 +56,31 @@ pub(super) struct ValidateDocument<'a> {
     /// That upstream support of the Kubernetes version has ended or ends soon.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
+    /// Pools whose end, `expires`, has passed, each in a sentence: `infra up` refuses them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ended: Vec<String>,
+    /// That the cluster may cost more than its budget, by the prices in infra.lock, or that some prices are missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<String>,
     /// With `--online`, what preflight found in the account.
     #[serde(skip_serializing_if = "Option::is_none")]
     account: Option<&'a [Finding]>,
 }
 
 pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::Result<Exit> {
-    let (problems, notice, checks, account) = match Project::load(&session.assets) {
+    let now = OffsetDateTime::now_utc();
+    let (problems, notices, ended, checks, account) = match Project::load(&session.assets) {
         Ok((project, warnings)) => {
-            let notice = version_notice(&project.blueprint.cluster, OffsetDateTime::now_utc().date());
+            let notice = version_notice(&project.blueprint.cluster, now.date());
+            let ended = ended_pools(&project.blueprint.cluster, now);
+            let prices = prices_of(&project, session);
+            let budget = budget_notice(&project.blueprint, prices.as_ref());
             let account =
                 if arguments.online { Some(check_account(arguments, &project, session)?) } else { None };
-            (warnings, notice, check_rendered(&project, session)?, account)
+            (warnings, (notice, budget), ended, check_rendered(&project, session)?, account)
         }
         Err(ProjectError::Cluster(LoadError::Invalid(problems))) => {
-            (problems, None, Findings::default(), None)
+            (problems, (None, None), Vec::new(), Findings::default(), None)
         }
         Err(error) => return Err(error.into()),
     };
@@ -81,19 +93,24 @@ pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::R
                 valid,
                 problems: &problems,
                 checks: &checks,
-                notice,
+                notice: notices.0,
+                ended,
+                budget: notices.1,
                 account,
             })?;
         }
-        Output::Text | Output::Markdown => {
+        Output::Text | Output::Markdown | Output::Html => {
             if !problems.list().is_empty() {
                 session.printer.data(&problems)?;
             }
             if !checks.0.is_empty() {
                 session.printer.data(&checks)?;
             }
-            if let Some(notice) = notice {
+            for notice in [notices.0, notices.1].into_iter().flatten() {
                 session.printer.warning(notice);
+            }
+            for pool in ended {
+                session.printer.warning(format_args!("{pool}; `infra up` will refuse it"));
             }
             if let Some(report) = &account {
                 print_caller(report, session);

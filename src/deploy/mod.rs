@@ -26,8 +26,8 @@ pub(crate) use destroy::{
 };
 pub(crate) use error::DeployError;
 pub(crate) use event::{
-    DestroyItem, DisruptedJob, Event, Evidence, MachineAction, MachineChange, MachinePlan, Progress,
-    ResourceKind, Service, StackOperation,
+    DestroyItem, DisruptedJob, Event, Evidence, HeldPool, Holder, MachineAction, MachineChange, MachinePlan,
+    Progress, ResourceKind, Service, StackOperation,
 };
 pub(crate) use explain::hint::hint_for;
 pub(crate) use explain::operation_events::is_echo;
@@ -47,6 +47,7 @@ pub(crate) use plan::user_data_change::{FileChange, TextChange, explain_user_dat
 pub(crate) use plan::{Plan, StackAction, StackPlan};
 pub(crate) use run::Run;
 pub(crate) use stack::roll_back::roll_back;
+pub(crate) use state::charges::planned_charges;
 pub(crate) use state::description::describe_resource;
 pub(crate) use state::desired::{DesiredStack, s3_uri_in_use};
 pub(crate) use state::live::LiveCluster;
@@ -55,10 +56,12 @@ pub(crate) use status::drift::{
     DriftKind, DriftReport, DriftVerdict, DriftedResource, PropertyDrift, StackDrift, detect_drift,
 };
 pub(crate) use status::list::shape::{ClusterList, ListedCluster, MachinesState};
-pub(crate) use status::list::{Listing, list_region, list_regions};
+pub(crate) use status::list::{Listing, RegionPrices, list_region, list_regions};
 pub(crate) use status::report::StatusSources;
+pub(crate) use status::schedule::ScheduleState;
 pub(crate) use status::shape::{
-    AbsentCluster, CertificateState, EtcdState, ImageState, SnapshotState, StatusDocument, StatusReport,
+    AbsentCluster, CertificateState, EtcdState, ImageState, NodesState, SnapshotState, StatusDocument,
+    StatusReport,
 };
 pub(crate) use status::snapshot::age;
 pub(crate) use up::{Consent, Up, UpOptions, WaitFor};

@@ -51,7 +51,10 @@ impl Walk<'_> {
                     }
                 }
             }
-            ("string", Node::Text(_)) | ("boolean", Node::Bool(_)) | ("", _) => {}
+            ("string", Node::Text(_))
+            | ("boolean", Node::Bool(_))
+            | ("number", Node::Integer(_) | Node::Float(_))
+            | ("", _) => {}
             ("integer", Node::Integer(number)) => self.number(name, found, *number, &schema),
             (expected, _) => self.problems.add(found.position, wrong_kind(name, expected, &found.value)),
         }
@@ -144,6 +147,7 @@ fn is_of_kind(found: &Node, kind: &str) -> bool {
             | ("string", Node::Text(_))
             | ("boolean", Node::Bool(_))
             | ("integer", Node::Integer(_))
+            | ("number", Node::Integer(_) | Node::Float(_))
     )
 }
 
@@ -190,6 +194,7 @@ fn wrong_kind(name: &str, expected: &str, found: &Node) -> Fault {
         "string" => "text",
         "boolean" => "true or false",
         "integer" => "a whole number",
+        "number" => "a number",
         other => other,
     };
     let fault = Fault::new(format!("{name} must be {wanted}, not {}", found.kind()));

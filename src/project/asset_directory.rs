@@ -9,9 +9,10 @@ use super::error::ProjectError;
 use crate::config::{self, Cluster};
 use crate::confined_directory::ConfinedDirectory;
 use crate::credentials::{InventoryEntry, Store, list_certificates};
-use crate::document::Loaded;
+use crate::document::{Loaded, read_text};
 
 const CLUSTER_FILE: &str = "cluster.yaml";
+pub(super) const LOCK_FILE: &str = "infra.lock";
 const CREDENTIALS: &str = "credentials";
 const USERS: &str = "users";
 pub(super) const KUBECONFIG: &str = "kubeconfig";
@@ -44,6 +45,16 @@ impl AssetDirectory {
     /// The path of cluster.yaml, for messages.
     pub(crate) fn cluster_file(&self) -> PathBuf {
         self.files.unchecked_path(CLUSTER_FILE)
+    }
+
+    /// The path and text of infra.lock, if there is one.
+    pub(crate) fn read_lock(&self) -> Result<Option<(PathBuf, String)>, ProjectError> {
+        if self.files.metadata(LOCK_FILE)?.is_none() {
+            return Ok(None);
+        }
+        let path = self.files.path(LOCK_FILE)?;
+        let text = read_text(&path)?;
+        Ok(Some((path, text)))
     }
 
     /// The path of the kubeconfig, for messages.

@@ -18,7 +18,7 @@ use crate::blueprint::Blueprint;
 use crate::check::{Findings, check_assets};
 use crate::config::values::PoolName;
 use crate::credentials::{Credentials, Store};
-use crate::document::{Loaded, Problems, read_text};
+use crate::document::{Loaded, Problems};
 use crate::durable_file::Access;
 use crate::render::{AssetSources, Assets, Templates, render_assets};
 
@@ -27,8 +27,6 @@ pub(crate) use error::ProjectError;
 pub(crate) use gitignore::Gitignore;
 pub(crate) use rendered_files::WrittenFiles;
 pub(crate) use team_files::UnusedSnippet;
-
-const LOCK_FILE: &str = "infra.lock";
 
 /// A cluster.yaml that was read and validated once, and the directory it is in.
 #[derive(Debug)]
@@ -86,17 +84,12 @@ impl Project {
 
     /// The path and text of infra.lock, if there is one.
     pub(crate) fn read_lock(&self) -> Result<Option<(PathBuf, String)>, ProjectError> {
-        if self.directory.files.metadata(LOCK_FILE)?.is_none() {
-            return Ok(None);
-        }
-        let path = self.directory.files.path(LOCK_FILE)?;
-        let text = read_text(&path)?;
-        Ok(Some((path, text)))
+        self.directory.read_lock()
     }
 
     /// Writes infra.lock unless it has this text already; returns whether it was written.
     pub(crate) fn write_lock(&self, text: &str) -> Result<bool, ProjectError> {
-        Ok(self.directory.files.ensure_file(LOCK_FILE, text.as_bytes(), Access::Public)?)
+        Ok(self.directory.files.ensure_file(asset_directory::LOCK_FILE, text.as_bytes(), Access::Public)?)
     }
 }
 

@@ -9,13 +9,14 @@ It reaches into MiniStack's insides, hence the pinned version. The parts in stan
 - balancers: classic load balancers;
 - machines: those of Auto Scaling groups. They hold interfaces and security groups, claim the volumes that their user data names,
   start, fail to start, signal, and are replaced by rolling updates. Scaling activities report it;
+- scheduled_actions: those of Auto Scaling groups, what AWS refuses of them, and when they happen next. They happen when a test says so;
 - operations: what CloudFormation refuses, by template, parameters, capabilities, status or policy of the stack; how its
   operations end, are cancelled and are asked for twice; what change sets say about replacement;
 - checks: CloudFormation's validation of change sets, and its events;
 - lost_events: events of stacks that do not come, or come late;
 - objects: owners and versions of objects, their ages, and rules of buckets that S3 refuses;
 - drift: what resources are now, for CloudFormation's drift detection, which takes its time;
-- lookups: types of machines and where they are offered, images of Flatcar, zones, quotas, roles of services, the KMS keys that
+- lookups: prices, types of machines and where they are offered, images of Flatcar, zones, quotas, roles of services, the KMS keys that
   the golden clusters name;
 - rights: what conditions of policies ask about: tags of resources, and who or what a request names;
 - wishes: resources under ids that a test asks for.
@@ -64,6 +65,7 @@ several stacks have the same, as "stack/LogicalId".
     dns_pending      0.2: seconds that a change of Route 53 takes
     drift_delay      0.2: seconds that a drift detection takes; may be changed meanwhile
 
+    unpriced         ["g5.xlarge", "NatGateway-Hours"]: types of machines and usage types that the price list does not have
     real_machines    true: another program boots the machines of Auto Scaling groups; they attach their volumes and signal by themselves
 
 HEAD /amd64-usr/VERSION/flatcar-nvidia-drivers-570-open.gz is answered as by Flatcar's release server, which has a driver or has not.
@@ -108,7 +110,9 @@ import stand_in.lost_events
 import stand_in.machine_calls
 import stand_in.objects
 import stand_in.operation_calls
+import stand_in.prices
 import stand_in.rights
+import stand_in.scheduled_actions
 import stand_in.tags
 import stand_in.wishes
 from stand_in.control import control

@@ -61,6 +61,8 @@ ELSEWHERE = {
     "a change set that CloudFormation refuses: tests/lifecycle/change_set_checks": ["cloudformation:DescribeEvents"],
     "up --replace-nodes, which needs a Kubernetes API: tests/lifecycle/pools": ["autoscaling:TerminateInstanceInAutoScalingGroup"],
     "pools in several zones: tests/lifecycle/network_faults": ["autoscaling:SuspendProcesses"],
+    "a pool with a schedule: tests/lifecycle/schedules": [
+        "autoscaling:DescribeScheduledActions", "autoscaling:UpdateAutoScalingGroup"],
     "an adopted network or file system, a reservation, a zone by its id: tests/lifecycle/preflight_adopted": [
         "ec2:DescribeCapacityReservations", "ec2:DescribeDhcpOptions", "ec2:DescribeVpcAttribute",
         "elasticfilesystem:DescribeMountTargetSecurityGroups", "route53:GetHostedZone"],
@@ -75,7 +77,8 @@ ELSEWHERE = {
     "init --create-key, before there is a cluster and a policy for it: tests/lifecycle/created_keys": [
         "kms:CreateAlias", "kms:CreateKey", "kms:EnableKeyRotation", "kms:ListAliases", "kms:ListKeys", "kms:ListResourceTags"],
     "the stand-in answers these without asking who is there: tests/lifecycle/network_faults": [
-        "iam:GetRole", "servicequotas:GetAWSDefaultServiceQuota", "servicequotas:GetServiceQuota"],
+        "iam:GetRole", "pricing:GetProducts", "servicequotas:GetAWSDefaultServiceQuota", "servicequotas:GetServiceQuota"],
+    "pools of spot machines: tests/lifecycle/prices": ["ec2:DescribeSpotPriceHistory"],
     "the stand-in lets everybody delete several objects at once": ["s3:DeleteObjectVersion"],
     "AWS allows it to every caller": ["sts:GetCallerIdentity"],
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Outcome, Workspace};
 
-fn clusters() -> Vec<PathBuf> {
+pub fn clusters() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clusters");
     let mut found: Vec<PathBuf> =
         fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();

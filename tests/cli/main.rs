@@ -12,6 +12,7 @@
 mod broken;
 mod broken_stacks;
 mod chains;
+mod code;
 mod commands;
 mod credentials;
 mod customized;
@@ -33,8 +34,10 @@ mod output;
 mod owners;
 mod peers;
 mod policy;
+mod prices;
 mod reference;
 mod reference_output;
+mod report;
 mod rotation;
 mod schema;
 #[path = "../support/schema_judge.rs"]

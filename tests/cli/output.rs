@@ -10,11 +10,15 @@ use crate::reference_output::shapes;
 use crate::schema_judge::{broken, expect_exact, expect_fit, expect_refused, schema};
 use crate::support::{MINIMAL, Outcome, Workspace};
 
-/// The lines of the one block of docs/output.md.
+/// The lines of the first block of docs/output.md.
 fn examples() -> Vec<String> {
+    block(1)
+}
+
+fn block(number: usize) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/output.md");
     let text = fs::read_to_string(path).unwrap();
-    let block = text.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
+    let block = text.split("```json\n").nth(number).unwrap().split("```").next().unwrap();
     block.lines().map(str::to_owned).collect()
 }
 
@@ -36,6 +40,15 @@ fn the_examples_are_events_and_there_is_one_of_each() {
         types.map(|event| event["properties"]["type"]["const"].as_str().unwrap().to_owned()).collect();
     assert_eq!(shown, types);
     assert_eq!(examples.len(), types.len());
+}
+
+#[test]
+fn the_examples_of_transfers_are_lines_of_transfers() {
+    let examples = block(2);
+    expect_exact(&BTreeMap::from([("transfer", examples.clone())]), &[]);
+    let shown: BTreeSet<String> = examples.iter().map(|line| kind_and_fields(line).0).collect();
+    let types = ["transfer-began", "transfer-progress", "transferred"];
+    assert_eq!(shown, types.map(str::to_owned).into());
 }
 
 #[test]

@@ -205,7 +205,16 @@ fn documents_are_described_as_they_are_printed() {
             };
             let each = if is_list { "A list. Each item: " } else { "" };
             let _ = write!(page.text, "\n{each}{}\n", one["description"].as_str().unwrap());
-            page.object("", one, &[]);
+            // Lines that a word distinguishes have a table each.
+            for line in one["oneOf"].as_array().into_iter().flatten() {
+                let (_, name) = tag_of(line);
+                let _ =
+                    write!(page.text, "\n### {shape}: {name}\n\n{}\n", line["description"].as_str().unwrap());
+                page.object(&name, line, &["type"]);
+            }
+            if one["oneOf"].is_null() {
+                page.object("", one, &[]);
+            }
         }
         text.push_str(&page.text);
     }

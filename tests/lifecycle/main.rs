@@ -43,13 +43,16 @@ mod preflight;
 mod preflight_adopted;
 mod preflight_keys;
 mod preflight_run;
+mod prices;
 mod public_name;
 mod queries;
 mod random_lives;
 mod refusals;
+mod reports;
 mod rollback;
 mod rotation;
 mod runbooks;
+mod schedules;
 #[path = "../support/schema_judge.rs"]
 mod schema_judge;
 mod silent_losses;

@@ -119,6 +119,33 @@ fn every_call_survives_every_fault() {
     });
 }
 
+/// `up` looks up no prices, so that the calls that do are tried here.
+#[test]
+fn looking_up_prices_survives_every_fault() {
+    let undisturbed = World::of_golden("ha-gpu-efs");
+    undisturbed.run(["lock"]).expect_code(0);
+    let amounts = |world: &World| -> Vec<String> {
+        let lock = world.workspace.read("infra.lock");
+        lock.lines().filter(|line| line.ends_with('"')).map(str::to_owned).collect()
+    };
+    let whole = amounts(&undisturbed);
+    assert!(whole.len() > 12, "{whole:?}");
+    let operations = ["pricing:GetProducts", "ec2:DescribeSpotPriceHistory"];
+    let cases = operations.iter().flat_map(|operation| FAULTS.map(|fault| (*operation, fault)));
+    try_all(cases.collect(), |(operation, (fault, times))| {
+        let world = World::of_golden("ha-gpu-efs");
+        world.proxy.fault(operation, *fault, *times);
+        let outcome = world.infra(["lock"]).time_limit(Duration::from_secs(300)).run();
+        if world.proxy.calls().iter().all(|call| call.outcome == CallOutcome::Passed) {
+            return Err("it never happened".to_owned());
+        }
+        if outcome.code != 0 || amounts(&world) != whole {
+            return Err(format!("ended with {}:\n{}", outcome.code, outcome.stderr));
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn a_missing_permission_is_named_and_the_next_run_resumes() {
     let (operations, whole) = undisturbed();

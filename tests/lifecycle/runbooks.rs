@@ -52,6 +52,7 @@ follow_pages! {
     renew_certificates: "renew-certificates.md",
     rotate_keys: "rotate-keys.md",
     run_any_program: "run-any-program.md",
+    save_money_at_night: "save-money-at-night.md",
     share_with_queues: QUEUES,
     stuck_destroy: "stuck-destroy.md",
     stuck_stack: "stuck-stack.md",

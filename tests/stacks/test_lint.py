@@ -64,7 +64,8 @@ class Lint(unittest.TestCase):
             for name, resource in document["Resources"].items():
                 properties = resource.get("Properties", {})
                 for key in ["LoadBalancerName", "GroupName", "RoleName", "AutoScalingGroupName", "LaunchTemplateName", "InstanceProfileName"]:
-                    self.assertNotIn(key, properties, f"{path}: {name}")
+                    # What belongs to a group names it by reference.
+                    self.assertIn(list(properties.get(key, {"Ref": None})), [["Ref"]], f"{path}: {name}")
                 if resource["Type"] == "AWS::ElasticLoadBalancingV2::TargetGroup":
                     self.assertNotIn("Name", properties)
 

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::cost_change::CostChange;
 use super::view::{Counts, PlanView, mask_user_data};
 use crate::deploy::{
     FileChange, ImageOrigin, MachinePlan, PropertyChange, ResourceAction, ResourceChange, StackAction,
@@ -26,6 +27,8 @@ pub(in super::super) struct PlanDocument {
     image: Option<ImageOrigin>,
     /// The number of stacks and resources by what happens to them.
     summary: Summary,
+    /// What changes in the cost of the cluster; null if infra.lock has no prices.
+    cost: Option<CostChange>,
     /// Every stack, in the order in which `infra up` works on them; stacks to delete come last.
     stacks: Vec<StackDocument>,
 }
@@ -113,6 +116,7 @@ impl PlanDocument {
                 unchanged: counts.unchanged,
                 resources: ResourceCounts { create, change, replace, delete },
             },
+            cost: view.cost.clone(),
             stacks: view.plan.stacks.iter().map(|stack| StackDocument::new(view, stack)).collect(),
         }
     }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::view::{PlanView, is_user_data, mask_user_data};
+use crate::aws::SCHEDULED_ACTION_TYPE;
 use crate::blueprint::StackPart;
 use crate::cli::foreign_text::clean_line;
 use crate::deploy::{
@@ -86,7 +87,11 @@ pub(super) fn body(view: &PlanView<'_>, stack: &StackPlan, all: bool) -> Vec<Lin
     let mut lines = Vec::new();
     let is_shown = |change: &&ResourceChange| view.verbose || !stack.changes_only_stack_tags_of(change);
     for change in stack.resources.iter().filter(is_shown) {
-        if all || stack.action == StackAction::Update {
+        // When machines come and go is worth a line also in a stack that is created.
+        let is_listed = all
+            || stack.action == StackAction::Update
+            || stack.action != StackAction::Delete && change.kind == SCHEDULED_ACTION_TYPE;
+        if is_listed {
             lines.push(resource_line(view, stack, change));
         }
         lines.extend(describe_loss(change).map(|text| Line::new(2, Sign::Warning, text)));

@@ -5,7 +5,9 @@ use super::view::PlanView;
 use crate::blueprint::{Role, StackPart};
 use crate::cli::foreign_text::clean_line;
 use crate::cli::machine_wording::{describe_change, name_service};
-use crate::deploy::{DisruptedJob, MachineAction, MachineChange, ResourceAction, Service, StackAction};
+use crate::deploy::{
+    DisruptedJob, HeldPool, Holder, MachineAction, MachineChange, ResourceAction, Service, StackAction,
+};
 use crate::plural::count_of;
 
 /// What is said of machines; never nothing.
@@ -30,10 +32,34 @@ pub(super) fn machine_lines(view: &PlanView<'_>) -> Vec<Line> {
             lines.extend(jobs.map(job_line));
         }
     }
+    lines.extend(view.machines.released.iter().map(|released| {
+        let text = format!(
+            "pool {} gets its own limits again: {} to {}",
+            released.pool,
+            released.minimum,
+            count_of(released.maximum, "machine")
+        );
+        Line::new(1, Sign::Change, text)
+    }));
+    lines.extend(held_lines(view));
     lines.extend(unknown_jobs(view));
     lines.extend(availability(view));
     lines.extend(changes_in_place(view));
     lines
+}
+
+/// The pools whose size stays, because the clock holds them.
+pub(super) fn held_lines(view: &PlanView<'_>) -> Vec<Line> {
+    let line = |HeldPool { pool, machines, by }: &HeldPool| {
+        let until = match by {
+            Holder::Schedule => "",
+            Holder::Expires => "; another expires, or none, starts it again",
+        };
+        let machines = count_of(*machines, "machine");
+        let text = format!("pool {pool} is held at {machines} by {}: its size stays{until}", by.name());
+        Line::new(1, Sign::Plain, text)
+    };
+    view.machines.held.iter().map(line).collect()
 }
 
 fn is_same_for_members(one: &MachineChange, other: &MachineChange) -> bool {

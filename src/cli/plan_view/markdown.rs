@@ -1,16 +1,21 @@
 //! A plan as Markdown for a pull request.
 
+use super::cost_change::CostChange;
 use super::lines::{Line, Sign, action, body, warnings};
-use super::machine_lines::machine_lines;
+use super::machine_lines::{held_lines, machine_lines};
 use super::view::PlanView;
 
 pub(super) fn render(view: &PlanView<'_>) -> String {
     let title = format!("### infra plan: {}", view.cluster.name);
     if !view.plan.has_changes() {
-        return join_markdown(&[title, view.summary()]);
+        let held = held_lines(view).iter().map(format_item).collect::<Vec<_>>().join("\n");
+        let parts = [title, held, view.summary()].into_iter().filter(|part| !part.is_empty());
+        let cost = view.cost.as_ref().map(CostChange::text);
+        return join_markdown(&parts.chain(cost).collect::<Vec<_>>());
     }
     let machines = machine_lines(view).iter().map(format_item).collect::<Vec<_>>().join("\n");
     let mut parts = vec![title, "**Machines**".to_owned(), machines, view.summary()];
+    parts.extend(view.cost.as_ref().map(CostChange::text));
     let warnings: Vec<String> = warnings(view).iter().map(|warning| format!("- **{warning}**")).collect();
     if !warnings.is_empty() {
         parts.push(warnings.join("\n"));

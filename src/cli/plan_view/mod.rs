@@ -1,8 +1,10 @@
-//! A plan as text for a terminal, as Markdown for a pull request, and as JSON for a program.
+//! A plan as text for a terminal, as Markdown for a pull request, as a page, and as JSON for a program.
 //!
 //! No view shows the content of user data, only how it changes files on the machine.
 
+mod cost_change;
 mod document;
+mod html;
 mod lines;
 mod machine_lines;
 mod markdown;
@@ -10,6 +12,8 @@ mod text;
 mod view;
 
 use super::styled_text::StyledText;
+use crate::blueprint::Blueprint;
+pub(super) use cost_change::CostChange;
 pub(super) use document::PlanDocument;
 pub(super) use view::{PlanView, mask_user_data};
 
@@ -22,6 +26,11 @@ impl PlanView<'_> {
     /// For a pull request, without a line end.
     pub(super) fn markdown(&self) -> String {
         markdown::render(self)
+    }
+
+    /// For a browser.
+    pub(super) fn html(&self, blueprint: &Blueprint) -> String {
+        html::render(self, blueprint)
     }
 
     /// For a program.

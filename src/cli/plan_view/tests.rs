@@ -62,6 +62,7 @@ fn plan() -> Plan {
     control_plane.after = vec!["paddle-network".to_owned()];
     let nodes = |action| vec![resource("Nodes", "AutoScaling::AutoScalingGroup", action, Vec::new())];
     Plan {
+        releases: Vec::new(),
         stacks: vec![
             stack(StackPart::Network, StackAction::Unchanged, Vec::new()),
             control_plane,
@@ -88,6 +89,8 @@ fn machines() -> MachinePlan {
     let pool = |name: &str| Role::Pool(PoolName::of_test(name));
     let [namespace, job, pod, node] = ["default", "train", "train-0", "ip-10-0-0-1"].map(str::to_owned);
     MachinePlan {
+        held: Vec::new(),
+        released: Vec::new(),
         machines: vec![
             change(Role::EtcdMember(0), 1, replaced, &["EtcdMember0", "EtcdLaunchTemplate0"]),
             change(pool("gpu"), 2, MachineAction::Create, &["Nodes"]),
@@ -124,8 +127,15 @@ fn with_view<T>(verbose: bool, look: impl FnOnce(&PlanView<'_>) -> T) -> Result<
     let (plan, cluster, files) = (plan(), cluster()?, files());
     let (machines, image) = (machines(), image());
     let image = Some(&image);
-    let view =
-        PlanView { plan: &plan, machines: &machines, cluster: &cluster, image, user_data: &files, verbose };
+    let view = PlanView {
+        plan: &plan,
+        machines: &machines,
+        cluster: &cluster,
+        image,
+        user_data: &files,
+        cost: None,
+        verbose,
+    };
     Ok(look(&view))
 }
 
@@ -200,6 +210,7 @@ fn jobs_that_cannot_be_read_and_machines_that_stay_are_mentioned() -> Result<(),
             cluster: &cluster,
             image: None,
             user_data: &files,
+            cost: None,
             verbose: false,
         };
         let text = plain(&view);
@@ -226,13 +237,14 @@ fn a_stack_with_other_tags_only_is_one_line_unless_verbose() -> Result<(), Probl
     let vpc = resource("Vpc", "EC2::VPC", ResourceAction::Change, vec![tag("Tags[team]")]);
     let mut network = stack(StackPart::Network, StackAction::Update, vec![vpc]);
     network.tags = vec![tag("team")];
-    let plan = Plan { stacks: vec![network] };
+    let plan = Plan { stacks: vec![network], releases: Vec::new() };
     let view = |verbose| PlanView {
         plan: &plan,
         machines: &machines,
         cluster: &cluster,
         image: None,
         user_data: &files,
+        cost: None,
         verbose,
     };
     let one_line = "network: update (tags only: team: a → b)";
@@ -341,6 +353,7 @@ fn nothing_to_do_is_said_in_one_line() -> Result<(), Problems> {
         cluster: &cluster,
         image: None,
         user_data: &files,
+        cost: None,
         verbose: false,
     };
     let said = "No changes. The cluster is as cluster.yaml says.";

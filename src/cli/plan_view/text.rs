@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 
 use super::lines::{Line, Sign, body, headline};
-use super::machine_lines::machine_lines;
+use super::machine_lines::{held_lines, machine_lines};
 use super::view::PlanView;
 use crate::cli::styled_text::StyledText;
 use crate::deploy::StackAction;
@@ -21,6 +21,10 @@ pub(super) fn render(view: &PlanView<'_>) -> StyledText {
         lines.push(StyledText::styled(BOLD, "machines:"));
         lines.extend(machine_lines(view).iter().map(format_line));
         lines.push(StyledText::default());
+    } else if !view.machines.held.is_empty() {
+        lines.push(StyledText::styled(BOLD, "machines:"));
+        lines.extend(held_lines(view).iter().map(format_line));
+        lines.push(StyledText::default());
     }
     for stack in &view.plan.stacks {
         let style = match stack.action {
@@ -32,6 +36,7 @@ pub(super) fn render(view: &PlanView<'_>) -> StyledText {
         lines.extend(body(view, stack, view.verbose).iter().map(format_line));
     }
     lines.extend([StyledText::default(), StyledText::styled(BOLD, view.summary())]);
+    lines.extend(view.cost.as_ref().map(|cost| StyledText::styled(BOLD, cost.text())));
     StyledText::lines(lines)
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::cost_change::CostChange;
 use crate::config::Cluster;
 use crate::deploy::{
     FileChange, ImageOrigin, MachinePlan, Plan, ResourceAction, ResourceChange, StackAction, StackPlan,
@@ -27,6 +28,8 @@ pub(in super::super) struct PlanView<'a> {
     pub(in super::super) image: Option<&'a ImageOrigin>,
     /// The changes of files and units that a change of user data means, by stack and logical id.
     pub(in super::super) user_data: &'a BTreeMap<(String, String), Vec<FileChange>>,
+    /// What changes in the cost of the cluster, if prices are known.
+    pub(in super::super) cost: Option<CostChange>,
     /// Whether the resources of stacks that are created or deleted as a whole are listed too, and those that only get other tags.
     pub(in super::super) verbose: bool,
 }

@@ -60,10 +60,10 @@ impl ProgressView {
         };
         let format = match output {
             Output::Json => Format::Events,
-            Output::Text | Output::Markdown if quiet && terminal.can_redraw() => {
+            Output::Text | Output::Markdown | Output::Html if quiet && terminal.can_redraw() => {
                 Format::Live(Live::on_stderr())
             }
-            Output::Text | Output::Markdown => Format::Plain(Plain::default()),
+            Output::Text | Output::Markdown | Output::Html => Format::Plain(Plain::default()),
         };
         Self(Arc::new(Shared { printer, format: Mutex::new(format) }))
     }

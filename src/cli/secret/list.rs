@@ -24,10 +24,10 @@ pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Resul
     let secrets = block_on(until_interrupted(async { Ok(list_secrets(&api, &namespace).await?) }))?;
     match session.output {
         Output::Json => session.printer.json(&secrets)?,
-        Output::Text | Output::Markdown if secrets.is_empty() => {
+        Output::Text | Output::Markdown | Output::Html if secrets.is_empty() => {
             session.printer.data(format_args!("there are no secrets in namespace {namespace}"))?;
         }
-        Output::Text | Output::Markdown => {
+        Output::Text | Output::Markdown | Output::Html => {
             let heading = ["SECRET", "USE", "HOLDS", "CREATED"].map(str::to_owned);
             let line = |secret: &SecretReport| {
                 let holds = secret.holds.join(", ");

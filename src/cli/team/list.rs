@@ -19,10 +19,10 @@ pub(super) fn run(_arguments: &ListArguments, session: &Session) -> anyhow::Resu
     let teams = block_on(until_interrupted(async { Ok(list_teams(&cluster.api).await?) }))?;
     match session.output {
         Output::Json => session.printer.json(&teams)?,
-        Output::Text | Output::Markdown if teams.is_empty() => {
+        Output::Text | Output::Markdown | Output::Html if teams.is_empty() => {
             session.printer.data(format_args!("{}: there are no teams", cluster.name))?;
         }
-        Output::Text | Output::Markdown => {
+        Output::Text | Output::Markdown | Output::Html => {
             let heading = ["TEAM", "GPUS", "JOBS", "USERS"].map(str::to_owned);
             let line = |team: &TeamReport| {
                 let gpus = match (team.gpus, team.gpu_limit) {

@@ -25,10 +25,10 @@ pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Resul
         block_on(until_interrupted(async { Ok(list_users(&cluster.api, arguments.team.as_ref()).await?) }))?;
     match session.output {
         Output::Json => session.printer.json(&users)?,
-        Output::Text | Output::Markdown if users.is_empty() => {
+        Output::Text | Output::Markdown | Output::Html if users.is_empty() => {
             session.printer.data(format_args!("{}: there are no users", cluster.name))?;
         }
-        Output::Text | Output::Markdown => {
+        Output::Text | Output::Markdown | Output::Html => {
             let heading = ["TEAM", "USER", "CERTIFICATE UNTIL", "NAME IN KUBERNETES"].map(str::to_owned);
             let line = |user: &UserReport| {
                 [user.team.clone(), user.name.clone(), user.valid_until.clone(), user.common_name.clone()]

@@ -13,6 +13,10 @@ use crate::blueprint::Role;
 pub(crate) struct MachinePlan {
     /// What happens to machines, by role: etcd members first, then controllers, then pools.
     pub machines: Vec<MachineChange>,
+    /// Pools whose size stays as it is, because their schedule or their end holds them.
+    pub held: Vec<HeldPool>,
+    /// Pools that nothing holds any more: their own limits are set again.
+    pub released: Vec<ReleasedPool>,
     /// What is unavailable while machines are replaced.
     pub outages: Vec<Outage>,
     /// Job pods on nodes of pools whose machines are replaced or terminated; null if the API could not be read.
@@ -28,6 +32,53 @@ impl MachinePlan {
     pub(crate) fn outage_of(&self, service: Service) -> Option<&Outage> {
         self.outages.iter().find(|outage| outage.of == service)
     }
+}
+
+/// A pool that its schedule, or its end, holds at a size that is not its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct HeldPool {
+    /// The name of the pool.
+    pub pool: String,
+    /// How many machines it is held at.
+    pub machines: u32,
+    /// What of cluster.yaml holds it.
+    pub by: Holder,
+}
+
+/// What of cluster.yaml holds a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Holder {
+    /// The `schedule` of the pool.
+    Schedule,
+    /// The pool's end, `expires`.
+    Expires,
+}
+
+impl Holder {
+    /// What holds the pool, after "by".
+    #[must_use]
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Schedule => "its schedule",
+            Self::Expires => "its end (expires)",
+        }
+    }
+}
+
+/// A pool whose own limits are set again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReleasedPool {
+    /// The name of the pool.
+    pub pool: String,
+    /// How many machines it will have.
+    pub machines: u32,
+    /// The fewest machines that it may have: `minCount`.
+    pub minimum: u32,
+    /// The most machines that it may have: `maxCount`.
+    pub maximum: u32,
 }
 
 /// What happens to machines of one role.

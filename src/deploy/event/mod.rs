@@ -17,7 +17,9 @@ use crate::aws::{ResourceStatus, StackStatus};
 pub(crate) use deletion::{DestroyItem, Leftover, Resource, ResourceKind};
 pub(crate) use failure::{Evidence, FailedResource, FailureKind, FailureReport, Hint};
 pub(crate) use finding::{Finding, Severity};
-pub(crate) use machine_plan::{DisruptedJob, MachineAction, MachineChange, MachinePlan, Outage, Service};
+pub(crate) use machine_plan::{
+    DisruptedJob, HeldPool, Holder, MachineAction, MachineChange, MachinePlan, Outage, ReleasedPool, Service,
+};
 pub(crate) use refusal::Refusal;
 pub(crate) use stuck::{Stuck, StuckResource};
 

@@ -69,7 +69,8 @@ impl ChosenImage {
             Some(ImageOrigin { id, name, owner: source.owner.clone() })
         };
         if upgrade {
-            let newest = ImageLock::resolve(clients, cluster).await?;
+            let prices = lock.as_ref().and_then(|lock| lock.prices.clone());
+            let newest = ImageLock { prices, ..ImageLock::resolve(clients, cluster).await? };
             let before = lock.as_ref().map(|lock| lock.image.id.as_str()).or(in_use);
             let is_newest = before == Some(newest.image.id.as_str());
             let notice = is_newest.then(|| ImageNotice::AlreadyNewest(newest.image.name.clone()));
@@ -93,6 +94,7 @@ impl ChosenImage {
                     cluster: cluster.name.to_string(),
                     region: cluster.region.to_string(),
                     image: LockedImage { id: id.to_owned(), name },
+                    prices: None,
                 };
                 let notice = Some(ImageNotice::LockMissing(id.to_owned()));
                 Ok(Self { choice: ImageChoice::Live, lock, origin, notice })

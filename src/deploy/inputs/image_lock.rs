@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::image_source::ImageSource;
 use crate::aws::Clients;
+use crate::blueprint::Prices;
 use crate::config::Cluster;
 use crate::deploy::error::DeployError;
 use crate::document::parse;
@@ -21,6 +22,9 @@ pub(crate) struct ImageLock {
     pub region: String,
     /// The image that every machine boots.
     pub image: LockedImage,
+    /// Prices of the region, if they were looked up.
+    #[serde(default)]
+    pub prices: Option<Prices>,
 }
 
 /// An image, and its name, which contains the version.
@@ -41,13 +45,22 @@ impl ImageLock {
         Ok(lock)
     }
 
+    /// Parses the text of the file, whichever cluster it belongs to.
+    pub(crate) fn parse_any(file: &Path, text: &str) -> Result<Self, DeployError> {
+        Ok(parse(file, text)?)
+    }
+
     /// The text of the file.
     #[must_use]
     pub(crate) fn text(&self) -> String {
+        let prices = self.prices.as_ref().map(|prices| {
+            format!("# What AWS charged on that day; `infra cost --online` and `infra lock` look it up again.\n{}", prices.lines())
+        });
+        let prices = prices.unwrap_or_default();
         format!(
             "# Looked up once by `infra lock` or the first `infra up`. Commit it: machines that start later boot the same image.\n\
              # `infra up --upgrade-os` moves it to the newest one.\n\
-             cluster: {}\nregion: {}\nimage:\n  id: {}\n  name: {}\n",
+             cluster: {}\nregion: {}\nimage:\n  id: {}\n  name: {}\n{prices}",
             self.cluster, self.region, self.image.id, self.image.name
         )
     }
@@ -81,6 +94,7 @@ impl ImageLock {
             cluster: cluster.name.to_string(),
             region: cluster.region.to_string(),
             image: LockedImage { id: image.id, name: image.name },
+            prices: None,
         })
     }
 }
@@ -89,7 +103,11 @@ impl ImageLock {
 mod tests {
     use std::path::Path;
 
+    use time::macros::date;
+
     use super::{ImageLock, LockedImage};
+    use crate::blueprint::{Currency, Prices};
+    use crate::config::values::Money;
     use crate::deploy::error::DeployError;
 
     #[test]
@@ -103,8 +121,22 @@ mod tests {
             cluster: "paddle".to_owned(),
             region: "us-west-2".to_owned(),
             image: LockedImage { id: "ami-1".to_owned(), name: "Flatcar-stable-4459.2.1-hvm".to_owned() },
+            prices: None,
         };
         assert_eq!(ImageLock::parse(file, &lock.text(), &cluster)?, lock);
+        let amount = |text: &str| text.parse::<Money>().unwrap_or_default();
+        let mut prices = Prices::none(date!(2026 - 11 - 01), Currency::Usd);
+        let whole = ImageLock { prices: Some(prices.clone()), ..lock.clone() };
+        assert_eq!(ImageLock::parse(file, &whole.text(), &cluster)?, whole, "without a single price");
+        prices.machines = [("m5.large".to_owned(), amount("0.0960000000"))].into();
+        prices.spot = [("g5.xlarge".to_owned(), [("us-west-2a".to_owned(), amount("0.4021"))].into())].into();
+        prices.units = [("natGatewayHour".to_owned(), amount("0.045"))].into();
+        let whole = ImageLock { prices: Some(prices), ..lock.clone() };
+        assert_eq!(ImageLock::parse(file, &whole.text(), &cluster)?, whole);
+        for (good, bad) in [("2026-11-01", "yesterday"), ("\"0.045\"", "\"4 cents\""), ("USD", "EUR")] {
+            let refused = ImageLock::parse(file, &whole.text().replace(good, bad), &cluster);
+            assert!(matches!(refused, Err(DeployError::InvalidLock(_))), "{bad}: {refused:?}");
+        }
         let other = ImageLock { cluster: "other".to_owned(), ..lock };
         let refused = ImageLock::parse(file, &other.text(), &cluster);
         assert!(matches!(refused, Err(DeployError::LockMismatch { key: "clusterName", .. })), "{refused:?}");

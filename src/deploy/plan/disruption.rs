@@ -5,9 +5,10 @@ use super::machines::find_machine_changes;
 use super::outage::find_outages;
 use crate::blueprint::Role;
 use crate::config::values::PoolName;
-use crate::deploy::event::{DisruptedJob, MachinePlan};
+use crate::deploy::event::{DisruptedJob, HeldPool, Holder, MachinePlan, ReleasedPool};
 use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::LiveCluster;
+use crate::deploy::state::pool_hold::{HeldBy, Hold};
 use crate::kube::{ApiServer, KubeError};
 
 /// What a plan does to machines. The jobs on them are not read yet.
@@ -15,7 +16,29 @@ use crate::kube::{ApiServer, KubeError};
 pub(crate) fn plan_machines(plan: &Plan, desired: &[DesiredStack], live: &LiveCluster) -> MachinePlan {
     let machines = find_machine_changes(plan, desired, live);
     let outages = find_outages(&machines, live);
-    MachinePlan { machines, outages, jobs: Some(Vec::new()), jobs_unknown: None }
+    let planned = |stack: &&DesiredStack| plan.stacks.iter().any(|planned| planned.part == stack.part);
+    let mut found = MachinePlan { machines, outages, jobs: Some(Vec::new()), ..MachinePlan::default() };
+    for stack in desired.iter().filter(planned) {
+        let Some(size) = stack.pool_size() else { continue };
+        let machines = size.machines(live.pool_group(size.pool()));
+        let (pool, limits) = (size.pool().to_string(), size.own_limits());
+        match stack.hold(live) {
+            Hold::Free => {}
+            Hold::Held(by) => found.held.push(HeldPool { pool, machines, by: holder(by) }),
+            Hold::Released => {
+                let (minimum, maximum) = (limits.least, limits.most);
+                found.released.push(ReleasedPool { pool, machines, minimum, maximum });
+            }
+        }
+    }
+    found
+}
+
+fn holder(by: HeldBy) -> Holder {
+    match by {
+        HeldBy::Schedule => Holder::Schedule,
+        HeldBy::Expires => Holder::Expires,
+    }
 }
 
 /// The pools whose machines a plan replaces or terminates.

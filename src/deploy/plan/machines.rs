@@ -15,6 +15,7 @@ use crate::check::referenced_names;
 use crate::deploy::event::{MachineAction, MachineChange};
 use crate::deploy::state::desired::DesiredStack;
 use crate::deploy::state::live::LiveCluster;
+use crate::deploy::state::pool_hold::Hold;
 use crate::well_known::ROLE_TAG;
 
 const LAUNCH_TEMPLATE_TYPE: &str = "AWS::EC2::LaunchTemplate";
@@ -30,18 +31,25 @@ pub(super) fn find_machine_changes(
     live: &LiveCluster,
 ) -> Vec<MachineChange> {
     let outputs = live.outputs();
-    let changing = plan.stacks.iter().filter(|stack| stack.action != StackAction::Unchanged);
+    let of = |stack: &StackPlan| desired.iter().find(|desired| desired.part == stack.part);
+    let is_released = |stack: &StackPlan| of(stack).is_some_and(|stack| stack.hold(live) == Hold::Released);
+    let changing =
+        plan.stacks.iter().filter(|stack| stack.action != StackAction::Unchanged || is_released(stack));
     let changes = changing.flat_map(|stack| {
         let is_new = matches!(stack.action, StackAction::Create | StackAction::Recreate);
         let old = live.stacks.get(&stack.part).filter(|_| !is_new);
-        let new = desired.iter().find(|desired| desired.part == stack.part);
+        let new = of(stack);
         let before = old.map(|live| resources(live.template(), &live.stack.parameters));
         let after = new.map(|desired| {
             let parameters = desired.parameters(&outputs).unwrap_or_else(|_| desired.given.clone());
             resources(desired.template.document(), &parameters)
         });
-        let versions =
-            StackVersions { stack, before: before.unwrap_or_default(), after: after.unwrap_or_default() };
+        let versions = StackVersions {
+            stack,
+            before: before.unwrap_or_default(),
+            after: after.unwrap_or_default(),
+            set_size: new.and_then(|new| size_set_by_clock(new, live)),
+        };
         versions.machine_changes(live)
     });
     changes.collect()
@@ -52,6 +60,13 @@ struct StackVersions<'a> {
     stack: &'a StackPlan,
     before: BTreeMap<String, Value>,
     after: BTreeMap<String, Value>,
+    /// How many machines a pool has afterwards, if the clock holds it, or held it until now.
+    set_size: Option<u32>,
+}
+
+fn size_set_by_clock(desired: &DesiredStack, live: &LiveCluster) -> Option<u32> {
+    let size = desired.pool_size().filter(|_| desired.hold(live) != Hold::Free)?;
+    Some(size.machines(live.pool_group(size.pool())))
 }
 
 impl StackVersions<'_> {
@@ -72,7 +87,9 @@ impl StackVersions<'_> {
         let later = match (before, after) {
             (_, None) => 0,
             (None, Some(group)) => size(group),
-            (Some(old), Some(new)) => later_size(now, &old["Properties"], &new["Properties"]),
+            (Some(old), Some(new)) => {
+                self.set_size.unwrap_or_else(|| later_size(now, &old["Properties"], &new["Properties"]))
+            }
         };
         let kept = now.min(later);
         let behind = self.resources_behind(name, after);
@@ -250,16 +267,12 @@ mod tests {
             after: Vec::new(),
         };
         let group = ScalingGroup {
-            name: "nodes".to_owned(),
-            desired,
-            template_version: None,
-            machines: Vec::new(),
             tags: [(ROLE_TAG.to_owned(), "pool-cpu".to_owned())].into(),
-            rebalances_availability_zones: false,
+            ..ScalingGroup::of_test("nodes", desired)
         };
         let live = LiveCluster { groups: vec![group], ..LiveCluster::default() };
         let (before, after) = (resources(old, &none), resources(new, &none));
-        let changes = StackVersions { stack: &stack, before, after }.machine_changes(&live);
+        let changes = StackVersions { stack: &stack, before, after, set_size: None }.machine_changes(&live);
         changes.into_iter().map(|change| (change.machines, change.change)).collect()
     }
 

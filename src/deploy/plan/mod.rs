@@ -24,7 +24,9 @@ use serde::Serialize;
 
 use super::state::desired::DesiredStack;
 use super::state::live::{LiveCluster, LiveStack};
+use super::state::pool_hold::Hold;
 use super::state::step::{NextStep, next_step};
+use crate::aws::SCHEDULED_ACTION_TYPE;
 use crate::blueprint::StackPart;
 use comparison::{PropertyChange, ResourceAction, ResourceChange, Version, compare};
 
@@ -66,6 +68,8 @@ pub(crate) struct StackPlan {
 pub(crate) struct Plan {
     /// The stacks, in the order of the work; those that are deleted come last.
     pub stacks: Vec<StackPlan>,
+    /// The stacks of pools whose own limits are set again, since no schedule holds them any more.
+    pub releases: Vec<StackPart>,
 }
 
 impl Plan {
@@ -85,13 +89,14 @@ impl Plan {
         }
         let gone = live.stacks.iter().filter(|(part, _)| desired.iter().all(|stack| stack.part != **part));
         stacks.extend(gone.map(|(part, live)| plan_deletion(part, live)));
-        Self { stacks }
+        let released = desired.iter().filter(|stack| stack.hold(live) == Hold::Released);
+        Self { stacks, releases: released.map(|stack| stack.part.clone()).collect() }
     }
 
     /// Whether anything changes.
     #[must_use]
     pub(crate) fn has_changes(&self) -> bool {
-        self.stacks.iter().any(|stack| stack.action != StackAction::Unchanged)
+        self.stacks.iter().any(|stack| stack.action != StackAction::Unchanged) || !self.releases.is_empty()
     }
 
     /// The stacks that would be deleted.
@@ -105,6 +110,8 @@ impl Plan {
         let kept = self.stacks.iter().filter(|stack| stack.action == StackAction::Update);
         kept.flat_map(|stack| &stack.resources)
             .filter(|change| matches!(change.action, ResourceAction::Replace | ResourceAction::Delete))
+            // An entry of a schedule is written again with the next change of cluster.yaml.
+            .filter(|change| change.kind != SCHEDULED_ACTION_TYPE)
             .count()
     }
 
@@ -112,6 +119,7 @@ impl Plan {
     #[must_use]
     pub(crate) fn only(mut self, wanted: impl Fn(&StackPart) -> bool) -> Self {
         self.stacks.retain(|stack| wanted(&stack.part));
+        self.releases.retain(wanted);
         self
     }
 }

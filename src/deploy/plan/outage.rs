@@ -102,16 +102,15 @@ mod tests {
 
     fn cluster(members: &[&str]) -> LiveCluster {
         let group = |(index, state): (usize, &&str)| ScalingGroup {
-            name: format!("etcd-{index}"),
-            desired: 1,
-            template_version: None,
             machines: vec![GroupMachine {
                 id: "i-1".to_owned(),
                 state: (*state).to_owned(),
                 template_version: None,
+                instance_type: String::new(),
+                zone: String::new(),
             }],
             tags: BTreeMap::from([(ROLE_TAG.to_owned(), format!("etcd-{index}"))]),
-            rebalances_availability_zones: false,
+            ..ScalingGroup::of_test(&format!("etcd-{index}"), 1)
         };
         LiveCluster { groups: members.iter().enumerate().map(group).collect(), ..LiveCluster::default() }
     }

@@ -1,8 +1,9 @@
 //! A stack's resources in the words of cluster.yaml.
 
-use crate::blueprint::{SecurityGroup, StackPart};
-use crate::config::Cluster;
+use crate::blueprint::{ScheduledAction, SecurityGroup, StackPart, is_end_of_pool};
 use crate::config::values::PoolName;
+use crate::config::{Cluster, Pool};
+use crate::plural::count_of;
 use crate::well_known::internal_domain;
 
 /// What a resource is, for a reader who knows cluster.yaml and not our templates.
@@ -28,8 +29,23 @@ fn describe_pool_resource(cluster: &Cluster, name: &PoolName, logical_id: &str) 
         "NodeRole" | "NodeProfile" => format!("the role of pool {name}"),
         "NodeLaunchTemplate" => format!("how machines of pool {name} are started"),
         "PlacementGroup" => format!("the placement group of pool {name}"),
-        _ => format!("pool {name}"),
+        id => match ScheduledAction::of_pool(pool).into_iter().find(|action| action.resource == id) {
+            Some(action) => describe_action(pool, &action),
+            None if is_end_of_pool(id) => format!("the end of pool {name}"),
+            None if id.starts_with("At") => format!("an entry of the schedule of pool {name}"),
+            None => format!("pool {name}"),
+        },
     }
+}
+
+fn describe_action(pool: &Pool, action: &ScheduledAction) -> String {
+    let name = &pool.name;
+    if let (true, Some(end)) = (is_end_of_pool(&action.resource), &pool.schedule.expires) {
+        return format!("the end of pool {name} at {end}");
+    }
+    let zone = action.time_zone.as_deref().unwrap_or("UTC");
+    let machines = count_of(action.size.desired, "machine");
+    format!("the schedule of pool {name}: {machines} at {} {zone}", action.recurrence)
 }
 
 fn describe_control_plane_resource(cluster: &Cluster, logical_id: &str) -> String {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::live::{LiveCluster, LiveStack};
-use super::pool_size::{DESIRED_CAPACITY, IN_SERVICE, PoolSize};
-use crate::aws::{AwsError, Clients, ScalingGroup};
+use super::pool_hold::Hold;
+use super::pool_size::{IN_SERVICE, PoolSize};
+use crate::aws::{AwsError, Clients};
 use crate::blueprint::StackPart;
 use crate::config::values::S3Uri;
 use crate::deploy::inputs::Inputs;
@@ -87,7 +88,7 @@ impl DesiredStack {
         let pool = cluster.pools.iter().find(|pool| *part == StackPart::Pool(pool.name.clone()));
         let size = pool.map(|pool| PoolSize::new(pool, live_stack.as_ref()));
         if let Some(size) = &size {
-            given.extend(size_parameters(size, live.pool_group(size.pool())));
+            given.extend(size.parameters(live.pool_group(size.pool())));
         }
         Self {
             name: part.stack_name(&cluster.name),
@@ -98,6 +99,24 @@ impl DesiredStack {
             size,
             live_stack,
         }
+    }
+
+    /// What decides about the size of the pool, if the stack is a pool's.
+    #[must_use]
+    pub(crate) fn pool_size(&self) -> Option<&PoolSize> {
+        self.size.as_ref()
+    }
+
+    /// Who decides about the size of the pool; nobody else than cluster.yaml and the autoscaler for other stacks.
+    #[must_use]
+    pub(crate) fn hold(&self, live: &LiveCluster) -> Hold {
+        self.size.as_ref().map_or(Hold::Free, |size| size.hold(live.pool_group(size.pool())))
+    }
+
+    /// How many machines a pool will have; none for other stacks.
+    #[must_use]
+    pub(crate) fn machines(&self, live: &LiveCluster) -> Option<u32> {
+        self.size.as_ref().map(|size| size.machines(live.pool_group(size.pool())))
     }
 
     /// The template without white space for readers, as CloudFormation gets it.
@@ -145,7 +164,7 @@ impl DesiredStack {
         let (Some(size), Some(cluster)) = (&self.size, self.tags.get(CLUSTER_TAG)) else { return Ok(values) };
         let groups = clients.groups_of_cluster(cluster).await?;
         let now = LiveCluster { groups, ..LiveCluster::default() };
-        let sizes = size_parameters(size, now.pool_group(size.pool())).into_iter();
+        let sizes = size.parameters(now.pool_group(size.pool())).into_iter();
         values.extend(sizes.filter(|(name, _)| parameters.contains_key(name)));
         Ok(values)
     }
@@ -190,13 +209,6 @@ fn image_of(part: &StackPart, choice: &ImageChoice, live: &LiveCluster) -> Strin
             own.or_else(|| live.parameter(&StackPart::ControlPlane, "ImageId")).unwrap_or_default().to_owned()
         }
     }
-}
-
-fn size_parameters(size: &PoolSize, group: Option<&ScalingGroup>) -> [(String, String); 2] {
-    [
-        (DESIRED_CAPACITY.to_owned(), size.desired_capacity(group).to_string()),
-        (IN_SERVICE.to_owned(), size.in_service(group).to_string()),
-    ]
 }
 
 #[cfg(test)]

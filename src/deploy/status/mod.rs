@@ -8,6 +8,7 @@ mod etcd;
 mod image;
 pub(crate) mod list;
 pub(crate) mod report;
+pub(crate) mod schedule;
 pub(crate) mod shape;
 pub(crate) mod snapshot;
 mod stack;

@@ -1,9 +1,12 @@
 //! `infra status`: what of a cluster exists, and whether it works.
 
+use std::collections::BTreeMap;
+
 use time::OffsetDateTime;
 
 use super::etcd::read_etcd;
 use super::image::{UsedImage, read_images};
+use super::schedule::{ScheduleState, read_schedule};
 use super::shape::{
     ApiAnswer, ApiState, CertificateState, DnsState, FileSystemState, NodesState, RecordOwner, StackState,
     StatusReport,
@@ -11,10 +14,13 @@ use super::shape::{
 use super::snapshot::{read_snapshot, snapshot_problem};
 use super::unreadable::Unreadable;
 use crate::aws::{AwsError, Clients};
-use crate::blueprint::Blueprint;
+use crate::blueprint::{Blueprint, Cost, CostSummary, Prices};
+use crate::config::Cluster;
+use crate::config::values::PoolName;
 use crate::credentials::{Credentials, FEWEST_DAYS_LEFT};
 use crate::deploy::machines::expected_nodes::ExpectedNodes;
 use crate::deploy::machines::node_rollout::outdated_machines;
+use crate::deploy::state::charges::running_charges;
 use crate::deploy::state::live::LiveCluster;
 use crate::deploy::state::public_name::{HostedZoneChoice, all_point_at, choose_hosted_zone, load_balancer};
 use crate::kube::{Address, ApiServer, Node, Readiness};
@@ -35,6 +41,8 @@ pub(crate) struct StatusSources<'a> {
     pub now: OffsetDateTime,
     /// The certificate that expires first.
     pub certificates: Option<CertificateState>,
+    /// The prices in infra.lock, if there are any.
+    pub prices: Option<&'a Prices>,
 }
 
 impl StatusReport {
@@ -49,15 +57,16 @@ impl StatusReport {
             ExpectedNodes::new(sources.blueprint, |pool| live.pool_group(pool).map(|group| group.desired));
         let target = load_balancer(&live.outputs()).map(|target| target.name);
         let (clients, now) = (sources.clients, sources.now);
-        let [mut launches, mut ages, mut uploads] = [const { Unreadable(Vec::new()) }; 3];
+        let [mut launches, mut ages, mut uploads, mut clocks] = [const { Unreadable(Vec::new()) }; 4];
         // Boxed, because each holds the futures of several calls and all of them live in this one.
-        let (seen, dns, file_system, etcd, images, snapshot) = tokio::join!(
+        let (seen, dns, file_system, etcd, images, snapshot, schedules) = tokio::join!(
             Box::pin(read_api(&sources, target.as_deref(), expected.claim)),
             Box::pin(read_dns(&sources, target.as_deref())),
             Box::pin(read_file_system(clients, &live)),
             Box::pin(read_etcd(clients, &live, cluster.etcd.count, &mut launches)),
             Box::pin(read_images(clients, &live, now, &mut ages)),
             Box::pin(read_snapshot(clients, &live, cluster.name.as_str(), now, &mut uploads)),
+            Box::pin(read_schedules(clients, &live, cluster, &mut clocks)),
         );
         let (dns, mut file_system, images) = (dns?, file_system?, images?);
         if let Some(file_system) = &mut file_system {
@@ -67,15 +76,20 @@ impl StatusReport {
             cluster: cluster.name.to_string(),
             healthy: true,
             problems: Vec::new(),
-            warnings: [launches.0, ages.0, uploads.0].concat(),
+            warnings: [launches.0, ages.0, uploads.0, clocks.0].concat(),
             stacks: live.stacks.values().map(|live| StackState::of(&live.stack)).collect(),
-            nodes: nodes_states(&expected, &seen.nodes, &live),
+            nodes: nodes_states(&expected, &seen.nodes, &live, schedules?),
             api: seen.api,
             dns,
             etcd: etcd?,
             images: images.iter().map(|image| image.state.clone()).collect(),
             snapshot: snapshot?,
             file_system,
+            cost: sources.prices.map(|prices| {
+                let charges = running_charges(&live);
+                let cost = Cost::of(charges.iter().map(|(count, charge)| (*count, charge)), prices);
+                CostSummary::new(&cost, prices, now.date())
+            }),
             certificates: sources.certificates,
         };
         let overdue = report.snapshot.as_ref().and_then(|snapshot| snapshot_problem(snapshot, &live, now));
@@ -124,7 +138,28 @@ impl StatusReport {
     }
 }
 
-fn nodes_states(expected: &ExpectedNodes, nodes: &[Node], live: &LiveCluster) -> Vec<NodesState> {
+/// What the clock does to each pool.
+async fn read_schedules(
+    clients: &Clients,
+    live: &LiveCluster,
+    cluster: &Cluster,
+    unreadable: &mut Unreadable,
+) -> Result<BTreeMap<PoolName, ScheduleState>, AwsError> {
+    let mut schedules = BTreeMap::new();
+    for pool in &cluster.pools {
+        if let Some(schedule) = read_schedule(clients, live, pool, unreadable).await? {
+            schedules.insert(pool.name.clone(), schedule);
+        }
+    }
+    Ok(schedules)
+}
+
+fn nodes_states(
+    expected: &ExpectedNodes,
+    nodes: &[Node],
+    live: &LiveCluster,
+    mut schedules: BTreeMap<PoolName, ScheduleState>,
+) -> Vec<NodesState> {
     let state = |pool: &str, wanted: usize, mine: Vec<&Node>, outdated: usize| NodesState {
         pool: pool.to_owned(),
         ready: mine.iter().filter(|node| node.ready).count(),
@@ -136,13 +171,15 @@ fn nodes_states(expected: &ExpectedNodes, nodes: &[Node], live: &LiveCluster) ->
             .filter(|node| !node.ready)
             .map(|node| format!("{}: {}", node.name, node.why_not_ready.as_deref().unwrap_or("not Ready")))
             .collect(),
+        schedule: None,
     };
     let controllers = nodes.iter().filter(|node| node.is_controller).collect();
     let mut states = vec![state("controllers", expected.controllers, controllers, 0)];
     for (name, wanted, _) in &expected.pools {
         let mine = nodes.iter().filter(|node| node.pool.as_deref() == Some(name.as_str())).collect();
         let outdated = live.pool_group(name).map_or(0, |group| outdated_machines(group).count());
-        states.push(state(name.as_str(), *wanted, mine, outdated));
+        let schedule = schedules.remove(name);
+        states.push(NodesState { schedule, ..state(name.as_str(), *wanted, mine, outdated) });
     }
     states
 }

@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use time::OffsetDateTime;
 
+use super::schedule::ScheduleState;
 use crate::aws::StackStatus;
+use crate::blueprint::CostSummary;
 
 /// What `infra status --output json` prints: a report, or that there is no such cluster.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -46,6 +48,8 @@ pub(crate) struct StatusReport {
     pub snapshot: Option<SnapshotState>,
     /// The shared file system, if there is one.
     pub file_system: Option<FileSystemState>,
+    /// What runs now costs, by the prices in infra.lock. Null if there are none.
+    pub cost: Option<CostSummary>,
     /// The certificate on disk that expires first; below 30 days it is a problem. Null if there is none.
     pub certificates: Option<CertificateState>,
 }
@@ -267,6 +271,8 @@ pub(crate) struct NodesState {
     pub outdated: usize,
     /// Nodes that are not Ready, with the reason.
     pub not_ready: Vec<String>,
+    /// What the clock does to the pool; null for controllers and for a pool without schedule and end.
+    pub schedule: Option<ScheduleState>,
 }
 
 /// The shared file system.

@@ -20,13 +20,16 @@ use super::inputs::asset_store::AssetStore;
 use super::machines::az_rebalance::suspend_az_rebalance;
 use super::machines::expected_nodes::ExpectedNodes;
 use super::machines::pool_launches::PoolLaunches;
+use super::machines::pool_limits::{prepare_limits, restore_limits};
 use super::plan::preparation::{PlanOptions, Prepared};
 use super::run::Run;
 use super::stack::bring_up::ChangeTerms;
 use super::stack::concurrent_deletion::{check_all_exist, refuse_while_destroyed};
 use super::stack::delete::delete_stack;
 use super::stack::graph::{Outcome, bring_up_all};
+use super::state::desired::DesiredStack;
 use super::state::live::LiveCluster;
+use super::state::pool_size::PoolSize;
 use super::state::public_name::load_balancer;
 use crate::aws::{Alias, Cause};
 use crate::blueprint::{Role, StackPart};
@@ -107,6 +110,8 @@ impl Up<'_> {
         if planned.pool.is_none() {
             ensure_snapshot_rule(run, &inputs.s3_uri, cluster.name.as_str()).await?;
         }
+        let sizes: Vec<&PoolSize> = desired.iter().filter_map(DesiredStack::pool_size).collect();
+        prepare_limits(run, &sizes, live).await?;
         run.progress.stage("bringing stacks up");
         let terms =
             ChangeTerms { allowed: planned.allow_replace.clone(), waits: options.wait != WaitFor::None };
@@ -126,8 +131,11 @@ impl Up<'_> {
                 pruned += 1;
             }
         }
-        suspend_az_rebalance(run, cluster.name.as_str()).await?;
-        if outcome.changed.is_empty() && pruned == 0 {
+        let groups = run.clients.groups_of_cluster(cluster.name.as_str()).await?;
+        let now = LiveCluster { groups, ..LiveCluster::default() };
+        let is_resized = restore_limits(run, &sizes, live, &now).await?;
+        suspend_az_rebalance(run, &now).await?;
+        if outcome.changed.is_empty() && pruned == 0 && !is_resized {
             run.progress.note("no stack had to change");
         }
         let mut end = self.finish(prepared, &outcome, &names).await;

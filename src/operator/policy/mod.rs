@@ -95,6 +95,19 @@ mod tests {
     }
 
     #[test]
+    fn the_price_list_may_be_called_in_another_region() -> Result<(), Box<dyn std::error::Error>> {
+        let policies = operator_policies(&largest_cluster()?, &"s3://bucket/prefix".parse()?);
+        let statements =
+            policies.iter().filter_map(|policy| policy.document["Statement"].as_array()).flatten();
+        let of_prices: Vec<_> = statements
+            .filter(|statement| statement["Action"].to_string().contains("pricing:GetProducts"))
+            .collect();
+        assert_eq!(of_prices.len(), 1);
+        assert!(of_prices.iter().all(|statement| statement["Condition"].is_null()), "{of_prices:?}");
+        Ok(())
+    }
+
+    #[test]
     fn the_boundary_fits() -> Result<(), Box<dyn std::error::Error>> {
         let boundary = permissions_boundary(&largest_cluster()?, &"s3://bucket/prefix".parse()?);
         let length = boundary.document.to_string().len();

@@ -10,8 +10,8 @@ use crate::aws::{ACTIONS, Action, Scope};
 use crate::config::values::HostedZoneId;
 use crate::well_known::CLUSTER_TAG;
 
-/// Services that know no region.
-const GLOBAL_SERVICES: [&str; 3] = ["iam", "route53", "sts"];
+/// Services that know no region, and the price list, which answers in another one than the cluster's.
+const GLOBAL_SERVICES: [&str; 4] = ["iam", "pricing", "route53", "sts"];
 
 /// Actions that come along with one of ours: drift of a stack, which AWS also judges by its resources; encrypted objects, objects in a
 /// bucket that keeps no versions, and in one that does, where CloudFormation reads a template by its version. By which ARN the events of

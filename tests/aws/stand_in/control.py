@@ -41,6 +41,7 @@ KEYS = {
     "real_machines": bool,
     "recovery_points": dict,
     "signal_timeout": NUMBER,
+    "unpriced": list,
     "zones": list,
 }
 

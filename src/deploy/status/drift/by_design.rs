@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::shape::{DesignedCause, PropertyDrift};
-use crate::aws::{AUTO_SCALING_GROUP_TYPE, DifferenceKind, VpcSecurityGroup};
+use crate::aws::{AUTO_SCALING_GROUP_TYPE, DifferenceKind, SCHEDULED_ACTION_TYPE, VpcSecurityGroup};
 use crate::blueprint::StackPart;
 use crate::config::values::ClusterName;
 use crate::well_known::{CLUSTER_TAG, CONTROLLER_RULE_PREFIX, SERVICE_RULE_PREFIX, kubernetes_cluster_tag};
 
 const SECURITY_GROUP_TYPE: &str = "AWS::EC2::SecurityGroup";
-const SCHEDULE_TYPE: &str = "AWS::AutoScaling::ScheduledAction";
 
 /// What the cloud controller manager writes at the rules of Services behind network load balancers, and the AWS Load Balancer
 /// Controller at its own.
@@ -65,8 +64,9 @@ impl StackContext<'_> {
 
     fn has_schedule(&self) -> bool {
         let resources = self.template["Resources"].as_object();
-        resources
-            .is_some_and(|resources| resources.values().any(|resource| resource["Type"] == SCHEDULE_TYPE))
+        resources.is_some_and(|resources| {
+            resources.values().any(|resource| resource["Type"] == SCHEDULED_ACTION_TYPE)
+        })
     }
 
     /// Whether the template gives a security group the tag by which the cloud controller manager finds it.

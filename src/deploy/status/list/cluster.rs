@@ -7,7 +7,7 @@ use time::format_description::well_known::Rfc3339;
 
 use super::shape::{FirstExpiry, ListedCluster, MachinesState};
 use crate::aws::{Image, ScalingGroup, Stack};
-use crate::blueprint::{Role, StackPart};
+use crate::blueprint::{Charge, Cost, CostSummary, MachineCharge, Prices, Role, StackPart};
 use crate::config::values::ClusterName;
 use crate::credentials::{FEWEST_DAYS_LEFT, days_until};
 use crate::deploy::status::etcd::member_state;
@@ -33,6 +33,8 @@ pub(super) struct Region<'a> {
     pub(super) groups: Option<&'a [ScalingGroup]>,
     /// The images that stacks name and that exist, by id; none if they could not be read.
     pub(super) images: Option<&'a BTreeMap<String, Image>>,
+    /// The prices of the region, if they are known.
+    pub(super) prices: Option<&'a Prices>,
     /// The time.
     pub(super) now: OffsetDateTime,
 }
@@ -64,6 +66,9 @@ impl ListedCluster {
         problems.extend(images.iter().filter_map(UsedImage::problem));
         let certificates = output("CertificatesExpire").and_then(|text| FirstExpiry::read(text, region.now));
         problems.extend(certificates.as_ref().and_then(FirstExpiry::problem));
+        let machines_cost = region.groups.zip(region.prices).map(|(groups, prices)| {
+            CostSummary::new(&cost_of_machines(name, groups, prices), prices, region.now.date())
+        });
         let (nodes, etcd) = machines.map(|machines| (machines.nodes, machines.etcd)).unzip();
         Self {
             cluster: name.to_string(),
@@ -76,9 +81,25 @@ impl ListedCluster {
             nodes,
             etcd,
             images: images.into_iter().map(|image| image.state).collect(),
+            machines_cost,
             certificates,
         }
     }
+}
+
+/// What the machines of a cluster cost that run now.
+fn cost_of_machines(cluster: &ClusterName, groups: &[ScalingGroup], prices: &Prices) -> Cost {
+    let charges: Vec<Charge> = groups
+        .iter()
+        .filter(|group| group.tags.get(CLUSTER_TAG).map(String::as_str) == Some(cluster.as_str()))
+        .flat_map(|group| group.machines.iter().map(|machine| (group.spot, machine)))
+        .filter(|(_, machine)| !machine.is_terminating())
+        .map(|(spot, machine)| {
+            let (types, zones) = (vec![machine.instance_type.clone()], vec![machine.zone.clone()]);
+            Charge::Machine(MachineCharge { types, spot, zones })
+        })
+        .collect();
+    Cost::of(charges.iter().map(|charge| (1, charge)), prices)
 }
 
 /// The machines of a cluster, and what is wrong with them.
@@ -208,15 +229,17 @@ mod tests {
     }
 
     fn group(role: &str, desired: u32, in_service: usize) -> ScalingGroup {
-        let machine =
-            GroupMachine { id: "i-1".to_owned(), state: "InService".to_owned(), template_version: None };
-        ScalingGroup {
-            name: role.to_owned(),
-            desired,
+        let machine = GroupMachine {
+            id: "i-1".to_owned(),
+            state: "InService".to_owned(),
             template_version: None,
+            instance_type: String::new(),
+            zone: String::new(),
+        };
+        ScalingGroup {
             machines: vec![machine; in_service],
             tags: tags(&[(CLUSTER_TAG, "paddle"), (ROLE_TAG, role)]),
-            rebalances_availability_zones: false,
+            ..ScalingGroup::of_test(role, desired)
         }
     }
 
@@ -228,8 +251,13 @@ mod tests {
             cluster = Some(name);
             parts.insert(part, stack);
         }
-        let region =
-            Region { name: "us-west-2", groups: Some(groups), images: Some(&BTreeMap::new()), now: NOW };
+        let region = Region {
+            name: "us-west-2",
+            groups: Some(groups),
+            images: Some(&BTreeMap::new()),
+            prices: None,
+            now: NOW,
+        };
         Some(ListedCluster::judge(&cluster?, &parts, &region))
     }
 

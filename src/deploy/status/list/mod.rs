@@ -8,4 +8,4 @@ mod cluster;
 mod reading;
 pub(crate) mod shape;
 
-pub(crate) use reading::{Listing, list_region, list_regions};
+pub(crate) use reading::{Listing, RegionPrices, list_region, list_regions};

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::cluster::{Region, owner_of};
 use super::shape::{ClusterList, ListedCluster, UnreadRegion};
 use crate::aws::{AwsError, Clients, Stack};
-use crate::blueprint::StackPart;
+use crate::blueprint::{Prices, StackPart};
 use crate::config::values::ClusterName;
 use crate::deploy::status::image::used_images;
 use crate::deploy::status::unreadable::Unreadable;
@@ -27,6 +27,15 @@ pub(crate) struct Listing {
     pub(crate) failure: Option<AwsError>,
 }
 
+/// Prices, and the region that they are of.
+#[derive(Clone, Debug)]
+pub(crate) struct RegionPrices {
+    /// The name of the region.
+    pub(crate) region: String,
+    /// The prices.
+    pub(crate) prices: Prices,
+}
+
 struct RegionClusters {
     clusters: Vec<ListedCluster>,
     warnings: Vec<String>,
@@ -36,9 +45,10 @@ struct RegionClusters {
 pub(crate) async fn list_region(
     clients: &Clients,
     region: &str,
+    prices: Option<&RegionPrices>,
     now: OffsetDateTime,
 ) -> Result<ClusterList, AwsError> {
-    let found = read_region(clients, region, now).await?;
+    let found = read_region(clients, region, prices, now).await?;
     Ok(gather(vec![(region.to_owned(), found)], Vec::new()))
 }
 
@@ -46,15 +56,17 @@ pub(crate) async fn list_region(
 pub(crate) async fn list_regions(
     clients: &Clients,
     regions: Vec<String>,
+    prices: Option<&RegionPrices>,
     now: OffsetDateTime,
 ) -> Result<Listing, AwsError> {
     let permits = Arc::new(Semaphore::new(REGIONS_AT_ONCE));
     let mut pending = JoinSet::new();
     for region in regions {
+        let prices = prices.filter(|prices| prices.region == region).cloned();
         let (clients, permits) = (clients.in_region(&region), Arc::clone(&permits));
         pending.spawn(async move {
             let _permit = permits.acquire().await;
-            let found = Box::pin(read_region(&clients, &region, now)).await;
+            let found = Box::pin(read_region(&clients, &region, prices.as_ref(), now)).await;
             (region, found)
         });
     }
@@ -105,6 +117,7 @@ fn gather(read: Vec<(String, RegionClusters)>, unread_regions: Vec<UnreadRegion>
 async fn read_region(
     clients: &Clients,
     region: &str,
+    prices: Option<&RegionPrices>,
     now: OffsetDateTime,
 ) -> Result<RegionClusters, AwsError> {
     let (stacks, groups) = tokio::join!(clients.stacks(), clients.groups_of_all_clusters());
@@ -123,7 +136,8 @@ async fn read_region(
     let ids: Vec<String> = used_images(clusters.values().flat_map(BTreeMap::values)).into_keys().collect();
     let images = unreadable.take("images", clients.images(&ids).await)?;
     let images = images.map(|found| found.into_iter().map(|image| (image.id.clone(), image)).collect());
-    let facts = Region { name: region, groups: groups.as_deref(), images: images.as_ref(), now };
+    let prices = prices.filter(|prices| prices.region == region).map(|prices| &prices.prices);
+    let facts = Region { name: region, groups: groups.as_deref(), images: images.as_ref(), prices, now };
     let judge = |(name, stacks)| ListedCluster::judge(name, stacks, &facts);
     Ok(RegionClusters { clusters: clusters.iter().map(judge).collect(), warnings: unreadable.0 })
 }

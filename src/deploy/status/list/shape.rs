@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use time::OffsetDateTime;
 
+use crate::blueprint::CostSummary;
 use crate::deploy::status::shape::{ImageState, StackState};
 
 /// What `infra list --output json` prints. The exit code is 0 if `healthy` is true, 3 otherwise; 1 if a region failed to answer.
@@ -56,6 +57,8 @@ pub(crate) struct ListedCluster {
     pub etcd: Option<MachinesState>,
     /// The images that machines are started from, usually one. Empty if they could not be read.
     pub images: Vec<ImageState>,
+    /// What the machines cost that run now, without their disks and addresses, by the prices in infra.lock. Null if there are none for the region.
+    pub machines_cost: Option<CostSummary>,
     /// The certificate on the machines that expires first; null if the control plane's stack does not say when.
     pub certificates: Option<FirstExpiry>,
 }

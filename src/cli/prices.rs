@@ -1,0 +1,80 @@
+//! Prices of a command: from infra.lock, or looked up in AWS and kept there.
+
+use time::{Date, OffsetDateTime};
+
+use super::deployment::read_lock;
+use super::session::Session;
+use crate::aws::Clients;
+use crate::blueprint::{Blueprint, Prices};
+use crate::deploy::ImageLock;
+use crate::operator::{BudgetError, HOW_TO_GET_PRICES, LookedUpPrices, check_budget, look_up_prices};
+use crate::outcome::Explain as _;
+use crate::project::Project;
+
+/// The day of today.
+pub(super) fn today() -> Date {
+    OffsetDateTime::now_utc().date()
+}
+
+/// The prices in infra.lock, for a command that also works without them: an invalid file is a warning.
+pub(super) fn prices_of(project: &Project, session: &Session) -> Option<Prices> {
+    match read_lock(project) {
+        Ok(lock) => lock?.prices,
+        Err(error) => {
+            session.printer.warning(format_args!("costs are not known: {error:#}"));
+            None
+        }
+    }
+}
+
+/// The lock of the asset directory, whichever cluster it belongs to, if there is one that can be read.
+pub(super) fn any_lock(session: &Session) -> Option<ImageLock> {
+    let (path, text) = session.assets.read_lock().ok()??;
+    ImageLock::parse_any(&path, &text).ok()
+}
+
+/// Looks up prices in AWS; what could not be read is a warning.
+pub(super) async fn look_up(
+    clients: &Clients,
+    blueprint: &Blueprint,
+    known: Option<&Prices>,
+    session: &Session,
+) -> anyhow::Result<Option<Prices>> {
+    let LookedUpPrices { prices, failures } =
+        look_up_prices(clients, blueprint, known, OffsetDateTime::now_utc()).await?;
+    for failure in &failures {
+        session.printer.warning(failure.as_str());
+    }
+    Ok(prices)
+}
+
+/// Prints how prices come into infra.lock.
+pub(super) fn print_how_to_get_prices(session: &Session) {
+    session.printer.note(format_args!("infra.lock has no prices; {HOW_TO_GET_PRICES}"));
+}
+
+/// Refuses a cluster that may cost more than its budget, unless the user insists.
+pub(super) fn require_budget(
+    blueprint: &Blueprint,
+    prices: Option<&Prices>,
+    insists: bool,
+    session: &Session,
+) -> Result<(), BudgetError> {
+    match check_budget(blueprint, prices) {
+        Err(error) if insists => {
+            session.printer.warning(format_args!("{error}; --over-budget applies it all the same"));
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+/// What to say of a budget in a command that applies nothing; nothing where prices are missing, which `up` says.
+pub(super) fn budget_notice(blueprint: &Blueprint, prices: Option<&Prices>) -> Option<String> {
+    let error = check_budget(blueprint, prices).err()?;
+    if error.is_unknown() && prices.is_none() {
+        return None;
+    }
+    let help = error.help().unwrap_or_default();
+    Some(format!("{error}; {help}"))
+}
