@@ -13,7 +13,7 @@ pub const HOURS_A_MONTH: u64 = 730;
 pub enum Charge {
     /// A machine.
     Machine(MachineCharge),
-    /// So many units of something that has a price for the unit.
+    /// A number of units of something that has a price per unit.
     Units(UnitPrice, u32),
     /// Nothing by the hour: it depends on use alone.
     Use,
@@ -39,7 +39,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// What these resources cost, each so many times.
+    /// What these resources cost, each multiplied by its count.
     #[must_use]
     pub fn of<'a>(charges: impl IntoIterator<Item = (u32, &'a Charge)>, prices: &Prices) -> Self {
         let mut cost = Self::default();

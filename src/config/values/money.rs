@@ -27,19 +27,19 @@ impl Money {
     /// Nothing.
     pub const ZERO: Self = Self(0);
 
-    /// The amount, so many times.
+    /// The amount multiplied by `count`.
     #[must_use]
     pub fn times(self, count: u64) -> Self {
         Self(self.0.saturating_mul(i128::from(count)))
     }
 
-    /// The amount in so many parts, rounded half up in the last digit.
+    /// The amount divided by `parts`, rounded half up in the last digit.
     #[must_use]
     pub fn divided_by(self, parts: u64) -> Self {
         Self(round(self.0, i128::from(parts.max(1))))
     }
 
-    /// The amount with at most so many digits after the point, rounded half up.
+    /// The amount with at most `digits` digits after the decimal point, rounded half up.
     #[must_use]
     pub fn rounded(self, digits: u32) -> Self {
         let unit = 10_i128.pow(u32::try_from(DIGITS).unwrap_or_default().saturating_sub(digits));

@@ -63,7 +63,7 @@ fn running<'a>(live: &'a LiveCluster, role: &str) -> Size<'a> {
 
 /// The machines of an Auto Scaling group.
 enum Size<'a> {
-    /// So many of the types that its template names; what the template says itself if the number is not known.
+    /// A number of machines of the types that the template names; the number of the template if none is given.
     Alike(Option<u32>),
     /// These.
     Each(Vec<&'a GroupMachine>),
