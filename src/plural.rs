@@ -5,8 +5,14 @@ use std::fmt::Display;
 /// A count and its noun: `1 file`, `2 files`.
 #[must_use]
 pub(crate) fn count_of<Number: Copy + Display + PartialEq + From<u8>>(count: Number, noun: &str) -> String {
+    format!("{count} {}", noun_for(count, noun))
+}
+
+/// The noun that stands beside a count: `file` beside 1, `files` beside 2.
+#[must_use]
+pub(crate) fn noun_for<Number: Copy + PartialEq + From<u8>>(count: Number, noun: &str) -> String {
     let ending = if count == Number::from(1) { "" } else { "s" };
-    format!("{count} {noun}{ending}")
+    format!("{noun}{ending}")
 }
 
 /// Counts of what was done, without those that are zero: "3 written, 11 unchanged".

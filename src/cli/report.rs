@@ -49,7 +49,7 @@ pub(super) struct ReportArguments {
     /// Where assets are uploaded: s3://bucket/prefix; wins over s3URI in cluster.yaml
     #[arg(long, value_name = "URI")]
     s3_uri: Option<S3Uri>,
-    /// Overwrite a file that is no report
+    /// Overwrite a file that is not a report
     #[arg(long)]
     force: bool,
     #[command(flatten)]

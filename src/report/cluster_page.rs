@@ -9,6 +9,7 @@ use super::stacks::{image_section, nodes_section, stacks_section};
 use super::table::{cell, note, number_cell, scrolling, table};
 use super::{deletion, machines, policies};
 use crate::blueprint::{Blueprint, Rule, Source};
+use crate::plural::noun_for;
 
 /// The page as text.
 pub(crate) fn cluster_page(sources: &ReportSources<'_>) -> String {
@@ -63,14 +64,16 @@ fn figures(sources: &ReportSources<'_>) -> Vec<(String, String)> {
             "health",
         );
     }
-    add(machines::machine_count(blueprint).to_string(), "machines");
+    let machines = machines::machine_count(blueprint);
+    add(machines.to_string(), &noun_for(machines, "machine"));
     let gpus = machines::gpu_count(blueprint);
     if gpus > 0 {
-        add(gpus.to_string(), "GPUs");
+        add(gpus.to_string(), &noun_for(gpus, "GPU"));
     }
-    add(blueprint.cluster.availability_zones.len().to_string(), "availability zones");
+    let zones = blueprint.cluster.availability_zones.len();
+    add(zones.to_string(), &noun_for(zones, "availability zone"));
     if let Some(days) = sources.certificates.first_days_left() {
-        add(days.to_string(), "days until a certificate expires");
+        add(days.to_string(), &format!("{} until a certificate expires", noun_for(days, "day")));
     }
     figures
 }

@@ -109,6 +109,17 @@ fn every_golden_cluster_has_a_page_and_a_picture_with_everything_in_it() {
 }
 
 #[test]
+fn numbers_and_nouns_agree() {
+    let workspace = golden("minimal");
+    workspace.infra(["report", "--to", "report.html"]).expect_code(0);
+    let page = elements(&workspace, "report.html");
+    let figures = page.iter().find(|element| attribute(element, "class") == Some("figures")).unwrap();
+    let text = figures["text"].as_str().unwrap();
+    assert!(text.contains("machines") && text.contains("availability zone"), "{text}");
+    assert!(!text.contains("availability zones"), "{text}");
+}
+
+#[test]
 fn no_key_is_on_a_page() {
     let workspace = golden("ha-gpu-efs");
     workspace.infra(["report", "--to", "report.html", "--picture", "cluster.svg"]).expect_code(0);

@@ -79,7 +79,7 @@ pub(super) fn run(arguments: &ShellArguments, session: &Session) -> anyhow::Resu
 /// The name of a job begins with a letter, so that a number alone is that of a replica.
 fn parse_words<'a>(first: Option<&'a str>, second: Option<&str>) -> Result<(Option<&'a str>, u32), Refusal> {
     let refuse = |word: &str| {
-        Refusal::invalid(format!("'{word}' is no number of a replica"))
+        Refusal::invalid(format!("'{word}' is not the number of a replica"))
             .help("`infra job shell NAME 2` opens a shell in replica 2 of job NAME")
     };
     match (first, second) {
@@ -165,7 +165,7 @@ mod tests {
         for (first, second, bad) in
             [("2nd", None, "2nd"), ("train", Some("x"), "x"), ("train", Some("-1"), "-1")]
         {
-            assert_eq!(parsed(Some(first), second), Err(format!("'{bad}' is no number of a replica")));
+            assert_eq!(parsed(Some(first), second), Err(format!("'{bad}' is not the number of a replica")));
         }
     }
 }

@@ -172,8 +172,8 @@ fn where_no_shell_can_be_opened_is_explained() {
         "`infra job status train` lists its replicas",
     );
     let number = "`infra job shell NAME 2` opens a shell in replica 2 of job NAME";
-    refused(&["train", "one"], 2, "'one' is no number of a replica", number);
-    refused(&["1st"], 2, "'1st' is no number of a replica", number);
+    refused(&["train", "one"], 2, "'one' is not the number of a replica", number);
+    refused(&["1st"], 2, "'1st' is not the number of a replica", number);
     world.run(["shell", "train", "1", "2"]).expect_code(2);
     let status = |phase: &str| json!({"phase": phase});
     world.cluster.set_status("worker", 0, status("Unknown"));
