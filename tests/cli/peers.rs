@@ -1,4 +1,4 @@
-//! `docs/peers.md`, which backs the README's table of peers: the same rows and cells, and a source for each.
+//! `docs/peers.md`, which backs two tables, the README's and its own: the same rows and cells, and a source for each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,12 +8,15 @@ fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
+/// A part of a page: from its heading to the next of the same level.
+fn part<'a>(page: &'a str, title: &str) -> &'a str {
+    let beginning = format!("{title}\n");
+    page.split("\n## ").find(|part| part.starts_with(&beginning)).unwrap()
+}
+
 /// The cells of each row; the first row is the header.
-fn table() -> Vec<Vec<String>> {
-    let text = read("README.md");
-    let section =
-        text.split("\n## ").find(|section| section.starts_with("Compared with other tools\n")).unwrap();
-    let rows = section.lines().filter(|line| line.starts_with('|') && !line.starts_with("|---"));
+fn table(part: &str) -> Vec<Vec<String>> {
+    let rows = part.lines().filter(|line| line.starts_with('|') && !line.starts_with("|---"));
     rows.map(|row| row[1..row.len() - 1].split('|').map(|cell| cell.trim().to_owned()).collect()).collect()
 }
 
@@ -22,9 +25,9 @@ struct Section {
     entries: Vec<String>,
 }
 
-/// The sections of the page, each with its entries on one line.
-fn sections(page: &str) -> Vec<Section> {
-    let sections = page.split("\n## ").skip(1).map(|text| {
+/// The sections of a part or of a whole page, each with its entries on one line.
+fn sections(part: &str) -> Vec<Section> {
+    let sections = part.split("\n### ").skip(1).map(|text| {
         let (title, body) = text.split_once('\n').unwrap();
         let mut entries: Vec<String> = Vec::new();
         for line in body.lines().take_while(|line| !line.is_empty()) {
@@ -57,15 +60,13 @@ fn addresses(page: &str) -> BTreeMap<&str, &str> {
     lines.collect()
 }
 
-#[test]
-fn every_cell_has_its_entry_in_the_same_words() {
-    let rows = table();
-    let (header, rows) = rows.split_first().unwrap();
-    assert_eq!(header.len(), 7, "{header:?}");
-    let sections = sections(&read("docs/peers.md"));
+#[track_caller]
+fn expect_the_same_words(table: &[Vec<String>], columns: &[&str], sections: &[Section]) {
+    let (header, rows) = table.split_first().unwrap();
+    assert_eq!(header, columns);
     let titles: Vec<&String> = sections.iter().map(|section| &section.title).collect();
     assert_eq!(titles, rows.iter().map(|row| &row[0]).collect::<Vec<_>>());
-    for (row, section) in rows.iter().zip(&sections) {
+    for (row, section) in rows.iter().zip(sections) {
         assert_eq!(row.len(), header.len(), "{row:?}");
         assert_eq!(section.entries.len() + 1, row.len(), "{}", section.title);
         for ((name, cell), entry) in header.iter().zip(row).skip(1).zip(&section.entries) {
@@ -73,6 +74,31 @@ fn every_cell_has_its_entry_in_the_same_words() {
             assert!(entry.starts_with(&beginning), "{}: {entry:?} is not {beginning:?}", section.title);
         }
     }
+}
+
+#[test]
+fn every_cell_of_the_readme_has_its_entry_in_the_same_words() {
+    let rows = table(part(&read("README.md"), "Compared with other tools"));
+    assert!(rows.len() <= 16, "{} rows are more than anyone reads", rows.len() - 1);
+    let columns = [
+        "",
+        "infra",
+        "eksctl",
+        "ParallelCluster",
+        "HyperPod",
+        "SkyPilot",
+        "AWS's blueprints",
+        "Kubeflow Trainer",
+    ];
+    expect_the_same_words(&rows, &columns, &sections(part(&read("docs/peers.md"), "Systems to train with")));
+}
+
+#[test]
+fn every_cell_of_the_second_table_has_its_entry_in_the_same_words() {
+    let page = read("docs/peers.md");
+    let part = part(&page, "Tools that make clusters");
+    let columns = ["", "infra", "kube-aws", "eksctl", "kops", "Typhoon", "AWS CDK"];
+    expect_the_same_words(&table(part), &columns, &sections(part));
 }
 
 #[test]
@@ -91,6 +117,21 @@ fn every_entry_says_where_it_was_read() {
         assert!(address.starts_with("https://github.com/"), "{name}: {address}");
         assert!(address.split('/').nth(6).is_some_and(is_commit), "{name}: {address} has no commit");
     }
+}
+
+#[test]
+fn every_column_was_read_at_a_commit() {
+    let page = read("docs/peers.md");
+    let (introduction, _) = page.split_once("\n## ").unwrap();
+    let read_at: BTreeSet<String> =
+        table(introduction).into_iter().skip(1).map(|row| row[0].clone()).collect();
+    let tables = [
+        table(part(&read("README.md"), "Compared with other tools")),
+        table(part(&page, "Tools that make clusters")),
+    ];
+    let columns: BTreeSet<String> =
+        tables.iter().flat_map(|table| table[0].iter().skip(2).cloned()).collect();
+    assert_eq!(read_at, columns);
 }
 
 #[test]
