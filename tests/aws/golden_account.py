@@ -66,7 +66,7 @@ class GoldenAccount:
     def parameters(self, name):
         declared = json.loads(self.templates[name]).get("Parameters", {})
         values = self.given | self.outputs
-        for size in {"DesiredCapacity", "InService"} & set(declared):
+        for size in {"DesiredCapacity", "InService", "MaxSize", "MinSize"} & set(declared):
             values[size] = str(declared[size]["Default"])
         # The file system of the test has no mount target before.
         return {parameter: "true" if parameter.endswith("Missing") else values[parameter] for parameter in declared}

@@ -16,7 +16,7 @@ from golden_account import CLUSTERS, GoldenAccount, read_stacks
 GOLDEN = sorted(path.parent.name for path in CLUSTERS.glob("*/cluster.yaml"))
 
 # What does not come from another stack.
-GIVEN = {"AssetBucket", "AssetPrefix", "ImageId", "DesiredCapacity", "InService"}
+GIVEN = {"AssetBucket", "AssetPrefix", "ImageId", "DesiredCapacity", "InService", "MaxSize", "MinSize"}
 
 # How ARNs call what the tagging service lists.
 TAGGED_KINDS = {
@@ -30,8 +30,8 @@ TAGGED_KINDS = {
 }
 # What it does not list: without tags of their own, without a region, or not known to it.
 UNTAGGED = {
-    "AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::EIPAssociation", "AWS::EC2::Route", "AWS::EC2::SecurityGroupIngress",
-    "AWS::EC2::SubnetRouteTableAssociation", "AWS::EC2::VPCGatewayAttachment", "AWS::EFS::MountTarget",
+    "AWS::AutoScaling::AutoScalingGroup", "AWS::AutoScaling::ScheduledAction", "AWS::EC2::EIPAssociation", "AWS::EC2::Route",
+    "AWS::EC2::SecurityGroupIngress", "AWS::EC2::SubnetRouteTableAssociation", "AWS::EC2::VPCGatewayAttachment", "AWS::EFS::MountTarget",
     "AWS::IAM::InstanceProfile", "AWS::IAM::Role", "AWS::Route53::HostedZone", "AWS::Route53::RecordSet",
 }
 
@@ -136,7 +136,9 @@ class Lives(unittest.TestCase):
         changed = next(name for name in account.templates if name.startswith("pool-"))
         template = json.loads(account.templates[changed])
         nodes = template["Resources"]["Nodes"]["Properties"]
-        nodes["MaxSize"] = str(int(nodes["MaxSize"]) + 1)
+        # A pool with a schedule takes its limits as parameters.
+        most = account.parameters(changed).get("MaxSize") or nodes["MaxSize"]
+        nodes["MaxSize"] = str(int(most) + 1)
         before = account.physical_ids()
         description = account.change_set(changed, json.dumps(template))
         changes = [change["ResourceChange"] for change in description["Changes"]]
