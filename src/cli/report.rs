@@ -151,16 +151,17 @@ fn make_page(arguments: &ReportArguments, project: &Project, session: &Session) 
     let missing = on_disk.as_deref().map(|list| project.missing_certificates(list)).unwrap_or_default();
     let lock = read_lock(project)?;
     let prices = lock.as_ref().and_then(|lock| lock.prices.as_ref());
-    let s3_uri = arguments.s3_uri.as_ref().or(cluster.s3_uri.as_ref());
-    let policies = s3_uri.map(|s3_uri| {
-        let boundary = permissions_boundary(cluster, s3_uri);
-        std::iter::once(boundary).chain(operator_policies(cluster, s3_uri)).collect::<Vec<Policy>>()
-    });
     let live = if arguments.online {
         Some(block_on(Box::pin(read_live(arguments, blueprint, prices, session)))?)
     } else {
         None
     };
+    let in_use = live.as_ref().and_then(|live| live.s3_uri.as_ref());
+    let s3_uri = arguments.s3_uri.as_ref().or(in_use).or(cluster.s3_uri.as_ref());
+    let policies = s3_uri.map(|s3_uri| {
+        let boundary = permissions_boundary(cluster, s3_uri);
+        std::iter::once(boundary).chain(operator_policies(cluster, s3_uri)).collect::<Vec<Policy>>()
+    });
     Ok(cluster_page(&ReportSources {
         blueprint,
         now,
@@ -173,17 +174,26 @@ fn make_page(arguments: &ReportArguments, project: &Project, session: &Session) 
         costs: &blueprint.billed_items(),
         prices,
         policies: policies.as_deref(),
-        live: live.as_ref().map(|(status, destroy)| LiveSources { status: status.as_ref(), destroy }),
+        live: live.as_ref().map(|live| LiveSources { status: live.status.as_ref(), destroy: &live.destroy }),
     }))
 }
 
-/// The status of the cluster, and what `infra destroy` would do.
+/// What AWS and the cluster's API report.
+struct LiveReport {
+    /// The status; none if nothing of the cluster exists.
+    status: Option<StatusReport>,
+    /// What `infra destroy` would do.
+    destroy: DestroyPlan,
+    /// Where the cluster's assets are, if that is known.
+    s3_uri: Option<S3Uri>,
+}
+
 async fn read_live(
     arguments: &ReportArguments,
     blueprint: &Blueprint,
     prices: Option<&Prices>,
     session: &Session,
-) -> anyhow::Result<(Option<StatusReport>, DestroyPlan)> {
+) -> anyhow::Result<LiveReport> {
     let cluster = &blueprint.cluster;
     let credentials = read_credentials(session, blueprint)?;
     let clients = arguments.aws.connect(cluster, session).await;
@@ -202,5 +212,5 @@ async fn read_live(
     let reading =
         Box::pin(DestroyScope::read(&clients, cluster.name.clone(), Some(cluster.clone()), s3_uri, options));
     let scope = until_interrupted(Box::pin(async { Ok(reading.await?) })).await?;
-    Ok((status, plan_destroy(&scope)))
+    Ok(LiveReport { status, destroy: plan_destroy(&scope), s3_uri: scope.target.s3_uris.into_iter().next() })
 }

@@ -114,6 +114,8 @@ fn plans_and_reports_as_pages() {
             "Deleted, in this order",
             "may hold more than this cluster&#39;s objects",
             "Image in use",
+            // The cluster itself says where its assets are.
+            &format!("arn:aws:s3:::{}", world.bucket()),
         ],
     );
     keep("report-online", &report);
