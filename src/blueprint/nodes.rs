@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::config::instance_store::InstanceStore;
 use crate::config::values::{NvidiaDriver, PoolName};
 use crate::config::{Cluster, Pool, TaintEffect};
 use crate::well_known::{
-    ACCELERATOR_LABEL, GPU_COUNT_LABEL, GPU_MODEL_LABEL, GPU_RESOURCE, POOL_LABEL, POOL_PREFIX,
+    ACCELERATOR_LABEL, GPU_COUNT_LABEL, GPU_MODEL_LABEL, GPU_RESOURCE, POOL_LABEL, POOL_PREFIX, SCRATCH_LABEL,
 };
 
 /// What a machine is for. All machines of a role boot the same configuration.
@@ -93,6 +94,8 @@ pub struct PoolNodes {
     pub gpu_driver: Option<NvidiaDriver>,
     /// Whether its machines are spot instances, which AWS may interrupt.
     pub spot: bool,
+    /// The drives that its machines bring with them.
+    pub instance_store: Option<InstanceStore>,
 }
 
 /// A taint as Kubernetes writes it.
@@ -120,6 +123,10 @@ impl PoolNodes {
             let (key, value) = (GPU_RESOURCE.to_owned(), "present".to_owned());
             taints.push(NodeTaint { key, value, effect: TaintEffect::NoSchedule });
         }
+        let instance_store = InstanceStore::of_pool(pool);
+        if let Some(scratch) = instance_store.and_then(InstanceStore::scratch) {
+            labels.insert(SCRATCH_LABEL.to_owned(), scratch.pods_gib.to_string());
+        }
         taints.extend(pool.taints.iter().map(|taint| NodeTaint {
             key: taint.key.to_string(),
             value: taint.value.to_string(),
@@ -131,6 +138,7 @@ impl PoolNodes {
             taints,
             gpu_driver: pool.gpus.as_ref().map(|gpus| gpus.driver),
             spot: pool.spot,
+            instance_store,
         }
     }
 }

@@ -115,6 +115,8 @@ struct Size {
     #[serde(rename = "memoryGiB")]
     memory_gib: u32,
     efa_interfaces: u32,
+    #[serde(rename = "instanceStoreGB")]
+    instance_store_gb: u32,
 }
 
 #[derive(Deserialize)]
@@ -160,8 +162,18 @@ pub fn runtime_extension() -> &'static RuntimeExtension {
 /// Processors and GiB of memory of a GPU machine.
 #[must_use]
 pub fn gpu_machine_size(instance_type: &InstanceType) -> Option<(u32, u32)> {
+    size_of(instance_type).map(|size| (size.vcpus, size.memory_gib))
+}
+
+/// Gigabytes of instance store of a GPU machine.
+#[must_use]
+pub fn gpu_instance_store(instance_type: &InstanceType) -> Option<u32> {
+    size_of(instance_type).map(|size| size.instance_store_gb)
+}
+
+fn size_of(instance_type: &InstanceType) -> Option<&'static Size> {
     let family = TABLE.supported.iter().find(|family| family.name == instance_type.family())?;
-    family.sizes.get(instance_type.size()).map(|size| (size.vcpus, size.memory_gib))
+    family.sizes.get(instance_type.size())
 }
 
 fn unknown_size(instance_type: &InstanceType, family: &Family) -> Fault {
@@ -178,7 +190,7 @@ fn unknown_size(instance_type: &InstanceType, family: &Family) -> Fault {
 
 #[cfg(test)]
 mod tests {
-    use super::{TABLE, gpu_machine_size, gpus_of};
+    use super::{TABLE, gpu_instance_store, gpu_machine_size, gpus_of};
     use crate::config::values::{InstanceType, NvidiaDriver};
     use crate::document::Fault;
 
@@ -195,6 +207,8 @@ mod tests {
                         && gpu_machine_size(&instance_type)
                             .is_some_and(|(vcpus, memory)| vcpus > 0 && memory > 0)
                 );
+                // Every family that is supported has drives of its own.
+                assert!(gpu_instance_store(&instance_type).is_some_and(|gigabytes| gigabytes >= 125));
             }
         }
         Ok(())

@@ -5,6 +5,7 @@
 
 pub mod address_plan;
 pub mod gpu;
+pub mod instance_store;
 pub mod kubernetes_release;
 pub(crate) mod machine_size;
 pub mod values;

@@ -135,6 +135,7 @@ mod tests {
             labelled_gpus: None,
             processors: Some(4000),
             memory: Some(8 << 30),
+            scratch: Some(0),
             taints: taints.iter().map(taint).collect(),
             kubelet_version: String::new(),
         }

@@ -11,7 +11,7 @@ use super::memory::memory_limit;
 use super::names::{SCRIPT_DIRECTORY, SERVER_ROLE, roles_of_scale};
 use super::scripts::{self, Scripts};
 use super::tolerations::{helper_tolerations, tolerations};
-use super::training::{Data, DataSource, Scale, Split, Tensorboard, TrainingJob};
+use super::training::{Data, DataSource, Devices, Scale, Split, Tensorboard, TrainingJob};
 use super::workload::{CodePlan, DataPlan, RolePlan, TensorboardPlan, Variable, VolumePair, Workload};
 use crate::blueprint::Blueprint;
 use crate::hexadecimal::hexadecimal;
@@ -80,17 +80,18 @@ fn roles_of(job: &TrainingJob, facts: ClusterFacts<'_>) -> Vec<RolePlan> {
             Scale::Servers { image: Some(image), .. } if is_server => image.to_string(),
             _ => job.image.value.to_string(),
         };
-        let gpus = if is_server { 0 } else { job.gpus.value };
-        let tolerations = tolerations(job, facts, gpus);
+        let devices = if is_server { Devices::default() } else { job.devices() };
+        let tolerations = tolerations(job, facts, devices.gpus);
         RolePlan {
             role,
             replicas,
             image,
             command: command_of(job, is_server, has_servers),
-            variables: variables_of(job, role, replicas, gpus),
+            variables: variables_of(job, role, replicas, devices),
             ports: ports_of(job),
-            gpus,
-            memory_limit: job.memory.clone().or_else(|| memory_limit(job, gpus, &tolerations, facts)),
+            gpus: devices.gpus,
+            scratch_gib: Some(devices.scratch_gib).filter(|gibibytes| *gibibytes > 0),
+            memory_limit: job.memory.clone().or_else(|| memory_limit(job, devices, &tolerations, facts)),
             tolerations,
         }
     };

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::command::is_python;
 use super::file::JobFile;
 use super::framework::Framework;
-use super::names::{group_host_name, pod_host_name, role_job_name, roles_of_scale};
-use super::training::{Scale, Split, TrainingJob};
+use super::names::{SCRATCH_DIRECTORY, group_host_name, pod_host_name, role_job_name, roles_of_scale};
+use super::training::{Devices, Scale, Split, TrainingJob};
 use super::workload::Variable;
 use crate::document::{Fault, Problems};
 
@@ -84,7 +84,7 @@ pub(super) fn check_paddle_ports(file: &JobFile, problems: &mut Problems) {
 }
 
 /// Every variable of a role's containers that no run changes, the user's own last unless they replace a default.
-pub(super) fn variables_of(job: &TrainingJob, role: &str, replicas: u32, gpus: u32) -> Vec<Variable> {
+pub(super) fn variables_of(job: &TrainingJob, role: &str, replicas: u32, devices: Devices) -> Vec<Variable> {
     let mut variables = group(job, role, replicas);
     variables.extend(match job.framework {
         Framework::PaddleV0 => paddle_v0(job),
@@ -94,7 +94,7 @@ pub(super) fn variables_of(job: &TrainingJob, role: &str, replicas: u32, gpus: u
         Framework::Pytorch => pytorch(job),
         Framework::Program => Vec::new(),
     });
-    if gpus == 0 {
+    if devices.gpus == 0 {
         variables.push(no_gpus());
     } else if job.scale.pods() > 1 {
         variables.extend(nccl_sockets());
@@ -106,6 +106,9 @@ pub(super) fn variables_of(job: &TrainingJob, role: &str, replicas: u32, gpus: u
         variables.push(Variable::text("INFRA_CODE_DIR", directory));
         // Python would try to write beside every module, and fail.
         variables.push(Variable::text("PYTHONDONTWRITEBYTECODE", "1"));
+    }
+    if devices.scratch_gib > 0 {
+        variables.push(Variable::text("INFRA_SCRATCH_DIR", SCRATCH_DIRECTORY));
     }
     for (name, value) in &job.environment {
         let own = Variable::text(name.as_str(), value.clone());

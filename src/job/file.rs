@@ -85,6 +85,10 @@ pub(crate) struct JobFile {
     /// The size of /dev/shm, through which data loaders pass their batches.
     #[serde(default = "default_shared_memory")]
     pub shared_memory: At<String>,
+    /// GiB of its machine's own drives that each replica or worker has at /mnt/scratch, empty at each start.
+    #[serde(default, rename = "scratchGiB")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub scratch_gib: Option<At<u32>>,
     /// How long a process has to save its state after SIGTERM, before it is killed; at most 80s on spot machines.
     #[serde(default = "default_grace")]
     pub grace: At<String>,

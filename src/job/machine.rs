@@ -1,5 +1,6 @@
 //! What a machine offers to pods, and whether pods fit: one rule for the machines of a pool and for the nodes that exist.
 
+use crate::config::instance_store::InstanceStore;
 use crate::config::machine_size::machine_size;
 use crate::config::{self, Pool};
 use crate::kube::{Node, Taint, TaintEffect, Toleration};
@@ -18,6 +19,8 @@ pub(super) struct Machine {
     processors: Option<u64>,
     /// Bytes of memory for pods, where that is known.
     memory: Option<u64>,
+    /// Bytes of the machine's own drives for pods, where that is known.
+    scratch: Option<u64>,
     taints: Vec<Taint>,
 }
 
@@ -30,6 +33,8 @@ pub(super) struct Needs<'a> {
     pub(super) processors: u64,
     /// Bytes of memory.
     pub(super) memory: u64,
+    /// Bytes of the machine's own drives.
+    pub(super) scratch: u64,
     /// Taints that do not keep the pod away.
     pub(super) tolerations: &'a [Toleration],
 }
@@ -38,6 +43,7 @@ pub(super) struct Needs<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shortage {
     Gpus,
+    Scratch,
     Memory,
     Processors,
 }
@@ -48,6 +54,11 @@ pub(super) fn size_of_machines(pool: &Pool) -> Option<(u32, u32)> {
     let sizes = sizes?;
     let processors = sizes.iter().map(|(processors, _)| *processors).min()?;
     Some((processors, sizes.iter().map(|(_, memory)| *memory).min()?))
+}
+
+/// Gibibytes that pods can have of the drives of a pool's smallest machines; nothing if one of its types has none.
+pub(super) fn scratch_of_machines(pool: &Pool) -> Option<u32> {
+    InstanceStore::of_pool(pool)?.scratch().map(|scratch| scratch.pods_gib)
 }
 
 /// A taint of cluster.yaml, as the nodes get it.
@@ -76,6 +87,7 @@ impl Machine {
             // The system needs some of the processors, however little that is.
             processors: size.map(|(processors, _)| (u64::from(processors) * 1000).saturating_sub(1)),
             memory: size.map(|(_, gibibytes)| memory(gibibytes)),
+            scratch: Some(u64::from(scratch_of_machines(pool).unwrap_or(0)) * GIBIBYTE),
             taints: gpu_taint.into_iter().chain(pool.taints.iter().map(taint_of)).collect(),
         }
     }
@@ -86,6 +98,7 @@ impl Machine {
             gpus: node.gpus,
             processors: node.processors,
             memory: node.memory,
+            scratch: node.scratch,
             taints: node.taints.clone(),
         }
     }
@@ -101,11 +114,18 @@ impl Machine {
         let lacks = |has: Option<u64>, wanted: u64| has.is_some_and(|has| has < wanted);
         if self.gpus < needs.gpus {
             Some(Shortage::Gpus)
+        } else if lacks(self.scratch, needs.scratch) {
+            Some(Shortage::Scratch)
         } else if lacks(self.memory, needs.memory) {
             Some(Shortage::Memory)
         } else {
             lacks(self.processors, needs.processors).then_some(Shortage::Processors)
         }
+    }
+
+    /// Whether the machine is known to have no drives of its own.
+    pub(super) fn has_no_scratch(&self) -> bool {
+        self.scratch == Some(0)
     }
 
     /// The part of the machine's memory that falls to such a pod, by its GPUs or else by its processors; nothing if that is not known.
@@ -123,11 +143,14 @@ impl Machine {
         let by_memory = self.memory.map(|memory| memory / needs.memory.max(1));
         let by_processors = self.processors.map(|processors| processors / needs.processors.max(1));
         let by_size = by_memory.zip(by_processors).map(|(one, other)| one.min(other));
-        let by_size = by_size.map(|pods| u32::try_from(pods).unwrap_or(u32::MAX));
-        match self.gpus.checked_div(needs.gpus) {
-            Some(by_gpus) => Some(by_size.map_or(by_gpus, |pods| pods.min(by_gpus))),
-            None => by_size,
+        let by_scratch = self.scratch.and_then(|scratch| scratch.checked_div(needs.scratch));
+        let by_gpus = self.gpus.checked_div(needs.gpus).map(u64::from);
+        // Of pods without GPUs, memory and processors are what there is least of.
+        if by_gpus.is_none() && by_size.is_none() {
+            return None;
         }
+        let pods = [by_size, by_scratch, by_gpus].into_iter().flatten().min()?;
+        Some(u32::try_from(pods).unwrap_or(u32::MAX))
     }
 }
 
@@ -142,6 +165,7 @@ mod tests {
             gpus: 4,
             processors: Some(7910),
             memory: Some(30 << 30),
+            scratch: Some(100 << 30),
             taints: vec![
                 taint("spare", TaintEffect::PreferNoSchedule),
                 taint("team", TaintEffect::NoSchedule),
@@ -150,7 +174,11 @@ mod tests {
     }
 
     fn needs(gpus: u32, processors: u64, gibibytes: u64) -> Needs<'static> {
-        Needs { gpus, processors, memory: gibibytes << 30, tolerations: &[] }
+        Needs { gpus, processors, memory: gibibytes << 30, scratch: 0, tolerations: &[] }
+    }
+
+    fn with_scratch(gibibytes: u64, needs: Needs<'static>) -> Needs<'static> {
+        Needs { scratch: gibibytes << 30, ..needs }
     }
 
     #[test]
@@ -161,6 +189,10 @@ mod tests {
         assert_eq!(machine.room_for(&needs(1, 7000, 4)), Some(1));
         assert_eq!(machine.room_for(&needs(0, 1000, 4)), Some(7));
         assert_eq!(machine.room_for(&needs(8, 1000, 4)), Some(0));
+        assert_eq!(machine.room_for(&with_scratch(50, needs(1, 1000, 4))), Some(2));
+        assert_eq!(machine.room_for(&with_scratch(50, needs(0, 1000, 4))), Some(2));
+        let unlike = Machine { scratch: None, ..machine };
+        assert_eq!(unlike.room_for(&with_scratch(50, needs(1, 1000, 4))), Some(4));
     }
 
     #[test]
@@ -178,13 +210,14 @@ mod tests {
         let machine = machine();
         for (needs, shortage) in [
             (needs(8, 1000, 4), Shortage::Gpus),
+            (with_scratch(101, needs(1, 1000, 4)), Shortage::Scratch),
             (needs(1, 1000, 31), Shortage::Memory),
             (needs(1, 8000, 4), Shortage::Processors),
         ] {
             assert_eq!(machine.shortage(&needs), Some(shortage));
             assert_eq!(machine.room_for(&needs), Some(0));
         }
-        assert_eq!(machine.shortage(&needs(4, 7910, 30)), None);
+        assert_eq!(machine.shortage(&with_scratch(100, needs(4, 7910, 30))), None);
     }
 
     #[test]

@@ -2,27 +2,26 @@
 //! itself, and counted, instead of its node evicting pods.
 
 use super::cluster_facts::{ClusterFacts, PoolFacts};
-use super::machine::Needs;
-use super::training::TrainingJob;
+use super::placement::needs_of;
+use super::training::{Devices, TrainingJob};
 use super::values::Size;
 use crate::kube::Toleration;
 
 /// The smallest share among the pools that the pod may run on; nothing if the size of one of their machines is not known.
 pub(super) fn memory_limit(
     job: &TrainingJob,
-    gpus: u32,
+    devices: Devices,
     tolerations: &[Toleration],
     facts: ClusterFacts<'_>,
 ) -> Option<Size> {
     let requested = job.requested_memory();
-    let needs =
-        Needs { gpus, processors: job.processors.thousandths(), memory: requested.bytes(), tolerations };
+    let needs = needs_of(job, devices, tolerations);
     let is_named =
         |pool: &&PoolFacts| job.pool.as_ref().is_none_or(|named| named.value.as_str() == pool.name);
     let pools = facts.pools();
     let pools = pools.iter().filter(is_named);
     // Pods without GPUs stay off GPU machines unless the job names their pool.
-    let pools = pools.filter(|pool| job.pool.is_some() || (pool.has_gpus == (gpus > 0)));
+    let pools = pools.filter(|pool| job.pool.is_some() || (pool.has_gpus == (devices.gpus > 0)));
     let machines = pools
         .flat_map(|pool| &pool.machines)
         .filter(|machine| machine.keeps_away(tolerations).is_none() && machine.shortage(&needs).is_none());

@@ -2,11 +2,11 @@
 
 use super::framework::Framework;
 use super::training::Scale;
-use crate::well_known::GPU_COUNT_LABEL;
 pub(super) use crate::well_known::{
     CLAIM_ANNOTATION, DIGEST_ANNOTATION, FRAMEWORK_LABEL, JOB_LABEL, JOB_ROLE_LABEL as ROLE_LABEL, MANAGER,
     MANAGER_LABEL, PATH_ANNOTATION, POOL_LABEL, RESUMED_ANNOTATION, RUN_LABEL, RUNS_LABEL, TENSORBOARD_ROLE,
 };
+use crate::well_known::{GPU_COUNT_LABEL, SCRATCH_LABEL};
 
 /// The role of parameter servers.
 pub(super) const SERVER_ROLE: &str = "ps";
@@ -15,6 +15,9 @@ pub(super) const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 
 /// Where pods find our scripts.
 pub(super) const SCRIPT_DIRECTORY: &str = "/opt/infra";
+
+/// Where pods find what they have of their machine's own drives.
+pub(super) const SCRATCH_DIRECTORY: &str = "/mnt/scratch";
 
 /// The ConfigMap with a job's scripts.
 pub(super) fn scripts_name(job: &str) -> String {
@@ -63,4 +66,11 @@ pub(crate) fn helper_affinity() -> serde_json::Value {
         "weight": 100,
         "preference": {"matchExpressions": [{"key": GPU_COUNT_LABEL, "operator": "DoesNotExist"}]},
     }]}})
+}
+
+/// For pods that have scratch: on machines that have put their own drives together, wherever else there is as much space.
+pub(super) fn require_scratch(affinity: &mut serde_json::Value) {
+    affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = serde_json::json!({
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": SCRATCH_LABEL, "operator": "Exists"}]}],
+    });
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::machine::Machine;
 use super::placement::{fitting, needs_of};
-use super::training::{Scale, TrainingJob};
+use super::training::{Devices, Scale, TrainingJob};
 use crate::blueprint::{Blueprint, MachineCharge, pool_machine};
 use crate::config::Pool;
 
@@ -25,15 +25,15 @@ pub(crate) struct NeededMachines {
 /// The machines that the pods of a job fill; nothing if several pools would do, or if it is not known what fits on a machine.
 #[must_use]
 pub(crate) fn needed_machines(job: &TrainingJob, blueprint: &Blueprint) -> Option<Vec<NeededMachines>> {
-    let trainers = (job.scale.trainers(), job.gpus.value);
+    let trainers = (job.scale.trainers(), job.devices());
     let servers = match &job.scale {
-        Scale::Servers { servers, .. } => Some((*servers, 0)),
+        Scale::Servers { servers, .. } => Some((*servers, Devices::default())),
         Scale::Replicas(_) => None,
     };
     let mut found: Vec<NeededMachines> = Vec::new();
-    for (pods, gpus) in std::iter::once(trainers).chain(servers).filter(|(pods, _)| *pods > 0) {
-        let pool = only_pool(job, blueprint, gpus)?;
-        let room = Machine::of_pool(pool).room_for(&needs_of(job, gpus, &[])).filter(|room| *room > 0)?;
+    for (pods, devices) in std::iter::once(trainers).chain(servers).filter(|(pods, _)| *pods > 0) {
+        let pool = only_pool(job, blueprint, devices)?;
+        let room = Machine::of_pool(pool).room_for(&needs_of(job, devices, &[])).filter(|room| *room > 0)?;
         let count = pods.div_ceil(room);
         match found.iter_mut().find(|machines| machines.pool == pool.name.as_str()) {
             Some(machines) => machines.count += count,
@@ -45,13 +45,13 @@ pub(crate) fn needed_machines(job: &TrainingJob, blueprint: &Blueprint) -> Optio
     Some(found)
 }
 
-/// The pool that pods with this many GPUs run on, if there is only one.
-fn only_pool<'a>(job: &TrainingJob, blueprint: &'a Blueprint, gpus: u32) -> Option<&'a Pool> {
+/// The pool that pods with these devices run on, if there is only one.
+fn only_pool<'a>(job: &TrainingJob, blueprint: &'a Blueprint, devices: Devices) -> Option<&'a Pool> {
     if let Some(name) = &job.pool {
         return blueprint.cluster.pool(&name.value);
     }
-    let pools = blueprint.cluster.pools.iter().filter(|pool| gpus > 0 || pool.gpus.is_none());
-    match fitting(job, blueprint, pools.collect(), gpus).0.as_slice() {
+    let pools = blueprint.cluster.pools.iter().filter(|pool| devices.gpus > 0 || pool.gpus.is_none());
+    match fitting(job, blueprint, pools.collect(), devices).0.as_slice() {
         [pool] => Some(*pool),
         _ => None,
     }

@@ -2,11 +2,12 @@
 
 use super::cluster_facts::ClusterFacts;
 use super::cuda_version::check_cuda;
-use super::machine::{Machine, Needs, Shortage, size_of_machines};
+use super::machine::{Machine, Needs, Shortage, scratch_of_machines, size_of_machines};
 use super::tolerations::tolerations;
-use super::training::{Scale, TrainingJob};
+use super::training::{Devices, Scale, TrainingJob};
 use crate::blueprint::Blueprint;
 use crate::config::Pool;
+use crate::config::instance_store::InstanceStore;
 use crate::config::values::Partition;
 use crate::document::{Fault, Problems, nearest};
 use crate::kube::Toleration;
@@ -42,14 +43,18 @@ fn check_pools(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems
             }
         },
     };
-    let (fitting, reasons) = fitting(job, blueprint, candidates, job.gpus.value);
+    let (fitting, reasons) = fitting(job, blueprint, candidates, job.devices());
     if fitting.is_empty() {
         let help =
             if reasons.is_empty() { "the cluster has no pool for it".to_owned() } else { reasons.join("; ") };
-        let what = match job.gpus.value {
-            0 => "no pool can run a replica".to_owned(),
-            gpus => format!("no pool can run a replica with {}", count_of(gpus, "GPU")),
+        let gpus = Some(job.gpus.value).filter(|gpus| *gpus > 0).map(|gpus| count_of(gpus, "GPU"));
+        let scratch = job.scratch_gib.as_ref().map(|scratch| format!("{} GiB of scratch", scratch.value));
+        let wanted: Vec<String> = gpus.into_iter().chain(scratch).collect();
+        let what = match wanted.as_slice() {
+            [] => "no pool can run a replica".to_owned(),
+            wanted => format!("no pool can run a replica with {}", wanted.join(" and ")),
         };
+        let position = position.or(job.scratch_gib.as_ref().and_then(|scratch| scratch.position));
         problems.add(position, Fault::new(what).help(help));
     } else {
         check_total(job, &fitting, problems);
@@ -85,7 +90,7 @@ fn check_servers(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Proble
         return;
     }
     let candidates = blueprint.cluster.pools.iter().filter(|pool| pool.gpus.is_none()).collect();
-    let (fitting, mut reasons) = fitting(job, blueprint, candidates, 0);
+    let (fitting, mut reasons) = fitting(job, blueprint, candidates, Devices::default());
     if fitting.is_empty() {
         reasons
             .push("add a pool without GPUs to the cluster, or name one pool for all with pool:".to_owned());
@@ -94,15 +99,15 @@ fn check_servers(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Proble
     }
 }
 
-/// The pools whose machines can hold a pod with this many GPUs, and why the others cannot.
+/// The pools whose machines can hold a pod with these devices, and why the others cannot.
 pub(super) fn fitting<'a>(
     job: &TrainingJob,
     blueprint: &Blueprint,
     candidates: Vec<&'a Pool>,
-    gpus: u32,
+    devices: Devices,
 ) -> (Vec<&'a Pool>, Vec<String>) {
-    let tolerations = tolerations(job, ClusterFacts::Blueprint(blueprint), gpus);
-    let needs = needs_of(job, gpus, &tolerations);
+    let tolerations = tolerations(job, ClusterFacts::Blueprint(blueprint), devices.gpus);
+    let needs = needs_of(job, devices, &tolerations);
     let mut reasons = Vec::new();
     let fitting = candidates
         .into_iter()
@@ -117,11 +122,12 @@ pub(super) fn fitting<'a>(
     (fitting, reasons)
 }
 
-pub(super) fn needs_of<'a>(job: &TrainingJob, gpus: u32, tolerations: &'a [Toleration]) -> Needs<'a> {
+pub(super) fn needs_of<'a>(job: &TrainingJob, devices: Devices, tolerations: &'a [Toleration]) -> Needs<'a> {
     Needs {
-        gpus,
+        gpus: devices.gpus,
         processors: job.processors.thousandths(),
         memory: job.requested_memory().bytes(),
+        scratch: u64::from(devices.scratch_gib) << 30,
         tolerations,
     }
 }
@@ -145,18 +151,30 @@ fn why_not(pool: &Pool, needs: &Needs<'_>, job: &TrainingJob) -> Option<String> 
             taint.key
         ));
     }
+    if shortage == Some(Shortage::Scratch) {
+        return Some(why_no_scratch(pool, job.devices().scratch_gib));
+    }
     let (processors, memory) = size_of_machines(pool)?;
     match shortage? {
         Shortage::Memory => {
             let wanted = job.requested_memory();
             Some(format!("has {memory} GiB of memory per machine, a replica requests {wanted}"))
         }
-        Shortage::Gpus | Shortage::Processors => {
+        Shortage::Gpus | Shortage::Scratch | Shortage::Processors => {
             let wanted = &job.processors;
             Some(format!(
                 "has {processors} CPUs per machine, a replica requests {wanted} and the system needs some"
             ))
         }
+    }
+}
+
+/// Why a pool's machines do not have that much of drives of their own.
+fn why_no_scratch(pool: &Pool, wanted: u32) -> String {
+    match (InstanceStore::of_pool(pool), scratch_of_machines(pool)) {
+        (Some(_), Some(has)) => format!("has {has} GiB of scratch per machine, a replica requests {wanted}"),
+        (Some(_), None) => "has types without instance store, which scratchGiB is a part of".to_owned(),
+        (None, _) => "has machines without instance store, which scratchGiB is a part of".to_owned(),
     }
 }
 
@@ -167,7 +185,7 @@ fn check_total(job: &TrainingJob, fitting: &[&Pool], problems: &mut Problems) {
     }
     let wanted = job.scale.trainers();
     let names: Vec<&str> = fitting.iter().map(|pool| pool.name.as_str()).collect();
-    let needs = needs_of(job, job.gpus.value, &[]);
+    let needs = needs_of(job, job.devices(), &[]);
     let room: u32 = fitting.iter().filter_map(|pool| room_in(pool, &needs)).sum();
     if room < wanted {
         let fault = Fault::new(format!(
@@ -185,7 +203,8 @@ fn check_total(job: &TrainingJob, fitting: &[&Pool], problems: &mut Problems) {
             fault.help("raise the pool's maxCount in cluster.yaml, or request fewer"),
         );
     } else if let (Some(_), Scale::Servers { servers, .. }) = (&job.pool, &job.scale)
-        && let Some(room) = fitting.first().and_then(|pool| room_in(pool, &needs_of(job, 0, &[])))
+        && let Some(room) =
+            fitting.first().and_then(|pool| room_in(pool, &needs_of(job, Devices::default(), &[])))
         && room < servers.saturating_add(wanted)
     {
         let fault = Fault::new(format!(

@@ -58,6 +58,8 @@ pub(crate) struct TrainingJob {
     pub grace_seconds: At<u64>,
     /// The size of /dev/shm.
     pub shared_memory: Size,
+    /// GiB of its machine's own drives that each replica has.
+    pub scratch_gib: Option<At<u32>>,
     /// How many seconds it may take.
     pub deadline_seconds: Option<u64>,
     /// The Kueue queue.
@@ -116,6 +118,15 @@ impl Scale {
     }
 }
 
+/// What a pod has of its machine besides processors and memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Devices {
+    /// GPUs.
+    pub gpus: u32,
+    /// GiB of the machine's own drives.
+    pub scratch_gib: u32,
+}
+
 /// Where a job reads and writes.
 #[derive(Clone, Debug)]
 pub(crate) struct Storage {
@@ -163,6 +174,13 @@ impl TrainingJob {
         let Some(mount) = self.code_mount() else { return Vec::new() };
         let below = |at: &ContainerPath| Some(at.as_str().strip_prefix(mount)?.strip_prefix('/')?.to_owned());
         self.mounts.keys().filter_map(below).collect()
+    }
+
+    /// What each replica or worker has; parameter servers have nothing of it.
+    #[must_use]
+    pub(crate) fn devices(&self) -> Devices {
+        let scratch_gib = self.scratch_gib.as_ref().map_or(0, |scratch| scratch.value);
+        Devices { gpus: self.gpus.value, scratch_gib }
     }
 
     /// The memory each replica asks for: what it may use, or room for shared memory and the program.

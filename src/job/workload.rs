@@ -54,6 +54,9 @@ pub(crate) struct RolePlan {
     pub ports: Vec<(String, u16)>,
     /// GPUs of each.
     pub gpus: u32,
+    /// GiB of its machine's own drives of each. Left out of the digest where there are none, as before there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scratch_gib: Option<u32>,
     /// The most memory of each, where that is known.
     pub memory_limit: Option<Size>,
     /// Taints they tolerate.

@@ -8,7 +8,9 @@ use serde_json::json;
 use super::list::{Condition, ConditionStatus, Object};
 use super::path::encode;
 use super::{ApiServer, KubeError, Taint};
-use crate::well_known::{CONTROLLER_LABEL, GPU_COUNT_LABEL, GPU_RESOURCE, POOL_LABEL};
+use crate::well_known::{
+    CONTROLLER_LABEL, GPU_COUNT_LABEL, GPU_RESOURCE, POOL_LABEL, SCRATCH_LABEL, STORAGE_RESOURCE,
+};
 
 const NODES: &str = "/api/v1/nodes";
 const UNINITIALIZED_TAINT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
@@ -45,6 +47,8 @@ pub(crate) struct Node {
     pub processors: Option<u64>,
     /// Bytes of memory that pods can have, if it says so.
     pub memory: Option<u64>,
+    /// Bytes of its own drives that pods can have, if it says so.
+    pub scratch: Option<u64>,
     /// What keeps pods away that do not tolerate it.
     pub taints: Vec<Taint>,
     /// The version of its kubelet, such as `v1.34.1`.
@@ -108,6 +112,7 @@ impl From<NodeDocument> for Node {
             Some(condition) => Some(condition.in_words()),
             None => Some("its kubelet has not reported yet".to_owned()),
         };
+        let has_scratch = metadata.labels.contains_key(SCRATCH_LABEL);
         Self {
             pool: metadata.labels.remove(POOL_LABEL),
             is_controller: metadata.labels.contains_key(CONTROLLER_LABEL),
@@ -120,6 +125,12 @@ impl From<NodeDocument> for Node {
             gpus: status.allocatable.get(GPU_RESOURCE).and_then(|count| count.parse().ok()).unwrap_or(0),
             processors: status.allocatable.get("cpu").and_then(|text| parse_thousandths(text)),
             memory: status.allocatable.get("memory").and_then(|text| parse_bytes(text)),
+            // Without the label it is the root disk that pods write to.
+            scratch: if has_scratch {
+                status.allocatable.get(STORAGE_RESOURCE).and_then(|text| parse_bytes(text))
+            } else {
+                Some(0)
+            },
             taints: spec.taints,
             kubelet_version: status.node_info.kubelet_version,
         }
@@ -184,6 +195,7 @@ mod tests {
         let expected = Node {
             processors: Some(95_500),
             memory: Some(2 << 20),
+            scratch: Some(0),
             name: "ip-10-0-1-5.us-west-2.compute.internal".to_owned(),
             pool: Some("gpu".to_owned()),
             is_controller: false,
@@ -201,6 +213,18 @@ mod tests {
             kubelet_version: "v1.34.1".to_owned(),
         };
         assert_eq!(parse(WORKER)?, expected);
+        Ok(())
+    }
+
+    #[test]
+    fn scratch_is_what_a_labelled_node_offers() -> Result<(), Box<dyn Error>> {
+        let label = r#""labels": {"infra.internal/scratch-gib": "178", "#;
+        let offer = r#""allocatable": {"ephemeral-storage": "191126044672", "#;
+        let offering = WORKER.replace(r#""allocatable": {"#, offer);
+        assert_eq!(parse(&offering)?.scratch, Some(0), "a root disk is no scratch");
+        let labelled = offering.replace(r#""labels": {"#, label);
+        assert_eq!(parse(&labelled)?.scratch, Some(191_126_044_672));
+        assert_eq!(parse(&WORKER.replace(r#""labels": {"#, label))?.scratch, None);
         Ok(())
     }
 

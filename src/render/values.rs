@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::mount_unit::mount_unit;
 use crate::blueprint::{Blueprint, NodeTaint, NvidiaRuntime, PoolNodes};
 use crate::config::AddonsFile;
+use crate::config::instance_store::{InstanceStore, Scratch};
 use crate::config::values::NvidiaDriver;
 use crate::credentials::{Credentials, KeySet, RotatedKey};
 use crate::well_known::{
@@ -49,6 +50,8 @@ pub(super) struct Values<'a> {
     node_labels: String,
     /// Flatcar's extension with the driver.
     gpu_driver: Option<String>,
+    /// How the instance store is divided, on machines that all have it.
+    scratch: Option<ScratchValues>,
     etcd: Option<EtcdMember>,
 }
 
@@ -57,6 +60,12 @@ struct Addons {
     cluster_autoscaler: bool,
     metrics_server: bool,
     job_set: bool,
+}
+
+#[derive(Clone, Serialize)]
+struct ScratchValues {
+    images_gib: u32,
+    free_gib: u32,
 }
 
 #[derive(Clone, Serialize)]
@@ -132,6 +141,7 @@ impl<'a> Values<'a> {
             taints: Vec::new(),
             node_labels: String::new(),
             gpu_driver: None,
+            scratch: None,
             etcd: None,
         }
     }
@@ -177,6 +187,10 @@ impl<'a> Values<'a> {
             taints: pool.taints.clone(),
             node_labels: labels.collect::<Vec<_>>().join(","),
             gpu_driver: pool.gpu_driver.map(NvidiaDriver::extension),
+            scratch: pool
+                .instance_store
+                .and_then(InstanceStore::scratch)
+                .map(|Scratch { images_gib, free_gib, .. }| ScratchValues { images_gib, free_gib }),
             ..Self::of_cluster(blueprint)
         }
     }

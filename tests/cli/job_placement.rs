@@ -85,6 +85,58 @@ fn a_job_that_fits_a_pool_is_accepted_and_tolerates_its_taints() {
     }
 }
 
+/// Pools by what they have of drives of their own: none, some types, each at least 75 GB, 250 GB.
+const SCRATCH_POOLS: &str = "\
+pools:
+- {name: cpu, instanceType: m5.large, count: 1}
+- {name: mixed, instanceType: m5d.large, instanceTypes: [m5.large], count: 1}
+- {name: small, instanceType: m5d.2xlarge, instanceTypes: [m5d.large], count: 1}
+- {name: gpu, instanceType: g5.xlarge, count: 2}
+storage: {efs: {}}
+";
+
+#[test]
+fn scratch_is_refused_where_machines_have_no_drives_of_their_own() {
+    let workspace = Workspace::new();
+    workspace.write("cluster.yaml", format!("{MINIMAL}{SCRATCH_POOLS}"));
+    let lint = |more: &str, code: i32| {
+        workspace.write("job.yaml", format!("{JOB}{IMAGE}deadline: 1h\n{more}"));
+        workspace.infra(["job", "lint"]).expect_code(code).stdout
+    };
+    for fits in [
+        "replicas: 1\nscratchGiB: 41\n",
+        "replicas: 2\ngpus: 1\nscratchGiB: 178\n",
+        "replicas: 1\npool: small\n",
+    ] {
+        assert_eq!(lint(fits, 0), "", "{fits}");
+    }
+    for (more, expected) in [
+        (
+            "replicas: 1\nscratchGiB: 42\n",
+            "job.yaml:7:13: no pool can run a replica with 42 GiB of scratch\n  \
+             help: pool cpu has machines without instance store, which scratchGiB is a part of; \
+             pool mixed has types without instance store, which scratchGiB is a part of; \
+             pool small has 41 GiB of scratch per machine, a replica requests 42\n",
+        ),
+        (
+            "replicas: 1\npool: cpu\nscratchGiB: 1\n",
+            "job.yaml:7:7: no pool can run a replica with 1 GiB of scratch\n  \
+             help: pool cpu has machines without instance store, which scratchGiB is a part of\n",
+        ),
+        (
+            "replicas: 1\ngpus: 1\nscratchGiB: 179\n",
+            "job.yaml:7:7: no pool can run a replica with 1 GPU and 179 GiB of scratch\n  \
+             help: pool cpu has no GPUs; pool mixed has no GPUs; pool small has no GPUs; \
+             pool gpu has 178 GiB of scratch per machine, a replica requests 179\n",
+        ),
+    ] {
+        assert_eq!(lint(more, 2), expected, "{more}");
+    }
+    // Parameter servers have none, and run where workers do not.
+    workspace.write("job.yaml", format!("{SERVERS}scratchGiB: 178\nps: 1\nworkers: 2\n"));
+    assert_eq!(workspace.infra(["job", "lint"]).expect_code(0).stdout, "");
+}
+
 #[test]
 fn registries_of_aws_are_compared_with_the_cluster() {
     let image = |registry: &str, code| lint(&format!("image: {registry}/train:1\nreplicas: 1\n"), code);

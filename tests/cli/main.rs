@@ -17,6 +17,7 @@ mod commands;
 mod credentials;
 mod customized;
 mod documents;
+mod drives;
 mod etcd;
 mod examples;
 mod golden;

@@ -273,6 +273,26 @@ class Objects(unittest.TestCase):
         images = {role: container_of(seed.role(role))["image"].rsplit(":", 1)[1] for role in ("ps", "worker")}
         self.assertEqual(images, {"ps": "1.15", "worker": "1.15-gpu"})
 
+    def test_scratch_is_counted_and_only_where_a_machine_has_its_own_drives(self):
+        for name, job in self.jobs.items():
+            for training in job.training:
+                spec, container = training["spec"]["template"]["spec"], container_of(training)
+                volumes = [volume["emptyDir"] for volume in spec["volumes"] if volume["name"] == "scratch"]
+                mounts = [mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] == "scratch"]
+                required = spec.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution")
+                seen = (volumes, mounts, container["resources"]["requests"].get("ephemeral-storage"), required,
+                        variables_of(container).get("INFRA_SCRATCH_DIR"))
+                has_some = (name, role_of(training)) == ("scratch", "worker")
+                drives = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "infra.internal/scratch-gib", "operator": "Exists"}]}]}
+                expected = ([{"sizeLimit": "150Gi"}], ["/mnt/scratch"], "150Gi", drives, "/mnt/scratch")
+                self.assertEqual(seen, expected if has_some else ([], [], None, None, None), f"{name}: {role_of(training)}")
+        # Pods without GPUs still prefer machines without.
+        file = self.folder / "scratch.yaml"
+        file.write_text((FILES / "scratch.yaml").read_text().replace("gpus: 1\n", ""))
+        job = Job(list(yaml.safe_load_all(render_text(file))))
+        affinity = job.role("worker")["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+        self.assertEqual(sorted(rule.split("During")[0] for rule in affinity), ["preferred", "required"])
+
     def test_a_tensorboard_ends_by_itself_and_can_move(self):
         job = self.jobs["tensorflow"]
         board = job.named("Job", "mnist-tensorboard")
@@ -306,7 +326,8 @@ class Objects(unittest.TestCase):
                 stands = any(toleration.get("key") == GPU for toleration in spec.get("tolerations", []))
                 self.assertEqual(stands, has_gpus, f"{name}: {role_of(training)}")
                 self.assertEqual(variables_of(container).get("NVIDIA_VISIBLE_DEVICES"), None if has_gpus else "void", name)
-                self.assertEqual("affinity" in spec, not has_gpus, name)
+                preferred = "preferredDuringSchedulingIgnoredDuringExecution" in spec.get("affinity", {}).get("nodeAffinity", {})
+                self.assertEqual(preferred, not has_gpus, name)
 
     def test_helpers_run_wherever_the_job_may(self):
         job = self.jobs["tensorflow-seed"]

@@ -93,8 +93,8 @@ class Site(contextlib.ExitStack):
     def machine(self, member, disk):
         return self.enter_context(Member(self, self.config(f"etcd-{member}"), disk, self.number()))
 
-    def worker(self, pool):
-        return self.enter_context(Worker(self, self.config(f"pool-{pool}"), self.number()))
+    def worker(self, pool, drives=()):
+        return self.enter_context(Worker(self, self.config(f"pool-{pool}"), self.number(), drives))
 
 
 class Disk:
@@ -207,26 +207,35 @@ class Machine(Container):
 
 
 class Worker(Machine):
-    """A pool's machine whose kubelet runs and does nothing. The file system can be mounted once `server_starts` was called."""
+    """A pool's machine whose kubelet runs and does nothing. The file system can be mounted once `server_starts` was called.
+
+    `drives` are disks that it brings with it; the kernel's word for them is a directory of ours.
+    """
 
     resource = "Nodes"
 
-    def __init__(self, site, config, number):
+    def __init__(self, site, config, number, drives):
+        self.drives = drives
         super().__init__(site, config, number, f"{NETWORK}.{100 + number}")
 
     def prepare(self):
         super().prepare()
         self.write("opt/bin/kubelet", "#!/bin/sh\nexec sleep infinity\n", 0o755)
         self.write("opt/bin/kubectl", "#!/bin/sh\nprintf 'True KubeletReady: ready'\n", 0o755)
-        self.write("opt/infra/bin/unpack-cni", "#!/bin/sh\n", 0o755)
+        for script in ("unpack-cni", "fetch-nvidia-runtime"):
+            self.write(f"opt/infra/bin/{script}", "#!/bin/sh\n", 0o755)
         self.write("etc/systemd/system/containerd.service.d/zz.conf", "[Service]\nType=oneshot\nRemainAfterExit=yes\n")
         self.write("usr/sbin/mount.nfs4", NFS_CLIENT, 0o755)
         self.write("var/console", "")
         (self.root / "srv/server").mkdir(parents=True)
+        (self.root / "srv/dev").mkdir()
+        for number, drive in enumerate(self.drives, 1):
+            self.write(f"srv/sys/block/nvme{number}n1/device/model", "Amazon EC2 NVMe Instance Storage        \n")
+            os.mknod(self.root / f"srv/dev/nvme{number}n1", 0o600 | stat.S_IFBLK, os.stat(drive.device).st_rdev)
 
     def stack_settings(self):
         # systemd-nspawn's own console cannot be written to.
-        return {"INFRA_CONSOLE": "/var/console"}
+        return {"INFRA_CONSOLE": "/var/console", "INFRA_BLOCK_DIRECTORY": "/srv/sys/block", "INFRA_DEVICE_DIRECTORY": "/srv/dev"}
 
     def console_text(self):
         return (self.root / "var/console").read_text()

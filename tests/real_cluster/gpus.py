@@ -12,8 +12,11 @@ import yaml
 from cluster_file import GPU_MACHINES, gpu_sizes
 from container import run
 
-# The number of GPUs that a machine pretends to have: the device plugin and nvidia-smi read it again and again.
+# The number of GPUs that a machine pretends to have: the device plugin and nvidia-smi read it again and again. The kubelet's directory is
+# made anew at each boot, so that the machine keeps the number elsewhere.
 COUNT = "var/lib/kubelet/device-plugins/pretend-gpus"
+KEPT = "etc/pretend-gpus"
+PROVIDE = f"[Service]\nExecStartPre=/usr/bin/install -D --mode=0644 /{KEPT} /{COUNT}\n"
 # Flatcar's, which brings the driver; rendered for machines with GPUs only.
 DRIVER_SETTINGS = "etc/flatcar/enabled-sysext.conf"
 # As in Flatcar's extension: containerd's own settings do not count from then on.
@@ -53,7 +56,7 @@ def has_gpus(root):
 def adapt(machine):
     """What the driver's extension gives: nvidia-smi and the GPUs themselves."""
     shutil.copy(machine.parts.driver / "nvidia-smi", machine.root / "usr/bin/nvidia-smi")
-    (machine.root / COUNT).parent.mkdir(mode=0o750, parents=True)
+    machine.write("etc/systemd/system/kubelet.service.d/pretend-gpus.conf", PROVIDE)
     set_number(machine, gpu_sizes()[machine.facts["type"]]["gpus"])
     # Extensions are mounted from files.
     machine.options.append("--bind=/dev/loop-control")
@@ -63,6 +66,10 @@ def adapt(machine):
 
 def set_number(machine, count):
     """The machine has that many GPUs from now on."""
-    # In one step: it may be read at any moment.
-    machine.write(f"{COUNT}.part", f"{count}\n")
-    (machine.root / f"{COUNT}.part").rename(machine.root / COUNT)
+    machine.write(KEPT, f"{count}\n")
+    if machine.leader:
+        # In one step: it may be read at any moment.
+        read = pathlib.Path(f"/proc/{machine.leader}/root/{COUNT}")
+        part = read.with_name(f"{read.name}.part")
+        part.write_text(f"{count}\n")
+        part.rename(read)

@@ -18,6 +18,7 @@ import threading
 import time
 
 import authority
+import drives
 import gpus
 from container import FOREIGN_UNITS, Container, run
 from image_digests import digest_names
@@ -173,6 +174,8 @@ class Machine(Container):
         (self.root / "srv/efs").mkdir(parents=True, exist_ok=True)
         if gpus.has_gpus(self.root):
             gpus.adapt(self)
+        if drives.has_drives(self.root):
+            drives.adapt(self)
         self.adapt_to_kernel()
 
     def adapt_to_kernel(self):

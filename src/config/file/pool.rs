@@ -40,7 +40,7 @@ pub(crate) struct PoolFile {
     /// How machines of a changed pool are replaced; `manual` for GPU pools and `rolling` for others if not given.
     #[serde(default)]
     pub rollout: Option<Rollout>,
-    /// The size of each machine's disk.
+    /// The size of each machine's root disk, which images and pods are on unless the machine has drives of its own.
     #[serde(default = "crate::config::defaults::root_volume_gib", rename = "rootVolumeGiB")]
     #[schemars(range(min = 20, max = 16384))]
     pub root_volume_gib: At<u32>,

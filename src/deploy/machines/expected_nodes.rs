@@ -87,6 +87,7 @@ mod tests {
     fn node(pool: Option<&str>, ready: bool, gpus: u32) -> Node {
         Node {
             processors: None,
+            scratch: Some(0),
             memory: None,
             name: "ip-10-0-0-1".to_owned(),
             pool: pool.map(str::to_owned),

@@ -92,9 +92,10 @@ fn machines_for(
             format!("{place} has no node that can run {}{besides}", describe_pod(role))
         } else if let Some(room) = short {
             format!(
-                "{} {} more memory or CPUs than {place} has now: {}{besides}",
+                "{} {} more {} than {place} has now: {}{besides}",
                 pods_of(role),
                 if replicas == 1 { "needs" } else { "need" },
+                if needs.scratch > 0 { "memory, CPUs or scratch" } else { "memory or CPUs" },
                 room_on_nodes(room, usable)
             )
         } else {
@@ -127,6 +128,7 @@ fn needs_of<'a>(role: &'a RolePlan, workload: &Workload) -> Needs<'a> {
         gpus: role.gpus,
         processors: workload.processors.thousandths(),
         memory: workload.requested_memory.bytes(),
+        scratch: u64::from(role.scratch_gib.unwrap_or(0)) << 30,
         tolerations: &role.tolerations,
     }
 }
@@ -172,7 +174,11 @@ fn why_not(node: &Node, needs: &Needs<'_>) -> Option<String> {
     if !node.schedulable {
         return Some("cordoned".to_owned());
     }
-    Machine::of_node(node).keeps_away(needs.tolerations).map(|taint| format!("tainted with {}", taint.key))
+    let machine = Machine::of_node(node);
+    if needs.scratch > 0 && machine.has_no_scratch() {
+        return Some("without scratch".to_owned());
+    }
+    machine.keeps_away(needs.tolerations).map(|taint| format!("tainted with {}", taint.key))
 }
 
 /// What is wrong with the nodes that cannot be used, each reason once.

@@ -2,13 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::job::names::{SCRIPT_DIRECTORY, role_job_name, scripts_name};
+use crate::job::names::{SCRATCH_DIRECTORY, SCRIPT_DIRECTORY, role_job_name, scripts_name};
 use crate::job::run::{OUTPUT_DIRECTORY, Run};
 use crate::job::workload::{Variable, VariableSource, Workload};
 
 const CLAIM_VOLUME: &str = "storage";
 const SCRIPT_VOLUME: &str = "scripts";
 const SHARED_MEMORY_VOLUME: &str = "shared-memory";
+const SCRATCH_VOLUME: &str = "scratch";
 /// Readable and executable by everyone; decimal, because YAML readers disagree about octal numbers.
 const EXECUTABLE: u32 = 0o555;
 
@@ -94,6 +95,16 @@ pub(super) fn shared_memory_volume(workload: &Workload) -> Value {
 /// /dev/shm, as a container sees it.
 pub(super) fn shared_memory_mount() -> Value {
     json!({"name": SHARED_MEMORY_VOLUME, "mountPath": "/dev/shm"})
+}
+
+/// A part of the machine's own drives, as a volume of a pod.
+pub(super) fn scratch_volume(gibibytes: u32) -> Value {
+    json!({"name": SCRATCH_VOLUME, "emptyDir": {"sizeLimit": format!("{gibibytes}Gi")}})
+}
+
+/// A part of the machine's own drives, as a container sees it.
+pub(super) fn scratch_mount() -> Value {
+    json!({"name": SCRATCH_VOLUME, "mountPath": SCRATCH_DIRECTORY})
 }
 
 /// What no container of ours may do.

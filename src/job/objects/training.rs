@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 
 use super::pod::{
     add_pull_secrets, claim_mount, claim_volume, code_mount, container_security, environment, pod_security,
-    run_mounts, script_mount, script_volume, secret_variables, seed_mounts, shared_memory_mount,
-    shared_memory_volume,
+    run_mounts, scratch_mount, scratch_volume, script_mount, script_volume, secret_variables, seed_mounts,
+    shared_memory_mount, shared_memory_volume,
 };
 use crate::job::framework::Framework;
-use crate::job::names::{JOB_LABEL, POOL_LABEL, SCRIPT_DIRECTORY, helper_affinity};
+use crate::job::names::{JOB_LABEL, POOL_LABEL, SCRIPT_DIRECTORY, helper_affinity, require_scratch};
 use crate::job::run::Run;
 use crate::job::workload::{RolePlan, Variable, Workload};
 use crate::kube::{TaintEffect, Toleration};
-use crate::well_known::GPU_RESOURCE;
+use crate::well_known::{GPU_RESOURCE, STORAGE_RESOURCE};
 
 /// A node that does not answer is given up after this time, not after Kubernetes' five minutes: the group waits for it.
 const UNREACHABLE_SECONDS: u32 = 30;
@@ -39,6 +39,10 @@ pub(super) fn pod_spec(run: &Run, role: &RolePlan) -> Value {
     mounts.extend(run_mounts(run));
     if workload.asks_for_peers {
         mounts.extend(seed_mounts(run, role.role));
+    }
+    if let Some(gibibytes) = role.scratch_gib {
+        volumes.push(scratch_volume(gibibytes));
+        mounts.push(scratch_mount());
     }
     if !workload.scripts.is_empty() {
         volumes.push(script_volume(workload));
@@ -86,6 +90,9 @@ pub(super) fn pod_spec(run: &Run, role: &RolePlan) -> Value {
     if role.gpus == 0 {
         spec["affinity"] = helper_affinity();
     }
+    if role.scratch_gib.is_some() {
+        require_scratch(&mut spec["affinity"]);
+    }
     if workload.framework == Framework::PaddleV0 && role.replicas > 1 {
         // Trainers of that generation expect a machine each.
         spec["topologySpreadConstraints"] = json!([{
@@ -109,6 +116,9 @@ fn container_resources(workload: &Workload, role: &RolePlan) -> Value {
         "cpu": workload.processors.to_string(),
         "memory": workload.requested_memory.to_string(),
     });
+    if let Some(gibibytes) = role.scratch_gib {
+        requests[STORAGE_RESOURCE] = json!(format!("{gibibytes}Gi"));
+    }
     let mut limits = json!({});
     if let Some(memory) = &role.memory_limit {
         limits["memory"] = json!(memory.to_string());

@@ -107,6 +107,7 @@ pub(super) fn build_job(file: &JobFile, problems: &mut Problems) -> Option<Train
         retries,
         grace_seconds: grace_seconds?,
         shared_memory: shared_memory?,
+        scratch_gib: file.scratch_gib.clone(),
         deadline_seconds: require_valid(deadline_seconds)?,
         queue: require_valid(queue)?,
         tensorboard: require_valid(tensorboard)?,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::document::{At, Fault, Position, Problems};
 use crate::job::file::JobFile;
-use crate::job::names::SCRIPT_DIRECTORY;
+use crate::job::names::{SCRATCH_DIRECTORY, SCRIPT_DIRECTORY};
 use crate::job::values::{ClaimPath, ContainerPath};
 
 /// Directories that pods need as they are.
@@ -59,6 +59,12 @@ pub(super) fn objection_to_place(place: &ContainerPath, file: &JobFile) -> Optio
         return Some(
             Fault::new(format!("the whole claim is mounted at {claim}")).help("choose another path"),
         );
+    }
+    let covers_scratch =
+        place.as_str() == SCRATCH_DIRECTORY || SCRATCH_DIRECTORY.starts_with(&format!("{place}/"));
+    if file.scratch_gib.is_some() && covers_scratch {
+        let fault = Fault::new(format!("the scratch of scratchGiB is mounted at {SCRATCH_DIRECTORY}"));
+        return Some(fault.help("choose another path"));
     }
     None
 }

@@ -1,4 +1,4 @@
-//! The config of a pool's node: kubelet, the shared file system, and GPUs where the pool has them.
+//! The config of a pool's node: kubelet, the shared file system, and GPUs and instance store where the pool has them.
 
 use super::super::engine::RenderError;
 use super::super::ignition::{IgnitionConfig, Owner};
@@ -19,6 +19,9 @@ pub(super) fn config(sources: &NodeSources<'_>, pool: &PoolNodes) -> Result<Igni
     }
     if sources.blueprint.cluster.file_system.is_some() {
         scripts.push("mount-file-system");
+    }
+    if pool.instance_store.is_some() {
+        scripts.push("prepare-scratch");
     }
     let mut config = base(sources, &values, &scripts)?;
     let api_server = format!("https://{}", sources.blueprint.names.internal_api);
@@ -45,6 +48,16 @@ pub(super) fn config(sources: &NodeSources<'_>, pool: &PoolNodes) -> Result<Igni
     }
     if pool.spot {
         unit(&mut config, sources, &values, "watch-spot.service")?;
+    }
+    if pool.instance_store.is_some() {
+        unit(&mut config, sources, &values, "scratch.service")?;
+        for (unit, template) in [
+            ("containerd.service", "containerd-scratch"),
+            ("remove-bootstrap.path", "remove-bootstrap-scratch"),
+        ] {
+            let text = sources.templates.render(&format!("drop-ins/{template}.conf"), &values)?;
+            config.drop_in(unit, "20-scratch.conf", text);
+        }
     }
     Ok(config)
 }

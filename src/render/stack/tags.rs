@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 
 use super::json::Json;
 use crate::blueprint::{Blueprint, PoolNodes, Role};
+use crate::config::instance_store::InstanceStore;
 use crate::config::{Cluster, Pool};
 use crate::well_known::{
     AUTOSCALER_LABEL_PREFIX, AUTOSCALER_RESOURCE_PREFIX, AUTOSCALER_TAG_PREFIX, AUTOSCALER_TAINT_PREFIX,
-    CLUSTER_TAG, COUNT_TAG, GPU_RESOURCE, LIMITS_TAG, ROLE_TAG, kubernetes_cluster_tag,
+    CLUSTER_TAG, COUNT_TAG, GPU_RESOURCE, LIMITS_TAG, ROLE_TAG, STORAGE_RESOURCE, kubernetes_cluster_tag,
 };
 
 /// The tags of a machine, its disks and its interfaces.
@@ -64,6 +65,9 @@ pub(super) fn pool_group_tags(blueprint: &Blueprint, nodes: &PoolNodes, pool: &P
     }
     if let Some(gpus) = &pool.gpus {
         add(format!("{AUTOSCALER_RESOURCE_PREFIX}{GPU_RESOURCE}"), &gpus.count.to_string());
+    }
+    if let Some(scratch) = nodes.instance_store.and_then(InstanceStore::scratch) {
+        add(format!("{AUTOSCALER_RESOURCE_PREFIX}{STORAGE_RESOURCE}"), &format!("{}Gi", scratch.pods_gib));
     }
     Value::Array(tags).into()
 }

@@ -77,6 +77,32 @@ fn free_gpus_on_nodes_without_memory_are_not_enough() {
 }
 
 #[test]
+fn machines_that_were_started_before_their_pool_had_scratch_are_not_usable() {
+    let world = JobWorld::new(&format!("{TRAIN}pool: gpu\nscratchGiB: 100\n"));
+    let refused = world.run(["submit"]).expect_code(1);
+    refused.expect_stderr(
+        "- 2 replicas with 1 GPU each need more than pool gpu has now: no node is usable (not usable: 3 without scratch)",
+    );
+    expect_untouched(&world);
+    let replace = |node: &str, gibibytes: u64| {
+        let bytes = (gibibytes << 30).to_string();
+        let labels = json!({"infra.internal/scratch-gib": "155"});
+        let replaced =
+            json!({"metadata": {"labels": labels}, "status": {"allocatable": {"ephemeral-storage": bytes}}});
+        world.cluster.change("nodes", "", node, replaced);
+    };
+    replace("gpu-1", 155);
+    // What a node offers counts, whatever its label says.
+    replace("gpu-2", 99);
+    let refused = world.run(["submit"]).expect_code(1);
+    refused.expect_stderr("there is room for 1 on 2 usable nodes (not usable: 1 without scratch)");
+    expect_untouched(&world);
+    replace("gpu-2", 100);
+    world.cluster.decide(|_, _, _| Fate::Succeed("gpu-1", ""));
+    world.run(["submit"]).expect_code(0);
+}
+
+#[test]
 fn submit_needs_job_sets() {
     let world = JobWorld::new(TRAIN);
     world.cluster.install_job_sets(false);

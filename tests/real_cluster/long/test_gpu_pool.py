@@ -33,7 +33,8 @@ if os.environ["LOCAL_RANK"] == "0":
     smi = subprocess.run(["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"], capture_output=True, text=True, check=True).stdout
     part = output / ("part." + os.environ["PET_NODE_RANK"])
     part.write_text(json.dumps({
-        "devices": os.environ["NVIDIA_VISIBLE_DEVICES"].split(","), "smi": smi.split(), "processes": os.environ["PET_NPROC_PER_NODE"]}))
+        "devices": os.environ["NVIDIA_VISIBLE_DEVICES"].split(","), "smi": smi.split(), "processes": os.environ["PET_NPROC_PER_NODE"],
+        "scratch": os.path.exists("/mnt/scratch") and os.statvfs("/mnt/scratch").f_blocks * os.statvfs("/mnt/scratch").f_frsize >> 30}))
     part.rename(output / ("seen." + os.environ["PET_NODE_RANK"]))
 while not (output / "end").exists():
     time.sleep(0.2)
@@ -83,7 +84,8 @@ class GpuPool(Chapters):
     def test_the_node_has_the_labels_and_the_taint_of_its_pool(self):
         node = self.node()
         expected = {"infra.internal/pool": "gpu", "infra.internal/gpu-model": "a10g", "infra.internal/gpu-count": "4",
-                    "k8s.amazonaws.com/accelerator": "a10g", "node.kubernetes.io/instance-type": "g5.12xlarge"}
+                    "k8s.amazonaws.com/accelerator": "a10g", "node.kubernetes.io/instance-type": "g5.12xlarge",
+                    "infra.internal/scratch-gib": "3418"}
         self.assertEqual(expected, {name: value for name, value in node["metadata"]["labels"].items() if name in expected})
         self.assertEqual(node["spec"]["taints"], [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}])
 
@@ -113,9 +115,9 @@ class GpuPool(Chapters):
         self.assertIn("healthy", text)
         self.assertIn("gpu, 4 GPUs", text)
 
-    def submit(self, name, replicas, count):
+    def submit(self, name, replicas, count, more=""):
         (self.cluster.directory / f"{name}.yaml").write_text(
-            JOB % {"name": name, "image": JOB_IMAGE, "replicas": replicas, "gpus": count})
+            JOB % {"name": name, "image": JOB_IMAGE, "replicas": replicas, "gpus": count} + more)
         (self.cluster.parts.shared / "train.py").write_text(TRAINING)
         done = self.cluster.infra("job", "submit", "--file", f"{name}.yaml", "--run", RUN, "--detach")
         return done.stdout + done.stderr
@@ -167,6 +169,23 @@ class GpuPool(Chapters):
 
         self.end("all")
         for name in "pair", "all":
+            self.wait_for(f"the end of {name}", lambda: "complete" in self.cluster.infra("job", "status", name).stdout)
+            self.cluster.infra("job", "delete", name, "--yes")
+
+    def test_scratch_is_a_part_of_the_machines_own_drive(self):
+        space = int(self.node()["status"]["allocatable"]["ephemeral-storage"]) >> 30
+        # Of 200 GiB, less the tables of the file system, images and what stays free; the root disk has 30.
+        self.assertIn(space, range(140, 151))
+        self.submit("shards", 1, 1, "scratchGiB: 100\n")
+        [found] = self.seen("shards", 1)
+        self.assertGreater(found["scratch"], 190)
+        self.submit("second", 1, 1, "scratchGiB: 100\n")
+        self.wait_for("the second job waits",
+                      lambda: "Insufficient ephemeral-storage" in self.cluster.infra("job", "status", "second").stdout)
+        self.end("shards")
+        self.seen("second", 1)
+        self.end("second")
+        for name in "shards", "second":
             self.wait_for(f"the end of {name}", lambda: "complete" in self.cluster.infra("job", "status", name).stdout)
             self.cluster.infra("job", "delete", name, "--yes")
 
@@ -226,6 +245,7 @@ class GpuPool(Chapters):
     def test_the_machine_has_its_gpus_after_a_power_cut(self):
         machine = self.machine()
         before = self.plugin()["status"]["containerStatuses"][0]["containerID"]
+        machine.run("touch", "/var/lib/kubelet/of-an-earlier-boot")
         began = time.monotonic()
         machine.cut_power()
         machine.switch_on()
@@ -235,6 +255,9 @@ class GpuPool(Chapters):
         say(f"GPUs after a power cut: {time.monotonic() - began:.0f} s")
         self.assert_nvidia_runtime(machine)
         self.assertEqual(machine.journal("nvidia-runtime").count("is in place"), 1, "it is downloaded once")
+        # Images and pods are new, and the certificate is the one that it had.
+        self.assertNotIn("of-an-earlier-boot", machine.run("ls", "/var/lib/kubelet").split())
+        self.assertEqual(machine.journal("scratch").count("images and pods are on the machine's own drives: nvme1n1"), 2)
         self.assertIsNone(self.check(0)["problem"])
 
     def test_destroy(self):
