@@ -12,6 +12,7 @@ mod change_sets;
 mod clients;
 mod clock;
 mod configuration;
+mod data_objects;
 mod disks;
 mod drift;
 mod error;
@@ -52,6 +53,7 @@ pub(crate) use caller::CallerIdentity;
 pub(crate) use change_sets::{ChangeSet, ChangeSetRequest, PlannedChange};
 pub(crate) use clients::Clients;
 pub(crate) use configuration::Connection;
+pub(crate) use data_objects::{DataBucket, DataObject, LinkRefusal};
 pub(crate) use disks::Snapshot;
 pub(crate) use drift::{
     Detection, DetectionStart, DetectionStatus, DifferenceKind, PropertyDifference, ResourceDrift,

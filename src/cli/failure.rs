@@ -41,6 +41,11 @@ impl Refusal {
         Self { outcome: Outcome::Invalid, ..Self::new(message) }
     }
 
+    /// AWS does not accept the user's credentials.
+    pub(super) fn of_credentials(message: impl Into<String>) -> Self {
+        Self { outcome: Outcome::Credentials, ..Self::new(message) }
+    }
+
     /// The same refusal with what to do next.
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

@@ -32,6 +32,10 @@ pub(super) enum Interrupted {
         "interrupted; no job was created, and the same command continues with what is missing of the code"
     )]
     WhileUploadingCode,
+    #[error(
+        "interrupted; no job was created, and the same command continues with what is missing of the data"
+    )]
+    WhileFetchingData,
     #[error("interrupted; the program in the pod may continue")]
     WhileProgramRuns,
     #[error("interrupted")]
@@ -41,7 +45,9 @@ pub(super) enum Interrupted {
 impl Explain for Interrupted {
     fn outcome(&self) -> Outcome {
         match self {
-            Self::WhileMovingFiles | Self::WhileUploadingCode => Outcome::StillRunning,
+            Self::WhileMovingFiles | Self::WhileUploadingCode | Self::WhileFetchingData => {
+                Outcome::StillRunning
+            }
             _ => Outcome::Interrupted,
         }
     }

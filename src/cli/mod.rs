@@ -189,6 +189,10 @@ fn start_logging(verbose: u8) {
         1 => "infra=info,warn,aws_config=error",
         _ => "infra=debug,info",
     };
-    let filter = EnvFilter::try_from_env("INFRA_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let mut filter = EnvFilter::try_from_env("INFRA_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    // What is signed holds the session's token, and is of no use to anyone else.
+    if let Ok(silence) = "aws_sigv4=off".parse() {
+        filter = filter.add_directive(silence);
+    }
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
 }

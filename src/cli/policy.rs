@@ -18,6 +18,9 @@ use crate::operator::{Policy, operator_policies, permissions_boundary};
 /// CloudFormation makes on behalf of the operator, through CloudFormation only. There are several because a managed policy may have at
 /// most 6,144 characters.
 ///
+/// They do not allow reading data of jobs in S3 (`data.url: s3://bucket/key`): that needs s3:ListBucket, s3:GetObject and, for a KMS key, kms:Decrypt on
+/// the buckets of your data.
+///
 /// The boundary is what the IAM roles of machines may be allowed at most. With these policies an operator can create and change only
 /// roles that have it, so nobody makes themselves an administrator with them. Have an administrator create it first, and put its ARN into
 /// cluster.yaml as permissionsBoundaryArn. Without that, IAM roles can be created only by someone with more rights than these.

@@ -12,7 +12,10 @@ use super::names::{SCRIPT_DIRECTORY, SERVER_ROLE, roles_of_scale};
 use super::scripts::{self, Scripts};
 use super::tolerations::{helper_tolerations, tolerations};
 use super::training::{Data, DataSource, Devices, Scale, Split, Tensorboard, TrainingJob};
-use super::workload::{CodePlan, DataPlan, RolePlan, TensorboardPlan, Variable, VolumePair, Workload};
+use super::values::S3Source;
+use super::workload::{
+    CodePlan, DataPlan, ObjectsPlan, RolePlan, TensorboardPlan, Variable, VolumePair, Workload,
+};
 use crate::blueprint::Blueprint;
 use crate::hexadecimal::hexadecimal;
 
@@ -22,6 +25,8 @@ pub(crate) const HELPER_IMAGE: &str = "public.ecr.aws/docker/library/python:3.13
 const TENSORBOARD_IMAGE: &str = "docker.io/tensorflow/tensorflow:2.16.1";
 /// The uid of the Job that a pod belongs to.
 const JOB_UID_FIELD: &str = "metadata.labels['batch.kubernetes.io/controller-uid']";
+/// Shards that are searched for files of an earlier import.
+const MOST_SHARDS_SEARCHED: u32 = 16;
 /// The claim that a cluster has in `default`, and gets in any other namespace.
 pub(crate) const CLUSTER_CLAIM: &str = "efs";
 /// The namespace that the cluster has its claim in.
@@ -178,11 +183,16 @@ fn plan_data(data: &Data, job: &TrainingJob, mirrored: &dyn Fn(&str) -> String) 
     let source = match &data.source {
         DataSource::Archive(path) => format!("{}/{path}", job.framework.mount_path()),
         DataSource::Url(url) => url.clone(),
+        DataSource::Objects(objects) => objects.to_string(),
     };
     // Other data, or the same data split differently, is imported again.
     let what = format!("{source}\n{split}\n{count}");
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, what.as_bytes());
     let stamp = format!("{root}/.infra/data-{}.ready", hexadecimal(&digest.as_ref()[..6]));
+    let objects = match &data.source {
+        DataSource::Objects(source) => Some((source, plan_objects(data, source, count, &stamp, job))),
+        DataSource::Archive(_) | DataSource::Url(_) => None,
+    };
     let mut variables = vec![
         Variable::text("OUT_DIR", root),
         Variable::text("SPLIT_COUNT", count.to_string()),
@@ -193,10 +203,37 @@ fn plan_data(data: &Data, job: &TrainingJob, mirrored: &dyn Fn(&str) -> String) 
         Variable::field("INFRA_JOB_UID", JOB_UID_FIELD),
     ];
     variables.extend(train_config_directory(job).map(|name| Variable::text("DATA_BESIDE", name)));
+    if let Some((source, plan)) = &objects {
+        let directory = format!("{}/{}", job.framework.mount_path(), plan.directory);
+        let unpacks = if source.is_archive() { "yes" } else { "no" };
+        variables
+            .extend([Variable::text("DATA_OBJECTS", directory), Variable::text("DATA_UNPACKS", unpacks)]);
+    }
     DataPlan {
         image: data.image.as_ref().map_or_else(|| mirrored(HELPER_IMAGE), ToString::to_string),
         variables,
         stamp,
+        objects: objects.map(|(_, plan)| plan),
+    }
+}
+
+/// The same source is fetched to the same directory, however it is split.
+fn plan_objects(data: &Data, source: &S3Source, count: u32, stamp: &str, job: &TrainingJob) -> ObjectsPlan {
+    let path = &job.storage.path;
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, source.to_string().as_bytes());
+    let mount = format!("{}/", job.framework.mount_path());
+    let placed = match data.split {
+        Split::None => vec![format!("{path}/data")],
+        // In which of very many shards a file is cannot be found quickly.
+        Split::Files if count <= MOST_SHARDS_SEARCHED => {
+            (0..count).map(|number| format!("{path}/{number}/data")).collect()
+        }
+        Split::Files | Split::Lines => Vec::new(),
+    };
+    ObjectsPlan {
+        directory: format!("{path}/.infra/objects-{}", hexadecimal(&digest.as_ref()[..6])),
+        stamp: stamp.strip_prefix(&mount).unwrap_or(stamp).to_owned(),
+        placed,
     }
 }
 

@@ -160,7 +160,7 @@ pub(crate) struct DataFile {
     /// The path of an archive on the claim.
     #[serde(default)]
     pub archive: Option<At<String>>,
-    /// The URL of an archive on the web.
+    /// The URL of an archive on the web; or s3://bucket/key, an object (unpacked if it is an archive) or what is below that key.
     #[serde(default)]
     pub url: Option<At<String>>,
     /// How the data is split among the replicas.

@@ -28,6 +28,8 @@ pub(super) const TENSORBOARD: &str = "jobs/tensorboard.sh";
 pub(super) const DOWNLOAD: &str = "jobs/download.py";
 /// Divides imported data among trainers.
 pub(super) const DIVISION: &str = "jobs/division.py";
+/// Fetches objects of S3 by signed links; begins the program that reads and writes the claim.
+const FETCH_OBJECTS: &str = "jobs/fetch_objects.py";
 /// Reads and writes the claim for whoever is at the other end.
 const MOVE_FILES: &str = "jobs/move_files.py";
 /// Reads how the attempts of a run ended.
@@ -39,7 +41,7 @@ pub(super) const IMPORT: [&str; 3] = [IMPORT_DATA, DOWNLOAD, DIVISION];
 /// A shell or a command, where the processes of a job are.
 const SHELL: &str = "jobs/shell.sh";
 
-const ALL: [&str; 16] = [
+const ALL: [&str; 17] = [
     PRELUDE,
     PADDLE_V0,
     PADDLE,
@@ -53,6 +55,7 @@ const ALL: [&str; 16] = [
     DOWNLOAD,
     DIVISION,
     TENSORBOARD,
+    FETCH_OBJECTS,
     MOVE_FILES,
     READ_ATTEMPTS,
     SHELL,
@@ -71,7 +74,7 @@ impl Scripts {
     /// The program that reads and writes the claim.
     #[must_use]
     pub(crate) fn file_mover(&self) -> String {
-        self.text(MOVE_FILES)
+        format!("{}{}", self.text(FETCH_OBJECTS), self.text(MOVE_FILES))
     }
 
     /// The program that reads how the attempts of a run ended.

@@ -6,7 +6,7 @@ use super::file::SplitFile;
 use super::framework::Framework;
 use super::values::{
     ClaimName, ClaimPath, CodePath, ContainerPath, EnvironmentName, ImageReference, JobName, Namespace,
-    Processors, QueueName, SecretName, Size,
+    Processors, QueueName, S3Source, SecretName, Size,
 };
 use crate::config::values::PoolName;
 use crate::document::At;
@@ -156,12 +156,24 @@ pub(crate) enum DataSource {
     Archive(ClaimPath),
     /// An archive on the web.
     Url(String),
+    /// An object in S3, or all objects below a prefix.
+    Objects(S3Source),
 }
 
 /// Where code is mounted if the file names no directory for it.
 pub(crate) const CODE_MOUNT: &str = "/mnt/code";
 
 impl TrainingJob {
+    /// The data in S3 and the most that it may have, if the job has such.
+    #[must_use]
+    pub(crate) fn objects(&self) -> Option<(&S3Source, &Size)> {
+        let data = self.data.as_ref()?;
+        match &data.source {
+            DataSource::Objects(source) => Some((source, &data.size_limit)),
+            DataSource::Archive(_) | DataSource::Url(_) => None,
+        }
+    }
+
     /// Where pods see the code, if there is any.
     #[must_use]
     pub(crate) fn code_mount(&self) -> Option<&str> {

@@ -81,6 +81,20 @@ pub(crate) struct DataPlan {
     pub stamp: String,
     /// The environment variables of the import.
     pub variables: Vec<Variable>,
+    /// What is fetched from S3 before. Left out of the digest where there is nothing, as before there was any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objects: Option<ObjectsPlan>,
+}
+
+/// Objects of S3 that are fetched before the import. Paths are relative to the root of the claim.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ObjectsPlan {
+    /// Where they are fetched to.
+    pub directory: String,
+    /// The file that says that they are imported.
+    pub stamp: String,
+    /// Directories where an earlier import has put the same files, under the same paths.
+    pub placed: Vec<String>,
 }
 
 /// A TensorBoard.

@@ -1,4 +1,4 @@
-"""Imports an archive to the claim and gives every trainer its part. Run again, it finds its marker and does nothing."""
+"""Imports an archive, or files that were fetched, and gives every trainer its part. Run again, it finds its marker and does nothing."""
 
 import gzip
 import hashlib
@@ -41,6 +41,29 @@ def state_of(source):
     if not os.path.isfile(source):
         misconfigured(f"{source} is not a file")
     return {"source": source, "size": found.st_size, "modified": found.st_mtime_ns}
+
+
+def state_of_objects(directory, source):
+    """What `infra job submit` has recorded of the objects that it has fetched."""
+    try:
+        return json.loads((directory / "complete.json").read_text())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        misconfigured(f"{source} is not on the claim: `infra job submit --replace` fetches it")
+
+
+def link_tree(source, target):
+    """The same files under other names: the import may be killed and begin again."""
+    for directory, below, files in os.walk(source):
+        here = os.path.join(target, os.path.relpath(directory, source))
+        for name in below:
+            os.mkdir(os.path.join(here, name))
+        for name in files:
+            path, copy = os.path.join(directory, name), os.path.join(here, name)
+            try:
+                os.link(path, copy)
+            except OSError:
+                # A file system without hard links.
+                shutil.copy2(path, copy)
 
 
 def is_imported(stamp, source, state):
@@ -234,7 +257,7 @@ def count_start(record, arrived):
     part.rename(record)
 
 
-def place(unpacked, scratch, imported, names, split, source):
+def place(unpacked, scratch, imported, names, split, source, called):
     """Gives every trainer its part, and puts all of it in its place."""
     if split == "none":
         imported.replace(unpacked, "data")
@@ -245,11 +268,11 @@ def place(unpacked, scratch, imported, names, split, source):
     try:
         divide(unpacked, shards, split, os.environ.get("DATA_BESIDE"))
     except Indivisible as error:
-        misconfigured(error)
+        misconfigured(str(error).replace("the archive", called))
     directories = sorted(path for path in unpacked.iterdir() if path.is_dir())
     for name in (path.name for path in directories):
         if name in {"output", "runs", ".infra"} or name.isdigit():
-            misconfigured(f"the archive has a directory '{name}', which the job uses itself")
+            misconfigured(f"{called} has a directory '{name}', which the job uses itself")
     imported.check([directory.name for directory in directories], source)
     for shard, name in zip(shards, names):
         imported.replace(shard, name)
@@ -264,10 +287,20 @@ def main():
     stamp = pathlib.Path(os.environ["DATA_STAMP"])
     source, split = os.environ["DATA_SOURCE"], os.environ["DATA_SPLIT"]
     count = int(os.environ["SPLIT_COUNT"])
-    state = None if is_url(source) else state_of(source)
+    objects, unpacks = os.environ.get("DATA_OBJECTS"), os.environ.get("DATA_UNPACKS", "yes") == "yes"
+    objects = pathlib.Path(objects) if objects else None
+    tree = objects and objects / "tree"
+    if objects:
+        state = state_of_objects(objects, source)
+    else:
+        state = None if is_url(source) else state_of(source)
     if is_imported(stamp, source, state):
+        if objects:
+            shutil.rmtree(tree, ignore_errors=True)
         print("the data is already imported")
         return
+    if objects and not tree.is_dir():
+        misconfigured(f"{source} is no longer on the claim: `infra job submit --replace` fetches it again")
     download = Download(stamp.with_name(f"download-{hashlib.sha256(source.encode()).hexdigest()[:12]}"))
     forget_imports(stamp, download)
     starts = stamp.with_name("import-starts.json")
@@ -275,14 +308,17 @@ def main():
     imported = Imported(root, stamp.with_name("imported.json"))
     names = ["data"] if split == "none" else [f"{number}/data" for number in range(count)]
     imported.check(names, source)
-    archive = fetch(source, download)
+    archive = tree / source.rpartition("/")[2] if objects else fetch(source, download)
     scratch = stamp.with_suffix(".part")
     try:
         unpacked = scratch / "unpacked"
         unpacked.mkdir(parents=True)
         (root / "output").mkdir(parents=True, exist_ok=True)
-        unpack(archive, unpacked, is_zip(source))
-        place(unpacked, scratch, imported, names, split, source)
+        if unpacks:
+            unpack(archive, unpacked, is_zip(source))
+        else:
+            link_tree(tree, unpacked)
+        place(unpacked, scratch, imported, names, split, source, "the archive" if unpacks else "the data")
     except BROKEN as error:
         download.remove()
         if download.parts > 1:
@@ -299,6 +335,8 @@ def main():
     part.write_text(json.dumps(state or {"source": source, "version": download.version, "length": download.length}))
     part.rename(stamp)
     download.remove()
+    if objects:
+        shutil.rmtree(tree, ignore_errors=True)
     starts.unlink(missing_ok=True)
     print(f"imported {source if state else shown(source)}" + (f" in {count} parts" if split != "none" else ""))
 

@@ -1,4 +1,5 @@
 """Moves files between a claim and whoever runs this program through the Kubernetes API: requests on stdin, answers on stdout, in order.
+fetch_objects.py stands before it, in the same program.
 
 A message is two lengths, a JSON document and bytes. Nothing outside of the root is read or written, and no link is followed: every
 directory on the way is opened by its name in the one above it. A file appears whole or not at all."""
@@ -692,7 +693,7 @@ def remove_entry(descriptor, name):
 
 
 REQUESTS = {"check": check, "write": write, "part": part, "finish": finish, "list": list_entries,
-            "hashes": hashes, "read": read, "remove": remove, "tree": tree, "copy": copy, "publish": publish}
+            "hashes": hashes, "read": read, "remove": remove, "tree": tree, "copy": copy, "publish": publish, **OBJECT_REQUESTS}
 OUTPUT = sys.stdout.buffer
 
 

@@ -136,7 +136,7 @@ fn the_operators_rights_are_those_the_program_asks_for() {
         workspace.infra(["policy", "--s3-uri", "s3://bucket/prefix", "--output", "json"]).expect_code(0);
     let policies: Map<String, Value> = serde_json::from_str(&run.stdout).unwrap();
     let mut text = format!(
-        "{NOTE}\n\n# What an operator must be allowed\n\nFor a cluster called `paddle` in us-west-2; `infra policy --s3-uri s3://bucket/prefix --output json` prints yours. `infra-paddle-boundary` is the permissions boundary of the IAM roles of machines; all others are the operator's.\n"
+        "{NOTE}\n\n# What an operator must be allowed\n\nFor a cluster called `paddle` in us-west-2; `infra policy --s3-uri s3://bucket/prefix --output json` prints yours. `infra-paddle-boundary` is the permissions boundary of the IAM roles of machines; all others are the operator's. Data of jobs in S3 needs more: s3:ListBucket, s3:GetObject and, for a KMS key, kms:Decrypt on the buckets of that data.\n"
     );
     for (name, policy) in &policies {
         let document = policy.get("document").unwrap_or(policy);

@@ -7,7 +7,7 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::cli::printer::Printer;
 
-/// One line of `data put`, `data get`, `job fetch`, and of `job submit` while it uploads code.
+/// One line of `data put`, `data get`, `job fetch`, and of `job submit` while it uploads code or fetches data.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Transfer")]
 pub(in crate::cli) struct TimedTransfer {
@@ -85,6 +85,8 @@ pub(in crate::cli) enum Subject {
     Files,
     /// The code of a job.
     Code,
+    /// The data of a job, which a pod fetches from S3.
+    Data,
 }
 
 /// Writes a line about a transfer. A reader that is gone does not stop the transfer.

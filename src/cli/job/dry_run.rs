@@ -84,7 +84,12 @@ fn page(plan: &SubmissionPlan) -> String {
         ));
     }
     let own = [
-        plan.imports_data.then(|| "its data, which is imported first".to_owned()),
+        plan.imports_data.then(|| match &plan.fetches_from {
+            Some(source) => {
+                format!("its data in {source}, which is fetched by links that your AWS credentials sign, then imported")
+            }
+            None => "its data, which is imported first".to_owned(),
+        }),
         plan.queue.as_ref().map(|queue| format!("queue {queue}, until its quota has room")),
     ];
     let waits: Vec<String> = own.into_iter().flatten().chain(plan.remarks.iter().cloned()).collect();

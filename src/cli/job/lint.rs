@@ -6,6 +6,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::objects::mention_objects;
 use super::target::{JobFileOptions, blueprint_of, scripts_of};
 use crate::blueprint::Blueprint;
 use crate::cli::aws_access::block_on;
@@ -98,6 +99,7 @@ fn judge_job(
         Err(problems) => (problems, Vec::new(), Vec::new()),
         Ok((loaded, code)) => {
             let facts = ClusterFacts::of_blueprint(blueprint);
+            mention_objects(&loaded.value, session);
             let run = Run::rendered(decide(&loaded.value, code.as_ref(), facts, &scripts_of(session)?), None);
             let lacks = if arguments.online { judge_cluster(&run, session)? } else { Vec::new() };
             (loaded.warnings, lint_objects(&objects_of(&run)), lacks)

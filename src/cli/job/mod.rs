@@ -11,6 +11,7 @@ mod init;
 mod lint;
 mod list;
 mod logs;
+mod objects;
 mod pod_log;
 mod render;
 mod runs;

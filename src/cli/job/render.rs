@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use super::objects::mention_objects;
 use super::target::{JobFileOptions, blueprint_of, parse_run_name, scripts_of};
 use crate::cli::exit::Exit;
 use crate::cli::printer::Output;
@@ -28,6 +29,7 @@ pub(super) struct RenderArguments {
 pub(super) fn run(arguments: &RenderArguments, session: &Session) -> anyhow::Result<Exit> {
     let blueprint = blueprint_of(session)?;
     let job = arguments.job.load(session, blueprint.as_ref())?;
+    mention_objects(&job, session);
     let code = read_code(&arguments.job.path(session)?, &job)?;
     let workload =
         decide(&job, code.as_ref(), ClusterFacts::of_blueprint(blueprint.as_ref()), &scripts_of(session)?);

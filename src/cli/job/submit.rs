@@ -8,9 +8,10 @@ use clap::Args;
 use super::code::{planned, short_digest, upload_code};
 use super::delete::print_remaining;
 use super::dry_run::{add_machines, print_plan};
+use super::objects::fetch_data;
 use super::status::{changes, table};
 use super::target::{JobFileOptions, parse_run_name, run_name, scripts_of, seconds_now};
-use crate::cli::aws_access::block_on;
+use crate::cli::aws_access::{AwsOptions, block_on};
 use crate::cli::exit::Exit;
 use crate::cli::interruption::{DETACHING, Interrupted, until_second_interruption};
 use crate::cli::printer::Output;
@@ -31,7 +32,8 @@ use crate::waiting::Waiting;
 /// Submit a job to the cluster and follow it to its end
 ///
 /// Every submission is a run with a directory of its own. Code is uploaded and data imported first, while no GPU is held. Run again, it attaches to the
-/// job that exists. Ctrl-C stops following; the job continues (exit 5).
+/// job that exists. Ctrl-C stops following; the job continues (exit 5). Data in S3 (`data.url: s3://bucket/key`) is fetched by links that your AWS credentials
+/// sign: until it has arrived, Ctrl-C ends that, and the same command continues; nothing else here needs AWS.
 #[derive(Args, Debug)]
 pub(super) struct SubmitArguments {
     #[command(flatten)]
@@ -39,7 +41,7 @@ pub(super) struct SubmitArguments {
     /// Delete an existing job of this name first, even if it is the same; its files stay. Asks if that job is not finished
     #[arg(long)]
     replace: bool,
-    /// Do not follow the job: exit as soon as training may begin
+    /// Do not follow the job: exit as soon as training may begin. Refused while data is missing that must be fetched from S3
     #[arg(long)]
     detach: bool,
     /// Only say what would be used, whether it fits now and what it would wait for; nothing is written
@@ -54,6 +56,8 @@ pub(super) struct SubmitArguments {
     /// Follow for at most this long, such as 90m or 24h
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     timeout: Option<Duration>,
+    #[command(flatten)]
+    aws: AwsOptions,
 }
 
 pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Result<Exit> {
@@ -68,7 +72,7 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
     let named = arguments.resume.as_ref().or(arguments.run.as_ref());
     let run = named.cloned().map_or_else(run_name, Ok)?;
     let (interrupter, waiting) = session.begin_waiting(arguments.timeout);
-    let is_uploading = AtomicBool::new(false);
+    let is_moving = AtomicBool::new(false);
     let work = async {
         let known = cluster.read_facts().await?;
         let mut keys = job.keys.clone();
@@ -87,6 +91,7 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
             let mut plan = submission.describe(named.is_some());
             add_machines(&mut plan, &job, &cluster, session);
             plan.code = code.as_ref().map(|code| planned(code, submission.workload()));
+            plan.fetches_from = job.objects().map(|(source, _)| source.to_string());
             return print_plan(&plan, session);
         }
         show_preconditions(submission.preconditions(), session);
@@ -101,11 +106,16 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
             ask_on_thread(&question, "--yes", &session.printer).await?;
         }
         session.printer.note(format_args!("run {}", submission.run()));
-        if let Some(code) = code.as_mut().filter(|_| !submission.is_there()) {
+        let brings_files = code.is_some() || job.objects().is_some();
+        if brings_files && !submission.is_there() {
             submission.create_storage(api, &waiting, &|event| show_event(&event, workload, session)).await?;
-            is_uploading.store(true, Ordering::Relaxed);
-            upload_code(code, &job, workload, (api, known.facts(), &scripts), session).await?;
-            is_uploading.store(false, Ordering::Relaxed);
+            is_moving.store(true, Ordering::Relaxed);
+            let cluster = (api, known.facts(), &scripts);
+            if let Some(code) = &mut code {
+                upload_code(code, &job, workload, cluster, session).await?;
+            }
+            fetch_data(&job, workload, cluster, (&arguments.aws, !arguments.detach), session).await?;
+            is_moving.store(false, Ordering::Relaxed);
         }
         submission.start(api, &waiting, &|event| show_event(&event, workload, session)).await?;
         mention_tensorboard(workload, session);
@@ -119,8 +129,8 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
         watch_job(api, workload, &waiting, session).await
     };
     let leave = || {
-        // An upload ends at once.
-        if !is_uploading.load(Ordering::Relaxed) {
+        // A transfer ends at once.
+        if !is_moving.load(Ordering::Relaxed) {
             session.printer.note(DETACHING);
         }
     };

@@ -37,6 +37,19 @@ pub(super) struct Answer {
     pub(super) tree: Option<String>,
     pub(super) newest: Option<String>,
     pub(super) executable: bool,
+    pub(super) imported: bool,
+    pub(super) bytes: i64,
+    pub(super) files: u64,
+    pub(super) notes: Vec<String>,
+    pub(super) refused: Vec<RefusedObject>,
+}
+
+/// An object that S3 does not hand out, by its number in the request.
+#[derive(Debug, Deserialize)]
+pub(super) struct RefusedObject {
+    pub(super) number: usize,
+    pub(super) code: String,
+    pub(super) message: String,
 }
 
 /// A connection to the program in the pod.

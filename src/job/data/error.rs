@@ -3,9 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::size_words::bytes_in_words;
 use crate::confined_directory::ConfinedError;
 use crate::kube::{KubeError, MayPass};
 use crate::outcome::{Explain, Outcome};
+use crate::plural::count_of;
 
 /// Why files were not moved. What was moved before stays, and the same command continues.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +48,24 @@ pub(crate) enum DataError {
     ChangedCode {
         /// The directory.
         path: String,
+    },
+    /// What the job file names in S3 cannot be the data of a job.
+    #[error("{reason}")]
+    Source {
+        /// What is wrong with it.
+        reason: String,
+        /// What to do next.
+        help: String,
+    },
+    /// Objects are to be fetched, and nobody would be there to sign their links.
+    #[error("--detach is refused while data is missing on the claim: {} of {uri}, {}", count_of(*files, "file"), bytes_in_words(*bytes))]
+    NotFetched {
+        /// Where they come from.
+        uri: String,
+        /// How many.
+        files: u64,
+        /// Their size in bytes, without what has arrived.
+        bytes: u64,
     },
     /// A file of this machine cannot be used.
     #[error("cannot {doing} {}: {reason}", path.display())]
@@ -108,6 +128,11 @@ impl Explain for DataError {
                 "when no run uses it, delete it with `infra data rm {path}`, then submit again: it is uploaded again"
             )),
             Self::Argument { help, .. } => Some((*help).to_owned()),
+            Self::Source { help, .. } => Some(help.clone()),
+            Self::NotFetched { .. } => Some(
+                "this command signs the links by which they are fetched: run it without --detach, and press Ctrl-C when training runs"
+                    .to_owned(),
+            ),
             Self::Confined(error) => error.help(),
             Self::Refused { .. } | Self::Local { .. } | Self::Damaged { .. } => None,
         }

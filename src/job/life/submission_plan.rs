@@ -38,6 +38,8 @@ pub(crate) struct SubmissionPlan {
     pub code: Option<PlannedCode>,
     /// Whether data is imported first.
     pub imports_data: bool,
+    /// Where the data is in S3, from which it is fetched by links that your AWS credentials sign; null if it comes from elsewhere.
+    pub fetches_from: Option<String>,
     /// How many seconds the job may take; null if there is no limit.
     pub deadline_seconds: Option<u64>,
     /// How often the group may be restarted because of a failure.
@@ -157,6 +159,7 @@ impl SubmissionPlan {
             queue: workload.queue.clone(),
             code: None,
             imports_data: workload.data.is_some(),
+            fetches_from: None,
             deadline_seconds: workload.deadline_seconds,
             retries: workload.retries,
             gpus: roles.iter().map(|role| role.gpus.saturating_mul(role.replicas)).sum(),

@@ -5,10 +5,7 @@ use crate::document::{At, Fault, Position, Problems};
 use crate::job::file::{DataFile, JobFile};
 use crate::job::framework::Framework;
 use crate::job::training::{Data, DataSource, Split, Storage};
-use crate::job::values::{ClaimPath, parse_url};
-
-/// What Python's tarfile and zipfile read.
-const ARCHIVES: [&str; 7] = [".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".txz", ".zip"];
+use crate::job::values::{ARCHIVE_ENDINGS, ClaimPath, S3Source, is_archive, parse_url};
 
 /// The data to import.
 pub(super) fn build_data(
@@ -20,6 +17,7 @@ pub(super) fn build_data(
     let written = &data.value;
     let source = match (&written.archive, &written.url) {
         (Some(archive), None) => problems.parse(archive).map(DataSource::Archive),
+        (None, Some(url)) if S3Source::is_meant(&url.value) => problems.parse(url).map(DataSource::Objects),
         (None, Some(url)) => problems.take(url.position, parse_url(&url.value)).map(DataSource::Url),
         (Some(_), Some(url)) => {
             let fault = Fault::new("data comes from an archive on the claim or from a URL, not from both");
@@ -28,7 +26,10 @@ pub(super) fn build_data(
         }
         (None, None) => {
             let fault = Fault::new("the source of the data is missing");
-            problems.add(data.position, fault.help("write archive: import/data.tar.gz or url: https://…"));
+            problems.add(
+                data.position,
+                fault.help("write archive: import/data.tar.gz, url: https://… or url: s3://…"),
+            );
             None
         }
     };
@@ -57,10 +58,12 @@ fn check_archive(source: &DataSource, at: Option<Position>, problems: &mut Probl
     let place = match source {
         DataSource::Archive(path) => path.as_str(),
         DataSource::Url(url) => url.split(['?', '#']).next().unwrap_or(url),
+        // Whatever is no archive is used as it is.
+        DataSource::Objects(_) => return,
     };
-    if !ARCHIVES.iter().any(|ending| place.ends_with(ending)) {
+    if !is_archive(place) {
         let fault = Fault::new(format!("'{place}' is not an archive that can be unpacked"));
-        problems.add(at, fault.help(format!("archives end with {}", ARCHIVES.join(", "))));
+        problems.add(at, fault.help(format!("archives end with {}", ARCHIVE_ENDINGS.join(", "))));
     }
 }
 

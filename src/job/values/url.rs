@@ -6,7 +6,7 @@ use crate::document::Fault;
 pub(crate) fn parse_url(text: &str) -> Result<String, Fault> {
     let refuse = |reason: &str| {
         Err(Fault::new(format!("'{text}' cannot be fetched: {reason}"))
-            .help("write a URL as https://example.com/data.tar.gz, or put the archive on the claim and name it with archive:"))
+            .help("write a URL as https://example.com/data.tar.gz or s3://bucket/data.tar.gz, or put the archive on the claim and name it with archive:"))
     };
     let Some(rest) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) else {
         return refuse("it does not begin with https://");

@@ -8,6 +8,7 @@ mod earlier_versions;
 mod explaining;
 mod failing;
 mod fetching;
+mod fetching_objects;
 mod gpu_checks;
 mod hostile;
 mod importing;

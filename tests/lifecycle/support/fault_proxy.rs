@@ -50,6 +50,8 @@ pub enum Fault {
     /// AWS has done what was asked, and nothing is said until the client gives up or is gone.
     SilentAfterForwarding,
     ExpiredToken,
+    /// A signed link is years old when it arrives.
+    OldLink,
     AccessDenied,
     /// The service's clock is 25 minutes ahead of the caller's, and it says so.
     Skewed,
@@ -264,7 +266,7 @@ impl State {
     fn arrived(&self, request: &Message) -> Option<Fault> {
         let operation = protocols::operation(request);
         let mut ledger = self.ledger.lock().unwrap();
-        let fault = ledger.fault_of(&operation, protocols::region(request));
+        let fault = ledger.fault_of(&operation, protocols::region(request).as_deref());
         let outcome = if fault.is_some() { CallOutcome::Faulted } else { CallOutcome::Passed };
         ledger.calls.push(Call {
             operation,
@@ -284,6 +286,10 @@ impl State {
         let refusal = match fault {
             None => {
                 self.forward(request).write(stream)?;
+                return Ok(true);
+            }
+            Some(Fault::OldLink) => {
+                self.forward(with_old_link(request)).write(stream)?;
                 return Ok(true);
             }
             Some(Fault::CutBeforeForwarding) => return Ok(false),
@@ -346,6 +352,16 @@ impl State {
             Err(error) => Message::answer(502, &[], format!("{}: {error}", self.upstream).as_bytes()),
         }
     }
+}
+
+/// The same link, signed years ago.
+fn with_old_link(mut request: Message) -> Message {
+    let name = "X-Amz-Date=";
+    if let Some((before, after)) = request.start.clone().split_once(name) {
+        let rest = after.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+        request.start = format!("{before}{name}20200101T000000Z{rest}");
+    }
+    request
 }
 
 /// Not a sleep: it also ends when the client gives up.

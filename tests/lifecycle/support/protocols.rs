@@ -22,7 +22,7 @@ pub fn operation(request: &Message) -> String {
         action
     } else {
         let segments: Vec<&str> = request.path().split('/').filter(|part| !part.is_empty()).collect();
-        let known = match service {
+        let known = match service.as_str() {
             "s3" => s3_operation(request),
             "route53" => route53_operation(request.method(), &segments),
             "elasticfilesystem" => file_system_operation(request.method(), &segments),
@@ -41,18 +41,23 @@ pub fn target(request: &Message) -> Option<String> {
 }
 
 /// The region that the request is signed for.
-pub fn region(request: &Message) -> Option<&str> {
+pub fn region(request: &Message) -> Option<String> {
     scope(request, 2)
 }
 
 /// The service of the credential's scope; a few calls of STS are not signed at all.
-fn service(request: &Message) -> &str {
-    scope(request, 3).unwrap_or("sts")
+fn service(request: &Message) -> String {
+    scope(request, 3).unwrap_or_else(|| "sts".to_owned())
 }
 
-fn scope(request: &Message, part: usize) -> Option<&str> {
-    let (_, scope) = request.header("authorization")?.split_once("Credential=")?;
-    scope.split('/').nth(part)
+/// A part of the credential's scope, of a signed request or of a signed link.
+fn scope(request: &Message, part: usize) -> Option<String> {
+    let in_header = request.header("authorization").and_then(|text| text.split_once("Credential="));
+    let scope = match in_header {
+        Some((_, scope)) => scope.to_owned(),
+        None => field(request.query(), "X-Amz-Credential")?,
+    };
+    scope.split('/').nth(part).map(str::to_owned)
 }
 
 fn form_field(request: &Message, name: &str) -> Option<String> {
@@ -173,7 +178,7 @@ enum Form {
 /// The refusal as the service asked would say it.
 pub fn refuse(request: &Message, refusal: Refusal) -> Message {
     let service = service(request);
-    let form = match service {
+    let form = match service.as_str() {
         "ec2" => Form::Ec2,
         "s3" => Form::S3,
         "elasticfilesystem" => Form::Json,

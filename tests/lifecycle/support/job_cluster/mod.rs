@@ -254,6 +254,18 @@ impl JobCluster {
         self.state().history.clone()
     }
 
+    /// Every object, every log of a pod, and every request without its body.
+    pub fn everything(&self) -> Vec<String> {
+        let state = self.state();
+        let objects = state.store.objects().map(Value::to_string);
+        let logs = state.logs.values().flat_map(|log| log.pieces.iter().map(|(_, text)| text.clone()));
+        objects
+            .chain(logs)
+            .chain(state.requests.iter().cloned())
+            .chain(state.history.iter().cloned())
+            .collect()
+    }
+
     #[track_caller]
     pub fn wait_for<T>(&self, what: &str, mut look: impl FnMut(&mut State) -> Option<T>) -> T {
         let deadline = Instant::now() + PATIENCE;

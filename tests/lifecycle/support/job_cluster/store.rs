@@ -115,6 +115,11 @@ pub struct Store {
 }
 
 impl Store {
+    /// Every object.
+    pub fn objects(&self) -> impl Iterator<Item = &Value> {
+        self.objects.values()
+    }
+
     /// Creates an object as another user would.
     pub fn put(&mut self, plural: &'static str, mut object: Value) {
         let text =
