@@ -15,6 +15,7 @@ mod job_events;
 mod log_tail;
 mod precondition;
 mod preconditions;
+mod quota;
 mod reader_pod;
 mod removal;
 mod replica;

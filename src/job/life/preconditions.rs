@@ -2,6 +2,7 @@
 
 use super::error::JobError;
 use super::precondition::Precondition;
+use super::quota::check_quotas;
 use super::room::{Room, Sight, machines, rooms};
 use super::secrets::check_secrets;
 use crate::job::ClusterFacts;
@@ -38,14 +39,16 @@ pub(crate) async fn check_preconditions(
         Box::pin(look_around(api, &workload.namespace))
     )?;
     if has_namespace {
-        let (engine, claim, queue, secrets, foreign) = tokio::try_join!(
+        let (engine, claim, queue, secrets, quotas, foreign) = tokio::try_join!(
             Box::pin(check_engine(api, workload, facts)),
             Box::pin(check_claim(api, workload)),
             Box::pin(check_queue(api, workload)),
             Box::pin(check_secrets(api, workload)),
+            Box::pin(check_quotas(api, workload)),
             Box::pin(foreign_objects(api, run))
         )?;
-        found.extend(engine.into_iter().chain(claim).chain(queue).chain(secrets).chain(foreign));
+        let named = engine.into_iter().chain(claim).chain(queue);
+        found.extend(named.chain(secrets).chain(quotas).chain(foreign));
     } else {
         let namespace = &workload.namespace;
         found.push(Precondition::Unmet(format!(

@@ -92,11 +92,22 @@ fn a_user_is_refused_elsewhere_in_clear_words() {
     let before = team.world.cluster.changes();
     for command in [
         &["job", "submit"][..],
+        &["job", "submit", "--dry-run"],
         &["job", "status", "train"],
         &["job", "logs", "train"],
+        &["job", "logs", "train", "--all", "--follow"],
+        &["job", "why", "train"],
+        &["job", "shell", "train", "1"],
+        &["job", "tensorboard", "train"],
+        &["job", "runs", "train"],
         &["job", "fetch", "train"],
+        &["job", "fetch", "train", "--run", "first"],
         &["job", "delete", "train", "--yes"],
         &["job", "list"],
+        &["data", "put", "job.yaml", "import"],
+        &["data", "get", "import", "back"],
+        &["data", "ls"],
+        &["data", "rm", "import", "--yes"],
         &["secret", "list"],
         &["secret", "delete", "wandb", "--yes"],
     ] {
@@ -116,6 +127,27 @@ fn a_user_is_refused_elsewhere_in_clear_words() {
     // What only the administrator does needs the administrator's directory.
     team.user.infra(["team", "list"]).run().expect_code(2).expect_stderr("cluster.yaml does not exist");
     assert_eq!(team.world.cluster.changes(), before);
+}
+
+#[test]
+fn a_job_over_the_quota_of_its_team_is_refused_before_it_waits() {
+    let team = TeamWorld::new();
+    let before = team.world.cluster.changes();
+    team.user.write("job.yaml", &TRAIN.replace("replicas: 2", "replicas: 3"));
+    let unmet = "the job needs 3 GPUs, and the quota 'team' of namespace vision allows 2 \
+                 (the administrator changes it with `infra team add vision --gpus N`)";
+    team.run(["job", "submit"]).expect_code(1).expect_stderr(&format!("- {unmet}"));
+    let planned = team.run(["job", "submit", "--dry-run"]).expect_code(1).stdout;
+    assert!(planned.contains(&format!("cannot run now:\n  {unmet}\n")), "{planned}");
+    assert_eq!(team.world.cluster.changes(), before);
+    // Others of the team use a part of it.
+    let used = json!({"status": {"used": {"requests.nvidia.com/gpu": "1"}}});
+    team.world.cluster.change("resourcequotas", "vision", "team", used);
+    team.user.write("job.yaml", TRAIN);
+    let remark = "the quota 'team' of namespace vision has room for 1 of 2 GPUs now, the others wait";
+    let planned = team.run(["job", "submit", "--dry-run"]).expect_code(0).stdout;
+    assert!(planned.contains(&format!("would wait for:\n  {remark}\n")), "{planned}");
+    team.run(["job", "submit"]).expect_code(0).expect_stderr(remark);
 }
 
 #[test]
