@@ -242,7 +242,15 @@ impl Reader {
     fn take(&mut self, step: &Step) {
         match step {
             Step::Edit { file, text } if file == "cluster.yaml" => self.edit_cluster(&self.filled_in(text)),
-            Step::Edit { file, text } => fs::write(self.world.workspace.path(file), text).unwrap(),
+            Step::Edit { file, text } => {
+                fs::write(self.world.workspace.path(file), text).unwrap();
+                if let Some(code) = text.lines().find_map(|line| line.strip_prefix("code: ")) {
+                    // What its reader has.
+                    let directory = self.world.workspace.path(code);
+                    fs::create_dir_all(&directory).unwrap();
+                    fs::write(directory.join("trainer_config.py"), "settings()").unwrap();
+                }
+            }
             Step::Command(command) => self.run(command),
         }
     }

@@ -133,10 +133,17 @@ def scratch_directory(part=""):
 
 @contextlib.contextmanager
 def real_cluster(scratch, text, parts):
-    """A cluster with this cluster.yaml, rendered, in an account that has what the file names."""
+    """A cluster with this cluster.yaml, in an account that has what the file names."""
     directory = pathlib.Path(scratch) / "cluster"
     directory.mkdir()
     (directory / "cluster.yaml").write_text(text)
+    with cluster_of_directory(scratch, directory, parts) as real:
+        yield real
+
+
+@contextlib.contextmanager
+def cluster_of_directory(scratch, directory, parts):
+    """The cluster of a directory that has a cluster.yaml, in an account that has what the file names."""
     cluster = ClusterFile(directory / "cluster.yaml")
     with MiniStack() as aws:
         account = RealAccount(aws, cluster)
