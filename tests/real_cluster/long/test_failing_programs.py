@@ -11,6 +11,8 @@ from chapters import in_order, say  # noqa: E402
 from training import MACHINES, POOL, REPLICAS, TrainingChapters  # noqa: E402
 
 ABSENCE_SECONDS = 300
+# Three attempts begin in this time on a machine that does much else.
+DEADLINE_SECONDS = 420
 LATE_SECONDS = 120
 
 
@@ -19,6 +21,9 @@ def load_tests(_loader, _tests, _pattern):
 
 
 class FailingPrograms(TrainingChapters):
+    # With an autoscaler, a job may need more machines than there are.
+    text = (TrainingChapters.text.replace(f"count: {MACHINES},", f"count: {MACHINES}, maxCount: {MACHINES + 1},")
+            .replace("addons: {clusterAutoscaler: false}\n", ""))
     environments = ["pytorch"]
 
     def order(self, name, file, code):
@@ -47,8 +52,9 @@ class FailingPrograms(TrainingChapters):
         self.assertEqual(self.restarts("always"), (1, 1))
         why = self.why("always")
         say(why)
-        self.assertRegex(why, r"worker 2\b")
-        self.assertRegex(why, r"exit(ed with| code)? 3|exit code 3")
+        self.assertRegex(why, r"first cause: attempt 1, worker 2\b")
+        # torchrun itself exits with 1, and says with what its process did.
+        self.assertRegex(why, r"exitcode +: 3\b")
         self.delete("always")
 
     def test_exit_64_ends_the_job_at_once(self):
@@ -70,16 +76,17 @@ class FailingPrograms(TrainingChapters):
         self.delete("closing")
 
     def test_the_deadline_ends_the_third_attempt(self):
-        self.submit("late", retries=9, deadline="5m")
         began = time.time()
+        self.submit("late", retries=9, deadline=f"{DEADLINE_SECONDS}s")
         for attempt in range(2):
-            self.wait_for(f"attempt {attempt}", lambda wanted=attempt: self.steps("late")[-1:] and self.steps("late")[-1]["attempt"] == wanted, 280)
+            self.wait_for(f"attempt {attempt}", lambda wanted=attempt: self.steps("late")[-1:] and self.steps("late")[-1]["attempt"] == wanted,
+                          DEADLINE_SECONDS)
             self.order("late", "order.1", 1)
             self.wait_for("the order is obeyed", lambda: not (self.output("late") / "order.1").exists(), 120)
         self.assertEqual(self.wait_for_end("late"), "Failed")
         took = time.time() - began
-        say(f"a deadline of 300 s: failed after {took:.0f} s, in attempt {self.steps('late')[-1]['attempt']}")
-        self.assertGreater(took, 290)
+        say(f"a deadline of {DEADLINE_SECONDS} s: failed after {took:.0f} s, in attempt {self.steps('late')[-1]['attempt']}")
+        self.assertGreaterEqual(took, DEADLINE_SECONDS)
         self.assertEqual(self.steps("late")[-1]["attempt"], 2)
         self.assertIn("deadline", self.why("late"))
         self.delete("late")
@@ -100,14 +107,15 @@ class FailingPrograms(TrainingChapters):
             self.assertIn(run, text)
 
     def test_a_machine_that_comes_late_is_no_failure(self):
-        """Five pods that need a machine each, on four machines."""
+        """Five pods that need a machine each, on four machines. What the autoscaler asks for is asked for here: it cannot run."""
         self.submit("patient", replicas=MACHINES + 1, retries=0, cpu="1100m")
         self.wait_for("four pods", lambda: len(self.machines_of("patient")) == MACHINES, 300)
         time.sleep(LATE_SECONDS)
         self.assertEqual(self.steps("patient"), [])
-        self.change(f"name: {POOL}, instanceType: m5.large, count: {MACHINES},", f"name: {POOL}, instanceType: m5.large, count: {MACHINES + 1},")
-        self.cluster.infra("up", "--yes", "--s3-uri", "s3://cluster-assets/clusters")
+        began = time.monotonic()
+        self.add_machine()
         self.wait_for_step("patient", 5)
+        say(f"trained with all pods {time.monotonic() - began:.0f} s after a machine was asked for, {LATE_SECONDS} s late")
         self.assertEqual(self.restarts("patient"), (0, 0))
         self.finish("patient")
         self.delete("patient")
@@ -130,6 +138,13 @@ class FailingPrograms(TrainingChapters):
         self.finish("alone")
         self.assert_same_losses("alone")
         self.delete("alone")
+
+    def add_machine(self):
+        client = self.cluster.account.client("autoscaling")
+        known = {machine.id for machine in self.of_role(f"pool-{POOL}")}
+        [group] = [group for group in client.describe_auto_scaling_groups()["AutoScalingGroups"]
+                   if known & {instance["InstanceId"] for instance in group["Instances"]}]
+        client.set_desired_capacity(AutoScalingGroupName=group["AutoScalingGroupName"], DesiredCapacity=MACHINES + 1)
 
     def run_jobset_on(self, selector):
         patch = [{"op": "replace", "path": "/spec/template/spec/nodeSelector", "value": selector}]

@@ -16,6 +16,8 @@ from images import JOB_IMAGE, image_of_kueue  # noqa: E402
 
 EXAMPLE = ROOT / "examples/two-teams"
 MINOR = "1.36"
+# What the module's manifests name; a release names its own image.
+STAGED_IMAGE = "us-central1-docker.pkg.dev/k8s-staging-images/kueue/kueue"
 TEAMS = ("team-a", "team-b")
 # Two of them fit into the quota of a team, four into the pool.
 POD = {"cpu": "500m", "memory": "256Mi"}
@@ -67,7 +69,7 @@ class Queues(Chapters):
         lines[line] = f"- {os.path.relpath(published, folder.resolve())}"
         [image] = image_of_kueue(MINOR).references
         name, tag = image.rsplit(":", 1)
-        lines += ["images:", f"- {{name: controller, newName: {name}, newTag: {tag}}}"]
+        lines += ["images:", f"- {{name: {STAGED_IMAGE}, newName: {name}, newTag: {tag}}}"]
         file.write_text("\n".join(lines) + "\n")
         self.cluster.kubectl("apply", "--server-side", "--kustomize", folder, timeout=300)
         self.cluster.kubectl("--namespace=kueue-system", "rollout", "status", "deployment/kueue-controller-manager", "--timeout=240s", timeout=300)

@@ -1,4 +1,5 @@
-"""A cluster of the older version: a pool grows and shrinks, Kubernetes is upgraded while a job runs, the manual pool follows when the job has ended."""
+"""A cluster of the older version: a pool grows and shrinks, Kubernetes is upgraded while jobs run, one of them as infra created it before there were
+JobSets, and the manual pool follows when the jobs have ended."""
 
 import json
 import pathlib
@@ -37,6 +38,9 @@ replicas: 1
 cpu: 250m
 command: [python3, /mnt/training/train.py]
 """
+# A job of two workers, as an earlier version of infra rendered it.
+EARLIER = pathlib.Path(__file__).parents[1] / "earlier_version/job.yaml"
+EARLIER_REPLICAS = 2
 TRAINING = """
 import pathlib, time
 print("training begins", flush=True)
@@ -64,8 +68,13 @@ class Upgrade(Chapters):
     def names(self, role):
         return {machine.facts["name"] for machine in self.of_role(role)}
 
+    def job_pods(self):
+        """Of both jobs, by their names."""
+        pods = self.get("pods", "--selector=infra.internal/job in (patient, earlier)")["items"]
+        return {pod["metadata"]["name"]: pod for pod in pods}
+
     def job_pod(self):
-        [pod] = self.get("pods", "--selector=infra.internal/job=patient")["items"]
+        [pod] = [pod for pod in self.job_pods().values() if pod["metadata"]["labels"]["infra.internal/job"] == "patient"]
         return pod
 
     def test_the_older_version_runs(self):
@@ -91,13 +100,16 @@ class Upgrade(Chapters):
         self.wait_for_all_pods()
         self.cluster.infra("status")
 
-    def test_a_job_begins(self):
+    def test_jobs_begin(self):
         (self.cluster.directory / "job.yaml").write_text(JOB)
         (self.cluster.parts.shared / "train.py").write_text(TRAINING)
+        self.cluster.kubectl("apply", f"--filename={EARLIER}")
         self.cluster.infra("job", "submit", "--detach")
-        self.wait_for("training", lambda: "training begins" in self.cluster.kubectl(
-            "logs", "--selector=infra.internal/job=patient", "--all-containers", check=False), 300)
+        for name, count in (("patient", 1), ("earlier", EARLIER_REPLICAS)):
+            self.wait_for(f"training of {name}", lambda name=name, count=count: self.cluster.kubectl(
+                "logs", f"--selector=infra.internal/job={name}", "--all-containers", check=False).count("training begins") == count, 300)
         type(self).pod = self.job_pod()
+        type(self).pods_before = self.job_pods()
 
     def test_kubernetes_is_upgraded_beside_the_job(self):
         outdated = self.names("pool-train")
@@ -108,18 +120,32 @@ class Upgrade(Chapters):
         say(f"{OLD} to {NEW}: {time.monotonic() - began:.0f} s, longest without an answer {questions.longest:.0f} s")
         self.wait_for("only the manual pool is left behind", lambda: self.names_of(OLD) == outdated, 180)
         self.assertEqual(json.loads(self.cluster.kubectl("version", "--output=json"))["serverVersion"]["gitVersion"], NEW)
-        self.check_job_is_untouched()
+        self.check_jobs_are_untouched()
         self.assertIn("2 outdated", self.cluster.infra("status").stdout)
         self.wait_for_all_pods()
 
-    def check_job_is_untouched(self):
-        pod = self.job_pod()
-        for path in (["metadata", "uid"], ["spec", "nodeName"], ["status", "containerStatuses", 0, "containerID"]):
-            before, now = self.pod, pod
-            for key in path:
-                before, now = before[key], now[key]
-            self.assertEqual(now, before, path)
-        self.assertEqual(pod["status"]["phase"], "Running")
+    def check_jobs_are_untouched(self):
+        pods = self.job_pods()
+        self.assertEqual(set(pods), set(self.pods_before))
+        for name, pod in pods.items():
+            for path in (["metadata", "uid"], ["spec", "nodeName"], ["status", "containerStatuses", 0, "containerID"]):
+                before, now = self.pods_before[name], pod
+                for key in path:
+                    before, now = before[key], now[key]
+                self.assertEqual(now, before, path)
+            self.assertEqual(pod["status"]["phase"], "Running")
+
+    def test_every_command_names_the_earlier_job(self):
+        self.assertIn(f"default/earlier: running, 0 of {EARLIER_REPLICAS} done", self.cluster.infra("job", "status", "earlier").stdout)
+        listed = self.cluster.infra("job", "list").stdout
+        self.assertRegex(listed, r"earlier +tensorflow +running +0/2")
+        self.assertRegex(listed, r"patient +pytorch +running +0/1")
+        self.assertIn("training begins", self.cluster.infra("job", "logs", "earlier", "--index", "1").stdout)
+        self.assertIn("running", self.cluster.infra("job", "why", "earlier").stdout)
+        (self.cluster.directory / "earlier.yaml").write_text(JOB.replace("name: patient", "name: earlier"))
+        refused = self.cluster.infra("job", "submit", "--file", "earlier.yaml", "--detach", expected=(1,)).stderr
+        self.assertIn("a job of this name that an earlier version of infra submitted already exists: 'earlier', running", refused)
+        self.check_jobs_are_untouched()
 
     def test_the_manual_pool_waits_for_the_job_and_goes_one_by_one(self):
         outdated = self.names("pool-train")
@@ -129,10 +155,10 @@ class Upgrade(Chapters):
         with self.cluster.running_infra("up", "--pool", "train", "--replace-nodes") as rollout:
             def is_waiting():
                 self.assertFalse(rollout.has_ended(), rollout.printed())
-                return "patient" in rollout.printed()
+                return "patient" in rollout.printed() or "earlier" in rollout.printed()
 
-            self.wait_for("it waits for the job", is_waiting, 300)
-            self.check_job_is_untouched()
+            self.wait_for("it waits for a job", is_waiting, 300)
+            self.check_jobs_are_untouched()
             self.assertIn(host, self.names("pool-train"))
             (self.cluster.parts.shared / "enough").touch()
 
@@ -148,8 +174,13 @@ class Upgrade(Chapters):
         self.wait_for("all nodes", lambda: self.all_nodes_are_ready(NODES) and host not in self.nodes(), 300)
         self.assertEqual(set(self.versions().values()), {NEW})
         self.assertIn("complete", self.cluster.infra("job", "status").stdout)
+        self.assertIn(f"default/earlier: complete, {EARLIER_REPLICAS} of {EARLIER_REPLICAS} done", self.cluster.infra("job", "status", "earlier").stdout)
         # Logs are the machine's, and go with it; what the job wrote stays.
         self.assertIn(f"ran on {host}; that machine is gone", self.cluster.infra("job", "logs", expected=(1,)).stderr)
+
+    def test_the_earlier_job_is_deleted_as_a_whole(self):
+        self.cluster.infra("job", "delete", "earlier", "--yes")
+        self.assertEqual(self.cluster.kubectl("get", "jobs,services,configmaps,pods", "--selector=infra.internal/job=earlier", "--output=name"), "")
 
     def test_everything_runs_in_the_newer_version(self):
         self.wait_for_all_pods()

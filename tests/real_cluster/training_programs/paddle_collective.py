@@ -23,7 +23,7 @@ if checkpoint.exists():
 model = paddle.DataParallel(layer)
 optimizer = paddle.optimizer.SGD(learning_rate=0.05, parameters=model.parameters())
 is_finished = paddle.zeros([1])
-while not float(is_finished):
+while not is_finished.item():
     loss = paddle.nn.functional.mse_loss(model(inputs), targets)
     loss.backward()
     optimizer.step()
