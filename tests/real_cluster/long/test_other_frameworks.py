@@ -19,6 +19,7 @@ pool: {POOL}
 replicas: 3
 cpu: 100m
 memory: 512Mi
+sharedMemory: 64Mi
 grace: 20s
 retries: 1
 deadline: 2h

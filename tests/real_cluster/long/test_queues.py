@@ -30,6 +30,7 @@ pool: shared
 replicas: %(replicas)d
 cpu: %(cpu)s
 memory: %(memory)s
+sharedMemory: 64Mi
 grace: 10s
 retries: 2
 deadline: 2h
