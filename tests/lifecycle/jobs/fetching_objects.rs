@@ -16,19 +16,18 @@ use crate::support::job_cluster::controller::Fate;
 use crate::support::ministack::MiniStack;
 use crate::support::outcome::Outcome;
 
-const GET: &str = "s3:GetObject";
-const LIST: &str = "s3:ListObjectsV2";
+pub(super) const GET: &str = "s3:GetObject";
 
 /// A job whose data is in S3.
-struct ObjectWorld {
-    jobs: JobWorld,
-    proxy: FaultProxy,
-    bucket: String,
+pub(super) struct ObjectWorld {
+    pub(super) jobs: JobWorld,
+    pub(super) proxy: FaultProxy,
+    pub(super) bucket: String,
 }
 
 impl ObjectWorld {
     /// The job has this source below its bucket, and the rest of `data:`.
-    fn new(key: &str, rest: &str) -> Self {
+    pub(super) fn new(key: &str, rest: &str) -> Self {
         let jobs = JobWorld::new("");
         jobs.cluster.decide(|role, _, _| match role {
             "worker" => Fate::Succeed("gpu-1", ""),
@@ -42,35 +41,35 @@ impl ObjectWorld {
         world
     }
 
-    fn write_job(&self, key: &str, rest: &str) {
+    pub(super) fn write_job(&self, key: &str, rest: &str) {
         self.jobs.write_job(&format!("{TRAIN}data: {{url: '{}'{rest}}}\n", self.uri(key)));
     }
 
-    fn uri(&self, key: &str) -> String {
+    pub(super) fn uri(&self, key: &str) -> String {
         format!("s3://{}/{key}", self.bucket)
     }
 
-    fn put(&self, key: &str, content: impl AsRef<[u8]>) {
+    pub(super) fn put(&self, key: &str, content: impl AsRef<[u8]>) {
         self.put_in_class(key, content, "STANDARD");
     }
 
-    fn put_in_class(&self, key: &str, content: impl AsRef<[u8]>, class: &str) {
+    pub(super) fn put_in_class(&self, key: &str, content: impl AsRef<[u8]>, class: &str) {
         put(self.jobs.workspace.account(), &self.bucket, key, content.as_ref(), class);
     }
 
-    fn submit<'a>(&self, more: impl IntoIterator<Item = &'a str>) -> Invocation {
+    pub(super) fn submit<'a>(&self, more: impl IntoIterator<Item = &'a str>) -> Invocation {
         let all: Vec<&str> = ["submit"].into_iter().chain(more).collect();
         // The stand-in computes signatures with this key.
         self.jobs.infra(all).endpoint(&self.proxy.url()).env("AWS_SECRET_ACCESS_KEY", "test")
     }
 
     #[track_caller]
-    fn run<'a>(&self, more: impl IntoIterator<Item = &'a str>) -> Outcome {
+    pub(super) fn run<'a>(&self, more: impl IntoIterator<Item = &'a str>) -> Outcome {
         self.submit(more).run()
     }
 
     /// The keys that were asked for by links since this was last called.
-    fn take_fetched(&self) -> Vec<String> {
+    pub(super) fn take_fetched(&self) -> Vec<String> {
         let prefix = format!("{}/", self.bucket);
         let gets = self.proxy.calls().into_iter().filter(|call| call.operation == GET);
         let mut keys: Vec<String> =
@@ -81,7 +80,7 @@ impl ObjectWorld {
     }
 
     /// All files below a directory of the job, with what is in them.
-    fn files(&self, directory: &str) -> BTreeMap<String, String> {
+    pub(super) fn files(&self, directory: &str) -> BTreeMap<String, String> {
         let root = self.jobs.cluster.claim().join("train").join(directory);
         let mut found = BTreeMap::new();
         read_below(&root, &root, &mut found);
@@ -89,7 +88,7 @@ impl ObjectWorld {
     }
 }
 
-fn put(account: &str, bucket: &str, key: &str, content: &[u8], class: &str) {
+pub(super) fn put(account: &str, bucket: &str, key: &str, content: &[u8], class: &str) {
     let who = authorization(account, "us-west-2", "s3");
     let headers = [("Authorization", who.as_str()), ("x-amz-storage-class", class)];
     let path: Vec<String> = key.split('/').map(percent_encode).collect();
@@ -110,7 +109,7 @@ fn read_below(root: &Path, directory: &Path, found: &mut BTreeMap<String, String
     }
 }
 
-fn texts<const COUNT: usize>(files: [(&str, &str); COUNT]) -> BTreeMap<String, String> {
+pub(super) fn texts<const COUNT: usize>(files: [(&str, &str); COUNT]) -> BTreeMap<String, String> {
     files.map(|(name, text)| (name.to_owned(), text.to_owned())).into()
 }
 
@@ -230,124 +229,6 @@ fn a_connection_that_breaks_and_a_server_that_is_busy_delay_only() {
 }
 
 #[test]
-fn links_that_expire_are_signed_again() {
-    let world = ObjectWorld::new("set/", "");
-    world.put("set/a", "a");
-    world.proxy.fault(GET, Fault::OldLink, Times::First(1));
-    world.run([]).expect_code(0).expect_stderr("data: fetched\n");
-    assert_eq!(world.take_fetched(), ["set/a", "set/a"]);
-
-    world.put("set/b", "b");
-    world.proxy.fault(GET, Fault::OldLink, Times::Always);
-    world
-        .run(["--replace"])
-        .expect_code(1)
-        .expect_stderr("/set/b: S3 takes new links for expired ones: Request has expired")
-        .expect_stderr("help: set this machine's clock");
-}
-
-#[test]
-fn credentials_that_expire_end_it_and_the_same_command_continues() {
-    let world = ObjectWorld::new("set/", "");
-    world.put("set/a", "a");
-    world.put("set/b", "b");
-    world.proxy.fault(GET, Fault::ExpiredToken, Times::From(2, 99));
-    let ended = world.run([]).expect_code(4);
-    ended
-        .expect_stderr("ExpiredToken: The provided token has expired.")
-        .expect_stderr("renew them (`aws sso login`, a fresh session), or name a profile with --profile; the same command continues with what is missing");
-    assert!(world.jobs.cluster.object("jobsets", "default", "train").is_none());
-    world.proxy.heal();
-    world.take_fetched();
-    world.run([]).expect_code(0).expect_stderr("data: fetched 1 file with 1 byte; the others were there\n");
-    assert_eq!(world.take_fetched().len(), 1);
-    // Without any.
-    let none =
-        world.submit(["--replace"]).env("AWS_ACCESS_KEY_ID", "").env("AWS_SECRET_ACCESS_KEY", "").run();
-    none.expect_code(4).expect_stderr("cannot be listed: s3:ListBucket: ").expect_stderr("help: renew them");
-}
-
-#[test]
-fn an_object_that_changes_meanwhile_is_not_mixed_with_what_it_was() {
-    let world = ObjectWorld::new("set/", "");
-    world.put("set/a", "before");
-    let (account, bucket) = (world.jobs.workspace.account().to_owned(), world.bucket.clone());
-    world.proxy.before(GET, move || put(&account, &bucket, "set/a", b"after", "STANDARD"));
-    let changed = world.run([]).expect_code(1);
-    changed
-        .expect_stderr(&format!("{} was changed or deleted while it was fetched\n", world.uri("set/a")))
-        .expect_stderr(
-            "help: run the same command again: it fetches what is there now, and keeps what has not changed",
-        );
-    world.proxy.heal();
-    world.run([]).expect_code(0);
-    assert_eq!(world.files("data"), texts([("a", "after")]));
-}
-
-#[test]
-fn what_cannot_be_read_is_said_with_what_it_needs() {
-    let world = ObjectWorld::new("set/", "");
-    let refuse = |more: &[&str], code: i32, parts: &[&str]| {
-        let refused = world.run(more.iter().copied()).expect_code(code);
-        parts.iter().fold(refused, |refused, part| refused.expect_stderr(part));
-        assert_eq!(world.take_fetched(), Vec::<String>::new());
-    };
-    refuse(
-        &[],
-        1,
-        &[
-            "error: there is no object at s3://sets-",
-            "/set/, and none below it",
-            "help: keys are case-sensitive",
-        ],
-    );
-    world.put_in_class("set/old.bin", "x", "GLACIER");
-    world.put_in_class("set/older.bin", "x", "DEEP_ARCHIVE");
-    refuse(
-        &[],
-        1,
-        &[
-            "error: 2 archived objects must be restored first: old.bin (GLACIER), older.bin (DEEP_ARCHIVE)\n",
-            "help: restore them (`aws s3api restore-object`)",
-        ],
-    );
-    world.write_job("paths/", "");
-    world.put("paths/a", "x");
-    world.put("paths/a/b", "x");
-    refuse(&[], 1, &["1 key would be a file and a directory at the same time: a\n"]);
-    world.write_job("paths", ", sizeLimit: 1Mi");
-    world.put("paths", "x".repeat(2 << 20));
-    refuse(&[], 1, &["/paths is an object, and there are objects below ", "/paths/ for what is below it"]);
-    world.write_job("large", ", sizeLimit: 1Mi");
-    world.put("large", "x".repeat(2 << 20));
-    refuse(&[], 1, &["/large has 1 file with 2.0 MiB, more than data.sizeLimit, which is 1Mi\n"]);
-    world.jobs.write_job(&format!("{TRAIN}data: {{url: 's3://no-such-{}/x'}}\n", world.bucket));
-    refuse(&[], 1, &["/x: there is no bucket no-such-sets-"]);
-    // Nothing was created for any of them.
-    assert!(!world.jobs.cluster.changes().iter().any(|change| change.contains("pods/")));
-    world.write_job("set/", "");
-    world.proxy.fault(LIST, Fault::AccessDenied, Times::Always);
-    refuse(
-        &[],
-        1,
-        &[
-            "cannot be listed: s3:ListBucket: AccessDenied: ",
-            "help: your credentials need s3:ListBucket on the bucket sets-",
-            "one whose requester pays is not supported",
-        ],
-    );
-    world.proxy.heal();
-    world.write_job("large", "");
-    world.proxy.fault(GET, Fault::AccessDenied, Times::Always);
-    let denied = world.run([]).expect_code(1);
-    denied
-        .expect_stderr(&format!("error: {} cannot be read: AccessDenied: ", world.uri("large")))
-        .expect_stderr(
-            "s3:GetObject on it and, if it is encrypted with a KMS key, kms:Decrypt with that key",
-        );
-}
-
-#[test]
 fn a_bucket_in_another_region_is_found() {
     let world = ObjectWorld::new("set/", "");
     let far = format!("far-{}", world.jobs.workspace.account());
@@ -359,31 +240,6 @@ fn a_bucket_in_another_region_is_found() {
     world.jobs.write_job(&format!("{TRAIN}data: {{url: 's3://{far}/set/'}}\n"));
     world.run([]).expect_code(0);
     assert_eq!(world.files("data"), texts([("a", "far")]));
-}
-
-#[test]
-fn detaching_is_refused_until_the_data_is_there() {
-    let world = ObjectWorld::new("set/", "");
-    world.put("set/a", "abc");
-    let refused = world.run(["--detach"]).expect_code(1);
-    let uri = world.uri("set/");
-    refused
-        .expect_stderr(&format!(
-            "--detach is refused while data is missing on the claim: 1 file of {uri}, 3 bytes\n"
-        ))
-        .expect_stderr(
-            "help: this command signs the links by which they are fetched: run it without --detach",
-        );
-    assert_eq!(world.take_fetched(), Vec::<String>::new());
-    assert!(world.jobs.cluster.object("jobsets", "default", "train").is_none());
-    world.run([]).expect_code(0);
-    world.run(["--detach", "--replace"]).expect_code(0).expect_stderr("show its progress");
-    // A job that is there needs no data, and no AWS.
-    world.jobs.cluster.decide(|role, _, _| if role == "worker" { Fate::Run("gpu-1") } else { Fate::Wait });
-    world.run(["--detach", "--replace"]).expect_code(0);
-    world.proxy.clear();
-    world.run(["--detach"]).expect_code(0).expect_stderr("attaching to it");
-    assert!(world.proxy.calls().is_empty());
 }
 
 #[test]
@@ -437,32 +293,4 @@ fn what_would_be_fetched_is_said_without_aws() {
     let plan: Value = serde_json::from_str(&plan.stdout).unwrap();
     assert_eq!((&plan["fetchesFrom"], &plan["importsData"]), (&json!(uri), &json!(true)));
     assert!(world.proxy.calls().is_empty());
-}
-
-#[test]
-fn no_link_is_written_anywhere() {
-    let world = ObjectWorld::new("set/", "");
-    for number in 0..20 {
-        world.put(&format!("set/{number}"), number.to_string());
-    }
-    world.proxy.fault(GET, Fault::Throttled, Times::Nth(3));
-    world.proxy.fault(GET, Fault::OldLink, Times::Nth(5));
-    world.proxy.fault(GET, Fault::AccessDenied, Times::Nth(30));
-    let mut outputs = Vec::new();
-    for more in [&["-vv"][..], &["-vv", "--replace", "--output", "json"]] {
-        let done =
-            world.submit(more.iter().copied()).env("INFRA_LOG", "trace").env("RUST_BACKTRACE", "1").run();
-        outputs.extend([done.stdout, done.stderr]);
-    }
-    world.proxy.heal();
-    let done = world.run(["-vv", "--replace"]).expect_code(0);
-    outputs.extend([done.stdout, done.stderr]);
-    outputs.extend(world.files("").into_values());
-    outputs.extend(world.jobs.cluster.everything());
-    for text in outputs {
-        for secret in ["X-Amz-Signature", "X-Amz-Credential", "x-amz-signature"] {
-            let line = text.lines().find(|line| line.contains(secret));
-            assert!(line.is_none(), "{line:?}");
-        }
-    }
 }

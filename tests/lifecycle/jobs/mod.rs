@@ -19,6 +19,7 @@ mod moving_files;
 mod preconditions;
 mod queries;
 mod reading_logs;
+mod refused_objects;
 mod rehearsing;
 mod secrets;
 mod shells;
