@@ -4,6 +4,9 @@ use ipnet::Ipv4Net;
 
 use crate::config::Cluster;
 
+/// The port on which etcd members answer with their metrics, and nothing else.
+pub const ETCD_METRICS_PORT: u16 = 2381;
+
 /// A security group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SecurityGroup {
@@ -154,10 +157,20 @@ pub(super) fn rules(cluster: &Cluster, security_groups: &[SecurityGroup]) -> Vec
         (Nodes, Nodes, Udp, 8472, "pod network"),
         (Nodes, FileSystem, Tcp, 2049, "nodes mount the file system"),
     ];
+    // Numbers only, without TLS: no pod gets a key that opens etcd.
+    let metrics = (Controllers, Etcd, Tcp, ETCD_METRICS_PORT, "Prometheus reads etcd's metrics");
+    let metrics = cluster.addons.monitoring.as_ref().map(|_| metrics);
     let there = |group: &SecurityGroup| security_groups.contains(group);
-    let among_groups = table.into_iter().filter(|(from, to, ..)| there(from) && there(to)).map(
-        |(from, to, protocol, port, why)| Rule { from: Source::SecurityGroup(from), to, protocol, port, why },
-    );
+    let among_groups =
+        table.into_iter().chain(metrics).filter(|(from, to, ..)| there(from) && there(to)).map(
+            |(from, to, protocol, port, why)| Rule {
+                from: Source::SecurityGroup(from),
+                to,
+                protocol,
+                port,
+                why,
+            },
+        );
     let entrance = if cluster.api.public { PublicLoadBalancer } else { InternalLoadBalancer };
     let api = cluster.api.allowed_ranges.iter().map(|range| Rule {
         from: Source::Range(*range),

@@ -13,6 +13,7 @@ mod completions;
 mod consent;
 mod core_dumps;
 mod cost;
+mod dashboard;
 mod data;
 mod deployment;
 mod destroy;
@@ -22,6 +23,7 @@ mod drift;
 mod exit;
 mod failure;
 mod foreign_text;
+mod forwarding;
 mod hidden_answer;
 mod init;
 mod interruption;
@@ -99,6 +101,7 @@ enum Command {
     List(list::ListArguments),
     Drift(drift::DriftArguments),
     Report(report::ReportArguments),
+    Dashboard(dashboard::DashboardArguments),
     Logs(logs::LogsArguments),
     Destroy(destroy::DestroyArguments),
     Rollback(rollback::RollbackArguments),
@@ -164,6 +167,7 @@ fn run_command(command: Command, session: &Session) -> anyhow::Result<Exit> {
         Command::List(arguments) => list::run(&arguments, session),
         Command::Drift(arguments) => drift::run(&arguments, session),
         Command::Report(arguments) => report::run(&arguments, session),
+        Command::Dashboard(arguments) => dashboard::run(&arguments, session),
         Command::Logs(arguments) => logs::run(&arguments, session),
         Command::Destroy(arguments) => destroy::run(&arguments, session),
         Command::Rollback(arguments) => rollback::run(&arguments, session),

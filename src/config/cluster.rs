@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use ipnet::Ipv4Net;
 
-use super::file::{
-    AddonsFile, Channel, Lifecycle, Nat, Rollout, ServiceAccountKey, TaintEffect, ThroughputMode,
-};
+use super::file::{Channel, Lifecycle, Nat, Rollout, ServiceAccountKey, TaintEffect, ThroughputMode};
 use super::gpu::Gpus;
 use super::values::{
     AccountId, AvailabilityZone, CapacityReservationId, CertificateName, ClusterName, Cron, DnsName, Expiry,
     FileSystemId, HostedZoneId, InstanceType, KeyName, KmsKeyArn, KubernetesVersion, LabelKey, LabelValue,
-    MirrorUrl, MirroredHost, Money, MountPath, ObjectVersion, PolicyArn, PoolName, Region, S3Uri,
-    Sha256Digest, SnapshotName, SubnetId, TagKey, TagValue, TimeZone, VpcId,
+    MirrorUrl, MirroredHost, Money, MountPath, ObjectVersion, PolicyArn, PoolName, Region, RemoteWriteUrl,
+    S3Uri, Sha256Digest, SnapshotName, SubnetId, TagKey, TagValue, TimeZone, VpcId,
 };
 
 /// A whole cluster.
@@ -59,7 +57,7 @@ pub struct Cluster {
     /// The shared file system, if there is one.
     pub file_system: Option<FileSystem>,
     /// What else runs in the cluster.
-    pub addons: AddonsFile,
+    pub addons: Addons,
     /// The most that an hour may cost, if there is a limit.
     pub budget_per_hour: Option<Money>,
     /// Copies of the hosts that nodes download from.
@@ -254,6 +252,26 @@ pub struct Taint {
     pub value: LabelValue,
     /// What the taint does to pods that do not tolerate it.
     pub effect: TaintEffect,
+}
+
+/// What else runs in the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addons {
+    /// Whether pools grow and shrink by themselves.
+    pub cluster_autoscaler: bool,
+    /// Whether `kubectl top` is answered.
+    pub metrics_server: bool,
+    /// Whether JobSets run.
+    pub job_set: bool,
+    /// How the cluster is measured, if it is.
+    pub monitoring: Option<Monitoring>,
+}
+
+/// How the cluster is measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Monitoring {
+    /// Where Prometheus writes everything to as well.
+    pub remote_write: Option<RemoteWriteUrl>,
 }
 
 /// The shared file system.

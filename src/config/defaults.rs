@@ -2,7 +2,8 @@
 
 use super::file::{
     AddonsFile, ApiFile, Channel, ControllersFile, Distribution, DnsFile, EfsDriver, EfsFile, EtcdFile,
-    KubernetesFile, Lifecycle, Nat, NetworkFile, OsFile, ServiceAccountKey, ThroughputMode, Topology,
+    KubernetesFile, Lifecycle, MonitoringFile, Nat, NetworkFile, OsFile, ServiceAccountKey, ThroughputMode,
+    Topology,
 };
 use crate::document::At;
 
@@ -110,7 +111,13 @@ impl Default for EfsFile {
 
 impl Default for AddonsFile {
     fn default() -> Self {
-        Self { cluster_autoscaler: true, metrics_server: true, job_set: true }
+        Self {
+            cluster_autoscaler: true,
+            metrics_server: true,
+            job_set: true,
+            // Takes memory on controllers and opens a port of etcd members.
+            monitoring: At::implied(MonitoringFile::Wanted(false)),
+        }
     }
 }
 

@@ -19,12 +19,10 @@ mod rules;
 use std::path::Path;
 
 pub use cluster::{
-    AdoptedSubnet, Api, Cluster, Controllers, Dns, Etcd, FileSystem, FileSystemSource, Kubernetes, Network,
-    NetworkLayout, Pool, PoolSchedule, Restore, ScheduleEntry, Taint,
+    Addons, AdoptedSubnet, Api, Cluster, Controllers, Dns, Etcd, FileSystem, FileSystemSource, Kubernetes,
+    Monitoring, Network, NetworkLayout, Pool, PoolSchedule, Restore, ScheduleEntry, Taint,
 };
-pub use file::{
-    AddonsFile, Channel, Lifecycle, Nat, Rollout, ServiceAccountKey, TaintEffect, ThroughputMode,
-};
+pub use file::{Channel, Lifecycle, Nat, Rollout, ServiceAccountKey, TaintEffect, ThroughputMode};
 pub use rules::GpuInstanceType;
 
 use crate::document::{self, LoadError, Loaded, Problems};

@@ -91,8 +91,21 @@ impl Credentials {
     /// of them.
     #[must_use]
     pub fn first_expiry(&self, identities: &Identities) -> Option<OffsetDateTime> {
-        let leaves = identities.certificates.iter().filter_map(|leaf| self.certificates.get(&leaf.name));
-        leaves.filter_map(|pem| Certificate::read(pem).ok()).map(|certificate| certificate.not_after).min()
+        let leaves = identities.certificates.iter().map(|leaf| leaf.name.as_str());
+        leaves.filter_map(|name| self.expiry(name)).min()
+    }
+
+    /// When each certificate expires, those of authorities first; none of placeholders.
+    #[must_use]
+    pub fn expiries(&self, identities: &Identities) -> Vec<(String, OffsetDateTime)> {
+        let authorities = identities.authorities.iter().map(|authority| &authority.name);
+        let names = authorities.chain(identities.certificates.iter().map(|leaf| &leaf.name));
+        names.filter_map(|name| Some((name.clone(), self.expiry(name)?))).collect()
+    }
+
+    fn expiry(&self, name: &str) -> Option<OffsetDateTime> {
+        let certificate = Certificate::read(self.certificates.get(name)?).ok()?;
+        Some(certificate.not_after)
     }
 
     /// A private key.

@@ -57,6 +57,7 @@ pub(crate) use status::drift::{
 };
 pub(crate) use status::list::shape::{ClusterList, ListedCluster, MachinesState};
 pub(crate) use status::list::{Listing, RegionPrices, list_region, list_regions};
+pub(crate) use status::prometheus::{PrometheusState, read_prometheus};
 pub(crate) use status::report::StatusSources;
 pub(crate) use status::schedule::ScheduleState;
 pub(crate) use status::shape::{

@@ -30,7 +30,7 @@ pub struct AssetSources<'a> {
 
 /// Renders every asset.
 pub fn render_assets(sources: &AssetSources<'_>) -> Result<Assets, RenderError> {
-    let own = render_manifests(sources.blueprint, sources.templates)?;
+    let own = render_manifests(sources.blueprint, sources.credentials, sources.templates)?;
     let mut applied = own.clone();
     for (name, text) in sources.extra_manifests {
         // After ours, which they may build on.

@@ -25,6 +25,8 @@ impl Owner {
     pub(super) const ROOT: Self = Self(0);
     /// The user that etcd runs as on Flatcar.
     pub(super) const ETCD: Self = Self(232);
+    /// The user that Prometheus runs as.
+    pub(super) const NOBODY: Self = Self(65534);
 }
 
 /// What a file's embedded content begins with.

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use super::engine::{RenderError, Templates};
 use super::values::Values;
 use crate::blueprint::Blueprint;
+use crate::credentials::Credentials;
 
 /// Every manifest by file name; names give the order they are applied in.
 pub(super) fn render_manifests(
     blueprint: &Blueprint,
+    credentials: &Credentials,
     templates: &Templates,
 ) -> Result<BTreeMap<String, String>, RenderError> {
-    let values = Values::of_cluster(blueprint);
+    let values = Values::of_manifests(blueprint, credentials);
     let mut manifests = BTreeMap::new();
     for template in templates.names_in("manifests/") {
         let name = template.trim_start_matches("manifests/").to_owned();

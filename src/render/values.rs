@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::mount_unit::mount_unit;
-use crate::blueprint::{Blueprint, NodeTaint, NvidiaRuntime, PoolNodes};
-use crate::config::AddonsFile;
+use crate::blueprint::{
+    Blueprint, ETCD_METRICS_PORT, NodeTaint, NvidiaRuntime, PROMETHEUS_DIRECTORY, PROMETHEUS_PORT, PoolNodes,
+};
 use crate::config::instance_store::{InstanceStore, Scratch};
-use crate::config::values::NvidiaDriver;
+use crate::config::values::{NvidiaDriver, RemoteWriteUrl};
+use crate::config::{Addons, Monitoring};
 use crate::credentials::{Credentials, KeySet, RotatedKey};
 use crate::well_known::{
-    AUTOSCALER_TAG_PREFIX, CLUSTER_TAG, DEEP_LEARNING_CONTAINERS, GPU_MODEL_LABEL, NO_LOAD_BALANCER_LABEL,
-    ROLE_TAG, kubernetes_cluster_tag,
+    AUTOSCALER_TAG_PREFIX, CLUSTER_TAG, DEEP_LEARNING_CONTAINERS, GPU_MODEL_LABEL, JOB_LABEL,
+    NO_LOAD_BALANCER_LABEL, POOL_LABEL, ROLE_TAG, kubernetes_cluster_tag,
 };
 
 /// What every template sees.
@@ -41,7 +43,15 @@ pub(super) struct Values<'a> {
     /// The names of the keys whose tokens are accepted.
     service_account_keys: Vec<String>,
     images: &'a BTreeMap<String, String>,
-    addons: Addons,
+    addons: AddonSwitches,
+    monitoring: Option<MonitoringValues<'a>>,
+    etcd_metrics_port: u16,
+    prometheus_port: u16,
+    prometheus_directory: &'static str,
+    pool_label: &'static str,
+    /// The label of a pool as Prometheus' discovery spells it.
+    pool_label_in_prometheus: String,
+    job_label: &'static str,
     efs: Option<Efs<'a>>,
     nvidia_runtime: &'a NvidiaRuntime,
     /// What the machine is for: `etcd`, `controller` or `worker`.
@@ -56,7 +66,7 @@ pub(super) struct Values<'a> {
 }
 
 #[derive(Clone, Serialize)]
-struct Addons {
+struct AddonSwitches {
     cluster_autoscaler: bool,
     metrics_server: bool,
     job_set: bool,
@@ -66,6 +76,28 @@ struct Addons {
 struct ScratchValues {
     images_gib: u32,
     free_gib: u32,
+}
+
+#[derive(Clone, Serialize)]
+struct MonitoringValues<'a> {
+    remote_write: Option<&'a str>,
+    etcd_members: Vec<MonitoredMember>,
+    /// The certificates that machines hold, where they are known.
+    certificates: Vec<CertificateEnd>,
+}
+
+#[derive(Clone, Serialize)]
+struct MonitoredMember {
+    name: String,
+    host: String,
+}
+
+/// When a certificate expires.
+#[derive(Clone, Serialize)]
+struct CertificateEnd {
+    name: String,
+    /// In seconds since 1970.
+    expires: i64,
 }
 
 #[derive(Clone, Serialize)]
@@ -108,7 +140,7 @@ impl<'a> Values<'a> {
     /// What follows from the cluster alone.
     pub(super) fn of_cluster(blueprint: &'a Blueprint) -> Self {
         let cluster = &blueprint.cluster;
-        let AddonsFile { cluster_autoscaler, metrics_server, job_set } = cluster.addons;
+        let Addons { cluster_autoscaler, metrics_server, job_set, monitoring } = &cluster.addons;
         Self {
             cluster_name: cluster.name.as_str(),
             cluster_tag: CLUSTER_TAG,
@@ -130,7 +162,18 @@ impl<'a> Values<'a> {
             service_account_key: RotatedKey::ServiceAccount.numbered(1),
             service_account_keys: vec![RotatedKey::ServiceAccount.numbered(1)],
             images: &blueprint.components.images,
-            addons: Addons { cluster_autoscaler, metrics_server, job_set },
+            addons: AddonSwitches {
+                cluster_autoscaler: *cluster_autoscaler,
+                metrics_server: *metrics_server,
+                job_set: *job_set,
+            },
+            monitoring: monitoring.as_ref().map(|monitoring| MonitoringValues::new(blueprint, monitoring)),
+            etcd_metrics_port: ETCD_METRICS_PORT,
+            prometheus_port: PROMETHEUS_PORT,
+            prometheus_directory: PROMETHEUS_DIRECTORY,
+            pool_label: POOL_LABEL,
+            pool_label_in_prometheus: POOL_LABEL.replace(|c: char| !c.is_ascii_alphanumeric(), "_"),
+            job_label: JOB_LABEL,
             efs: cluster.file_system.as_ref().map(|file_system| Efs {
                 server: &blueprint.names.file_system,
                 mount_path: file_system.mount_path.as_str(),
@@ -144,6 +187,17 @@ impl<'a> Values<'a> {
             scratch: None,
             etcd: None,
         }
+    }
+
+    /// What manifests see: what follows from the cluster, and when certificates expire.
+    pub(super) fn of_manifests(blueprint: &'a Blueprint, credentials: &Credentials) -> Self {
+        let mut values = Self::of_cluster(blueprint);
+        if let Some(monitoring) = &mut values.monitoring {
+            let expiries = credentials.expiries(&blueprint.identities).into_iter();
+            let ends = expiries.map(|(name, at)| CertificateEnd { name, expires: at.unix_timestamp() });
+            monitoring.certificates = ends.collect();
+        }
+        values
     }
 
     /// What an etcd member's templates see.
@@ -192,6 +246,20 @@ impl<'a> Values<'a> {
                 .and_then(InstanceStore::scratch)
                 .map(|Scratch { images_gib, free_gib, .. }| ScratchValues { images_gib, free_gib }),
             ..Self::of_cluster(blueprint)
+        }
+    }
+}
+
+impl<'a> MonitoringValues<'a> {
+    fn new(blueprint: &Blueprint, monitoring: &'a Monitoring) -> Self {
+        let member = |member: u32| MonitoredMember {
+            name: format!("etcd-{member}"),
+            host: blueprint.names.etcd_member(member),
+        };
+        Self {
+            remote_write: monitoring.remote_write.as_ref().map(RemoteWriteUrl::as_str),
+            etcd_members: (0..blueprint.cluster.etcd.count).map(member).collect(),
+            certificates: Vec::new(),
         }
     }
 }

@@ -132,6 +132,48 @@ fn an_add_on_that_is_switched_off_leaves_no_trace() {
 }
 
 #[test]
+fn monitoring_changes_controllers_members_and_one_rule_and_follows_the_mirrors() {
+    let workspace = golden("private");
+    workspace.infra(["render", "stack"]).expect_code(0);
+    let before = rendered(&workspace.path(""));
+    let text = workspace.read("cluster.yaml");
+    let with = |monitoring: &str| {
+        let text =
+            text.replace("metricsServer: false", &format!("metricsServer: false, monitoring: {monitoring}"));
+        let mirrors = "mirrors:\n  quay.io: https://mirror.example.com/quay\n  nvcr.io: https://mirror.example.com/nvidia\n";
+        workspace.write("cluster.yaml", text.replace("mirrors:\n", mirrors));
+        workspace.infra(["render", "stack"]).expect_code(0);
+        rendered(&workspace.path(""))
+    };
+    let off = with("false");
+    let on = with("{remoteWrite: \"https://metrics.example.com/write?team=a\"}");
+    let changed = |name: &&String| on.get(*name) != off.get(*name);
+    let changed: Vec<&str> = on.keys().filter(changed).map(String::as_str).collect();
+    let new = ["55-prometheus", "56-alerts", "57-kube-state-metrics", "58-node-exporter", "59-dcgm-exporter"];
+    let mut expected: Vec<String> = new.iter().map(|name| format!("manifests/{name}.yaml")).collect();
+    expected.extend(["stacks/control-plane.json", "stacks/network.json"].map(str::to_owned));
+    let machines = ["controller", "etcd-0", "etcd-1", "etcd-2"];
+    expected.extend(machines.iter().map(|name| format!("userdata/{name}.ign")));
+    assert_eq!(changed, expected);
+    let read = |name: &str| String::from_utf8_lossy(&on[&format!("manifests/{name}.yaml")]).into_owned();
+    for name in new {
+        for image in read(name).lines().filter(|line| line.contains("image: ")) {
+            assert!(image.contains("image: mirror.example.com/"), "{name}: {image}");
+        }
+    }
+    let prometheus = read("55-prometheus");
+    assert!(prometheus.contains("- url: \"https://metrics.example.com/write?team=a\""), "{prometheus}");
+    assert!(prometheus.contains("__replica__: ${NODE_NAME}"), "{prometheus}");
+    // There is no file system to miss.
+    assert!(!read("56-alerts").contains("FileSystemMountMissing"));
+    assert!(!String::from_utf8_lossy(&on["manifests/55-prometheus.yaml"]).contains("pki"));
+    // And off again, every byte is as it was.
+    workspace.write("cluster.yaml", text.as_str());
+    workspace.infra(["render", "stack"]).expect_code(0);
+    assert_eq!(rendered(&workspace.path("")), before);
+}
+
+#[test]
 fn render_does_credentials_and_then_the_stack() {
     let workspace = Workspace::with_cluster();
     workspace.infra(["render"]).expect_code(1).expect_stderr("there is no certificate authority");

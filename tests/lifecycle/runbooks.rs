@@ -61,6 +61,7 @@ follow_pages! {
     train_with_pytorch: "train-with-pytorch.md",
     train_with_tensorflow: "train-with-tensorflow.md",
     upgrade_kubernetes_and_os: UPGRADE,
+    watch_a_cluster: "watch-a-cluster.md",
 }
 
 /// The label of a job with the name of its run.

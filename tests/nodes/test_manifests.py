@@ -22,6 +22,10 @@ KUBELET_KEYS = {
     "shutdownGracePeriodCriticalPods", "staticPodPath", "streamingConnectionIdleTimeout", "systemReserved", "tlsCipherSuites",
     "tlsMinVersion", "volumePluginDir",
 }
+# Accounts with rights that no worker may have: their tokens are on controllers only.
+ON_CONTROLLERS = {
+    "cloud-controller-manager", "metrics-server", "cluster-autoscaler", "jobset", "prometheus", "kube-state-metrics",
+}
 EVICTION_SIGNALS = {"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree"}
 
 
@@ -184,7 +188,7 @@ class Manifests(unittest.TestCase):
                 chosen = set(pod.get("nodeSelector", {})) - {"kubernetes.io/os"}
                 self.assertLessEqual(chosen, {"node-role.kubernetes.io/control-plane"}, path)
                 # Where there is no such label, the account is on workers anyway; those with more rights must have it.
-                if pod["serviceAccountName"] in ("cloud-controller-manager", "metrics-server", "cluster-autoscaler", "jobset"):
+                if pod["serviceAccountName"] in ON_CONTROLLERS:
                     self.assertEqual(pod["nodeSelector"].get("node-role.kubernetes.io/control-plane"), "", path)
 
     def test_who_may_change_nodes_is_on_controllers_or_confined_to_its_own(self):
@@ -192,7 +196,7 @@ class Manifests(unittest.TestCase):
             every = [document for path in directory.glob("*.yaml") for document in documents(path.read_text())]
             changing = {
                 document["metadata"]["name"] for document in every if document["kind"] == "ClusterRole" for rule in document["rules"]
-                if {"nodes", "nodes/status"} & set(rule["resources"]) and {"create", "update", "patch", "delete", "*"} & set(rule["verbs"])}
+                if {"nodes", "nodes/status"} & set(rule.get("resources", [])) and {"create", "update", "patch", "delete", "*"} & set(rule["verbs"])}
             accounts = {
                 f"system:serviceaccount:{subject['namespace']}:{subject['name']}" for document in every
                 if document["kind"] == "ClusterRoleBinding" and document["roleRef"]["name"] in changing for subject in document["subjects"]}
@@ -202,6 +206,37 @@ class Manifests(unittest.TestCase):
                         and document["metadata"]["name"] == "infra-flannel"]
             [condition] = policy["spec"]["matchConditions"]
             self.assertEqual(condition["expression"], "request.userInfo.username == 'system:serviceaccount:kube-flannel:flannel'")
+
+    def test_monitoring_is_where_it_was_asked_for_and_opens_nothing_else(self):
+        found = {path.parent.parent.parent.name for path in CLUSTERS.glob("*/expected/manifests/55-prometheus.yaml")}
+        self.assertEqual(found, {"adopted"})
+        for config in configs():
+            monitored = config.cluster in found
+            if config.kind == "etcd":
+                [address] = re.findall(r"^ETCD_LISTEN_METRICS_URLS=(.*)$", config.text("/etc/etcd/etcd.env"), re.M)
+                self.assertEqual(address, f"http://{'0.0.0.0' if monitored else '127.0.0.1'}:2381", str(config))
+            if config.role == "controller":
+                directory = config.directories.get("/var/lib/prometheus")
+                self.assertEqual(directory and (oct(directory["mode"]), directory["user"]["id"]),
+                                 ("0o700", 65534) if monitored else None, str(config))
+        for path in CLUSTERS.glob("*/expected/stacks/network.json"):
+            rules = re.findall(r'"FromPort": ?2381', path.read_text())
+            self.assertEqual(len(rules), int(path.parent.parent.parent.name in found), path)
+        # No key of etcd is in a pod, and what is on the machine's own network listens on 127.0.0.1.
+        for name in ("55-prometheus", "57-kube-state-metrics", "58-node-exporter", "59-dcgm-exporter"):
+            text = (CLUSTERS / f"adopted/expected/manifests/{name}.yaml").read_text()
+            self.assertNotIn("pki", text)
+            for document in documents(text):
+                if document["kind"] != "DaemonSet":
+                    continue
+                pod = document["spec"]["template"]["spec"]
+                flags = " ".join(pod["containers"][0]["args"])
+                if pod.get("hostNetwork"):
+                    self.assertRegex(flags, r"--(web\.listen-address|host)=127\.0\.0\.1")
+                    self.assertNotRegex(flags, r"0\.0\.0\.0|=:\d")
+                # It never displaces a job.
+                self.assertNotIn("priorityClassName", pod, name)
+                self.assertTrue(pod["containers"][0]["resources"]["limits"]["memory"], name)
 
     def test_every_admission_policy_is_in_force(self):
         for directory in CLUSTERS.glob("*/expected/manifests"):

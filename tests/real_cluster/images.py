@@ -215,8 +215,31 @@ def image_of_kueue(minor: str) -> Image:
     return Image("kueue", [f"registry.k8s.io/kueue/kueue:{version}"], ["kueue"], fill, ["/manager"], "65532:65532")
 
 
+def images_of_monitoring(minor: str) -> list[Image]:
+    """What monitors a cluster that asks for it."""
+    release = read_release(minor)
+
+    def single(name: str, program: str, path: str) -> Image:
+        module = name.replace("_", "-")
+
+        def fill(layer: Layer, packing: Packing) -> None:
+            add_system_files(layer, packing)
+            layer.file(path, packing.programs[module] / program)
+
+        return Image(module, [release.images[name]], [module], fill, [path], "65534:65534")
+
+    return [
+        single("prometheus", "prometheus", "/bin/prometheus"),
+        single("node_exporter", "node_exporter", "/bin/node_exporter"),
+        single("kube_state_metrics", "kube-state-metrics", "/kube-state-metrics"),
+    ]
+
+
 # Images of the release table that nothing here is packed for, with the reason.
-ABSENT = {"cluster_autoscaler": "no version of k8s.io/autoscaler/cluster-autoscaler can be fetched as a Go module"}
+ABSENT = {
+    "cluster_autoscaler": "no version of k8s.io/autoscaler/cluster-autoscaler can be fetched as a Go module",
+    "dcgm_exporter": "it needs NVIDIA's driver and libraries in C, and there are no GPUs here",
+}
 
 
 def write_archive(image: Image, packing: Packing, path: pathlib.Path) -> None:

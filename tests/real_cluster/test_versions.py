@@ -47,11 +47,15 @@ def compared_versions(minor: str) -> dict[str, tuple[str, str | None]]:
         "cloud_controller_manager": "cloud-provider-aws",
         "flannel": "flannel",
         "jobset": "jobset",
+        "kube_state_metrics": "kube-state-metrics",
+        "node_exporter": "node-exporter",
         "metrics_server": "metrics-server",
     }
     for name, reference in release.images.items():
         if name != "etcd":
             versions[name] = (tag(reference), ours(built[name]) if name in built else None)
+    # Prometheus' module is v0.313.1 for v3.13.1.
+    versions["prometheus"] = (versions["prometheus"][0], re.sub(r"^v0\.(\d)(\d\d)\.", r"v\1.\2.", ours("prometheus")))
     go_mod = (HERE / minor / "kubernetes/go.mod").read_text()
     staging = ours("kubernetes").replace("v1.", "v0.", 1)
     for name, version in re.findall(r"^\t(k8s\.io/\S+) => \S+ (\S+)$", go_mod, re.MULTILINE):
@@ -87,7 +91,8 @@ class VersionsTest(unittest.TestCase):
 
     def test_every_image_of_the_table_is_packed_or_said_to_be_absent(self):
         for minor in modules.minors():
-            packed = {reference for image in images.images_of(minor) for reference in image.references}
+            every = images.images_of(minor) + images.images_of_monitoring(minor)
+            packed = {reference for image in every for reference in image.references}
             release = images.read_release(minor)
             for name, reference in release.images.items():
                 self.assertNotEqual(reference in packed, name in images.ABSENT, name)

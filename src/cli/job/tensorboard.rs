@@ -1,6 +1,5 @@
 //! `infra job tensorboard`: the TensorBoard of a job at an address of this machine.
 
-use std::io;
 use std::time::Duration;
 
 use clap::{Args, value_parser};
@@ -11,12 +10,13 @@ use super::target::{JobNameOptions, JobTarget};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
+use crate::cli::forwarding::{explain_port, report_contact};
 use crate::cli::interruption::{Interrupted, until_interrupted_with};
 use crate::cli::printer::Printer;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
 use crate::job::life::{JobReport, TensorboardState, read_tensorboard};
-use crate::kube::{ApiServer, Contact, KubeError, LocalPort, Outage, PodPort};
+use crate::kube::{ApiServer, KubeError, LocalPort, Outage, PodPort};
 
 /// The pause between two looks at the TensorBoard.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -52,14 +52,6 @@ pub(super) fn run(arguments: &TensorboardArguments, session: &Session) -> anyhow
         }
     };
     block_on(until_interrupted_with(show, Interrupted::WhilePrinting))
-}
-
-fn explain_port(error: &io::Error, port: Option<u16>) -> Refusal {
-    match port {
-        Some(port) => Refusal::new(format!("port {port} of this machine cannot be used: {error}"))
-            .help("name another with `--port`, or leave it out"),
-        None => Refusal::new(format!("no port of this machine can be used: {error}")),
-    }
 }
 
 /// Follows the TensorBoard to its end, and lets connections reach the pod that it is in.
@@ -114,13 +106,6 @@ async fn follow(
                 }
             }
         }
-    }
-}
-
-fn report_contact(contact: &Contact, printer: &Printer) {
-    match contact {
-        Contact::Lost(why) => printer.warning(format_args!("{why}; retrying")),
-        Contact::Found => printer.note("the Kubernetes API answers again"),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The documentation of each field is what `infra schema` shows to editors.
 
+mod addons;
 mod entries;
 mod network;
 mod pool;
@@ -10,6 +11,7 @@ mod storage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use addons::{AddonsFile, MonitoringFile, MonitoringSettings};
 pub(crate) use entries::Entries;
 pub use network::Nat;
 pub(crate) use network::{ExistingNetworkFile, NetworkFile, Topology};
@@ -225,16 +227,4 @@ pub(crate) struct BudgetFile {
     /// The most that an hour may cost with every pool at its `maxCount`, at on-demand prices, in US dollars (in China: yuan). `infra up` refuses to exceed it without `--over-budget`.
     #[schemars(range(min = 0))]
     pub per_hour: At<f64>,
-}
-
-/// Parts of the cluster that can be left out.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct AddonsFile {
-    /// Grows and shrinks pools between `minCount` and `maxCount`. `kubectl delete -n kube-system deployment/cluster-autoscaler` deletes it.
-    pub cluster_autoscaler: bool,
-    /// Answers `kubectl top` and horizontal autoscalers. `kubectl delete -n kube-system apiservice/v1beta1.metrics.k8s.io daemonset/metrics-server service/metrics-server` deletes it.
-    pub metrics_server: bool,
-    /// Runs JobSets: groups of Jobs that start, restart and end together. `kubectl delete -n kube-system daemonset/jobset` deletes it; `kubectl delete crd/jobsets.jobset.x-k8s.io` deletes every JobSet with its pods.
-    pub job_set: bool,
 }

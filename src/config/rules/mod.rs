@@ -4,6 +4,7 @@
 //! whole cluster exists only if every part does.
 
 mod access;
+mod addons;
 mod budget;
 mod labels;
 mod location;
@@ -44,6 +45,7 @@ pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Opti
     let pools = pools::build_pools(file, &location, problems);
     let file_system =
         optional(file.storage.as_ref(), |storage| storage::build_file_system(&storage.efs, problems));
+    let addons = addons::build_addons(&file.addons, problems);
     let budget_per_hour = optional(file.budget.as_ref(), |budget| budget::parse_budget(budget, problems));
     let mirrors = access::build_mirrors(&file.mirrors, problems);
     let tags = labels::build_tags(file, problems);
@@ -77,7 +79,7 @@ pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Opti
         controllers: controllers?,
         pools: pools?,
         file_system: file_system?,
-        addons: file.addons,
+        addons: addons?,
         budget_per_hour: budget_per_hour?,
         mirrors: mirrors?,
         tags: tags?,

@@ -8,14 +8,15 @@ use crate::document::{Fault, nearest};
 use crate::well_known::{KUBERNETES_DOWNLOADS, KUBERNETES_REGISTRY};
 
 /// Every host a node fetches files or images from, with what comes from there.
-const HOSTS: [(&str, &str); 8] = [
+const HOSTS: [(&str, &str); 9] = [
     ("artifacts.k8s.io", "the ECR credential provider"),
     (KUBERNETES_DOWNLOADS, "kubelet and kubectl"),
     ("extensions.flatcar.org", "the NVIDIA container runtime"),
     ("ghcr.io", "flannel"),
     ("github.com", "CNI plugins"),
-    ("nvcr.io", "the NVIDIA device plugin"),
+    ("nvcr.io", "NVIDIA's device plugin and DCGM exporter"),
     ("public.ecr.aws", "images on AWS's public registry"),
+    ("quay.io", "Prometheus and its node exporter"),
     (KUBERNETES_REGISTRY, "Kubernetes images"),
 ];
 

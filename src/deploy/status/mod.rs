@@ -7,6 +7,7 @@ pub(crate) mod drift;
 mod etcd;
 mod image;
 pub(crate) mod list;
+pub(crate) mod prometheus;
 pub(crate) mod report;
 pub(crate) mod schedule;
 pub(crate) mod shape;

@@ -11,6 +11,7 @@ use super::parts::{
     Bootstrap, READABLE, SECRET, base, certificate, file, key, kubeconfig, kubernetes_node, unit,
 };
 use super::sources::NodeSources;
+use crate::blueprint::PROMETHEUS_DIRECTORY;
 use crate::credentials::RotatedKey;
 
 const SCRIPTS: [&str; 7] = [
@@ -63,6 +64,9 @@ pub(super) fn config(sources: &NodeSources<'_>) -> Result<IgnitionConfig, Render
     unit(&mut config, sources, &values, "install-static-pods.service")?;
     unit(&mut config, sources, &values, "apply-addons.service")?;
     unit(&mut config, sources, &values, "approve-nodes.service")?;
+    if sources.blueprint.cluster.addons.monitoring.is_some() {
+        config.directory(PROMETHEUS_DIRECTORY, 0o700, Owner::NOBODY);
+    }
     if sources.blueprint.cluster.addons.job_set {
         unit(&mut config, sources, &values, "jobset-certificate.service")?;
     }

@@ -44,6 +44,9 @@ JOBSET = "sigs.k8s.io/jobset"
 KUBERNETES = "k8s.io/kubernetes"
 KUEUE = "sigs.k8s.io/kueue"
 METRICS_SERVER = "sigs.k8s.io/metrics-server"
+NODE_EXPORTER = "github.com/prometheus/node_exporter"
+KUBE_STATE_METRICS = "k8s.io/kube-state-metrics/v2"
+PROMETHEUS = "github.com/prometheus/prometheus"
 RUNC = "github.com/opencontainers/runc"
 COREDNS = "github.com/coredns/coredns"
 
@@ -118,6 +121,18 @@ MODULES = [
         None,
         {"pretend-gpus": ".", "nvidia-container-runtime": "./nvidia-container-runtime", "nvidia-smi": "./nvidia-smi"},
     ),
+    # What monitors a cluster, which not every cluster asks for.
+    Module(
+        "prometheus",
+        PROMETHEUS,
+        packages(PROMETHEUS, "cmd/prometheus"),
+        # Of all ways to find targets the one that is used.
+        tags=("remove_all_sd", "enable_kubernetes_sd"),
+        version_variables=("github.com/prometheus/common/version.Version",),
+        in_every_cluster=False,
+    ),
+    Module("node-exporter", NODE_EXPORTER, {"node_exporter": NODE_EXPORTER}, in_every_cluster=False),
+    Module("kube-state-metrics", KUBE_STATE_METRICS, {"kube-state-metrics": KUBE_STATE_METRICS}, in_every_cluster=False),
     # Teams install it themselves.
     Module(
         "kueue",
