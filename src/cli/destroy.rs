@@ -11,6 +11,7 @@ use super::interruption::{until_detached, until_interrupted};
 use super::printer::{Output, columns};
 use super::progress_view::ProgressView;
 use super::question::{ask_on_thread, ask_word_on_thread};
+use super::screen::Stream;
 use super::session::Session;
 use super::up::parse_duration;
 use crate::aws::Clients;
@@ -81,7 +82,7 @@ async fn destroy_cluster(
     if arguments.plan_only {
         return Ok(Exit::Done);
     }
-    let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
+    let view = ProgressView::new(session.output, session.printer.clone(), session.redraws(Stream::Stderr));
     if plan.delete.is_empty() {
         let auditing = Box::pin(async { Ok(audit(&clients, &scope).await?) });
         let outcome = until_interrupted(auditing).await?;
@@ -108,7 +109,7 @@ async fn destroy_cluster(
     });
     let working = Box::pin(async { Ok(Box::pin(destroy(&run, &scope, api.as_ref())).await?) });
     let result = until_detached(working, &interrupter, &view, &session.printer).await;
-    view.finish();
+    view.finish(result.as_ref().is_ok_and(DestroyOutcome::is_complete));
     Ok(report_result(&result?, target, &plan, &view, session))
 }
 

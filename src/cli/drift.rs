@@ -15,6 +15,7 @@ use super::interruption::until_interrupted;
 use super::plan_view::mask_user_data;
 use super::printer::Output;
 use super::progress_view::ProgressView;
+use super::screen::Stream;
 use super::session::Session;
 use super::styled_text::StyledText;
 use super::up::parse_duration;
@@ -58,7 +59,7 @@ pub(super) fn run(arguments: &DriftArguments, session: &Session) -> anyhow::Resu
     block_on(async {
         let clients = arguments.aws.connect(&cluster, session).await;
         // Also with `--output json`: what is printed on stdout is one document.
-        let view = ProgressView::new(Output::Text, session.printer.clone(), session.verbose == 0);
+        let view = ProgressView::new(Output::Text, session.printer.clone(), session.redraws(Stream::Stderr));
         let (_interrupter, waiting) = session.begin_waiting(Some(arguments.timeout));
         let run = Run {
             clients,
@@ -69,7 +70,7 @@ pub(super) fn run(arguments: &DriftArguments, session: &Session) -> anyhow::Resu
         };
         let detecting = Box::pin(async { Ok(detect_drift(&run, &cluster).await?) });
         let result = until_interrupted(detecting).await;
-        view.finish();
+        view.finish(result.is_ok());
         let mut report = result?;
         for property in report.properties_mut() {
             mask(property);

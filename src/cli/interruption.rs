@@ -95,7 +95,7 @@ pub(super) async fn until_detached<T>(
     printer: &Printer,
 ) -> anyhow::Result<T> {
     let leave = || {
-        view.finish();
+        view.finish(false);
         printer.note(DETACHING);
     };
     until_second_interruption(work, interrupter, leave, Interrupted::WhileAwsWorks).await

@@ -51,6 +51,7 @@ mod report;
 mod rollback;
 mod rotation;
 mod schema;
+mod screen;
 mod secret;
 mod session;
 mod status;

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::document::Document;
 use super::foreign_text::{Cleaner, clean, clean_line, escape_json};
 use super::prefixed_lines::PrefixedLines;
+use super::screen::{Ending, LiveBlock, Size, Stream as ScreenStream};
 use super::styled_text::StyledText;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -38,6 +39,8 @@ pub(super) struct Printer {
     stderr: ColorChoice,
     /// Whether a terminal shows what is on stdout, whatever its colours.
     at_terminal: bool,
+    /// Lines that are drawn again, below what is printed meanwhile.
+    block: LiveBlock,
 }
 
 impl Printer {
@@ -46,14 +49,40 @@ impl Printer {
             stdout: AutoStream::choice(&io::stdout()),
             stderr: AutoStream::choice(&io::stderr()),
             at_terminal: io::stdout().is_terminal(),
+            block: LiveBlock::default(),
         }
+    }
+
+    /// Begins to draw lines again and again, below everything that is printed from now on.
+    pub(super) fn begin_block(
+        &self,
+        stream: ScreenStream,
+        content: impl Fn(Size) -> Vec<StyledText> + Send + 'static,
+    ) {
+        let choice = match stream {
+            ScreenStream::Stdout => self.stdout,
+            ScreenStream::Stderr => self.stderr,
+        };
+        self.block.begin(stream, choice != ColorChoice::Never, Box::new(content));
+    }
+
+    /// Draws what has changed in those lines.
+    pub(super) fn draw_block(&self) {
+        self.block.draw();
+    }
+
+    /// Stops drawing. Must be called before anything is asked.
+    pub(super) fn end_block(&self, ending: Ending) {
+        self.block.end(ending);
     }
 
     /// A result for a person. A reader that has closed the pipe is no error.
     pub(super) fn data(&self, text: impl Into<StyledText>) -> anyhow::Result<()> {
-        let mut stream = AutoStream::new(io::stdout().lock(), self.stdout);
         let text = text.into();
-        ignore_closed_pipe(writeln!(stream, "{}", text.as_terminal_text()).and_then(|()| stream.flush()))
+        self.block.print_above(|| {
+            let mut stream = AutoStream::new(io::stdout().lock(), self.stdout);
+            ignore_closed_pipe(writeln!(stream, "{}", text.as_terminal_text()).and_then(|()| stream.flush()))
+        })
     }
 
     /// A file for a program, with its own line ends: unchanged in a pipe, cleaned at a terminal.
@@ -115,9 +144,11 @@ impl Printer {
     }
 
     fn to_stderr(&self, text: &StyledText) {
-        let mut stream = AutoStream::new(io::stderr().lock(), self.stderr);
-        // There is no other place to report this to.
-        let _ = writeln!(stream, "{}", text.as_terminal_text());
+        self.block.print_above(|| {
+            let mut stream = AutoStream::new(io::stderr().lock(), self.stderr);
+            // There is no other place to report this to.
+            let _ = writeln!(stream, "{}", text.as_terminal_text());
+        });
     }
 }
 

@@ -9,6 +9,7 @@ use super::exit::Exit;
 use super::failure::Refusal;
 use super::interruption::until_detached;
 use super::progress_view::ProgressView;
+use super::screen::Stream;
 use super::session::Session;
 use super::up::parse_duration;
 use crate::deploy::{LiveCluster, Run, roll_back};
@@ -37,7 +38,8 @@ pub(super) fn run(arguments: &RollbackArguments, session: &Session) -> anyhow::R
         if !live.exists() {
             return Err(Refusal::new(format!("there is no cluster {}", blueprint.cluster.name)).into());
         }
-        let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
+        let view =
+            ProgressView::new(session.output, session.printer.clone(), session.redraws(Stream::Stderr));
         let (interrupter, waiting) = session.begin_waiting(Some(arguments.timeout));
         let run = Run {
             clients,
@@ -48,7 +50,7 @@ pub(super) fn run(arguments: &RollbackArguments, session: &Session) -> anyhow::R
         };
         let rolling = Box::pin(async { Ok(roll_back(&run, &live, &arguments.skip).await?) });
         let result = until_detached(rolling, &interrupter, &view, &session.printer).await;
-        view.finish();
+        view.finish(result.is_ok());
         let names = result?;
         if names.is_empty() {
             session.printer.note("no stack of this cluster needs a rollback");

@@ -8,6 +8,7 @@ use clap::Args;
 use super::cluster_options::ClusterOptions;
 use super::failure::Refusal;
 use super::printer::{Output, Printer};
+use super::screen::{ProgressChoice, Stream};
 use crate::credentials::Store;
 use crate::project::{AssetDirectory, Project, ProjectError, RenderedProject};
 use crate::waiting::{Interrupter, Tempo, Waiting};
@@ -17,6 +18,8 @@ const TEMPO_VARIABLE: &str = "INFRA_TEST_TEMPO";
 /// The variable with the server to ask whether Flatcar publishes a driver: for a network that reaches only copies of Flatcar's release
 /// files, and for tests.
 const RELEASE_SERVER_VARIABLE: &str = "INFRA_RELEASE_SERVER";
+/// The variable with which a user of a screen reader, or anyone else, has every line printed once.
+const PROGRESS_VARIABLE: &str = "INFRA_PROGRESS";
 
 /// What every command takes.
 #[derive(Args, Debug)]
@@ -48,6 +51,8 @@ pub(super) struct Session {
     pub(super) verbose: u8,
     pub(super) yes: bool,
     pub(super) tempo: Tempo,
+    /// Whether lines may be drawn again.
+    progress: ProgressChoice,
     /// Where Flatcar's release files are, if not on Flatcar's own server.
     pub(super) release_server: Option<String>,
     /// Which cluster the command is about, for those that take options for it.
@@ -63,6 +68,7 @@ impl Session {
             verbose: options.verbose,
             yes: options.yes,
             tempo: read_tempo()?,
+            progress: read_progress_choice()?,
             release_server: read_release_server()?,
             cluster: ClusterOptions::default(),
         })
@@ -71,6 +77,11 @@ impl Session {
     /// The same session with the cluster that the user chose.
     pub(super) fn with_cluster(&self, cluster: &ClusterOptions) -> Self {
         Self { cluster: cluster.clone(), ..self.clone() }
+    }
+
+    /// Whether lines are drawn again on a stream. With `--verbose` they are not: the log is written between them.
+    pub(super) fn redraws(&self, stream: Stream) -> bool {
+        self.verbose == 0 && self.progress.redraws(stream)
     }
 
     /// Begins a wait that ends when the limit is reached or the user interrupts it.
@@ -118,6 +129,14 @@ impl Session {
 fn read_tempo() -> anyhow::Result<Tempo> {
     let Ok(text) = std::env::var(TEMPO_VARIABLE) else { return Ok(Tempo::default()) };
     Ok(text.parse().map_err(|problem| Refusal::invalid(format!("{TEMPO_VARIABLE}: {problem}")))?)
+}
+
+fn read_progress_choice() -> anyhow::Result<ProgressChoice> {
+    let Ok(text) = std::env::var(PROGRESS_VARIABLE) else { return Ok(ProgressChoice::default()) };
+    Ok(text.parse().map_err(|problem| {
+        Refusal::invalid(format!("{PROGRESS_VARIABLE}: {problem}"))
+            .help("`plain` prints every line once, for screen readers and logs; `auto` draws lines again at a terminal")
+    })?)
 }
 
 fn read_release_server() -> anyhow::Result<Option<String>> {

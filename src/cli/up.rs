@@ -20,6 +20,7 @@ use super::preflight::print_caller;
 use super::prices::require_budget;
 use super::progress_view::ProgressView;
 use super::rotation::print_deployed_steps;
+use super::screen::Stream;
 use super::session::Session;
 use crate::aws::Clients;
 use crate::config::values::{PoolName, S3Uri};
@@ -126,7 +127,7 @@ async fn bring_up(
     options: &UpOptions,
 ) -> anyhow::Result<Exit> {
     let clients = arguments.aws.connect(&deployment.project.blueprint.cluster, session).await;
-    let view = ProgressView::new(session.output, session.printer.clone(), session.verbose == 0);
+    let view = ProgressView::new(session.output, session.printer.clone(), session.redraws(Stream::Stderr));
     let progress = view.progress();
     let preparing = Box::pin(prepare_plan(arguments, session, deployment, &clients, &progress));
     let (prepared, inputs, image) = until_interrupted(preparing).await?;
@@ -157,7 +158,7 @@ async fn bring_up(
         Ok(())
     });
     let result = until_detached(working, &interrupter, &view, &session.printer).await;
-    view.finish();
+    view.finish(result.is_ok());
     result?;
     if arguments.pool.is_none() && arguments.wait != Wait::None {
         print_deployed_steps(deployment.credentials.all_keys_in_use(), session);

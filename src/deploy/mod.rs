@@ -27,7 +27,7 @@ pub(crate) use destroy::{
 pub(crate) use error::DeployError;
 pub(crate) use event::{
     DestroyItem, DisruptedJob, Event, Evidence, HeldPool, Holder, MachineAction, MachineChange, MachinePlan,
-    Progress, ResourceKind, Service, StackOperation,
+    MachineState, PlannedMachines, PlannedStack, Progress, ResourceKind, Service, StackOperation,
 };
 pub(crate) use explain::hint::hint_for;
 pub(crate) use explain::operation_events::is_echo;

@@ -70,6 +70,23 @@ fn a_tempo_of_tests_is_a_number() {
 }
 
 #[test]
+fn progress_is_plain_or_chosen_by_the_terminal() {
+    let workspace = Workspace::with_cluster();
+    let with_choice =
+        |choice: &str| Outcome::of(workspace.command(["validate"]).env("INFRA_PROGRESS", choice));
+    for right in ["plain", "auto", ""] {
+        with_choice(right).expect_code(0);
+    }
+    for wrong in ["Plain", "none", "live"] {
+        let message = format!("INFRA_PROGRESS: '{wrong}' is neither auto nor plain");
+        with_choice(wrong)
+            .expect_code(2)
+            .expect_stderr(&message)
+            .expect_stderr("help: `plain` prints every line once");
+    }
+}
+
+#[test]
 fn a_release_server_is_a_url() {
     let workspace = Workspace::with_cluster();
     let with_server =

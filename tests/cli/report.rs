@@ -167,6 +167,25 @@ fn the_picture_of_the_readme_is_current() {
     assert!(readme.contains("](docs/pictures/ha-gpu-efs.svg)"), "the README does not show it");
 }
 
+/// The screen is what a test of the lifecycle has seen; the picture is made from it, and by nobody's hand.
+#[test]
+fn the_picture_of_up_is_made_from_its_screen() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let made = std::process::Command::new(root.join("scripts/make-screen-picture"))
+        .arg(root.join("tests/screens/up-ha-gpu-efs.ansi"))
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let (found, file) =
+        (String::from_utf8(made.stdout).unwrap(), root.join("docs/pictures/up-ha-gpu-efs.svg"));
+    if std::env::var("SNAPSHOTS").as_deref() == Ok("overwrite") {
+        fs::write(&file, &found).unwrap();
+    }
+    assert!(fs::read_to_string(&file).unwrap_or_default() == found, "{} is outdated", file.display());
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    assert!(readme.contains("](docs/pictures/up-ha-gpu-efs.svg)"), "the README does not show it");
+}
+
 #[test]
 fn what_others_wrote_stays_text() {
     let workspace = golden("minimal");

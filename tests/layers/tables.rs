@@ -140,8 +140,14 @@ pub const WORDS: [(&str, &[&str], &str); 16] = [
     ("std::process", &["cli", "main.rs"], "only the command line ends the process"),
     (
         "rustix",
-        &["cli/core_dumps.rs", "cli/hidden_answer.rs", "cli/raw_terminal.rs", "credentials/store.rs"],
-        "the operating system is asked beside the standard library in four files",
+        &[
+            "cli/core_dumps.rs",
+            "cli/hidden_answer.rs",
+            "cli/raw_terminal.rs",
+            "cli/screen/terminal.rs",
+            "credentials/store.rs",
+        ],
+        "the operating system is asked beside the standard library in five files",
     ),
     ("anyhow", &["cli"], "layers have errors with fields"),
 ];

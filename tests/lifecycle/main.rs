@@ -56,6 +56,7 @@ mod runbooks;
 mod schedules;
 #[path = "../support/schema_judge.rs"]
 mod schema_judge;
+mod screens;
 mod silent_losses;
 mod snapshot_rules;
 mod stand_in_job_sets;

@@ -7,7 +7,9 @@ fn destroy_asks_before_it_deletes_a_cluster() {
     let world = World::of_golden("minimal");
     let place = format!("s3://{}/clusters", world.bucket());
     let seen = world.at_terminal(&["up", "--s3-uri", &place], "xterm", "").expect_code(0);
-    seen.expect_stdout("✓ minimal-network").expect_stdout("the cluster is ready");
+    seen.expect_stdout(" minimal-network ")
+        .expect_stdout("created in ")
+        .expect_stdout("the cluster is ready");
     let before = world.census();
 
     let declined = world.at_terminal(&["destroy"], "dumb", "n\n").expect_code(1);

@@ -1,13 +1,12 @@
-//! How far a transfer is: a bar on a terminal, now and then a line elsewhere.
+//! How far a transfer is: a line that is drawn again on a terminal, now and then a line elsewhere.
 
-use std::io::{self, IsTerminal};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::transfer_event::{Direction, Subject, TransferEvent, write_event};
 use crate::cli::printer::{Output, Printer};
+use crate::cli::progress_view::duration;
+use crate::cli::screen::{Ending, Mark, Row, Share, Stream, lay_out};
 use crate::cli::session::Session;
 use crate::job::data::{Progress, bytes_in_words};
 
@@ -15,67 +14,171 @@ use crate::job::data::{Progress, bytes_in_words};
 const EVENT_EVERY: Duration = Duration::from_secs(1);
 /// Between two lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
-const BAR: &str = "{bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {msg}";
 
 /// Shows how far a transfer is.
 pub(in crate::cli) struct TransferView {
-    bar: Option<ProgressBar>,
     printer: Printer,
-    /// What programs read, if they do.
-    events: Option<(Direction, Subject)>,
-    last_line: Mutex<Option<Instant>>,
+    direction: Direction,
+    subject: Subject,
+    format: Format,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Live,
+    Lines,
+    Events,
+}
+
+#[derive(Default)]
+struct State {
+    /// Since when, and how much was there already.
+    began: Option<(Instant, u64)>,
+    last_line: Option<Instant>,
+    progress: Option<Progress>,
+    is_drawn: bool,
 }
 
 impl TransferView {
     pub(in crate::cli) fn new(direction: Direction, subject: Subject, session: &Session) -> Self {
-        let has_bar = session.output == Output::Text && io::stderr().is_terminal();
-        let bar = has_bar.then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            // The style is a constant, so that it is understood.
-            bar.set_style(ProgressStyle::with_template(BAR).unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar
-        });
-        let events = (session.output == Output::Json).then_some((direction, subject));
-        Self { bar, printer: session.printer.clone(), events, last_line: Mutex::new(None) }
+        let format = match session.output {
+            Output::Json => Format::Events,
+            _ if session.redraws(Stream::Stderr) => Format::Live,
+            _ => Format::Lines,
+        };
+        Self { printer: session.printer.clone(), direction, subject, format, state: Arc::default() }
     }
 
     /// Shows how far it is.
     pub(in crate::cli) fn show(&self, progress: Progress) {
-        let files = format!("{}/{} files", progress.done_files, progress.files);
-        if let Some(bar) = &self.bar {
-            bar.set_length(progress.bytes);
-            bar.set_position(progress.done_bytes);
-            bar.set_message(files);
-            return;
-        }
-        let mut last = self.last_line.lock().unwrap_or_else(PoisonError::into_inner);
-        let every = if self.events.is_some() { EVENT_EVERY } else { LINE_EVERY };
-        let is_first = last.is_none();
-        // Programs are told the last step in any case.
-        let is_last = self.events.is_some() && progress.done_files == progress.files && !is_first;
-        if !is_last && last.is_some_and(|last| last.elapsed() < every) {
-            return;
-        }
-        *last = Some(Instant::now());
-        drop(last);
-        let Progress { files: all_files, bytes, done_files, done_bytes } = progress;
-        if let Some((direction, subject)) = self.events {
-            let event = if is_first {
-                TransferEvent::TransferBegan { direction, subject, files: all_files, bytes }
-            } else {
-                TransferEvent::TransferProgress { done_files, files: all_files, done_bytes, bytes }
-            };
-            write_event(event, &self.printer);
-        } else if !is_first {
-            let (done, all) = (bytes_in_words(progress.done_bytes), bytes_in_words(progress.bytes));
-            self.printer.note(format_args!("  {done} of {all}, {files}"));
+        let mut state = lock(&self.state);
+        let is_first = state.began.is_none();
+        state.began.get_or_insert((Instant::now(), progress.done_bytes));
+        state.progress = Some(progress);
+        match self.format {
+            Format::Live => {
+                let begins = !std::mem::replace(&mut state.is_drawn, true);
+                drop(state);
+                self.draw(begins);
+            }
+            Format::Lines | Format::Events => {
+                // Programs are told the last step in any case.
+                let is_last =
+                    self.format == Format::Events && progress.done_files == progress.files && !is_first;
+                let every = if self.format == Format::Events { EVENT_EVERY } else { LINE_EVERY };
+                if !is_last && state.last_line.is_some_and(|last| last.elapsed() < every) {
+                    return;
+                }
+                state.last_line = Some(Instant::now());
+                drop(state);
+                self.print(progress, is_first);
+            }
         }
     }
 
-    /// Takes the bar off the terminal.
+    /// Takes the line off the terminal.
     pub(in crate::cli) fn finish(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+        if std::mem::take(&mut lock(&self.state).is_drawn) {
+            self.printer.end_block(Ending::Vanish);
         }
+    }
+
+    fn draw(&self, begins: bool) {
+        if !begins {
+            return self.printer.draw_block();
+        }
+        let (direction, subject, state) = (self.direction, self.subject, Arc::clone(&self.state));
+        self.printer.begin_block(Stream::Stderr, move |size| {
+            let width = size.usable_columns();
+            let rows: Vec<Row> = lock(&state).row(direction, subject).into_iter().collect();
+            lay_out(&rows, width, width / 3)
+        });
+    }
+
+    fn print(&self, progress: Progress, is_first: bool) {
+        let Progress { files, bytes, done_files, done_bytes } = progress;
+        let (direction, subject) = (self.direction, self.subject);
+        match self.format {
+            Format::Events if is_first => {
+                let event = TransferEvent::TransferBegan { direction, subject, files, bytes };
+                write_event(event, &self.printer);
+            }
+            Format::Events => {
+                let event = TransferEvent::TransferProgress { done_files, files, done_bytes, bytes };
+                write_event(event, &self.printer);
+            }
+            _ if is_first => {}
+            _ => self.printer.note(format_args!("  {}", amount(progress))),
+        }
+    }
+}
+
+impl State {
+    fn row(&self, direction: Direction, subject: Subject) -> Option<Row> {
+        let (progress, (began, before)) = (self.progress?, self.began?);
+        let elapsed = began.elapsed();
+        let moved = progress.done_bytes.saturating_sub(before);
+        let second = moved.checked_div(elapsed.as_secs()).map(|bytes| format!("{}/s", bytes_in_words(bytes)));
+        Some(Row {
+            mark: Mark::Running,
+            name: match subject {
+                Subject::Files => "files".to_owned(),
+                Subject::Code => "code".to_owned(),
+            },
+            work: match direction {
+                Direction::Put => "put".to_owned(),
+                Direction::Get => "get".to_owned(),
+            },
+            share: Some(Share { done: progress.done_bytes, all: progress.bytes }),
+            count: percentage(progress),
+            elapsed: duration(elapsed),
+            detail: amount(progress),
+            aside: second.unwrap_or_default(),
+            ..Row::default()
+        })
+    }
+}
+
+fn amount(progress: Progress) -> String {
+    let (done, all) = (bytes_in_words(progress.done_bytes), bytes_in_words(progress.bytes));
+    format!("{done} of {all}, {}/{} files", progress.done_files, progress.files)
+}
+
+/// Rounded down, so that it is 100 only at the end.
+fn percentage(progress: Progress) -> String {
+    let part = u128::from(progress.done_bytes) * 100 / u128::from(progress.bytes.max(1));
+    format!("{}%", if progress.bytes == 0 { 100 } else { part })
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::{Direction, State, Subject, lay_out, percentage};
+    use crate::job::data::Progress;
+
+    const HALF: Progress = Progress { files: 4, bytes: 2048, done_files: 1, done_bytes: 1024 };
+
+    #[test]
+    fn a_transfer_looks_like_a_stack() {
+        let state = State { began: Some((Instant::now(), 0)), progress: Some(HALF), ..State::default() };
+        let row = state.row(Direction::Put, Subject::Files);
+        let rows: Vec<_> = row.into_iter().collect();
+        let line = |width| lay_out(&rows, width, width / 3)[0].bare();
+        assert_eq!(line(79), "▸ files  put  ━━━━━━──────  50%  0s  1 KiB of 2 KiB, 1/4 files");
+        assert_eq!(line(49), "▸ files  50%  0s  1 KiB of 2 KiB, 1/4 files");
+        assert!(State::default().row(Direction::Get, Subject::Code).is_none(), "nothing is known yet");
+    }
+
+    #[test]
+    fn all_of_it_is_only_the_end() {
+        assert_eq!(percentage(HALF), "50%");
+        assert_eq!(percentage(Progress { done_bytes: 2047, ..HALF }), "99%");
+        assert_eq!(percentage(Progress { bytes: 0, done_bytes: 0, ..HALF }), "100%");
     }
 }

@@ -18,6 +18,7 @@ mod runs;
 mod schema;
 mod shell;
 mod status;
+mod submission_view;
 mod submit;
 mod target;
 mod tensorboard;

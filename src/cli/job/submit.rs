@@ -6,10 +6,10 @@ use std::time::Duration;
 use clap::Args;
 
 use super::code::{planned, short_digest, upload_code};
-use super::delete::print_remaining;
 use super::dry_run::{add_machines, print_plan};
 use super::objects::fetch_data;
-use super::status::{changes, table};
+use super::status::table;
+use super::submission_view::SubmissionView;
 use super::target::{JobFileOptions, parse_run_name, run_name, scripts_of, seconds_now};
 use crate::cli::aws_access::{AwsOptions, block_on};
 use crate::cli::exit::Exit;
@@ -21,12 +21,12 @@ use crate::cli::target_cluster::TargetCluster;
 use crate::cli::up::parse_duration;
 use crate::job::code::read_code;
 use crate::job::life::{
-    Followed, JobEvent, JobReport, JobState, Precondition, ReplicaPhase, ReplicaReport, Submission,
-    SubmitRequest, follow, record_state,
+    Followed, JobReport, JobState, Precondition, ReplicaPhase, ReplicaReport, Submission, SubmitRequest,
+    follow, record_state,
 };
 use crate::job::values::RunName;
 use crate::job::{Workload, decide};
-use crate::kube::{ApiServer, Contact};
+use crate::kube::ApiServer;
 use crate::waiting::Waiting;
 
 /// Submit a job to the cluster and follow it to its end
@@ -106,9 +106,10 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
             ask_on_thread(&question, "--yes", &session.printer).await?;
         }
         session.printer.note(format_args!("run {}", submission.run()));
+        let view = SubmissionView::new(&workload.name, session);
         let brings_files = code.is_some() || job.objects().is_some();
         if brings_files && !submission.is_there() {
-            submission.create_storage(api, &waiting, &|event| show_event(&event, workload, session)).await?;
+            submission.create_storage(api, &waiting, &|event| view.show(&event)).await?;
             is_moving.store(true, Ordering::Relaxed);
             let cluster = (api, known.facts(), &scripts);
             if let Some(code) = &mut code {
@@ -117,7 +118,7 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
             fetch_data(&job, workload, cluster, (&arguments.aws, !arguments.detach), session).await?;
             is_moving.store(false, Ordering::Relaxed);
         }
-        submission.start(api, &waiting, &|event| show_event(&event, workload, session)).await?;
+        submission.start(api, &waiting, &|event| view.show(&event)).await?;
         mention_tensorboard(workload, session);
         if arguments.detach {
             session.printer.note(format_args!(
@@ -126,7 +127,7 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
             ));
             return Ok(Exit::Done);
         }
-        watch_job(api, workload, &waiting, session).await
+        watch_job(api, workload, &waiting, &view, session).await
     };
     let leave = || {
         // A transfer ends at once.
@@ -155,21 +156,15 @@ async fn watch_job(
     api: &ApiServer,
     workload: &Workload,
     waiting: &Waiting,
+    view: &SubmissionView<'_>,
     session: &Session,
 ) -> anyhow::Result<Exit> {
-    let before = std::sync::Mutex::new(None::<JobReport>);
-    let tell = |event: JobEvent| {
-        let JobEvent::Changed(report) = event else { return show_event(&event, workload, session) };
-        let mut before = before.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if session.output != Output::Json {
-            for line in changes(before.as_ref(), &report) {
-                session.printer.note(line);
-            }
-        }
-        *before = Some(*report);
-    };
-    let Followed { report, culprit, last_lines } =
-        follow(api, &workload.namespace, &workload.name, waiting, &tell).await?;
+    let followed =
+        follow(api, &workload.namespace, &workload.name, waiting, &|event| view.show(&event)).await;
+    if followed.is_ok() {
+        view.finish();
+    }
+    let Followed { report, culprit, last_lines } = followed?;
     if let Err(error) = record_state(api, &report).await {
         session.printer.warning(format_args!("`infra job runs` does not know how it ended: {error}"));
     }
@@ -217,43 +212,6 @@ fn suggest_next_step(report: &JobReport, culprit: Option<&ReplicaReport>) -> Str
         )
     } else {
         format!("{logs}; `infra job submit --replace` starts it again")
-    }
-}
-
-fn show_event(event: &JobEvent, workload: &Workload, session: &Session) {
-    match event {
-        JobEvent::Attached(state) => session.printer.note(format_args!(
-            "job '{}' already exists and is {}; attaching to it",
-            workload.name,
-            state.name()
-        )),
-        JobEvent::Deleting(state) => {
-            session
-                .printer
-                .note(format_args!("deleting the existing job ({}); its files stay", state.name()));
-        }
-        JobEvent::Terminating(left) => print_remaining(left, session),
-        JobEvent::NotRecorded(why) => {
-            session.printer.warning(format_args!("`infra job runs` does not know this run: {why}"));
-        }
-        JobEvent::Applied(name) => session.printer.note(format_args!("{name}: applied")),
-        JobEvent::Importing => {
-            session.printer.note("importing the data; training begins when that is complete");
-        }
-        JobEvent::ImportWaits(detail) => {
-            session.printer.note(format_args!("the import is waiting: {detail}"));
-        }
-        JobEvent::ImportRestarted(restarts) => {
-            if let Some(words) = restarts.in_words() {
-                session.printer.note(format_args!("the import was {words}"));
-            }
-        }
-        JobEvent::Contact(Contact::Lost(why)) => {
-            session.printer.warning(format_args!("{why}; the job continues, and is still followed"));
-        }
-        JobEvent::Contact(Contact::Found) => session.printer.note("the Kubernetes API answers again"),
-        JobEvent::Imported => session.printer.note("the data is imported"),
-        JobEvent::Changed(_) => {}
     }
 }
 

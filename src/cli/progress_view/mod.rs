@@ -1,12 +1,14 @@
 //! Shows what happens while a command works: live lines for a person, plain lines for a log, events for a program.
 
-mod live;
+mod board;
+#[cfg(test)]
+mod board_tests;
+mod machine_board;
 mod plain;
 mod stack_work;
+mod typical_time;
 mod wording;
 
-use std::ffi::OsStr;
-use std::io::{self, IsTerminal};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use schemars::JsonSchema;
@@ -15,28 +17,32 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::printer::{Output, Printer};
+use super::screen::{Ending, Stream};
 use super::styled_text::StyledText;
 use crate::deploy::{Event, Progress};
-use live::Live;
+use board::Board;
 use plain::Plain;
-use wording::clock;
-pub(super) use wording::finding_lines;
+pub(super) use wording::{clock, duration, finding_lines};
 
 /// Shows events. Clones show the same.
 #[derive(Clone, Debug)]
-pub(super) struct ProgressView(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
+pub(super) struct ProgressView {
     printer: Printer,
-    format: Mutex<Format>,
+    format: Format,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Format {
     Events,
-    Live(Live),
-    Plain(Plain),
+    Live(Arc<Mutex<Live>>),
+    Plain(Arc<Mutex<Plain>>),
+}
+
+#[derive(Debug, Default)]
+struct Live {
+    board: Board,
+    is_drawn: bool,
+    is_over: bool,
 }
 
 /// One line of `infra up`, `infra rollback` and `infra destroy`. Every line has `time` and `type`; the type says what else it has.
@@ -51,21 +57,14 @@ pub(super) struct TimedEvent<'a> {
 }
 
 impl ProgressView {
-    /// With `quiet` logs, lines can be drawn again: nothing else is written between them.
-    pub(super) fn new(output: Output, printer: Printer, quiet: bool) -> Self {
-        let terminal = TerminalInfo {
-            terminal: io::stderr().is_terminal(),
-            ci: std::env::var_os("CI").is_some(),
-            term: std::env::var_os("TERM"),
-        };
+    /// For people, lines are drawn again where they can be.
+    pub(super) fn new(output: Output, printer: Printer, redraws: bool) -> Self {
         let format = match output {
             Output::Json => Format::Events,
-            Output::Text | Output::Markdown | Output::Html if quiet && terminal.can_redraw() => {
-                Format::Live(Live::on_stderr())
-            }
-            Output::Text | Output::Markdown | Output::Html => Format::Plain(Plain::default()),
+            Output::Text | Output::Markdown | Output::Html if redraws => Format::Live(Arc::default()),
+            Output::Text | Output::Markdown | Output::Html => Format::Plain(Arc::default()),
         };
-        Self(Arc::new(Shared { printer, format: Mutex::new(format) }))
+        Self { printer, format }
     }
 
     /// Where the events of a command go.
@@ -74,50 +73,61 @@ impl ProgressView {
         Progress::new(move |event| view.show(&event))
     }
 
-    /// Removes the live lines. Must be called before anything else is printed or asked.
-    pub(super) fn finish(&self) {
-        if let Format::Live(live) = &mut *self.format() {
-            live.clear();
+    /// The work is done, or has ended otherwise: the live lines stay as they are.
+    pub(super) fn finish(&self, is_complete: bool) {
+        let Format::Live(live) = &self.format else { return };
+        let mut state = lock(live);
+        if is_complete {
+            state.board.complete();
+        }
+        state.is_over = true;
+        let was_drawn = std::mem::take(&mut state.is_drawn);
+        drop(state);
+        if was_drawn {
+            self.printer.end_block(Ending::Stay);
         }
     }
 
     fn show(&self, event: &Event) {
-        let printer = &self.0.printer;
         let now = OffsetDateTime::now_utc();
-        // Held while printing, so that lines of stacks that run in parallel do not mix.
-        match &mut *self.format() {
+        match &self.format {
             Format::Events => {
                 if let Some(line) = event_line(event, now) {
                     // A reader that is gone, or a full disk, does not stop what AWS is doing.
-                    let _ = printer.json_text(&line);
+                    let _ = self.printer.json_text(&line);
                 }
             }
-            Format::Live(live) => live.show(event, printer),
+            Format::Live(live) => self.show_live(event, live),
             Format::Plain(plain) => {
-                for line in plain.lines(event) {
-                    printer.note(StyledText::from(format_args!("{} ", clock(now))).then(line));
+                // Held while printing, so that lines of stacks that run in parallel do not mix.
+                for line in lock(plain).lines(event) {
+                    self.printer.note(StyledText::from(format_args!("{} ", clock(now))).then(line));
                 }
             }
         }
     }
 
-    fn format(&self) -> MutexGuard<'_, Format> {
-        self.0.format.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The board is not held while something is printed or drawn: drawing reads it.
+    fn show_live(&self, event: &Event, live: &Arc<Mutex<Live>>) {
+        let mut state = lock(live);
+        let staying = state.board.apply_event(event);
+        let begins = !state.is_drawn && !state.is_over && !state.board.is_empty();
+        state.is_drawn |= begins;
+        drop(state);
+        if begins {
+            let live = Arc::clone(live);
+            self.printer.begin_block(Stream::Stderr, move |size| lock(&live).board.lines(size));
+        }
+        if staying.is_empty() {
+            self.printer.draw_block();
+        } else {
+            self.printer.note(StyledText::lines(staying));
+        }
     }
 }
 
-/// What decides whether lines can be drawn again.
-struct TerminalInfo<T> {
-    terminal: bool,
-    ci: bool,
-    term: Option<T>,
-}
-
-impl<T: AsRef<OsStr>> TerminalInfo<T> {
-    fn can_redraw(&self) -> bool {
-        let capable = self.term.as_ref().is_some_and(|term| term.as_ref() != "dumb");
-        self.terminal && !self.ci && capable
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn event_line(event: &Event, now: OffsetDateTime) -> Option<String> {
@@ -129,7 +139,7 @@ fn event_line(event: &Event, now: OffsetDateTime) -> Option<String> {
 mod tests {
     use time::macros::datetime;
 
-    use super::{TerminalInfo, event_line};
+    use super::event_line;
     use crate::deploy::event::{FailedResource, FailureReport};
     use crate::deploy::preflight::{Finding, Severity};
     use crate::deploy::{Event, StackOperation};
@@ -186,15 +196,5 @@ mod tests {
             line(&Event::StackFailed { report }),
             r#"{"time":"2026-03-01T12:03:05Z","type":"stack-failed","stack":"paddle-network","status":"ROLLBACK_COMPLETE","resource":{"path":"Vpc","type":"AWS::EC2::VPC","description":"the VPC"},"reason":"no"}"#
         );
-    }
-
-    #[test]
-    fn lines_are_drawn_again_only_where_a_person_looks() {
-        let can_redraw = |terminal, ci, term| TerminalInfo { terminal, ci, term }.can_redraw();
-        assert!(can_redraw(true, false, Some("xterm-256color")));
-        assert!(!can_redraw(false, false, Some("xterm-256color")));
-        assert!(!can_redraw(true, true, Some("xterm-256color")));
-        assert!(!can_redraw(true, false, Some("dumb")));
-        assert!(!can_redraw(true, false, None));
     }
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use super::typical_time::usual_time;
 use crate::aws::{Phase, ResourceStatus};
+use crate::cli::screen::Share;
 use crate::deploy::StackOperation;
 
 /// The work on one stack.
@@ -15,9 +17,16 @@ pub(super) struct StackWork {
     resources: Option<usize>,
     began: Instant,
     done: BTreeSet<String>,
-    /// Resources with their status, the one longest in it first.
-    in_progress: Vec<(String, ResourceStatus)>,
+    /// Resources in progress, the one longest in it first.
+    in_progress: Vec<ResourceWork>,
     failed: bool,
+}
+
+#[derive(Debug, PartialEq)]
+struct ResourceWork {
+    name: String,
+    kind: String,
+    status: ResourceStatus,
 }
 
 impl StackWork {
@@ -39,18 +48,18 @@ impl StackWork {
     }
 
     /// Applies the status of a resource. Says whether it is the first failure.
-    pub(super) fn apply(&mut self, resource: &str, status: &ResourceStatus) -> bool {
+    pub(super) fn apply(&mut self, resource: &str, kind: &str, status: &ResourceStatus) -> bool {
         match status.phase() {
             Phase::InProgress => {
-                self.begin(resource, status);
+                self.begin(resource, kind, status);
                 false
             }
             Phase::Failed => {
-                self.in_progress.retain(|(name, _)| name != resource);
+                self.in_progress.retain(|work| work.name != resource);
                 !std::mem::replace(&mut self.failed, true)
             }
             Phase::Complete => {
-                self.in_progress.retain(|(name, _)| name != resource);
+                self.in_progress.retain(|work| work.name != resource);
                 if self.undoing.is_some() {
                     self.done.remove(resource);
                 } else {
@@ -61,11 +70,12 @@ impl StackWork {
         }
     }
 
-    fn begin(&mut self, resource: &str, status: &ResourceStatus) {
+    fn begin(&mut self, resource: &str, kind: &str, status: &ResourceStatus) {
+        let work = ResourceWork { name: resource.to_owned(), kind: kind.to_owned(), status: status.clone() };
         // CloudFormation says the same twice: when it begins, and when the service has taken it on.
-        if !self.in_progress.iter().any(|(name, since)| name == resource && since == status) {
-            self.in_progress.retain(|(name, _)| name != resource);
-            self.in_progress.push((resource.to_owned(), status.clone()));
+        if !self.in_progress.contains(&work) {
+            self.in_progress.retain(|work| work.name != resource);
+            self.in_progress.push(work);
         }
     }
 
@@ -94,9 +104,20 @@ impl StackWork {
         }
     }
 
+    /// How much is done, if that is known.
+    pub(super) fn share(&self) -> Option<Share> {
+        let done = self.done.len();
+        self.resources.map(|all| Share { done: done as u64, all: all.max(done) as u64 })
+    }
+
     /// The resource longest in progress.
     pub(super) fn waits_for(&self) -> Option<&str> {
-        self.in_progress.first().map(|(name, _)| name.as_str())
+        self.in_progress.first().map(|work| work.name.as_str())
+    }
+
+    /// How long AWS usually takes for that resource.
+    pub(super) fn usual_time(&self) -> Option<String> {
+        self.in_progress.first().and_then(|work| usual_time(&work.kind, &work.status))
     }
 
     pub(super) fn elapsed(&self) -> Duration {
@@ -111,7 +132,7 @@ mod tests {
 
     fn apply(work: &mut StackWork, events: &[(&str, &str)]) {
         for (resource, status) in events {
-            work.apply(resource, &(*status).into());
+            work.apply(resource, "AWS::EC2::VPC", &(*status).into());
         }
     }
 
@@ -148,8 +169,11 @@ mod tests {
             &[("Vpc", "CREATE_COMPLETE"), ("Role", "CREATE_COMPLETE"), ("Group", "CREATE_IN_PROGRESS")],
         );
         assert_eq!(work.count(), "2/3");
-        assert!(work.apply("Group", &"CREATE_FAILED".into()));
-        assert!(!work.apply("Subnet", &"CREATE_FAILED".into()), "only the first one is the first");
+        assert!(work.apply("Group", "AWS::EC2::VPC", &"CREATE_FAILED".into()));
+        assert!(
+            !work.apply("Subnet", "AWS::EC2::VPC", &"CREATE_FAILED".into()),
+            "only the first one is the first"
+        );
         assert_eq!(work.operation(), Create, "CloudFormation has not said so yet");
         work.undo(RollBack);
         apply(&mut work, &[("Group", "DELETE_IN_PROGRESS")]);
@@ -178,6 +202,17 @@ mod tests {
         undone.undo(RollBack);
         apply(&mut undone, &[("Role", "UPDATE_COMPLETE"), ("New", "DELETE_COMPLETE")]);
         assert_eq!(undone.count(), "0/3");
+    }
+
+    #[test]
+    fn the_resource_that_is_waited_for_has_its_usual_time() {
+        let mut work = StackWork::new(Create, Some(2));
+        work.apply("Nat", "AWS::EC2::NatGateway", &"CREATE_IN_PROGRESS".into());
+        work.apply("Vpc", "AWS::EC2::VPC", &"CREATE_IN_PROGRESS".into());
+        assert_eq!(work.usual_time().as_deref(), Some("usually 1–3 min"));
+        work.apply("Nat", "AWS::EC2::NatGateway", &"CREATE_COMPLETE".into());
+        assert_eq!((work.waits_for(), work.usual_time()), (Some("Vpc"), None));
+        assert_eq!(work.share().map(|share| (share.done, share.all)), Some((1, 2)));
     }
 
     #[test]

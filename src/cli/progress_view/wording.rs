@@ -37,7 +37,9 @@ pub(super) fn lines_for(event: &Event) -> Vec<StyledText> {
         Event::Ready { endpoint } => {
             vec![StyledText::styled(STAGE, "the cluster is ready:").then(" ").then(endpoint)]
         }
-        Event::StackBegan { .. }
+        Event::Stacks { .. }
+        | Event::StackBegan { .. }
+        | Event::Machine { .. }
         | Event::Resource { .. }
         | Event::UndoBegan { .. }
         | Event::StackEnded { .. }
@@ -93,7 +95,7 @@ fn short_key(key: &str) -> String {
 }
 
 /// `45s`, `1m20s`, `3m`, `1h05m`.
-pub(super) fn duration(duration: Duration) -> String {
+pub(in super::super) fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds}s"),
@@ -105,7 +107,7 @@ pub(super) fn duration(duration: Duration) -> String {
 }
 
 /// The time of day.
-pub(super) fn clock(now: OffsetDateTime) -> String {
+pub(in super::super) fn clock(now: OffsetDateTime) -> String {
     let (hour, minute, second) = now.time().as_hms();
     format!("{hour:02}:{minute:02}:{second:02}")
 }

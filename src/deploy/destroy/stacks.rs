@@ -8,7 +8,7 @@ use super::target::DestroyTarget;
 use crate::aws::{AwsError, Stack};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
-use crate::deploy::event::{ResourceKind, Stuck};
+use crate::deploy::event::{PlannedStack, ResourceKind, Stuck};
 use crate::deploy::run::Run;
 use crate::deploy::stack::delete::delete_stack;
 use crate::deploy::state::live::{LiveStack, is_of_cluster};
@@ -55,6 +55,20 @@ impl StackGroup {
             let why = if count > 0 { count_of(count, "resource") } else { live.stack.status.to_string() };
             plan.delete(ResourceKind::Stack, &live.stack.name, why);
         }
+    }
+
+    /// The stacks of the group, which are deleted after those of other groups.
+    pub(crate) fn plan(self, others: &[Self], found: &Found) -> Vec<PlannedStack> {
+        let names =
+            |group: &Self| group.stacks(found).map(|(_, live)| live.stack.name.clone()).collect::<Vec<_>>();
+        let after: Vec<String> = others.iter().flat_map(names).collect();
+        let planned = self.stacks(found).map(|(_, live)| PlannedStack {
+            stack: live.stack.name.clone(),
+            after: after.clone(),
+            resources: live.template()["Resources"].as_object().map(serde_json::Map::len),
+            machines: Vec::new(),
+        });
+        planned.collect()
     }
 
     /// Deletes the stacks of the group in parallel; returns those that could not be deleted.

@@ -10,7 +10,7 @@ use super::stacks::{StackGroup, stacks_created_meanwhile};
 use super::sweep::{list_network, sweep_network};
 use super::uploads::{delete_uploads, list_uploads};
 use crate::deploy::error::DeployError;
-use crate::deploy::event::{Leftover, Stuck};
+use crate::deploy::event::{Event, Leftover, PlannedStack, Stuck};
 use crate::deploy::run::Run;
 use crate::kube::ApiServer;
 
@@ -77,6 +77,10 @@ pub(crate) async fn run_steps(
     scope: &DestroyScope,
     api: Option<&ApiServer>,
 ) -> Result<Undeleted, DeployError> {
+    let stacks = planned_stacks(&scope.found);
+    if !stacks.is_empty() {
+        run.progress.report(Event::Stacks { stacks });
+    }
     let mut undeleted = Undeleted::default();
     let mut deleted = Vec::new();
     for step in STEPS {
@@ -105,6 +109,15 @@ pub(crate) async fn run_steps(
         undeleted.stuck.extend(stuck);
     }
     Ok(undeleted)
+}
+
+/// The stacks in the order in which they are deleted.
+fn planned_stacks(found: &Found) -> Vec<PlannedStack> {
+    let groups = STEPS.into_iter().filter_map(|step| match step {
+        DestroyStep::Stacks(group) => Some((group, step.needs_deleted())),
+        _ => None,
+    });
+    groups.flat_map(|(group, needs)| group.plan(needs, found)).collect()
 }
 
 impl DestroyStep {

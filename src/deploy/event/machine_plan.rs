@@ -170,6 +170,6 @@ pub(crate) struct DisruptedJob {
     pub node: String,
 }
 
-fn role_name<S: Serializer>(role: &Role, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn role_name<S: Serializer>(role: &Role, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&role.name())
 }

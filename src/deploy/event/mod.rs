@@ -1,5 +1,6 @@
 //! What is reported while a command runs, as data; `cli/progress_view` shows it.
 
+mod arrival;
 mod deletion;
 mod failure;
 mod finding;
@@ -8,12 +9,15 @@ mod refusal;
 mod stuck;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::aws::{ResourceStatus, StackStatus};
+use crate::blueprint::Role;
+use arrival::Arrivals;
+pub(crate) use arrival::{MachineState, PlannedMachines, PlannedStack};
 pub(crate) use deletion::{DestroyItem, Leftover, Resource, ResourceKind};
 pub(crate) use failure::{Evidence, FailedResource, FailureKind, FailureReport, Hint};
 pub(crate) use finding::{Finding, Severity};
@@ -123,6 +127,11 @@ pub(crate) enum Event {
         /// The size of the object in bytes.
         bytes: usize,
     },
+    /// The stacks that the run will work on, in their order; before the first of them begins.
+    Stacks {
+        /// The stacks.
+        stacks: Vec<PlannedStack>,
+    },
     /// An operation on a stack began.
     StackBegan {
         /// The stack.
@@ -163,6 +172,20 @@ pub(crate) enum Event {
         reason: String,
         /// How often launches failed for this reason so far.
         times: usize,
+    },
+    /// A machine that was launched while the run watched is further on its way into the cluster.
+    Machine {
+        /// The role of the machine: `etcd-0`, `controller` or `pool-NAME`.
+        #[serde(serialize_with = "machine_plan::role_name")]
+        #[schemars(with = "String")]
+        role: Role,
+        /// The instance id of the machine.
+        machine: String,
+        /// How far the machine is.
+        state: MachineState,
+        /// The name of its node, once it is one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        node: Option<String>,
     },
     /// An operation on a stack has ended.
     StackEnded {
@@ -229,20 +252,52 @@ pub(crate) enum Event {
     },
 }
 
-/// Where events go.
+/// Where events go. Clones report to the same receiver.
 #[derive(Clone)]
-pub(crate) struct Progress(Arc<dyn Fn(Event) + Send + Sync>);
+pub(crate) struct Progress {
+    receiver: Arc<dyn Fn(Event) + Send + Sync>,
+    arrivals: Arc<Mutex<Arrivals>>,
+}
 
 impl Progress {
     /// Sends events to a function.
     #[must_use]
     pub(crate) fn new(receiver: impl Fn(Event) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(receiver))
+        Self { receiver: Arc::new(receiver), arrivals: Arc::default() }
     }
 
     /// Reports something.
     pub(crate) fn report(&self, event: Event) {
-        (self.0)(event);
+        (self.receiver)(event);
+    }
+
+    /// Reports how far a machine is, unless that is known.
+    pub(crate) fn machine(&self, role: &Role, machine: &str, state: MachineState) {
+        self.advance(role, machine, state, None);
+    }
+
+    /// Reports how far the node of a machine is, if the machine was launched while the run watched.
+    pub(crate) fn node(&self, machine: &str, state: MachineState, node: &str) {
+        let role = self.arrivals().role_of(machine);
+        if let Some(role) = role {
+            self.advance(&role, machine, state, Some(node.to_owned()));
+        }
+    }
+
+    /// Whether a machine that was launched while the run watched will be a node, and is not Ready yet.
+    pub(crate) fn awaits_nodes(&self) -> bool {
+        self.arrivals().awaits_nodes()
+    }
+
+    fn advance(&self, role: &Role, machine: &str, state: MachineState, node: Option<String>) {
+        let is_news = self.arrivals().advance(role, machine, state);
+        if is_news {
+            self.report(Event::Machine { role: role.clone(), machine: machine.to_owned(), state, node });
+        }
+    }
+
+    fn arrivals(&self) -> MutexGuard<'_, Arrivals> {
+        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn stage(&self, what: &'static str) {

@@ -1,12 +1,12 @@
-//! The failed launches of Auto Scaling groups, and which of them are permanent.
+//! The launches of Auto Scaling groups: which machines came of them, which failed, and which of those are permanent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use time::OffsetDateTime;
 
-use crate::aws::ScalingActivity;
-use crate::blueprint::StackPart;
+use crate::aws::{AUTO_SCALING_GROUP_TYPE, ScalingActivity, StackEvent};
+use crate::blueprint::{Role, StackPart};
 use crate::config::Cluster;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::FailureKind;
@@ -14,6 +14,8 @@ use crate::deploy::explain::hint::hint_for;
 
 /// Give up after this many identical launch failures.
 const MOST_FAILURES: usize = 3;
+/// What CloudFormation says of an Auto Scaling group when one of its machines has signalled.
+const SIGNALLED: &str = "Received SUCCESS signal with UniqueId ";
 
 /// A launch failure and how often it occurred.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +104,39 @@ impl Launches {
     }
 }
 
+/// The machine that came of an activity, if one did. Auto Scaling names it in the description.
+pub(crate) fn launched_machine(activity: &ScalingActivity) -> Option<&str> {
+    if !activity.is_launch() || activity.failure().is_some() || activity.status == "Cancelled" {
+        return None;
+    }
+    instance_id(activity.description.rsplit_once(": ")?.1)
+}
+
+/// The machine whose signal an event is about, if it is about one.
+pub(crate) fn signalled_machine(event: &StackEvent) -> Option<&str> {
+    if event.kind != AUTO_SCALING_GROUP_TYPE {
+        return None;
+    }
+    instance_id(event.reason.as_deref()?.strip_prefix(SIGNALLED)?)
+}
+
+fn instance_id(text: &str) -> Option<&str> {
+    text.split_whitespace().next().filter(|word| word.starts_with("i-"))
+}
+
+/// The role of the machines of an Auto Scaling group, by its name in the template.
+pub(crate) fn role_of_group(part: &StackPart, resource: &str) -> Option<Role> {
+    let role = match part {
+        StackPart::Network | StackPart::Storage => return None,
+        StackPart::Pool(pool) => Role::Pool(pool.clone()),
+        StackPart::ControlPlane => {
+            let digits = resource.trim_start_matches(|character: char| !character.is_ascii_digit());
+            digits.parse().map_or(Role::Controller, Role::EtcdMember)
+        }
+    };
+    (role.group_resource() == resource).then_some(role)
+}
+
 /// Whether a launch began after an operation did.
 pub(crate) fn is_since(started: Option<OffsetDateTime>, began: Option<OffsetDateTime>) -> bool {
     // The two services' clocks need not agree to the second.
@@ -110,9 +145,9 @@ pub(crate) fn is_since(started: Option<OffsetDateTime>, began: Option<OffsetDate
 
 #[cfg(test)]
 mod tests {
-    use super::{Launches, PermanentLaunchFailure};
+    use super::{Launches, PermanentLaunchFailure, launched_machine, role_of_group};
     use crate::aws::ScalingActivity;
-    use crate::blueprint::StackPart;
+    use crate::blueprint::{Role, StackPart};
     use crate::deploy::event::FailureKind;
 
     const CAPACITY: &str = "We currently do not have sufficient g5.xlarge capacity in the Availability Zone you requested \
@@ -130,6 +165,40 @@ mod tests {
 
     fn reason(launches: &Launches) -> Option<String> {
         launches.permanent_failure("Nodes").map(|permanent| permanent.reason)
+    }
+
+    #[test]
+    fn a_launch_names_its_machine() {
+        let launched = |description: &str, status: &str| {
+            let activity = ScalingActivity {
+                description: description.to_owned(),
+                status: status.to_owned(),
+                message: None,
+                ..failed("1", "")
+            };
+            launched_machine(&activity).map(str::to_owned)
+        };
+        let named = "Launching a new EC2 instance: i-0abc";
+        assert_eq!(launched(named, "InProgress").as_deref(), Some("i-0abc"));
+        assert_eq!(launched(named, "Successful").as_deref(), Some("i-0abc"));
+        assert_eq!(launched(named, "Failed"), None);
+        assert_eq!(launched(named, "Cancelled"), None);
+        assert_eq!(launched("Launching a new EC2 instance", "InProgress"), None);
+        assert_eq!(launched("Terminating EC2 instance: i-0abc", "InProgress"), None);
+    }
+
+    #[test]
+    fn a_group_has_the_role_of_its_machines() -> Result<(), Box<dyn std::error::Error>> {
+        let role = |part: &StackPart, resource| role_of_group(part, resource);
+        let control_plane = StackPart::ControlPlane;
+        assert_eq!(role(&control_plane, "EtcdMember2"), Some(Role::EtcdMember(2)));
+        assert_eq!(role(&control_plane, "Controllers"), Some(Role::Controller));
+        assert_eq!(role(&control_plane, "EtcdVolume2"), None);
+        assert_eq!(role(&StackPart::Network, "Nodes"), None);
+        let pool = StackPart::Pool("gpu".parse()?);
+        assert_eq!(role(&pool, "Nodes"), Some(Role::Pool("gpu".parse()?)));
+        assert_eq!(role(&pool, "Other"), None);
+        Ok(())
     }
 
     #[test]

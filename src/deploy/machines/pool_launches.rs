@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use time::OffsetDateTime;
 
-use super::launches::{Launches, is_since};
+use super::launches::{Launches, is_since, launched_machine};
 use crate::aws::{ScalingActivity, ScalingGroup, StackStatus};
-use crate::blueprint::StackPart;
+use crate::blueprint::{Role, StackPart};
 use crate::config::values::ClusterName;
 use crate::config::values::PoolName;
 use crate::deploy::error::DeployError;
-use crate::deploy::event::Event;
+use crate::deploy::event::{Event, MachineState};
 use crate::deploy::explain::failure_report::{FailedOperation, LaunchGivenUp, report_failure};
 use crate::deploy::explain::operation_events::begins_operation;
 use crate::deploy::run::Run;
@@ -56,7 +56,7 @@ impl<'a> PoolLaunches<'a> {
         Self { changed: pools.collect(), ..Self::of_unchanged_pools(run, cluster) }
     }
 
-    /// Reports launches that have failed since the last call.
+    /// Reports launches since the last call: machines that came of them, and those that failed.
     pub(crate) async fn count_failures(
         &mut self,
         pool: &PoolName,
@@ -73,6 +73,10 @@ impl<'a> PoolLaunches<'a> {
         let began = self.beginning(pool).await?;
         if began.is_some() {
             activities.retain(|activity| is_since(activity.started, began));
+            let role = Role::Pool(pool.clone());
+            for machine in activities.iter().rev().filter_map(launched_machine) {
+                self.run.progress.machine(&role, machine, MachineState::Launched);
+            }
         } else if is_first_reading {
             let is_success =
                 |activity: &ScalingActivity| activity.is_launch() && activity.status == "Successful";

@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::bring_up::{BroughtUp, ChangeTerms, bring_up};
 use crate::aws::{AwsError, Cause};
-use crate::blueprint::StackPart;
+use crate::blueprint::{Role, StackPart};
+use crate::config::Cluster;
 use crate::deploy::error::DeployError;
-use crate::deploy::event::Event;
+use crate::deploy::event::{Event, PlannedMachines, PlannedStack};
 use crate::deploy::inputs::asset_store::AssetStore;
 use crate::deploy::run::Run;
 use crate::deploy::state::desired::DesiredStack;
@@ -30,7 +32,7 @@ pub(crate) struct Outcome {
 type Joined = (DesiredStack, Result<BroughtUp, DeployError>);
 
 /// Brings up every stack. One that fails stops those that need it; the others are finished. `before_creation` runs right before a
-/// stack is created.
+/// stack is created, and `outputs` has those of all stacks that are complete, as soon as they are.
 pub(crate) async fn bring_up_all(
     run: &Run,
     store: &AssetStore,
@@ -38,7 +40,10 @@ pub(crate) async fn bring_up_all(
     live: &LiveCluster,
     terms: &ChangeTerms,
     before_creation: impl AsyncFn(&StackPart) -> Result<(), DeployError>,
+    outputs: &watch::Sender<BTreeMap<String, String>>,
 ) -> Outcome {
+    let planned = desired.iter().map(|stack| planned_stack(stack, &desired, live, run.cluster.as_ref()));
+    run.progress.report(Event::Stacks { stacks: planned.collect() });
     let mut waiting: BTreeMap<StackPart, DesiredStack> =
         desired.into_iter().map(|stack| (stack.part.clone(), stack)).collect();
     let in_run: BTreeSet<StackPart> = waiting.keys().cloned().collect();
@@ -84,6 +89,7 @@ pub(crate) async fn bring_up_all(
                     outcome.changed.insert(stack.part.clone());
                 }
                 outcome.outputs.extend(brought_up.stack.outputs);
+                outputs.send_replace(outcome.outputs.clone());
                 outcome.settled.insert(stack.part);
             }
             Ok((stack, Err(error))) => {
@@ -97,6 +103,31 @@ pub(crate) async fn bring_up_all(
         outcome.failure = Some(merge_failures(errors));
     }
     outcome
+}
+
+fn planned_stack(
+    stack: &DesiredStack,
+    all: &[DesiredStack],
+    live: &LiveCluster,
+    cluster: Option<&Cluster>,
+) -> PlannedStack {
+    let after = all.iter().filter(|other| stack.part.needs().contains(&other.part));
+    let machines = match (&stack.part, cluster) {
+        (StackPart::Network | StackPart::Storage, _) | (StackPart::ControlPlane, None) => Vec::new(),
+        (StackPart::ControlPlane, Some(cluster)) => {
+            let members = (0..cluster.etcd.count).map(|member| (Role::EtcdMember(member), 1));
+            members.chain([(Role::Controller, cluster.controllers.count)]).collect()
+        }
+        (StackPart::Pool(pool), _) => {
+            vec![(Role::Pool(pool.clone()), stack.machines(live).unwrap_or_default())]
+        }
+    };
+    PlannedStack {
+        stack: stack.name.clone(),
+        after: after.map(|other| other.name.clone()).collect(),
+        resources: stack.template.document()["Resources"].as_object().map(serde_json::Map::len),
+        machines: machines.into_iter().map(|(role, count)| PlannedMachines { role, count }).collect(),
+    }
 }
 
 /// Gives up on stacks that need one that failed.

@@ -3,13 +3,17 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::aws::{AUTO_SCALING_GROUP_TYPE, AwsError, End, ResourceStatus, Stack, StackEvent, StackStatus};
+use crate::aws::{
+    AUTO_SCALING_GROUP_TYPE, AwsError, End, ResourceStatus, ScalingActivity, Stack, StackEvent, StackStatus,
+};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
-use crate::deploy::event::{Event, Evidence, StackOperation};
+use crate::deploy::event::{Event, Evidence, MachineState, StackOperation};
 use crate::deploy::explain::failure_report::{FailedOperation, LaunchGivenUp};
 use crate::deploy::machines::evidence::gather_evidence;
-use crate::deploy::machines::launches::{Launches, is_since};
+use crate::deploy::machines::launches::{
+    Launches, is_since, launched_machine, role_of_group, signalled_machine,
+};
 use crate::deploy::run::{Run, new_token};
 use crate::waiting::{Pace, WaitEnd};
 
@@ -225,6 +229,11 @@ impl Watch<'_> {
                 status: status.clone(),
                 reason: event.reason.clone(),
             });
+            if let Some((role, machine)) =
+                role_of_group(self.target.part, &event.logical_id).zip(signalled_machine(event))
+            {
+                self.run.progress.machine(&role, machine, MachineState::Booted);
+            }
             self.gather_evidence(event).await;
         }
         if let Some(operation) = self.undoing(event) {
@@ -286,8 +295,15 @@ impl Watch<'_> {
         let groups = self.groups_in_progress();
         for (resource, group) in &groups {
             let activities = self.run.clients.scaling_activities(group).await?;
-            let fresh = activities.into_iter().filter(|activity| is_since(activity.started, began));
-            for failure in self.launches.count_failures(resource, fresh) {
+            let fresh: Vec<ScalingActivity> =
+                activities.into_iter().filter(|activity| is_since(activity.started, began)).collect();
+            if let Some(role) = role_of_group(self.target.part, resource) {
+                // The newest comes first.
+                for machine in fresh.iter().rev().filter_map(launched_machine) {
+                    self.run.progress.machine(&role, machine, MachineState::Launched);
+                }
+            }
+            for failure in self.launches.count_failures(resource, fresh.into_iter()) {
                 self.run.progress.report(Event::LaunchFailed {
                     stack: self.target.name.to_owned(),
                     resource: resource.clone(),

@@ -2,6 +2,7 @@
 //!
 //! In: `Prepared`, `Inputs`, options. Out: a cluster that is ready, or the one failure that stopped it.
 
+mod arriving_nodes;
 pub(crate) mod bucket;
 pub(crate) mod disk_grant;
 pub(crate) mod public_record;
@@ -11,6 +12,8 @@ mod snapshot_rule;
 pub(crate) mod upload;
 
 use std::collections::BTreeMap;
+
+use tokio::sync::watch;
 
 use super::error::DeployError;
 use super::event::Event;
@@ -38,6 +41,7 @@ use crate::outcome::Explain;
 use crate::plural::count_of;
 use crate::render::{BootObject, boot_objects};
 use crate::waiting::WaitEnd;
+use arriving_nodes::while_nodes_arrive;
 use bucket::ensure_bucket;
 use disk_grant::ensure_disk_grant;
 use public_record::{delete_record_of, point_record_at};
@@ -117,7 +121,10 @@ impl Up<'_> {
             ChangeTerms { allowed: planned.allow_replace.clone(), waits: options.wait != WaitFor::None };
         let names: Vec<String> = desired.iter().map(|stack| stack.name.clone()).collect();
         let upload_again = async |part: &StackPart| upload_deleted_again(run, store, &objects, part).await;
-        let mut outcome = bring_up_all(run, store, desired.clone(), live, &terms, upload_again).await;
+        let (settled, outputs) = watch::channel(live.outputs());
+        let bringing = bring_up_all(run, store, desired.clone(), live, &terms, upload_again, &settled);
+        let connect = |target: &Alias| self.api_server(target).ok();
+        let mut outcome = Box::pin(while_nodes_arrive(run, outputs, connect, bringing)).await;
         if let Some(failure) = outcome.failure.take() {
             self.point_public_name_despite(&failure, prepared, &outcome).await;
             return Err(failure);

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use super::arriving_nodes::report_nodes;
 use crate::config::values::ClusterName;
 use crate::deploy::error::DeployError;
-use crate::deploy::event::Event;
+use crate::deploy::event::{Event, Progress};
 use crate::deploy::machines::expected_nodes::ExpectedNodes;
 use crate::deploy::machines::pool_launches::PoolLaunches;
 use crate::deploy::run::Run;
@@ -53,7 +54,7 @@ impl ReadinessWait<'_> {
         let mut reported = Vec::new();
         let mut polls = 0;
         loop {
-            let missing = match find_missing(api, &expected).await {
+            let missing = match find_missing(api, &expected, &run.progress).await {
                 Ok(missing) => {
                     answered = true;
                     missing
@@ -113,15 +114,18 @@ impl ReadinessWait<'_> {
     }
 }
 
-/// What is missing now.
-pub(crate) async fn find_missing(
+/// What is missing now; reports nodes that are there.
+async fn find_missing(
     api: &ApiServer,
     expected: &ExpectedNodes,
+    progress: &Progress,
 ) -> Result<Vec<String>, KubeError> {
     if let Readiness::NotReady { failed } = api.check_ready().await? {
         return Ok(vec![format!("the API server is not ready: {}", failed.join(", "))]);
     }
-    let mut missing = expected.missing(&api.nodes().await?);
+    let nodes = api.nodes().await?;
+    report_nodes(progress, &nodes);
+    let mut missing = expected.missing(&nodes);
     if expected.claim {
         match api.claim_phase("default", "efs").await? {
             Some(phase) if phase == "Bound" => {}

@@ -21,6 +21,7 @@ mod queries;
 mod reading_logs;
 mod refused_objects;
 mod rehearsing;
+mod screens;
 mod secrets;
 mod shells;
 mod submitting;

@@ -27,6 +27,7 @@ pub mod runbook;
 pub mod terminal;
 #[path = "../../support/test_tool.rs"]
 pub mod test_tool;
+pub mod tmux;
 pub mod web_socket;
 pub mod workspace;
 pub mod world;

@@ -1,0 +1,17 @@
+//! Lines that a terminal shows and that are drawn again: what `up`, `destroy`, `job submit`, `data put` and `status --watch` share.
+//!
+//! In: rows, and the size of the terminal. Out: codes for the terminal. Nothing of the terminal is changed that would have to be restored:
+//! the cursor stays visible, keys are echoed, and a command that is killed leaves its lines as they are.
+
+mod block;
+mod choice;
+mod frame;
+mod row;
+mod terminal;
+mod width;
+
+pub(super) use block::{Ending, LiveBlock};
+pub(super) use choice::ProgressChoice;
+pub(super) use row::{Mark, Row, Share, lay_out};
+pub(super) use terminal::{Size, Stream};
+pub(super) use width::cut_end;
