@@ -174,7 +174,8 @@ class Upgrade(Chapters):
         self.wait_for("all nodes", lambda: self.all_nodes_are_ready(NODES) and host not in self.nodes(), 300)
         self.assertEqual(set(self.versions().values()), {NEW})
         self.assertIn("complete", self.cluster.infra("job", "status").stdout)
-        self.assertIn(f"default/earlier: complete, {EARLIER_REPLICAS} of {EARLIER_REPLICAS} done", self.cluster.infra("job", "status", "earlier").stdout)
+        earlier = self.cluster.infra("job", "status", "earlier").stdout
+        self.assertIn(f"default/earlier: complete, {EARLIER_REPLICAS} of {EARLIER_REPLICAS} done", earlier)
         # Logs are the machine's, and go with it; what the job wrote stays.
         self.assertIn(f"ran on {host}; that machine is gone", self.cluster.infra("job", "logs", expected=(1,)).stderr)
 
