@@ -125,6 +125,7 @@ impl State {
             name: match subject {
                 Subject::Files => "files".to_owned(),
                 Subject::Code => "code".to_owned(),
+                Subject::Data => "data".to_owned(),
             },
             work: match direction {
                 Direction::Put => "put".to_owned(),

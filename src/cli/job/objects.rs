@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Mutex;
+use std::time::Instant;
 
 use super::target::random_mark;
 use crate::aws::{AwsError, DataBucket, DataObject, LinkRefusal};
@@ -57,7 +58,7 @@ pub(super) async fn fetch_data(
         scripts,
         mark: &mark,
     };
-    let signer = Signer { bucket, source };
+    let signer = Signer { bucket, source, last_signed: Mutex::new(None) };
     let view = TransferView::new(Direction::Put, Subject::Data, session);
     // A reason is told once, however many objects wait for the same.
     let told = Mutex::new(HashSet::new());
@@ -149,6 +150,7 @@ fn explain_listing(error: AwsError, source: &S3Source) -> anyhow::Error {
 struct Signer<'a> {
     bucket: DataBucket,
     source: &'a S3Source,
+    last_signed: Mutex<Option<Instant>>,
 }
 
 impl LinkSigner for Signer<'_> {
@@ -160,7 +162,15 @@ impl LinkSigner for Signer<'_> {
             let help = error.help().unwrap_or_default();
             Refusal::of_credentials(format!("links cannot be signed: {error}")).help(help)
         })?;
+        if let Ok(mut last) = self.last_signed.lock() {
+            *last = Some(Instant::now());
+        }
         Ok(link.reveal())
+    }
+
+    fn has_expired_links(&self) -> bool {
+        let last = self.last_signed.lock().ok().and_then(|last| *last);
+        last.is_some_and(|signed| signed.elapsed() >= LINK_LIFE)
     }
 
     fn is_about_link(&self, code: &str, message: &str) -> bool {
