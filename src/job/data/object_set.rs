@@ -278,7 +278,7 @@ mod tests {
             ),
             (
                 &[("set/a", 600 << 10), ("set/b", 600 << 10)],
-                "s3://bucket/set has 2 files with 1.2 MiB, more than data.sizeLimit, which is 1Mi",
+                "s3://bucket/set has 2 files with 1.1 MiB, more than data.sizeLimit, which is 1Mi",
             ),
             (&[], "there is no object at s3://bucket/set, and none below it"),
         ];

@@ -98,7 +98,7 @@ fn what_cannot_be_read_is_said_with_what_it_needs() {
     refuse(&[], 1, &["/paths is an object, and there are objects below ", "/paths/ for what is below it"]);
     world.write_job("large", ", sizeLimit: 1Mi");
     world.put("large", "x".repeat(2 << 20));
-    refuse(&[], 1, &["/large has 1 file with 2.0 MiB, more than data.sizeLimit, which is 1Mi\n"]);
+    refuse(&[], 1, &["/large has 1 file with 2 MiB, more than data.sizeLimit, which is 1Mi\n"]);
     world.jobs.write_job(&format!("{TRAIN}data: {{url: 's3://no-such-{}/x'}}\n", world.bucket));
     refuse(&[], 1, &["/x: there is no bucket no-such-sets-"]);
     // Nothing was created for any of them.
