@@ -117,10 +117,14 @@ impl Explain for KubeError {
     fn help(&self) -> Option<String> {
         match self {
             Self::Refused { status: FORBIDDEN, message, .. } => {
-                let namespace = Denial::of(message)?.namespace.unwrap_or("NAMESPACE").to_owned();
-                return Some(format!(
-                    "name the namespace of your team with `--namespace`; the administrator lets you in with `infra user add NAME --team {namespace}`"
-                ));
+                return Some(match Denial::of(message)?.namespace {
+                    Some(namespace) => format!(
+                        "name the namespace of your team with `--namespace`; the administrator lets you in with `infra user add NAME --team {namespace}`"
+                    ),
+                    None => {
+                        "the administrator lets you in with `infra user add NAME --team NAMESPACE`".to_owned()
+                    }
+                });
             }
             Self::Refused { status: UNAUTHORIZED, .. } => {
                 return Some(

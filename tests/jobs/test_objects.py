@@ -341,6 +341,15 @@ class Objects(unittest.TestCase):
         board = job.named("Job", "mnist-tensorboard")["spec"]["template"]["spec"]
         self.assertEqual({toleration["key"] for toleration in board["tolerations"]}, {GPU, "dedicated"})
 
+    def test_a_tensorboard_requests_no_more_memory_than_it_may_have(self):
+        for limit, requested in ("256Mi", "256Mi"), ("2Gi", "512Mi"):
+            file = self.folder / "board.yaml"
+            text = (FILES / "tensorflow.yaml").read_text().replace("tensorboard: true", f"tensorboard: {{memory: {limit}}}")
+            file.write_text(text + "pool: gpu\n")
+            board = Job(list(yaml.safe_load_all(render_text(file, directory=self.folder)))).named("Job", "mnist-tensorboard")
+            resources = board["spec"]["template"]["spec"]["containers"][0]["resources"]
+            self.assertEqual((resources["requests"]["memory"], resources["limits"]["memory"]), (requested, limit))
+
     def test_another_namespace_gets_the_clusters_file_system(self):
         job = self.jobs["other-namespace"]
         volume, claim = job.objects[:2]

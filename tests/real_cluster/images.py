@@ -179,6 +179,9 @@ def images_of(minor: str) -> list[Image]:
         modules = sorted(path.name for path in (layer.base / "usr/lib/python3.11/lib-dynload").glob("*.so"))
         layer.from_base(*(f"/usr/lib/python3.11/lib-dynload/{name}" for name in modules))
         layer.link("usr/bin/python", "python3")
+        # Imports want the filters of later versions, which published images have and Debian's does not: the module of the Python that runs this.
+        if sys.version_info[:2] == (3, 11) and hasattr(tarfile, "data_filter"):
+            layer.file("usr/lib/python3.11/tarfile.py", pathlib.Path(tarfile.__file__), 0o644)
         add_busybox(layer)
         # Frameworks that are installed elsewhere take them for granted.
         layer.from_base(*(f"/{LIBRARIES}/{name}" for name in SYSTEM_LIBRARIES))
@@ -279,6 +282,7 @@ def key(image: Image, packing: Packing) -> str:
         pathlib.Path(image_layer.__file__),
         packing.base / "var/lib/dpkg/status",
         HERE / "programs/job/torchrun",
+        pathlib.Path(tarfile.__file__),
         *(packing.programs[module] / ".key" for module in image.modules),
     ):
         content.update(hashlib.sha256(part.read_bytes()).digest())

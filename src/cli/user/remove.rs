@@ -49,6 +49,7 @@ pub(super) fn run(arguments: &RemoveArguments, session: &Session) -> anyhow::Res
             "the certificate {} is valid until {}, and opens nothing; change secrets of the team that the user may have read",
             user.common_name, user.valid_until
         ));
+        session.printer.note("a shell or a followed log that is open now lasts until it ends");
         Ok(Exit::Done)
     })
 }

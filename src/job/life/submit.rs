@@ -135,16 +135,19 @@ async fn apply_object(
     object: &Value,
     tell: &(dyn Fn(JobEvent) + Sync),
 ) -> Result<(), JobError> {
-    match api.apply(object).await {
-        Ok(_) => tell(JobEvent::Applied(name.clone())),
-        Err(KubeError::Refused { status: 409 | 422, message, .. })
-            if matches!(name.kind.as_str(), "Job" | "JobSet") =>
+    let Err(error) = api.apply(object).await else {
+        tell(JobEvent::Applied(name.clone()));
+        return Ok(());
+    };
+    match error {
+        // What cannot be changed is there; what is not there was refused for its own sake.
+        KubeError::Refused { status: 409 | 422, message, .. }
+            if matches!(name.kind.as_str(), "Job" | "JobSet") && api.object(name).await?.is_some() =>
         {
-            return Err(JobError::Overtaken { object: name.clone(), reason: message });
+            Err(JobError::Overtaken { object: name.clone(), reason: message })
         }
-        Err(error) => return Err(error.into()),
+        error => Err(error.into()),
     }
-    Ok(())
 }
 
 async fn wait_for_data(

@@ -12,10 +12,11 @@ use crate::job::names::{
     group_host_name, tensorboard_name,
 };
 use crate::job::run::Run;
+use crate::job::values::Size;
 use crate::job::workload::Variable;
 
 /// What it needs to start; it grows with what it shows.
-const TENSORBOARD_MEMORY: &str = "512Mi";
+const MEBIBYTES: u64 = 512;
 /// How often it is started again after a failure, such as too much memory. Pods on lost machines are replaced besides.
 const RETRIES: u32 = 20;
 /// When it has ended, its Kubernetes Job and its log are kept for an hour.
@@ -39,6 +40,9 @@ pub(super) fn tensorboard(run: &Run) -> Vec<Value> {
     ];
     let launcher = format!("{SCRIPT_DIRECTORY}/tensorboard.sh");
     let port = PORT.to_string();
+    // More than the limit would be refused.
+    let usual = Size::of_mebibytes(MEBIBYTES);
+    let memory = if plan.memory.bytes() < usual.bytes() { &plan.memory } else { &usual };
     let program = ["tensorboard", "--logdir", &runs, "--host", "0.0.0.0", "--port", &port];
     let command: Vec<&str> = ["/bin/sh", &launcher].into_iter().chain(program).collect();
     let container = json!({
@@ -49,7 +53,7 @@ pub(super) fn tensorboard(run: &Run) -> Vec<Value> {
         "ports": [{"name": "http", "containerPort": PORT}],
         "readinessProbe": {"httpGet": {"path": "/", "port": "http"}},
         "resources": {
-            "requests": {"cpu": plan.processors.to_string(), "memory": TENSORBOARD_MEMORY},
+            "requests": {"cpu": plan.processors.to_string(), "memory": memory.to_string()},
             "limits": {"memory": plan.memory.to_string()},
         },
         "securityContext": container_security(),

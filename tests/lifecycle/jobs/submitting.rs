@@ -345,3 +345,14 @@ fn a_job_that_another_process_creates_at_the_same_time_is_reported() {
         .expect_stderr("attaches to the job that exists");
     assert!(overtaken.stderr.len() < 2000, "{}", overtaken.stderr);
 }
+
+#[test]
+fn an_object_that_kubernetes_finds_invalid_is_not_blamed_on_another_process() {
+    let world = JobWorld::new(TRAIN);
+    world
+        .cluster
+        .refuse_as_invalid("train", "JobSet.jobset.x-k8s.io \"train\" is invalid: spec: Invalid value");
+    let refused =
+        world.run(["submit"]).expect_code(1).expect_stderr("is invalid: spec: Invalid value (422 Invalid)");
+    assert!(!refused.stderr.contains("another process"), "{}", refused.stderr);
+}

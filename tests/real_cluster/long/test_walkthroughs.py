@@ -108,7 +108,7 @@ class OneMachine(Walkthrough):
         self.assertEqual(sorted(path.name for path in results.glob("pass-*")), [f"pass-{number:05}" for number in range(15)])
         self.assertIn("Pass=14 is saved", (results / "train.log").read_text())
         self.assertIn("Succeeded", self.follow("infra job submit --run second").stdout)
-        self.assertRegex(self.type("job", "runs").stdout, r"second +complete[^\n]*\n(.*\n)*first +complete")
+        self.assertRegex(self.type("job", "runs").stdout, r"first +complete[^\n]*\nsecond +complete")
         self.follow_to_the_end()
 
 

@@ -184,6 +184,11 @@ impl JobCluster {
         self.state().overtaken = Some(name.to_owned());
     }
 
+    /// An object of that name is refused, as one is that Kubernetes finds invalid.
+    pub fn refuse_as_invalid(&self, name: &str, why: &'static str) {
+        self.state().invalid = Some((name.to_owned(), why));
+    }
+
     /// Requests are heard and not answered.
     pub fn stall(&self, stalls: bool) {
         self.state().stalled = stalls;

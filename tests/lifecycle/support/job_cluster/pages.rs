@@ -92,7 +92,11 @@ pub fn answer(
                 let other = serde_json::from_slice(&request.body).unwrap();
                 state.store.put(place.plural, of_another_run(other));
             }
-            let answer = state.store.patch(&place, request);
+            let invalid = state.invalid.as_ref().filter(|(name, _)| Some(name) == place.name.as_ref());
+            let answer = match invalid {
+                Some((_, why)) => failure(422, "Invalid", why),
+                None => state.store.patch(&place, request),
+            };
             if answer.0 == 201 && place.plural == "pods" {
                 start_bare_pod(&mut state, &place);
             }

@@ -55,6 +55,8 @@ pub struct State {
     /// What programs got, and gave.
     pub(super) exec_bytes: (u64, u64),
     pub(super) overtaken: Option<String>,
+    /// The name of an object that is invalid, and why.
+    pub(super) invalid: Option<(String, &'static str)>,
     /// Who has which token.
     pub(super) tokens: BTreeMap<String, Client>,
     /// Every request is answered with this.
@@ -102,6 +104,7 @@ impl Shared {
                 exec_limits: VecDeque::new(),
                 exec_bytes: (0, 0),
                 overtaken: None,
+                invalid: None,
                 tokens: BTreeMap::new(),
                 refusal: None,
                 own_namespace: None,
