@@ -225,8 +225,8 @@ class Teams(OffenceChecks, Chapters):
                 ["job", "lint", "--online", "--file", "elsewhere.yaml"],
                 *(["job", *command, *there] for command in (
                     ["status", "train"], ["logs", "train", "--all"], ["logs", "train", "--attempt", "0"], ["why", "train"],
-                    ["shell", "train"], ["tensorboard", "train"], ["runs", "train"], ["fetch", "train", "--run", "first"],
-                    ["fetch", "train"], ["delete", "train", "--yes"], ["list"])),
+                    ["shell", "train"], ["tensorboard", "train"], ["runs", "train"], ["fetch", "train", "--to", "elsewhere"],
+                    ["fetch", "train", "--run", "first", "--to", "elsewhere"], ["delete", "train", "--yes"], ["list"])),
             ):
                 with self.subTest(command=" ".join(words)):
                     self.assert_refused(user.infra(*words, expected=1, verbose=False), namespace)
