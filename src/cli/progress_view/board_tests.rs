@@ -96,7 +96,7 @@ fn all_stacks_are_there_from_the_beginning_and_stay() {
         [
             "  ✓ paddle-network        created in 0s",
             "  ▸ paddle-control-plane  create  ────────────  0/4  0s",
-            "  ▸ controllers  launched 1/2, booted 0, joined 0, Ready 0  0s",
+            "  ▸ controllers  launched 1/2  0s",
         ]
     );
 }

@@ -97,7 +97,8 @@ impl MachineBoard {
                 format!("{word} {}", reached(*state))
             }
         };
-        let detail: Vec<String> = kind.states().iter().map(count).collect();
+        let counts = kind.states().iter().filter(|state| reached(**state) > 0);
+        let detail: Vec<String> = counts.map(count).collect();
         Row {
             mark: if arrivals.took.is_some() { Mark::Done } else { Mark::Running },
             indent: 2,
@@ -132,6 +133,8 @@ mod tests {
             planned(pool.clone(), 3),
         ]);
         assert!(board.rows().is_empty(), "machines come as they come");
+        board.advance(&Role::EtcdMember(0), "i-0", Launched);
+        assert_eq!(details(&board)[0].1, "launched 1/2", "a count of zero is not mentioned");
         board.advance(&Role::EtcdMember(0), "i-0", Booted);
         board.advance(&Role::EtcdMember(1), "i-1", Launched);
         board.advance(&pool, "i-2", Joined);
