@@ -11,6 +11,7 @@ use super::access::ApiAccess;
 use super::connection::{Accepted, Answer, Connection, Content, Question};
 use super::path::without_query;
 use super::refusal::refusal;
+use super::retry::Retries;
 use super::web_socket::WebSocket;
 use super::{Address, Body, KubeError};
 use crate::credentials::Credentials;
@@ -112,12 +113,17 @@ impl ApiServer {
     /// Opens what is at `path` for reading piece by piece, for as long as it takes.
     pub(crate) async fn open(&self, path: &str) -> Result<Body, KubeError> {
         let question = Question::get(path);
-        let response = self.connection.send(&question).await?;
-        if response.status().is_success() {
-            return Ok(Body::new(response.into_body(), Arc::clone(&self.connection)));
+        let mut retries = Retries::default();
+        loop {
+            let response = self.connection.send(&question).await?;
+            if response.status().is_success() {
+                return Ok(Body::new(response.into_body(), Arc::clone(&self.connection)));
+            }
+            let answer = self.connection.complete(&question, response).await?;
+            if !retries.wait(answer.requested_delay).await {
+                return Err(refusal(&question, &answer));
+            }
         }
-        let answer = self.connection.complete(&question, response).await?;
-        Err(refusal(&question, &answer))
     }
 
     /// Opens a WebSocket at `path`. The protocols are named in the order of preference.
@@ -130,9 +136,20 @@ impl ApiServer {
         none_if_missing(self.ask_json(&Question::get(path)).await)
     }
 
-    /// Any answer, also a refusal.
-    pub(super) async fn ask(&self, question: &Question<'_>) -> Result<Answer, KubeError> {
+    /// The first answer, also a refusal.
+    pub(super) async fn ask_once(&self, question: &Question<'_>) -> Result<Answer, KubeError> {
         self.connection.ask(question).await
+    }
+
+    /// Any answer, also a refusal, but for one that asks for the request again.
+    async fn ask(&self, question: &Question<'_>) -> Result<Answer, KubeError> {
+        let mut retries = Retries::default();
+        loop {
+            let answer = self.ask_once(question).await?;
+            if !retries.wait(answer.requested_delay).await {
+                return Ok(answer);
+            }
+        }
     }
 
     /// An answer that is no refusal, read as a `T`.

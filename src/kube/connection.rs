@@ -24,6 +24,7 @@ use zeroize::Zeroizing;
 
 use super::access::ApiAccess;
 use super::path::without_query;
+use super::retry::requested_delay;
 use super::tls::{client_configuration, objection};
 use super::{Address, KubeError};
 use crate::credentials::SecretText;
@@ -96,6 +97,8 @@ impl<'a> Question<'a> {
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) bytes: Bytes,
+    /// When the server asks for the request again, if it does.
+    pub(super) requested_delay: Option<Duration>,
 }
 
 /// Everything that a connection needs.
@@ -225,6 +228,7 @@ impl Connection {
     ) -> Result<Answer, KubeError> {
         let too_large = || KubeError::TooLarge { path: without_query(question.path) };
         let status = response.status();
+        let requested_delay = requested_delay(&response);
         let mut body = response.into_body();
         let limit = if status.is_success() { LARGEST_ANSWER } else { LARGEST_REFUSAL };
         if status.is_success() && body.size_hint().lower() > limit as u64 {
@@ -242,7 +246,7 @@ impl Connection {
             }
             bytes.extend_from_slice(&data);
         }
-        Ok(Answer { status, bytes: bytes.into() })
+        Ok(Answer { status, bytes: bytes.into(), requested_delay })
     }
 
     async fn in_time<T>(&self, work: impl Future<Output = Result<T, KubeError>>) -> Result<T, KubeError> {

@@ -29,6 +29,7 @@ mod port_forward;
 mod queue;
 mod readiness;
 mod refusal;
+mod retry;
 mod secret;
 mod secret_document;
 mod service;

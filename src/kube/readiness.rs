@@ -24,7 +24,7 @@ impl ApiServer {
     /// Asks the API server whether it is ready.
     pub(crate) async fn check_ready(&self) -> Result<Readiness, KubeError> {
         let question = Question::get(CHECKS);
-        let answer = self.ask(&question).await?;
+        let answer = self.ask_once(&question).await?;
         judge_answer(&question, &answer)
     }
 }

@@ -69,7 +69,7 @@ mod tests {
     use super::refusal;
 
     fn said(status: StatusCode, text: &'static str) -> String {
-        let answer = Answer { status, bytes: Bytes::from(text) };
+        let answer = Answer { status, bytes: Bytes::from(text), requested_delay: None };
         refusal(&Question::get("/api/v1/nodes?limit=500"), &answer).to_string()
     }
 
@@ -87,7 +87,8 @@ mod tests {
     fn a_long_message_keeps_its_beginning_and_its_end() {
         let middle = "x".repeat(5000);
         let text = format!(r#"{{"message":"spec.template: Invalid value: {middle}: field is immutable"}}"#);
-        let answer = Answer { status: StatusCode::UNPROCESSABLE_ENTITY, bytes: Bytes::from(text) };
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        let answer = Answer { status, bytes: Bytes::from(text), requested_delay: None };
         let said = refusal(&Question::get("/a"), &answer).to_string();
         assert!(said.len() < 800 && said.contains("spec.template: Invalid value"), "{said}");
         assert!(said.contains("field is immutable"), "{said}");

@@ -216,6 +216,20 @@ fn a_waiting_import_reports_what_it_waits_for() {
 }
 
 #[test]
+fn an_api_server_that_has_just_started_is_asked_again() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    world.cluster.refuse_early_requests(2);
+    world.run(["submit", "--detach"]).expect_code(0);
+    for words in [["status", "train"].as_slice(), &["logs", "train"], &["delete", "train", "--yes"]] {
+        world.cluster.refuse_early_requests(2);
+        let ended = world.run(words.iter().copied()).expect_code(0);
+        assert!(!ended.stderr.contains("429"), "{}", ended.stderr);
+        assert_eq!(world.cluster.early_requests(), 0);
+    }
+}
+
+#[test]
 fn following_a_job_waits_for_an_unreachable_api() {
     let world = JobWorld::new(&format!("{TRAIN}{DATA}"));
     world.cluster.run_no_programs();

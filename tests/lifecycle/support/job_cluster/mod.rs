@@ -218,6 +218,15 @@ impl JobCluster {
         self.state().refusal = refusal;
     }
 
+    /// This many requests meet an API server that has just started, and asks for them again a second later.
+    pub fn refuse_early_requests(&self, requests: u32) {
+        self.state().early_requests = requests;
+    }
+
+    pub fn early_requests(&self) -> u32 {
+        self.state().early_requests
+    }
+
     /// The user may see nodes and this namespace, and nothing else.
     pub fn limit_to_namespace(&self, namespace: Option<&'static str>) {
         self.state().own_namespace = namespace;

@@ -27,7 +27,7 @@ pub fn answer(
     stream: &mut Stream<'_>,
 ) -> io::Result<()> {
     let (method, path) = (request.method(), request.path());
-    let refusal = {
+    let (refusal, is_early) = {
         let mut state = shared.state.lock().unwrap();
         state.requests.push(format!("{method} {path}"));
         if state.stalled {
@@ -37,8 +37,15 @@ pub fn answer(
         while state.stalled {
             state = shared.changed.wait_timeout(state, Duration::from_millis(100)).unwrap().0;
         }
-        state.refusal
+        let is_early = state.early_requests > 0;
+        state.early_requests = state.early_requests.saturating_sub(1);
+        (state.refusal, is_early)
     };
+    if is_early {
+        let (status, document) = failure(429, "TooManyRequests", "storage is (re)initializing");
+        let headers = [("Content-Type", "application/json"), ("Retry-After", "1")];
+        return Message::answer(status, &headers, document.to_string().as_bytes()).write(stream);
+    }
     if let Some((status, message)) = refusal {
         return write(failure(status, "ServiceUnavailable", message), stream);
     }

@@ -61,6 +61,8 @@ pub struct State {
     pub(super) tokens: BTreeMap<String, Client>,
     /// Every request is answered with this.
     pub(super) refusal: Option<(u16, &'static str)>,
+    /// How many requests are still answered by a server that has just started.
+    pub(super) early_requests: u32,
     /// The only namespace that the user may see.
     pub(super) own_namespace: Option<&'static str>,
     /// Pods that are deleted do not terminate, as those of a lost machine.
@@ -107,6 +109,7 @@ impl Shared {
                 invalid: None,
                 tokens: BTreeMap::new(),
                 refusal: None,
+                early_requests: 0,
                 own_namespace: None,
                 keeps_pods: false,
                 grace: GRACE,
