@@ -38,8 +38,11 @@ fn a_shell_at_a_terminal_has_its_size_its_keys_and_its_exit_code() {
     shell.wait_for_stdout("43 132");
     shell.wait_for_stdout("attached");
     // It ends the program in the pod, and neither the shell nor infra.
-    // The program itself says that it waits: what a shell prints comes before the program has the terminal.
-    shell.write_input(&typed(b"sh -c 'echo wai\"\"ting; exec sleep 600'\r"));
+    // The program itself says that it waits: what a shell prints comes before the program has the terminal, and a shell that
+    // catches the signal just before it executes the program loses it.
+    let followed = world.workspace.path("followed");
+    fs::write(&followed, "waiting\n").unwrap();
+    shell.write_input(&typed(format!("tail -f {}\r", followed.display()).as_bytes()));
     shell.wait_for_stdout("waiting");
     shell.write_input(&typed(b"\x03"));
     shell.write_input(&typed(b"echo st\"\"atus $?\r"));
