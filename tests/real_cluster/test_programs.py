@@ -1,6 +1,7 @@
 """The builder and the packer themselves: what they keep, what they make again, and what is a reason to skip and what a failure."""
 
 import contextlib
+import fcntl
 import io
 import json
 import os
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import unittest
 import unittest.mock
 
@@ -62,6 +64,15 @@ class BuildTest(GoTest):
         self.assertIn("pause/pause", build_quietly(MINOR, self.target, ["pause"]))
         self.assertNotEqual(first, program.stat().st_ino)
         self.assertEqual(["pause"], [path.name for path in self.target.iterdir() if path.name != ".lock"])
+
+    def test_what_is_built_does_not_wait_for_another_build(self):
+        build_quietly(MINOR, self.target, ["pause"])
+        with open(self.target / ".lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            again = threading.Thread(target=build.build, args=(MINOR, self.target, ["pause"]), daemon=True)
+            again.start()
+            again.join(30)
+            self.assertFalse(again.is_alive())
 
     def test_a_program_that_does_not_build_is_a_failure_and_leaves_nothing(self):
         (self.modules / "shared/pause/main.go").write_text("package main\n\nfunc main() { undefined() }\n")

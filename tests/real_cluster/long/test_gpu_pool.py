@@ -29,12 +29,22 @@ command: [python3, /mnt/training/train.py]
 TRAINING = """
 import json, os, pathlib, subprocess, time
 output = pathlib.Path(os.environ["INFRA_OUTPUT_DIR"])
+
+def use_scratch():
+    scratch = pathlib.Path("/mnt/scratch")
+    if not scratch.exists():
+        return None
+    found = os.listdir(scratch)
+    (scratch / "shard").write_bytes(bytes(64 << 20))
+    os.sync()
+    return {"found": found, "gib": os.statvfs(scratch).f_blocks * os.statvfs(scratch).f_frsize >> 30}
+
 if os.environ["LOCAL_RANK"] == "0":
     smi = subprocess.run(["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"], capture_output=True, text=True, check=True).stdout
     part = output / ("part." + os.environ["PET_NODE_RANK"])
     part.write_text(json.dumps({
         "devices": os.environ["NVIDIA_VISIBLE_DEVICES"].split(","), "smi": smi.split(), "processes": os.environ["PET_NPROC_PER_NODE"],
-        "scratch": os.path.exists("/mnt/scratch") and os.statvfs("/mnt/scratch").f_blocks * os.statvfs("/mnt/scratch").f_frsize >> 30}))
+        "scratch": use_scratch()}))
     part.rename(output / ("seen." + os.environ["PET_NODE_RANK"]))
 while not (output / "end").exists():
     time.sleep(0.2)
@@ -178,16 +188,30 @@ class GpuPool(Chapters):
         self.assertIn(space, range(140, 151))
         self.submit("shards", 1, 1, "scratchGiB: 100\n")
         [found] = self.seen("shards", 1)
-        self.assertGreater(found["scratch"], 190)
+        self.assertGreater(found["scratch"]["gib"], 190)
+        [pod], [shard] = self.job_pods("shards"), self.shards()
+        self.assertIn(pod["metadata"]["uid"], shard)
+        self.assertEqual(self.device_of(shard), self.machine().run("stat", "--format=%Hr:%Lr", "/etc/drives/dev/nvme1n1").strip())
         self.submit("second", 1, 1, "scratchGiB: 100\n")
         self.wait_for("the second job waits",
                       lambda: "Insufficient ephemeral-storage" in self.cluster.infra("job", "status", "second").stdout)
         self.end("shards")
-        self.seen("second", 1)
+        [found] = self.seen("second", 1)
+        self.assertEqual(found["scratch"]["found"], [])
         self.end("second")
         for name in "shards", "second":
             self.wait_for(f"the end of {name}", lambda: "complete" in self.cluster.infra("job", "status", name).stdout)
             self.cluster.infra("job", "delete", name, "--yes")
+        self.wait_for("the kubelet deletes what they wrote", lambda: not self.shards())
+
+    def shards(self):
+        """What jobs have written to their scratch space, on the machine. Directories of pods may go meanwhile."""
+        words = ["find", "/var/lib/kubelet/pods", "-path", "*/volumes/*", "-name", "shard", "-size", "+32M"]
+        return self.machine().run(*words, check=False).split()
+
+    def device_of(self, path):
+        """The numbers of the device that a file is on."""
+        return self.machine().run("stat", "--format=%Hd:%Ld", path).strip()
 
     def test_a_pod_that_tolerates_nothing_stays_off_the_node(self):
         self.cluster.kubectl("apply", "--filename=-", input=PLAIN_POD % JOB_IMAGE)

@@ -192,6 +192,9 @@ def build_module(module: Module, minor: str, target: pathlib.Path = PROGRAMS) ->
 
 def build(minor: str, target: pathlib.Path = PROGRAMS, only: list[str] | None = None) -> None:
     """Builds what is missing, one program after another; `directories` says where it is."""
+    # Whose programs are there does not wait for a build of others.
+    if not missing(minor, target, only):
+        return
     target.mkdir(parents=True, exist_ok=True)
     with open(target / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
