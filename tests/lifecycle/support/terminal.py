@@ -1,8 +1,9 @@
 """Runs a program at a terminal of its own, for tests.
 
-Each line of standard input is a JSON object: {"type": TEXT}, {"resize": [COLUMNS, ROWS]} or {"signal": NAME}. Everything that the terminal
-shows goes to standard output. The exit code is the program's, or 128 and the number of the signal that ended it. On standard error is said
-whether the terminal's settings are as they were before.
+Each line of standard input is a JSON object: {"type": TEXT}, {"resize": [COLUMNS, ROWS]}, {"signal": NAME} or {"await": TEXT}, which
+holds the next orders back until the terminal has shown the text. Everything that it shows goes to standard output. The exit code is the
+program's, or 128 and the number of the signal that ended it. On standard error is said whether the terminal's settings are as they were
+before.
 """
 
 import fcntl
@@ -20,7 +21,23 @@ def resize(terminal, columns, rows):
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
-def obey(orders, master, child):
+class Shown:
+    """What the terminal has shown so far."""
+
+    def __init__(self):
+        self.text, self.more = b"", threading.Condition()
+
+    def add(self, text):
+        with self.more:
+            self.text += text
+            self.more.notify_all()
+
+    def wait_for(self, text):
+        with self.more:
+            self.more.wait_for(lambda: text in self.text)
+
+
+def obey(orders, master, child, shown):
     """Without a next order the terminal stays."""
     for line in orders:
         order = json.loads(line)
@@ -30,6 +47,8 @@ def obey(orders, master, child):
                 text = text[os.write(master, text) :]
         elif "resize" in order:
             resize(master, *order["resize"])
+        elif "await" in order:
+            shown.wait_for(order["await"].encode())
         else:
             os.kill(child, getattr(signal, f"SIG{order['signal']}"))
 
@@ -42,16 +61,17 @@ def end_with(parent, child):
     os._exit(1)
 
 
-def show(master):
+def show(master, shown):
     while True:
         try:
-            shown = os.read(master, 65536)
+            text = os.read(master, 65536)
         except OSError:
             return
-        if not shown:
+        if not text:
             return
-        while shown:
-            shown = shown[os.write(1, shown) :]
+        shown.add(text)
+        while text:
+            text = text[os.write(1, text) :]
 
 
 def main():
@@ -70,9 +90,10 @@ def main():
             os.execvp(sys.argv[1], sys.argv[1:])
         finally:
             os._exit(127)
-    threading.Thread(target=obey, args=(sys.stdin, master, child), daemon=True).start()
+    shown = Shown()
+    threading.Thread(target=obey, args=(sys.stdin, master, child, shown), daemon=True).start()
     threading.Thread(target=end_with, args=(os.getppid(), child), daemon=True).start()
-    showing = threading.Thread(target=show, args=(master,), daemon=True)
+    showing = threading.Thread(target=show, args=(master, shown), daemon=True)
     showing.start()
     _, status = os.waitpid(child, 0)
     after = termios.tcgetattr(terminal)

@@ -81,7 +81,9 @@ class Sessions(Chapters):
                                 timeout=300, input=orders)
         self.assertEqual(done.returncode, 42, done)
         self.assertIn("the terminal is as before", done.stderr)
-        orders = json.dumps({"type": "cat\r"}) + "\n" + json.dumps({"type": "twice\r\x04exit 5\r"}) + "\n"
+        # Ctrl-D ends the input of what has the terminal; what is typed before a program has it, the shell may read in its place.
+        orders = "".join(json.dumps(order) + "\n" for order in (
+            {"type": "sh -c 'echo rea\"\"dy; exec cat'\r"}, {"await": "ready"}, {"type": "twice\r\x04exit 5\r"}))
         done = self.cluster.run(sys.executable, TERMINAL, self.cluster.binary, "job", "shell", timeout=300, input=orders)
         self.assertEqual(done.returncode, 5, done)
         self.assertGreaterEqual(done.stdout.count("twice"), 2, done)
@@ -91,6 +93,7 @@ class Sessions(Chapters):
         (self.cluster.parts.shared / "pair/content").write_bytes(content)
         process = subprocess.Popen(self.cluster.operators_command(self.cluster.binary, "job", "tensorboard"), cwd=self.cluster.directory,
                                    env=self.cluster.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         address = process.stdout.readline().strip()
