@@ -131,7 +131,14 @@ pub const WORDS: [(&str, &[&str], &str); 16] = [
     ("Instant::", &["cli", "waiting.rs"], "the time comes in as an argument"),
     (
         "tokio::time",
-        &["cli", "waiting.rs", "kube/connection.rs", "kube/api_server.rs", "kube/web_socket.rs"],
+        &[
+            "cli",
+            "waiting.rs",
+            "kube/connection.rs",
+            "kube/api_server.rs",
+            "kube/retry.rs",
+            "kube/web_socket.rs",
+        ],
         "all waiting goes through one clock",
     ),
     ("hyper", &["kube"], "one layer speaks HTTP to the cluster"),
