@@ -86,6 +86,9 @@ def main():
             os.dup2(terminal, number)
         os.close(master)
         os.close(terminal)
+        # Of what was started in the background these are ignored, and a program inherits that.
+        for number in (signal.SIGINT, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_DFL)
         try:
             os.execvp(sys.argv[1], sys.argv[1:])
         finally:
