@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use ipnet::Ipv4Net;
 
-use super::file::{Channel, Lifecycle, Nat, Rollout, ServiceAccountKey, TaintEffect, ThroughputMode};
-use super::gpu::Gpus;
+use super::file::{
+    Channel, Lifecycle, Nat, PoolImage, Rollout, ServiceAccountKey, TaintEffect, ThroughputMode,
+};
+use super::gpu::{EfaCards, Gpus};
 use super::values::{
     AccountId, AvailabilityZone, CapacityReservationId, CertificateName, ClusterName, Cron, DnsName, Expiry,
     FileSystemId, HostedZoneId, InstanceType, KeyName, KmsKeyArn, KubernetesVersion, LabelKey, LabelValue,
@@ -112,6 +114,18 @@ pub enum NetworkLayout {
     },
 }
 
+impl NetworkLayout {
+    /// Whether machines are in public subnets and have public addresses.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        match self {
+            Self::Public => true,
+            Self::Private(_) => false,
+            Self::Adopted { subnets, .. } => subnets.iter().all(|subnet| subnet.public),
+        }
+    }
+}
+
 /// A subnet that exists.
 #[derive(Clone, Debug)]
 pub struct AdoptedSubnet {
@@ -185,6 +199,10 @@ pub struct Pool {
     pub instance_types: Vec<InstanceType>,
     /// The GPUs of each machine, the same on all types.
     pub gpus: Option<Gpus>,
+    /// The image of the machines.
+    pub image: PoolImage,
+    /// The network cards that have an elastic fabric adapter, if machines talk over EFA; the same on all types.
+    pub efa: Option<EfaCards>,
     /// The number of machines.
     pub count: u32,
     /// The fewest machines.

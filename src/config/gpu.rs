@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use super::file::PoolImage;
 use super::values::{InstanceType, NvidiaDriver};
 use crate::document::{Fault, embedded, nearest};
 
@@ -23,8 +24,27 @@ pub struct Gpus {
     pub driver: NvidiaDriver,
     /// Which drivers can run the GPUs.
     pub drivers: DriverLimits,
-    /// How many elastic fabric adapters the machine can have.
-    pub efa_interfaces: u32,
+    /// The network cards with an elastic fabric adapter.
+    pub efa: EfaCards,
+    /// The bus bandwidth in GB/s that an all-reduce over several machines with EFA must reach, if one is known.
+    pub expected_all_reduce: Option<u32>,
+}
+
+/// The network cards of a machine that can have an elastic fabric adapter each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EfaCards {
+    /// The index of the first card; cards before it have none.
+    pub first: u32,
+    /// The number of cards; none if the machine has no EFA.
+    pub count: u32,
+}
+
+impl EfaCards {
+    /// The indices of the cards.
+    #[must_use]
+    pub fn indices(self) -> std::ops::Range<u32> {
+        self.first..self.first + self.count
+    }
 }
 
 /// Which drivers can run a GPU.
@@ -78,6 +98,7 @@ pub struct RuntimeExtension {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Table {
+    all_reduce_hundredths: u32,
     runtime_extension: RuntimeExtension,
     supported: Vec<Family>,
     refused: Vec<Refusal>,
@@ -88,6 +109,9 @@ struct Table {
 struct Family {
     #[serde(rename = "family")]
     name: String,
+    images: Vec<PoolImage>,
+    #[serde(default)]
+    flatcar_lacks: Option<String>,
     model: String,
     #[serde(rename = "gpuMemoryMiB")]
     gpu_memory_mib: u32,
@@ -115,9 +139,16 @@ struct Size {
     #[serde(rename = "memoryGiB")]
     memory_gib: u32,
     efa_interfaces: u32,
+    #[serde(default)]
+    first_efa_card: u32,
     #[serde(rename = "instanceStoreGB")]
     instance_store_gb: u32,
+    #[serde(default)]
+    network_gbps: Option<u32>,
 }
+
+/// Bits of a byte.
+const BITS: u32 = 8;
 
 #[derive(Deserialize)]
 struct Refusal {
@@ -142,7 +173,10 @@ pub fn gpus_of(instance_type: &InstanceType) -> Result<Option<Gpus>, Fault> {
             memory_mib: family.gpu_memory_mib,
             driver: family.driver,
             drivers: family.driver_limits(),
-            efa_interfaces: size.efa_interfaces,
+            efa: EfaCards { first: size.first_efa_card, count: size.efa_interfaces },
+            expected_all_reduce: size
+                .network_gbps
+                .map(|gbps| gbps * TABLE.all_reduce_hundredths / 100 / BITS),
         }));
     }
     if instance_type.is_of_gpu_series() {
@@ -151,6 +185,20 @@ pub fn gpus_of(instance_type: &InstanceType) -> Result<Option<Gpus>, Fault> {
             .help(format!("known families: {}", known.join(", "))));
     }
     Ok(None)
+}
+
+/// Why machines of a type with GPUs cannot have an image.
+pub(super) fn check_image(instance_type: &InstanceType, image: PoolImage) -> Result<(), Fault> {
+    let family = TABLE.supported.iter().find(|family| family.name == instance_type.family());
+    let Some(family) = family.filter(|family| !family.images.contains(&image)) else { return Ok(()) };
+    Err(match (image, &family.flatcar_lacks) {
+        (PoolImage::Flatcar, Some(lacks)) => {
+            Fault::new(format!("{instance_type} does not work on Flatcar, which lacks {lacks}"))
+                .help("add `image: deep-learning` to the pool: AWS's image has it")
+        }
+        _ => Fault::new(format!("{instance_type} does not work with image {image}"))
+            .help(format!("remove image to use {}", PoolImage::Flatcar)),
+    })
 }
 
 /// The extension that GPU nodes get their container runtime from.
@@ -190,7 +238,8 @@ fn unknown_size(instance_type: &InstanceType, family: &Family) -> Fault {
 
 #[cfg(test)]
 mod tests {
-    use super::{TABLE, gpu_instance_store, gpu_machine_size, gpus_of};
+    use super::{EfaCards, TABLE, check_image, gpu_instance_store, gpu_machine_size, gpus_of};
+    use crate::config::file::PoolImage;
     use crate::config::values::{InstanceType, NvidiaDriver};
     use crate::document::Fault;
 
@@ -198,10 +247,14 @@ mod tests {
     fn every_row_of_the_table_is_found_by_its_name() -> Result<(), Fault> {
         for family in &TABLE.supported {
             assert_eq!(family.driver_limits().objection(family.driver), None, "{}", family.name);
+            assert!(!family.images.is_empty());
+            // What Flatcar lacks is said of every family that cannot have it, and of no other.
+            assert_ne!(family.images.contains(&PoolImage::Flatcar), family.flatcar_lacks.is_some());
             for (size, row) in &family.sizes {
                 let instance_type: InstanceType = format!("{}.{size}", family.name).parse()?;
                 let gpus = gpus_of(&instance_type)?;
                 assert_eq!(gpus.map(|gpus| gpus.count), Some(row.gpus));
+                assert!(row.efa_interfaces > 0 || (row.first_efa_card == 0 && row.network_gbps.is_none()));
                 assert!(
                     row.gpus > 0
                         && gpu_machine_size(&instance_type)
@@ -219,6 +272,42 @@ mod tests {
         for refusal in &TABLE.refused {
             assert!(gpus_of(&refusal.instead.parse()?)?.is_some(), "{}", refusal.instead);
             assert!(gpus_of(&format!("{}.xlarge", refusal.family).parse()?).is_err(), "{}", refusal.family);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn each_network_card_has_one_adapter_and_the_expectation_is_under_the_line_rate() -> Result<(), Fault> {
+        for (machine, first, count, expected) in [
+            ("p4d.24xlarge", 0, 4, Some(30)),
+            ("p5.48xlarge", 0, 32, Some(240)),
+            ("p5en.48xlarge", 0, 16, Some(240)),
+            ("p6-b200.48xlarge", 0, 8, Some(240)),
+            ("p6-b300.48xlarge", 1, 16, Some(480)),
+            ("g6e.48xlarge", 0, 4, None),
+            ("g5.xlarge", 0, 0, None),
+        ] {
+            let gpus = gpus_of(&machine.parse()?)?.ok_or_else(|| Fault::new(machine))?;
+            assert_eq!(
+                (gpus.efa, gpus.expected_all_reduce),
+                (EfaCards { first, count }, expected),
+                "{machine}"
+            );
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn an_image_is_refused_where_it_cannot_work() -> Result<(), Fault> {
+        for (machine, image, works) in [
+            ("p5.48xlarge", PoolImage::Flatcar, false),
+            ("p5.48xlarge", PoolImage::DeepLearning, true),
+            ("g6e.48xlarge", PoolImage::Flatcar, true),
+            ("g6e.48xlarge", PoolImage::DeepLearning, true),
+            ("p3dn.24xlarge", PoolImage::DeepLearning, false),
+            ("m5.large", PoolImage::Flatcar, true),
+        ] {
+            assert_eq!(check_image(&machine.parse()?, image).is_ok(), works, "{machine} {image}");
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ pub use cluster::{
     Addons, AdoptedSubnet, Api, Cluster, Controllers, Dns, Etcd, FileSystem, FileSystemSource, Kubernetes,
     Monitoring, Network, NetworkLayout, Pool, PoolSchedule, Restore, ScheduleEntry, Taint,
 };
-pub use file::{Channel, Lifecycle, Nat, Rollout, ServiceAccountKey, TaintEffect, ThroughputMode};
+pub use file::{Channel, Lifecycle, Nat, PoolImage, Rollout, ServiceAccountKey, TaintEffect, ThroughputMode};
 pub use rules::GpuInstanceType;
 
 use crate::document::{self, LoadError, Loaded, Problems};

@@ -16,7 +16,7 @@ pub(crate) use entries::Entries;
 pub use network::Nat;
 pub(crate) use network::{ExistingNetworkFile, NetworkFile, Topology};
 pub(crate) use pool::{PoolFile, TaintFile};
-pub use pool::{Rollout, TaintEffect};
+pub use pool::{PoolImage, Rollout, TaintEffect};
 pub(crate) use storage::{EfsDriver, EfsFile, StorageFile};
 pub use storage::{Lifecycle, ThroughputMode};
 

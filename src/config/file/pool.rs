@@ -61,6 +61,13 @@ pub(crate) struct PoolFile {
     #[serde(default)]
     #[schemars(regex(pattern = r"^[1-9][0-9]{2}(-open)?$"))]
     pub nvidia_driver: Option<At<String>>,
+    /// The image of the machines; only GPU pools can have another than Flatcar.
+    #[serde(default)]
+    pub image: At<PoolImage>,
+    /// Whether machines talk to each other over Elastic Fabric Adapter; needs the image `deep-learning`, private topology and one
+    /// availability zone.
+    #[serde(default)]
+    pub efa: At<bool>,
     /// When the pool has how many machines. AWS enforces it, whether or not anyone is there.
     #[serde(default)]
     pub schedule: At<Vec<At<ScheduleEntryFile>>>,
@@ -76,6 +83,34 @@ pub(crate) struct PoolFile {
     /// Taints of the pool's nodes.
     #[serde(default)]
     pub taints: Vec<At<TaintFile>>,
+}
+
+/// The image that a pool's machines boot from.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PoolImage {
+    /// Flatcar Container Linux, as the control plane has it.
+    #[default]
+    Flatcar,
+    /// AWS's Deep Learning Base image with Ubuntu, NVIDIA's driver and fabric manager, and EFA.
+    DeepLearning,
+}
+
+impl PoolImage {
+    /// The image as cluster.yaml names it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Flatcar => "flatcar",
+            Self::DeepLearning => "deep-learning",
+        }
+    }
+}
+
+impl std::fmt::Display for PoolImage {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.as_str())
+    }
 }
 
 /// How a changed pool gets new machines.

@@ -3,8 +3,8 @@
 use std::str::FromStr;
 
 use super::super::cluster::{Controllers, Etcd, Restore};
-use super::super::file::{ControllersFile, EtcdFile, RestoreFile};
-use super::super::gpu::{Gpus, gpus_of};
+use super::super::file::{ControllersFile, EtcdFile, PoolImage, RestoreFile};
+use super::super::gpu::{Gpus, check_image, gpus_of};
 use super::super::values::{Architecture, InstanceType, SnapshotName};
 use super::optional::optional;
 use crate::document::{At, Fault, Problems};
@@ -61,7 +61,9 @@ impl TryFrom<InstanceType> for GpuInstanceType {
     type Error = Fault;
 
     fn try_from(instance_type: InstanceType) -> Result<Self, Fault> {
-        match check_worker_type(&instance_type)? {
+        let gpus = check_worker_type(&instance_type)?;
+        check_image(&instance_type, PoolImage::default())?;
+        match gpus {
             Some(_) => Ok(Self(instance_type)),
             None => Err(Fault::new(format!("{instance_type} has no GPU")).help("use g5.xlarge, for example")),
         }

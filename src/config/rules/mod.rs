@@ -6,6 +6,7 @@
 mod access;
 mod addons;
 mod budget;
+mod images;
 mod labels;
 mod location;
 mod machines;
@@ -42,7 +43,7 @@ pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Opti
     let dns = access::build_dns(&file.dns, problems);
     let etcd = machines::build_etcd(&file.etcd, problems);
     let controllers = machines::build_controllers(&file.controllers, problems);
-    let pools = pools::build_pools(file, &location, problems);
+    let pools = pools::build_pools(file, &location, layout.as_ref(), problems);
     let file_system =
         optional(file.storage.as_ref(), |storage| storage::build_file_system(&storage.efs, problems));
     let addons = addons::build_addons(&file.addons, problems);

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::super::cluster::Pool;
+use super::super::cluster::{NetworkLayout, Pool};
 use super::super::file::{ClusterFile, PoolFile, Rollout};
 use super::super::gpu::Gpus;
 use super::super::values::{AvailabilityZone, InstanceType, NvidiaDriver, PolicyArn, PoolName};
 use super::location::Location;
 use super::optional::optional;
-use super::{labels, machines, schedule};
+use super::{images, labels, machines, schedule};
 use crate::document::{At, Fault, Problems};
 
 /// IAM's quota of managed policies per role.
@@ -17,6 +17,7 @@ const MOST_POLICIES: usize = 10;
 pub(super) fn build_pools(
     file: &ClusterFile,
     location: &Location,
+    layout: Option<&NetworkLayout>,
     problems: &mut Problems,
 ) -> Option<Vec<Pool>> {
     let mut names = BTreeSet::new();
@@ -31,7 +32,7 @@ pub(super) fn build_pools(
             problems.add(pool.value.name.position, fault);
         }
         let tags = file.tags.len();
-        pools.extend(build_pool(name, &pool.value, location, tags, problems));
+        pools.extend(build_pool(name, &pool.value, location, layout, tags, problems));
     }
     (pools.len() == file.pools.len()).then_some(pools)
 }
@@ -40,6 +41,7 @@ fn build_pool(
     name: Option<PoolName>,
     pool: &PoolFile,
     location: &Location,
+    layout: Option<&NetworkLayout>,
     tags: usize,
     problems: &mut Problems,
 ) -> Option<Pool> {
@@ -49,10 +51,17 @@ fn build_pool(
     if let (Some((types, gpus)), Some(Some(driver)), Some(written)) = (&types, driver, &pool.nvidia_driver) {
         problems.take(written.position, check_driver(&pool.name.value, &types[0], gpus.as_ref(), driver));
     }
+    if let Some((types, gpus)) = &types {
+        images::check_image(pool, types, gpus.is_some(), problems);
+    }
     let has_gpus = types.as_ref().is_some_and(|(_, gpus)| gpus.is_some());
     let (min_count, max_count) = check_counts(pool, problems);
     let zones = parse_availability_zones(pool, location, problems);
     check_exclusions(pool, types.as_ref().map(|(types, _)| types.as_slice()), zones.as_deref(), problems);
+    let efa = types.as_ref().and_then(|(types, gpus)| {
+        let machines = images::EfaMachines { types, gpus: gpus.as_ref(), zones: zones.as_deref(), layout };
+        images::build_efa(pool, &machines, problems)
+    });
     let capacity_reservation = optional(pool.capacity_reservation_id.as_ref(), |text| problems.parse(text));
     let managed_policies = parse_policies(pool, location, problems);
     let schedule = schedule::build_schedule(pool, min_count, max_count, problems);
@@ -74,6 +83,8 @@ fn build_pool(
         name: name?,
         instance_types,
         gpus,
+        image: pool.image.value,
+        efa: efa?,
         count: pool.count.value,
         min_count,
         max_count,
