@@ -1,9 +1,8 @@
-//! Builds an Ignition config: files, directories and units, in the order they were added.
+//! A machine's description as an Ignition config, which Flatcar applies before its first boot.
 //!
 //! Contents are embedded; what nodes download has its SHA-256. The document has no nulls, so that it is short and stable.
 
 use std::io::{self, Write};
-use std::mem;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,134 +13,79 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::engine::RenderError;
-use super::secret_document::{SecretConfig, SecretDocument, wipe_contents};
-use crate::config::kubernetes_release::Download;
-
-/// Who owns a file on a node; numbers, because names need not exist when Ignition runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Owner(pub(super) u32);
-
-impl Owner {
-    pub(super) const ROOT: Self = Self(0);
-    /// The user that etcd runs as on Flatcar.
-    pub(super) const ETCD: Self = Self(232);
-    /// The user that Prometheus runs as.
-    pub(super) const NOBODY: Self = Self(65534);
-}
+use super::node_description::{FileSource, NodeDescription, NodeDirectory, NodeFile, NodeUnit, Owner};
+use super::secret_document::{SecretConfig, SecretDocument};
 
 /// What a file's embedded content begins with.
 const EMBEDDED: &str = "data:;base64,";
 
-/// A config that is being built; embedded contents, many of them keys, are wiped when it is dropped.
-#[derive(Debug, Default)]
-pub(super) struct IgnitionConfig {
-    files: Vec<File>,
-    directories: Vec<Directory>,
-    units: Vec<Unit>,
+/// The description as an Ignition config in JSON.
+pub(super) fn ignition_config(description: &NodeDescription) -> Result<Zeroizing<Vec<u8>>, RenderError> {
+    let shape = |error: serde_json::Error| RenderError::Shape {
+        document: "an Ignition config".to_owned(),
+        reason: error.to_string(),
+    };
+    let config = SecretConfig(Config {
+        storage: Some(Storage {
+            directories: some_unless_empty(description.directories.iter().map(directory).collect()),
+            files: some_unless_empty(description.files.iter().map(file).collect()),
+            ..Storage::default()
+        }),
+        systemd: Some(Systemd { units: some_unless_empty(description.units.iter().map(unit).collect()) }),
+        ..Config::default()
+    });
+    let mut document = SecretDocument(serde_json::to_value(&config.0).map_err(shape)?);
+    remove_nulls(&mut document.0);
+    let mut length = ByteCount(0);
+    serde_json::to_writer_pretty(&mut length, &document.0).map_err(shape)?;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(length.0 + 1));
+    serde_json::to_writer_pretty(&mut *bytes, &document.0).map_err(shape)?;
+    bytes.push(b'\n');
+    Ok(bytes)
 }
 
-impl IgnitionConfig {
-    pub(super) fn file(&mut self, path: &str, mode: i64, owner: Owner, contents: &[u8]) {
-        // Long enough from the beginning: a text that grows leaves copies behind.
-        let mut source = String::with_capacity(EMBEDDED.len() + contents.len().div_ceil(3) * 4);
-        source.push_str(EMBEDDED);
-        STANDARD.encode_string(contents, &mut source);
-        self.add_file(path, mode, owner, Resource { source: Some(source), ..Resource::default() });
-    }
-
-    pub(super) fn download(&mut self, path: &str, mode: i64, download: &Download) {
-        let hash = format!("sha256-{}", download.sha256);
-        let contents = Resource {
+fn file(described: &NodeFile) -> File {
+    let contents = match &described.source {
+        FileSource::Embedded(bytes) => {
+            // Long enough from the beginning: a text that grows leaves copies behind.
+            let mut source = String::with_capacity(EMBEDDED.len() + bytes.len().div_ceil(3) * 4);
+            source.push_str(EMBEDDED);
+            STANDARD.encode_string(bytes, &mut source);
+            Resource { source: Some(source), ..Resource::default() }
+        }
+        FileSource::Download(download) => Resource {
             source: Some(download.url.clone()),
-            verification: Some(Verification { hash: Some(hash) }),
+            verification: Some(Verification { hash: Some(format!("sha256-{}", download.sha256)) }),
             ..Resource::default()
-        };
-        self.add_file(path, mode, Owner::ROOT, contents);
-    }
-
-    pub(super) fn directory(&mut self, path: &str, mode: i64, owner: Owner) {
-        let mut directory = Directory::new(path.to_owned());
-        directory.mode = Some(mode);
-        (directory.user, directory.group) = owned_by(owner);
-        self.directories.push(directory);
-    }
-
-    /// A unit of ours, started at boot.
-    pub(super) fn unit(&mut self, name: &str, contents: String) {
-        let unit = self.unit_named(name);
-        unit.contents = Some(contents);
-        unit.enabled = Some(true);
-    }
-
-    /// A unit of ours that another one starts.
-    pub(super) fn idle_unit(&mut self, name: &str, contents: String) {
-        self.unit_named(name).contents = Some(contents);
-    }
-
-    /// A unit of the operating system, started at boot.
-    pub(super) fn enable(&mut self, name: &str) {
-        self.unit_named(name).enabled = Some(true);
-    }
-
-    /// A unit of the operating system that must not run.
-    pub(super) fn mask(&mut self, name: &str) {
-        self.unit_named(name).mask = Some(true);
-    }
-
-    /// A change to a unit of the operating system.
-    pub(super) fn drop_in(&mut self, unit: &str, name: &str, contents: String) {
-        let mut drop_in = Dropin::new(name.to_owned());
-        drop_in.contents = Some(contents);
-        self.unit_named(unit).dropins.get_or_insert_default().push(drop_in);
-    }
-
-    /// The config as JSON.
-    pub(super) fn finish(mut self) -> Result<Zeroizing<Vec<u8>>, RenderError> {
-        let shape = |error: serde_json::Error| RenderError::Shape {
-            document: "an Ignition config".to_owned(),
-            reason: error.to_string(),
-        };
-        let config = SecretConfig(Config {
-            storage: Some(Storage {
-                directories: some_unless_empty(mem::take(&mut self.directories)),
-                files: some_unless_empty(mem::take(&mut self.files)),
-                ..Storage::default()
-            }),
-            systemd: Some(Systemd { units: some_unless_empty(mem::take(&mut self.units)) }),
-            ..Config::default()
-        });
-        let mut document = SecretDocument(serde_json::to_value(&config.0).map_err(shape)?);
-        remove_nulls(&mut document.0);
-        let mut length = ByteCount(0);
-        serde_json::to_writer_pretty(&mut length, &document.0).map_err(shape)?;
-        let mut bytes = Zeroizing::new(Vec::with_capacity(length.0 + 1));
-        serde_json::to_writer_pretty(&mut *bytes, &document.0).map_err(shape)?;
-        bytes.push(b'\n');
-        Ok(bytes)
-    }
-
-    fn add_file(&mut self, path: &str, mode: i64, owner: Owner, contents: Resource) {
-        let mut file = File::new(path.to_owned());
-        file.mode = Some(mode);
-        file.overwrite = Some(true);
-        file.contents = Some(contents);
-        (file.user, file.group) = owned_by(owner);
-        self.files.push(file);
-    }
-
-    fn unit_named(&mut self, name: &str) -> &mut Unit {
-        let place = self.units.iter().position(|unit| unit.name == name).unwrap_or_else(|| {
-            self.units.push(Unit::new(name.to_owned()));
-            self.units.len() - 1
-        });
-        &mut self.units[place]
-    }
+        },
+    };
+    let mut file = File::new(described.path.clone());
+    file.mode = Some(i64::from(described.mode));
+    file.overwrite = Some(true);
+    file.contents = Some(contents);
+    (file.user, file.group) = owned_by(described.owner);
+    file
 }
 
-impl Drop for IgnitionConfig {
-    fn drop(&mut self) {
-        self.files.iter_mut().for_each(wipe_contents);
-    }
+fn directory(described: &NodeDirectory) -> Directory {
+    let mut directory = Directory::new(described.path.clone());
+    directory.mode = Some(i64::from(described.mode));
+    (directory.user, directory.group) = owned_by(described.owner);
+    directory
+}
+
+fn unit(described: &NodeUnit) -> Unit {
+    let mut unit = Unit::new(described.name.clone());
+    unit.contents = described.contents.clone();
+    unit.enabled = described.enabled.then_some(true);
+    unit.mask = described.masked.then_some(true);
+    let drop_ins = described.drop_ins.iter().map(|described| {
+        let mut drop_in = Dropin::new(described.name.clone());
+        drop_in.contents = Some(described.contents.clone());
+        drop_in
+    });
+    unit.dropins = some_unless_empty(drop_ins.collect());
+    unit
 }
 
 /// Counts what is written to it.

@@ -14,6 +14,7 @@ mod kubeconfig;
 mod manifest;
 mod mount_unit;
 mod node;
+mod node_description;
 mod secret_document;
 mod stack;
 mod template;

@@ -26,7 +26,7 @@ impl Drop for SecretConfig {
 }
 
 /// Overwrites what a file holds.
-pub(super) fn wipe_contents(file: &mut File) {
+fn wipe_contents(file: &mut File) {
     if let Some(source) = file.contents.as_mut().and_then(|contents| contents.source.as_mut()) {
         source.zeroize();
     }

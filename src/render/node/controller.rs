@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
 use super::super::engine::RenderError;
-use super::super::ignition::{IgnitionConfig, Owner};
+use super::super::node_description::{NodeDescription, Owner};
 use super::super::values::{EncryptionKey, Values};
 use super::parts::{
     Bootstrap, READABLE, SECRET, base, certificate, file, key, kubeconfig, kubernetes_node, unit,
@@ -33,7 +33,7 @@ const AUTHORITIES: [&str; 2] = ["etcd-ca", "front-proxy-ca"];
 /// A controller talks to the API server on itself; through the load balancer it might reach itself and hang.
 const API_SERVER: &str = "https://127.0.0.1:6443";
 
-pub(super) fn config(sources: &NodeSources<'_>) -> Result<IgnitionConfig, RenderError> {
+pub(super) fn config(sources: &NodeSources<'_>) -> Result<NodeDescription, RenderError> {
     let values = Values::of_controller(sources.blueprint, sources.credentials);
     let mut config = base(sources, &values, &SCRIPTS)?;
     let bootstrap = Bootstrap { identity: "controller-bootstrap", api_server: API_SERVER };
@@ -73,7 +73,7 @@ pub(super) fn config(sources: &NodeSources<'_>) -> Result<IgnitionConfig, Render
     Ok(config)
 }
 
-fn add_credentials(config: &mut IgnitionConfig, sources: &NodeSources<'_>) -> Result<(), RenderError> {
+fn add_credentials(config: &mut NodeDescription, sources: &NodeSources<'_>) -> Result<(), RenderError> {
     let place = |file: String| format!("/etc/kubernetes/pki/{file}");
     for name in PAIRS {
         let (public, secret) = (certificate(sources, name)?, key(sources, name)?);
@@ -111,7 +111,7 @@ fn add_credentials(config: &mut IgnitionConfig, sources: &NodeSources<'_>) -> Re
 }
 
 fn add_encryption(
-    config: &mut IgnitionConfig,
+    config: &mut NodeDescription,
     sources: &NodeSources<'_>,
     values: &Values<'_>,
 ) -> Result<(), RenderError> {

@@ -1,7 +1,7 @@
 //! The config of an etcd member: its own volume, its own certificate, snapshots, and a signal when it is up.
 
 use super::super::engine::RenderError;
-use super::super::ignition::{IgnitionConfig, Owner};
+use super::super::node_description::{NodeDescription, Owner};
 use super::super::values::Values;
 use super::parts::{READABLE, SECRET, base, certificate, file, key, unit};
 use super::sources::NodeSources;
@@ -31,7 +31,7 @@ const UNITS: [&str; 7] = [
 /// Units that timers start.
 const TIMED: [&str; 2] = ["snapshot-etcd.service", "defrag-etcd.service"];
 
-pub(super) fn config(sources: &NodeSources<'_>, member: u32) -> Result<IgnitionConfig, RenderError> {
+pub(super) fn config(sources: &NodeSources<'_>, member: u32) -> Result<NodeDescription, RenderError> {
     let values = Values::of_etcd_member(sources.blueprint, member);
     let mut config = base(sources, &values, &SCRIPTS)?;
     config.directory("/etc/etcd/pki", 0o700, Owner::ETCD);

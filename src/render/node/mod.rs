@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use super::asset::Asset;
 use super::assets::BootConfig;
 use super::engine::RenderError;
+use super::ignition::ignition_config;
 use crate::blueprint::Role;
 pub(super) use sources::NodeSources;
 
@@ -36,7 +37,7 @@ pub(super) fn render_nodes(
                 worker::config(sources, pool)?
             }
         };
-        let file = Asset::private(format!("userdata/{}.ign", role.name()), config.finish()?);
+        let file = Asset::private(format!("userdata/{}.ign", role.name()), ignition_config(&config)?);
         let snippets = snippets.get(role).cloned().unwrap_or_default();
         configs.push(BootConfig { role: role.clone(), file, snippets });
     }

@@ -1,24 +1,24 @@
 //! What several roles have in common.
 
 use super::super::engine::RenderError;
-use super::super::ignition::{IgnitionConfig, Owner};
+use super::super::node_description::{NodeDescription, Owner};
 use super::super::kubeconfig::{ApiEndpoint, KubeconfigSource, render_kubeconfig};
 use super::super::values::Values;
 use super::sources::NodeSources;
 use crate::credentials::SecretText;
 
 /// Files that only their owner may read, and files that everybody may read.
-pub(super) const SECRET: i64 = 0o600;
-pub(super) const READABLE: i64 = 0o644;
-const EXECUTABLE: i64 = 0o755;
+pub(super) const SECRET: u32 = 0o600;
+pub(super) const READABLE: u32 = 0o644;
+const EXECUTABLE: u32 = 0o755;
 
 /// A config with what every machine has: no automatic updates, sessions through SSM, and the scripts it needs.
 pub(super) fn base(
     sources: &NodeSources<'_>,
     values: &Values<'_>,
     scripts: &[&str],
-) -> Result<IgnitionConfig, RenderError> {
-    let mut config = IgnitionConfig::default();
+) -> Result<NodeDescription, RenderError> {
+    let mut config = NodeDescription::default();
     config.mask("locksmithd.service");
     config.enable("amazon-ssm-agent.service");
     file(&mut config, sources, values, "/etc/flatcar/update.conf", READABLE, Owner::ROOT)?;
@@ -34,11 +34,11 @@ pub(super) fn base(
 
 /// Adds the file whose template has the same path below `files/`.
 pub(super) fn file(
-    config: &mut IgnitionConfig,
+    config: &mut NodeDescription,
     sources: &NodeSources<'_>,
     values: &Values<'_>,
     path: &str,
-    mode: i64,
+    mode: u32,
     owner: Owner,
 ) -> Result<(), RenderError> {
     let text = sources.templates.render(&format!("files{path}"), values)?;
@@ -48,7 +48,7 @@ pub(super) fn file(
 
 /// Adds a unit that starts at boot.
 pub(super) fn unit(
-    config: &mut IgnitionConfig,
+    config: &mut NodeDescription,
     sources: &NodeSources<'_>,
     values: &Values<'_>,
     name: &str,
@@ -65,7 +65,7 @@ pub(super) struct Bootstrap<'a> {
 
 /// Adds what every Kubernetes node has: kubelet, its settings and helpers, containerd's configuration.
 pub(super) fn kubernetes_node(
-    config: &mut IgnitionConfig,
+    config: &mut NodeDescription,
     sources: &NodeSources<'_>,
     values: &Values<'_>,
     bootstrap: &Bootstrap<'_>,

@@ -1,14 +1,14 @@
 //! The config of a pool's node: kubelet, the shared file system, and GPUs and instance store where the pool has them.
 
 use super::super::engine::RenderError;
-use super::super::ignition::{IgnitionConfig, Owner};
+use super::super::node_description::{NodeDescription, Owner};
 use super::super::mount_unit::mount_unit;
 use super::super::values::Values;
 use super::parts::{Bootstrap, READABLE, base, file, kubernetes_node, unit};
 use super::sources::NodeSources;
 use crate::blueprint::PoolNodes;
 
-pub(super) fn config(sources: &NodeSources<'_>, pool: &PoolNodes) -> Result<IgnitionConfig, RenderError> {
+pub(super) fn config(sources: &NodeSources<'_>, pool: &PoolNodes) -> Result<NodeDescription, RenderError> {
     let values = Values::of_pool(sources.blueprint, pool);
     let mut scripts = vec!["node-environment", "signal-node", "signal-stack", "unpack-cni"];
     if pool.spot {
