@@ -22,6 +22,8 @@ pub(crate) struct Image {
     pub deprecated: Option<OffsetDateTime>,
     /// The device name of its root disk.
     pub root_device: String,
+    /// The size of the smallest root disk, if EC2 tells it.
+    pub smallest_gib: Option<u32>,
     /// The architecture, as EC2 spells it (`x86_64`).
     pub architecture: String,
     /// The state of the image; `available` is the good one.
@@ -86,7 +88,11 @@ impl Clients {
 }
 
 fn image_of(image: aws_sdk_ec2::types::Image) -> Image {
+    let mappings = image.block_device_mappings.unwrap_or_default().into_iter();
+    let mut roots = mappings.filter(|mapping| mapping.device_name == image.root_device_name);
+    let root_gib = roots.find_map(|mapping| mapping.ebs?.volume_size);
     Image {
+        smallest_gib: root_gib.and_then(|gib| u32::try_from(gib).ok()),
         architecture: text(image.architecture.as_ref()),
         state: text(image.state.as_ref()),
         id: image.image_id.unwrap_or_default(),
@@ -128,6 +134,7 @@ mod tests {
             created: time_in(Some(&format!("{created}T12:00:00.000Z"))),
             deprecated: None,
             root_device: "/dev/xvda".to_owned(),
+            smallest_gib: None,
             architecture: "x86_64".to_owned(),
             state: "available".to_owned(),
         }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::config::gpu::Gpus;
 use crate::config::instance_store::InstanceStore;
 use crate::config::values::{NvidiaDriver, PoolName};
-use crate::config::{Cluster, Pool, TaintEffect};
+use crate::config::{Cluster, Pool, PoolImage, TaintEffect};
 use crate::well_known::{
     ACCELERATOR_LABEL, GPU_COUNT_LABEL, GPU_MODEL_LABEL, GPU_RESOURCE, POOL_LABEL, POOL_PREFIX, SCRATCH_LABEL,
 };
@@ -90,8 +91,12 @@ pub struct PoolNodes {
     pub labels: BTreeMap<String, String>,
     /// Taints that the kubelet registers with.
     pub taints: Vec<NodeTaint>,
-    /// The driver of its GPUs.
+    /// What its machines boot.
+    pub image: PoolImage,
+    /// The driver of its GPUs that Flatcar downloads; the Deep Learning image contains its own.
     pub gpu_driver: Option<NvidiaDriver>,
+    /// Whether its GPUs need NVIDIA's fabric manager.
+    pub needs_fabric_manager: bool,
     /// Whether its machines are spot instances, which AWS may interrupt.
     pub spot: bool,
     /// The drives that its machines bring with them.
@@ -136,7 +141,13 @@ impl PoolNodes {
             name: pool.name.clone(),
             labels,
             taints,
-            gpu_driver: pool.gpus.as_ref().map(|gpus| gpus.driver),
+            image: pool.image,
+            gpu_driver: pool
+                .gpus
+                .as_ref()
+                .filter(|_| pool.image == PoolImage::Flatcar)
+                .map(|gpus| gpus.driver),
+            needs_fabric_manager: pool.gpus.as_ref().is_some_and(Gpus::are_behind_nvswitch),
             spot: pool.spot,
             instance_store,
         }

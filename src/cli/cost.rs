@@ -154,7 +154,7 @@ async fn ask_calculator(
         credentials: &credentials,
         assets: &rendered.assets,
         s3_uri: s3_uri.unwrap_or_else(S3Uri::placeholder),
-        image: ImageChoice::Live,
+        image: ImageChoice::Live { deep_learning: None },
     };
     let stacks = DesiredStack::with_all_mount_targets(&inputs, &live);
     Ok(estimate_costs(clients, stacks, &live).await)

@@ -10,7 +10,8 @@ use crate::config::values::S3Uri;
 use crate::credentials::Credentials;
 use crate::deploy::preflight::CertificateExpiry;
 use crate::deploy::{
-    ChosenImage, ChosenS3Uri, ImageChoice, ImageLock, ImageNotice, Inputs, LiveCluster, s3_uri_in_use,
+    ChosenImage, ChosenS3Uri, ImageChoice, ImageLock, ImageNotice, ImagesInUse, Inputs, LiveCluster,
+    base_image_in_use, s3_uri_in_use,
 };
 use crate::plural::count_of;
 use crate::project::Project;
@@ -85,7 +86,10 @@ pub(super) async fn choose_image(
 ) -> anyhow::Result<ChosenImage> {
     let blueprint = &project.blueprint;
     let lock = read_lock(project)?;
-    let in_use = live.parameter(&StackPart::ControlPlane, "ImageId");
+    let in_use = ImagesInUse {
+        flatcar: live.parameter(&StackPart::ControlPlane, "ImageId"),
+        deep_learning: base_image_in_use(&blueprint.cluster, live),
+    };
     let chosen = ChosenImage::choose(clients, &blueprint.cluster, lock, in_use, upgrade).await?;
     match &chosen.notice {
         Some(notice @ ImageNotice::AlreadyNewest(_)) => session.printer.note(notice),

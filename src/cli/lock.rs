@@ -8,7 +8,7 @@ use super::exit::Exit;
 use super::prices::look_up;
 use super::printer::Output;
 use super::session::Session;
-use crate::deploy::{ImageLock, LiveCluster, require_drivers};
+use crate::deploy::{ImageLock, LiveCluster, LockedBaseImage, require_drivers};
 
 /// Look up the operating system's image and AWS's prices, and write them to infra.lock
 ///
@@ -48,7 +48,22 @@ pub(super) fn run(arguments: &LockArguments, session: &Session) -> anyhow::Resul
                     super::deployment::choose_image(session, &clients, &project, &live, false).await?;
                 chosen.lock
             }
-            _ => ImageLock { prices: found.as_ref().and_then(|found| found.prices.clone()), ..newest },
+            _ => ImageLock {
+                deep_learning: None,
+                prices: found.as_ref().and_then(|found| found.prices.clone()),
+                ..newest
+            },
+        };
+        let lock = match lock.deep_learning {
+            Some(_) if found.is_none() => lock,
+            // The pool may be newer than the lock.
+            _ => {
+                let locked = found.as_ref().and_then(|found| found.deep_learning.as_ref());
+                let upgrade = arguments.upgrade_os;
+                let chosen =
+                    LockedBaseImage::choose(&clients, &blueprint.cluster, locked, None, upgrade).await?;
+                ImageLock { deep_learning: chosen, ..lock }
+            }
         };
         if found.as_ref().map(|found| &found.image) != Some(&lock.image) {
             for doubt in require_drivers(&clients, &blueprint.cluster, &lock.image.name).await? {
@@ -62,6 +77,9 @@ pub(super) fn run(arguments: &LockArguments, session: &Session) -> anyhow::Resul
             Output::Json => session.printer.json(&lock.image)?,
             Output::Text | Output::Markdown | Output::Html => {
                 session.printer.data(format_args!("{}  {}", lock.image.id, lock.image.name))?;
+                if let Some(image) = &lock.deep_learning {
+                    session.printer.data(format_args!("{}  {}", image.id, image.name))?;
+                }
             }
         }
         Ok(Exit::Done)

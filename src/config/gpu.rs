@@ -47,6 +47,14 @@ impl EfaCards {
     }
 }
 
+impl Gpus {
+    /// Whether NVSwitches connect the GPUs, which work only while NVIDIA's fabric manager of the driver's own version runs.
+    #[must_use]
+    pub fn are_behind_nvswitch(&self) -> bool {
+        self.count > 1 && ["a100", "h100", "h200", "b200", "b300"].contains(&self.model)
+    }
+}
+
 /// Which drivers can run a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriverLimits {

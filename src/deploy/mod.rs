@@ -32,8 +32,9 @@ pub(crate) use event::{
 pub(crate) use explain::hint::hint_for;
 pub(crate) use explain::operation_events::is_echo;
 pub(crate) use inputs::Inputs;
+pub(crate) use inputs::base_image::LockedBaseImage;
 pub(crate) use inputs::driver_check::require_drivers;
-pub(crate) use inputs::image_choice::{ChosenImage, ImageChoice, ImageNotice, ImageOrigin};
+pub(crate) use inputs::image_choice::{ChosenImage, ImageChoice, ImageNotice, ImageOrigin, ImagesInUse};
 pub(crate) use inputs::image_lock::{ImageLock, LockedImage};
 pub(crate) use inputs::s3_uri_choice::ChosenS3Uri;
 pub(crate) use machines::evidence::console_evidence;
@@ -50,6 +51,7 @@ pub(crate) use stack::roll_back::roll_back;
 pub(crate) use state::charges::planned_charges;
 pub(crate) use state::description::describe_resource;
 pub(crate) use state::desired::{DesiredStack, s3_uri_in_use};
+pub(crate) use state::image_parameters::base_image_in_use;
 pub(crate) use state::live::LiveCluster;
 pub(crate) use state::public_name::load_balancer;
 pub(crate) use status::drift::{

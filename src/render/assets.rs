@@ -21,10 +21,32 @@ pub struct Assets {
 pub struct BootConfig {
     /// The role.
     pub role: Role,
-    /// The Ignition config.
+    /// How the machines read it.
+    pub form: BootForm,
+    /// The Ignition config or the archive.
     pub file: Asset,
     /// The team's own Ignition configs, which are merged in.
     pub snippets: Vec<Asset>,
+}
+
+/// How machines read what they boot with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BootForm {
+    /// An Ignition config, which Flatcar applies.
+    Ignition,
+    /// A tar archive, which a script in the user data unpacks.
+    Archive,
+}
+
+impl BootForm {
+    /// How the names of such files end.
+    #[must_use]
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Ignition => "ign",
+            Self::Archive => "tar",
+        }
+    }
 }
 
 /// The template of one stack.

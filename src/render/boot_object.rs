@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::asset::Asset;
-use super::assets::BootConfig;
+use super::assets::{BootConfig, BootForm};
 use crate::blueprint::Role;
 
 /// A file that machines of a role read from S3 at boot.
@@ -22,15 +22,15 @@ pub fn boot_objects<'a>(
     configs: impl IntoIterator<Item = &'a BootConfig>,
 ) -> BTreeMap<String, BootObject<'a>> {
     let mut objects = BTreeMap::new();
-    for BootConfig { role, file, snippets } in configs {
+    for BootConfig { role, form, file, snippets } in configs {
         for file in std::iter::once(file).chain(snippets) {
-            objects.insert(object_key(cluster, role, &file.sha512()), BootObject { role, file });
+            objects.insert(object_key(cluster, role, *form, &file.sha512()), BootObject { role, file });
         }
     }
     objects
 }
 
 /// The key of a role's config, after the bucket and the prefix.
-pub(super) fn object_key(cluster: &str, role: &Role, digest: &str) -> String {
-    format!("{cluster}/{}/{digest}.ign", role.name())
+pub(super) fn object_key(cluster: &str, role: &Role, form: BootForm, digest: &str) -> String {
+    format!("{cluster}/{}/{digest}.{}", role.name(), form.extension())
 }

@@ -6,6 +6,7 @@
 mod asset;
 mod assets;
 mod boot_object;
+mod boot_script;
 mod cluster_assets;
 mod cluster_file;
 mod engine;
@@ -14,6 +15,7 @@ mod kubeconfig;
 mod manifest;
 mod mount_unit;
 mod node;
+mod node_archive;
 mod node_description;
 mod secret_document;
 mod stack;
@@ -22,7 +24,7 @@ mod user_data;
 mod values;
 
 pub use asset::Asset;
-pub use assets::{Assets, BootConfig, Manifest, StackTemplate};
+pub use assets::{Assets, BootConfig, BootForm, Manifest, StackTemplate};
 pub use boot_object::{BootObject, boot_objects};
 pub use cluster_assets::{AssetSources, render_assets};
 pub use cluster_file::{ClusterAnswers, GpuPool, render_cluster_file, render_gitignore};

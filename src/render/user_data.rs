@@ -5,8 +5,9 @@
 use serde_json::{Value, json};
 
 use super::asset::Asset;
-use super::assets::BootConfig;
+use super::assets::{BootConfig, BootForm};
 use super::boot_object::object_key;
+use super::boot_script::boot_script;
 use super::engine::RenderError;
 use crate::blueprint::Role;
 use crate::config::Cluster;
@@ -32,31 +33,21 @@ pub struct UserData {
 }
 
 impl UserData {
-    /// User data that merges a role's config and the team's snippets for it, each found in S3 by its own digest.
+    /// User data that leads a role's machines to their configuration in S3, by its digest.
     pub fn new(cluster: &Cluster, config: &BootConfig) -> Result<Self, RenderError> {
-        let role = &config.role;
-        let merge = |asset: &Asset| {
-            let digest = asset.sha512();
-            json!({
-                "source": format!("s3://${{AssetBucket}}/${{AssetPrefix}}{}", object_key(cluster.name.as_str(), role, &digest)),
-                "verification": {"hash": format!("sha512-{digest}")},
-            })
+        let text = match config.form {
+            BootForm::Ignition => merging_config(cluster, config),
+            BootForm::Archive => boot_script(
+                &object_key(cluster.name.as_str(), &config.role, config.form, &config.file.sha512()),
+                &config.file.sha512(),
+                &stack_environment(cluster, &config.role),
+            ),
         };
-        let merged: Vec<Value> = std::iter::once(&config.file).chain(&config.snippets).map(merge).collect();
-        let document = json!({
-            "ignition": {"version": "3.3.0", "config": {"merge": merged}},
-            "storage": {"files": [{
-                "path": "/etc/infra/stack.env",
-                "mode": 0o644,
-                "overwrite": true,
-                "contents": {"source": format!("data:,{}", stack_environment(cluster, role).replace('\n', "%0A"))},
-            }]},
-        });
-        let user_data = Self { text: document.to_string() };
+        let user_data = Self { text };
         let size = user_data.largest_size();
         if size > LARGEST_USER_DATA {
             return Err(RenderError::Shape {
-                document: format!("the user data of {}", role.name()),
+                document: format!("the user data of {}", config.role.name()),
                 reason: format!(
                     "it can grow to {size} bytes, and EC2 allows {LARGEST_USER_DATA}: use fewer snippets"
                 ),
@@ -85,6 +76,29 @@ impl UserData {
     }
 }
 
+/// An Ignition config that merges a role's config and the team's snippets for it, each found in S3 by its own digest.
+fn merging_config(cluster: &Cluster, config: &BootConfig) -> String {
+    let role = &config.role;
+    let merge = |asset: &Asset| {
+        let digest = asset.sha512();
+        json!({
+            "source": format!("s3://${{AssetBucket}}/${{AssetPrefix}}{}", object_key(cluster.name.as_str(), role, config.form, &digest)),
+            "verification": {"hash": format!("sha512-{digest}")},
+        })
+    };
+    let merged: Vec<Value> = std::iter::once(&config.file).chain(&config.snippets).map(merge).collect();
+    let document = json!({
+        "ignition": {"version": "3.3.0", "config": {"merge": merged}},
+        "storage": {"files": [{
+            "path": "/etc/infra/stack.env",
+            "mode": 0o644,
+            "overwrite": true,
+            "contents": {"source": format!("data:,{}", stack_environment(cluster, role).replace('\n', "%0A"))},
+        }]},
+    });
+    document.to_string()
+}
+
 /// What only CloudFormation knows.
 fn stack_environment(cluster: &Cluster, role: &Role) -> String {
     let mut lines = vec![
@@ -106,7 +120,7 @@ mod tests {
     use zeroize::Zeroizing;
 
     use super::super::asset::Asset;
-    use super::super::assets::BootConfig;
+    use super::super::assets::{BootConfig, BootForm};
     use super::{LARGEST_USER_DATA, UserData};
     use crate::blueprint::Role;
 
@@ -123,8 +137,12 @@ mod tests {
     #[test]
     fn it_is_small_and_points_at_the_digest_of_the_config() -> Result<(), Box<dyn std::error::Error>> {
         let (config, snippet) = (asset("config"), asset("snippet"));
-        let boot_config =
-            BootConfig { role: Role::EtcdMember(1), file: config.clone(), snippets: vec![snippet.clone()] };
+        let boot_config = BootConfig {
+            role: Role::EtcdMember(1),
+            form: BootForm::Ignition,
+            file: config.clone(),
+            snippets: vec![snippet.clone()],
+        };
         let user_data = UserData::new(&cluster()?, &boot_config)?;
         let text = user_data.value()["Fn::Base64"]["Fn::Sub"].as_str().unwrap_or_default().to_owned();
         for part in [
@@ -146,7 +164,8 @@ mod tests {
     #[test]
     fn too_many_snippets_are_refused_with_the_number() -> Result<(), Box<dyn std::error::Error>> {
         let snippets: Vec<Asset> = (0..20).map(|n| asset(&n.to_string())).collect();
-        let boot_config = BootConfig { role: Role::Controller, file: asset("config"), snippets };
+        let boot_config =
+            BootConfig { role: Role::Controller, form: BootForm::Ignition, file: asset("config"), snippets };
         let refused = UserData::new(&cluster()?, &boot_config);
         let message = refused.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(message.contains(&LARGEST_USER_DATA.to_string()), "{message}");

@@ -10,7 +10,7 @@ use crate::blueprint::{
 };
 use crate::config::instance_store::{InstanceStore, Scratch};
 use crate::config::values::{NvidiaDriver, RemoteWriteUrl};
-use crate::config::{Addons, Monitoring};
+use crate::config::{Addons, Monitoring, PoolImage};
 use crate::credentials::{Credentials, KeySet, RotatedKey};
 use crate::well_known::{
     AUTOSCALER_TAG_PREFIX, CLUSTER_TAG, DEEP_LEARNING_CONTAINERS, GPU_MODEL_LABEL, JOB_LABEL,
@@ -58,6 +58,9 @@ pub(super) struct Values<'a> {
     role: &'static str,
     taints: Vec<NodeTaint>,
     node_labels: String,
+    /// What the machine boots: `flatcar` or `deep-learning`.
+    image: &'static str,
+    needs_fabric_manager: bool,
     /// Flatcar's extension with the driver.
     gpu_driver: Option<String>,
     /// How the instance store is divided, on machines that all have it.
@@ -183,6 +186,8 @@ impl<'a> Values<'a> {
             role: "cluster",
             taints: Vec::new(),
             node_labels: String::new(),
+            image: "flatcar",
+            needs_fabric_manager: false,
             gpu_driver: None,
             scratch: None,
             etcd: None,
@@ -240,6 +245,11 @@ impl<'a> Values<'a> {
             role: "worker",
             taints: pool.taints.clone(),
             node_labels: labels.collect::<Vec<_>>().join(","),
+            image: match pool.image {
+                PoolImage::Flatcar => "flatcar",
+                PoolImage::DeepLearning => "deep-learning",
+            },
+            needs_fabric_manager: pool.needs_fabric_manager,
             gpu_driver: pool.gpu_driver.map(NvidiaDriver::extension),
             scratch: pool
                 .instance_store

@@ -13,6 +13,7 @@ mod az_rebalance;
 mod change_set_checks;
 mod created_keys;
 mod dashboard;
+mod deep_learning;
 mod destroy;
 mod destroy_audit;
 mod destroy_data;

@@ -132,6 +132,7 @@ class Machine(Container):
     """One instance of any role. `boot` starts it again."""
 
     resource = None
+    base = TOOLS / "base"
 
     def __init__(self, site, config, number, host):
         self.site, self.config, self.host = site, config, host
@@ -150,7 +151,7 @@ class Machine(Container):
             self.aws.metadata["meta-data/instance-id"] = self.instance
             self.aws.objects = self.site.objects
             self.aws.versioning, self.aws.versions = self.site.versioning, self.site.versions
-            stack.enter_context(overlay(self.scratch))
+            stack.enter_context(overlay(self.scratch, self.base))
             stack.callback(self.clear)
             self.groups = [stack.enter_context(control_group(group / self.namespace)) for group in own_control_groups()]
             self.prepare()
@@ -228,6 +229,9 @@ class Worker(Machine):
         self.write("usr/sbin/mount.nfs4", NFS_CLIENT, 0o755)
         self.write("var/console", "")
         (self.root / "srv/server").mkdir(parents=True)
+        self.add_drives()
+
+    def add_drives(self):
         (self.root / "srv/dev").mkdir()
         for number, drive in enumerate(self.drives, 1):
             self.write(f"srv/sys/block/nvme{number}n1/device/model", "Amazon EC2 NVMe Instance Storage        \n")

@@ -210,14 +210,14 @@ class Userdata(unittest.TestCase):
 class overlay:
     """The base system with a layer of its own on top, gone afterwards."""
 
-    def __init__(self, scratch):
-        self.scratch = scratch
+    def __init__(self, scratch, base=TOOLS / "base"):
+        self.scratch, self.base = scratch, base
         self.root = scratch / "root"
 
     def __enter__(self):
         for name in ["upper", "work", "root"]:
             (self.scratch / name).mkdir()
-        layers = f"lowerdir={TOOLS / 'base'},upperdir={self.scratch / 'upper'},workdir={self.scratch / 'work'}"
+        layers = f"lowerdir={self.base},upperdir={self.scratch / 'upper'},workdir={self.scratch / 'work'}"
         subprocess.run(["mount", "-t", "overlay", "overlay", "-o", layers, self.root], check=True)
         return self.root
 

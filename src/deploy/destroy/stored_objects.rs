@@ -124,7 +124,7 @@ fn is_uploaded_asset(folder: &str, file: &str) -> bool {
     if folder == "stacks" {
         return is_digest(file.strip_suffix(".json"), 64);
     }
-    Role::is_name(folder) && is_digest(file.strip_suffix(".ign"), 128)
+    Role::is_name(folder) && is_digest(file.strip_suffix(".ign").or_else(|| file.strip_suffix(".tar")), 128)
 }
 
 #[cfg(test)]
@@ -137,6 +137,7 @@ mod tests {
         for folder in ["etcd-0", "etcd-12", "controller", "pool-gpu", "pool-a-b2"] {
             assert!(is_uploaded_asset(folder, &format!("{long}.ign")), "{folder}");
             assert!(!is_uploaded_asset(folder, &format!("{short}.ign")), "{folder}");
+            assert!(is_uploaded_asset(folder, &format!("{long}.tar")), "{folder}");
             assert!(!is_uploaded_asset(folder, "1.ign"), "{folder}");
             assert!(!is_uploaded_asset(folder, &format!("more/{long}.ign")), "{folder}");
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::image_source::version_of;
 use crate::aws::{Clients, ReleaseServerError};
 use crate::config::values::NvidiaDriver;
-use crate::config::{Cluster, Pool};
+use crate::config::{Cluster, Pool, PoolImage};
 use crate::deploy::error::DeployError;
 use crate::deploy::event::Refusal;
 
@@ -148,7 +148,8 @@ pub(crate) async fn require_drivers(
 fn pools_by_driver(cluster: &Cluster) -> BTreeMap<NvidiaDriver, Vec<&Pool>> {
     let mut found: BTreeMap<NvidiaDriver, Vec<&Pool>> = BTreeMap::new();
     for pool in &cluster.pools {
-        if let Some(gpus) = &pool.gpus {
+        // The Deep Learning image contains its driver.
+        if let Some(gpus) = pool.gpus.as_ref().filter(|_| pool.image == PoolImage::Flatcar) {
             found.entry(gpus.driver).or_default().push(pool);
         }
     }

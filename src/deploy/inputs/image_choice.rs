@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::base_image::LockedBaseImage;
 use super::image_lock::{ImageLock, LockedImage};
 use super::image_source::ImageSource;
 use crate::aws::Clients;
@@ -12,10 +13,27 @@ use crate::deploy::error::DeployError;
 /// Which image machines boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ImageChoice {
-    /// This image, everywhere.
-    Locked(String),
+    /// These images, everywhere.
+    Locked {
+        /// Flatcar's.
+        flatcar: String,
+        /// The one of pools that boot the Deep Learning image.
+        deep_learning: Option<LockedBaseImage>,
+    },
     /// The image of each live stack, since there is no lock; new stacks take that of the control plane.
-    Live,
+    Live {
+        /// The one of new pools that boot the Deep Learning image.
+        deep_learning: Option<LockedBaseImage>,
+    },
+}
+
+/// The images of live stacks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ImagesInUse<'a> {
+    /// The control plane's.
+    pub flatcar: Option<&'a str>,
+    /// That of a pool that boots the Deep Learning image.
+    pub deep_learning: Option<&'a str>,
 }
 
 /// The image that was chosen.
@@ -60,6 +78,26 @@ impl ChosenImage {
         clients: &Clients,
         cluster: &Cluster,
         lock: Option<ImageLock>,
+        in_use: ImagesInUse<'_>,
+        upgrade: bool,
+    ) -> Result<Self, DeployError> {
+        let locked = lock.as_ref().and_then(|lock| lock.deep_learning.as_ref());
+        let deep_learning =
+            LockedBaseImage::choose(clients, cluster, locked, in_use.deep_learning, upgrade).await?;
+        let chosen = Self::choose_flatcar(clients, cluster, lock, in_use.flatcar, upgrade).await?;
+        let choice = match chosen.choice {
+            ImageChoice::Locked { flatcar, .. } => {
+                ImageChoice::Locked { flatcar, deep_learning: deep_learning.clone() }
+            }
+            ImageChoice::Live { .. } => ImageChoice::Live { deep_learning: deep_learning.clone() },
+        };
+        Ok(Self { choice, lock: ImageLock { deep_learning, ..chosen.lock }, ..chosen })
+    }
+
+    async fn choose_flatcar(
+        clients: &Clients,
+        cluster: &Cluster,
+        lock: Option<ImageLock>,
         in_use: Option<&str>,
         upgrade: bool,
     ) -> Result<Self, DeployError> {
@@ -94,16 +132,18 @@ impl ChosenImage {
                     cluster: cluster.name.to_string(),
                     region: cluster.region.to_string(),
                     image: LockedImage { id: id.to_owned(), name },
+                    deep_learning: None,
                     prices: None,
                 };
                 let notice = Some(ImageNotice::LockMissing(id.to_owned()));
-                Ok(Self { choice: ImageChoice::Live, lock, origin, notice })
+                Ok(Self { choice: ImageChoice::Live { deep_learning: None }, lock, origin, notice })
             }
         }
     }
 
     fn locked(lock: ImageLock, origin: Option<ImageOrigin>) -> Self {
-        Self { choice: ImageChoice::Locked(lock.image.id.clone()), lock, origin, notice: None }
+        let choice = ImageChoice::Locked { flatcar: lock.image.id.clone(), deep_learning: None };
+        Self { choice, lock, origin, notice: None }
     }
 }
 

@@ -102,6 +102,7 @@ mod tests {
             created: Some(datetime!(2026-01-31 12:00 UTC)),
             deprecated: Some(datetime!(2028-01-31 12:00 UTC)),
             root_device: "/dev/xvda".to_owned(),
+            smallest_gib: None,
             architecture: "x86_64".to_owned(),
             state: "available".to_owned(),
         }

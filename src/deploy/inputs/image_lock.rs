@@ -5,6 +5,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::base_image::LockedBaseImage;
 use super::image_source::ImageSource;
 use crate::aws::Clients;
 use crate::blueprint::Prices;
@@ -20,8 +21,11 @@ pub(crate) struct ImageLock {
     pub cluster: String,
     /// The region of the image; every region has its own.
     pub region: String,
-    /// The image that every machine boots.
+    /// The image that every other machine boots.
     pub image: LockedImage,
+    /// The image of pools with `image: deep-learning`, if there are any.
+    #[serde(default)]
+    pub deep_learning: Option<LockedBaseImage>,
     /// Prices of the region, if they were looked up.
     #[serde(default)]
     pub prices: Option<Prices>,
@@ -57,10 +61,11 @@ impl ImageLock {
             format!("# What AWS charged on that day; `infra cost --online` and `infra lock` look it up again.\n{}", prices.lines())
         });
         let prices = prices.unwrap_or_default();
+        let deep_learning = self.deep_learning.as_ref().map(LockedBaseImage::lines).unwrap_or_default();
         format!(
             "# Looked up once by `infra lock` or the first `infra up`. Commit it: machines that start later boot the same image.\n\
              # `infra up --upgrade-os` moves it to the newest one.\n\
-             cluster: {}\nregion: {}\nimage:\n  id: {}\n  name: {}\n{prices}",
+             cluster: {}\nregion: {}\nimage:\n  id: {}\n  name: {}\n{deep_learning}{prices}",
             self.cluster, self.region, self.image.id, self.image.name
         )
     }
@@ -80,7 +85,7 @@ impl ImageLock {
         Ok(())
     }
 
-    /// Looks up the newest image of the cluster's channel.
+    /// Looks up the newest image of the cluster's channel; the Deep Learning image is chosen apart.
     pub(crate) async fn resolve(clients: &Clients, cluster: &Cluster) -> Result<Self, DeployError> {
         let source = ImageSource::of(cluster)?;
         let image = clients.newest_image(&source.owner, &source.name_pattern()).await?;
@@ -94,6 +99,7 @@ impl ImageLock {
             cluster: cluster.name.to_string(),
             region: cluster.region.to_string(),
             image: LockedImage { id: image.id, name: image.name },
+            deep_learning: None,
             prices: None,
         })
     }
@@ -105,7 +111,7 @@ mod tests {
 
     use time::macros::date;
 
-    use super::{ImageLock, LockedImage};
+    use super::{ImageLock, LockedBaseImage, LockedImage};
     use crate::blueprint::{Currency, Prices};
     use crate::config::values::Money;
     use crate::deploy::error::DeployError;
@@ -121,6 +127,7 @@ mod tests {
             cluster: "paddle".to_owned(),
             region: "us-west-2".to_owned(),
             image: LockedImage { id: "ami-1".to_owned(), name: "Flatcar-stable-4459.2.1-hvm".to_owned() },
+            deep_learning: None,
             prices: None,
         };
         assert_eq!(ImageLock::parse(file, &lock.text(), &cluster)?, lock);
@@ -137,6 +144,14 @@ mod tests {
             let refused = ImageLock::parse(file, &whole.text().replace(good, bad), &cluster);
             assert!(matches!(refused, Err(DeployError::InvalidLock(_))), "{bad}: {refused:?}");
         }
+        let base = LockedBaseImage {
+            id: "ami-2".to_owned(),
+            name: "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) 20261009".to_owned(),
+            root_device: "/dev/sda1".to_owned(),
+            smallest_gib: 75,
+        };
+        let both = ImageLock { deep_learning: Some(base), ..whole };
+        assert_eq!(ImageLock::parse(file, &both.text(), &cluster)?, both);
         let other = ImageLock { cluster: "other".to_owned(), ..lock };
         let refused = ImageLock::parse(file, &other.text(), &cluster);
         assert!(matches!(refused, Err(DeployError::LockMismatch { key: "clusterName", .. })), "{refused:?}");

@@ -199,6 +199,7 @@ mod tests {
             created: None,
             deprecated: None,
             root_device: String::new(),
+            smallest_gib: None,
             architecture: String::new(),
             state: String::new(),
         }

@@ -3,6 +3,7 @@
 //! In: assets, infra.lock, credentials, flags. Out: `Inputs`, which the later steps compare with what is live. Live stacks are not read here.
 
 pub(crate) mod asset_store;
+pub(crate) mod base_image;
 pub(crate) mod credential_digests;
 pub(crate) mod driver_check;
 pub(crate) mod image_choice;

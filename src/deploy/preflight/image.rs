@@ -118,6 +118,7 @@ mod tests {
             created: None,
             deprecated: None,
             root_device: "/dev/xvda".to_owned(),
+            smallest_gib: None,
             architecture: "x86_64".to_owned(),
             state: "available".to_owned(),
         };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::image_parameters::image_parameters;
 use super::live::{LiveCluster, LiveStack};
 use super::pool_hold::Hold;
 use super::pool_size::{IN_SERVICE, PoolSize};
@@ -12,7 +13,6 @@ use crate::blueprint::StackPart;
 use crate::config::values::S3Uri;
 use crate::deploy::inputs::Inputs;
 use crate::deploy::inputs::credential_digests::CredentialDigests;
-use crate::deploy::inputs::image_choice::ImageChoice;
 use crate::render::{StackTemplate, Template};
 use crate::well_known::{CLUSTER_TAG, CREDENTIALS_TAG, S3_URI_TAG};
 
@@ -79,13 +79,13 @@ impl DesiredStack {
         let mut given = BTreeMap::from([
             ("AssetBucket".to_owned(), inputs.s3_uri.bucket().to_owned()),
             ("AssetPrefix".to_owned(), inputs.s3_uri.key_prefix()),
-            ("ImageId".to_owned(), image_of(part, &inputs.image, live)),
         ]);
         for (index, missing) in missing_mount_targets {
             given.insert(format!("MountTarget{index}Missing"), missing.to_string());
         }
         let live_stack = live.stacks.get(part).filter(|_| matches!(part, StackPart::Pool(_))).cloned();
         let pool = cluster.pools.iter().find(|pool| *part == StackPart::Pool(pool.name.clone()));
+        given.extend(image_parameters(part, pool, &inputs.image, live));
         let size = pool.map(|pool| PoolSize::new(pool, live_stack.as_ref()));
         if let Some(size) = &size {
             given.extend(size.parameters(live.pool_group(size.pool())));
@@ -197,17 +197,6 @@ fn is_same_template(old: &Value, new: &Value) -> bool {
     match (sections(old), sections(new)) {
         (Some(old), Some(new)) => old == new,
         _ => old == new,
-    }
-}
-
-/// The image that the machines of a stack boot.
-fn image_of(part: &StackPart, choice: &ImageChoice, live: &LiveCluster) -> String {
-    match choice {
-        ImageChoice::Locked(id) => id.clone(),
-        ImageChoice::Live => {
-            let own = live.parameter(part, "ImageId");
-            own.or_else(|| live.parameter(&StackPart::ControlPlane, "ImageId")).unwrap_or_default().to_owned()
-        }
     }
 }
 

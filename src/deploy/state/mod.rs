@@ -6,6 +6,7 @@ pub(crate) mod charges;
 pub(crate) mod description;
 pub(crate) mod desired;
 pub(crate) mod disk_grant;
+pub(crate) mod image_parameters;
 pub(crate) mod live;
 pub(crate) mod pool_hold;
 pub(crate) mod pool_size;

@@ -12,6 +12,7 @@ use super::parts::{
 };
 use super::sources::NodeSources;
 use crate::blueprint::PROMETHEUS_DIRECTORY;
+use crate::config::PoolImage;
 use crate::credentials::RotatedKey;
 
 const SCRIPTS: [&str; 7] = [
@@ -35,9 +36,9 @@ const API_SERVER: &str = "https://127.0.0.1:6443";
 
 pub(super) fn config(sources: &NodeSources<'_>) -> Result<NodeDescription, RenderError> {
     let values = Values::of_controller(sources.blueprint, sources.credentials);
-    let mut config = base(sources, &values, &SCRIPTS)?;
+    let mut config = base(sources, &values, PoolImage::Flatcar, &SCRIPTS)?;
     let bootstrap = Bootstrap { identity: "controller-bootstrap", api_server: API_SERVER };
-    kubernetes_node(&mut config, sources, &values, &bootstrap)?;
+    kubernetes_node(&mut config, sources, &values, PoolImage::Flatcar, &bootstrap)?;
     config.directory("/etc/kubernetes/pki", 0o700, Owner::ROOT);
     config.directory("/etc/kubernetes/manifests", 0o700, Owner::ROOT);
     config.directory("/var/log/kubernetes", 0o700, Owner::ROOT);

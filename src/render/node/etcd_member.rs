@@ -5,6 +5,7 @@ use super::super::node_description::{NodeDescription, Owner};
 use super::super::values::Values;
 use super::parts::{READABLE, SECRET, base, certificate, file, key, unit};
 use super::sources::NodeSources;
+use crate::config::PoolImage;
 
 const SCRIPTS: [&str; 8] = [
     "claim-volume",
@@ -33,7 +34,7 @@ const TIMED: [&str; 2] = ["snapshot-etcd.service", "defrag-etcd.service"];
 
 pub(super) fn config(sources: &NodeSources<'_>, member: u32) -> Result<NodeDescription, RenderError> {
     let values = Values::of_etcd_member(sources.blueprint, member);
-    let mut config = base(sources, &values, &SCRIPTS)?;
+    let mut config = base(sources, &values, PoolImage::Flatcar, &SCRIPTS)?;
     config.directory("/etc/etcd/pki", 0o700, Owner::ETCD);
     config.directory("/var/lib/etcd", 0o700, Owner::ETCD);
     let identity = format!("etcd-{member}");

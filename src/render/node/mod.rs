@@ -1,9 +1,10 @@
-//! The Ignition config of each role.
+//! What the machines of each role boot with.
 //!
 //! In: the blueprint, credentials and templates. Out: one config for each role, which its machines download at their first boot.
 //! A role gets the keys it needs and no other.
 
 mod controller;
+mod deep_learning;
 mod etcd_member;
 mod parts;
 mod sources;
@@ -12,10 +13,12 @@ mod worker;
 use std::collections::BTreeMap;
 
 use super::asset::Asset;
-use super::assets::BootConfig;
+use super::assets::{BootConfig, BootForm};
 use super::engine::RenderError;
 use super::ignition::ignition_config;
+use super::node_archive::node_archive;
 use crate::blueprint::Role;
+use crate::config::PoolImage;
 pub(super) use sources::NodeSources;
 
 /// Renders the config of every role.
@@ -25,6 +28,7 @@ pub(super) fn render_nodes(
 ) -> Result<Vec<BootConfig>, RenderError> {
     let mut configs = Vec::new();
     for role in &sources.blueprint.roles {
+        let mut form = BootForm::Ignition;
         let config = match role {
             Role::EtcdMember(member) => etcd_member::config(sources, *member)?,
             Role::Controller => controller::config(sources)?,
@@ -34,12 +38,28 @@ pub(super) fn render_nodes(
                     document: format!("pool {name}"),
                     reason: "no pool has this name".to_owned(),
                 })?;
+                if pool.image == PoolImage::DeepLearning {
+                    form = BootForm::Archive;
+                }
                 worker::config(sources, pool)?
             }
         };
-        let file = Asset::private(format!("userdata/{}.ign", role.name()), ignition_config(&config)?);
+        let bytes = match form {
+            BootForm::Ignition => ignition_config(&config)?,
+            BootForm::Archive => node_archive(&config)?,
+        };
+        let file = Asset::private(format!("userdata/{}.{}", role.name(), form.extension()), bytes);
         let snippets = snippets.get(role).cloned().unwrap_or_default();
-        configs.push(BootConfig { role: role.clone(), file, snippets });
+        if let (BootForm::Archive, Some(snippet)) = (form, snippets.first()) {
+            return Err(RenderError::Shape {
+                document: snippet.path.clone(),
+                reason: format!(
+                    "{} boots the Deep Learning image, which does not read Ignition configs",
+                    role.name()
+                ),
+            });
+        }
+        configs.push(BootConfig { role: role.clone(), form, file, snippets });
     }
     Ok(configs)
 }

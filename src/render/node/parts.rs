@@ -1,10 +1,12 @@
 //! What several roles have in common.
 
 use super::super::engine::RenderError;
-use super::super::node_description::{NodeDescription, Owner};
 use super::super::kubeconfig::{ApiEndpoint, KubeconfigSource, render_kubeconfig};
+use super::super::node_description::{NodeDescription, Owner};
 use super::super::values::Values;
+use super::deep_learning;
 use super::sources::NodeSources;
+use crate::config::PoolImage;
 use crate::credentials::SecretText;
 
 /// Files that only their owner may read, and files that everybody may read.
@@ -12,16 +14,25 @@ pub(super) const SECRET: u32 = 0o600;
 pub(super) const READABLE: u32 = 0o644;
 const EXECUTABLE: u32 = 0o755;
 
-/// A config with what every machine has: no automatic updates, sessions through SSM, and the scripts it needs.
+/// What containerd reads.
+pub(super) const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
+
+/// A description with what every machine has: no automatic updates, sessions through SSM, and the scripts it needs.
 pub(super) fn base(
     sources: &NodeSources<'_>,
     values: &Values<'_>,
+    image: PoolImage,
     scripts: &[&str],
 ) -> Result<NodeDescription, RenderError> {
     let mut config = NodeDescription::default();
-    config.mask("locksmithd.service");
-    config.enable("amazon-ssm-agent.service");
-    file(&mut config, sources, values, "/etc/flatcar/update.conf", READABLE, Owner::ROOT)?;
+    match image {
+        PoolImage::Flatcar => {
+            config.mask("locksmithd.service");
+            config.enable("amazon-ssm-agent.service");
+            file(&mut config, sources, values, "/etc/flatcar/update.conf", READABLE, Owner::ROOT)?;
+        }
+        PoolImage::DeepLearning => deep_learning::add_base(&mut config),
+    }
     for library in sources.templates.names_in("files/opt/infra/lib/") {
         let path = library.trim_start_matches("files").to_owned();
         file(&mut config, sources, values, &path, READABLE, Owner::ROOT)?;
@@ -68,6 +79,7 @@ pub(super) fn kubernetes_node(
     config: &mut NodeDescription,
     sources: &NodeSources<'_>,
     values: &Values<'_>,
+    image: PoolImage,
     bootstrap: &Bootstrap<'_>,
 ) -> Result<(), RenderError> {
     let components = &sources.blueprint.components;
@@ -79,22 +91,28 @@ pub(super) fn kubernetes_node(
     file(config, sources, values, "/etc/kubernetes/kubelet.yaml", SECRET, Owner::ROOT)?;
     for path in [
         "/etc/kubernetes/credential-providers.yaml",
-        "/etc/containerd/config.toml",
+        CONTAINERD_CONFIG,
         "/etc/modules-load.d/kubernetes.conf",
         "/etc/sysctl.d/90-kubernetes.conf",
         "/etc/systemd/logind.conf.d/90-kubelet.conf",
     ] {
-        file(config, sources, values, path, READABLE, Owner::ROOT)?;
+        if path == CONTAINERD_CONFIG && image == PoolImage::DeepLearning {
+            deep_learning::add_containerd(config, sources, values)?;
+        } else {
+            file(config, sources, values, path, READABLE, Owner::ROOT)?;
+        }
     }
     let authority = certificate(sources, "ca")?;
     config.file("/etc/kubernetes/pki/ca.pem", READABLE, Owner::ROOT, authority.as_bytes());
     let bootstrap = kubeconfig(sources, bootstrap.identity, bootstrap.api_server)?;
     config.file("/etc/kubernetes/bootstrap.conf", SECRET, Owner::ROOT, bootstrap.expose().as_bytes());
-    config.drop_in(
-        "containerd.service",
-        "10-infra.conf",
-        sources.templates.render("drop-ins/containerd.conf", values)?,
-    );
+    if image == PoolImage::Flatcar {
+        config.drop_in(
+            "containerd.service",
+            "10-infra.conf",
+            sources.templates.render("drop-ins/containerd.conf", values)?,
+        );
+    }
     config.enable("containerd.service");
     for name in [
         "node-environment.service",

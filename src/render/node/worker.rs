@@ -1,12 +1,14 @@
 //! The config of a pool's node: kubelet, the shared file system, and GPUs and instance store where the pool has them.
 
 use super::super::engine::RenderError;
-use super::super::node_description::{NodeDescription, Owner};
 use super::super::mount_unit::mount_unit;
+use super::super::node_description::{NodeDescription, Owner};
 use super::super::values::Values;
+use super::deep_learning;
 use super::parts::{Bootstrap, READABLE, base, file, kubernetes_node, unit};
 use super::sources::NodeSources;
 use crate::blueprint::PoolNodes;
+use crate::config::PoolImage;
 
 pub(super) fn config(sources: &NodeSources<'_>, pool: &PoolNodes) -> Result<NodeDescription, RenderError> {
     let values = Values::of_pool(sources.blueprint, pool);
@@ -23,10 +25,16 @@ pub(super) fn config(sources: &NodeSources<'_>, pool: &PoolNodes) -> Result<Node
     if pool.instance_store.is_some() {
         scripts.push("prepare-scratch");
     }
-    let mut config = base(sources, &values, &scripts)?;
+    if pool.image == PoolImage::DeepLearning {
+        scripts.extend(deep_learning::SCRIPTS);
+    }
+    let mut config = base(sources, &values, pool.image, &scripts)?;
     let api_server = format!("https://{}", sources.blueprint.names.internal_api);
     let bootstrap = Bootstrap { identity: "worker", api_server: &api_server };
-    kubernetes_node(&mut config, sources, &values, &bootstrap)?;
+    kubernetes_node(&mut config, sources, &values, pool.image, &bootstrap)?;
+    if pool.image == PoolImage::DeepLearning {
+        deep_learning::add_checks(&mut config, sources, &values)?;
+    }
     if let Some(driver) = pool.gpu_driver {
         config.file(
             "/etc/flatcar/enabled-sysext.conf",

@@ -9,8 +9,8 @@ use super::tags::{pool_group_tags, tag_specifications};
 use super::user_data::UserDataByRole;
 use super::values::{SharedValues, root_disk};
 use crate::blueprint::{Blueprint, GroupSize, Role, ScheduledAction};
-use crate::config::Rollout;
 use crate::config::values::PoolName;
+use crate::config::{PoolImage, Rollout};
 
 /// What a pool's template sees.
 #[derive(Serialize)]
@@ -39,6 +39,7 @@ struct PoolValues {
     metadata_hop_limit: u32,
     placement_group: bool,
     capacity_reservation: Option<String>,
+    deep_learning: bool,
     root_disk: Json,
     tag_specifications: Json,
     group_tags: Json,
@@ -104,6 +105,7 @@ impl<'a> PoolStackValues<'a> {
                 metadata_hop_limit: pool.metadata_hop_limit,
                 placement_group: pool.placement_group,
                 capacity_reservation: pool.capacity_reservation.as_ref().map(ToString::to_string),
+                deep_learning: pool.image == PoolImage::DeepLearning,
                 root_disk: root_disk(&blueprint.cluster, pool.root_volume_gib),
                 tag_specifications: tag_specifications(blueprint, &role.name(), false),
                 group_tags: pool_group_tags(blueprint, nodes, pool),

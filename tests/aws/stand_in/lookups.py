@@ -141,6 +141,12 @@ FLATCAR_IMAGES = (
     ("Flatcar-beta-4459.1.2-hvm", "x86_64", 53),
     ("Flatcar-lts-4081.3.6-hvm", "x86_64", 115),
 )
+DEEP_LEARNING = "898082745236"
+DEEP_LEARNING_IMAGES = (
+    ("Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) 20260918", "x86_64", 61),
+    ("Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) 20261009", "x86_64", 40),
+    ("Deep Learning ARM64 Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) 20261009", "arm64", 40),
+)
 DEPRECATED_AFTER = datetime.timedelta(days=730)
 
 
@@ -156,6 +162,10 @@ def flatcar_image(name, architecture, days):
     }
 
 
+def deep_learning_image(name, architecture, days):
+    return flatcar_image(name, architecture, days) | {"OwnerId": DEEP_LEARNING, "RootDeviceName": "/dev/sda1", "VolumeSize": 75}
+
+
 def in_iso(moment):
     return moment.strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
@@ -169,6 +179,7 @@ def images():
     own = [ec2._image_view(image) | {"CreationDate": made_at(image["Name"], image["CreationDate"])} for image in ec2._images.values()]
     gone = control().get("gone_images", [])
     return {image["ImageId"]: image for image in own + [flatcar_image(*facts) for facts in FLATCAR_IMAGES]
+            + [deep_learning_image(*facts) for facts in DEEP_LEARNING_IMAGES]
             if image["ImageId"] not in gone}
 
 
@@ -191,7 +202,7 @@ def describe_images(parameters):
         "rootDeviceType": image["RootDeviceType"], "rootDeviceName": image["RootDeviceName"],
         "virtualizationType": image["VirtualizationType"], "hypervisor": "xen", "enaSupport": True,
         "blockDeviceMapping": [{"deviceName": image["RootDeviceName"], "ebs": {
-            "volumeSize": 8, "volumeType": "gp2", "deleteOnTermination": True, "encrypted": False}}],
+            "volumeSize": image.get("VolumeSize", 8), "volumeType": "gp2", "deleteOnTermination": True, "encrypted": False}}],
         "creationDate": image["CreationDate"], "deprecationTime": image.get("DeprecationTime"),
     } for image in shown]})
 

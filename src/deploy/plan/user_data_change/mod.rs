@@ -21,6 +21,8 @@ use crate::render::BootObject;
 const OLD_CONFIG_DELETED: &str = "the old configuration is no longer in the bucket";
 const NOT_RENDERED: &str = "the new configuration was not rendered";
 const NO_DOCUMENT: &str = "the configuration is no JSON";
+const ARCHIVE: &str =
+    "machines on the Deep Learning image get another archive; what is in it is not compared file by file";
 const NOT_OURS: &str = "it is no user data of ours";
 
 /// Which files change with user data: old configurations come from S3, new ones from what was rendered, by the key after the prefix.
@@ -29,6 +31,9 @@ pub(crate) async fn explain_user_data(
     change: &PropertyChange,
     rendered: &BTreeMap<String, BootObject<'_>>,
 ) -> Result<Vec<FileChange>, AwsError> {
+    if is_script(change.from.as_ref()) || is_script(change.to.as_ref()) {
+        return Ok(vec![unknown_change(&change.path, ARCHIVE)]);
+    }
     let (Some(old_stub), Some(new_stub)) = (read_stub(change.from.as_ref()), read_stub(change.to.as_ref()))
     else {
         return Ok(vec![unknown_change(&change.path, NOT_OURS)]);
@@ -64,6 +69,12 @@ pub(crate) async fn explain_user_data(
 struct Stub {
     own: Value,
     sources: Vec<String>,
+}
+
+/// Whether user data is a script that unpacks an archive.
+fn is_script(user_data: Option<&Value>) -> bool {
+    let text = user_data.and_then(|user_data| user_data["Fn::Base64"]["Fn::Sub"].as_str());
+    text.is_some_and(|text| text.starts_with("#!"))
 }
 
 fn read_stub(user_data: Option<&Value>) -> Option<Stub> {
