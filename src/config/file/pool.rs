@@ -64,8 +64,7 @@ pub(crate) struct PoolFile {
     /// The image of the machines; only GPU pools can have another than Flatcar.
     #[serde(default)]
     pub image: At<PoolImage>,
-    /// Whether machines talk to each other over Elastic Fabric Adapter; needs the image `deep-learning`, private topology and one
-    /// availability zone.
+    /// Whether machines talk to each other over Elastic Fabric Adapter; not supported yet.
     #[serde(default)]
     pub efa: At<bool>,
     /// When the pool has how many machines. AWS enforces it, whether or not anyone is there.
