@@ -4,14 +4,13 @@
 //! replica after the other. Of a log that is being read only the beginning of its last line is kept.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::time::sleep;
 
-use super::pod_log::{
-    PAUSE, copy_log, explain_lost_machine, explain_silence, has_started, is_unfinished, report_contact,
-};
+use super::log_progress::LogProgress;
+use super::pod_log::{PAUSE, copy_log, explain_lost_machine, explain_silence, has_started, report_contact};
 use super::target::JobTarget;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
@@ -70,10 +69,10 @@ pub(super) async fn print_all(
             missing.push(explain_silence(&report, replica).into());
             continue;
         };
-        let part = LogPart { tail: wanted.tail, ..LogPart::default() };
+        let mut progress = LogProgress::new(wanted.tail);
         let log = session.printer.prefixed_log(&replica.name(), width_of(&replicas));
-        let opened = api.pod_log(&report.namespace, pod, part).await;
-        if let Err(error) = copy_log(opened, false, log, &session.printer).await {
+        let opened = api.pod_log(&report.namespace, pod, progress.rest(false)).await;
+        if let Err(error) = copy_log(opened, false, log, &session.printer, &mut progress).await {
             let error = explain_lost_machine(error, &report, replica);
             if error.downcast_ref::<KubeError>().is_some_and(|error| error.status() != Some(404)) {
                 return Err(error);
@@ -166,10 +165,7 @@ struct Reading {
     name: String,
     log: LogPrinter,
     is_open: bool,
-    /// How often it broke off since something came.
-    breaks: u32,
-    /// When the last of it came.
-    last: Instant,
+    progress: LogProgress,
 }
 
 /// Logs that are read at the same time.
@@ -195,10 +191,9 @@ impl MergedLogs<'_> {
     /// Prints what came.
     fn take(&mut self, piece: Piece) -> anyhow::Result<()> {
         let Some(reading) = self.readings.get_mut(&piece.pod) else { return Ok(()) };
-        reading.last = Instant::now();
         let end = match piece.content {
             Content::Text(text) => {
-                reading.breaks = 0;
+                reading.progress.receive();
                 return reading.log.print(&text);
             }
             Content::End(end) => end,
@@ -207,9 +202,9 @@ impl MergedLogs<'_> {
         reading.log.finish()?;
         let printer = &self.session.printer;
         match end {
-            Ok(()) => {}
+            Ok(()) => reading.progress.end(),
             Err(error) if error.is_passing() => {
-                reading.breaks += 1;
+                reading.progress.break_off();
                 if !std::mem::replace(&mut self.told_break, true) {
                     printer.note("-- the connection broke; some lines may repeat --");
                 }
@@ -217,6 +212,7 @@ impl MergedLogs<'_> {
             // A pod that ended before its container began has no log.
             Err(error) if matches!(error.status(), Some(400 | 404)) => {
                 printer.note(format_args!("-- {}: {error} --", reading.name));
+                reading.progress.end();
             }
             Err(error) => return Err(error.into()),
         }
@@ -233,23 +229,20 @@ impl MergedLogs<'_> {
         let is_first = self.attempt.is_none();
         for replica in replicas {
             let Some(pod) = replica.pod.as_ref().filter(|_| has_started(replica)) else { continue };
-            let (since, breaks) = match self.readings.get(pod) {
-                None => (None, 0),
+            let progress = match self.readings.get(pod) {
+                // The last lines are those of the pods that were there when it was asked.
+                None => LogProgress::new(self.tail.filter(|_| is_first)),
                 // What came between a break and the end of a pod is still there.
-                Some(reading) if !reading.is_open && is_unfinished(replica, reading.breaks) => {
-                    (Some(reading.last.elapsed().as_secs() + 1), reading.breaks)
+                Some(reading) if !reading.is_open && reading.progress.is_unfinished(replica) => {
+                    reading.progress
                 }
                 Some(_) => continue,
             };
             self.begin_attempt(report, replica);
-            // The last lines are those of the pods that were there when it was asked.
-            let tail = self.tail.filter(|_| is_first && since.is_none());
-            let part = LogPart { follow: true, tail, since_seconds: since };
             let name = replica.name();
             let log = self.session.printer.prefixed_log(&name, width);
-            let reading = Reading { name, log, is_open: true, breaks, last: Instant::now() };
-            self.readings.insert(pod.clone(), reading);
-            self.open(&report.namespace, pod, part);
+            self.readings.insert(pod.clone(), Reading { name, log, is_open: true, progress });
+            self.open(&report.namespace, pod, progress.rest(true));
         }
     }
 

@@ -1,15 +1,13 @@
 //! `infra job logs`: the log of a replica, or of all.
 
-use std::time::Instant;
-
 use clap::Args;
 use tokio::time::sleep;
 
 use super::all_logs::{Wanted, follow_all, print_all};
 use super::attempt_log::{Selection, print_attempt};
+use super::log_progress::LogProgress;
 use super::pod_log::{
-    PAUSE, copy_log, explain_lost_machine, explain_silence, has_started, is_over, is_unfinished,
-    report_contact,
+    PAUSE, copy_log, explain_lost_machine, explain_silence, has_started, is_over, report_contact,
 };
 use super::target::{JobNameOptions, JobTarget, find_replica};
 use crate::cli::aws_access::block_on;
@@ -19,7 +17,7 @@ use crate::cli::interruption::Interrupted;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
 use crate::job::life::JobReport;
-use crate::kube::{ApiServer, LogPart, Outage};
+use crate::kube::{ApiServer, Outage};
 
 /// Print the log of a replica, or of all of them
 ///
@@ -84,15 +82,6 @@ pub(super) fn run(arguments: &LogsArguments, session: &Session) -> anyhow::Resul
     })
 }
 
-/// What was printed of a replica's pod so far.
-struct Reading {
-    pod: String,
-    /// How often in a row it broke off.
-    breaks: u32,
-    /// When the last of it came.
-    last: Instant,
-}
-
 async fn print_log(
     api: &ApiServer,
     target: &JobTarget,
@@ -101,7 +90,8 @@ async fn print_log(
 ) -> anyhow::Result<Exit> {
     let printer = &session.printer;
     let (mut outage, mut awaited) = (Outage::default(), None);
-    let mut reading: Option<Reading> = None;
+    // The pod whose log was printed last, and how much of it.
+    let mut reading: Option<(String, LogProgress)> = None;
     loop {
         let read = JobReport::read(api, &target.namespace, &target.name).await;
         let read = if arguments.follow {
@@ -114,23 +104,23 @@ async fn print_log(
             continue;
         };
         let replica = find_replica(&report, arguments.role.as_deref(), arguments.index)?;
-        let is_new = reading.as_ref().is_none_or(|reading| replica.pod.as_ref() != Some(&reading.pod));
-        let breaks = reading.as_ref().filter(|_| !is_new).map_or(0, |reading| reading.breaks);
+        let known = reading.as_ref().filter(|(pod, _)| replica.pod.as_ref() == Some(pod));
+        let known = known.map(|(_, progress)| *progress);
         match &replica.pod {
-            Some(pod) if has_started(replica) && (is_new || is_unfinished(replica, breaks)) => {
-                if is_new && reading.is_some() {
+            Some(pod)
+                if has_started(replica) && known.is_none_or(|progress| progress.is_unfinished(replica)) =>
+            {
+                if known.is_none() && reading.is_some() {
                     printer.note(format_args!("-- restarted as {pod} --"));
                 }
                 // The last lines are those of the pod that was there when it was asked.
                 let tail = arguments.tail.filter(|_| reading.is_none());
-                let since = reading.filter(|_| !is_new).map(|reading| reading.last.elapsed().as_secs() + 1);
-                let part = LogPart { follow: arguments.follow, tail, since_seconds: since };
-                let opened = api.pod_log(&report.namespace, pod, part).await;
-                let is_whole = copy_log(opened, arguments.follow, printer.log(), printer)
+                let mut progress = known.unwrap_or_else(|| LogProgress::new(tail));
+                let opened = api.pod_log(&report.namespace, pod, progress.rest(arguments.follow)).await;
+                copy_log(opened, arguments.follow, printer.log(), printer, &mut progress)
                     .await
                     .map_err(|error| explain_lost_machine(error, &report, replica))?;
-                let breaks = if is_whole { 0 } else { breaks + 1 };
-                reading = Some(Reading { pod: pod.clone(), breaks, last: Instant::now() });
+                reading = Some((pod.clone(), progress));
                 if !arguments.follow {
                     return Ok(Exit::Done);
                 }

@@ -10,6 +10,7 @@ mod gpu_check;
 mod init;
 mod lint;
 mod list;
+mod log_progress;
 mod logs;
 mod objects;
 mod pod_log;

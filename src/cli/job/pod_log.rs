@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::log_progress::LogProgress;
 use crate::cli::failure::Refusal;
 use crate::cli::printer::{LogPrinter, Printer};
 use crate::job::life::{JobReport, ReplicaPhase, ReplicaReport};
@@ -9,15 +10,8 @@ use crate::kube::{Body, Contact, KubeError};
 
 /// The pause between two questions whether a replica has been restarted.
 pub(super) const PAUSE: Duration = Duration::from_secs(2);
-/// How often in a row the rest of a log is asked for that broke off, when its pod has ended: its machine may be gone.
-const MOST_BREAKS: u32 = 5;
 /// The longest silence in a log that is not followed: all of it is there already.
 const LONGEST_SILENCE: Duration = Duration::from_mins(2);
-
-/// Whether more may come of a log that was read before and broke off this often since.
-pub(super) fn is_unfinished(replica: &ReplicaReport, breaks: u32) -> bool {
-    replica.phase == ReplicaPhase::Running || (1..=MOST_BREAKS).contains(&breaks)
-}
 
 /// Whether a replica may have printed something.
 pub(super) fn has_started(replica: &ReplicaReport) -> bool {
@@ -82,19 +76,21 @@ pub(super) fn report_contact(contact: &Contact, printer: &Printer) {
     }
 }
 
-/// Prints a log, and says whether that was all of it. If a followed log breaks off, reading continues from there.
+/// Prints a log to its end. If a followed log breaks off, the progress says what is left.
 pub(super) async fn copy_log(
     opened: Result<Body, KubeError>,
     follow: bool,
     mut log: LogPrinter,
     printer: &Printer,
-) -> anyhow::Result<bool> {
+    progress: &mut LogProgress,
+) -> anyhow::Result<()> {
     let copied = async {
         let mut body = opened?;
         loop {
             let next = if follow { body.chunk().await? } else { body.chunk_within(LONGEST_SILENCE).await? };
             let Some(chunk) = next else { break };
             log.print(&chunk)?;
+            progress.receive();
         }
         anyhow::Ok(())
     };
@@ -104,15 +100,17 @@ pub(super) async fn copy_log(
         Err(error) if follow => match error.downcast_ref::<KubeError>() {
             Some(broken) if broken.is_passing() => {
                 printer.note("-- the connection broke; some lines may repeat --");
-                Ok(false)
+                progress.break_off();
+                return Ok(());
             }
             // A pod that ended before its container began has no log.
             Some(refused) if matches!(refused.status(), Some(400 | 404)) => {
                 printer.note(format_args!("-- {refused} --"));
-                Ok(true)
             }
-            _ => Err(error),
+            _ => return Err(error),
         },
-        copied => copied.map(|()| true),
+        copied => copied?,
     }
+    progress.end();
+    Ok(())
 }

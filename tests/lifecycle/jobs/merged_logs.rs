@@ -108,6 +108,23 @@ fn all_replicas_are_followed_through_attempts_and_breaks_to_the_end_of_the_job()
 }
 
 #[test]
+fn a_replica_that_printed_nothing_does_not_keep_the_logs_open_after_a_break() {
+    let world = JobWorld::new(TRAIN);
+    world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
+    world.run(["submit", "--detach"]).expect_code(0);
+    world.cluster.print("worker", 0, "step 1\n");
+    let mut following = world.infra(["logs", "--all", "-f"]).spawn();
+    following.wait_for_stdout("worker-0 │ step 1\n");
+    world.cluster.set_unreachable(true);
+    world.cluster.break_logs();
+    following.wait_for_stderr("cannot be reached");
+    world.cluster.finish("worker", 1, 0);
+    world.cluster.finish("worker", 0, 0);
+    world.cluster.set_unreachable(false);
+    following.wait().expect_code(0);
+}
+
+#[test]
 fn an_attempt_that_nobody_saw_is_mentioned() {
     let world = JobWorld::new(&TRAIN.replace("retries: 0", "retries: 3"));
     world.cluster.decide(|_, index, attempt| match (index, attempt) {
