@@ -7,9 +7,8 @@ use zeroize::Zeroizing;
 use super::super::engine::RenderError;
 use super::super::node_description::{NodeDescription, Owner};
 use super::super::values::{EncryptionKey, Values};
-use super::parts::{
-    Bootstrap, READABLE, SECRET, base, certificate, file, key, kubeconfig, kubernetes_node, unit,
-};
+use super::from_template::{READABLE, SECRET, file, unit};
+use super::parts::{Bootstrap, base, certificate, key, kubeconfig, kubernetes_node};
 use super::sources::NodeSources;
 use crate::blueprint::PROMETHEUS_DIRECTORY;
 use crate::config::PoolImage;

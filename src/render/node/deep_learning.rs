@@ -3,7 +3,7 @@
 use super::super::engine::RenderError;
 use super::super::node_description::{NodeDescription, Owner};
 use super::super::values::Values;
-use super::parts::{CONTAINERD_CONFIG, READABLE, file, unit};
+use super::from_template::{CONTAINERD_CONFIG, READABLE, file, unit};
 use super::sources::NodeSources;
 
 /// The scripts that only these machines have.

@@ -3,7 +3,8 @@
 use super::super::engine::RenderError;
 use super::super::node_description::{NodeDescription, Owner};
 use super::super::values::Values;
-use super::parts::{READABLE, SECRET, base, certificate, file, key, unit};
+use super::from_template::{READABLE, SECRET, file, unit};
+use super::parts::{base, certificate, key};
 use super::sources::NodeSources;
 use crate::config::PoolImage;
 

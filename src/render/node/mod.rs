@@ -6,6 +6,7 @@
 mod controller;
 mod deep_learning;
 mod etcd_member;
+mod from_template;
 mod parts;
 mod sources;
 mod worker;

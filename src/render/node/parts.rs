@@ -5,17 +5,10 @@ use super::super::kubeconfig::{ApiEndpoint, KubeconfigSource, render_kubeconfig}
 use super::super::node_description::{NodeDescription, Owner};
 use super::super::values::Values;
 use super::deep_learning;
+use super::from_template::{CONTAINERD_CONFIG, EXECUTABLE, READABLE, SECRET, file, unit};
 use super::sources::NodeSources;
 use crate::config::PoolImage;
 use crate::credentials::SecretText;
-
-/// Files that only their owner may read, and files that everybody may read.
-pub(super) const SECRET: u32 = 0o600;
-pub(super) const READABLE: u32 = 0o644;
-const EXECUTABLE: u32 = 0o755;
-
-/// What containerd reads.
-pub(super) const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
 
 /// A description with what every machine has: no automatic updates, sessions through SSM, and the scripts it needs.
 pub(super) fn base(
@@ -41,31 +34,6 @@ pub(super) fn base(
         file(&mut config, sources, values, &format!("/opt/infra/bin/{script}"), EXECUTABLE, Owner::ROOT)?;
     }
     Ok(config)
-}
-
-/// Adds the file whose template has the same path below `files/`.
-pub(super) fn file(
-    config: &mut NodeDescription,
-    sources: &NodeSources<'_>,
-    values: &Values<'_>,
-    path: &str,
-    mode: u32,
-    owner: Owner,
-) -> Result<(), RenderError> {
-    let text = sources.templates.render(&format!("files{path}"), values)?;
-    config.file(path, mode, owner, text.as_bytes());
-    Ok(())
-}
-
-/// Adds a unit that starts at boot.
-pub(super) fn unit(
-    config: &mut NodeDescription,
-    sources: &NodeSources<'_>,
-    values: &Values<'_>,
-    name: &str,
-) -> Result<(), RenderError> {
-    config.unit(name, sources.templates.render(&format!("units/{name}"), values)?);
-    Ok(())
 }
 
 /// How a machine joins: the identity whose key it has at first, and the API server that it requests its own certificate from.
