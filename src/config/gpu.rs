@@ -9,6 +9,9 @@ use super::file::PoolImage;
 use super::values::{InstanceType, NvidiaDriver};
 use crate::document::{Fault, embedded, nearest};
 
+/// The oldest driver that AWS's Deep Learning image is known to bring.
+const DEEP_LEARNING_DRIVER: NvidiaDriver = NvidiaDriver { branch: 580, open: true };
+
 static TABLE: LazyLock<Table> = LazyLock::new(|| embedded(include_str!("gpu_machines.yaml")));
 
 /// The GPUs of one instance type.
@@ -204,8 +207,11 @@ pub(super) fn check_image(instance_type: &InstanceType, image: PoolImage) -> Res
             Fault::new(format!("{instance_type} does not work on Flatcar, which lacks {lacks}"))
                 .help("add `image: deep-learning` to the pool: AWS's image has it")
         }
-        _ => Fault::new(format!("{instance_type} does not work with image {image}"))
-            .help(format!("remove image to use {}", PoolImage::Flatcar)),
+        _ => {
+            let objection = family.driver_limits().objection(DEEP_LEARNING_DRIVER).unwrap_or_default();
+            Fault::new(format!("{instance_type} does not work with image {image}: {objection}"))
+                .help(format!("remove image to use {}", PoolImage::Flatcar))
+        }
     })
 }
 
@@ -246,7 +252,7 @@ fn unknown_size(instance_type: &InstanceType, family: &Family) -> Fault {
 
 #[cfg(test)]
 mod tests {
-    use super::{EfaCards, TABLE, check_image, gpu_instance_store, gpu_machine_size, gpus_of};
+    use super::{DEEP_LEARNING_DRIVER, EfaCards, TABLE, check_image, gpu_instance_store, gpu_machine_size, gpus_of};
     use crate::config::file::PoolImage;
     use crate::config::values::{InstanceType, NvidiaDriver};
     use crate::document::Fault;
@@ -258,6 +264,8 @@ mod tests {
             assert!(!family.images.is_empty());
             // What Flatcar lacks is said of every family that cannot have it, and of no other.
             assert_ne!(family.images.contains(&PoolImage::Flatcar), family.flatcar_lacks.is_some());
+            let objection = family.driver_limits().objection(DEEP_LEARNING_DRIVER);
+            assert_ne!(family.images.contains(&PoolImage::DeepLearning), objection.is_some());
             for (size, row) in &family.sizes {
                 let instance_type: InstanceType = format!("{}.{size}", family.name).parse()?;
                 let gpus = gpus_of(&instance_type)?;
@@ -316,6 +324,21 @@ mod tests {
             ("m5.large", PoolImage::Flatcar, true),
         ] {
             assert_eq!(check_image(&machine.parse()?, image).is_ok(), works, "{machine} {image}");
+        }
+        for machine in [
+            "p4d.24xlarge",
+            "p4de.24xlarge",
+            "p5.4xlarge",
+            "p5.48xlarge",
+            "p5e.48xlarge",
+            "p5en.48xlarge",
+            "p6-b200.48xlarge",
+            "p6-b300.48xlarge",
+            "g7.2xlarge",
+        ] {
+            assert!(check_image(&machine.parse()?, PoolImage::DeepLearning).is_ok(), "{machine}");
+            let refused = check_image(&machine.parse()?, PoolImage::Flatcar);
+            assert!(refused.is_err_and(|fault| fault.to_string().contains("lacks")), "{machine}");
         }
         Ok(())
     }

@@ -4,14 +4,11 @@ What is not there: Ubuntu itself, NVIDIA's driver (nvidia-smi answers for it), t
 one does).
 """
 
-from container import FOREIGN_UNITS as CONTAINER_UNITS
-from golden import TOOLS
+import deep_learning_image
 from machine import NFS_CLIENT, Worker
 from node_archive import BUCKET, PREFIX
 from test_userdata import STUB
 
-# Fail in any container, and have nothing to do with ours.
-FOREIGN_UNITS = [*CONTAINER_UNITS, "nftables.service", "run-rpc_pipefs.mount"]
 # Debian's CLI is older than AWS_ENDPOINT_URL.
 AWS = """#!/bin/sh
 case $1 in
@@ -22,18 +19,12 @@ exec /usr/bin/aws --endpoint-url "$endpoint" "$@"
 """
 KUBELET = "#!/bin/sh\nexec systemd-inhibit --what=shutdown --who=kubelet --why=test --mode=delay sleep infinity\n"
 PROGRAMS = {"/opt/bin/kubelet": KUBELET.encode(), "/opt/bin/kubectl": b"#!/bin/sh\nprintf 'True KubeletReady: ready'\n"}
-CLOUD_CONFIG = """datasource_list: [NoCloud]
-network: {config: disabled}
-cloud_init_modules: []
-cloud_config_modules: []
-cloud_final_modules: [scripts-user]
-"""
 
 
 class CloudWorker(Worker):
     """`archive` is rendered; `change` may spoil the machine before it boots."""
 
-    base = TOOLS / "cloud-base"
+    base = deep_learning_image.BASE
 
     def __init__(self, site, archive, number, drives=(), change=lambda machine: None):
         self.archive, self.change = archive, change
@@ -45,43 +36,28 @@ class CloudWorker(Worker):
         # What it would unpack is no archive here.
         self.files["/opt/infra/bin/unpack-cni"] = STUB
         self.settings = {}
-        self.write("etc/machine-id", "uninitialized\n")
-        for name in FOREIGN_UNITS:
-            (self.root / "etc/systemd/system" / name).symlink_to("/dev/null")
-        # Until the script has written it.
-        self.write("etc/infra/stack.env", "")
+        deep_learning_image.furnish(self, self.instance)
         environment = {
             "INFRA_BACKOFF_MILLISECONDS": "100", "INFRA_DOWNLOAD_PROTOCOLS": "=http", **self.stack_settings(), **self.aws.environment(),
             "AWS_EC2_METADATA_SERVICE_ENDPOINT": f"{self.aws.url}/imds/",
         }
         self.serve()
-        self.write("etc/cloud/ds-identify.cfg", "policy: enabled\n")
-        self.write("etc/cloud/cloud.cfg.d/99_test.cfg", CLOUD_CONFIG)
-        self.write("var/lib/cloud/seed/nocloud/meta-data", f"instance-id: {self.instance}\n")
         self.write("usr/local/bin/aws", AWS, 0o755)
         self.write("usr/bin/nvidia-smi", "#!/bin/sh\necho 580.126.09\n", 0o755)
         self.write("usr/bin/nv-fabricmanager", "#!/bin/sh\necho 'Fabric Manager version is : 580.126.09'\n", 0o755)
-        service = "[Unit]\nDescription={0}\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/true\n[Install]\nWantedBy=multi-user.target\n"
-        for name in ("containerd", "docker", "nvidia-fabricmanager", "dlami-nvme"):
-            self.write(f"usr/lib/systemd/system/{name}.service", service.format(name))
-        for name in ("containerd", "docker", "dlami-nvme"):
-            wants = self.root / "etc/systemd/system/multi-user.target.wants"
-            wants.mkdir(parents=True, exist_ok=True)
-            (wants / f"{name}.service").symlink_to(f"/usr/lib/systemd/system/{name}.service")
         (self.root / "usr/sbin/mount.nfs4").unlink(missing_ok=True)
         self.write("usr/sbin/mount.nfs4", NFS_CLIENT, 0o755)
         self.write("var/console", "")
         (self.root / "srv/server").mkdir(parents=True)
         self.add_drives()
         self.change(self)
-        words = " ".join(f'"{name}={value}"' for name, value in (environment | self.settings).items())
-        self.write("etc/systemd/system.conf.d/test.conf", f"[Manager]\nDefaultEnvironment={words}\n")
+        deep_learning_image.set_environment(self, environment | self.settings)
 
     def serve(self):
         """The archive, in which downloads lead to this machine's stand-in, and the script with its digest."""
         self.aws.files |= {path.lstrip("/"): content for path, content in self.files.items()}
         self.aws.objects[self.object], user_data = self.archive.served(self.files, f"{self.aws.url}/files")
-        self.write("var/lib/cloud/seed/nocloud/user-data", user_data)
+        deep_learning_image.give_user_data(self, user_data)
 
     def replace_file(self, path, content):
         self.files[path] = content

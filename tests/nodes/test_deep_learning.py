@@ -1,6 +1,5 @@
 """Machines on the Deep Learning image: what they boot with beside the same pool on Flatcar, and their life from the script on."""
 
-import os
 import pathlib
 import subprocess
 import sys
@@ -10,11 +9,12 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from boots import Boot  # noqa: E402
 from cloud_machine import CloudWorker  # noqa: E402
+import deep_learning_image  # noqa: E402
 from golden import CLUSTERS, TOOLS, Config  # noqa: E402
-from machine import wait_for, why_not  # noqa: E402
+from machine import why_not  # noqa: E402
 from node_archive import NodeArchive  # noqa: E402
 
-IMPOSSIBLE = why_not() or (None if (TOOLS / "cloud-base/usr/bin/cloud-init").exists() else "cloud-base is missing: run scripts/prepare-tests")
+IMPOSSIBLE = why_not() or deep_learning_image.why_not()
 CLUSTER = "deep-learning"
 UNITS = "/etc/systemd/system/"
 # What only one of the images has.

@@ -12,14 +12,15 @@ from container import run
 UNIT = "etc/systemd/system/scratch.service"
 # Room for what is reserved on such drives, and for jobs.
 GIB = 200
-SETTINGS = "INFRA_BLOCK_DIRECTORY=/etc/drives/sys/block\nINFRA_DEVICE_DIRECTORY=/etc/drives/dev\n"
+SETTINGS = {"INFRA_BLOCK_DIRECTORY": "/etc/drives/sys/block", "INFRA_DEVICE_DIRECTORY": "/etc/drives/dev"}
 
 
 def has_drives(root):
     return (root / UNIT).exists()
 
 
-def adapt(machine):
+def add_drive(machine):
+    """What the machine's scripts need to be told of it."""
     image = machine.scratch / "drive.img"
     with image.open("wb") as file:
         file.truncate(GIB << 30)
@@ -29,5 +30,4 @@ def adapt(machine):
     machine.write("etc/drives/sys/block/nvme1n1/device/model", "Amazon EC2 NVMe Instance Storage        \n")
     (machine.root / "etc/drives/dev").mkdir()
     os.mknod(machine.root / "etc/drives/dev/nvme1n1", 0o600 | stat.S_IFBLK, os.stat(device).st_rdev)
-    settings = machine.root / "etc/infra/stack.env"
-    settings.write_text(settings.read_text().rstrip("\n") + "\n" + SETTINGS)
+    return SETTINGS

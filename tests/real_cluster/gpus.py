@@ -1,7 +1,7 @@
 """What a machine with GPUs has here in the place of NVIDIA's driver and container runtime.
 
 The runtime is a system extension as Flatcar's is: machines download it, compare its hash and merge it into /usr. In it, and in the
-place of the driver, are programs of our own (programs/shared/pretend-gpus).
+place of the driver, are programs of our own (programs/shared/pretend-gpus). The Deep Learning image has both in itself.
 """
 
 import hashlib
@@ -53,11 +53,16 @@ def has_gpus(root):
     return (root / DRIVER_SETTINGS).exists()
 
 
-def adapt(machine):
-    """What the driver's extension gives: nvidia-smi and the GPUs themselves."""
+def add_driver(machine):
+    """nvidia-smi and the GPUs themselves."""
     shutil.copy(machine.parts.driver / "nvidia-smi", machine.root / "usr/bin/nvidia-smi")
     machine.write("etc/systemd/system/kubelet.service.d/pretend-gpus.conf", PROVIDE)
     set_number(machine, gpu_sizes()[machine.facts["type"]]["gpus"])
+
+
+def adapt(machine):
+    """What Flatcar and its extension with the driver give."""
+    add_driver(machine)
     # Extensions are mounted from files.
     machine.options.append("--bind=/dev/loop-control")
     for unit in ("systemd-sysext.service", "ensure-sysext.service"):

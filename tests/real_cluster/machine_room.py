@@ -11,6 +11,7 @@ import pathlib
 import threading
 import urllib.request
 
+from cloud_init_machine import CloudInitMachine, is_script
 from container import run
 from real_machine import Machine
 
@@ -79,7 +80,8 @@ class MachineRoom:
 
     def take_in(self, facts):
         self.booted += 1
-        machine = Machine(self.network, facts, self.parts, self.scratch, f"m{self.booted}")
+        kind = CloudInitMachine if is_script(facts) else Machine
+        machine = kind(self.network, facts, self.parts, self.scratch, f"m{self.booted}")
         # The metadata service tells the address of its network card.
         machine.connect()
         self.machines[facts["id"]] = machine

@@ -16,10 +16,12 @@ for place in ("tests/nodes", "scripts/rehearsal"):
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / place))
 
 import authority
+import deep_learning_image
 import gpus
 import images
 from container import NSPAWN, run
 from golden import TOOLS
+from node_archive import NodeArchive
 from real_machine import hierarchies
 
 # After images, which knows where they are.
@@ -75,11 +77,19 @@ def find_parts(minors, scratch, with_kueue=False):
     shared = pathlib.Path(scratch) / "efs"
     shared.mkdir()
     releases = {minor: find_release(minor) for minor in minors}
+    newest = releases[max(minors)]
     built = modules.directories(max(minors))
     return Parts(
         base=BASE, shared=shared, kubectl=built["kubernetes"] / "kubectl", releases=releases,
-        extensions=gpus.pack_runtime(built["pretend-gpus"], scratch), driver=built["pretend-gpus"],
+        extensions=gpus.pack_runtime(built["pretend-gpus"], scratch) | {url: newest.downloads[path] for path, (_, url) in published_programs().items()},
+        driver=built["pretend-gpus"],
         jobset_api=built["jobset"] / "api.yaml", more_images=pack_kueue(max(minors)) if with_kueue else None)
+
+
+def published_programs():
+    """What machines without Ignition download by themselves: the published hash and address, by the path that it gets."""
+    downloads = NodeArchive("deep-learning", "pool-ubuntu").downloads
+    return {path: (published, url) for path, (published, _, url) in downloads.items()}
 
 
 def pack_kueue(minor):
@@ -115,6 +125,8 @@ def why_not(minor="1.36"):
     for path in (NSPAWN, BASE / "etc/os-release"):
         if not path.exists():
             return f"{path.relative_to(TOOLS.parent.parent)} is missing: run scripts/prepare-tests"
+    if reason := deep_learning_image.why_not():
+        return reason
     for program in ("ip", "losetup", "nsenter", "setpriv", "unshare", "openssl"):
         if not shutil.which(program):
             return f"{program} is missing"

@@ -1,7 +1,8 @@
 """One machine of a real cluster: booted from the user data of its launch template, with real programs.
 
 In come what the stand-in for EC2 says of an instance and the network of its VPC; out comes a machine that Ignition has configured
-from the object in S3 and systemd has booted. What differs from a machine on AWS is in `adapt`, and in docs/real-cluster.md.
+from the object in S3 and systemd has booted. What differs from a machine on AWS is in `adapt`, and in docs/real-cluster.md. Machines that
+cloud-init configures are in cloud_init_machine.py.
 """
 
 import base64
@@ -28,6 +29,8 @@ from test_userdata import ENGINE
 DOCKER = pathlib.Path(__file__).parents[1] / "nodes/docker.sh"
 FILES = pathlib.Path(__file__).parent / "machine_files"
 CAP_SYS_RESOURCE = 1 << 24
+# Of the kubelet, which refuses version 1.
+OLD_CONTROL_GROUPS = "failCgroupV1: false\n"
 # Flatcar's units that have nothing to do here, and Debian's that would wait for what a container does not have.
 MASKED_UNITS = [
     *FOREIGN_UNITS, "nfs-client.target", "systemd-udevd.service", "rpc-statd-notify.service", "systemd-networkd.service",
@@ -48,9 +51,13 @@ KERNEL_SETTINGS = {
 class Machine(Container):
     """`switch_on` boots it, also again after `cut_power`; `discard` is its end."""
 
+    # What its root is a layer over; if there is nothing, what all machines share.
+    base = None
+
     def __init__(self, network, facts, parts, scratch, name):
         """`parts` are the programs, images and directories that every machine is made of (see parts.Parts)."""
         self.network, self.facts, self.parts = network, facts, parts
+        self.base = self.base or parts.base
         self.id, self.name, self.scratch = facts["id"], name, pathlib.Path(scratch) / name
         self.role = facts["tags"].get("infra:role", "")
         self.facts["decodedUserData"] = base64.b64decode(facts["userData"])
@@ -98,7 +105,7 @@ class Machine(Container):
         upper, work = disk / "upper", disk / "work"
         for directory in (upper, work, self.root, disk / "containerd"):
             directory.mkdir()
-        run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={self.parts.base},upperdir={upper},workdir={work}", self.root)
+        run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={self.base},upperdir={upper},workdir={work}", self.root)
         self.stack.callback(run, "umount", "--lazy", self.root)
 
     def fetch(self):
@@ -153,11 +160,9 @@ class Machine(Container):
             (self.root / "etc/systemd/system" / name).unlink(missing_ok=True)
             (self.root / "etc/systemd/system" / name).symlink_to("/dev/null")
         self.enable("kernel-settings.service", "sysinit.target")
-        if (self.root / "etc/kubernetes/kubelet.yaml").exists():
-            self.enable("import-images.service", "multi-user.target")
-            # Releases share images.
-            names = sorted({name for minor in self.parts.releases for name in digest_names(minor).items()})
-            self.write("usr/share/image-digests", "".join(f"{tagged} {digested}\n" for tagged, digested in names))
+        # Releases share images.
+        names = sorted({name for minor in self.parts.releases for name in digest_names(minor).items()})
+        self.write("usr/share/image-digests", "".join(f"{tagged} {digested}\n" for tagged, digested in names))
         self.write("etc/hostname", self.facts["name"] + "\n")
         self.write("etc/hosts", "127.0.0.1 localhost\n")
         self.write("etc/systemd/resolved.conf.d/vpc.conf",
@@ -165,33 +170,42 @@ class Machine(Container):
         resolver = self.root / "etc/resolv.conf"
         resolver.unlink(missing_ok=True)
         resolver.symlink_to("/run/systemd/resolve/resolv.conf")
-        self.write("etc/ssl/certs/ca-certificates.crt", authority.trusted_certificates(self.parts.base))
+        self.write("etc/ssl/certs/ca-certificates.crt", authority.trusted_certificates(self.base))
         for name, value in KERNEL_SETTINGS.items():
             self.write(f"usr/share/kernel-settings/{name}", f"{value}\n")
         # The journal outlives a power cut there.
         (self.root / "var/log/journal").mkdir(exist_ok=True)
         (self.root / "images").mkdir()
         (self.root / "srv/efs").mkdir(parents=True, exist_ok=True)
+        self.adapt_to_config()
+
+    def adapt_to_config(self):
+        """What depends on the files that Ignition has written."""
+        if (self.root / "etc/kubernetes/kubelet.yaml").exists():
+            self.enable("import-images.service", "multi-user.target")
         if gpus.has_gpus(self.root):
             gpus.adapt(self)
         if drives.has_drives(self.root):
-            drives.adapt(self)
+            settings = self.root / "etc/infra/stack.env"
+            lines = [settings.read_text().rstrip("\n"), *(f"{name}={value}" for name, value in drives.add_drive(self).items())]
+            settings.write_text("\n".join(lines) + "\n")
         self.adapt_to_kernel()
 
     def adapt_to_kernel(self):
         """The only rendered files that change, and only where this machine's kernel is not a node's."""
         kubelet = self.root / "etc/kubernetes/kubelet.yaml"
-        if kubelet.exists() and not pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists():
-            kubelet.write_text(kubelet.read_text() + "failCgroupV1: false\n")
+        if kubelet.exists() and has_old_control_groups():
+            kubelet.write_text(kubelet.read_text() + OLD_CONTROL_GROUPS)
         for containerd in (self.root / "etc/containerd").glob("config*.toml"):
             if not may_raise_limits():
                 anchor = "[plugins.'io.containerd.cri.v1.runtime']\n"
                 containerd.write_text(containerd.read_text().replace(anchor, f"{anchor}restrict_oom_score_adj = true\n"))
 
-    def write(self, path, text):
+    def write(self, path, text, mode=0o644):
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
+        target.chmod(mode)
 
     def enable(self, unit, target):
         wants = self.root / f"etc/systemd/system/{target}.wants"
@@ -283,6 +297,10 @@ class FileServer:
 def digest(path):
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def has_old_control_groups():
+    return not pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists()
 
 
 def may_raise_limits():

@@ -9,9 +9,8 @@ use super::super::values::{Architecture, InstanceType, SnapshotName};
 use super::optional::optional;
 use crate::document::{At, Fault, Problems};
 
-/// Families with accelerators that no driver here serves; they would be paid for and never used.
-const OTHER_ACCELERATORS: [&str; 10] =
-    ["dl1", "dl2q", "f1", "f2", "inf1", "inf2", "trn1", "trn1n", "trn2", "vt1"];
+/// How families begin whose accelerators no driver here serves; they would be paid for and never used.
+const OTHER_ACCELERATORS: [&str; 6] = ["dl", "f1", "f2", "inf", "trn", "vt"];
 
 /// A machine for workers, and its GPUs.
 pub(super) fn parse_worker_type(
@@ -26,7 +25,7 @@ pub(super) fn parse_worker_type(
 /// The GPUs of a machine for workers, or why it cannot be one.
 fn check_worker_type(instance_type: &InstanceType) -> Result<Option<Gpus>, Fault> {
     let family = instance_type.family();
-    if OTHER_ACCELERATORS.contains(&family) {
+    if OTHER_ACCELERATORS.iter().any(|beginning| family.starts_with(beginning)) {
         let fault =
             Fault::new(format!("{instance_type} is not supported: its accelerator is not an NVIDIA GPU"));
         return Err(fault.help("use g5.xlarge, for example"));
