@@ -14,6 +14,8 @@ pub(crate) const GPU_MODEL_LABEL: &str = "infra.internal/gpu-model";
 pub(crate) const GPU_COUNT_LABEL: &str = "infra.internal/gpu-count";
 /// The label of a node with the GiB that pods can have of its instance store.
 pub(crate) const SCRATCH_LABEL: &str = "infra.internal/scratch-gib";
+/// The label of a node with the number of its EFA adapters.
+pub(crate) const EFA_LABEL: &str = "infra.internal/efa";
 /// The label of a controller's node. No kubelet may set it; a controller's add-on step sets it, on its own node only.
 pub(crate) const CONTROLLER_LABEL: &str = "node-role.kubernetes.io/control-plane";
 /// The label of a node that no Service of type LoadBalancer may have as a target.
@@ -24,6 +26,11 @@ pub(crate) const ACCELERATOR_LABEL: &str = "k8s.amazonaws.com/accelerator";
 
 /// The resource by which a node offers its GPUs and a pod requests them. The taint of GPU nodes has the same name.
 pub(crate) const GPU_RESOURCE: &str = "nvidia.com/gpu";
+
+/// The resource by which a node offers its EFA adapters and a pod requests them.
+pub(crate) const EFA_RESOURCE: &str = "vpc.amazonaws.com/efa";
+/// The resource by which a node offers huge pages and a pod requests them.
+pub(crate) const HUGE_PAGES_RESOURCE: &str = "hugepages-2Mi";
 
 /// The resource by which a node offers space for what pods write, and a pod requests it.
 pub(crate) const STORAGE_RESOURCE: &str = "ephemeral-storage";

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::config::gpu::Gpus;
+use crate::config::gpu::{EfaCards, Gpus};
 use crate::config::instance_store::InstanceStore;
 use crate::config::values::{NvidiaDriver, PoolName};
 use crate::config::{Cluster, Pool, PoolImage, TaintEffect};
 use crate::well_known::{
-    ACCELERATOR_LABEL, GPU_COUNT_LABEL, GPU_MODEL_LABEL, GPU_RESOURCE, POOL_LABEL, POOL_PREFIX, SCRATCH_LABEL,
+    ACCELERATOR_LABEL, EFA_LABEL, GPU_COUNT_LABEL, GPU_MODEL_LABEL, GPU_RESOURCE, POOL_LABEL, POOL_PREFIX,
+    SCRATCH_LABEL,
 };
 
 /// What a machine is for. All machines of a role boot the same configuration.
@@ -97,6 +98,8 @@ pub struct PoolNodes {
     pub gpu_driver: Option<NvidiaDriver>,
     /// Whether its GPUs need NVIDIA's fabric manager.
     pub needs_fabric_manager: bool,
+    /// The network cards with an elastic fabric adapter, if its machines talk over EFA.
+    pub efa: Option<EfaCards>,
     /// Whether its machines are spot instances, which AWS may interrupt.
     pub spot: bool,
     /// The drives that its machines bring with them.
@@ -128,6 +131,9 @@ impl PoolNodes {
             let (key, value) = (GPU_RESOURCE.to_owned(), "present".to_owned());
             taints.push(NodeTaint { key, value, effect: TaintEffect::NoSchedule });
         }
+        if let Some(cards) = pool.efa {
+            labels.insert(EFA_LABEL.to_owned(), cards.count.to_string());
+        }
         let instance_store = InstanceStore::of_pool(pool);
         if let Some(scratch) = instance_store.and_then(InstanceStore::scratch) {
             labels.insert(SCRATCH_LABEL.to_owned(), scratch.pods_gib.to_string());
@@ -148,6 +154,7 @@ impl PoolNodes {
                 .filter(|_| pool.image == PoolImage::Flatcar)
                 .map(|gpus| gpus.driver),
             needs_fabric_manager: pool.gpus.as_ref().is_some_and(Gpus::are_behind_nvswitch),
+            efa: pool.efa,
             spot: pool.spot,
             instance_store,
         }

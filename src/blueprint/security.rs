@@ -22,6 +22,8 @@ pub enum SecurityGroup {
     PublicLoadBalancer,
     /// Mount targets of the file system.
     FileSystem,
+    /// The EFA interfaces of a pool; each pool with EFA has a security group of its own.
+    Efa,
 }
 
 impl SecurityGroup {
@@ -35,6 +37,7 @@ impl SecurityGroup {
             Self::InternalLoadBalancer => "InternalLoadBalancerGroup",
             Self::PublicLoadBalancer => "PublicLoadBalancerGroup",
             Self::FileSystem => "FileSystemGroup",
+            Self::Efa => "EfaGroup",
         }
     }
 
@@ -48,6 +51,7 @@ impl SecurityGroup {
             Self::InternalLoadBalancer => "api-internal",
             Self::PublicLoadBalancer => "api-public",
             Self::FileSystem => "efs",
+            Self::Efa => "efa",
         }
     }
 
@@ -61,7 +65,14 @@ impl SecurityGroup {
             Self::InternalLoadBalancer => "load balancer of the API inside the VPC",
             Self::PublicLoadBalancer => "load balancer of the API on the internet",
             Self::FileSystem => "mount targets of the file system",
+            Self::Efa => "EFA interfaces of one pool",
         }
+    }
+
+    /// Whether the security group belongs to the stack of a pool, not to the network's.
+    #[must_use]
+    pub fn is_of_pool(self) -> bool {
+        self == Self::Efa
     }
 }
 
@@ -81,6 +92,8 @@ pub enum Protocol {
     Tcp,
     /// UDP.
     Udp,
+    /// Every protocol.
+    All,
 }
 
 impl Protocol {
@@ -90,6 +103,7 @@ impl Protocol {
         match self {
             Self::Tcp => "tcp",
             Self::Udp => "udp",
+            Self::All => "-1",
         }
     }
 
@@ -98,6 +112,7 @@ impl Protocol {
         match self {
             Self::Tcp => "Tcp",
             Self::Udp => "Udp",
+            Self::All => "All",
         }
     }
 }
@@ -111,8 +126,8 @@ pub struct Rule {
     pub to: SecurityGroup,
     /// The protocol.
     pub protocol: Protocol,
-    /// The port.
-    pub port: u16,
+    /// The port; none with all protocols.
+    pub port: Option<u16>,
     /// Why the connection is needed; the description of the rule in AWS.
     pub why: &'static str,
 }
@@ -131,13 +146,18 @@ pub(super) fn security_groups(cluster: &Cluster, mount_targets: bool) -> Vec<Sec
     if mount_targets {
         security_groups.push(SecurityGroup::FileSystem);
     }
+    if cluster.pools.iter().any(|pool| pool.efa.is_some()) {
+        security_groups.push(SecurityGroup::Efa);
+    }
     security_groups
 }
 
 /// Every connection that is allowed; all others are not.
 pub(super) fn rules(cluster: &Cluster, security_groups: &[SecurityGroup]) -> Vec<Rule> {
     use Protocol::{Tcp, Udp};
-    use SecurityGroup::{Controllers, Etcd, FileSystem, InternalLoadBalancer, Nodes, PublicLoadBalancer};
+    use SecurityGroup::{
+        Controllers, Efa, Etcd, FileSystem, InternalLoadBalancer, Nodes, PublicLoadBalancer,
+    };
     let table: [(SecurityGroup, SecurityGroup, Protocol, u16, &'static str); 17] = [
         (PublicLoadBalancer, Controllers, Tcp, 6443, "API from outside"),
         (InternalLoadBalancer, Controllers, Tcp, 6443, "API from inside"),
@@ -167,16 +187,25 @@ pub(super) fn rules(cluster: &Cluster, security_groups: &[SecurityGroup]) -> Vec
                 from: Source::SecurityGroup(from),
                 to,
                 protocol,
-                port,
+                port: Some(port),
                 why,
             },
         );
+    // Traffic of EFA has no port, and an adapter works only if its security group allows all of it in both directions. The interfaces have no
+    // address: what else listens on their machines stays closed.
+    let among_adapters = there(&Efa).then_some(Rule {
+        from: Source::SecurityGroup(Efa),
+        to: Efa,
+        protocol: Protocol::All,
+        port: None,
+        why: "machines of a pool with EFA talk to each other",
+    });
     let entrance = if cluster.api.public { PublicLoadBalancer } else { InternalLoadBalancer };
     let api = cluster.api.allowed_ranges.iter().map(|range| Rule {
         from: Source::Range(*range),
         to: entrance,
         protocol: Tcp,
-        port: 443,
+        port: Some(443),
         why: "API, from api.allowedCIDRs",
     });
     let ssh = cluster.ssh_allowed_ranges.iter().flat_map(|range| {
@@ -184,23 +213,40 @@ pub(super) fn rules(cluster: &Cluster, security_groups: &[SecurityGroup]) -> Vec
             from: Source::Range(*range),
             to,
             protocol: Tcp,
-            port: 22,
+            port: Some(22),
             why: "SSH, from sshAllowedCIDRs",
         })
     });
-    among_groups.chain(api).chain(ssh).collect()
+    among_groups.chain(among_adapters).chain(api).chain(ssh).collect()
 }
 
 impl Rule {
     /// The logical id of the rule: destination, source, protocol and port.
     #[must_use]
     pub fn resource(&self) -> String {
+        format!("{}From{}{}", self.destination(), self.source(), self.traffic())
+    }
+
+    /// The logical id of the rule by which the same traffic leaves its source.
+    #[must_use]
+    pub fn outbound_resource(&self) -> String {
+        format!("{}To{}{}", self.source(), self.destination(), self.traffic())
+    }
+
+    fn source(&self) -> String {
         let letters = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
-        let from = match &self.from {
+        match &self.from {
             Source::SecurityGroup(group) => group.resource().trim_end_matches("Group").to_owned(),
             Source::Range(range) => format!("Range{}", letters(&range.to_string().replace(['.', '/'], "x"))),
-        };
-        let to = self.to.resource().trim_end_matches("Group");
-        format!("{to}From{from}{}{}", self.protocol.resource_part(), self.port)
+        }
+    }
+
+    fn destination(&self) -> &'static str {
+        self.to.resource().trim_end_matches("Group")
+    }
+
+    fn traffic(&self) -> String {
+        let port = self.port.map(|port| port.to_string()).unwrap_or_default();
+        format!("{}{port}", self.protocol.resource_part())
     }
 }

@@ -275,18 +275,24 @@ impl Check<'_> {
                     "rules belong in the table of who may talk to whom".to_owned(),
                 );
             }
-            if resource["Type"] != "AWS::EC2::SecurityGroupIngress" {
-                continue;
-            }
+            let (to, from) = match resource["Type"].as_str() {
+                Some("AWS::EC2::SecurityGroupIngress") => ("GroupId", "SourceSecurityGroupId"),
+                Some("AWS::EC2::SecurityGroupEgress") => ("DestinationSecurityGroupId", "GroupId"),
+                _ => continue,
+            };
             let group = |key: &str| properties[key]["Fn::GetAtt"][0].as_str().unwrap_or_default();
             let in_table = rules.iter().any(|rule| {
-                let from = match &rule.from {
-                    Source::SecurityGroup(from) => group("SourceSecurityGroupId") == from.resource(),
+                let comes_from = match &rule.from {
+                    Source::SecurityGroup(source) => group(from) == source.resource(),
                     Source::Range(range) => properties["CidrIp"] == range.to_string(),
                 };
-                let ports = properties["FromPort"] == rule.port && properties["ToPort"] == rule.port;
-                from && ports
-                    && group("GroupId") == rule.to.resource()
+                let ports = ["FromPort", "ToPort"].iter().all(|key| match rule.port {
+                    Some(port) => properties[key] == port,
+                    None => properties[key].is_null(),
+                });
+                comes_from
+                    && ports
+                    && group(to) == rule.to.resource()
                     && properties["IpProtocol"] == rule.protocol.as_str()
             });
             if !in_table {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::file::PoolImage;
 use super::values::{InstanceType, NvidiaDriver};
@@ -43,11 +43,22 @@ pub struct EfaCards {
 }
 
 impl EfaCards {
-    /// The indices of the cards.
-    #[must_use]
-    pub fn indices(self) -> std::ops::Range<u32> {
-        self.first..self.first + self.count
+    /// Huge pages of 2 MiB that machines with EFA set aside: what AWS's installer of EFA reserves.
+    pub const HUGE_PAGES: u32 = 5128;
+
+    /// The interfaces of the adapters. A machine's own interface is the first of card 0, so that an adapter there is the second.
+    pub fn interfaces(self) -> impl Iterator<Item = EfaInterface> {
+        (self.first..self.first + self.count).map(|card| EfaInterface { card, device: u32::from(card == 0) })
     }
+}
+
+/// Where a machine has the interface of an adapter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct EfaInterface {
+    /// The index of the network card.
+    pub card: u32,
+    /// The index of the interface on that card.
+    pub device: u32,
 }
 
 impl Gpus {
@@ -309,6 +320,23 @@ mod tests {
                 (EfaCards { first, count }, expected),
                 "{machine}"
             );
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn every_adapter_has_an_interface_beside_the_machines_own() -> Result<(), Fault> {
+        for (machine, first, last) in [
+            ("p4d.24xlarge", (0, 1), (3, 0)),
+            ("p5.48xlarge", (0, 1), (31, 0)),
+            ("p6-b300.48xlarge", (1, 0), (16, 0)),
+            ("g6e.8xlarge", (0, 1), (0, 1)),
+        ] {
+            let gpus = gpus_of(&machine.parse()?)?.ok_or_else(|| Fault::new(machine))?;
+            let found: Vec<(u32, u32)> =
+                gpus.efa.interfaces().map(|interface| (interface.card, interface.device)).collect();
+            assert_eq!(found.len(), usize::try_from(gpus.efa.count).unwrap_or_default(), "{machine}");
+            assert_eq!((found.first(), found.last()), (Some(&first), Some(&last)), "{machine}");
         }
         Ok(())
     }

@@ -133,6 +133,7 @@ mod tests {
             instance_id: None,
             gpus,
             labelled_gpus: None,
+            efa: 0,
             processors: Some(4000),
             memory: Some(8 << 30),
             scratch: Some(0),

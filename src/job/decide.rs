@@ -6,6 +6,7 @@ use super::cluster_facts::ClusterFacts;
 use super::code::CodeTree;
 use super::command::split_interpreter;
 use super::environment::{ports_of, root_of, train_config_directory, variables_of};
+use super::fabric::{efa_adapters, huge_pages_mib};
 use super::framework::Framework;
 use super::memory::memory_limit;
 use super::names::{SCRIPT_DIRECTORY, SERVER_ROLE, roles_of_scale};
@@ -87,6 +88,7 @@ fn roles_of(job: &TrainingJob, facts: ClusterFacts<'_>) -> Vec<RolePlan> {
         };
         let devices = if is_server { Devices::default() } else { job.devices() };
         let tolerations = tolerations(job, facts, devices.gpus);
+        let devices = Devices { efa: efa_adapters(job, devices, &tolerations, facts), ..devices };
         RolePlan {
             role,
             replicas,
@@ -95,6 +97,8 @@ fn roles_of(job: &TrainingJob, facts: ClusterFacts<'_>) -> Vec<RolePlan> {
             variables: variables_of(job, role, replicas, devices),
             ports: ports_of(job),
             gpus: devices.gpus,
+            efa: Some(devices.efa).filter(|adapters| *adapters > 0),
+            huge_pages_mib: huge_pages_mib(job, devices, &tolerations, facts),
             scratch_gib: Some(devices.scratch_gib).filter(|gibibytes| *gibibytes > 0),
             memory_limit: job.memory.clone().or_else(|| memory_limit(job, devices, &tolerations, facts)),
             tolerations,

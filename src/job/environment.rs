@@ -22,6 +22,8 @@ const PADDLE_MASTER_PORT: u16 = 36767;
 const SEED_PORT: u16 = 8080;
 const TENSORFLOW_PORT: u16 = 2222;
 const TORCH_PORT: u16 = 29500;
+/// Whether libfabric uses huge pages.
+const HUGE_PAGES: &str = "FI_EFA_USE_HUGE_PAGE";
 /// Where paddle-v0 finds its configuration, below the job's directory.
 const TRAIN_CONFIG_DIRECTORY: &str = "TRAIN_CONFIG_DIR";
 /// Put together by the kubelet: one attempt of one run.
@@ -99,6 +101,9 @@ pub(super) fn variables_of(job: &TrainingJob, role: &str, replicas: u32, devices
     } else if job.scale.pods() > 1 {
         variables.extend(nccl_sockets());
     }
+    if devices.efa > 0 {
+        variables.extend(efa_settings());
+    }
     if let Some(data) = &job.data {
         variables.push(Variable::text("INFRA_DATA_DIR", data_directory(&root_of(job), data.split)));
     }
@@ -136,6 +141,16 @@ fn group(job: &TrainingJob, role: &str, replicas: u32) -> Vec<Variable> {
 /// would limit each to 5 Gbit/s.
 fn nccl_sockets() -> [Variable; 2] {
     [Variable::text("NCCL_SOCKET_NTHREADS", "2"), Variable::text("NCCL_NSOCKS_PERTHREAD", "8")]
+}
+
+/// libfabric copies its huge pages for every process that is forked, as loaders of data are, until there are none left and the fork fails.
+fn efa_settings() -> [Variable; 2] {
+    [Variable::text("FI_PROVIDER", "efa"), Variable::text(HUGE_PAGES, "0")]
+}
+
+/// Whether the job wants libfabric to use huge pages all the same.
+pub(super) fn wants_huge_pages(job: &TrainingJob) -> bool {
+    job.environment.iter().any(|(name, value)| name.as_str() == HUGE_PAGES && value != "0")
 }
 
 /// Images made for GPUs ask for all of a machine's; a pod that was given none would use those of others.

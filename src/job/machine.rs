@@ -1,5 +1,6 @@
 //! What a machine offers to pods, and whether pods fit: one rule for the machines of a pool and for the nodes that exist.
 
+use crate::config::gpu::EfaCards;
 use crate::config::instance_store::InstanceStore;
 use crate::config::machine_size::machine_size;
 use crate::config::{self, Pool};
@@ -7,6 +8,8 @@ use crate::kube::{Node, Taint, TaintEffect, Toleration};
 use crate::well_known::GPU_RESOURCE;
 
 const GIBIBYTE: u64 = 1 << 30;
+/// The bytes of a huge page.
+pub(super) const HUGE_PAGE: u64 = 2 << 20;
 /// What the system, the kubelet and the daemons of a node keep of its memory, at least.
 const RESERVED_GIBIBYTES: u64 = 1;
 
@@ -15,6 +18,8 @@ const RESERVED_GIBIBYTES: u64 = 1;
 pub(super) struct Machine {
     /// GPUs of the machine.
     pub(super) gpus: u32,
+    /// EFA adapters of the machine.
+    pub(super) efa: u32,
     /// Thousandths of processors for pods, where that is known.
     processors: Option<u64>,
     /// Bytes of memory for pods, where that is known.
@@ -75,8 +80,12 @@ impl Machine {
     /// A machine of a pool, less what its system needs.
     pub(super) fn of_pool(pool: &Pool) -> Self {
         let size = size_of_machines(pool);
-        let memory =
-            |gibibytes: u32| u64::from(gibibytes).saturating_sub(RESERVED_GIBIBYTES).saturating_mul(GIBIBYTE);
+        // Huge pages are no memory for pods.
+        let set_aside = if pool.efa.is_some() { u64::from(EfaCards::HUGE_PAGES) * HUGE_PAGE } else { 0 };
+        let memory = |gibibytes: u32| {
+            let rest = u64::from(gibibytes).saturating_sub(RESERVED_GIBIBYTES).saturating_mul(GIBIBYTE);
+            rest.saturating_sub(set_aside)
+        };
         let gpu_taint = pool.gpus.as_ref().map(|_| Taint {
             key: GPU_RESOURCE.to_owned(),
             value: "present".to_owned(),
@@ -84,6 +93,7 @@ impl Machine {
         });
         Self {
             gpus: pool.gpus.as_ref().map_or(0, |gpus| gpus.count),
+            efa: pool.efa.map_or(0, |cards| cards.count),
             // The system needs some of the processors, however little that is.
             processors: size.map(|(processors, _)| (u64::from(processors) * 1000).saturating_sub(1)),
             memory: size.map(|(_, gibibytes)| memory(gibibytes)),
@@ -96,6 +106,7 @@ impl Machine {
     pub(super) fn of_node(node: &Node) -> Self {
         Self {
             gpus: node.gpus,
+            efa: node.efa,
             processors: node.processors,
             memory: node.memory,
             scratch: node.scratch,
@@ -138,6 +149,11 @@ impl Machine {
         u64::try_from(share).ok()
     }
 
+    /// The EFA adapters that fall to a pod with that many of the machine's GPUs.
+    pub(super) fn efa_share(&self, gpus: u32) -> u32 {
+        (self.efa * gpus).checked_div(self.gpus).unwrap_or(0)
+    }
+
     /// How many such pods the machine has room for while it is empty; nothing if that is not known.
     pub(super) fn room_for(&self, needs: &Needs<'_>) -> Option<u32> {
         let by_memory = self.memory.map(|memory| memory / needs.memory.max(1));
@@ -163,6 +179,7 @@ mod tests {
         let taint = |key: &str, effect| Taint { key: key.to_owned(), value: "a".to_owned(), effect };
         Machine {
             gpus: 4,
+            efa: 2,
             processors: Some(7910),
             memory: Some(30 << 30),
             scratch: Some(100 << 30),
@@ -203,6 +220,14 @@ mod tests {
         assert_eq!(machine.memory_share(&needs(0, 3955, 4)), Some(15 << 30));
         let unknown = Machine { memory: None, ..machine };
         assert_eq!(unknown.memory_share(&needs(1, 1000, 4)), None);
+    }
+
+    #[test]
+    fn adapters_go_with_gpus_and_are_not_shared() {
+        let machine = machine();
+        let shares = [1, 2, 3, 4].map(|gpus| machine.efa_share(gpus));
+        assert_eq!(shares, [0, 1, 1, 2]);
+        assert_eq!(Machine { gpus: 0, ..machine }.efa_share(1), 0);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The memory limit of a pod whose job file sets none: its share of the machine, so that a program that needs too much is killed by
 //! itself, and counted, instead of its node evicting pods.
 
-use super::cluster_facts::{ClusterFacts, PoolFacts};
-use super::placement::needs_of;
+use super::cluster_facts::ClusterFacts;
+use super::placement::{machines_for, needs_of};
 use super::training::{Devices, TrainingJob};
 use super::values::Size;
 use crate::kube::Toleration;
@@ -16,16 +16,8 @@ pub(super) fn memory_limit(
 ) -> Option<Size> {
     let requested = job.requested_memory();
     let needs = needs_of(job, devices, tolerations);
-    let is_named =
-        |pool: &&PoolFacts| job.pool.as_ref().is_none_or(|named| named.value.as_str() == pool.name);
-    let pools = facts.pools();
-    let pools = pools.iter().filter(is_named);
-    // Pods without GPUs stay off GPU machines unless the job names their pool.
-    let pools = pools.filter(|pool| job.pool.is_some() || (pool.has_gpus == (devices.gpus > 0)));
-    let machines = pools
-        .flat_map(|pool| &pool.machines)
-        .filter(|machine| machine.keeps_away(tolerations).is_none() && machine.shortage(&needs).is_none());
-    let shares: Option<Vec<u64>> = machines.map(|machine| machine.memory_share(&needs)).collect();
+    let machines = machines_for(job, &needs, facts);
+    let shares: Option<Vec<u64>> = machines.iter().map(|machine| machine.memory_share(&needs)).collect();
     let share = shares?.into_iter().min()?;
     Some(Size::of_mebibytes((share >> 20).max(requested.bytes() >> 20)))
 }

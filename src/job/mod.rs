@@ -10,6 +10,7 @@ mod cuda_version;
 pub(crate) mod data;
 mod decide;
 mod environment;
+mod fabric;
 mod file;
 mod file_keys;
 mod framework;
@@ -33,6 +34,7 @@ use std::path::Path;
 
 pub(crate) use cluster_facts::ClusterFacts;
 pub(crate) use decide::{CLUSTER_CLAIM, CLUSTER_NAMESPACE, HELPER_IMAGE, decide, volume_name};
+pub(crate) use fabric::tcp_notice;
 pub(crate) use framework::Framework;
 pub(crate) use names::helper_affinity;
 pub(crate) use needed_machines::{NeededMachines, needed_machines};

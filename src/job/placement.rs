@@ -1,6 +1,6 @@
 //! Whether a cluster can run a job: its pools, its registries, its file system.
 
-use super::cluster_facts::ClusterFacts;
+use super::cluster_facts::{ClusterFacts, PoolFacts};
 use super::cuda_version::check_cuda;
 use super::machine::{Machine, Needs, Shortage, scratch_of_machines, size_of_machines};
 use super::tolerations::tolerations;
@@ -130,6 +130,20 @@ pub(super) fn needs_of<'a>(job: &TrainingJob, devices: Devices, tolerations: &'a
         scratch: u64::from(devices.scratch_gib) << 30,
         tolerations,
     }
+}
+
+/// The machines that a pod with these needs may run on, as far as the cluster is known.
+pub(super) fn machines_for(job: &TrainingJob, needs: &Needs<'_>, facts: ClusterFacts<'_>) -> Vec<Machine> {
+    let is_named = |pool: &PoolFacts| job.pool.as_ref().is_none_or(|named| named.value.as_str() == pool.name);
+    // Pods without GPUs stay off GPU machines unless the job names their pool.
+    let is_suitable = |pool: &PoolFacts| job.pool.is_some() || (pool.has_gpus == (needs.gpus > 0));
+    let pools = facts.pools().into_iter().filter(|pool| is_named(pool) && is_suitable(pool));
+    pools
+        .flat_map(|pool| pool.machines)
+        .filter(|machine| {
+            machine.keeps_away(needs.tolerations).is_none() && machine.shortage(needs).is_none()
+        })
+        .collect()
 }
 
 /// Why a pool's machines cannot hold a pod.

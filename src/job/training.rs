@@ -123,6 +123,8 @@ impl Scale {
 pub(crate) struct Devices {
     /// GPUs.
     pub gpus: u32,
+    /// EFA adapters, where the cluster is known.
+    pub efa: u32,
     /// GiB of the machine's own drives.
     pub scratch_gib: u32,
 }
@@ -188,11 +190,11 @@ impl TrainingJob {
         self.mounts.keys().filter_map(below).collect()
     }
 
-    /// What each replica or worker has; parameter servers have nothing of it.
+    /// What each replica or worker has by the file; parameter servers have nothing of it.
     #[must_use]
     pub(crate) fn devices(&self) -> Devices {
         let scratch_gib = self.scratch_gib.as_ref().map_or(0, |scratch| scratch.value);
-        Devices { gpus: self.gpus.value, scratch_gib }
+        Devices { gpus: self.gpus.value, efa: 0, scratch_gib }
     }
 
     /// The memory each replica asks for: what it may use, or room for shared memory and the program.

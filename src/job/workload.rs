@@ -54,6 +54,12 @@ pub(crate) struct RolePlan {
     pub ports: Vec<(String, u16)>,
     /// GPUs of each.
     pub gpus: u32,
+    /// EFA adapters of each. Left out of the digest where there are none, as before there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub efa: Option<u32>,
+    /// MiB of huge pages of each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub huge_pages_mib: Option<u32>,
     /// GiB of its machine's own drives of each. Left out of the digest where there are none, as before there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scratch_gib: Option<u32>,

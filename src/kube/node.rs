@@ -9,7 +9,7 @@ use super::list::{Condition, ConditionStatus, Object};
 use super::path::encode;
 use super::{ApiServer, KubeError, Taint};
 use crate::well_known::{
-    CONTROLLER_LABEL, GPU_COUNT_LABEL, GPU_RESOURCE, POOL_LABEL, SCRATCH_LABEL, STORAGE_RESOURCE,
+    CONTROLLER_LABEL, EFA_LABEL, GPU_COUNT_LABEL, GPU_RESOURCE, POOL_LABEL, SCRATCH_LABEL, STORAGE_RESOURCE,
 };
 
 const NODES: &str = "/api/v1/nodes";
@@ -43,6 +43,8 @@ pub(crate) struct Node {
     pub gpus: u32,
     /// How many GPUs the machine has by its label, if it has that.
     pub labelled_gpus: Option<u32>,
+    /// How many EFA adapters the machine has, by its label.
+    pub efa: u32,
     /// Thousandths of processors that pods can have, if it says so.
     pub processors: Option<u64>,
     /// Bytes of memory that pods can have, if it says so.
@@ -117,6 +119,7 @@ impl From<NodeDocument> for Node {
             pool: metadata.labels.remove(POOL_LABEL),
             is_controller: metadata.labels.contains_key(CONTROLLER_LABEL),
             labelled_gpus: metadata.labels.get(GPU_COUNT_LABEL).and_then(|count| count.parse().ok()),
+            efa: metadata.labels.get(EFA_LABEL).and_then(|count| count.parse().ok()).unwrap_or(0),
             name: metadata.name,
             ready: why_not_ready.is_none(),
             why_not_ready,
@@ -178,7 +181,8 @@ mod tests {
 
     const WORKER: &str = r#"{
         "metadata": {"name": "ip-10-0-1-5.us-west-2.compute.internal", "uid": "u",
-            "labels": {"infra.internal/pool": "gpu", "infra.internal/gpu-count": "8", "kubernetes.io/arch": "amd64"}},
+            "labels": {"infra.internal/pool": "gpu", "infra.internal/gpu-count": "8", "infra.internal/efa": "32",
+                "kubernetes.io/arch": "amd64"}},
         "spec": {"podCIDR": "10.2.1.0/24", "providerID": "aws:///us-west-2a/i-0123456789abcdef0", "unschedulable": true,
             "taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
         "status": {"allocatable": {"cpu": "95500m", "memory": "2048Ki", "nvidia.com/gpu": "8"},
@@ -205,6 +209,7 @@ mod tests {
             instance_id: Some("i-0123456789abcdef0".to_owned()),
             gpus: 8,
             labelled_gpus: Some(8),
+            efa: 32,
             taints: vec![Taint {
                 key: "nvidia.com/gpu".to_owned(),
                 effect: TaintEffect::NoSchedule,

@@ -8,12 +8,13 @@ use super::mount_unit::mount_unit;
 use crate::blueprint::{
     Blueprint, ETCD_METRICS_PORT, NodeTaint, NvidiaRuntime, PROMETHEUS_DIRECTORY, PROMETHEUS_PORT, PoolNodes,
 };
+use crate::config::gpu::EfaCards;
 use crate::config::instance_store::{InstanceStore, Scratch};
 use crate::config::values::{NvidiaDriver, RemoteWriteUrl};
 use crate::config::{Addons, Monitoring, PoolImage};
 use crate::credentials::{Credentials, KeySet, RotatedKey};
 use crate::well_known::{
-    AUTOSCALER_TAG_PREFIX, CLUSTER_TAG, DEEP_LEARNING_CONTAINERS, GPU_MODEL_LABEL, JOB_LABEL,
+    AUTOSCALER_TAG_PREFIX, CLUSTER_TAG, DEEP_LEARNING_CONTAINERS, EFA_LABEL, GPU_MODEL_LABEL, JOB_LABEL,
     NO_LOAD_BALANCER_LABEL, POOL_LABEL, ROLE_TAG, kubernetes_cluster_tag,
 };
 
@@ -26,6 +27,7 @@ pub(super) struct Values<'a> {
     kubernetes_cluster_tag: String,
     autoscaler_tag_prefix: &'static str,
     gpu_model_label: &'static str,
+    efa_label: &'static str,
     deep_learning_containers: &'static str,
     region: &'a str,
     region_partition_domain: &'static str,
@@ -61,6 +63,10 @@ pub(super) struct Values<'a> {
     /// What the machine boots: `flatcar` or `deep-learning`.
     image: &'static str,
     needs_fabric_manager: bool,
+    /// The number of EFA adapters.
+    efa_adapters: u32,
+    /// Huge pages that a machine with EFA sets aside.
+    huge_pages: u32,
     /// Flatcar's extension with the driver.
     gpu_driver: Option<String>,
     /// How the instance store is divided, on machines that all have it.
@@ -151,6 +157,7 @@ impl<'a> Values<'a> {
             kubernetes_cluster_tag: kubernetes_cluster_tag(&cluster.name),
             autoscaler_tag_prefix: AUTOSCALER_TAG_PREFIX,
             gpu_model_label: GPU_MODEL_LABEL,
+            efa_label: EFA_LABEL,
             deep_learning_containers: DEEP_LEARNING_CONTAINERS,
             region: cluster.region.as_str(),
             region_partition_domain: cluster.region.partition().dns_suffix(),
@@ -188,6 +195,8 @@ impl<'a> Values<'a> {
             node_labels: String::new(),
             image: "flatcar",
             needs_fabric_manager: false,
+            efa_adapters: 0,
+            huge_pages: EfaCards::HUGE_PAGES,
             gpu_driver: None,
             scratch: None,
             etcd: None,
@@ -250,6 +259,7 @@ impl<'a> Values<'a> {
                 PoolImage::DeepLearning => "deep-learning",
             },
             needs_fabric_manager: pool.needs_fabric_manager,
+            efa_adapters: pool.efa.map_or(0, |cards| cards.count),
             gpu_driver: pool.gpu_driver.map(NvidiaDriver::extension),
             scratch: pool
                 .instance_store

@@ -37,6 +37,7 @@ pub(super) fn short_name(group: SecurityGroup) -> &'static str {
         SecurityGroup::InternalLoadBalancer => "internal load balancer",
         SecurityGroup::PublicLoadBalancer => "public load balancer",
         SecurityGroup::FileSystem => "file system",
+        SecurityGroup::Efa => "EFA interfaces",
     }
 }
 
@@ -64,11 +65,12 @@ impl Connection<'_> {
     }
 }
 
-/// The port of a rule; TCP is not mentioned.
+/// The port of a rule; TCP is not mentioned, and all traffic has none.
 pub(super) fn port(rule: &Rule) -> String {
-    match rule.protocol {
-        Protocol::Tcp => rule.port.to_string(),
-        Protocol::Udp => format!("{}/udp", rule.port),
+    match (rule.protocol, rule.port) {
+        (Protocol::All, _) | (_, None) => "all".to_owned(),
+        (Protocol::Tcp, Some(port)) => port.to_string(),
+        (Protocol::Udp, Some(port)) => format!("{port}/udp"),
     }
 }
 

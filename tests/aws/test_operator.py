@@ -36,6 +36,7 @@ BY_TAG = {
     "elasticloadbalancing:DeleteTargetGroup": "targetgroup/x/1"}
 BY_TAG_THROUGH_CLOUDFORMATION = {
     "ec2:AuthorizeSecurityGroupIngress": "security-group/sg-1", "ec2:RevokeSecurityGroupEgress": "security-group/sg-1",
+    "ec2:AuthorizeSecurityGroupEgress": "security-group/sg-1",
     "ec2:CreateRoute": "route-table/rtb-1", "ec2:AssociateRouteTable": "subnet/subnet-1", "ec2:AttachInternetGateway": "vpc/vpc-1",
     "ec2:DeleteVpc": "vpc/vpc-1", "ec2:DeleteVolume": "volume/vol-1", "ec2:ReleaseAddress": "elastic-ip/eipalloc-1",
     "ec2:DeleteLaunchTemplate": "launch-template/lt-1", "ec2:CreateLaunchTemplateVersion": "launch-template/lt-1",
@@ -78,6 +79,25 @@ class Operator(unittest.TestCase):
 
     def denies(self, *arguments, **named):
         self.assertFalse(self.judge.allows(*arguments, **named), (arguments, named))
+
+    def test_placement_groups_are_made_and_deleted_by_cloudformation_only(self):
+        for action in ("ec2:CreatePlacementGroup", "ec2:DeletePlacementGroup"):
+            group = arn(action, "placement-group/prod-pool-gpu-PlacementGroup-1ABC")
+            self.allows(action, group, **CLOUDFORMATION)
+            self.denies(action, group)
+        self.allows("ec2:DescribePlacementGroups", "*")
+
+    def test_a_right_that_efa_needs_is_missed_by_name(self):
+        """Of the rights that CloudFormation has from its caller to create the stack of a pool with EFA, none may be missing."""
+        needed = json.loads((ROOT / "src/check/handler_permissions.json").read_text())
+        kinds = {resource["Type"] for resource in json.loads((ROOT / "tests/clusters/deep-learning/expected/stacks/pool-h100.json").read_text())
+                 ["Resources"].values()}
+        self.assertLessEqual({"AWS::EC2::PlacementGroup", "AWS::EC2::SecurityGroup", "AWS::EC2::SecurityGroupEgress"}, kinds)
+        held = {action for policy in self.policies.operator.values() for statement in policy["Statement"] for action in listed(statement["Action"])}
+        ours = {action for kind in kinds & {"AWS::EC2::PlacementGroup", "AWS::EC2::SecurityGroup", "AWS::EC2::SecurityGroupEgress"}
+                for action in needed[kind]}
+        self.assertGreater(len(ours), 10)
+        self.assertEqual(ours - held, set())
 
     def test_roles_are_made_with_the_boundary_or_not_at_all(self):
         for name in ("prod-control-plane-ControllerRole-1ABC", "prod-control-plane-EtcdRole0-1ABC", "prod-pool-gpu-NodeRole-1ABC"):

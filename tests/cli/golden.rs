@@ -86,7 +86,7 @@ fn a_second_render_changes_nothing_and_reports_so() {
     workspace.infra(["render", "stack"]).expect_code(0);
     let before = rendered(&workspace.path(""));
     let run = workspace.infra(["render", "stack"]).expect_code(0);
-    assert!(run.stderr.contains("manifests: 17 unchanged"), "{}", run.stderr);
+    assert!(run.stderr.contains("manifests: 18 unchanged"), "{}", run.stderr);
     assert_eq!(rendered(&workspace.path("")), before);
 }
 
@@ -97,7 +97,7 @@ fn pools_are_added_and_deleted_without_a_change_of_the_control_plane() {
     let before = rendered(&workspace.path(""));
     let text = workspace.read("cluster.yaml");
     workspace.write("cluster.yaml", format!("{text}- {{name: gpu, instanceType: g5.xlarge, spot: true}}\n"));
-    workspace.infra(["render", "stack"]).expect_code(0).expect_stderr("2 written, 17 unchanged");
+    workspace.infra(["render", "stack"]).expect_code(0).expect_stderr("2 written, 18 unchanged");
     let with_gpu = rendered(&workspace.path(""));
     for (name, bytes) in &before {
         assert!(with_gpu[name] == *bytes, "{name} changed with a pool");

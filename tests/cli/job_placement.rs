@@ -85,6 +85,56 @@ fn a_job_that_fits_a_pool_is_accepted_and_tolerates_its_taints() {
     }
 }
 
+/// Pools with EFA: 32 adapters for 8 GPUs, 2 for 4; one that could have it; one whose machines have none.
+const EFA_POOLS: &str = "\
+network: {topology: private}
+pools:
+- {name: h100, instanceType: p5.48xlarge, count: 2, image: deep-learning, efa: true, availabilityZones: [us-west-2a]}
+- {name: l40s, instanceType: g6e.24xlarge, count: 2, image: deep-learning, efa: true, availabilityZones: [us-west-2a]}
+- {name: plain, instanceType: g6e.24xlarge, count: 2}
+- {name: small, instanceType: g6e.xlarge, count: 2}
+storage: {efs: {}}
+";
+
+#[test]
+fn groups_of_pods_have_their_share_of_efa_and_nothing_that_lets_them_do_more() {
+    let workspace = Workspace::new();
+    workspace.write("cluster.yaml", format!("{MINIMAL}{EFA_POOLS}"));
+    let render = |more: &str| {
+        workspace.write("job.yaml", format!("{JOB}{IMAGE}{more}"));
+        workspace.infra(["job", "render"]).expect_code(0).stdout
+    };
+    let adapters = |more: &str| -> Vec<String> {
+        let rendered = render(more);
+        let of_efa = rendered.lines().filter_map(|line| line.trim().strip_prefix("vpc.amazonaws.com/efa: "));
+        let found: Vec<String> = of_efa.map(|count| count.trim_matches(['\'', '"']).to_owned()).collect();
+        let settings = ["name: FI_PROVIDER", "name: FI_EFA_USE_HUGE_PAGE"];
+        assert!(settings.iter().all(|name| rendered.contains(name) != found.is_empty()), "{rendered}");
+        assert!(!rendered.contains("capabilities") && !rendered.contains("hugepages"), "{rendered}");
+        found
+    };
+    // As request and as limit.
+    assert_eq!(adapters("replicas: 2\ngpus: 8\npool: h100\n"), ["32", "32"]);
+    assert_eq!(adapters("replicas: 4\ngpus: 2\npool: l40s\n"), ["1", "1"]);
+    // Only h100 has so many GPUs.
+    assert_eq!(adapters("replicas: 2\ngpus: 8\n"), ["32", "32"]);
+    for without in [
+        "replicas: 1\ngpus: 8\npool: h100\n",
+        "replicas: 4\ngpus: 1\npool: l40s\n",
+        "replicas: 2\ngpus: 4\npool: plain\n",
+        // Some of its pods could be on plain.
+        "replicas: 2\ngpus: 4\n",
+    ] {
+        assert_eq!(adapters(without), Vec::<String>::new(), "{without}");
+    }
+    let huge = "env: {FI_EFA_USE_HUGE_PAGE: \"1\", FI_PROVIDER: \"efa;ofi_rxd\"}\n";
+    let rendered = render(&format!("replicas: 4\ngpus: 4\npool: h100\n{huge}"));
+    assert!(
+        rendered.contains("hugepages-2Mi: 5128Mi") && rendered.contains("value: efa;ofi_rxd"),
+        "{rendered}"
+    );
+}
+
 /// Pools by what they have of drives of their own: none, some types, each at least 75 GB, 250 GB.
 const SCRATCH_POOLS: &str = "\
 pools:

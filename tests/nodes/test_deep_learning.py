@@ -78,6 +78,20 @@ class Forms(unittest.TestCase):
         self.assertGreaterEqual(common, 10)
         self.assertIn("containerd.service", self.ubuntu.units("start"))
 
+    def test_machines_with_efa_have_locked_memory_and_huge_pages_and_know_their_adapters(self):
+        for pool, adapters in (("pool-h100", 32), ("pool-a100", 4), ("pool-ubuntu", 0)):
+            with self.subTest(pool):
+                archive = NodeArchive(CLUSTER, pool)
+                settings = archive.text("/etc/infra/gpu.env").splitlines()
+                self.assertIn(f"INFRA_EFA_ADAPTERS={adapters}", settings)
+                paths = {UNITS + "containerd.service.d/30-efa.conf", "/etc/sysctl.d/91-efa.conf"}
+                self.assertEqual(paths & archive.paths(), paths if adapters else set())
+                labels = archive.text(UNITS + "kubelet.service")
+                self.assertEqual(f"infra.internal/efa={adapters}" in labels, adapters > 0)
+        archive = NodeArchive(CLUSTER, "pool-h100")
+        self.assertIn("\nLimitMEMLOCK=infinity\n", archive.text(UNITS + "containerd.service.d/30-efa.conf"))
+        self.assertIn("\nvm.nr_hugepages = 5128\n", archive.text("/etc/sysctl.d/91-efa.conf"))
+
     def test_user_data_is_small_and_holds_no_key(self):
         self.assertLess(len(self.ubuntu.user_data), 4096)
         self.assertNotIn("client-key-data", self.ubuntu.user_data)
@@ -203,6 +217,15 @@ class Life(Boot):
         self.assertEqual([signal["Status"] for signal in machine.aws.signals], ["FAILURE"], machine.console_text())
         self.assertIn("check-shutdown failed: the kubelet's delay of a shutdown: not within 5 s", machine.console_text())
         self.assertIn("the kubelet does not delay a shutdown; t 110000000", machine.console_text())
+
+    def test_missing_adapters_are_a_reason(self):
+        def change(machine):
+            machine.settings["INFRA_DEADLINE_SECONDS"] = "5"
+            machine.replace_file("/etc/infra/gpu.env", b"INFRA_FABRIC_MANAGER=no\nINFRA_EFA_ADAPTERS=32\n")
+
+        machine = self.machine(change)
+        machine.server_starts()
+        self.assert_stopped(machine, "0 of 32 EFA adapters are there")
 
     def test_another_version_of_the_fabric_manager_is_a_reason(self):
         def change(machine):

@@ -241,6 +241,7 @@ def images_of_monitoring(minor: str) -> list[Image]:
 # Images of the release table that nothing here is packed for, with the reason.
 ABSENT = {
     "cluster_autoscaler": "no version of k8s.io/autoscaler/cluster-autoscaler can be fetched as a Go module",
+    "efa_device_plugin": "its sources are not published, and there are no EFA adapters here",
     "dcgm_exporter": "it needs NVIDIA's driver and libraries in C, and there are no GPUs here",
 }
 

@@ -52,6 +52,27 @@ class Lint(unittest.TestCase):
             groups = {name for name, resource in resources.items() if resource["Type"] == "AWS::EC2::SecurityGroup"}
             self.assertEqual(groups - opened, set(), path)
 
+    def test_machines_with_efa_have_its_interfaces_and_a_group_that_only_they_are_in(self):
+        for pool, adapters, placed in (("h100", 32, True), ("a100", 4, False)):
+            resources = json.loads((CLUSTERS / f"deep-learning/expected/stacks/pool-{pool}.json").read_text())["Resources"]
+            own, *others = resources["NodeLaunchTemplate"]["Properties"]["LaunchTemplateData"]["NetworkInterfaces"]
+            self.assertEqual(own, {"DeviceIndex": 0, "DeleteOnTermination": True, "Groups": [{"Ref": "NodesGroupId"}]})
+            # The EC2 User Guide: the second interface of card 0, the first of the others.
+            self.assertEqual([(other["NetworkCardIndex"], other["DeviceIndex"]) for other in others],
+                             [(card, int(card == 0)) for card in range(adapters)])
+            group = {"Fn::GetAtt": ["EfaGroup", "GroupId"]}
+            for other in others:
+                self.assertEqual((other["InterfaceType"], other["Groups"], other["DeleteOnTermination"]), ("efa-only", [group], True))
+            rules = {name: resources[name]["Properties"] for name in ("EfaFromEfaAll", "EfaToEfaAll")}
+            self.assertEqual({rule["IpProtocol"] for rule in rules.values()}, {"-1"})
+            self.assertEqual(rules["EfaFromEfaAll"]["SourceSecurityGroupId"], group)
+            self.assertEqual(rules["EfaToEfaAll"]["DestinationSecurityGroupId"], group)
+            self.assertEqual([rule["CidrIp"] for rule in resources["EfaGroup"]["Properties"]["SecurityGroupEgress"]], ["127.0.0.1/32"])
+            self.assertEqual(set(resources["Nodes"]["DependsOn"]), set(rules))
+            self.assertEqual("PlacementGroup" in resources, placed)
+            tags = {tag["Key"]: tag["Value"] for tag in resources["Nodes"]["Properties"]["Tags"]}
+            self.assertEqual(tags["k8s.io/cluster-autoscaler/node-template/resources/vpc.amazonaws.com/efa"], str(adapters))
+
     def test_no_partition_domain_region_or_name_is_written_down(self):
         for path in stacks("*"):
             text = path.read_text()

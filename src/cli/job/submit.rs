@@ -25,7 +25,7 @@ use crate::job::life::{
     follow, record_state,
 };
 use crate::job::values::RunName;
-use crate::job::{Workload, decide};
+use crate::job::{Workload, decide, tcp_notice};
 use crate::kube::ApiServer;
 use crate::waiting::Waiting;
 
@@ -67,6 +67,9 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
     }
     let api = &cluster.api;
     let job = arguments.job.load_for(&cluster, session)?;
+    if let Some(notice) = cluster.blueprint().and_then(|blueprint| tcp_notice(&job, blueprint)) {
+        session.printer.note(notice);
+    }
     let scripts = scripts_of(session)?;
     let mut code = read_code(&arguments.job.path(session)?, &job)?;
     let named = arguments.resume.as_ref().or(arguments.run.as_ref());

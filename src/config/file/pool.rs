@@ -44,7 +44,7 @@ pub(crate) struct PoolFile {
     #[serde(default = "crate::config::defaults::root_volume_gib", rename = "rootVolumeGiB")]
     #[schemars(range(min = 20, max = 16384))]
     pub root_volume_gib: At<u32>,
-    /// Whether machines are close together for a fast network; needs one availability zone.
+    /// Whether machines are close together for a fast network; needs one availability zone. With `efa` they are unless this says otherwise, or they are reserved.
     #[serde(default)]
     pub placement_group: At<bool>,
     /// A capacity reservation to start machines in; excludes spot.
@@ -64,7 +64,7 @@ pub(crate) struct PoolFile {
     /// The image of the machines; only GPU pools can have another than Flatcar.
     #[serde(default)]
     pub image: At<PoolImage>,
-    /// Whether machines talk to each other over Elastic Fabric Adapter; not supported yet.
+    /// Whether machines talk to each other over Elastic Fabric Adapter; needs the image `deep-learning`, private topology and one availability zone.
     #[serde(default)]
     pub efa: At<bool>,
     /// When the pool has how many machines. AWS enforces it, whether or not anyone is there.

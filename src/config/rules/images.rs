@@ -48,13 +48,7 @@ pub(super) fn build_efa(
     if !pool.efa.value {
         return Some(None);
     }
-    let mut faults = efa_faults(pool, machines);
-    if faults.is_empty() {
-        faults.push(
-            Fault::new("EFA is not supported yet: machines would start without its network interfaces")
-                .help("remove efa; machines talk TCP"),
-        );
-    }
+    let faults = efa_faults(pool, machines);
     let possible = faults.is_empty();
     for fault in faults {
         problems.add(pool.efa.position, fault);

@@ -8,8 +8,8 @@ use super::super::values::{LabelKey, LabelValue, TagKey, TagValue};
 use crate::document::{At, Fault, Problems};
 use crate::well_known::{GPU_RESOURCE, INTERNAL_DOMAIN};
 
-/// What this program itself puts on an Auto Scaling group: names, ownership, the autoscaler's settings, GPUs and scratch.
-const OUR_TAGS: usize = 16;
+/// What this program itself puts on an Auto Scaling group: names, ownership, the autoscaler's settings, GPUs, scratch and EFA.
+const OUR_TAGS: usize = 19;
 /// What AWS allows on any resource.
 const MOST_TAGS: usize = 50;
 

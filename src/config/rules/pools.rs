@@ -63,6 +63,11 @@ fn build_pool(
         images::build_efa(pool, &machines, problems)
     });
     let capacity_reservation = optional(pool.capacity_reservation_id.as_ref(), |text| problems.parse(text));
+    // A reservation has machines of its own, which a placement group may not find room beside.
+    let placement_group = match pool.placement_group.is_written() {
+        true => pool.placement_group.value,
+        false => pool.efa.value && pool.capacity_reservation_id.is_none(),
+    };
     let managed_policies = parse_policies(pool, location, problems);
     let schedule = schedule::build_schedule(pool, min_count, max_count, problems);
     let pool_labels = labels::build_labels(&pool.labels, problems);
@@ -92,7 +97,7 @@ fn build_pool(
         availability_zones: zones?,
         rollout: pool.rollout.unwrap_or(by_kind),
         root_volume_gib: pool.root_volume_gib.value,
-        placement_group: pool.placement_group.value,
+        placement_group,
         capacity_reservation: capacity_reservation?,
         managed_policies: managed_policies?,
         metadata_hop_limit: pool.metadata_hop_limit.value,

@@ -99,6 +99,7 @@ mod tests {
             gpus,
             taints: Vec::new(),
             labelled_gpus: None,
+            efa: 0,
             kubelet_version: "v1.36.3".to_owned(),
         }
     }

@@ -29,6 +29,7 @@ fn describe_pool_resource(cluster: &Cluster, name: &PoolName, logical_id: &str) 
         "NodeRole" | "NodeProfile" => format!("the role of pool {name}"),
         "NodeLaunchTemplate" => format!("how machines of pool {name} are started"),
         "PlacementGroup" => format!("the placement group of pool {name}"),
+        "EfaGroup" | "EfaFromEfaAll" | "EfaToEfaAll" => format!("the security group of EFA in pool {name}"),
         id => match ScheduledAction::of_pool(pool).into_iter().find(|action| action.resource == id) {
             Some(action) => describe_action(pool, &action),
             None if is_end_of_pool(id) => format!("the end of pool {name}"),

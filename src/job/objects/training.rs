@@ -12,7 +12,7 @@ use crate::job::names::{JOB_LABEL, POOL_LABEL, SCRIPT_DIRECTORY, helper_affinity
 use crate::job::run::Run;
 use crate::job::workload::{RolePlan, Variable, Workload};
 use crate::kube::{TaintEffect, Toleration};
-use crate::well_known::{GPU_RESOURCE, STORAGE_RESOURCE};
+use crate::well_known::{EFA_RESOURCE, GPU_RESOURCE, HUGE_PAGES_RESOURCE, STORAGE_RESOURCE};
 
 /// A node that does not answer is given up after this time, not after Kubernetes' five minutes: the group waits for it.
 const UNREACHABLE_SECONDS: u32 = 30;
@@ -123,9 +123,15 @@ fn container_resources(workload: &Workload, role: &RolePlan) -> Value {
     if let Some(memory) = &role.memory_limit {
         limits["memory"] = json!(memory.to_string());
     }
-    if role.gpus > 0 {
-        requests[GPU_RESOURCE] = json!(role.gpus.to_string());
-        limits[GPU_RESOURCE] = json!(role.gpus.to_string());
+    // Of these the limit must be the request.
+    let devices = [
+        (GPU_RESOURCE, Some(role.gpus).filter(|gpus| *gpus > 0).map(|gpus| gpus.to_string())),
+        (EFA_RESOURCE, role.efa.map(|adapters| adapters.to_string())),
+        (HUGE_PAGES_RESOURCE, role.huge_pages_mib.map(|mebibytes| format!("{mebibytes}Mi"))),
+    ];
+    for (resource, amount) in devices.into_iter().filter_map(|(name, amount)| Some((name, amount?))) {
+        requests[resource] = json!(amount);
+        limits[resource] = json!(amount);
     }
     let mut resources = json!({"requests": requests});
     if limits.as_object().is_some_and(|limits| !limits.is_empty()) {

@@ -36,6 +36,11 @@ pub(super) fn config(sources: &NodeSources<'_>, pool: &PoolNodes) -> Result<Node
     if pool.image == PoolImage::DeepLearning {
         deep_learning::add_checks(&mut config, sources, &values)?;
     }
+    if pool.efa.is_some() {
+        file(&mut config, sources, &values, "/etc/sysctl.d/91-efa.conf", READABLE, Owner::ROOT)?;
+        let text = sources.templates.render("drop-ins/containerd-efa.conf", &values)?;
+        config.drop_in("containerd.service", "30-efa.conf", text);
+    }
     if let Some(driver) = pool.gpu_driver {
         config.file(
             "/etc/flatcar/enabled-sysext.conf",

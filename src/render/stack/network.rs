@@ -54,9 +54,11 @@ pub(super) struct GroupValues {
 #[derive(Serialize)]
 pub(super) struct RuleValues {
     resource: String,
+    /// The logical id of the same rule for what leaves a security group.
+    outbound_resource: String,
     to: &'static str,
     protocol: &'static str,
-    port: u16,
+    port: Option<u16>,
     from_group: Option<&'static str>,
     from_range: Option<String>,
     why: &'static str,
@@ -77,7 +79,17 @@ pub(super) fn rule_values(rule: &Rule) -> RuleValues {
         Source::Range(range) => (None, Some(range.to_string())),
     };
     let (to, protocol, port, why) = (rule.to.resource(), rule.protocol.as_str(), rule.port, rule.why);
-    RuleValues { resource: rule.resource(), to, protocol, port, from_group, from_range, why }
+    let outbound_resource = rule.outbound_resource();
+    RuleValues {
+        resource: rule.resource(),
+        outbound_resource,
+        to,
+        protocol,
+        port,
+        from_group,
+        from_range,
+        why,
+    }
 }
 
 pub(super) fn subnet_values(subnet: &Subnet, blueprint: &Blueprint) -> SubnetValues {

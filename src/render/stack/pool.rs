@@ -4,11 +4,12 @@ use serde::Serialize;
 
 use super::super::engine::RenderError;
 use super::json::Json;
-use super::network::{SubnetValues, subnet_values};
+use super::network::{GroupValues, RuleValues, SubnetValues, group_values, rule_values, subnet_values};
 use super::tags::{pool_group_tags, tag_specifications};
 use super::user_data::UserDataByRole;
 use super::values::{SharedValues, root_disk};
-use crate::blueprint::{Blueprint, GroupSize, Role, ScheduledAction};
+use crate::blueprint::{Blueprint, GroupSize, Role, ScheduledAction, SecurityGroup};
+use crate::config::gpu::{EfaCards, EfaInterface};
 use crate::config::values::PoolName;
 use crate::config::{PoolImage, Rollout};
 
@@ -40,6 +41,7 @@ struct PoolValues {
     placement_group: bool,
     capacity_reservation: Option<String>,
     deep_learning: bool,
+    efa: Option<EfaValues>,
     root_disk: Json,
     tag_specifications: Json,
     group_tags: Json,
@@ -47,6 +49,25 @@ struct PoolValues {
     /// Whether AWS changes the size of the pool by the clock.
     scheduled: bool,
     actions: Vec<ActionValues>,
+}
+
+/// The interfaces of EFA, and who may talk over them.
+#[derive(Serialize)]
+struct EfaValues {
+    interfaces: Vec<EfaInterface>,
+    group: GroupValues,
+    rules: Vec<RuleValues>,
+}
+
+impl EfaValues {
+    fn new(cards: EfaCards, blueprint: &Blueprint) -> Self {
+        let rules = blueprint.rules.iter().filter(|rule| rule.to == SecurityGroup::Efa);
+        Self {
+            interfaces: cards.interfaces().collect(),
+            group: group_values(SecurityGroup::Efa),
+            rules: rules.map(rule_values).collect(),
+        }
+    }
 }
 
 /// A scheduled action.
@@ -106,6 +127,7 @@ impl<'a> PoolStackValues<'a> {
                 placement_group: pool.placement_group,
                 capacity_reservation: pool.capacity_reservation.as_ref().map(ToString::to_string),
                 deep_learning: pool.image == PoolImage::DeepLearning,
+                efa: pool.efa.map(|cards| EfaValues::new(cards, blueprint)),
                 root_disk: root_disk(&blueprint.cluster, pool.root_volume_gib),
                 tag_specifications: tag_specifications(blueprint, &role.name(), false),
                 group_tags: pool_group_tags(blueprint, nodes, pool),

@@ -4,11 +4,13 @@ use serde_json::{Value, json};
 
 use super::json::Json;
 use crate::blueprint::{Blueprint, PoolNodes, Role};
+use crate::config::gpu::EfaCards;
 use crate::config::instance_store::InstanceStore;
 use crate::config::{Cluster, Pool};
 use crate::well_known::{
     AUTOSCALER_LABEL_PREFIX, AUTOSCALER_RESOURCE_PREFIX, AUTOSCALER_TAG_PREFIX, AUTOSCALER_TAINT_PREFIX,
-    CLUSTER_TAG, COUNT_TAG, GPU_RESOURCE, LIMITS_TAG, ROLE_TAG, STORAGE_RESOURCE, kubernetes_cluster_tag,
+    CLUSTER_TAG, COUNT_TAG, EFA_RESOURCE, GPU_RESOURCE, HUGE_PAGES_RESOURCE, LIMITS_TAG, ROLE_TAG,
+    STORAGE_RESOURCE, kubernetes_cluster_tag,
 };
 
 /// The tags of a machine, its disks and its interfaces.
@@ -65,6 +67,11 @@ pub(super) fn pool_group_tags(blueprint: &Blueprint, nodes: &PoolNodes, pool: &P
     }
     if let Some(gpus) = &pool.gpus {
         add(format!("{AUTOSCALER_RESOURCE_PREFIX}{GPU_RESOURCE}"), &gpus.count.to_string());
+    }
+    if let Some(cards) = pool.efa {
+        add(format!("{AUTOSCALER_RESOURCE_PREFIX}{EFA_RESOURCE}"), &cards.count.to_string());
+        let mebibytes = EfaCards::HUGE_PAGES * 2;
+        add(format!("{AUTOSCALER_RESOURCE_PREFIX}{HUGE_PAGES_RESOURCE}"), &format!("{mebibytes}Mi"));
     }
     if let Some(scratch) = nodes.instance_store.and_then(InstanceStore::scratch) {
         add(format!("{AUTOSCALER_RESOURCE_PREFIX}{STORAGE_RESOURCE}"), &format!("{}Gi", scratch.pods_gib));

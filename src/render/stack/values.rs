@@ -128,11 +128,16 @@ impl<'a> ClusterStackValues<'a> {
             internal_domain: &blueprint.names.internal_domain,
             efs_host: &blueprint.names.file_system,
             network: network_values(blueprint),
-            security_groups: groups(|_| true),
+            security_groups: groups(|group| !group.is_of_pool()),
             control_plane_groups: groups(|group| {
-                !matches!(group, SecurityGroup::Nodes | SecurityGroup::FileSystem)
+                !matches!(group, SecurityGroup::Nodes | SecurityGroup::FileSystem) && !group.is_of_pool()
             }),
-            security_rules: blueprint.rules.iter().map(rule_values).collect(),
+            security_rules: blueprint
+                .rules
+                .iter()
+                .filter(|rule| !rule.to.is_of_pool())
+                .map(rule_values)
+                .collect(),
             machine_subnets: subnets(network.machine_subnets().collect()),
             control_plane_subnets: subnets(control_plane_subnets),
             storage: storage_values(blueprint),

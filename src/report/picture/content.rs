@@ -65,6 +65,7 @@ pub(super) fn bands(blueprint: &Blueprint, marks: &Marks) -> Vec<Band> {
     bands.push(controllers_band(blueprint, marks));
     bands.push(etcd_band(blueprint, marks));
     bands.push(nodes_band(blueprint, marks));
+    bands.extend(has(SecurityGroup::Efa).then(|| efa_band(blueprint, marks)));
     bands.extend(file_system_band(blueprint, marks));
     bands
 }
@@ -177,6 +178,19 @@ fn nodes_band(blueprint: &Blueprint, marks: &Marks) -> Band {
         rows.push(Row { title: "nodes".to_owned(), details, ..Row::default() });
     }
     group_band(SecurityGroup::Nodes, rows)
+}
+
+/// The adapters of pools with EFA, which have a security group each.
+fn efa_band(blueprint: &Blueprint, marks: &Marks) -> Band {
+    let row = |(pool, adapters): (&Pool, u32)| Row {
+        title: format!("EFA of pool {}", pool.name),
+        details: vec![format!("{} each machine", count_of(adapters, "adapter"))],
+        cards: Vec::new(),
+        changes: word(marks.resource(&StackPart::Pool(pool.name.clone()), SecurityGroup::Efa.resource())),
+    };
+    let pools = blueprint.cluster.pools.iter();
+    let with_efa = pools.filter_map(|pool| Some((pool, pool.efa?.count)));
+    group_band(SecurityGroup::Efa, with_efa.map(row).collect())
 }
 
 fn pool_row(blueprint: &Blueprint, pool: &Pool, marks: &Marks) -> Row {

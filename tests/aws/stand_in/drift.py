@@ -15,7 +15,8 @@ from ministack.services.cloudformation import drift, handlers, helpers, provisio
 from stand_in.control import control, names_of
 
 ACTIONS = handlers._ACTION_HANDLERS
-GROUP, RULE = "AWS::EC2::SecurityGroup", "AWS::EC2::SecurityGroupIngress"
+GROUP = "AWS::EC2::SecurityGroup"
+RULES = {"SecurityGroupIngress": "AWS::EC2::SecurityGroupIngress", "SecurityGroupEgress": "AWS::EC2::SecurityGroupEgress"}
 
 
 # --- Readers -----------------------------------------------------------------------------------------------------------------
@@ -151,11 +152,14 @@ compare = drift.detect_resource_drift
 
 def with_attachments(stack, record):
     """Without a rule anywhere in the stack nothing is expected of its rules, and AWS does not check them."""
-    attached = [{key: value for key, value in other["Properties"].items() if key != "GroupId"}
-                for other in stack["_resources"].values()
-                if other["ResourceType"] == RULE and other["Properties"].get("GroupId") == record["PhysicalResourceId"]]
-    expected = [*record["Properties"].get("SecurityGroupIngress", []), *attached]
-    return record | {"Properties": record["Properties"] | {"SecurityGroupIngress": expected}} if expected else record
+    properties = dict(record["Properties"])
+    for name, kind in RULES.items():
+        attached = [{key: value for key, value in other["Properties"].items() if key != "GroupId"}
+                    for other in stack["_resources"].values()
+                    if other["ResourceType"] == kind and other["Properties"].get("GroupId") == record["PhysicalResourceId"]]
+        if expected := [*properties.get(name, []), *attached]:
+            properties[name] = expected
+    return record | {"Properties": properties}
 
 
 def detect(stack, logical_id, record, timestamp):

@@ -64,13 +64,14 @@ MACHINES = {
     "g6e.xlarge": (4, 32, 1), "g6e.12xlarge": (48, 384, 4),
     "p2.xlarge": (4, 61, 1), "p2.8xlarge": (32, 488, 8), "p2.16xlarge": (64, 732, 16),
     "p3.2xlarge": (8, 61, 1), "p3.8xlarge": (32, 244, 4), "p3.16xlarge": (64, 488, 8), "p3dn.24xlarge": (96, 768, 8),
+    "p4d.24xlarge": (96, 1152, 8), "p5.48xlarge": (192, 2048, 8),
     # For a cluster.yaml with the wrong architecture.
     "t4g.medium": (2, 4, 0), "m6g.large": (2, 8, 0),
 }
 ARM = {"t4g", "m6g"}
 # Name, memory in MiB.
 ACCELERATORS = {"g4dn": ("T4", 16384), "g5": ("A10G", 24576), "g6e": ("L40S", 46080), "p2": ("K80", 12288), "p3": ("V100", 16384),
-                "p3dn": ("V100", 32768)}
+                "p3dn": ("V100", 32768), "p4d": ("A100", 40960), "p5": ("H100", 81920)}
 BURSTING = {"t3", "t4g"}
 # Not of the Nitro system.
 OLD = {"p2", "p3"}

@@ -99,6 +99,15 @@ def start_machine(group):
         "AttachmentId": f"eni-attach-{instance_id[2:]}", "InstanceId": instance_id, "DeviceIndex": 0, "Status": "attached",
         "AttachTime": ec2._now_ts()})
     instance["Launch"] = data
+    if len(data["NetworkInterfaces"]) > 1 and any("AssociatePublicIpAddress" in entry for entry in data["NetworkInterfaces"]):
+        raise Refused("InvalidParameterCombination", "The associatePublicIPAddress parameter cannot be specified when launching with "
+                      "multiple network interfaces.")
+    for further in data["NetworkInterfaces"][1:]:
+        # Without an address in AWS; MiniStack gives one to every interface.
+        adapter = make_interface(subnet_id, further["Groups"], "")
+        adapter.update(Status="in-use", MadeWithMachine=further["DeleteOnTermination"], PublicIp="", Attachment={
+            "AttachmentId": f"eni-attach-{adapter['NetworkInterfaceId'][4:]}", "InstanceId": instance_id,
+            "DeviceIndex": further["DeviceIndex"], "Status": "attached", "AttachTime": ec2._now_ts()})
     # A real machine does that itself.
     for volume_id in [] if control().get("real_machines") else volumes:
         done(ec2._attach_volume({"VolumeId": [volume_id], "InstanceId": [instance_id]}))

@@ -193,6 +193,34 @@ def update_ingress(rule_id, old, new, stack):
 new_type("AWS::EC2::SecurityGroupIngress", create_ingress, delete_ingress, update_ingress)
 
 
+def create_egress(_logical_id, properties, _stack):
+    for key in ("GroupId", "DestinationSecurityGroupId"):
+        if key in properties and properties[key] not in ec2._security_groups:
+            raise Refused("InvalidGroup.NotFound", f"The security group '{properties[key]}' does not exist")
+    group = ec2._security_groups[properties["GroupId"]]
+    renamed = {"SourceSecurityGroupId" if key == "DestinationSecurityGroupId" else key: value for key, value in properties.items()}
+    rule = provisioners._ec2_sg_permissions([renamed])[0]
+    rule_id = ec2._sg_rule_id(group["GroupId"], True, rule)
+    if any(ec2._sg_rule_id(group["GroupId"], True, other) == rule_id for other in group["IpPermissionsEgress"]):
+        raise Refused("InvalidPermission.Duplicate", "the specified rule already exists")
+    group["IpPermissionsEgress"].append(rule)
+    return rule_id, {"Id": rule_id}
+
+
+def delete_egress(rule_id, properties):
+    if group := ec2._security_groups.get(properties["GroupId"]):
+        group["IpPermissionsEgress"] = [rule for rule in group["IpPermissionsEgress"]
+                                        if ec2._sg_rule_id(group["GroupId"], True, rule) != rule_id]
+
+
+def update_egress(rule_id, old, new, stack):
+    delete_egress(rule_id, old)
+    return create_egress(None, new, stack)
+
+
+new_type("AWS::EC2::SecurityGroupEgress", create_egress, delete_egress, update_egress)
+
+
 revoke_ranges = ec2._ACTION_MAP["RevokeSecurityGroupIngress"]
 
 
