@@ -263,7 +263,9 @@ fn unknown_size(instance_type: &InstanceType, family: &Family) -> Fault {
 
 #[cfg(test)]
 mod tests {
-    use super::{DEEP_LEARNING_DRIVER, EfaCards, TABLE, check_image, gpu_instance_store, gpu_machine_size, gpus_of};
+    use super::{
+        DEEP_LEARNING_DRIVER, EfaCards, TABLE, check_image, gpu_instance_store, gpu_machine_size, gpus_of,
+    };
     use crate::config::file::PoolImage;
     use crate::config::values::{InstanceType, NvidiaDriver};
     use crate::document::Fault;
