@@ -76,7 +76,7 @@ fn directory(described: &NodeDirectory) -> Directory {
 
 fn unit(described: &NodeUnit) -> Unit {
     let mut unit = Unit::new(described.name.clone());
-    unit.contents = described.contents.clone();
+    unit.contents.clone_from(&described.contents);
     unit.enabled = described.enabled.then_some(true);
     unit.mask = described.masked.then_some(true);
     let drop_ins = described.drop_ins.iter().map(|described| {

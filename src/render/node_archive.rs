@@ -34,7 +34,7 @@ pub(super) fn node_archive(description: &NodeDescription) -> Result<Zeroizing<Ve
     for file in &description.files {
         match &file.source {
             FileSource::Embedded(bytes) => {
-                archive.add(&file.path, file.mode, file.owner, &Entry::File(bytes))?
+                archive.add(&file.path, file.mode, file.owner, &Entry::File(bytes))?;
             }
             FileSource::Download(download) => {
                 let _ =

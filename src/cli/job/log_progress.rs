@@ -66,7 +66,7 @@ mod tests {
     fn the_rest_begins_where_the_last_line_came_however_often_it_broke_since() {
         let mut progress = LogProgress::new(Some(5));
         progress.receive();
-        progress.last = Instant::now().checked_sub(Duration::from_secs(60));
+        progress.last = Instant::now().checked_sub(Duration::from_mins(1));
         for _ in 0..3 {
             progress.break_off();
             let rest = progress.rest(true);

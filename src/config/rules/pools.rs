@@ -64,9 +64,10 @@ fn build_pool(
     });
     let capacity_reservation = optional(pool.capacity_reservation_id.as_ref(), |text| problems.parse(text));
     // A reservation has machines of its own, which a placement group may not find room beside.
-    let placement_group = match pool.placement_group.is_written() {
-        true => pool.placement_group.value,
-        false => pool.efa.value && pool.capacity_reservation_id.is_none(),
+    let placement_group = if pool.placement_group.is_written() {
+        pool.placement_group.value
+    } else {
+        pool.efa.value && pool.capacity_reservation_id.is_none()
     };
     let managed_policies = parse_policies(pool, location, problems);
     let schedule = schedule::build_schedule(pool, min_count, max_count, problems);
