@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
+use super::driver_limits::{DriverLimits, KernelModules};
 use super::file::PoolImage;
 use super::values::{InstanceType, NvidiaDriver};
 use crate::document::{Fault, embedded, nearest};
@@ -66,42 +67,6 @@ impl Gpus {
     #[must_use]
     pub fn are_behind_nvswitch(&self) -> bool {
         self.count > 1 && ["a100", "h100", "h200", "b200", "b300"].contains(&self.model)
-    }
-}
-
-/// Which drivers can run a GPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DriverLimits {
-    modules: Option<KernelModules>,
-    oldest: Option<u16>,
-    newest: Option<u16>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
-enum KernelModules {
-    Open,
-    Proprietary,
-}
-
-impl DriverLimits {
-    /// Why a driver cannot run the GPU; none if it can.
-    #[must_use]
-    pub fn objection(&self, driver: NvidiaDriver) -> Option<String> {
-        match self.modules {
-            Some(KernelModules::Open) if !driver.open => {
-                return Some("its GPU needs open kernel modules".to_owned());
-            }
-            Some(KernelModules::Proprietary) if driver.open => {
-                return Some("its GPU is too old for open kernel modules".to_owned());
-            }
-            _ => {}
-        }
-        if let Some(oldest) = self.oldest.filter(|oldest| driver.branch < *oldest) {
-            return Some(format!("its GPU needs driver {oldest} or newer"));
-        }
-        let newest = self.newest.filter(|newest| driver.branch > *newest)?;
-        Some(format!("the last driver for its GPU is {newest}"))
     }
 }
 

@@ -12,6 +12,7 @@ pub mod values;
 
 mod cluster;
 mod defaults;
+mod driver_limits;
 mod file;
 mod kube_aws;
 mod rules;
