@@ -28,10 +28,14 @@ pub(super) const TENSORBOARD: &str = "jobs/tensorboard.sh";
 pub(super) const DOWNLOAD: &str = "jobs/download.py";
 /// Divides imported data among trainers.
 pub(super) const DIVISION: &str = "jobs/division.py";
-/// Fetches objects of S3 by signed links; begins the program that reads and writes the claim.
-const FETCH_OBJECTS: &str = "jobs/fetch_objects.py";
-/// Reads and writes the claim for whoever is at the other end.
-const MOVE_FILES: &str = "jobs/move_files.py";
+/// The program that reads and writes the claim for whoever is at the other end, in the order of its parts.
+const FILE_MOVER: [&str; 5] = [
+    "jobs/claim_files.py",
+    "jobs/fetch_objects.py",
+    "jobs/write_files.py",
+    "jobs/read_files.py",
+    "jobs/move_files.py",
+];
 /// Reads how the attempts of a run ended.
 pub(super) const READ_ATTEMPTS: &str = "jobs/read_attempts.py";
 
@@ -41,7 +45,8 @@ pub(super) const IMPORT: [&str; 3] = [IMPORT_DATA, DOWNLOAD, DIVISION];
 /// A shell or a command, where the processes of a job are.
 const SHELL: &str = "jobs/shell.sh";
 
-const ALL: [&str; 17] = [
+/// Every other script.
+const OTHERS: [&str; 15] = [
     PRELUDE,
     PADDLE_V0,
     PADDLE,
@@ -55,8 +60,6 @@ const ALL: [&str; 17] = [
     DOWNLOAD,
     DIVISION,
     TENSORBOARD,
-    FETCH_OBJECTS,
-    MOVE_FILES,
     READ_ATTEMPTS,
     SHELL,
 ];
@@ -68,13 +71,14 @@ pub(crate) struct Scripts(BTreeMap<&'static str, String>);
 impl Scripts {
     /// Takes each script from wherever templates come from.
     pub(crate) fn new(text_of: impl Fn(&str) -> Option<String>) -> Self {
-        Self(ALL.into_iter().filter_map(|name| text_of(name).map(|text| (name, text))).collect())
+        let names = OTHERS.into_iter().chain(FILE_MOVER);
+        Self(names.filter_map(|name| text_of(name).map(|text| (name, text))).collect())
     }
 
     /// The program that reads and writes the claim.
     #[must_use]
     pub(crate) fn file_mover(&self) -> String {
-        format!("{}{}", self.text(FETCH_OBJECTS), self.text(MOVE_FILES))
+        FILE_MOVER.map(|part| self.text(part)).concat()
     }
 
     /// The program that reads how the attempts of a run ended.

@@ -1,4 +1,5 @@
-"""Fetches objects of S3 onto the claim, by links that whoever runs this program signs. It stands before move_files.py, in the same program.
+"""Fetches objects of S3 onto the claim, by links that whoever runs this program signs. It is in the same program as
+claim_files.py and move_files.py.
 
 In: a directory on the claim, what the objects are, and links to those that are missing there. Out: each object as a file below `tree`, with
 the time of the object; parts of large ones, by which a later run continues, in `parts`. A link is used and forgotten: it is in no file, no

@@ -13,6 +13,8 @@ import unittest
 from rendering import SCRIPTS
 
 LENGTHS = struct.Struct(">II")
+# In the order in which infra puts them together.
+PARTS = ["claim_files", "fetch_objects", "write_files", "read_files", "move_files"]
 
 
 class ClaimProgram(unittest.TestCase):
@@ -22,7 +24,7 @@ class ClaimProgram(unittest.TestCase):
         self.claim = self.directory / "claim"
         self.claim.mkdir()
         self.program = self.directory / "program.py"
-        self.program.write_text("".join((SCRIPTS / name).read_text() for name in ("fetch_objects.py", "move_files.py")))
+        self.program.write_text("".join((SCRIPTS / f"{part}.py").read_text() for part in PARTS))
         self.process = None
         self.start()
 

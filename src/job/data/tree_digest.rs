@@ -1,4 +1,4 @@
-//! A whole tree as one digest: paths, contents, links and executable bits. `tree_of` in `templates/jobs/move_files.py` computes the same.
+//! A whole tree as one digest: paths, contents, links and executable bits. `tree_of` in `templates/jobs/read_files.py` computes the same.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
