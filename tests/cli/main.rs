@@ -9,6 +9,7 @@
     reason = "a test that cannot go on has failed, and says so"
 )]
 
+mod boot_configs;
 mod broken;
 mod broken_stacks;
 mod chains;
