@@ -14,6 +14,8 @@ CLUSTERS = ROOT / "tests/clusters"
 # g5 machines are not offered everywhere, g4dn ones are.
 OTHER_REGIONS = ["us-east-1", "eu-west-1", "ap-northeast-1", "cn-north-1", "us-gov-west-1"]
 CLUSTERS_FOR_OTHER_REGIONS = ["adopted", "tensorflow-tutorial"]
+# Those with p4d, p5 and g6e machines, as cfn-lint lists what each region offers.
+REGIONS_OF_LARGE_MACHINES = ["us-east-1", "us-east-2", "us-west-2", "ap-northeast-1", "ap-south-1", "eu-north-1"]
 
 
 def stacks(*clusters):
@@ -34,6 +36,12 @@ class Lint(unittest.TestCase):
     def test_other_regions_and_partitions(self):
         run = lint(OTHER_REGIONS, stacks(*CLUSTERS_FOR_OTHER_REGIONS))
         self.assertEqual((run.returncode, run.stdout + run.stderr), (0, ""))
+
+    def test_large_machines_in_the_regions_that_have_them(self):
+        run = lint(REGIONS_OF_LARGE_MACHINES, stacks("deep-learning"))
+        self.assertEqual((run.returncode, run.stdout + run.stderr), (0, ""))
+        elsewhere = lint(["eu-west-1"], stacks("deep-learning"))
+        self.assertIn("'p5.48xlarge' is not one of", elsewhere.stdout)
 
     def test_the_judge_can_refuse(self):
         document = json.loads(stacks("minimal")[0].read_text())
