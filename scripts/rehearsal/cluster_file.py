@@ -37,7 +37,7 @@ class ClusterFile:
 
     @property
     def account(self):
-        """The account of the key, which is the cluster's unless somebody shares keys."""
+        """The account of the key, which is the cluster's unless someone shares keys."""
         found = re.search(r":kms:[a-z0-9-]+:(\d{12}):", self.facts["kmsKeyArn"])
         return found.group(1) if found else "111122223333"
 

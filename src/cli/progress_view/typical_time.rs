@@ -1,4 +1,4 @@
-//! How long AWS usually takes for a resource, where somebody has measured it or AWS documents it.
+//! How long AWS usually takes for a resource, where someone has measured it or AWS documents it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -38,7 +38,7 @@ pub(super) fn first_failed(report: &JobReport) -> Option<&ReplicaReport> {
     first.or_else(|| report.data.as_ref().filter(|line| line.phase == ReplicaPhase::Failed))
 }
 
-/// What the pods tell of the newest attempt.
+/// What the pods report of the newest attempt.
 pub(super) fn cause_of_pod(report: &JobReport, replica: &ReplicaReport, last_lines: Vec<String>) -> Cause {
     let detail = replica.detail.clone().unwrap_or_default();
     let (kind, words) = match (replica.exit_code, &replica.disruption) {
@@ -80,7 +80,7 @@ pub(super) fn cause_of_pod(report: &JobReport, replica: &ReplicaReport, last_lin
 const DEADLINE: &str = "the deadline passed";
 const SILENT: &str = "it ended without a word: it was killed, or its machine was lost";
 
-/// What the launchers tell of an attempt; the report knows the nodes of the newest.
+/// What the launchers report of an attempt; the report knows the nodes of the newest.
 pub(super) fn cause_of_record(report: &JobReport, record: &AttemptRecord) -> Cause {
     let is_same = |replica: &&ReplicaReport| {
         replica.role == record.role && replica.index == record.index && replica.restarts == record.attempt

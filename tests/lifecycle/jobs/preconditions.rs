@@ -34,7 +34,7 @@ fn submit_needs_a_bound_claim() {
         .expect_stderr("- the claim 'scratch' in namespace default is Pending, not Bound")
         .expect_stderr("`kubectl -n default describe pvc scratch` says why");
     expect_untouched(&world);
-    // A claim of the cluster's name in another namespace that waits for somebody else's volume is not ours to mend.
+    // A claim of the cluster's name in another namespace that waits for someone else's volume is not ours to fix.
     world.write_job(&format!("{TRAIN}namespace: vision\n"));
     world.cluster.put("namespaces", json!({"metadata": {"name": "vision"}}));
     world.cluster.put_claim("vision", "efs", "Pending");
