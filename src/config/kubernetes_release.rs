@@ -92,7 +92,7 @@ mod tests {
     use crate::document::Fault;
 
     /// Images whose digest is not known; docs/decisions.md says why.
-    const PULLED_BY_TAG: [&str; 2] = ["flannel", "flannel_cni_plugin"];
+    const PULLED_BY_TAG: [&str; 3] = ["efa_device_plugin", "flannel", "flannel_cni_plugin"];
 
     fn is_sha256(text: &str) -> bool {
         text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())

@@ -36,7 +36,7 @@ class GoldenAccount:
         self.tags = [{"Key": "infra:cluster", "Value": self.name}]
         self.s3.create_bucket(Bucket=self.bucket, CreateBucketConfiguration={"LocationConstraint": self.configuration["region"]})
         image = self.ec2.register_image(Name="flatcar", RootDeviceName="/dev/xvda", Architecture="x86_64")["ImageId"]
-        self.given = {"AssetBucket": self.bucket, "AssetPrefix": "prefix/", "ImageId": image}
+        self.given = {"AssetBucket": self.bucket, "AssetPrefix": "prefix/", "ImageId": image, "RootDevice": "/dev/sda1"}
         self.adopted = self.make_adopted()
         self.templates = read_stacks(cluster)
         for rendered, real in self.adopted.items():

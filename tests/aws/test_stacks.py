@@ -16,7 +16,7 @@ from golden_account import CLUSTERS, GoldenAccount, read_stacks
 GOLDEN = sorted(path.parent.name for path in CLUSTERS.glob("*/cluster.yaml"))
 
 # What does not come from another stack.
-GIVEN = {"AssetBucket", "AssetPrefix", "ImageId", "DesiredCapacity", "InService", "MaxSize", "MinSize"}
+GIVEN = {"AssetBucket", "AssetPrefix", "ImageId", "RootDevice", "DesiredCapacity", "InService", "MaxSize", "MinSize"}
 
 # How ARNs call what the tagging service lists.
 TAGGED_KINDS = {
@@ -31,7 +31,8 @@ TAGGED_KINDS = {
 # What it does not list: without tags of their own, without a region, or not known to it.
 UNTAGGED = {
     "AWS::AutoScaling::AutoScalingGroup", "AWS::AutoScaling::ScheduledAction", "AWS::EC2::EIPAssociation", "AWS::EC2::Route",
-    "AWS::EC2::SecurityGroupIngress", "AWS::EC2::SubnetRouteTableAssociation", "AWS::EC2::VPCGatewayAttachment", "AWS::EFS::MountTarget",
+    "AWS::EC2::SecurityGroupEgress", "AWS::EC2::SecurityGroupIngress", "AWS::EC2::SubnetRouteTableAssociation",
+    "AWS::EC2::VPCGatewayAttachment", "AWS::EFS::MountTarget",
     "AWS::IAM::InstanceProfile", "AWS::IAM::Role", "AWS::Route53::HostedZone", "AWS::Route53::RecordSet",
 }
 
@@ -118,7 +119,10 @@ class Lives(unittest.TestCase):
         for kind, lists in tagged.items():
             for tags in lists:
                 self.assertIn({"Key": "infra:cluster", "Value": account.name}, tags, kind)
-        self.assertEqual(len(tagged["interfaces"]), len(machines))
+        # One each, and the adapters of those with EFA.
+        attached = [len(machine["NetworkInterfaces"]) for machine in machines]
+        self.assertGreaterEqual(min(attached), 1)
+        self.assertEqual(len(tagged["interfaces"]), sum(attached))
         # The search by tag, which tells what is left of a cluster. Of stacks' resources it lists all but these.
         kinds = collections.Counter(arn.split(":", 5)[5].partition("/")[0] for arn in account.tagged())
         for resource_type, kind in TAGGED_KINDS.items():

@@ -102,12 +102,14 @@ def start_machine(group):
     if len(data["NetworkInterfaces"]) > 1 and any("AssociatePublicIpAddress" in entry for entry in data["NetworkInterfaces"]):
         raise Refused("InvalidParameterCombination", "The associatePublicIPAddress parameter cannot be specified when launching with "
                       "multiple network interfaces.")
+    created = [interface] if own_interface else []
     for further in data["NetworkInterfaces"][1:]:
         # Without an address in AWS; MiniStack gives one to every interface.
         adapter = make_interface(subnet_id, further["Groups"], "")
         adapter.update(Status="in-use", MadeWithMachine=further["DeleteOnTermination"], PublicIp="", Attachment={
             "AttachmentId": f"eni-attach-{adapter['NetworkInterfaceId'][4:]}", "InstanceId": instance_id,
             "DeviceIndex": further["DeviceIndex"], "Status": "attached", "AttachTime": ec2._now_ts()})
+        created.append(adapter)
     # A real machine does that itself.
     for volume_id in [] if control().get("real_machines") else volumes:
         done(ec2._attach_volume({"VolumeId": [volume_id], "InstanceId": [instance_id]}))
@@ -118,8 +120,8 @@ def start_machine(group):
     merged = {entry["Key"]: entry for entry in tags.get("instance", []) + propagated + name}
     ec2._tags[instance_id] = list(merged.values())
     ec2._tags[instance["BlockDeviceMappings"][0]["Ebs"]["VolumeId"]] = tags.get("volume", [])
-    if own_interface:
-        ec2._tags[interface["NetworkInterfaceId"]] = tags.get("network-interface", [])
+    for entry in created:
+        ec2._tags[entry["NetworkInterfaceId"]] = tags.get("network-interface", [])
 
     group["Instances"].append({
         "InstanceId": instance_id, "LifecycleState": "InService", "HealthStatus": "Healthy", "AvailabilityZone": zone,

@@ -56,7 +56,16 @@ impl World {
         world.make_network();
         let cluster = world.cluster();
         world.api.follow_machines(&url, world.workspace.account(), &aws.region, &cluster);
-        for (pool, count) in [("gpu", 1), ("train", 4), ("workers", 1)] {
+        let pools = [
+            ("gpu", 1),
+            ("train", 4),
+            ("workers", 1),
+            ("flatcar", 1),
+            ("ubuntu", 1),
+            ("h100", 8),
+            ("a100", 8),
+        ];
+        for (pool, count) in pools {
             world.api.gpus(pool, count);
         }
         world.api.claim("efs", "Bound");
