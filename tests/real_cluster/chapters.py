@@ -57,13 +57,13 @@ class Chapters(unittest.TestCase):
     text = None
     # Minor versions of Kubernetes that its machines run.
     minors = ["1.36"]
-    # Whether its machines get Kueue's image.
-    with_kueue = False
+    # What its machines get images of beside those of every cluster, by its name in images.OPTIONAL.
+    more_images = None
 
     @classmethod
     def setUpClass(cls):
         scratch = enter_scratch(cls)
-        parts = find_parts(cls.minors, scratch, cls.with_kueue)
+        parts = find_parts(cls.minors, scratch, cls.more_images)
         cls.fill_file_system(parts.shared)
         cls.cluster = cls.enterClassContext(real_cluster(scratch, cls.text, parts))
         cls.cluster.infra("render", "--generate-ca")
@@ -107,12 +107,12 @@ class Chapters(unittest.TestCase):
         return list(nodes.values()) == ["True"] * count and not (without and without.facts["name"] in nodes)
 
     def wait_for(self, what, look, seconds=180):
-        """Fails at once if a machine cannot boot."""
+        """What `look` gives. Fails at once if a machine cannot boot."""
         def look_again():
             self.assertEqual(self.cluster.failures(), [])
             return look()
 
-        wait_for(what, look_again, seconds)
+        return wait_for(what, look_again, seconds)
 
     def wait_for_all_pods(self, seconds=300):
         def waiting():

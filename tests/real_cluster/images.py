@@ -222,27 +222,29 @@ def images_of_monitoring(minor: str) -> list[Image]:
     """What monitors a cluster that asks for it."""
     release = read_release(minor)
 
-    def single(name: str, program: str, path: str) -> Image:
-        module = name.replace("_", "-")
-
+    def single(name: str, module: str, program: str, path: str, user: str = "65534:65534") -> Image:
         def fill(layer: Layer, packing: Packing) -> None:
             add_system_files(layer, packing)
             layer.file(path, packing.programs[module] / program)
 
-        return Image(module, [release.images[name]], [module], fill, [path], "65534:65534")
+        return Image(name.replace("_", "-"), [release.images[name]], [module], fill, [path], user)
 
     return [
-        single("prometheus", "prometheus", "/bin/prometheus"),
-        single("node_exporter", "node_exporter", "/bin/node_exporter"),
-        single("kube_state_metrics", "kube-state-metrics", "/kube-state-metrics"),
+        single("prometheus", "prometheus", "prometheus", "/bin/prometheus"),
+        single("node_exporter", "node-exporter", "node_exporter", "/bin/node_exporter"),
+        single("kube_state_metrics", "kube-state-metrics", "kube-state-metrics", "/kube-state-metrics"),
+        single("dcgm_exporter", "pretend-dcgm", "dcgm-exporter", "/usr/bin/dcgm-exporter", user=""),
     ]
+
+
+# Images that only some clusters need, by what needs them.
+OPTIONAL = {"kueue": lambda minor: [image_of_kueue(minor)], "monitoring": images_of_monitoring}
 
 
 # Images of the release table that nothing here is packed for, with the reason.
 ABSENT = {
     "cluster_autoscaler": "no version of k8s.io/autoscaler/cluster-autoscaler can be fetched as a Go module",
     "efa_device_plugin": "its sources are not published, and there are no EFA adapters here",
-    "dcgm_exporter": "it needs NVIDIA's driver and libraries in C, and there are no GPUs here",
 }
 
 

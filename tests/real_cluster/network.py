@@ -33,6 +33,8 @@ class Network(contextlib.ExitStack):
         self.base = base
         # Files of other servers than AWS's, by their address.
         self.downloads = downloads
+        # Names that a test adds, each with its addresses.
+        self.more_names = {}
         # Written once: commands that run at the same time read it.
         self.resolver_settings = self.scratch / "resolv.conf"
         self.resolver_settings.write_text(f"nameserver {self.resolver}\n")
@@ -88,7 +90,7 @@ class Network(contextlib.ExitStack):
         """What the stand-in says, with the machines that are switched on."""
         self.metadata.machines = {machine["address"]: machine for machine in machines}
         self.load_balancers.balancers = site["balancers"]
-        names = site["records"] | {machine["name"]: [machine["address"]] for machine in machines}
+        names = self.more_names | site["records"] | {machine["name"]: [machine["address"]] for machine in machines}
         text = "".join(f"{address} {name}\n" for name, addresses in sorted(names.items()) for address in addresses)
         if text != self.hosts.read_text():
             part = self.hosts.with_suffix(".part")

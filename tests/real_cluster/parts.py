@@ -72,8 +72,11 @@ class Parts:
         return self.releases[named]
 
 
-def find_parts(minors, scratch, with_kueue=False):
-    """Builds what is missing; the shared directory is new in `scratch`, and kubectl is that of the newest version."""
+def find_parts(minors, scratch, more=None):
+    """Builds what is missing; the shared directory is new in `scratch`, and kubectl is that of the newest version.
+
+    `more` names the images that machines get beside those of every cluster, in images.OPTIONAL.
+    """
     shared = pathlib.Path(scratch) / "efs"
     shared.mkdir()
     releases = {minor: find_release(minor) for minor in minors}
@@ -83,7 +86,7 @@ def find_parts(minors, scratch, with_kueue=False):
         base=BASE, shared=shared, kubectl=built["kubernetes"] / "kubectl", releases=releases,
         extensions=gpus.pack_runtime(built["pretend-gpus"], scratch) | {url: newest.downloads[path] for path, (_, url) in published_programs().items()},
         driver=built["pretend-gpus"],
-        jobset_api=built["jobset"] / "api.yaml", more_images=pack_kueue(max(minors)) if with_kueue else None)
+        jobset_api=built["jobset"] / "api.yaml", more_images=pack_more(more, max(minors)) if more else None)
 
 
 def published_programs():
@@ -92,10 +95,11 @@ def published_programs():
     return {path: (published, url) for path, (published, _, url) in downloads.items()}
 
 
-def pack_kueue(minor):
-    build.build(minor, only=["kueue"])
-    archives = TOOLS / "images-kueue"
-    images.pack(minor, modules.PROGRAMS, BASE, archives, wanted=[images.image_of_kueue(minor)])
+def pack_more(name, minor):
+    wanted = images.OPTIONAL[name](minor)
+    build.build(minor, only=[module for image in wanted for module in image.modules])
+    archives = TOOLS / f"images-{name}"
+    images.pack(minor, modules.PROGRAMS, BASE, archives, authority.certificate(), wanted)
     return archives
 
 

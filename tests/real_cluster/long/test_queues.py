@@ -57,7 +57,7 @@ def load_tests(_loader, _tests, _pattern):
 class Queues(Chapters):
     text = ((ROOT / "tests/clusters/minimal/cluster.yaml").read_text()
             + "- {name: shared, instanceType: m5.large, count: 2}\nstorage: {efs: {}}\naddons: {clusterAutoscaler: false}\n")
-    with_kueue = True
+    more_images = "kueue"
 
     def test_kueue_is_installed_as_the_runbook_says(self):
         """The published manifests are those of the module that Kueue is built from."""

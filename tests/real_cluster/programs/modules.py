@@ -133,6 +133,7 @@ MODULES = [
     ),
     Module("node-exporter", NODE_EXPORTER, {"node_exporter": NODE_EXPORTER}, in_every_cluster=False),
     Module("kube-state-metrics", KUBE_STATE_METRICS, {"kube-state-metrics": KUBE_STATE_METRICS}, in_every_cluster=False),
+    Module("pretend-dcgm", None, {"dcgm-exporter": "."}, in_every_cluster=False),
     # Teams install it themselves.
     Module(
         "kueue",
