@@ -111,6 +111,7 @@ import stand_in.machine_calls
 import stand_in.objects
 import stand_in.operation_calls
 import stand_in.prices
+import stand_in.reservations
 import stand_in.rights
 import stand_in.scheduled_actions
 import stand_in.tags

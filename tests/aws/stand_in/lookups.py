@@ -5,7 +5,6 @@ import datetime
 import hashlib
 import pathlib
 import re
-import secrets
 
 from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
 from ministack.services import ec2
@@ -291,38 +290,6 @@ known_ones("DescribeSecurityGroups", "GroupId", "securityGroupInfo", ec2._securi
            "The security group '{}' does not exist", lambda group: {
                "group_id": [group["GroupId"]],
                "ip_permission.group_id": [pair.get("GroupId", "") for rule in group["IpPermissions"] for pair in rule["UserIdGroupPairs"]]})
-
-reservations = AccountRegionScopedDict()
-
-
-def describe_reservation(reservation):
-    return {"ownerId": get_account_id(), "tenancy": "default", "instancePlatform": "Linux/UNIX", "state": "active",
-            "availableInstanceCount": reservation["totalInstanceCount"], "instanceMatchCriteria": "open"} | reservation
-
-
-def reservation_id():
-    return f"cr-{secrets.token_hex(9)[:17]}"
-
-
-def create_reservation(parameters):
-    name = reservation_id()
-    reservations[name] = {
-        "capacityReservationId": name, "instanceType": ec2._p(parameters, "InstanceType"),
-        "availabilityZone": ec2._p(parameters, "AvailabilityZone"),
-        "totalInstanceCount": int(ec2._p(parameters, "InstanceCount"))}
-    return answer("CreateCapacityReservation", {"capacityReservation": describe_reservation(reservations[name])})
-
-
-def describe_reservations(parameters):
-    names = ec2._parse_member_list(parameters, "CapacityReservationId")
-    if unknown := [name for name in names if name not in reservations]:
-        return ec2._error("InvalidCapacityReservationId.NotFound",
-                          f"The capacity reservation ID '{unknown[0]}' does not exist", 400)
-    return answer("DescribeCapacityReservations", {"capacityReservationSet": [
-        describe_reservation(reservation) for name, reservation in reservations.items() if not names or name in names]})
-
-
-ec2._ACTION_MAP.update(CreateCapacityReservation=create_reservation, DescribeCapacityReservations=describe_reservations)
 
 
 def console_output(parameters):

@@ -15,6 +15,7 @@ from stand_in.control import control, names_of
 from stand_in.insides import Refused, done, rolling_back
 from stand_in.network import make_interface
 from stand_in.network_types import untag
+from stand_in.reservations import launch_fault
 
 GROUP = "AWS::AutoScaling::AutoScalingGroup"
 
@@ -63,11 +64,17 @@ def note_activity(group, description, status, message=None):
     return group["Activities"][0]
 
 
-def start_machine(group):
+def launched_by(group):
+    """The launch template of the group, and what of it holds for the version that the group uses."""
     template = ec2._launch_templates[group["Launches"]["LaunchTemplateId"]]
     wanted_version = str(group["Launches"]["Version"])
-    data = next(version["LaunchTemplateData"] for version in template["Versions"]
-                if str(version["VersionNumber"]) == wanted_version)
+    return template, next(version["LaunchTemplateData"] for version in template["Versions"]
+                          if str(version["VersionNumber"]) == wanted_version)
+
+
+def start_machine(group):
+    template, data = launched_by(group)
+    wanted_version = str(group["Launches"]["Version"])
     network = data["NetworkInterfaces"][0]
     subnets = [subnet for subnet in group["VPCZoneIdentifier"].split(",") if subnet]
     interface = ec2._network_interfaces.get(network.get("NetworkInterfaceId"))
@@ -190,6 +197,11 @@ def fail_launch(group, message):
     note_activity(group, f"Launching a new EC2 instance.  Status Reason: {message}", status, message)
 
 
+def why_not(group):
+    """Why no machine starts, if none does."""
+    return told(group, "fail_launch") or launch_fault(launched_by(group)[1])
+
+
 def wants_machines(group):
     there = group is autoscaling._asgs.get(group["AutoScalingGroupName"])
     return there and len(group["Instances"]) < group["DesiredCapacity"]
@@ -200,7 +212,7 @@ def go_on_launching(group):
     try:
         while wants_machines(group):
             time.sleep(control().get("launch_interval", 0.2))
-            message = told(group, "fail_launch")
+            message = why_not(group)
             if message is None:
                 start_wanted(group)
             elif wants_machines(group):
@@ -215,7 +227,7 @@ starting = threading.Lock()
 
 def start_wanted(group):
     with starting:
-        while wants_machines(group):
+        while wants_machines(group) and launch_fault(launched_by(group)[1]) is None:
             start_machine(group)
 
 
@@ -226,7 +238,7 @@ def scale(group):
         return
     while len(group["Instances"]) > group["DesiredCapacity"]:
         dismiss(group, group["Instances"][-1])
-    message = told(group, "fail_launch")
+    message = why_not(group)
     if message is None:
         start_wanted(group)
     elif wants_machines(group) and not group.get("Launching"):

@@ -2,7 +2,7 @@
 
 from ministack.services import ec2, efs, route53
 
-from stand_in import lookups
+from stand_in import reservations
 from stand_in.control import control
 
 
@@ -20,4 +20,4 @@ grant(ec2, "_new_vpc_id", "vpc-", ec2._vpcs)
 grant(ec2, "_new_subnet_id", "subnet-", ec2._subnets)
 grant(efs, "_fs_id", "fs-", efs._file_systems)
 grant(route53, "_zone_id", "Z", route53._zones)
-grant(lookups, "reservation_id", "cr-", lookups.reservations)
+grant(reservations, "reservation_id", "cr-", reservations.reservations)
