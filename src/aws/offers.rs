@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aws_sdk_ec2::types::LocationType;
+use aws_sdk_ec2::types::{CapacityReservationType, LocationType};
+use time::OffsetDateTime;
 
 use super::actions;
 use super::machines::{filter, text};
 use super::{AwsError, Clients};
 
+/// The tag with which EC2 says how many machines a capacity block will hold; until it begins it counts none.
+const PLANNED_TAG: &str = "aws:ec2capacityreservation:incrementalRequestedQuantity";
 /// EC2 takes this many values in one filter, and some more.
 const FILTER_VALUES: usize = 100;
 
@@ -22,16 +25,24 @@ pub(crate) struct ListedAvailabilityZone {
     pub kind: String,
 }
 
-/// A capacity reservation.
+/// A capacity reservation, or a capacity block: EC2 lists both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CapacityReservation {
+    /// The id.
+    pub id: String,
     /// The state of the reservation; `active` is the good one.
     pub state: String,
+    /// Whether it is a capacity block.
+    pub is_block: bool,
+    /// When it begins.
+    pub begins: Option<OffsetDateTime>,
+    /// When it ends, if that is known.
+    pub ends: Option<OffsetDateTime>,
     /// The type it is for.
     pub instance_type: String,
     /// The availability zone it is in.
     pub zone: String,
-    /// How many machines it holds.
+    /// How many machines it holds, or will hold once it begins.
     pub total: i32,
     /// How many of them are free.
     pub available: i32,
@@ -104,18 +115,29 @@ impl Clients {
         let answer = self.ec2.describe_capacity_reservations().capacity_reservation_ids(id).send().await;
         match answer.map_err(AwsError::of(actions::EC2_DESCRIBE_CAPACITY_RESERVATIONS)) {
             Ok(answer) => {
-                Ok(answer.capacity_reservations.unwrap_or_default().into_iter().next().map(|reservation| {
-                    CapacityReservation {
-                        state: text(reservation.state.as_ref()),
-                        instance_type: reservation.instance_type.unwrap_or_default(),
-                        zone: reservation.availability_zone.unwrap_or_default(),
-                        total: reservation.total_instance_count.unwrap_or_default(),
-                        available: reservation.available_instance_count.unwrap_or_default(),
-                    }
-                }))
+                Ok(answer.capacity_reservations.unwrap_or_default().into_iter().next().map(Into::into))
             }
             Err(error) if error.has_code("InvalidCapacityReservationId.NotFound") => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+}
+
+impl From<aws_sdk_ec2::types::CapacityReservation> for CapacityReservation {
+    fn from(found: aws_sdk_ec2::types::CapacityReservation) -> Self {
+        let tags = found.tags.unwrap_or_default();
+        let planned = tags.into_iter().find(|tag| tag.key.as_deref() == Some(PLANNED_TAG));
+        let planned = planned.and_then(|tag| tag.value?.parse().ok()).unwrap_or_default();
+        Self {
+            id: found.capacity_reservation_id.unwrap_or_default(),
+            state: text(found.state.as_ref()),
+            is_block: found.reservation_type == Some(CapacityReservationType::CapacityBlock),
+            begins: found.start_date.and_then(super::to_offset_date_time),
+            ends: found.end_date.and_then(super::to_offset_date_time),
+            instance_type: found.instance_type.unwrap_or_default(),
+            zone: found.availability_zone.unwrap_or_default(),
+            total: found.total_instance_count.unwrap_or_default().max(planned),
+            available: found.available_instance_count.unwrap_or_default(),
         }
     }
 }

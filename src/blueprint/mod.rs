@@ -31,7 +31,9 @@ pub use names::Names;
 pub use network::{NetworkPlan, Subnet, SubnetSource};
 pub use nodes::{NodeTaint, PoolNodes, Role};
 pub use prices::{Currency, DAYS_OF_A_PRICE, Period, Prices, UnitPrice};
-pub use schedule::{GroupSize, ScheduledAction, is_end_of_pool};
+pub use schedule::{
+    BLOCK_BEGINS_AT, BLOCK_ENDS_AT, BlockAction, GroupSize, ScheduledAction, follows_block, is_end_of_pool,
+};
 pub use security::{ETCD_METRICS_PORT, Protocol, Rule, SecurityGroup, Source};
 pub use stacks::StackPart;
 

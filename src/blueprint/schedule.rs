@@ -7,6 +7,14 @@ use crate::config::values::Cron;
 
 /// The resource of a pool's stack that ends the pool.
 const END: &str = "Expires";
+/// The resource of a pool's stack that starts machines when the pool's capacity block begins.
+const BLOCK_BEGINS: &str = "BlockBegins";
+/// The resource of a pool's stack that terminates machines before the pool's capacity block ends.
+const BLOCK_ENDS: &str = "BlockEnds";
+/// The parameter of a pool's stack that says when machines start, in the five fields of cron.
+pub const BLOCK_BEGINS_AT: &str = "BlockBeginsAt";
+/// The parameter of a pool's stack that says when machines are terminated, in the five fields of cron.
+pub const BLOCK_ENDS_AT: &str = "BlockEndsAt";
 
 /// The least, the most and the desired number of machines of an Auto Scaling group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +40,45 @@ pub struct ScheduledAction {
     pub size: GroupSize,
 }
 
+/// What Auto Scaling does to the size of a pool when its capacity block begins or ends. Only AWS knows when that is, so it is a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockAction {
+    /// The name of the resource in the pool's stack.
+    pub resource: &'static str,
+    /// The condition of the template under which there is such an action.
+    pub condition: &'static str,
+    /// The parameter that says when.
+    pub at: &'static str,
+    /// The size from then on.
+    pub size: GroupSize,
+}
+
+impl BlockAction {
+    /// Those of a pool, if its reservation may be a capacity block.
+    #[must_use]
+    pub fn of_pool(pool: &Pool) -> Vec<Self> {
+        if !pool.may_have_block() {
+            return Vec::new();
+        }
+        let own = GroupSize { least: pool.min_count, most: pool.max_count, desired: pool.count };
+        let none = GroupSize { least: 0, most: 0, desired: 0 };
+        vec![
+            Self { resource: BLOCK_BEGINS, condition: "BlockIsToCome", at: BLOCK_BEGINS_AT, size: own },
+            Self { resource: BLOCK_ENDS, condition: "HasBlock", at: BLOCK_ENDS_AT, size: none },
+        ]
+    }
+
+    /// What happens, for a reader who knows cluster.yaml.
+    #[must_use]
+    pub fn describe(resource: &str) -> Option<&'static str> {
+        match resource {
+            BLOCK_BEGINS => Some("the begin of the capacity block"),
+            BLOCK_ENDS => Some("the end of the capacity block"),
+            _ => None,
+        }
+    }
+}
+
 impl ScheduledAction {
     /// All of a pool. None is a single action at a time: that would be refused once the time has passed, and deletes itself.
     #[must_use]
@@ -48,7 +95,7 @@ impl ScheduledAction {
         let mut actions: Vec<Self> = entries.collect();
         actions.extend(schedule.expires.as_ref().map(|end| Self {
             resource: END.to_owned(),
-            recurrence: Cron::yearly(end).as_str().to_owned(),
+            recurrence: Cron::yearly(end.time()).as_str().to_owned(),
             time_zone: None,
             size: size_with(pool, 0),
         }));
@@ -60,6 +107,12 @@ impl ScheduledAction {
 #[must_use]
 pub fn is_end_of_pool(resource: &str) -> bool {
     resource == END
+}
+
+/// Whether a resource of a pool's stack follows a capacity block.
+#[must_use]
+pub fn follows_block(resource: &str) -> bool {
+    matches!(resource, BLOCK_BEGINS | BLOCK_ENDS)
 }
 
 /// Fewer machines than the pool's minimum hold it there, and so does none: the autoscaler must not start others. Any other number

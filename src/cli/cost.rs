@@ -18,7 +18,7 @@ use crate::aws::Clients;
 use crate::blueprint::{BilledItem, Blueprint, Cost, CostSummary, Prices, UnitPrice};
 use crate::config::values::{Money, S3Uri};
 use crate::credentials::Credentials;
-use crate::deploy::{DesiredStack, ImageChoice, ImageLock, Inputs, LiveCluster, s3_uri_in_use};
+use crate::deploy::{DesiredStack, ImageChoice, ImageLock, Inputs, LiveCluster, PoolBlocks, s3_uri_in_use};
 use crate::operator::{CostEstimate, estimate_costs};
 use crate::project::Project;
 
@@ -155,6 +155,7 @@ async fn ask_calculator(
         assets: &rendered.assets,
         s3_uri: s3_uri.unwrap_or_else(S3Uri::placeholder),
         image: ImageChoice::Live { deep_learning: None },
+        blocks: PoolBlocks::default(),
     };
     let stacks = DesiredStack::with_all_mount_targets(&inputs, &live);
     Ok(estimate_costs(clients, stacks, &live).await)

@@ -11,7 +11,7 @@ use crate::credentials::Credentials;
 use crate::deploy::preflight::CertificateExpiry;
 use crate::deploy::{
     ChosenImage, ChosenS3Uri, ImageChoice, ImageLock, ImageNotice, ImagesInUse, Inputs, LiveCluster,
-    base_image_in_use, s3_uri_in_use,
+    PoolBlocks, base_image_in_use, s3_uri_in_use,
 };
 use crate::plural::count_of;
 use crate::project::Project;
@@ -42,9 +42,9 @@ impl Deployment {
         Ok(Self { project, credentials, assets })
     }
 
-    pub(super) fn inputs(&self, s3_uri: S3Uri, image: ImageChoice) -> Inputs<'_> {
+    pub(super) fn inputs(&self, s3_uri: S3Uri, image: ImageChoice, blocks: PoolBlocks) -> Inputs<'_> {
         let Self { project, credentials, assets } = self;
-        Inputs { blueprint: &project.blueprint, credentials, assets, s3_uri, image }
+        Inputs { blueprint: &project.blueprint, credentials, assets, s3_uri, image, blocks }
     }
 }
 
@@ -97,6 +97,19 @@ pub(super) async fn choose_image(
         None => {}
     }
     Ok(chosen)
+}
+
+/// The capacity blocks of pools as AWS has them now, which the lock is to say.
+pub(super) async fn read_blocks(
+    clients: &Clients,
+    project: &Project,
+    lock: &mut ImageLock,
+) -> anyhow::Result<PoolBlocks> {
+    let cluster = &project.blueprint.cluster;
+    let now = OffsetDateTime::now_utc();
+    let blocks = PoolBlocks::read(clients, cluster, &lock.capacity_blocks, now).await?;
+    lock.capacity_blocks = blocks.locked();
+    Ok(blocks)
 }
 
 /// When each certificate on disk ends.

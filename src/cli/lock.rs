@@ -3,14 +3,14 @@
 use clap::Args;
 
 use super::aws_access::{AwsOptions, block_on};
-use super::deployment::{read_lock, write_lock};
+use super::deployment::{read_blocks, read_lock, write_lock};
 use super::exit::Exit;
 use super::prices::look_up;
 use super::printer::Output;
 use super::session::Session;
 use crate::deploy::{ImageLock, LiveCluster, LockedBaseImage, require_drivers};
 
-/// Look up the operating system's image and AWS's prices, and write them to infra.lock
+/// Look up the operating system's image, capacity blocks and AWS's prices, and write them to infra.lock
 ///
 /// The image of an existing lock is kept, so that machines that start later boot the same image; prices are those of today. Prices that
 /// cannot be read are a warning. `infra up` writes the lock too, without prices; commit it.
@@ -70,6 +70,11 @@ pub(super) fn run(arguments: &LockArguments, session: &Session) -> anyhow::Resul
                 session.printer.warning(doubt.what());
             }
         }
+        let mut lock = lock;
+        if let Some(found) = &found {
+            lock.capacity_blocks.clone_from(&found.capacity_blocks);
+        }
+        let blocks = read_blocks(&clients, &project, &mut lock).await?;
         let prices = look_up(&clients, blueprint, lock.prices.as_ref(), session).await?;
         let lock = ImageLock { prices: prices.or(lock.prices), ..lock };
         write_lock(&project, &lock, &session.printer)?;
@@ -79,6 +84,16 @@ pub(super) fn run(arguments: &LockArguments, session: &Session) -> anyhow::Resul
                 session.printer.data(format_args!("{}  {}", lock.image.id, lock.image.name))?;
                 if let Some(image) = &lock.deep_learning {
                     session.printer.data(format_args!("{}  {}", image.id, image.name))?;
+                }
+                let pools = blueprint.cluster.pools.iter();
+                for block in pools.filter_map(|pool| blocks.of(&pool.name)) {
+                    let text = format_args!(
+                        "{}  capacity block of pool {}: {}",
+                        block.id,
+                        block.pool,
+                        block.times()
+                    );
+                    session.printer.data(text)?;
                 }
             }
         }

@@ -6,7 +6,7 @@ use clap::Args;
 use time::OffsetDateTime;
 
 use super::aws_access::{AwsOptions, api_address, block_on};
-use super::deployment::{Deployment, choose_image, choose_s3_uri};
+use super::deployment::{Deployment, choose_image, choose_s3_uri, read_blocks};
 use super::disruption::read_disruption;
 use super::exit::Exit;
 use super::interruption::{until_cleaned_up, until_interrupted};
@@ -111,12 +111,13 @@ async fn prepare_plan(
     let clients = arguments.aws.connect(&blueprint.cluster, session).await;
     let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
     let s3_uri = choose_s3_uri(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer)?;
-    let image = choose_image(session, &clients, &deployment.project, &live, arguments.upgrade_os).await?;
+    let mut image = choose_image(session, &clients, &deployment.project, &live, arguments.upgrade_os).await?;
+    let blocks = read_blocks(&clients, &deployment.project, &mut image.lock).await?;
     let options = PlanOptions {
         pool: arguments.pool.clone(),
         allow_replace: arguments.allow_replace.iter().cloned().collect(),
     };
-    let inputs = deployment.inputs(s3_uri, image.choice);
+    let inputs = deployment.inputs(s3_uri, image.choice, blocks);
     let prepared = prepare(&clients, &inputs, live, options).await?;
     let view = ProgressView::new(Output::Text, session.printer.clone(), false);
     let run = Run {

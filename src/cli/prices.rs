@@ -18,8 +18,13 @@ pub(super) fn today() -> Date {
 
 /// The prices in infra.lock, for a command that also works without them: an invalid file is a warning.
 pub(super) fn prices_of(project: &Project, session: &Session) -> Option<Prices> {
+    usable_lock(project, session)?.prices
+}
+
+/// infra.lock, for a command that also works without it: an invalid file is a warning.
+pub(super) fn usable_lock(project: &Project, session: &Session) -> Option<ImageLock> {
     match read_lock(project) {
-        Ok(lock) => lock?.prices,
+        Ok(lock) => lock,
         Err(error) => {
             session.printer.warning(format_args!("costs are not known: {error:#}"));
             None

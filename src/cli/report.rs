@@ -15,9 +15,11 @@ use super::failure::Refusal;
 use super::interruption::until_interrupted;
 use super::session::Session;
 use super::status::{first_to_end, read_credentials};
-use crate::blueprint::{Blueprint, Prices};
+use crate::blueprint::Blueprint;
 use crate::config::values::S3Uri;
-use crate::deploy::{DestroyOptions, DestroyPlan, DestroyScope, StatusReport, StatusSources, plan_destroy};
+use crate::deploy::{
+    DestroyOptions, DestroyPlan, DestroyScope, ImageLock, StatusReport, StatusSources, plan_destroy,
+};
 use crate::durable_file::{Access, replace};
 use crate::operator::{Policy, operator_policies, permissions_boundary};
 use crate::project::{Project, ProjectError};
@@ -152,7 +154,7 @@ fn make_page(arguments: &ReportArguments, project: &Project, session: &Session) 
     let lock = read_lock(project)?;
     let prices = lock.as_ref().and_then(|lock| lock.prices.as_ref());
     let live = if arguments.online {
-        Some(block_on(Box::pin(read_live(arguments, blueprint, prices, session)))?)
+        Some(block_on(Box::pin(read_live(arguments, blueprint, lock.as_ref(), session)))?)
     } else {
         None
     };
@@ -191,7 +193,7 @@ struct LiveReport {
 async fn read_live(
     arguments: &ReportArguments,
     blueprint: &Blueprint,
-    prices: Option<&Prices>,
+    lock: Option<&ImageLock>,
     session: &Session,
 ) -> anyhow::Result<LiveReport> {
     let cluster = &blueprint.cluster;
@@ -204,7 +206,8 @@ async fn read_live(
         api_address: api_address()?,
         now: OffsetDateTime::now_utc(),
         certificates: first_to_end(session)?,
-        prices,
+        blocks: lock.map_or(&[], |lock| &lock.capacity_blocks),
+        prices: lock.and_then(|lock| lock.prices.as_ref()),
     };
     let status = until_interrupted(async { Ok(Box::pin(StatusReport::read(sources)).await?) }).await?;
     let options = DestroyOptions { delete_data: false, delete_foreign_mount_targets: false };

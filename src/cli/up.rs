@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use super::aws_access::{AwsOptions, api_address, block_on};
 use super::consent::ask_for_consent;
 use super::deployment::{
-    Deployment, certificate_expiries, choose_image, choose_s3_uri, read_lock, write_lock,
+    Deployment, certificate_expiries, choose_image, choose_s3_uri, read_blocks, read_lock, write_lock,
 };
 use super::disruption::{connect_api, read_disruption};
 use super::exit::Exit;
@@ -131,10 +131,11 @@ async fn bring_up(
     let progress = view.progress();
     let preparing = Box::pin(prepare_plan(arguments, session, deployment, &clients, &progress));
     let (prepared, inputs, image) = until_interrupted(preparing).await?;
+    let blocks = inputs.blocks.clone();
     let address = options.api_address.as_ref();
     let reading = Box::pin(read_disruption(deployment, &prepared.plan, &prepared, address));
     let machines = until_interrupted(async { Ok(reading.await) }).await?;
-    if !machines.machines.is_empty() || !machines.held.is_empty() {
+    if !machines.machines.is_empty() || !machines.held.is_empty() || !machines.blocks.is_empty() {
         progress.report(Event::Machines { plan: machines.clone() });
     }
     let agreeing =
@@ -163,6 +164,12 @@ async fn bring_up(
     if arguments.pool.is_none() && arguments.wait != Wait::None {
         print_deployed_steps(deployment.credentials.all_keys_in_use(), session);
     }
+    for block in blocks.begun_since(OffsetDateTime::now_utc()) {
+        session.printer.warning(format_args!(
+            "the capacity block {} of pool {} has begun meanwhile: run `infra up` again if the pool has no machines",
+            block.id, block.pool
+        ));
+    }
     let name = &deployment.project.blueprint.cluster.external_dns_name;
     session.printer.note(format_args!("done: https://{name}; `infra kubeconfig --merge` lets kubectl in"));
     Ok(Exit::Done)
@@ -179,7 +186,8 @@ async fn prepare_plan<'a>(
     let blueprint = &deployment.project.blueprint;
     let live = LiveCluster::read(clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
     let s3_uri = choose_s3_uri(arguments.s3_uri.as_ref(), blueprint, &live, &session.printer)?;
-    let image = choose_image(session, clients, &deployment.project, &live, arguments.upgrade_os).await?;
+    let mut image = choose_image(session, clients, &deployment.project, &live, arguments.upgrade_os).await?;
+    let blocks = read_blocks(clients, &deployment.project, &mut image.lock).await?;
     if arguments.skip_preflight {
         session.printer.warning("preflight is skipped: what it would have found now fails later, and slowly");
     } else {
@@ -189,6 +197,7 @@ async fn prepare_plan<'a>(
             s3_uri: Some(&s3_uri),
             create_bucket: arguments.create_bucket,
             image: Some(&image.lock.image),
+            blocks: &image.lock.capacity_blocks,
             now: OffsetDateTime::now_utc(),
             certificates: &certificates,
             live: &live,
@@ -199,7 +208,7 @@ async fn prepare_plan<'a>(
         pool: arguments.pool.clone(),
         allow_replace: arguments.allow_replace.iter().cloned().collect(),
     };
-    let inputs = deployment.inputs(s3_uri, image.choice.clone());
+    let inputs = deployment.inputs(s3_uri, image.choice.clone(), blocks);
     let prepared = prepare(clients, &inputs, live, options).await?;
     Ok((prepared, inputs, image))
 }

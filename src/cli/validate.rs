@@ -157,6 +157,7 @@ fn check_account(
             s3_uri: s3_uri.as_ref(),
             create_bucket: false,
             image: lock.as_ref().map(|lock| &lock.image),
+            blocks: lock.as_ref().map_or(&[], |lock| &lock.capacity_blocks),
             now: OffsetDateTime::now_utc(),
             certificates: &certificates,
             live: &live,

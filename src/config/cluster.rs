@@ -233,6 +233,14 @@ pub struct Pool {
     pub taints: Vec<Taint>,
 }
 
+impl Pool {
+    /// Whether its capacity reservation may be a capacity block: only AWS knows which of the two an id is.
+    #[must_use]
+    pub fn may_have_block(&self) -> bool {
+        self.capacity_reservation.is_some() && self.image == PoolImage::DeepLearning
+    }
+}
+
 /// When a pool has how many machines, by AWS's clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolSchedule {

@@ -26,13 +26,15 @@ pub(crate) use destroy::{
 };
 pub(crate) use error::DeployError;
 pub(crate) use event::{
-    DestroyItem, DisruptedJob, Event, Evidence, HeldPool, Holder, MachineAction, MachineChange, MachinePlan,
-    MachineState, PlannedMachines, PlannedStack, Progress, ResourceKind, Service, StackOperation,
+    BlockPhase, DestroyItem, DisruptedJob, Event, Evidence, HeldPool, Holder, MachineAction, MachineChange,
+    MachinePlan, MachineState, PlannedMachines, PlannedStack, PoolBlock, Progress, ResourceKind, Service,
+    StackOperation,
 };
 pub(crate) use explain::hint::hint_for;
 pub(crate) use explain::operation_events::is_echo;
 pub(crate) use inputs::Inputs;
 pub(crate) use inputs::base_image::LockedBaseImage;
+pub(crate) use inputs::capacity_block::PoolBlocks;
 pub(crate) use inputs::driver_check::require_drivers;
 pub(crate) use inputs::image_choice::{ChosenImage, ImageChoice, ImageNotice, ImageOrigin, ImagesInUse};
 pub(crate) use inputs::image_lock::{ImageLock, LockedImage};

@@ -108,11 +108,17 @@ fn json_has_the_same_findings() {
 #[test]
 fn warnings_are_shown_and_do_not_fail() {
     let workspace = Workspace::new();
-    let more =
-        "sshAllowedCIDRs: [0.0.0.0/0]\npools: [{name: cpu, instanceType: m5.large, metadataHopLimit: 2}]\n";
+    let more = "sshAllowedCIDRs: [0.0.0.0/0]\n\
+        pools: [{name: cpu, instanceType: m5.large, metadataHopLimit: 2}, \
+        {name: gpu, instanceType: g5.xlarge, availabilityZones: [us-west-2a], placementGroup: true, capacityReservationId: cr-0123456789abcdef0}]\n";
     workspace.write("cluster.yaml", format!("{}{more}", crate::support::MINIMAL));
     let run = workspace.infra(["validate"]).expect_code(0);
-    for part in ["nobody can log in", "open to the whole internet", "can act with its machine's IAM role"] {
+    for part in [
+        "nobody can log in",
+        "open to the whole internet",
+        "can act with its machine's IAM role",
+        "machines of a capacity reservation may find no room in a placement group",
+    ] {
         assert!(run.stdout.contains(part), "{}", run.stdout);
     }
 }

@@ -10,6 +10,7 @@
 )]
 
 mod az_rebalance;
+mod capacity_blocks;
 mod change_set_checks;
 mod created_keys;
 mod dashboard;

@@ -60,6 +60,23 @@ class Lint(unittest.TestCase):
             groups = {name for name, resource in resources.items() if resource["Type"] == "AWS::EC2::SecurityGroup"}
             self.assertEqual(groups - opened, set(), path)
 
+    def test_a_pool_whose_reservation_may_be_a_block_serves_both_kinds(self):
+        template = json.loads((CLUSTERS / "deep-learning/expected/stacks/pool-block.json").read_text())
+        resources = template["Resources"]
+        self.assertEqual({template["Parameters"][name]["Default"] for name in ("BlockBeginsAt", "BlockEndsAt")}, {""}, "an ordinary reservation")
+        launch = resources["NodeLaunchTemplate"]["Properties"]["LaunchTemplateData"]
+        self.assertEqual(launch["InstanceMarketOptions"], {"Fn::If": ["HasBlock", {"MarketType": "capacity-block"}, {"Ref": "AWS::NoValue"}]})
+        # The Auto Scaling guide: no mixed instances in a block, and the id and the type in the launch template.
+        self.assertNotIn("MixedInstancesPolicy", resources["Nodes"]["Properties"])
+        self.assertEqual((launch["InstanceType"], list(launch["CapacityReservationSpecification"])), ("p5.48xlarge", ["CapacityReservationTarget"]))
+        self.assertEqual(resources["Nodes"]["CreationPolicy"]["ResourceSignal"]["Count"], {"Ref": "MinSize"})
+        for name, condition, sizes in (("BlockBegins", "BlockIsToCome", [1, 2, 2]), ("BlockEnds", "HasBlock", [0, 0, 0])):
+            action = resources[name]
+            self.assertEqual((action["Condition"], action["Properties"]["Recurrence"]), (condition, {"Ref": f"{name}At"}))
+            self.assertEqual([action["Properties"][key] for key in ("MinSize", "MaxSize", "DesiredCapacity")], sizes)
+            self.assertEqual(template["Conditions"][condition], {"Fn::Not": [{"Fn::Equals": [{"Ref": f"{name}At"}, ""]}]})
+        self.assertNotIn("PlacementGroup", resources)
+
     def test_machines_with_efa_have_its_interfaces_and_a_group_that_only_they_are_in(self):
         for pool, adapters, placed in (("h100", 32, True), ("a100", 4, False)):
             resources = json.loads((CLUSTERS / f"deep-learning/expected/stacks/pool-{pool}.json").read_text())["Resources"]

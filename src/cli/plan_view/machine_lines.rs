@@ -6,7 +6,8 @@ use crate::blueprint::{Role, StackPart};
 use crate::cli::foreign_text::clean_line;
 use crate::cli::machine_wording::{describe_change, name_service};
 use crate::deploy::{
-    DisruptedJob, HeldPool, Holder, MachineAction, MachineChange, ResourceAction, Service, StackAction,
+    BlockPhase, DisruptedJob, HeldPool, Holder, MachineAction, MachineChange, PoolBlock, ResourceAction,
+    Service, StackAction,
 };
 use crate::plural::count_of;
 
@@ -48,7 +49,7 @@ pub(super) fn machine_lines(view: &PlanView<'_>) -> Vec<Line> {
     lines
 }
 
-/// The pools whose size stays, because the clock holds them.
+/// The pools whose size stays, because the clock holds them, and those with capacity blocks.
 pub(super) fn held_lines(view: &PlanView<'_>) -> Vec<Line> {
     let line = |HeldPool { pool, machines, by }: &HeldPool| {
         let until = match by {
@@ -59,7 +60,19 @@ pub(super) fn held_lines(view: &PlanView<'_>) -> Vec<Line> {
         let text = format!("pool {pool} is held at {machines} by {}: its size stays{until}", by.name());
         Line::new(1, Sign::Plain, text)
     };
-    view.machines.held.iter().map(line).collect()
+    let blocks = view.machines.blocks.iter().map(block_line);
+    view.machines.held.iter().map(line).chain(blocks).collect()
+}
+
+fn block_line(block: &PoolBlock) -> Line {
+    let PoolBlock { pool, id, .. } = block;
+    let (doing, next) = match block.phase {
+        BlockPhase::ToCome => ("waits for", "; no machines until then"),
+        BlockPhase::Open => ("is in", ""),
+        BlockPhase::Over => ("is after", "; it has no machines: name another block, or remove the pool"),
+    };
+    let text = format!("pool {pool} {doing} its capacity block {id}: {}{next}", block.times());
+    Line::new(1, Sign::Plain, text)
 }
 
 fn is_same_for_members(one: &MachineChange, other: &MachineChange) -> bool {

@@ -90,6 +90,7 @@ fn machines() -> MachinePlan {
     let [namespace, job, pod, node] = ["default", "train", "train-0", "ip-10-0-0-1"].map(str::to_owned);
     MachinePlan {
         held: Vec::new(),
+        blocks: Vec::new(),
         released: Vec::new(),
         machines: vec![
             change(Role::EtcdMember(0), 1, replaced, &["EtcdMember0", "EtcdLaunchTemplate0"]),

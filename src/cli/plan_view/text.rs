@@ -21,9 +21,9 @@ pub(super) fn render(view: &PlanView<'_>) -> StyledText {
         lines.push(StyledText::styled(BOLD, "machines:"));
         lines.extend(machine_lines(view).iter().map(format_line));
         lines.push(StyledText::default());
-    } else if !view.machines.held.is_empty() {
+    } else if let held @ [_, ..] = held_lines(view).as_slice() {
         lines.push(StyledText::styled(BOLD, "machines:"));
-        lines.extend(held_lines(view).iter().map(format_line));
+        lines.extend(held.iter().map(format_line));
         lines.push(StyledText::default());
     }
     for stack in &view.plan.stacks {

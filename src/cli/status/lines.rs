@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use crate::cli::printer::columns;
 use crate::config::values::ClusterName;
-use crate::deploy::{EtcdState, ImageState, NodesState, ScheduleState, SnapshotState, StatusReport, age};
+use crate::deploy::{
+    BlockPhase, EtcdState, ImageState, NodesState, PoolBlock, ScheduleState, SnapshotState, StatusReport, age,
+};
 use crate::plural::count_of;
 
 /// A status on one screen.
@@ -98,6 +100,9 @@ fn lines_of(report: &StatusReport) -> Vec<StatusLine> {
         if let Some(schedule) = &nodes.schedule {
             add(&nodes.pool, clock_line(nodes, schedule));
         }
+        if let Some(block) = &nodes.block {
+            add(&nodes.pool, block_line(block));
+        }
     }
     let mut add_age = |of: &str, cells: [String; 3]| {
         let about = format!("{}/{of}", cells[0]);
@@ -164,6 +169,16 @@ fn clock_line(nodes: &NodesState, schedule: &ScheduleState) -> [String; 3] {
         };
     }
     ["clock".to_owned(), state, detail]
+}
+
+fn block_line(block: &PoolBlock) -> [String; 3] {
+    let state = match block.phase {
+        BlockPhase::ToCome => "to come",
+        BlockPhase::Open => "open",
+        BlockPhase::Over => "over",
+    };
+    let detail = format!("{}, {}; {}", block.pool, block.id, block.times());
+    ["block".to_owned(), state.to_owned(), detail]
 }
 
 fn etcd_line(etcd: &EtcdState) -> [String; 3] {

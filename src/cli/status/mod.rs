@@ -13,13 +13,15 @@ use super::aws_access::{AwsOptions, api_address, block_on};
 use super::deployment::certificate_expiries;
 use super::exit::Exit;
 use super::interruption::Interrupted;
-use super::prices::prices_of;
+use super::prices::usable_lock;
 use super::printer::Output;
 use super::session::Session;
 use crate::aws::Clients;
-use crate::blueprint::{Blueprint, Prices};
+use crate::blueprint::Blueprint;
 use crate::credentials::Credentials;
-use crate::deploy::{AbsentCluster, CertificateState, StatusDocument, StatusReport, StatusSources};
+use crate::deploy::{
+    AbsentCluster, CertificateState, ImageLock, StatusDocument, StatusReport, StatusSources,
+};
 use lines::StatusLines;
 use watch::StatusWatch;
 
@@ -40,14 +42,14 @@ pub(super) struct StatusArguments {
 
 pub(super) fn run(arguments: &StatusArguments, session: &Session) -> anyhow::Result<Exit> {
     let project = session.load_project_quietly()?;
-    let prices = prices_of(&project, session);
+    let lock = usable_lock(&project, session);
     let blueprint = project.blueprint;
     let credentials = read_credentials(session, &blueprint)?;
     let reader = StatusReader {
         session,
         blueprint: &blueprint,
         credentials: credentials.as_ref(),
-        prices: prices.as_ref(),
+        lock: lock.as_ref(),
     };
     block_on(async {
         let clients = arguments.aws.connect(&blueprint.cluster, session).await;
@@ -63,7 +65,7 @@ struct StatusReader<'a> {
     session: &'a Session,
     blueprint: &'a Blueprint,
     credentials: Option<&'a Credentials>,
-    prices: Option<&'a Prices>,
+    lock: Option<&'a ImageLock>,
 }
 
 impl StatusReader<'_> {
@@ -75,7 +77,8 @@ impl StatusReader<'_> {
             api_address: api_address()?,
             now: OffsetDateTime::now_utc(),
             certificates: first_to_end(self.session)?,
-            prices: self.prices,
+            blocks: self.lock.map_or(&[], |lock| &lock.capacity_blocks),
+            prices: self.lock.and_then(|lock| lock.prices.as_ref()),
         };
         Ok(Box::pin(StatusReport::read(sources)).await?)
     }

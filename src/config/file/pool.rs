@@ -47,7 +47,7 @@ pub(crate) struct PoolFile {
     /// Whether machines are close together for a fast network; needs one availability zone. With `efa` they are unless this says otherwise, or they are reserved.
     #[serde(default)]
     pub placement_group: At<bool>,
-    /// A capacity reservation to start machines in; excludes spot.
+    /// A capacity reservation to start machines in, or, with the image `deep-learning`, a capacity block: the pool has machines while that is open. Excludes spot.
     #[serde(default)]
     pub capacity_reservation_id: Option<At<String>>,
     /// Managed IAM policies for the IAM role of the machines.

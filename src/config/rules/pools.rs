@@ -226,6 +226,11 @@ fn check_exclusions(
         }
     }
     let Some(reservation) = &pool.capacity_reservation_id else { return };
+    if pool.placement_group.value {
+        let fault = Fault::new("machines of a capacity reservation may find no room in a placement group")
+            .help("remove placementGroup: machines of a capacity block are close together already; an ordinary reservation must have been created in that placement group");
+        problems.warn(pool.placement_group.position, fault);
+    }
     if pool.spot.value {
         let fault = Fault::new("a capacity reservation and spot exclude each other")
             .help("reserved machines are on-demand machines: remove spot or capacityReservationId");

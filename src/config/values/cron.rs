@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::expiry::Expiry;
+use time::{OffsetDateTime, UtcOffset};
+
 use crate::document::{Fault, nearest};
 
 const MONTHS: [&str; 12] =
@@ -45,10 +46,12 @@ impl Cron {
         &self.text
     }
 
-    /// The moment of an end, in every year.
+    /// The minute of a moment, in UTC, in every year.
     #[must_use]
-    pub fn yearly(end: &Expiry) -> Self {
-        let (minute, hour, day, month) = end.minute_hour_day_month();
+    pub fn yearly(moment: OffsetDateTime) -> Self {
+        let moment = moment.to_offset(UtcOffset::UTC);
+        let (minute, hour, day) = (moment.minute(), moment.hour(), moment.day());
+        let month = u8::from(moment.month());
         let bit = |number: u8| 1 << number;
         Self {
             text: format!("{minute} {hour} {day} {month} *"),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
+use super::capacity_block::PoolBlock;
 use crate::blueprint::Role;
 
 /// What happens to the machines of a cluster.
@@ -17,6 +18,8 @@ pub(crate) struct MachinePlan {
     pub held: Vec<HeldPool>,
     /// Pools that nothing holds any more: their own limits are set again.
     pub released: Vec<ReleasedPool>,
+    /// The capacity blocks of pools: outside of its block a pool has no machines.
+    pub blocks: Vec<PoolBlock>,
     /// What is unavailable while machines are replaced.
     pub outages: Vec<Outage>,
     /// Job pods on nodes of pools whose machines are replaced or terminated; null if the API could not be read.

@@ -1,6 +1,7 @@
 //! What is reported while a command runs, as data; `cli/progress_view` shows it.
 
 mod arrival;
+mod capacity_block;
 mod deletion;
 mod failure;
 mod finding;
@@ -18,6 +19,7 @@ use crate::aws::{ResourceStatus, StackStatus};
 use crate::blueprint::Role;
 use arrival::Arrivals;
 pub(crate) use arrival::{MachineState, PlannedMachines, PlannedStack};
+pub(crate) use capacity_block::{BlockPhase, MACHINES_END_EARLY, PoolBlock, minute};
 pub(crate) use deletion::{DestroyItem, Leftover, Resource, ResourceKind};
 pub(crate) use failure::{Evidence, FailedResource, FailureKind, FailureReport, Hint};
 pub(crate) use finding::{Finding, Severity};

@@ -81,6 +81,7 @@ impl ChosenImage {
         in_use: ImagesInUse<'_>,
         upgrade: bool,
     ) -> Result<Self, DeployError> {
+        let capacity_blocks = lock.as_ref().map(|lock| lock.capacity_blocks.clone()).unwrap_or_default();
         let locked = lock.as_ref().and_then(|lock| lock.deep_learning.as_ref());
         let deep_learning =
             LockedBaseImage::choose(clients, cluster, locked, in_use.deep_learning, upgrade).await?;
@@ -91,7 +92,7 @@ impl ChosenImage {
             }
             ImageChoice::Live { .. } => ImageChoice::Live { deep_learning: deep_learning.clone() },
         };
-        Ok(Self { choice, lock: ImageLock { deep_learning, ..chosen.lock }, ..chosen })
+        Ok(Self { choice, lock: ImageLock { deep_learning, capacity_blocks, ..chosen.lock }, ..chosen })
     }
 
     async fn choose_flatcar(
@@ -133,6 +134,7 @@ impl ChosenImage {
                     region: cluster.region.to_string(),
                     image: LockedImage { id: id.to_owned(), name },
                     deep_learning: None,
+                    capacity_blocks: Vec::new(),
                     prices: None,
                 };
                 let notice = Some(ImageNotice::LockMissing(id.to_owned()));

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::base_image::LockedBaseImage;
+use super::capacity_block::LockedBlock;
 use super::image_source::ImageSource;
 use crate::aws::Clients;
 use crate::blueprint::Prices;
@@ -26,6 +27,9 @@ pub(crate) struct ImageLock {
     /// The image of pools with `image: deep-learning`, if there are any.
     #[serde(default)]
     pub deep_learning: Option<LockedBaseImage>,
+    /// The capacity blocks that pools name, and when they begin and end.
+    #[serde(default)]
+    pub capacity_blocks: Vec<LockedBlock>,
     /// Prices of the region, if they were looked up.
     #[serde(default)]
     pub prices: Option<Prices>,
@@ -62,10 +66,11 @@ impl ImageLock {
         });
         let prices = prices.unwrap_or_default();
         let deep_learning = self.deep_learning.as_ref().map(LockedBaseImage::lines).unwrap_or_default();
+        let blocks = LockedBlock::lines(&self.capacity_blocks);
         format!(
             "# Looked up once by `infra lock` or the first `infra up`. Commit it: machines that start later boot the same image.\n\
              # `infra up --upgrade-os` moves it to the newest one.\n\
-             cluster: {}\nregion: {}\nimage:\n  id: {}\n  name: {}\n{deep_learning}{prices}",
+             cluster: {}\nregion: {}\nimage:\n  id: {}\n  name: {}\n{deep_learning}{blocks}{prices}",
             self.cluster, self.region, self.image.id, self.image.name
         )
     }
@@ -100,6 +105,7 @@ impl ImageLock {
             region: cluster.region.to_string(),
             image: LockedImage { id: image.id, name: image.name },
             deep_learning: None,
+            capacity_blocks: Vec::new(),
             prices: None,
         })
     }
@@ -109,9 +115,9 @@ impl ImageLock {
 mod tests {
     use std::path::Path;
 
-    use time::macros::date;
+    use time::macros::{date, datetime};
 
-    use super::{ImageLock, LockedBaseImage, LockedImage};
+    use super::{ImageLock, LockedBaseImage, LockedBlock, LockedImage};
     use crate::blueprint::{Currency, Prices};
     use crate::config::values::Money;
     use crate::deploy::error::DeployError;
@@ -128,6 +134,7 @@ mod tests {
             region: "us-west-2".to_owned(),
             image: LockedImage { id: "ami-1".to_owned(), name: "Flatcar-stable-4459.2.1-hvm".to_owned() },
             deep_learning: None,
+            capacity_blocks: Vec::new(),
             prices: None,
         };
         assert_eq!(ImageLock::parse(file, &lock.text(), &cluster)?, lock);
@@ -150,7 +157,13 @@ mod tests {
             root_device: "/dev/sda1".to_owned(),
             smallest_gib: 75,
         };
-        let both = ImageLock { deep_learning: Some(base), ..whole };
+        let block = LockedBlock {
+            id: "cr-0123456789abcdef0".to_owned(),
+            begins: datetime!(2026-11-18 11:30 UTC),
+            ends: datetime!(2026-11-20 11:30 UTC),
+        };
+        let both = ImageLock { deep_learning: Some(base), capacity_blocks: vec![block], ..whole };
+        assert!(both.text().contains("  begins: 2026-11-18T11:30:00Z\n"), "{}", both.text());
         assert_eq!(ImageLock::parse(file, &both.text(), &cluster)?, both);
         let other = ImageLock { cluster: "other".to_owned(), ..lock };
         let refused = ImageLock::parse(file, &other.text(), &cluster);

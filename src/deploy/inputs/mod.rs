@@ -4,6 +4,7 @@
 
 pub(crate) mod asset_store;
 pub(crate) mod base_image;
+pub(crate) mod capacity_block;
 pub(crate) mod credential_digests;
 pub(crate) mod driver_check;
 pub(crate) mod image_choice;
@@ -16,6 +17,7 @@ use crate::blueprint::Blueprint;
 use crate::config::values::S3Uri;
 use crate::credentials::Credentials;
 use crate::render::Assets;
+use capacity_block::PoolBlocks;
 use image_choice::ImageChoice;
 
 /// What a cluster is deployed from.
@@ -31,4 +33,6 @@ pub(crate) struct Inputs<'a> {
     pub s3_uri: S3Uri,
     /// The image that machines boot.
     pub image: ImageChoice,
+    /// The capacity blocks of pools.
+    pub blocks: PoolBlocks,
 }

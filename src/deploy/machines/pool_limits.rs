@@ -18,7 +18,9 @@ pub(crate) async fn prepare_limits(
 ) -> Result<(), DeployError> {
     for size in sizes {
         let group = live.pool_group(size.pool());
-        if size.hold(group) == Hold::Released && size.changes_stack(group) {
+        // Machines of a capacity block that is over cannot start until the stack names another.
+        let is_set_by_stack = size.begins_from_none();
+        if size.hold(group) == Hold::Released && size.changes_stack(group) && !is_set_by_stack {
             set_own_limits(run, size, live).await?;
         }
     }

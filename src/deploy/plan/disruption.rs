@@ -19,12 +19,17 @@ pub(crate) fn plan_machines(plan: &Plan, desired: &[DesiredStack], live: &LiveCl
     let planned = |stack: &&DesiredStack| plan.stacks.iter().any(|planned| planned.part == stack.part);
     let mut found = MachinePlan { machines, outages, jobs: Some(Vec::new()), ..MachinePlan::default() };
     for stack in desired.iter().filter(planned) {
+        found.blocks.extend(stack.block().cloned());
         let Some(size) = stack.pool_size() else { continue };
         let machines = size.machines(live.pool_group(size.pool()));
         let (pool, limits) = (size.pool().to_string(), size.own_limits());
         match stack.hold(live) {
             Hold::Free => {}
-            Hold::Held(by) => found.held.push(HeldPool { pool, machines, by: holder(by) }),
+            Hold::Held(by) => {
+                found.held.extend(holder(by).map(|by| HeldPool { pool, machines, by }));
+            }
+            // What its block is says it.
+            Hold::Released if size.has_block() => {}
             Hold::Released => {
                 let (minimum, maximum) = (limits.least, limits.most);
                 found.released.push(ReleasedPool { pool, machines, minimum, maximum });
@@ -34,10 +39,12 @@ pub(crate) fn plan_machines(plan: &Plan, desired: &[DesiredStack], live: &LiveCl
     found
 }
 
-fn holder(by: HeldBy) -> Holder {
+/// What of cluster.yaml holds a pool; that its capacity block does is said with the block.
+fn holder(by: HeldBy) -> Option<Holder> {
     match by {
-        HeldBy::Schedule => Holder::Schedule,
-        HeldBy::Expires => Holder::Expires,
+        HeldBy::Schedule => Some(Holder::Schedule),
+        HeldBy::Expires => Some(Holder::Expires),
+        HeldBy::Block => None,
     }
 }
 

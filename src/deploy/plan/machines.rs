@@ -65,7 +65,7 @@ struct StackVersions<'a> {
 }
 
 fn size_set_by_clock(desired: &DesiredStack, live: &LiveCluster) -> Option<u32> {
-    let size = desired.pool_size().filter(|_| desired.hold(live) != Hold::Free)?;
+    let size = desired.pool_size().filter(|size| desired.hold(live) != Hold::Free || size.has_block())?;
     Some(size.machines(live.pool_group(size.pool())))
 }
 

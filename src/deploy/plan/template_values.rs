@@ -12,14 +12,41 @@ pub(crate) fn resources(template: &Value, parameters: &BTreeMap<String, String>)
         Some(condition) => holds_value(&template["Conditions"][condition], parameters),
         None => true,
     });
-    wanted.map(|(name, resource)| (name.clone(), fill_in(resource, parameters))).collect()
+    let conditions = &template["Conditions"];
+    wanted
+        .map(|(name, resource)| {
+            (name.clone(), fill_in(&choose(resource, conditions, parameters), parameters))
+        })
+        .collect()
 }
 
-/// infra's templates have no condition but the comparison of two values.
+/// infra's templates have no condition but the comparison of two values, and its opposite.
 fn holds_value(condition: &Value, parameters: &BTreeMap<String, String>) -> bool {
+    if let Some([opposite]) = condition["Fn::Not"].as_array().map(Vec::as_slice) {
+        return !holds_value(opposite, parameters);
+    }
     match condition["Fn::Equals"].as_array().map(Vec::as_slice) {
         Some([one, other]) => fill_in(one, parameters) == fill_in(other, parameters),
         _ => true,
+    }
+}
+
+/// A value with one of the two of each `Fn::If`; a property that has no value is none.
+fn choose(value: &Value, conditions: &Value, parameters: &BTreeMap<String, String>) -> Value {
+    match value {
+        Value::Object(entries) => {
+            if let Some([Value::String(condition), yes, no]) =
+                single(entries, "Fn::If").and_then(Value::as_array).map(Vec::as_slice)
+            {
+                let holds = holds_value(&conditions[condition], parameters);
+                return choose(if holds { yes } else { no }, conditions, parameters);
+            }
+            let chosen =
+                entries.iter().map(|(key, value)| (key.clone(), choose(value, conditions, parameters)));
+            chosen.filter(|(_, value)| *value != json!({"Ref": "AWS::NoValue"})).collect()
+        }
+        Value::Array(items) => items.iter().map(|item| choose(item, conditions, parameters)).collect(),
+        other => other.clone(),
     }
 }
 
@@ -96,6 +123,26 @@ mod tests {
         assert_eq!(with["Record"]["Properties"]["Name"]["Fn::Sub"], "a.subnet-1.${AWS::Region}");
         assert_eq!(with["Record"]["Properties"]["Zone"], json!({"Ref": "Zone"}));
         assert!(!resources(&template, &parameters("false")).contains_key("Target"));
+    }
+
+    #[test]
+    fn of_two_values_the_one_whose_condition_holds_is_there() {
+        let template = json!({
+            "Conditions": {"HasBlock": {"Fn::Not": [{"Fn::Equals": [{"Ref": "Ends"}, ""]}]}},
+            "Resources": {
+                "Ends": {"Condition": "HasBlock", "Properties": {}},
+                "Launch": {"Properties": {"Data": {
+                    "Market": {"Fn::If": ["HasBlock", {"Type": {"Ref": "Ends"}}, {"Ref": "AWS::NoValue"}]},
+                }}},
+            },
+        });
+        let of = |ends: &str| resources(&template, &BTreeMap::from([("Ends".to_owned(), ends.to_owned())]));
+        let block = of("50 10 20 11 *");
+        assert!(block.contains_key("Ends"));
+        assert_eq!(block["Launch"]["Properties"]["Data"], json!({"Market": {"Type": "50 10 20 11 *"}}));
+        let ordinary = of("");
+        assert!(!ordinary.contains_key("Ends"));
+        assert_eq!(ordinary["Launch"]["Properties"]["Data"], json!({}));
     }
 
     #[test]

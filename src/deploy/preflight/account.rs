@@ -151,6 +151,7 @@ mod tests {
             s3_uri: None,
             create_bucket: false,
             image: None,
+            blocks: &[],
             now: time::OffsetDateTime::UNIX_EPOCH,
             certificates: &[],
             live: &LiveCluster::default(),

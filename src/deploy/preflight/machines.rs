@@ -1,14 +1,12 @@
-//! What machines need to start: availability zones that offer their types, a key pair, a capacity reservation.
+//! What machines need to start: availability zones that offer their types, a key pair.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::{SubjectFindings, listed};
-use super::join_all::join_all;
 use super::{Finding, Preflight};
-use crate::aws::{AwsError, CapacityReservation, Clients, ListedAvailabilityZone};
+use crate::aws::{AwsError, Clients, ListedAvailabilityZone};
+use crate::config::Cluster;
 use crate::config::values::{AvailabilityZone, InstanceType};
-use crate::config::{Cluster, Pool};
-use crate::deploy::state::pool_size::missing_machines;
 
 /// Machines of any of some types, in each of some availability zones.
 struct Wanted<'a> {
@@ -25,16 +23,10 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
     let types: BTreeSet<String> =
         wanted.iter().flat_map(|wanted| wanted.types).map(ToString::to_string).collect();
     let types: Vec<String> = types.into_iter().collect();
-    let reserved: Vec<(&Pool, &str)> = cluster
-        .pools
-        .iter()
-        .filter_map(|pool| Some((pool, pool.capacity_reservation.as_ref()?.as_str())))
-        .collect();
-    let (key_pair, zones, offers, reservations) = tokio::join!(
+    let (key_pair, zones, offers) = tokio::join!(
         Box::pin(key_pair_exists(cluster, clients)),
         Box::pin(clients.availability_zones()),
         Box::pin(clients.type_offerings(&types)),
-        join_all(reserved.iter().map(|(_, id)| clients.capacity_reservation(id))),
     );
 
     let mut findings = SubjectFindings::about("key pair");
@@ -59,14 +51,6 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
     if let Some(offers) = findings.take(offers)? {
         for wanted in &wanted {
             check_offers(wanted, &offers, &bad_zones, &mut findings);
-        }
-    }
-    list.extend(findings.into_list());
-
-    let mut findings = SubjectFindings::about("capacity reservations");
-    for ((pool, id), reservation) in reserved.into_iter().zip(reservations) {
-        if let Some(reservation) = findings.take(reservation)? {
-            check_reservation(preflight, pool, id, reservation.as_ref(), &mut findings);
         }
     }
     list.extend(findings.into_list());
@@ -167,55 +151,6 @@ fn check_offers(
                 format!("nothing if this is intended; otherwise {}", wanted.setting),
             );
         }
-    }
-}
-
-fn check_reservation(
-    preflight: &Preflight<'_>,
-    pool: &Pool,
-    id: &str,
-    reservation: Option<&CapacityReservation>,
-    findings: &mut SubjectFindings,
-) {
-    let why = format!("machines of pool {} start in this reservation only", pool.name);
-    let Some(reservation) = reservation else {
-        let fix = "correct capacityReservationId; `aws ec2 describe-capacity-reservations` lists yours";
-        findings.refuse(format!("there is no capacity reservation {id}"), why, fix);
-        return;
-    };
-    let CapacityReservation { state, instance_type, zone, total, available } = reservation;
-    if state != "active" {
-        let fix = "wait until it is active, or name another";
-        findings.refuse(format!("the capacity reservation {id} is {state}"), why.as_str(), fix);
-    }
-    if pool.instance_types.iter().any(|kind| kind.as_str() != instance_type) {
-        let fix = format!("set instanceType: {instance_type}, or name another reservation");
-        findings.refuse(
-            format!(
-                "the capacity reservation {id} is for {instance_type}, but the pool uses {}",
-                pool.instance_types[0]
-            ),
-            why.as_str(),
-            fix,
-        );
-    }
-    if pool.availability_zones.iter().any(|pools| pools.as_str() != zone) {
-        let fix = format!("set the pool's availabilityZones: [{zone}], or name another reservation");
-        findings.refuse(
-            format!("the capacity reservation {id} is in {zone}, but the pool is not"),
-            why.as_str(),
-            fix,
-        );
-    }
-    let wanted = missing_machines(pool, preflight.live);
-    if i64::from(*available) < i64::from(wanted) {
-        findings.warn(
-            format!(
-                "the capacity reservation {id} has {available} of {total} machines free, but the pool needs {wanted}"
-            ),
-            why,
-            "increase the reservation, or reduce the pool",
-        );
     }
 }
 

@@ -19,6 +19,7 @@ mod key_policy;
 mod key_policy_tests;
 mod machines;
 mod quotas;
+mod reservations;
 mod subject;
 
 pub(crate) use super::event::{Finding, Severity};
@@ -60,11 +61,12 @@ impl Preflight<'_> {
 
     async fn read_account(&self, clients: &Clients, account: &str) -> Result<Vec<Finding>, AwsError> {
         // Boxed, because each holds the futures of several calls and all of them live in this one.
-        let (roles, bucket, key, machines, quotas, image, network, file_system, zone) = tokio::join!(
+        let (roles, bucket, key, machines, reservations, quotas, image, network, file_system, zone) = tokio::join!(
             Box::pin(account::check_service_roles(self, clients)),
             Box::pin(bucket::check(self, clients, account)),
             Box::pin(key::check(self, clients, account)),
             Box::pin(machines::check(self, clients)),
+            Box::pin(reservations::check(self, clients)),
             Box::pin(quotas::check(self, clients)),
             Box::pin(image::check(self, clients)),
             Box::pin(existing_vpc::check(self, clients)),
@@ -72,7 +74,8 @@ impl Preflight<'_> {
             Box::pin(hosted_zone::check(self, clients)),
         );
         let mut findings = Vec::new();
-        for answer in [roles, bucket, key, machines, quotas, image, network, file_system, zone] {
+        for answer in [roles, bucket, key, machines, reservations, quotas, image, network, file_system, zone]
+        {
             findings.extend(answer?);
         }
         Ok(findings)

@@ -173,7 +173,7 @@ fn planned_machines<'a>(cluster: &'a Cluster, live: &LiveCluster) -> Vec<Planned
         let quota = quota_of(pool.instance_types.first()?.as_str(), pool.spot)?;
         let there = machines_of_pool(pool, quota, live);
         let missing = match there {
-            Some(_) => missing_machines(pool, live),
+            Some(_) => missing_machines(pool, live, None),
             None => pool.count.max(pool.min_count),
         };
         let most = pool.max_count.saturating_sub(there.unwrap_or_default());

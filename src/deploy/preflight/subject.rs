@@ -4,6 +4,7 @@ use time::OffsetDateTime;
 
 use crate::blueprint::Blueprint;
 use crate::config::values::S3Uri;
+use crate::deploy::inputs::capacity_block::LockedBlock;
 use crate::deploy::inputs::image_lock::LockedImage;
 use crate::deploy::state::live::LiveCluster;
 
@@ -18,7 +19,9 @@ pub(crate) struct Preflight<'a> {
     pub create_bucket: bool,
     /// The image that machines are to start from, if one is locked.
     pub image: Option<&'a LockedImage>,
-    /// The time, for the age of the image.
+    /// The capacity blocks that are locked, should AWS no longer list them.
+    pub blocks: &'a [LockedBlock],
+    /// The time, for the age of the image and for capacity blocks.
     pub now: OffsetDateTime,
     /// When certificates expire.
     pub certificates: &'a [CertificateExpiry],

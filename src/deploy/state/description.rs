@@ -1,6 +1,6 @@
 //! A stack's resources in the words of cluster.yaml.
 
-use crate::blueprint::{ScheduledAction, SecurityGroup, StackPart, is_end_of_pool};
+use crate::blueprint::{BlockAction, ScheduledAction, SecurityGroup, StackPart, is_end_of_pool};
 use crate::config::values::PoolName;
 use crate::config::{Cluster, Pool};
 use crate::plural::count_of;
@@ -34,7 +34,10 @@ fn describe_pool_resource(cluster: &Cluster, name: &PoolName, logical_id: &str) 
             Some(action) => describe_action(pool, &action),
             None if is_end_of_pool(id) => format!("the end of pool {name}"),
             None if id.starts_with("At") => format!("an entry of the schedule of pool {name}"),
-            None => format!("pool {name}"),
+            None => match BlockAction::describe(id) {
+                Some(what) => format!("{what} of pool {name}"),
+                None => format!("pool {name}"),
+            },
         },
     }
 }

@@ -11,6 +11,7 @@ use super::pool_size::{IN_SERVICE, PoolSize};
 use crate::aws::{AwsError, Clients};
 use crate::blueprint::StackPart;
 use crate::config::values::S3Uri;
+use crate::deploy::event::PoolBlock;
 use crate::deploy::inputs::Inputs;
 use crate::deploy::inputs::credential_digests::CredentialDigests;
 use crate::render::{StackTemplate, Template};
@@ -33,6 +34,8 @@ pub(crate) struct DesiredStack {
     size: Option<PoolSize>,
     /// The live stack of a pool.
     live_stack: Option<LiveStack>,
+    /// The capacity block of a pool.
+    block: Option<PoolBlock>,
 }
 
 impl DesiredStack {
@@ -86,7 +89,8 @@ impl DesiredStack {
         let live_stack = live.stacks.get(part).filter(|_| matches!(part, StackPart::Pool(_))).cloned();
         let pool = cluster.pools.iter().find(|pool| *part == StackPart::Pool(pool.name.clone()));
         given.extend(image_parameters(part, pool, &inputs.image, live));
-        let size = pool.map(|pool| PoolSize::new(pool, live_stack.as_ref()));
+        let size = pool.map(|pool| PoolSize::new(pool, live_stack.as_ref(), inputs.blocks.now(&pool.name)));
+        given.extend(pool.map(|pool| inputs.blocks.parameters(pool)).unwrap_or_default());
         if let Some(size) = &size {
             given.extend(size.parameters(live.pool_group(size.pool())));
         }
@@ -98,6 +102,7 @@ impl DesiredStack {
             given,
             size,
             live_stack,
+            block: pool.and_then(|pool| inputs.blocks.of(&pool.name)),
         }
     }
 
@@ -105,6 +110,12 @@ impl DesiredStack {
     #[must_use]
     pub(crate) fn pool_size(&self) -> Option<&PoolSize> {
         self.size.as_ref()
+    }
+
+    /// The capacity block of the pool.
+    #[must_use]
+    pub(crate) fn block(&self) -> Option<&PoolBlock> {
+        self.block.as_ref()
     }
 
     /// Who decides about the size of the pool; nobody else than cluster.yaml and the autoscaler for other stacks.

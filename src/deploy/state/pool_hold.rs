@@ -9,8 +9,10 @@ use serde_json::Value;
 
 use super::live::LiveStack;
 use crate::aws::{SCHEDULED_ACTION_TYPE, ScalingGroup};
-use crate::blueprint::{ScheduledAction, is_end_of_pool};
+use crate::blueprint::{BLOCK_BEGINS_AT, ScheduledAction, follows_block, is_end_of_pool};
 use crate::config::Pool;
+use crate::deploy::event::BlockPhase;
+use crate::deploy::inputs::capacity_block::BlockNow;
 use crate::well_known::LIMITS_TAG;
 
 /// The parameter with the fewest machines of a pool with a schedule.
@@ -28,6 +30,9 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
+    /// No machines.
+    pub(crate) const NONE: Self = Self { least: 0, most: 0 };
+
     /// The limits that an Auto Scaling group has now.
     pub(crate) fn of_group(group: &ScalingGroup) -> Self {
         Self { least: group.least, most: group.most }
@@ -64,6 +69,8 @@ pub(crate) enum HeldBy {
     Schedule,
     /// Its end: nothing else changes its size.
     Expires,
+    /// Its capacity block, which is not open.
+    Block,
 }
 
 /// The scheduled actions of a pool's stack: when each happens, by the name of its resource.
@@ -76,8 +83,10 @@ pub(crate) struct LivePool {
     pub limits: Limits,
     /// The desired number of machines that the stack was given.
     pub desired: Option<u32>,
-    /// What Auto Scaling does by the clock.
+    /// What Auto Scaling does by the clock, capacity blocks aside.
     pub actions: Recurrences,
+    /// When the capacity block begins that machines are to start in, if there is one and it was to come.
+    pub block_begins: Option<String>,
 }
 
 impl LivePool {
@@ -94,7 +103,25 @@ impl LivePool {
             limits: Limits { least: limit(MIN_SIZE)?, most: limit(MAX_SIZE)? },
             desired: parameters.get(desired).and_then(|desired| desired.parse().ok()),
             actions: live_actions(live),
+            block_begins: parameters.get(BLOCK_BEGINS_AT).filter(|at| !at.is_empty()).cloned(),
         })
+    }
+
+    /// What decides about a pool with a capacity block. CloudFormation sets limits that the stack does not have yet.
+    pub(crate) fn hold_in_block(&self, block: &BlockNow, own: Limits, group: &ScalingGroup) -> Hold {
+        let now = Limits::of_group(group);
+        if block.phase == BlockPhase::Open {
+            let tagged = group.tags.get(LIMITS_TAG).and_then(|tag| Limits::of_tag(tag)).unwrap_or(own);
+            let is_left_empty = now != tagged && now != own && self.limits == own;
+            return if is_left_empty { Hold::Released } else { Hold::Free };
+        }
+        if now == Limits::NONE {
+            return Hold::Held(HeldBy::Block);
+        }
+        // The clock here may be behind that of AWS, which has begun the block.
+        let has_begun =
+            block.phase == BlockPhase::ToCome && self.block_begins.as_ref() == Some(&block.begin_recurrence);
+        if self.limits == Limits::NONE && !has_begun { Hold::Released } else { Hold::Free }
     }
 
     /// What decides, given the pool as cluster.yaml has it and its Auto Scaling group.
@@ -121,16 +148,17 @@ pub(crate) fn wanted_actions(pool: &Pool) -> Recurrences {
     actions.map(|action| (action.resource, action.recurrence.into())).collect()
 }
 
-/// The scheduled actions of a live stack.
+/// The scheduled actions of a live stack, but those of a capacity block.
 pub(crate) fn live_actions(live: &LiveStack) -> Recurrences {
     let resources = live.template()["Resources"].as_object();
     let actions = resources.into_iter().flatten().filter(|(_, found)| found["Type"] == SCHEDULED_ACTION_TYPE);
+    let actions = actions.filter(|(name, _)| !follows_block(name));
     actions.map(|(name, action)| (name.clone(), action["Properties"]["Recurrence"].clone())).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{HeldBy, Hold, LIMITS_TAG, Limits, LivePool, Recurrences};
+    use super::{BlockNow, BlockPhase, HeldBy, Hold, LIMITS_TAG, Limits, LivePool, Recurrences};
     use crate::aws::ScalingGroup;
 
     fn actions(named: &[(&str, &str)]) -> Recurrences {
@@ -138,8 +166,12 @@ mod tests {
     }
 
     fn hold(live: &[(&str, &str)], wanted: &[(&str, &str)], limits: (u32, u32), tag: Option<&str>) -> Hold {
-        let pool =
-            LivePool { limits: Limits { least: 1, most: 8 }, desired: Some(3), actions: actions(live) };
+        let pool = LivePool {
+            limits: Limits { least: 1, most: 8 },
+            desired: Some(3),
+            actions: actions(live),
+            block_begins: None,
+        };
         let mut group = ScalingGroup::of_test("nodes", 0);
         (group.least, group.most) = limits;
         group.tags.extend(tag.map(|tag| (LIMITS_TAG.to_owned(), tag.to_owned())));
@@ -172,5 +204,46 @@ mod tests {
         assert_eq!(hold(&[END], &[LATER], (0, 0), Some("1-8")), Hold::Released);
         assert_eq!(hold(&[END, NIGHT], &[LATER, NIGHT], (0, 0), Some("1-8")), Hold::Held(HeldBy::Schedule));
         assert_eq!(hold(&[END], &[NIGHT], (0, 0), Some("1-8")), Hold::Held(HeldBy::Expires));
+    }
+
+    #[test]
+    fn a_block_empties_its_pool_at_any_other_time_and_what_aws_has_begun_stays() {
+        const OWN: Limits = Limits { least: 1, most: 8 };
+        const NONE: Limits = Limits::NONE;
+        let hold = |phase, stored: Limits, now: Limits, stored_begin: &str| {
+            let begin = Some(stored_begin.to_owned()).filter(|at| !at.is_empty());
+            let pool =
+                LivePool { limits: stored, desired: None, actions: Recurrences::new(), block_begins: begin };
+            let mut group = ScalingGroup::of_test("nodes", now.least);
+            (group.least, group.most) = (now.least, now.most);
+            group.tags.insert(LIMITS_TAG.to_owned(), "1-8".to_owned());
+            let block = BlockNow { phase, begin_recurrence: "30 11 18 11 *".to_owned() };
+            pool.hold_in_block(&block, OWN, &group)
+        };
+        let (to_come, open, over) = (BlockPhase::ToCome, BlockPhase::Open, BlockPhase::Over);
+        for (phase, stored, now, stored_begin, expected) in [
+            (to_come, NONE, NONE, "30 11 18 11 *", Hold::Held(HeldBy::Block)),
+            (over, NONE, NONE, "", Hold::Held(HeldBy::Block)),
+            (over, OWN, NONE, "", Hold::Held(HeldBy::Block)),
+            // CloudFormation sets what the stack does not have yet.
+            (to_come, OWN, OWN, "", Hold::Free),
+            (over, OWN, OWN, "", Hold::Free),
+            (open, NONE, NONE, "30 11 18 11 *", Hold::Free),
+            (open, NONE, OWN, "30 11 18 11 *", Hold::Free),
+            (open, OWN, OWN, "", Hold::Free),
+            // AWS has begun it, by its clock.
+            (to_come, NONE, OWN, "30 11 18 11 *", Hold::Free),
+            // Machines of another block, and those that its end left.
+            (to_come, NONE, OWN, "30 11 1 11 *", Hold::Released),
+            (over, NONE, OWN, "", Hold::Released),
+            // It was over, and is extended.
+            (open, OWN, NONE, "", Hold::Released),
+        ] {
+            assert_eq!(
+                hold(phase, stored, now, stored_begin),
+                expected,
+                "{phase:?} {stored} {now} {stored_begin}"
+            );
+        }
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! In: clients, the Kubernetes API, the certificates on disk and the time. Out: `StatusReport`, `DriftReport`, `ClusterList`. Nothing is changed here.
 
+mod block;
 pub(crate) mod drift;
 mod etcd;
 mod image;

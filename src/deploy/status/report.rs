@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use time::OffsetDateTime;
 
+use super::block::read_blocks;
 use super::etcd::read_etcd;
 use super::image::{UsedImage, read_images};
 use super::schedule::{ScheduleState, read_schedule};
@@ -18,6 +19,8 @@ use crate::blueprint::{Blueprint, Cost, CostSummary, Prices};
 use crate::config::Cluster;
 use crate::config::values::PoolName;
 use crate::credentials::{Credentials, FEWEST_DAYS_LEFT};
+use crate::deploy::event::PoolBlock;
+use crate::deploy::inputs::capacity_block::LockedBlock;
 use crate::deploy::machines::expected_nodes::ExpectedNodes;
 use crate::deploy::machines::node_rollout::outdated_machines;
 use crate::deploy::state::charges::running_charges;
@@ -41,6 +44,8 @@ pub(crate) struct StatusSources<'a> {
     pub now: OffsetDateTime,
     /// The certificate that expires first.
     pub certificates: Option<CertificateState>,
+    /// The capacity blocks in infra.lock, should AWS no longer list them.
+    pub blocks: &'a [LockedBlock],
     /// The prices in infra.lock, if there are any.
     pub prices: Option<&'a Prices>,
 }
@@ -57,9 +62,10 @@ impl StatusReport {
             ExpectedNodes::new(sources.blueprint, |pool| live.pool_group(pool).map(|group| group.desired));
         let target = load_balancer(&live.outputs()).map(|target| target.name);
         let (clients, now) = (sources.clients, sources.now);
-        let [mut launches, mut ages, mut uploads, mut clocks] = [const { Unreadable(Vec::new()) }; 4];
+        let [mut launches, mut ages, mut uploads, mut clocks, mut reservations] =
+            [const { Unreadable(Vec::new()) }; 5];
         // Boxed, because each holds the futures of several calls and all of them live in this one.
-        let (seen, dns, file_system, etcd, images, snapshot, schedules) = tokio::join!(
+        let (seen, dns, file_system, etcd, images, snapshot, schedules, blocks) = tokio::join!(
             Box::pin(read_api(&sources, target.as_deref(), expected.claim)),
             Box::pin(read_dns(&sources, target.as_deref())),
             Box::pin(read_file_system(clients, &live)),
@@ -67,6 +73,7 @@ impl StatusReport {
             Box::pin(read_images(clients, &live, now, &mut ages)),
             Box::pin(read_snapshot(clients, &live, cluster.name.as_str(), now, &mut uploads)),
             Box::pin(read_schedules(clients, &live, cluster, &mut clocks)),
+            Box::pin(read_blocks(clients, &live, cluster, sources.blocks, now, &mut reservations)),
         );
         let (dns, mut file_system, images) = (dns?, file_system?, images?);
         if let Some(file_system) = &mut file_system {
@@ -76,9 +83,9 @@ impl StatusReport {
             cluster: cluster.name.to_string(),
             healthy: true,
             problems: Vec::new(),
-            warnings: [launches.0, ages.0, uploads.0, clocks.0].concat(),
+            warnings: [launches.0, ages.0, uploads.0, clocks.0, reservations.0].concat(),
             stacks: live.stacks.values().map(|live| StackState::of(&live.stack)).collect(),
-            nodes: nodes_states(&expected, &seen.nodes, &live, schedules?),
+            nodes: nodes_states(&expected, &seen.nodes, &live, schedules?, blocks?),
             api: seen.api,
             dns,
             etcd: etcd?,
@@ -159,6 +166,7 @@ fn nodes_states(
     nodes: &[Node],
     live: &LiveCluster,
     mut schedules: BTreeMap<PoolName, ScheduleState>,
+    mut blocks: BTreeMap<PoolName, PoolBlock>,
 ) -> Vec<NodesState> {
     let state = |pool: &str, wanted: usize, mine: Vec<&Node>, outdated: usize| NodesState {
         pool: pool.to_owned(),
@@ -172,6 +180,7 @@ fn nodes_states(
             .map(|node| format!("{}: {}", node.name, node.why_not_ready.as_deref().unwrap_or("not Ready")))
             .collect(),
         schedule: None,
+        block: None,
     };
     let controllers = nodes.iter().filter(|node| node.is_controller).collect();
     let mut states = vec![state("controllers", expected.controllers, controllers, 0)];
@@ -179,7 +188,8 @@ fn nodes_states(
         let mine = nodes.iter().filter(|node| node.pool.as_deref() == Some(name.as_str())).collect();
         let outdated = live.pool_group(name).map_or(0, |group| outdated_machines(group).count());
         let schedule = schedules.remove(name);
-        states.push(NodesState { schedule, ..state(name.as_str(), *wanted, mine, outdated) });
+        let block = blocks.remove(name);
+        states.push(NodesState { schedule, block, ..state(name.as_str(), *wanted, mine, outdated) });
     }
     states
 }

@@ -2,21 +2,17 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use time::format_description::BorrowedFormatItem;
+use time::UtcOffset;
 use time::format_description::well_known::Rfc3339;
-use time::macros::format_description;
-use time::{OffsetDateTime, UtcOffset};
 
 use super::unreadable::Unreadable;
 use crate::aws::{AwsError, Clients, ScheduledChange};
 use crate::blueprint::{StackPart, is_end_of_pool};
 use crate::config::Pool;
-use crate::deploy::event::Holder;
+use crate::deploy::event::{Holder, minute};
 use crate::deploy::state::live::LiveCluster;
 use crate::deploy::state::pool_hold::{HeldBy, Hold, live_actions};
 use crate::deploy::state::pool_size::PoolSize;
-
-const MINUTES: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day] [hour]:[minute] UTC");
 
 /// What the clock does to a pool.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -69,29 +65,22 @@ pub(super) async fn read_schedule(
     let changes = clients.scheduled_changes(&group.name).await;
     let mut changes = unreadable.take("the schedules of pools", changes)?.unwrap_or_default();
     changes.sort_by_key(|change| (change.next.is_none(), change.next));
-    let held_by = match PoolSize::new(pool, Some(stack)).hold(Some(group)) {
+    let held_by = match PoolSize::new(pool, Some(stack), None).hold(Some(group)) {
         Hold::Held(HeldBy::Expires) => Some(Holder::Expires),
         // Until the next `infra up`, which cluster.yaml says releases it.
         Hold::Released if planned.keys().all(|resource| is_end_of_pool(resource)) => Some(Holder::Expires),
         Hold::Held(HeldBy::Schedule) | Hold::Released => Some(Holder::Schedule),
-        Hold::Free => None,
+        Hold::Held(HeldBy::Block) | Hold::Free => None,
     };
     let state = |change: ScheduledChange| ScheduledActionState {
         is_end: is_end(&change.recurrence),
         at: change.recurrence,
         time_zone: change.time_zone.unwrap_or_else(|| "UTC".to_owned()),
-        next: format_time(change.next, |time| time.format(&Rfc3339)),
-        next_minute: format_time(change.next, |time| time.format(MINUTES)),
+        next: change.next.and_then(|time| time.to_offset(UtcOffset::UTC).format(&Rfc3339).ok()),
+        next_minute: change.next.map(minute),
         minimum: change.least,
         maximum: change.most,
         machines: change.desired,
     };
     Ok(Some(ScheduleState { held_by, actions: changes.into_iter().map(state).collect() }))
-}
-
-fn format_time<E>(
-    time: Option<OffsetDateTime>,
-    format: impl Fn(OffsetDateTime) -> Result<String, E>,
-) -> Option<String> {
-    format(time?.to_offset(UtcOffset::UTC)).ok()
 }

@@ -9,6 +9,7 @@ use time::OffsetDateTime;
 use super::schedule::ScheduleState;
 use crate::aws::StackStatus;
 use crate::blueprint::CostSummary;
+use crate::deploy::event::PoolBlock;
 
 /// What `infra status --output json` prints: a report, or that there is no such cluster.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -273,6 +274,8 @@ pub(crate) struct NodesState {
     pub not_ready: Vec<String>,
     /// What the clock does to the pool; null for controllers and for a pool without schedule and end.
     pub schedule: Option<ScheduleState>,
+    /// The capacity block that the pool follows; null if there is none.
+    pub block: Option<PoolBlock>,
 }
 
 /// The shared file system.

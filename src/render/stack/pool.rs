@@ -8,7 +8,7 @@ use super::network::{GroupValues, RuleValues, SubnetValues, group_values, rule_v
 use super::tags::{pool_group_tags, tag_specifications};
 use super::user_data::UserDataByRole;
 use super::values::{SharedValues, root_disk};
-use crate::blueprint::{Blueprint, GroupSize, Role, ScheduledAction, SecurityGroup};
+use crate::blueprint::{BlockAction, Blueprint, GroupSize, Role, ScheduledAction, SecurityGroup};
 use crate::config::gpu::{EfaCards, EfaInterface};
 use crate::config::values::PoolName;
 use crate::config::{PoolImage, Rollout};
@@ -49,6 +49,8 @@ struct PoolValues {
     /// Whether AWS changes the size of the pool by the clock.
     scheduled: bool,
     actions: Vec<ActionValues>,
+    may_have_block: bool,
+    block_actions: Vec<BlockActionValues>,
 }
 
 /// The interfaces of EFA, and who may talk over them.
@@ -85,6 +87,24 @@ impl From<ScheduledAction> for ActionValues {
     fn from(ScheduledAction { resource, recurrence, time_zone, size }: ScheduledAction) -> Self {
         let GroupSize { least, most, desired } = size;
         Self { resource, recurrence, time_zone, least, most, desired }
+    }
+}
+
+/// A scheduled action of a capacity block, which is to come or not.
+#[derive(Serialize)]
+struct BlockActionValues {
+    resource: &'static str,
+    condition: &'static str,
+    at: &'static str,
+    least: u32,
+    most: u32,
+    desired: u32,
+}
+
+impl From<BlockAction> for BlockActionValues {
+    fn from(BlockAction { resource, condition, at, size }: BlockAction) -> Self {
+        let GroupSize { least, most, desired } = size;
+        Self { resource, condition, at, least, most, desired }
     }
 }
 
@@ -132,8 +152,10 @@ impl<'a> PoolStackValues<'a> {
                 tag_specifications: tag_specifications(blueprint, &role.name(), false),
                 group_tags: pool_group_tags(blueprint, nodes, pool),
                 user_data: user_data.of(&role)?,
-                scheduled: !pool.schedule.is_empty(),
+                scheduled: !pool.schedule.is_empty() || pool.may_have_block(),
                 actions: ScheduledAction::of_pool(pool).into_iter().map(Into::into).collect(),
+                may_have_block: pool.may_have_block(),
+                block_actions: BlockAction::of_pool(pool).into_iter().map(Into::into).collect(),
             },
         })
     }

@@ -52,8 +52,8 @@ pub(super) fn pool_group_tags(blueprint: &Blueprint, nodes: &PoolNodes, pool: &P
         |key: String, value: &str| tags.push(json!({"Key": key, "Value": value, "PropagateAtLaunch": false}));
     // What cluster.yaml asked for: compared with the live tag it distinguishes a new count from one that the autoscaler has changed since.
     add(COUNT_TAG.to_owned(), &pool.count.to_string());
-    if !pool.schedule.is_empty() {
-        // The Auto Scaling group's own may be those of its schedule.
+    if !pool.schedule.is_empty() || pool.may_have_block() {
+        // The Auto Scaling group's own may be those of its schedule, or none outside of its capacity block.
         add(LIMITS_TAG.to_owned(), &format!("{}-{}", pool.min_count, pool.max_count));
     }
     add(format!("{AUTOSCALER_TAG_PREFIX}enabled"), "true");

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use time::{Duration, OffsetDateTime};
 
 use super::aws::Aws;
 use super::element;
@@ -19,6 +20,41 @@ pub struct World {
     pub proxy: FaultProxy,
     pub api: KubernetesApi,
     own: Option<Arc<MiniStack>>,
+}
+
+/// Minutes of a day.
+pub const DAY: i64 = 24 * 60;
+
+/// When a capacity block begins and ends.
+#[derive(Clone)]
+pub struct TimeOfBlock {
+    pub begins: String,
+    pub ends: String,
+}
+
+impl TimeOfBlock {
+    /// In minutes from now.
+    pub fn from_now(begins: i64, ends: i64) -> Self {
+        let text = |minutes: i64| {
+            let moment = OffsetDateTime::now_utc() + Duration::minutes(minutes);
+            format!("{}T{:02}:{:02}:00.000Z", moment.date(), moment.hour(), moment.minute())
+        };
+        Self { begins: text(begins), ends: text(ends) }
+    }
+
+    /// The minute of the begin as `infra` prints it.
+    pub fn begin(&self) -> String {
+        minute(&self.begins)
+    }
+
+    /// The minute of the end as `infra` prints it.
+    pub fn end(&self) -> String {
+        minute(&self.ends)
+    }
+}
+
+fn minute(text: &str) -> String {
+    format!("{} UTC", text[..16].replace('T', " "))
 }
 
 impl World {
@@ -209,10 +245,15 @@ impl World {
         self.made("CreateVpc", &[("CidrBlock", range)], "vpcId")
     }
 
-    /// The capacity reservation that cluster.yaml names, under the id that it gets here.
+    /// The capacity reservation that cluster.yaml names, under the id that it gets here; for a pool on the Deep Learning image a
+    /// capacity block from tomorrow on.
     fn make_reservation(&self) {
         let text = self.workspace.read("cluster.yaml");
         let Some(written) = word_with(&text, "cr-") else { return };
+        if text.contains("image: deep-learning") {
+            let id = self.put_block("", &TimeOfBlock::from_now(DAY, 3 * DAY));
+            return self.workspace.edit(|text| text.replace(&written, &id));
+        }
         let id = self.made(
             "CreateCapacityReservation",
             &[
@@ -224,6 +265,20 @@ impl World {
             "capacityReservationId",
         );
         self.workspace.edit(|text| text.replace(&written, &id));
+    }
+
+    /// Makes a capacity block of two machines, or gives the one with that id other times; returns its id.
+    pub fn put_block(&self, id: &str, times: &TimeOfBlock) -> String {
+        let (begins, ends) = (times.begins.as_str(), times.ends.as_str());
+        let form = [
+            ("CapacityReservationId", id),
+            ("InstanceType", "p5.48xlarge"),
+            ("AvailabilityZone", "us-west-2a"),
+            ("InstanceCount", "2"),
+            ("StartDate", begins),
+            ("EndDate", ends),
+        ];
+        self.made("PutCapacityBlock", &form, "capacityReservationId")
     }
 
     /// The VPC and the file system that cluster.yaml adopts, under the ids that they get here.
