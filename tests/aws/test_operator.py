@@ -99,6 +99,19 @@ class Operator(unittest.TestCase):
         self.assertGreater(len(ours), 10)
         self.assertEqual(ours - held, set())
 
+    def test_a_right_that_a_capacity_block_needs_is_missed_by_name(self):
+        """Those that CloudFormation has from its caller to create the stack of a pool in a block, and the one that finds the block's times."""
+        needed = json.loads((ROOT / "src/check/handler_permissions.json").read_text())
+        kinds = {resource["Type"] for resource in json.loads((ROOT / "tests/clusters/deep-learning/expected/stacks/pool-block.json").read_text())
+                 ["Resources"].values()}
+        of_blocks = {"AWS::AutoScaling::ScheduledAction", "AWS::EC2::LaunchTemplate"}
+        self.assertLessEqual(of_blocks, kinds)
+        held = {action for policy in self.policies.operator.values() for statement in policy["Statement"] for action in listed(statement["Action"])}
+        # Auto Scaling launches for the caller who names a launch template, in a block too.
+        ours = {action for kind in of_blocks for action in needed[kind]} | {"ec2:DescribeCapacityReservations", "ec2:RunInstances"}
+        self.assertLessEqual({"autoscaling:PutScheduledUpdateGroupAction", "autoscaling:DeleteScheduledAction"}, ours)
+        self.assertEqual(ours - held, set())
+
     def test_roles_are_made_with_the_boundary_or_not_at_all(self):
         for name in ("prod-control-plane-ControllerRole-1ABC", "prod-control-plane-EtcdRole0-1ABC", "prod-pool-gpu-NodeRole-1ABC"):
             for action in ROLE_GRANTS:
