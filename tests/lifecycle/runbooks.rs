@@ -13,7 +13,7 @@ use crate::support::job_cluster::controller::Fate;
 use crate::support::kubernetes::KubernetesApi;
 use crate::support::outcome::Outcome;
 use crate::support::runbook::{Command, Step, holds, pages, quotes_of, steps_of, with_sections};
-use crate::support::world::World;
+use crate::support::world::{DAY, TimeOfBlock, World};
 
 const CREATE: &str = "create.md";
 const EXPIRED: &str = "expired-credentials.md";
@@ -61,6 +61,7 @@ follow_pages! {
     train_with_pytorch: "train-with-pytorch.md",
     train_with_tensorflow: "train-with-tensorflow.md",
     upgrade_kubernetes_and_os: UPGRADE,
+    use_a_capacity_block: "use-a-capacity-block.md",
     watch_a_cluster: "watch-a-cluster.md",
 }
 
@@ -335,6 +336,10 @@ impl Reader {
     /// What a page cannot know.
     fn filled_in(&self, text: &str) -> String {
         let mut text = text.replace("s3://bucket/", &format!("s3://{}/", self.world.bucket()));
+        if text.contains("cr-0123456789abcdef0") {
+            let block = self.world.put_block("cr-0123456789abcdef0", &TimeOfBlock::from_now(DAY, 3 * DAY));
+            text = text.replace("cr-0123456789abcdef0", &block);
+        }
         if text.contains("fs-0123456789abcdef0") {
             text = text.replace("fs-0123456789abcdef0", &self.world.file_systems()[0]);
         }
