@@ -11,6 +11,8 @@ from account_case import new_account, shared_stand_in
 
 CLUSTERS = pathlib.Path(__file__).parents[1] / "clusters"
 CAPABILITIES = ["CAPABILITY_IAM"]
+# Parameters of pools that keep their defaults here: sizes, and no capacity block.
+DEFAULTS = {"BlockBeginsAt", "BlockEndsAt", "DesiredCapacity", "InService", "MaxSize", "MinSize"}
 
 
 def read_stacks(cluster):
@@ -66,8 +68,8 @@ class GoldenAccount:
     def parameters(self, name):
         declared = json.loads(self.templates[name]).get("Parameters", {})
         values = self.given | self.outputs
-        for size in {"DesiredCapacity", "InService", "MaxSize", "MinSize"} & set(declared):
-            values[size] = str(declared[size]["Default"])
+        for name in DEFAULTS & set(declared):
+            values[name] = str(declared[name]["Default"])
         # The file system of the test has no mount target before.
         return {parameter: "true" if parameter.endswith("Missing") else values[parameter] for parameter in declared}
 

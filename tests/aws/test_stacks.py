@@ -11,12 +11,12 @@ import unittest
 import botocore.exceptions
 
 from account_case import setUpModule, shared_stand_in  # noqa: F401
-from golden_account import CLUSTERS, GoldenAccount, read_stacks
+from golden_account import CLUSTERS, DEFAULTS, GoldenAccount, read_stacks
 
 GOLDEN = sorted(path.parent.name for path in CLUSTERS.glob("*/cluster.yaml"))
 
 # What does not come from another stack.
-GIVEN = {"AssetBucket", "AssetPrefix", "ImageId", "RootDevice", "DesiredCapacity", "InService", "MaxSize", "MinSize"}
+GIVEN = {"AssetBucket", "AssetPrefix", "ImageId", "RootDevice"} | DEFAULTS
 
 # How ARNs call what the tagging service lists.
 TAGGED_KINDS = {

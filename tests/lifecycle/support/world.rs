@@ -100,6 +100,7 @@ impl World {
             ("ubuntu", 1),
             ("h100", 8),
             ("a100", 8),
+            ("block", 8),
         ];
         for (pool, count) in pools {
             world.api.gpus(pool, count);
