@@ -16,6 +16,8 @@ pub(crate) const GPU_COUNT_LABEL: &str = "infra.internal/gpu-count";
 pub(crate) const SCRATCH_LABEL: &str = "infra.internal/scratch-gib";
 /// The label of a node with the number of its EFA adapters.
 pub(crate) const EFA_LABEL: &str = "infra.internal/efa";
+/// The label of a node with its instance type, which the cloud controller manager sets.
+pub(crate) const INSTANCE_TYPE_LABEL: &str = "node.kubernetes.io/instance-type";
 /// The label of a controller's node. No kubelet may set it; a controller's add-on step sets it, on its own node only.
 pub(crate) const CONTROLLER_LABEL: &str = "node-role.kubernetes.io/control-plane";
 /// The label of a node that no Service of type LoadBalancer may have as a target.

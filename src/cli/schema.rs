@@ -20,7 +20,7 @@ use super::validate::ValidateDocument;
 use crate::config;
 use crate::deploy::{ClusterList, DestroyPlan, DriftReport, LockedImage, StatusDocument};
 use crate::job::data::RemoteEntry;
-use crate::job::life::{JobExplanation, JobReport, NodeGpus, RunReport, SubmissionPlan};
+use crate::job::life::{JobExplanation, JobReport, NcclCheckReport, NodeGpus, RunReport, SubmissionPlan};
 use crate::people::{SecretReport, TeamReport, UserReport};
 
 /// Print the JSON Schema of cluster.yaml, or of what a command prints with `--output json`
@@ -80,6 +80,8 @@ enum Shape {
     JobLint,
     /// `job gpu-check`
     GpuCheck,
+    /// `job nccl-check`
+    NcclCheck,
     /// `data put`, `data get`, `job fetch`, uploads of `job submit`
     Transfer,
     /// `data ls`
@@ -101,6 +103,7 @@ impl Document for JobExplanation {}
 impl Document for JobReport {}
 impl Document for LockedImage {}
 impl Document for LogDocument {}
+impl Document for NcclCheckReport {}
 impl Document for PlanDocument {}
 impl Document for RenderDocument {}
 impl Document for StatusDocument {}
@@ -144,6 +147,7 @@ fn schema(shape: Shape) -> Schema {
         Shape::JobList => printed::<Vec<JobReport>>(),
         Shape::JobLint => printed::<Vec<LintDocument>>(),
         Shape::GpuCheck => printed::<Vec<NodeGpus>>(),
+        Shape::NcclCheck => printed::<NcclCheckReport>(),
         Shape::Transfer => printed::<TimedTransfer>(),
         Shape::DataList => printed::<Vec<RemoteEntry>>(),
         Shape::SecretList => printed::<Vec<SecretReport>>(),

@@ -131,6 +131,7 @@ mod tests {
             why_not_ready: None,
             schedulable: true,
             instance_id: None,
+            instance_type: None,
             gpus,
             labelled_gpus: None,
             efa: 0,

@@ -22,6 +22,9 @@ use crate::hexadecimal::hexadecimal;
 
 /// Imports data and hands out results: Python, and the tools of a small Debian.
 pub(crate) const HELPER_IMAGE: &str = "public.ecr.aws/docker/library/python:3.13-slim-bookworm";
+/// Measures how fast machines all-reduce: PyTorch, NCCL and its plugin for EFA, without a login. CUDA 12.9 runs on every driver since 525.
+pub(crate) const NCCL_CHECK_IMAGE: &str =
+    "public.ecr.aws/deep-learning-containers/pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2-v1.0";
 /// For frameworks whose own images lack it.
 const TENSORBOARD_IMAGE: &str = "docker.io/tensorflow/tensorflow:2.16.1";
 /// The uid of the Job that a pod belongs to.

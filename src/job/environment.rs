@@ -139,12 +139,12 @@ fn group(job: &TrainingJob, role: &str, replicas: u32) -> Vec<Variable> {
 
 /// NCCL chooses its settings for AWS by the vendor of the network card, which a pod does not see. With one socket per connection EC2
 /// would limit each to 5 Gbit/s.
-fn nccl_sockets() -> [Variable; 2] {
+pub(super) fn nccl_sockets() -> [Variable; 2] {
     [Variable::text("NCCL_SOCKET_NTHREADS", "2"), Variable::text("NCCL_NSOCKS_PERTHREAD", "8")]
 }
 
 /// libfabric copies its huge pages for every process that is forked, as loaders of data are, until there are none left and the fork fails.
-fn efa_settings() -> [Variable; 2] {
+pub(super) fn efa_settings() -> [Variable; 2] {
     [Variable::text("FI_PROVIDER", "efa"), Variable::text(HUGE_PAGES, "0")]
 }
 

@@ -33,7 +33,9 @@ mod workload;
 use std::path::Path;
 
 pub(crate) use cluster_facts::ClusterFacts;
-pub(crate) use decide::{CLUSTER_CLAIM, CLUSTER_NAMESPACE, HELPER_IMAGE, decide, volume_name};
+pub(crate) use decide::{
+    CLUSTER_CLAIM, CLUSTER_NAMESPACE, HELPER_IMAGE, NCCL_CHECK_IMAGE, decide, volume_name,
+};
 pub(crate) use fabric::tcp_notice;
 pub(crate) use framework::Framework;
 pub(crate) use names::helper_affinity;

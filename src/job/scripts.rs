@@ -38,6 +38,8 @@ const FILE_MOVER: [&str; 5] = [
 ];
 /// Reads how the attempts of a run ended.
 pub(super) const READ_ATTEMPTS: &str = "jobs/read_attempts.py";
+/// Measures how fast machines all-reduce with one another.
+const NCCL_CHECK: &str = "jobs/nccl_check.py";
 
 /// What an import consists of.
 pub(super) const IMPORT: [&str; 3] = [IMPORT_DATA, DOWNLOAD, DIVISION];
@@ -46,7 +48,7 @@ pub(super) const IMPORT: [&str; 3] = [IMPORT_DATA, DOWNLOAD, DIVISION];
 const SHELL: &str = "jobs/shell.sh";
 
 /// Every other script.
-const OTHERS: [&str; 15] = [
+const OTHERS: [&str; 16] = [
     PRELUDE,
     PADDLE_V0,
     PADDLE,
@@ -61,6 +63,7 @@ const OTHERS: [&str; 15] = [
     DIVISION,
     TENSORBOARD,
     READ_ATTEMPTS,
+    NCCL_CHECK,
     SHELL,
 ];
 
@@ -85,6 +88,12 @@ impl Scripts {
     #[must_use]
     pub(crate) fn attempt_reader(&self) -> String {
         self.text(READ_ATTEMPTS)
+    }
+
+    /// The program that measures how fast machines all-reduce.
+    #[must_use]
+    pub(crate) fn nccl_check(&self) -> String {
+        self.text(NCCL_CHECK)
     }
 
     /// The script that starts a shell, or the command that its arguments are.

@@ -9,7 +9,8 @@ use super::list::{Condition, ConditionStatus, Object};
 use super::path::encode;
 use super::{ApiServer, KubeError, Taint};
 use crate::well_known::{
-    CONTROLLER_LABEL, EFA_LABEL, GPU_COUNT_LABEL, GPU_RESOURCE, POOL_LABEL, SCRATCH_LABEL, STORAGE_RESOURCE,
+    CONTROLLER_LABEL, EFA_LABEL, GPU_COUNT_LABEL, GPU_RESOURCE, INSTANCE_TYPE_LABEL, POOL_LABEL,
+    SCRATCH_LABEL, STORAGE_RESOURCE,
 };
 
 const NODES: &str = "/api/v1/nodes";
@@ -39,6 +40,8 @@ pub(crate) struct Node {
     pub schedulable: bool,
     /// The EC2 instance.
     pub instance_id: Option<String>,
+    /// The type of the EC2 instance.
+    pub instance_type: Option<String>,
     /// How many GPUs pods can have.
     pub gpus: u32,
     /// How many GPUs the machine has by its label, if it has that.
@@ -119,6 +122,7 @@ impl From<NodeDocument> for Node {
             pool: metadata.labels.remove(POOL_LABEL),
             is_controller: metadata.labels.contains_key(CONTROLLER_LABEL),
             labelled_gpus: metadata.labels.get(GPU_COUNT_LABEL).and_then(|count| count.parse().ok()),
+            instance_type: metadata.labels.remove(INSTANCE_TYPE_LABEL),
             efa: metadata.labels.get(EFA_LABEL).and_then(|count| count.parse().ok()).unwrap_or(0),
             name: metadata.name,
             ready: why_not_ready.is_none(),
@@ -181,7 +185,7 @@ mod tests {
 
     const WORKER: &str = r#"{
         "metadata": {"name": "ip-10-0-1-5.us-west-2.compute.internal", "uid": "u",
-            "labels": {"infra.internal/pool": "gpu", "infra.internal/gpu-count": "8", "infra.internal/efa": "32",
+            "labels": {"infra.internal/pool": "gpu", "infra.internal/gpu-count": "8", "infra.internal/efa": "32", "node.kubernetes.io/instance-type": "p5.48xlarge",
                 "kubernetes.io/arch": "amd64"}},
         "spec": {"podCIDR": "10.2.1.0/24", "providerID": "aws:///us-west-2a/i-0123456789abcdef0", "unschedulable": true,
             "taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
@@ -207,6 +211,7 @@ mod tests {
             why_not_ready: None,
             schedulable: false,
             instance_id: Some("i-0123456789abcdef0".to_owned()),
+            instance_type: Some("p5.48xlarge".to_owned()),
             gpus: 8,
             labelled_gpus: Some(8),
             efa: 32,

@@ -29,6 +29,8 @@ pub(crate) struct Pod {
     pub index: Option<u32>,
     /// The node it is on.
     pub node: Option<String>,
+    /// The address of the pod, once it has one.
+    pub address: Option<String>,
     /// The phase of the pod's life.
     pub phase: PodPhase,
     /// Whether its containers say that they do their work.
@@ -110,6 +112,8 @@ struct Status {
     phase: PodPhase,
     reason: Option<String>,
     message: Option<String>,
+    #[serde(rename = "podIP")]
+    pod_ip: Option<String>,
     conditions: Vec<Condition>,
     init_container_statuses: Vec<ContainerStatus>,
     container_statuses: Vec<ContainerStatus>,
@@ -168,6 +172,7 @@ impl From<PodDocument> for Pod {
             uid: metadata.uid,
             labels: metadata.labels,
             created: metadata.creation_timestamp,
+            address: status.pod_ip,
             node: spec.node_name.filter(|node| !node.is_empty()),
             phase: status.phase,
         }

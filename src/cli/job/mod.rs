@@ -12,6 +12,7 @@ mod lint;
 mod list;
 mod log_progress;
 mod logs;
+mod nccl_check;
 mod objects;
 mod pod_log;
 mod render;
@@ -70,6 +71,7 @@ enum JobCommand {
     Delete(delete::DeleteArguments),
     List(list::ListArguments),
     GpuCheck(gpu_check::GpuCheckArguments),
+    NcclCheck(nccl_check::NcclCheckArguments),
     Schema(schema::SchemaArguments),
 }
 
@@ -90,6 +92,7 @@ pub(super) fn run(arguments: &JobArguments, session: &Session) -> anyhow::Result
         JobCommand::Delete(arguments) => delete::run(arguments, session),
         JobCommand::List(arguments) => list::run(arguments, session),
         JobCommand::GpuCheck(arguments) => gpu_check::run(arguments, session),
+        JobCommand::NcclCheck(arguments) => nccl_check::run(arguments, session),
         JobCommand::Schema(arguments) => schema::run(arguments, session),
     }
 }

@@ -6,7 +6,7 @@ use super::super::cluster::Taint;
 use super::super::file::{ClusterFile, Entries, PoolFile, TaintFile};
 use super::super::values::{LabelKey, LabelValue, TagKey, TagValue};
 use crate::document::{At, Fault, Problems};
-use crate::well_known::{GPU_RESOURCE, INTERNAL_DOMAIN};
+use crate::well_known::{GPU_RESOURCE, INSTANCE_TYPE_LABEL, INTERNAL_DOMAIN};
 
 /// What this program itself puts on an Auto Scaling group: names, ownership, the autoscaler's settings, GPUs, scratch and EFA.
 const OUR_TAGS: usize = 19;
@@ -40,7 +40,7 @@ fn check_label_owner(key: &LabelKey) -> Result<(), Fault> {
             "the label '{key}' is reserved: {INTERNAL_DOMAIN}/ labels say what a node is made of"
         )));
     }
-    if key.as_str() == "node.kubernetes.io/instance-type" {
+    if key.as_str() == INSTANCE_TYPE_LABEL {
         return Err(Fault::new(format!("the label '{key}' is reserved: the cluster sets it itself")));
     }
     // Until the last of these controllers is replaced, they would take a node with this label for a controller.

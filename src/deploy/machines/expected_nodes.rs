@@ -96,6 +96,7 @@ mod tests {
             why_not_ready: (!ready).then(|| "KubeletNotReady: no network".to_owned()),
             schedulable: true,
             instance_id: None,
+            instance_type: None,
             gpus,
             taints: Vec::new(),
             labelled_gpus: None,

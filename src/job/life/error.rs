@@ -61,6 +61,17 @@ pub(crate) enum JobError {
         /// Why.
         reason: String,
     },
+    /// Too few machines can be compared.
+    #[error("{reason}")]
+    CheckImpossible {
+        /// Why.
+        reason: String,
+        /// What to do about it.
+        advice: &'static str,
+    },
+    /// A check of machines needs what users of teams may not do.
+    #[error("{0}")]
+    ForAdministrators(#[source] KubeError),
     /// An object of a name that infra needs belongs to someone else.
     #[error("there is a {object} in namespace {} that infra did not create", object.namespace)]
     Foreign {
@@ -123,6 +134,11 @@ impl Explain for JobError {
                 "`infra job logs {name} --role data` shows its whole log; fix the cause, then run `infra job submit --replace`"
             )),
             Self::Records { .. } => None,
+            Self::CheckImpossible { advice, .. } => Some((*advice).to_owned()),
+            Self::ForAdministrators(_) => Some(
+                "the check is for the cluster's administrator: it reads the pods of all namespaces and runs on every free machine of a pool"
+                    .to_owned(),
+            ),
             Self::Foreign { .. } => Some("delete or rename it; the list of the job's runs has this name".to_owned()),
             Self::StillRunning { name, .. } => {
                 Some(format!("`infra job submit` or `infra job logs -f {name}` follows it again"))

@@ -13,6 +13,7 @@ mod gpu_check;
 mod group;
 mod job_events;
 mod log_tail;
+mod nccl_check;
 mod precondition;
 mod preconditions;
 mod quota;
@@ -40,6 +41,10 @@ pub(crate) use event::JobEvent;
 pub(crate) use explanation::{Cause, JobExplanation, Others, Wait};
 pub(crate) use follow::{Followed, follow};
 pub(crate) use gpu_check::{GpuCheck, NodeGpus};
+pub(crate) use nccl_check::{
+    Backend, MachineBandwidth, NcclCheck, NcclCheckProgress, NcclCheckReport, NcclCheckSettings, choose_pool,
+    gigabytes_in_words,
+};
 pub(crate) use precondition::Precondition;
 pub(crate) use preconditions::check_preconditions;
 pub(crate) use removal::{removal_of, remove_job};

@@ -16,6 +16,7 @@ mod kubeconfigs;
 mod listing_runs;
 mod merged_logs;
 mod moving_files;
+mod nccl_checks;
 mod preconditions;
 mod queries;
 mod reading_logs;

@@ -257,7 +257,7 @@ fn a_pool_that_cluster_yaml_does_not_have_is_an_error_of_the_file() {
 fn submit_without_a_cluster_explains_what_is_missing() {
     let world = JobWorld::new(TRAIN);
     world.cluster.set_unreachable(true);
-    for command in ["submit", "status", "list", "logs", "fetch", "delete", "gpu-check"] {
+    for command in ["submit", "status", "list", "logs", "fetch", "delete", "gpu-check", "nccl-check"] {
         let lost = world.run([command]).expect_code(1);
         lost.expect_stderr("cannot be reached")
             .expect_stderr("check that the cluster is up (`infra status`)");

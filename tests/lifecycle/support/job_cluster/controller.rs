@@ -279,7 +279,7 @@ impl State {
     pub fn run(&mut self, key: &Key, node: &str) {
         if let Some(pod) = self.store.get_mut(key) {
             pod["spec"]["nodeName"] = json!(node);
-            pod["status"] = json!({"phase": "Running"});
+            pod["status"] = json!({"phase": "Running", "podIP": "10.2.1.7"});
         }
     }
 

@@ -149,6 +149,7 @@ fn start_bare_pod(state: &mut State, place: &Place) {
     let role = role_of(state.store.get(&key).unwrap());
     state.history.push(format!("pod {role}"));
     match state.fates.as_ref().map(|fate| fate(&role, 0, 0)) {
+        Some(super::Fate::Run(node)) => state.run(&key, node),
         Some(super::Fate::Succeed(node, text)) => {
             state.run(&key, node);
             state.print(&key, text);

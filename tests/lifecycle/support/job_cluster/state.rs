@@ -138,6 +138,12 @@ impl State {
         self.store.keys("pods").iter().any(|key| role_of(self.store.get(key).unwrap()) == role)
     }
 
+    /// The name of a pod that begins and ends so.
+    pub fn pod_named(&self, begin: &str, end: &str) -> Option<String> {
+        let mut names = self.store.keys("pods").into_iter().map(|key| key.2);
+        names.find(|name| name.starts_with(begin) && name.ends_with(end))
+    }
+
     /// The attempts of the pods of a role, by the names of the pods.
     pub fn attempts(&self, role: &str) -> Vec<u64> {
         let keys = self.store.keys("pods");
