@@ -6,8 +6,8 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use super::exit::Exit;
-use super::printer::{Output, columns};
 use super::session::Session;
+use crate::cli::terminal::printer::{Output, columns};
 use crate::credentials::{FEWEST_DAYS_LEFT, InventoryEntry};
 use crate::project::Project;
 

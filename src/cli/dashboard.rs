@@ -7,13 +7,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use super::aws_access::block_on;
-use super::cluster_options::ClusterOptions;
 use super::exit::Exit;
 use super::failure::Refusal;
 use super::forwarding::{explain_port, report_contact};
 use super::interruption::{Interrupted, until_interrupted_with};
 use super::session::Session;
 use super::target_cluster::TargetCluster;
+use crate::cli::deployment::cluster_options::ClusterOptions;
 use crate::deploy::{PrometheusState, read_prometheus};
 use crate::kube::{KubeError, LocalPort, Outage, PodPort};
 

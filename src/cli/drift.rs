@@ -10,15 +10,15 @@ use serde_json::Value;
 use super::aws_access::{AwsOptions, block_on};
 use super::exit::Exit;
 use super::failure::Refusal;
-use super::foreign_text::clean_line;
 use super::interruption::until_interrupted;
 use super::plan_view::mask_user_data;
-use super::printer::Output;
 use super::progress_view::ProgressView;
-use super::screen::Stream;
 use super::session::Session;
-use super::styled_text::StyledText;
 use super::up::parse_duration;
+use crate::cli::terminal::foreign_text::clean_line;
+use crate::cli::terminal::printer::Output;
+use crate::cli::terminal::screen::Stream;
+use crate::cli::terminal::styled_text::StyledText;
 use crate::deploy::{
     DriftKind, DriftReport, DriftVerdict, DriftedResource, PropertyDrift, Run, StackDrift, detect_drift,
 };

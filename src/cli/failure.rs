@@ -4,9 +4,9 @@ use std::error::Error;
 
 use super::exit::Exit;
 use super::interruption::Interrupted;
-use super::printer::Printer;
 use crate::aws::{AwsError, CONTINUES_IN_AWS};
 use crate::check::Findings;
+use crate::cli::terminal::printer::Printer;
 use crate::credentials::CredentialsError;
 use crate::deploy::{DeployError, Evidence, hint_for};
 use crate::document::{LoadError, Problems, ReadError};

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::failure::Refusal;
-use super::printer::Printer;
+use crate::cli::terminal::printer::Printer;
 use crate::kube::Contact;
 
 /// Why a port of this machine cannot be listened on.

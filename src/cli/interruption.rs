@@ -5,8 +5,8 @@ use std::future::Future;
 use tokio::signal::ctrl_c;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::printer::Printer;
 use super::progress_view::ProgressView;
+use crate::cli::terminal::printer::Printer;
 use crate::deploy::DeployError;
 use crate::outcome::{Explain, Outcome};
 use crate::waiting::Interrupter;

@@ -7,11 +7,11 @@ use super::aws_access::{AwsOptions, block_on};
 use super::exit::Exit;
 use super::failure::Refusal;
 use super::interruption::until_interrupted;
-use super::prices::any_lock;
-use super::printer::{Output, columns};
 use super::session::Session;
 use crate::aws::{AwsError, Clients};
 use crate::blueprint::CostSummary;
+use crate::cli::deployment::prices::any_lock;
+use crate::cli::terminal::printer::{Output, columns};
 use crate::deploy::{
     ClusterList, ListedCluster, Listing, MachinesState, RegionPrices, list_region, list_regions,
 };

@@ -5,9 +5,9 @@ use clap::Args;
 use super::aws_access::{AwsOptions, block_on};
 use super::deployment::{read_blocks, read_lock, write_lock};
 use super::exit::Exit;
-use super::prices::look_up;
-use super::printer::Output;
 use super::session::Session;
+use crate::cli::deployment::prices::look_up;
+use crate::cli::terminal::printer::Output;
 use crate::deploy::{ImageLock, LiveCluster, LockedBaseImage, require_drivers};
 
 /// Look up the operating system's image, capacity blocks and AWS's prices, and write them to infra.lock

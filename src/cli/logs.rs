@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::aws_access::{AwsOptions, block_on};
 use super::exit::Exit;
-use super::printer::Output;
 use super::session::Session;
+use crate::cli::terminal::printer::Output;
 use crate::deploy::{console_evidence, read_log};
 
 /// Print what a machine wrote to its console

@@ -2,29 +2,22 @@
 //!
 //! Here are the clock, the terminal and the exit codes. No rule about clusters is.
 
-mod attached_program;
 mod aws_access;
 mod certificates;
 mod claim;
-mod closed_pipe;
 mod closed_schema;
-mod cluster_options;
 mod completions;
-mod consent;
 mod core_dumps;
 mod cost;
 mod dashboard;
 mod data;
 mod deployment;
 mod destroy;
-mod disruption;
 mod document;
 mod drift;
 mod exit;
 mod failure;
-mod foreign_text;
 mod forwarding;
-mod hidden_answer;
 mod init;
 mod interruption;
 mod job;
@@ -33,31 +26,21 @@ mod kubeconfig;
 mod list;
 mod lock;
 mod logs;
-mod machine_wording;
 mod man;
 mod plan;
 mod plan_view;
 mod policy;
-mod pool_end;
-mod prefixed_lines;
-mod preflight;
-mod prices;
-mod printer;
 mod progress_view;
-mod question;
-mod raw_terminal;
 mod render;
 mod report;
 mod rollback;
-mod rotation;
 mod schema;
-mod screen;
 mod secret;
 mod session;
 mod status;
-mod styled_text;
 mod target_cluster;
 mod team;
+mod terminal;
 mod up;
 mod user;
 mod validate;
@@ -69,9 +52,9 @@ use tracing_subscriber::EnvFilter;
 
 use exit::Exit;
 use failure::Refusal;
-use foreign_text::is_controlling;
-use printer::{Output, Printer};
 use session::{GlobalOptions, Session};
+use terminal::foreign_text::is_controlling;
+use terminal::printer::{Output, Printer};
 
 /// Brings up a GPU Kubernetes cluster on AWS from one file, runs training jobs on it, and deletes all of it again.
 #[derive(Debug, Parser)]

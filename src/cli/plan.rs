@@ -7,17 +7,17 @@ use time::OffsetDateTime;
 
 use super::aws_access::{AwsOptions, api_address, block_on};
 use super::deployment::{Deployment, choose_image, choose_s3_uri, read_blocks};
-use super::disruption::read_disruption;
 use super::exit::Exit;
 use super::interruption::{until_cleaned_up, until_interrupted};
 use super::plan_view::{CostChange, PlanView};
-use super::pool_end::ended_pools;
-use super::prices::{budget_notice, print_how_to_get_prices, today};
-use super::printer::Output;
 use super::progress_view::ProgressView;
 use super::session::Session;
 use crate::aws::Clients;
 use crate::blueprint::{Blueprint, Charge, Cost, CostSummary, Prices, StackPart};
+use crate::cli::deployment::disruption::read_disruption;
+use crate::cli::deployment::pool_end::ended_pools;
+use crate::cli::deployment::prices::{budget_notice, print_how_to_get_prices, today};
+use crate::cli::terminal::printer::Output;
 use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::{
     ChosenImage, FileChange, ImageOrigin, LiveCluster, MachinePlan, Plan, PlanOptions, Prepared, Run,

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use super::exit::Exit;
 use super::failure::Refusal;
-use super::printer::{Output, columns};
 use super::session::Session;
+use crate::cli::terminal::printer::{Output, columns};
 use crate::config::Cluster;
 use crate::config::values::S3Uri;
 use crate::operator::{Policy, operator_policies, permissions_boundary};

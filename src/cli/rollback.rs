@@ -9,9 +9,9 @@ use super::exit::Exit;
 use super::failure::Refusal;
 use super::interruption::until_detached;
 use super::progress_view::ProgressView;
-use super::screen::Stream;
 use super::session::Session;
 use super::up::parse_duration;
+use crate::cli::terminal::screen::Stream;
 use crate::deploy::{LiveCluster, Run, roll_back};
 
 /// Continue a rollback that failed, so that the stack can be updated again

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::cluster_options::ClusterOptions;
 use super::failure::Refusal;
-use super::printer::{Output, Printer};
-use super::screen::{ProgressChoice, Stream};
+use crate::cli::deployment::cluster_options::ClusterOptions;
+use crate::cli::terminal::printer::{Output, Printer};
+use crate::cli::terminal::screen::{ProgressChoice, Stream};
 use crate::credentials::Store;
 use crate::project::{AssetDirectory, Project, ProjectError, RenderedProject};
 use crate::waiting::{Interrupter, Tempo, Waiting};

@@ -5,10 +5,10 @@
 use std::path::PathBuf;
 
 use super::aws_access::api_address;
-use super::cluster_options::ClusterOptions;
 use super::failure::Refusal;
 use super::session::Session;
 use crate::blueprint::Blueprint;
+use crate::cli::deployment::cluster_options::ClusterOptions;
 use crate::credentials::Credentials;
 use crate::job::ClusterFacts;
 use crate::kube::{ApiServer, Node};

@@ -6,23 +6,23 @@ use clap::{Args, ValueEnum};
 use time::OffsetDateTime;
 
 use super::aws_access::{AwsOptions, api_address, block_on};
-use super::consent::ask_for_consent;
 use super::deployment::{
     Deployment, certificate_expiries, choose_image, choose_s3_uri, read_blocks, read_lock, write_lock,
 };
-use super::disruption::{connect_api, read_disruption};
 use super::exit::Exit;
 use super::failure::Refusal;
 use super::interruption::{until_detached, until_interrupted};
 use super::plan::{explain_all_user_data, show_plan};
-use super::pool_end::refuse_ended_pools;
-use super::preflight::print_caller;
-use super::prices::require_budget;
 use super::progress_view::ProgressView;
-use super::rotation::print_deployed_steps;
-use super::screen::Stream;
 use super::session::Session;
 use crate::aws::Clients;
+use crate::cli::deployment::consent::ask_for_consent;
+use crate::cli::deployment::disruption::{connect_api, read_disruption};
+use crate::cli::deployment::pool_end::refuse_ended_pools;
+use crate::cli::deployment::preflight::print_caller;
+use crate::cli::deployment::prices::require_budget;
+use crate::cli::deployment::rotation::print_deployed_steps;
+use crate::cli::terminal::screen::Stream;
 use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::preflight::{Preflight, Severity};
 use crate::deploy::{

@@ -149,9 +149,9 @@ pub const WORDS: [(&str, &[&str], &str); 16] = [
         "rustix",
         &[
             "cli/core_dumps.rs",
-            "cli/hidden_answer.rs",
-            "cli/raw_terminal.rs",
-            "cli/screen/terminal.rs",
+            "cli/terminal/hidden_answer.rs",
+            "cli/terminal/raw_terminal.rs",
+            "cli/terminal/screen/terminal.rs",
             "credentials/store.rs",
         ],
         "the operating system is asked beside the standard library in five files",

@@ -1,8 +1,8 @@
 //! What a transfer came to, for people and for programs.
 
 use super::transfer_event::{Direction, Subject, TransferEvent, write_event};
-use crate::cli::printer::Output;
 use crate::cli::session::Session;
+use crate::cli::terminal::printer::Output;
 use crate::job::data::{LeftOut, Moved, bytes_in_words};
 use crate::plural::count_of;
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::cli::printer::Printer;
+use crate::cli::terminal::printer::Printer;
 
 /// One line of `data put`, `data get`, `job fetch`, and of `job submit` while it uploads code or fetches data.
 #[derive(Serialize, JsonSchema)]

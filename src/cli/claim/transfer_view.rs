@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::transfer_event::{Direction, Subject, TransferEvent, write_event};
-use crate::cli::printer::{Output, Printer};
 use crate::cli::progress_view::duration;
-use crate::cli::screen::{Ending, Mark, Row, Share, Stream, lay_out};
 use crate::cli::session::Session;
+use crate::cli::terminal::printer::{Output, Printer};
+use crate::cli::terminal::screen::{Ending, Mark, Row, Share, Stream, lay_out};
 use crate::job::data::{Progress, bytes_in_words};
 
 /// Between two events.

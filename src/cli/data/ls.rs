@@ -9,8 +9,8 @@ use crate::cli::aws_access::block_on;
 use crate::cli::claim::Mount;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::Interrupted;
-use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
+use crate::cli::terminal::printer::{Output, columns};
 use crate::job::data::{EntryKind, RemoteEntry, RemotePath};
 
 /// List what is on the claim: size, time of the last change (UTC) and name

@@ -8,9 +8,9 @@ mod rm;
 
 use clap::{Args, Subcommand};
 
-use super::cluster_options::ClusterOptions;
 use super::exit::Exit;
 use super::session::Session;
+use crate::cli::deployment::cluster_options::ClusterOptions;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -14,8 +14,8 @@ use super::pod_log::{PAUSE, copy_log, explain_lost_machine, explain_silence, has
 use super::target::JobTarget;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
-use crate::cli::printer::LogPrinter;
 use crate::cli::session::Session;
+use crate::cli::terminal::printer::LogPrinter;
 use crate::job::life::{JobError, JobReport, JobState, ReplicaReport, Restarts};
 use crate::kube::{ApiServer, KubeError, LogPart, Outage};
 use crate::plural::count_of;

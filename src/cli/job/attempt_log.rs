@@ -11,9 +11,9 @@ use crate::cli::claim::{ClaimAccess, Mount};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::interruption::Interrupted;
-use crate::cli::printer::LogPrinter;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
+use crate::cli::terminal::printer::LogPrinter;
 use crate::job::data::{DataError, GetRequest, get};
 use crate::job::life::{JobReport, ReplicaReport};
 

@@ -3,11 +3,11 @@
 use super::code::size_of;
 use super::runs::in_units;
 use crate::blueprint::{Charge, Cost, CostSummary};
+use crate::cli::deployment::prices::{any_lock, today};
 use crate::cli::exit::Exit;
-use crate::cli::prices::{any_lock, today};
-use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
+use crate::cli::terminal::printer::{Output, columns};
 use crate::job::life::{PlannedAction, PlannedRole, SubmissionPlan};
 use crate::job::{NeededMachines, TrainingJob, needed_machines};
 use crate::plural::count_of;

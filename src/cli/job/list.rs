@@ -6,9 +6,9 @@ use super::runs::in_units;
 use super::target::{job_namespace, seconds_now};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
-use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
+use crate::cli::terminal::printer::{Output, columns};
 use crate::job::life::{JobReport, parse_seconds};
 
 /// List the jobs on the cluster, with their state, age and the GPUs that they hold

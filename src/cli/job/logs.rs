@@ -11,11 +11,11 @@ use super::pod_log::{
 };
 use super::target::{JobNameOptions, JobTarget, find_replica};
 use crate::cli::aws_access::block_on;
-use crate::cli::closed_pipe::reader_left;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::Interrupted;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
+use crate::cli::terminal::closed_pipe::reader_left;
 use crate::job::life::JobReport;
 use crate::kube::{ApiServer, Outage};
 

@@ -31,9 +31,9 @@ use clap::{Args, Subcommand};
 pub(super) use lint::LintDocument;
 pub(super) use target::{job_namespace, random_mark, scripts_of};
 
-use super::cluster_options::ClusterOptions;
 use super::exit::Exit;
 use super::session::Session;
+use crate::cli::deployment::cluster_options::ClusterOptions;
 
 const ORDER: &str = "\
 Usual order:

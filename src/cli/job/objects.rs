@@ -10,8 +10,8 @@ use crate::cli::aws_access::AwsOptions;
 use crate::cli::claim::{ClaimAccess, Direction, Mount, Subject, TransferView, write_end};
 use crate::cli::failure::Refusal;
 use crate::cli::interruption::{Interrupted, until_interrupted_with};
-use crate::cli::printer::Output;
 use crate::cli::session::Session;
+use crate::cli::terminal::printer::Output;
 use crate::job::data::{
     FetchRequest, FetchView, LINK_LIFE, LinkSigner, ListedObject, MOST_OBJECTS, Moved, ObjectSet,
     bytes_in_words, fetch, too_many,

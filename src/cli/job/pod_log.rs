@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::log_progress::LogProgress;
 use crate::cli::failure::Refusal;
-use crate::cli::printer::{LogPrinter, Printer};
+use crate::cli::terminal::printer::{LogPrinter, Printer};
 use crate::job::life::{JobReport, ReplicaPhase, ReplicaReport};
 use crate::kube::{Body, Contact, KubeError};
 

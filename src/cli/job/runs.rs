@@ -8,9 +8,9 @@ use time::macros::format_description;
 use super::target::{JobNameOptions, seconds_now};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
-use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
+use crate::cli::terminal::printer::{Output, columns};
 use crate::job::life::{Restarts, RunReport, RunState, read_runs};
 
 const MINUTES: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day] [hour]:[minute] UTC");

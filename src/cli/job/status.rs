@@ -5,9 +5,9 @@ use clap::Args;
 use super::target::JobNameOptions;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
-use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
+use crate::cli::terminal::printer::{Output, columns};
 use crate::job::life::{JobReport, JobState, ReplicaPhase, ReplicaReport, Restarts};
 
 /// Show the state of a job: one line per replica, with its node, phase, restarts and GPUs

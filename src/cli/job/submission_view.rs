@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use super::delete::print_remaining;
 use super::status::changes;
-use crate::cli::printer::Output;
 use crate::cli::progress_view::duration;
-use crate::cli::screen::{Ending, Mark, Row, Share, Stream, lay_out};
 use crate::cli::session::Session;
-use crate::cli::styled_text::StyledText;
+use crate::cli::terminal::printer::Output;
+use crate::cli::terminal::screen::{Ending, Mark, Row, Share, Stream, lay_out};
+use crate::cli::terminal::styled_text::StyledText;
 use crate::job::life::{JobEvent, JobReport, JobState, ReplicaPhase, ReplicaReport};
 use crate::kube::Contact;
 use crate::plural::count_of;

@@ -10,9 +10,9 @@ use time::macros::format_description;
 
 use crate::blueprint::Blueprint;
 use crate::cli::failure::Refusal;
-use crate::cli::printer::Printer;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::{TargetCluster, default_namespace};
+use crate::cli::terminal::printer::Printer;
 use crate::document::{Fault, Loaded};
 use crate::hexadecimal::hexadecimal;
 use crate::job::life::{JobError, JobReport, ReplicaReport};

@@ -12,9 +12,9 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::forwarding::{explain_port, report_contact};
 use crate::cli::interruption::{Interrupted, until_interrupted_with};
-use crate::cli::printer::Printer;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
+use crate::cli::terminal::printer::Printer;
 use crate::job::life::{JobReport, TensorboardState, read_tensorboard};
 use crate::kube::{ApiServer, KubeError, LocalPort, Outage, PodPort};
 

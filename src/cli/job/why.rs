@@ -9,9 +9,9 @@ use super::target::{JobNameOptions, random_mark, removed, scripts_of};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::Interrupted;
-use crate::cli::printer::Output;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
+use crate::cli::terminal::printer::Output;
 use crate::job::life::{
     AttemptRecord, Cause, JobExplanation, JobReport, JobState, Others, RecordReader, RecordTarget, Restarts,
     Wait, explain_job, needs_records,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::view::{PlanView, is_user_data, mask_user_data};
 use crate::aws::SCHEDULED_ACTION_TYPE;
 use crate::blueprint::StackPart;
-use crate::cli::foreign_text::clean_line;
+use crate::cli::terminal::foreign_text::clean_line;
 use crate::deploy::{
     FileChange, ImageOrigin, PropertyChange, ResourceAction, ResourceChange, StackAction, StackPlan,
     TextChange,

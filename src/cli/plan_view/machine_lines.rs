@@ -3,8 +3,8 @@
 use super::lines::{Line, Sign};
 use super::view::PlanView;
 use crate::blueprint::{Role, StackPart};
-use crate::cli::foreign_text::clean_line;
-use crate::cli::machine_wording::{describe_change, name_service};
+use crate::cli::deployment::machine_wording::{describe_change, name_service};
+use crate::cli::terminal::foreign_text::clean_line;
 use crate::deploy::{
     BlockPhase, DisruptedJob, HeldPool, Holder, MachineAction, MachineChange, PoolBlock, ResourceAction,
     Service, StackAction,

@@ -11,8 +11,8 @@ mod markdown;
 mod text;
 mod view;
 
-use super::styled_text::StyledText;
 use crate::blueprint::Blueprint;
+use crate::cli::terminal::styled_text::StyledText;
 pub(super) use cost_change::CostChange;
 pub(super) use document::PlanDocument;
 pub(super) use view::{PlanView, mask_user_data};

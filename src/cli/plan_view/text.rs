@@ -5,7 +5,7 @@ use anstyle::{AnsiColor, Style};
 use super::lines::{Line, Sign, body, headline};
 use super::machine_lines::{held_lines, machine_lines};
 use super::view::PlanView;
-use crate::cli::styled_text::StyledText;
+use crate::cli::terminal::styled_text::StyledText;
 use crate::deploy::StackAction;
 
 const PLAIN: Style = Style::new();

@@ -8,8 +8,8 @@ use super::machine_board::MachineBoard;
 use super::stack_work::StackWork;
 use super::wording::{FAILURE, duration, failed_status, lines_for, one_line};
 use crate::aws::StackStatus;
-use crate::cli::screen::{Mark, Row, Size, lay_out};
-use crate::cli::styled_text::StyledText;
+use crate::cli::terminal::screen::{Mark, Row, Size, lay_out};
+use crate::cli::terminal::styled_text::StyledText;
 use crate::deploy::{Event, PlannedStack, is_echo};
 use crate::plural::count_of;
 

@@ -3,7 +3,7 @@
 use super::board::Board;
 use crate::aws::StackStatus;
 use crate::blueprint::Role;
-use crate::cli::screen::Size;
+use crate::cli::terminal::screen::Size;
 use crate::deploy::{Event, MachineState, PlannedMachines, PlannedStack, StackOperation};
 
 const TALL: usize = 40;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::wording::duration;
 use crate::blueprint::Role;
-use crate::cli::screen::{Mark, Row};
+use crate::cli::terminal::screen::{Mark, Row};
 use crate::deploy::{MachineState, PlannedMachines};
 
 /// The machines that were seen.
@@ -114,7 +114,7 @@ impl MachineBoard {
 mod tests {
     use super::MachineBoard;
     use crate::blueprint::Role;
-    use crate::cli::screen::Mark;
+    use crate::cli::terminal::screen::Mark;
     use crate::deploy::MachineState::{Booted, Joined, Launched, Ready};
     use crate::deploy::PlannedMachines;
 

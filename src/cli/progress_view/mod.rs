@@ -16,9 +16,9 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::printer::{Output, Printer};
-use super::screen::{Ending, Stream};
-use super::styled_text::StyledText;
+use crate::cli::terminal::printer::{Output, Printer};
+use crate::cli::terminal::screen::{Ending, Stream};
+use crate::cli::terminal::styled_text::StyledText;
 use crate::deploy::{Event, Progress};
 use board::Board;
 use plain::Plain;

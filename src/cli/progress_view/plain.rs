@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::wording::{FAILURE, duration, failed_status, lines_for, one_line};
 use crate::aws::{Phase, ResourceStatus};
-use crate::cli::styled_text::StyledText;
+use crate::cli::terminal::styled_text::StyledText;
 use crate::deploy::{Event, StackOperation, is_echo};
 
 /// What has been printed so far.

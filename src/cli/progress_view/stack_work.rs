@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::typical_time::usual_time;
 use crate::aws::{Phase, ResourceStatus};
-use crate::cli::screen::Share;
+use crate::cli::terminal::screen::Share;
 use crate::deploy::StackOperation;
 
 /// The work on one stack.

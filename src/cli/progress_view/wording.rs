@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use time::OffsetDateTime;
 
 use crate::aws::ResourceStatus;
-use crate::cli::styled_text::StyledText;
+use crate::cli::terminal::styled_text::StyledText;
 use crate::deploy::Event;
 use crate::deploy::preflight::{Finding, Severity};
 

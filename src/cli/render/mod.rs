@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::exit::Exit;
-use super::printer::Output;
 use super::session::Session;
+use crate::cli::terminal::printer::Output;
 
 /// Write everything the cluster is created from: keys, certificates, kubeconfig, stacks, boot configs, manifests
 ///

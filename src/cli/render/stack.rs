@@ -4,8 +4,8 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::printer::Output;
 use super::super::session::Session;
+use crate::cli::terminal::printer::Output;
 use crate::credentials::Store;
 use crate::plural::list_counts;
 use crate::project::{Project, WrittenFiles};

@@ -6,9 +6,9 @@ use super::place::NamespaceOptions;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::until_interrupted;
-use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
+use crate::cli::terminal::printer::{Output, columns};
 use crate::people::{SecretReport, list_secrets};
 
 /// List the secrets that infra created in a namespace, never their values

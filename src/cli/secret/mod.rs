@@ -8,9 +8,9 @@ mod value;
 
 use clap::{Args, Subcommand};
 
-use super::cluster_options::ClusterOptions;
 use super::exit::Exit;
 use super::session::Session;
+use crate::cli::deployment::cluster_options::ClusterOptions;
 
 /// Store tokens and registry logins for jobs: set, list, delete
 ///

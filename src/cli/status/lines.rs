@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::cli::printer::columns;
+use crate::cli::terminal::printer::columns;
 use crate::config::values::ClusterName;
 use crate::deploy::{
     BlockPhase, EtcdState, ImageState, NodesState, PoolBlock, ScheduleState, SnapshotState, StatusReport, age,

@@ -13,11 +13,11 @@ use super::aws_access::{AwsOptions, api_address, block_on};
 use super::deployment::certificate_expiries;
 use super::exit::Exit;
 use super::interruption::Interrupted;
-use super::prices::usable_lock;
-use super::printer::Output;
 use super::session::Session;
 use crate::aws::Clients;
 use crate::blueprint::Blueprint;
+use crate::cli::deployment::prices::usable_lock;
+use crate::cli::terminal::printer::Output;
 use crate::credentials::Credentials;
 use crate::deploy::{
     AbsentCluster, CertificateState, ImageLock, StatusDocument, StatusReport, StatusSources,

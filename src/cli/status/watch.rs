@@ -12,12 +12,12 @@ use anstyle::{AnsiColor, Style};
 use time::OffsetDateTime;
 
 use super::lines::{StatusLine, StatusLines};
-use crate::cli::foreign_text::clean_line;
-use crate::cli::printer::{Output, Printer, columns};
 use crate::cli::progress_view::clock;
-use crate::cli::screen::{Ending, Size, Stream, cut_end};
 use crate::cli::session::Session;
-use crate::cli::styled_text::StyledText;
+use crate::cli::terminal::foreign_text::clean_line;
+use crate::cli::terminal::printer::{Output, Printer, columns};
+use crate::cli::terminal::screen::{Ending, Size, Stream, cut_end};
+use crate::cli::terminal::styled_text::StyledText;
 
 /// How long a change is marked.
 const MARKED_FOR: Duration = Duration::from_mins(1);

@@ -5,9 +5,9 @@ use clap::Args;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::until_interrupted;
-use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
+use crate::cli::terminal::printer::{Output, columns};
 use crate::people::{TeamReport, list_teams};
 
 /// List the teams of the cluster, with their GPUs, jobs and users

@@ -5,10 +5,10 @@ use clap::Args;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::until_interrupted;
-use crate::cli::printer::{Output, columns};
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
 use crate::cli::team::parse_team;
+use crate::cli::terminal::printer::{Output, columns};
 use crate::people::{TeamName, UserReport, list_users};
 
 /// List the users of the cluster's teams

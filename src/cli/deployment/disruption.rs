@@ -1,6 +1,6 @@
 //! What a plan does to machines and to the jobs on them, read from AWS and from the cluster's API.
 
-use super::deployment::Deployment;
+use crate::cli::deployment::Deployment;
 use crate::deploy::{
     LiveCluster, MachinePlan, Plan, Prepared, disrupted_jobs, load_balancer, plan_machines,
     pools_losing_machines,
@@ -9,7 +9,7 @@ use crate::kube::{Address, ApiServer};
 
 /// What a plan does to machines, with the job pods on those that it terminates. That the API cannot be read is part of the answer.
 /// `prepared` is what the plan was made from.
-pub(super) async fn read_disruption(
+pub(in crate::cli) async fn read_disruption(
     deployment: &Deployment,
     plan: &Plan,
     prepared: &Prepared,
@@ -38,7 +38,7 @@ pub(super) async fn read_disruption(
 }
 
 /// The cluster's API, if there is one.
-pub(super) fn connect_api(
+pub(in crate::cli) fn connect_api(
     deployment: &Deployment,
     live: &LiveCluster,
     address: Option<&Address>,

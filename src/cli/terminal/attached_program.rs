@@ -8,11 +8,11 @@ use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, channel};
 
-use super::closed_pipe::reader_left;
-use super::exit::Exit;
-use super::interruption::Interrupted;
-use super::printer::{LogPrinter, Printer};
-use super::raw_terminal::{RawTerminal, open_input};
+use crate::cli::exit::Exit;
+use crate::cli::interruption::Interrupted;
+use crate::cli::terminal::closed_pipe::reader_left;
+use crate::cli::terminal::printer::{LogPrinter, Printer};
+use crate::cli::terminal::raw_terminal::{RawTerminal, open_input};
 use crate::kube::{ApiServer, ExecEvent, ExecInput, ExecOutput, ExecRequest, KubeError};
 
 /// What is read of the input at once.
@@ -23,7 +23,7 @@ const PIECES: usize = 4;
 const SIGNALLED: u8 = 128;
 
 /// Runs a program in a pod at this terminal, or with these pipes, and ends as it does. The terminal is as before when this returns.
-pub(super) async fn run_attached(
+pub(in crate::cli) async fn run_attached(
     api: &ApiServer,
     request: &ExecRequest<'_>,
     printer: &Printer,

@@ -9,25 +9,25 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetat
 use crate::kube::WindowSize;
 
 /// Whether there is a terminal to give away: one where the user types, and sees what is printed.
-pub(super) fn has_terminal() -> bool {
+pub(in crate::cli) fn has_terminal() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
 /// What is typed or piped, unbuffered: nothing of it may stay behind in a buffer of ours.
-pub(super) fn open_input() -> io::Result<File> {
+pub(in crate::cli) fn open_input() -> io::Result<File> {
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
 /// A terminal that passes every key on, until this is dropped.
 #[derive(Debug)]
-pub(super) struct RawTerminal {
+pub(in crate::cli) struct RawTerminal {
     terminal: File,
     before: Termios,
 }
 
 impl RawTerminal {
     /// Keys that were typed before are kept: they are for the program.
-    pub(super) fn new() -> io::Result<Self> {
+    pub(in crate::cli) fn new() -> io::Result<Self> {
         let terminal = open_input()?;
         let before = tcgetattr(&terminal)?;
         let mut raw = before.clone();
@@ -37,7 +37,7 @@ impl RawTerminal {
     }
 
     /// The size of its window now.
-    pub(super) fn window(&self) -> io::Result<WindowSize> {
+    pub(in crate::cli) fn window(&self) -> io::Result<WindowSize> {
         let size = tcgetwinsize(&self.terminal)?;
         Ok(WindowSize { columns: size.ws_col, rows: size.ws_row })
     }

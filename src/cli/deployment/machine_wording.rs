@@ -5,7 +5,7 @@ use crate::deploy::{MachineAction, MachineChange, Service};
 use crate::plural::count_of;
 
 /// The machines of changes of one kind, as the subject of a sentence, and whether there are several. All etcd members are named in one.
-pub(super) fn name_machines(changes: &[&MachineChange]) -> (String, bool) {
+pub(in crate::cli) fn name_machines(changes: &[&MachineChange]) -> (String, bool) {
     let members: Vec<String> = changes
         .iter()
         .filter(|change| matches!(change.role, Role::EtcdMember(_)))
@@ -31,7 +31,7 @@ fn join_with_and(names: &[String]) -> String {
 }
 
 /// What happens to machines of one role, or to several etcd members alike, in a sentence.
-pub(super) fn describe_change(changes: &[&MachineChange]) -> String {
+pub(in crate::cli) fn describe_change(changes: &[&MachineChange]) -> String {
     let Some(change) = changes.first() else { return String::new() };
     let (machines, several) = name_machines(changes);
     let verb = if several { "are" } else { "is" };
@@ -80,7 +80,7 @@ fn describe_pace(changes: &[&MachineChange], at_once: u32, in_service: u32) -> S
 }
 
 /// A service of the control plane, as the subject of a sentence that ends in "unavailable".
-pub(super) fn name_service(service: Service) -> &'static str {
+pub(in crate::cli) fn name_service(service: Service) -> &'static str {
     match service {
         Service::EtcdQuorum => "etcd's quorum",
         Service::Api => "the API",

@@ -10,7 +10,7 @@ const LONGEST_COLOR: usize = 64;
 
 /// The text as a terminal may show it. Codes for colours are left out; every other character that controls a terminal is replaced by
 /// U+FFFD.
-pub(super) fn clean(text: &str) -> String {
+pub(in crate::cli) fn clean(text: &str) -> String {
     let mut cleaner = Cleaner::default();
     let mut shown = cleaner.clean(text.as_bytes());
     shown.push_str(&cleaner.finish());
@@ -18,12 +18,12 @@ pub(super) fn clean(text: &str) -> String {
 }
 
 /// As [`clean`], in one line.
-pub(super) fn clean_line(text: &str) -> String {
+pub(in crate::cli) fn clean_line(text: &str) -> String {
     clean(text).replace(['\n', '\t'], " ")
 }
 
 /// JSON in which every character that controls a terminal is escaped; serde does so only below U+0020.
-pub(super) fn escape_json(text: &str) -> String {
+pub(in crate::cli) fn escape_json(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         if is_controlling(character) {
@@ -37,14 +37,14 @@ pub(super) fn escape_json(text: &str) -> String {
 }
 
 /// Whether a character controls a terminal or the direction of what follows; line ends and tabulators are harmless.
-pub(super) fn is_controlling(character: char) -> bool {
+pub(in crate::cli) fn is_controlling(character: char) -> bool {
     let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || (character.is_control() && !matches!(character, '\n' | '\t'))
 }
 
 /// Cleans bytes that come piece by piece; a character or a colour may be cut anywhere.
 #[derive(Debug, Default)]
-pub(super) struct Cleaner {
+pub(in crate::cli) struct Cleaner {
     /// The beginning of a character or of a colour.
     incomplete: Vec<u8>,
     after_return: bool,
@@ -52,7 +52,7 @@ pub(super) struct Cleaner {
 
 impl Cleaner {
     /// The next piece.
-    pub(super) fn clean(&mut self, bytes: &[u8]) -> String {
+    pub(in crate::cli) fn clean(&mut self, bytes: &[u8]) -> String {
         let mut whole = mem::take(&mut self.incomplete);
         whole.extend_from_slice(bytes);
         self.incomplete = whole.split_off(complete_length(&whole));
@@ -60,7 +60,7 @@ impl Cleaner {
     }
 
     /// What is left when no more comes.
-    pub(super) fn finish(&mut self) -> String {
+    pub(in crate::cli) fn finish(&mut self) -> String {
         let rest = mem::take(&mut self.incomplete);
         self.replace(&String::from_utf8_lossy(&rest))
     }

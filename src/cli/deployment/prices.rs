@@ -2,27 +2,27 @@
 
 use time::{Date, OffsetDateTime};
 
-use super::deployment::read_lock;
-use super::session::Session;
 use crate::aws::Clients;
 use crate::blueprint::{Blueprint, Prices};
+use crate::cli::deployment::read_lock;
+use crate::cli::session::Session;
 use crate::deploy::ImageLock;
 use crate::operator::{BudgetError, HOW_TO_GET_PRICES, LookedUpPrices, check_budget, look_up_prices};
 use crate::outcome::Explain as _;
 use crate::project::Project;
 
 /// The day of today.
-pub(super) fn today() -> Date {
+pub(in crate::cli) fn today() -> Date {
     OffsetDateTime::now_utc().date()
 }
 
 /// The prices in infra.lock, for a command that also works without them: an invalid file is a warning.
-pub(super) fn prices_of(project: &Project, session: &Session) -> Option<Prices> {
+pub(in crate::cli) fn prices_of(project: &Project, session: &Session) -> Option<Prices> {
     usable_lock(project, session)?.prices
 }
 
 /// infra.lock, for a command that also works without it: an invalid file is a warning.
-pub(super) fn usable_lock(project: &Project, session: &Session) -> Option<ImageLock> {
+pub(in crate::cli) fn usable_lock(project: &Project, session: &Session) -> Option<ImageLock> {
     match read_lock(project) {
         Ok(lock) => lock,
         Err(error) => {
@@ -33,13 +33,13 @@ pub(super) fn usable_lock(project: &Project, session: &Session) -> Option<ImageL
 }
 
 /// The lock of the asset directory, whichever cluster it belongs to, if there is one that can be read.
-pub(super) fn any_lock(session: &Session) -> Option<ImageLock> {
+pub(in crate::cli) fn any_lock(session: &Session) -> Option<ImageLock> {
     let (path, text) = session.assets.read_lock().ok()??;
     ImageLock::parse_any(&path, &text).ok()
 }
 
 /// Looks up prices in AWS; what could not be read is a warning.
-pub(super) async fn look_up(
+pub(in crate::cli) async fn look_up(
     clients: &Clients,
     blueprint: &Blueprint,
     known: Option<&Prices>,
@@ -54,12 +54,12 @@ pub(super) async fn look_up(
 }
 
 /// Prints how prices come into infra.lock.
-pub(super) fn print_how_to_get_prices(session: &Session) {
+pub(in crate::cli) fn print_how_to_get_prices(session: &Session) {
     session.printer.note(format_args!("infra.lock has no prices; {HOW_TO_GET_PRICES}"));
 }
 
 /// Refuses a cluster that may cost more than its budget, unless the user insists.
-pub(super) fn require_budget(
+pub(in crate::cli) fn require_budget(
     blueprint: &Blueprint,
     prices: Option<&Prices>,
     insists: bool,
@@ -75,7 +75,7 @@ pub(super) fn require_budget(
 }
 
 /// What to say of a budget in a command that applies nothing; nothing where prices are missing, which `up` says.
-pub(super) fn budget_notice(blueprint: &Blueprint, prices: Option<&Prices>) -> Option<String> {
+pub(in crate::cli) fn budget_notice(blueprint: &Blueprint, prices: Option<&Prices>) -> Option<String> {
     let error = check_budget(blueprint, prices).err()?;
     if error.is_unknown() && prices.is_none() {
         return None;

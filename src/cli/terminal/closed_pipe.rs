@@ -9,7 +9,7 @@ use tokio::io::Interest;
 use tokio::net::unix::pipe;
 
 /// Returns when nobody reads stdout any more; never if that cannot be seen, as of a file.
-pub(super) async fn reader_left() {
+pub(in crate::cli) async fn reader_left() {
     let Ok(stdout) = io::stdout().as_fd().try_clone_to_owned() else { return pending().await };
     // Nothing is written through it, so that the pipe stays as it is for everyone who shares it.
     let Ok(watched) = pipe::Sender::from_file_unchecked(File::from(stdout)) else { return pending().await };

@@ -10,8 +10,8 @@ mod row;
 mod terminal;
 mod width;
 
-pub(super) use block::{Ending, LiveBlock};
-pub(super) use choice::ProgressChoice;
-pub(super) use row::{Mark, Row, Share, lay_out};
-pub(super) use terminal::{Size, Stream};
-pub(super) use width::cut_end;
+pub(in crate::cli) use block::{Ending, LiveBlock};
+pub(in crate::cli) use choice::ProgressChoice;
+pub(in crate::cli) use row::{Mark, Row, Share, lay_out};
+pub(in crate::cli) use terminal::{Size, Stream};
+pub(in crate::cli) use width::cut_end;

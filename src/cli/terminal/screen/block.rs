@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::frame::Frame;
 use super::terminal::{Size, Stream, continuation};
-use crate::cli::styled_text::StyledText;
+use crate::cli::terminal::styled_text::StyledText;
 
 /// Often enough that no second of an elapsed time is left out.
 const TICK: Duration = Duration::from_millis(250);

@@ -4,37 +4,37 @@ use std::fmt::Display;
 
 use anstyle::Style;
 
-use super::foreign_text::clean;
+use crate::cli::terminal::foreign_text::clean;
 
 /// A text with styles. It is no `Display`, so that it cannot be taken for a text of others.
 #[derive(Clone, Debug, Default)]
-pub(super) struct StyledText(String);
+pub(in crate::cli) struct StyledText(String);
 
 impl StyledText {
     /// A text in a style.
-    pub(super) fn styled(style: Style, text: impl Display) -> Self {
+    pub(in crate::cli) fn styled(style: Style, text: impl Display) -> Self {
         Self(format!("{style}{}{style:#}", clean(&text.to_string())))
     }
 
     /// The text with another behind it.
-    pub(super) fn then(mut self, more: impl Into<Self>) -> Self {
+    pub(in crate::cli) fn then(mut self, more: impl Into<Self>) -> Self {
         self.0.push_str(&more.into().0);
         self
     }
 
     /// Lines as one text.
-    pub(super) fn lines(lines: impl IntoIterator<Item = Self>) -> Self {
+    pub(in crate::cli) fn lines(lines: impl IntoIterator<Item = Self>) -> Self {
         Self(lines.into_iter().map(|line| line.0).collect::<Vec<_>>().join("\n"))
     }
 
     /// The text with its codes for a terminal.
-    pub(super) fn as_terminal_text(&self) -> &str {
+    pub(in crate::cli) fn as_terminal_text(&self) -> &str {
         &self.0
     }
 
     /// The text alone.
     #[cfg(test)]
-    pub(super) fn bare(&self) -> String {
+    pub(in crate::cli) fn bare(&self) -> String {
         anstream::adapter::strip_str(&self.0).to_string()
     }
 }

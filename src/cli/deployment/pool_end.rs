@@ -2,17 +2,17 @@
 
 use time::OffsetDateTime;
 
-use super::failure::Refusal;
+use crate::cli::failure::Refusal;
 use crate::config::values::{Expiry, PoolName};
 use crate::config::{Cluster, Pool};
 
 /// What is said of every pool whose end has passed.
-pub(super) fn ended_pools(cluster: &Cluster, now: OffsetDateTime) -> Vec<String> {
+pub(in crate::cli) fn ended_pools(cluster: &Cluster, now: OffsetDateTime) -> Vec<String> {
     cluster.pools.iter().filter_map(|pool| Some(sentence(pool, passed_end(pool, now)?))).collect()
 }
 
 /// Refuses a pool whose end has passed, of all or of the one that is meant: AWS would end it in a year.
-pub(super) fn refuse_ended_pools(
+pub(in crate::cli) fn refuse_ended_pools(
     cluster: &Cluster,
     only: Option<&PoolName>,
     now: OffsetDateTime,

@@ -1,17 +1,17 @@
 //! What `up` asks before it changes anything: pools to delete, an API that becomes unavailable, resources and jobs that are lost.
 
-use super::deployment::Deployment;
-use super::machine_wording::name_machines;
-use super::question::ask_on_thread;
-use super::session::Session;
 use crate::blueprint::Role;
+use crate::cli::deployment::Deployment;
+use crate::cli::deployment::machine_wording::name_machines;
+use crate::cli::session::Session;
+use crate::cli::terminal::question::ask_on_thread;
 use crate::deploy::{
     Consent, MachineAction, MachineChange, MachinePlan, Prepared, Service, pools_losing_machines,
 };
 use crate::plural::count_of;
 
 /// Asks where something would be lost or unavailable. `prune` is the yes to deleting pools.
-pub(super) async fn ask_for_consent(
+pub(in crate::cli) async fn ask_for_consent(
     session: &Session,
     deployment: &Deployment,
     prepared: &Prepared,

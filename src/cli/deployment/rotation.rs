@@ -1,10 +1,10 @@
 //! What is next in a rotation of keys, for the commands that take its steps.
 
-use super::session::Session;
+use crate::cli::session::Session;
 use crate::credentials::{KeysInUse, RotatedKey, Stage};
 
 /// Prints how each rotation continues whose files were just written.
-pub(super) fn print_next_steps(keys: KeysInUse, session: &Session) {
+pub(in crate::cli) fn print_next_steps(keys: KeysInUse, session: &Session) {
     print_each(keys, session, |key, stage| match stage {
         Stage::Settled => None,
         Stage::Announced { .. } => {
@@ -17,7 +17,7 @@ pub(super) fn print_next_steps(keys: KeysInUse, session: &Session) {
 }
 
 /// Prints how each rotation continues whose step was just deployed.
-pub(super) fn print_deployed_steps(keys: KeysInUse, session: &Session) {
+pub(in crate::cli) fn print_deployed_steps(keys: KeysInUse, session: &Session) {
     print_each(keys, session, |key, stage| match stage {
         Stage::Settled => None,
         Stage::Announced { .. } => {

@@ -1,11 +1,20 @@
 //! What `up` and `plan` start from: everything rendered in memory, the lock, and what is in AWS.
 
+pub(super) mod cluster_options;
+pub(super) mod consent;
+pub(super) mod disruption;
+pub(super) mod machine_wording;
+pub(super) mod pool_end;
+pub(super) mod preflight;
+pub(super) mod prices;
+pub(super) mod rotation;
+
 use time::OffsetDateTime;
 
-use super::printer::Printer;
 use super::session::Session;
 use crate::aws::Clients;
 use crate::blueprint::{Blueprint, StackPart};
+use crate::cli::terminal::printer::Printer;
 use crate::config::values::S3Uri;
 use crate::credentials::Credentials;
 use crate::deploy::preflight::CertificateExpiry;

@@ -6,8 +6,8 @@
 use anstyle::{AnsiColor, Style};
 
 use super::width::{cut_end, cut_middle, pad, width_of};
-use crate::cli::foreign_text::clean_line;
-use crate::cli::styled_text::StyledText;
+use crate::cli::terminal::foreign_text::clean_line;
+use crate::cli::terminal::styled_text::StyledText;
 
 const PLAIN: Style = Style::new();
 /// Columns between two cells.

@@ -7,11 +7,11 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
-use super::document::Document;
-use super::foreign_text::{Cleaner, clean, clean_line, escape_json};
-use super::prefixed_lines::PrefixedLines;
-use super::screen::{Ending, LiveBlock, Size, Stream as ScreenStream};
-use super::styled_text::StyledText;
+use crate::cli::document::Document;
+use crate::cli::terminal::foreign_text::{Cleaner, clean, clean_line, escape_json};
+use crate::cli::terminal::prefixed_lines::PrefixedLines;
+use crate::cli::terminal::screen::{Ending, LiveBlock, Size, Stream as ScreenStream};
+use crate::cli::terminal::styled_text::StyledText;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -19,7 +19,7 @@ const HELP: Style = AnsiColor::Cyan.on_default().bold();
 
 /// How results are printed: the values of `--output`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Output {
+pub(in crate::cli) enum Output {
     #[value(help = None)]
     Text,
     #[value(help = None)]
@@ -34,7 +34,7 @@ pub(super) enum Output {
 
 /// Prints. `NO_COLOR`, `CLICOLOR` and a stream that is no terminal switch colour off.
 #[derive(Clone, Debug)]
-pub(super) struct Printer {
+pub(in crate::cli) struct Printer {
     stdout: ColorChoice,
     stderr: ColorChoice,
     /// Whether a terminal shows what is on stdout, whatever its colours.
@@ -44,7 +44,7 @@ pub(super) struct Printer {
 }
 
 impl Printer {
-    pub(super) fn new() -> Self {
+    pub(in crate::cli) fn new() -> Self {
         Self {
             stdout: AutoStream::choice(&io::stdout()),
             stderr: AutoStream::choice(&io::stderr()),
@@ -54,7 +54,7 @@ impl Printer {
     }
 
     /// Begins to draw lines again and again, below everything that is printed from now on.
-    pub(super) fn begin_block(
+    pub(in crate::cli) fn begin_block(
         &self,
         stream: ScreenStream,
         content: impl Fn(Size) -> Vec<StyledText> + Send + 'static,
@@ -67,17 +67,17 @@ impl Printer {
     }
 
     /// Draws what has changed in those lines.
-    pub(super) fn draw_block(&self) {
+    pub(in crate::cli) fn draw_block(&self) {
         self.block.draw();
     }
 
     /// Stops drawing. Must be called before anything is asked.
-    pub(super) fn end_block(&self, ending: Ending) {
+    pub(in crate::cli) fn end_block(&self, ending: Ending) {
         self.block.end(ending);
     }
 
     /// A result for a person. A reader that has closed the pipe is no error.
-    pub(super) fn data(&self, text: impl Into<StyledText>) -> anyhow::Result<()> {
+    pub(in crate::cli) fn data(&self, text: impl Into<StyledText>) -> anyhow::Result<()> {
         let text = text.into();
         self.block.print_above(|| {
             let mut stream = AutoStream::new(io::stdout().lock(), self.stdout);
@@ -86,58 +86,58 @@ impl Printer {
     }
 
     /// A file for a program, with its own line ends: unchanged in a pipe, cleaned at a terminal.
-    pub(super) fn file(&self, text: &str) -> anyhow::Result<()> {
+    pub(in crate::cli) fn file(&self, text: &str) -> anyhow::Result<()> {
         if self.at_terminal { to_stdout(clean(text).as_bytes()) } else { to_stdout(text.as_bytes()) }
     }
 
     /// A log that others wrote: unchanged in a pipe, cleaned at a terminal.
-    pub(super) fn log(&self) -> LogPrinter {
+    pub(in crate::cli) fn log(&self) -> LogPrinter {
         LogPrinter { form: LogForm::of(self.at_terminal), stream: Stream::Stdout }
     }
 
     /// One of several logs that others wrote: whole lines behind a name, which is as wide as the others.
-    pub(super) fn prefixed_log(&self, name: &str, width: usize) -> LogPrinter {
+    pub(in crate::cli) fn prefixed_log(&self, name: &str, width: usize) -> LogPrinter {
         let form = LogForm::Prefixed(PrefixedLines::new(name, width, self.at_terminal));
         LogPrinter { form, stream: Stream::Stdout }
     }
 
     /// A result as one JSON document of ours.
-    pub(super) fn json(&self, document: &impl Document) -> anyhow::Result<()> {
+    pub(in crate::cli) fn json(&self, document: &impl Document) -> anyhow::Result<()> {
         self.foreign_json(document)
     }
 
     /// A result as JSON in an external format: IAM's, Kubernetes', JSON Schema.
-    pub(super) fn foreign_json(&self, value: &impl Serialize) -> anyhow::Result<()> {
+    pub(in crate::cli) fn foreign_json(&self, value: &impl Serialize) -> anyhow::Result<()> {
         self.json_text(&serde_json::to_string_pretty(value)?)
     }
 
     /// JSON that was written already.
-    pub(super) fn json_text(&self, text: &str) -> anyhow::Result<()> {
+    pub(in crate::cli) fn json_text(&self, text: &str) -> anyhow::Result<()> {
         self.data(escape_json(text))
     }
 
     /// Something worth knowing.
-    pub(super) fn note(&self, text: impl Into<StyledText>) {
+    pub(in crate::cli) fn note(&self, text: impl Into<StyledText>) {
         self.to_stderr(&text.into());
     }
 
     /// A warning.
-    pub(super) fn warning(&self, text: impl Into<StyledText>) {
+    pub(in crate::cli) fn warning(&self, text: impl Into<StyledText>) {
         self.to_stderr(&StyledText::styled(WARNING, "warning:").then(" ").then(text));
     }
 
     /// What failed.
-    pub(super) fn error(&self, text: impl Into<StyledText>) {
+    pub(in crate::cli) fn error(&self, text: impl Into<StyledText>) {
         self.to_stderr(&StyledText::styled(ERROR, "error:").then(" ").then(text));
     }
 
     /// What to do next.
-    pub(super) fn help(&self, text: impl Into<StyledText>) {
+    pub(in crate::cli) fn help(&self, text: impl Into<StyledText>) {
         self.to_stderr(&StyledText::styled(HELP, "help:").then(" ").then(text));
     }
 
     /// A question; the answer is typed behind it.
-    pub(super) fn question(&self, text: impl Into<StyledText>) {
+    pub(in crate::cli) fn question(&self, text: impl Into<StyledText>) {
         let mut stream = AutoStream::new(io::stderr().lock(), self.stderr);
         // A user who closed stderr does not want to be asked.
         let _ = write!(stream, "{} ", text.into().as_terminal_text()).and_then(|()| stream.flush());
@@ -154,7 +154,7 @@ impl Printer {
 
 /// Prints a log piece by piece.
 #[derive(Debug)]
-pub(super) struct LogPrinter {
+pub(in crate::cli) struct LogPrinter {
     form: LogForm,
     stream: Stream,
 }
@@ -189,17 +189,17 @@ impl Stream {
 
 impl LogPrinter {
     /// As [`Printer::log`], for what others wrote to stderr.
-    pub(super) fn of_stderr() -> Self {
+    pub(in crate::cli) fn of_stderr() -> Self {
         Self { form: LogForm::of(io::stderr().is_terminal()), stream: Stream::Stderr }
     }
 
     /// What a program draws at a terminal that was given to it.
-    pub(super) fn of_terminal() -> Self {
+    pub(in crate::cli) fn of_terminal() -> Self {
         Self { form: LogForm::Unchanged, stream: Stream::Stdout }
     }
 
     /// The next bytes.
-    pub(super) fn print(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+    pub(in crate::cli) fn print(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         match &mut self.form {
             LogForm::Unchanged => self.stream.write(bytes),
             LogForm::Cleaned(cleaner) => self.stream.write(cleaner.clean(bytes).as_bytes()),
@@ -208,7 +208,7 @@ impl LogPrinter {
     }
 
     /// What is left when the log ends or breaks off.
-    pub(super) fn finish(&mut self) -> anyhow::Result<()> {
+    pub(in crate::cli) fn finish(&mut self) -> anyhow::Result<()> {
         match &mut self.form {
             LogForm::Unchanged => Ok(()),
             LogForm::Cleaned(cleaner) => self.stream.write(cleaner.finish().as_bytes()),
@@ -230,7 +230,7 @@ fn ignore_closed_pipe(result: io::Result<()>) -> anyhow::Result<()> {
 }
 
 /// Lines of cells as left-aligned columns.
-pub(super) fn columns<const N: usize>(lines: &[[String; N]]) -> String {
+pub(in crate::cli) fn columns<const N: usize>(lines: &[[String; N]]) -> String {
     let lines: Vec<[String; N]> =
         lines.iter().map(|line| line.each_ref().map(|cell| clean_line(cell))).collect();
     let mut widths = [0; N];

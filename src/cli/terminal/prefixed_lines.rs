@@ -3,14 +3,14 @@
 //! In: bytes as they come. Out: complete lines. The beginning of a line is kept until its end comes; a line that is too long to keep is
 //! printed in parts.
 
-use super::foreign_text::{clean, clean_line};
+use crate::cli::terminal::foreign_text::{clean, clean_line};
 
 /// The most that is kept of a line: with a thousand replicas, 64 MiB.
 const LONGEST_LINE: usize = 64 << 10;
 
 /// Bytes of one log into lines with a prefix.
 #[derive(Debug)]
-pub(super) struct PrefixedLines {
+pub(in crate::cli) struct PrefixedLines {
     prefix: String,
     /// Whether a terminal shows the lines.
     is_cleaned: bool,
@@ -21,13 +21,13 @@ pub(super) struct PrefixedLines {
 
 impl PrefixedLines {
     /// Lines behind a name that is as wide as the others.
-    pub(super) fn new(name: &str, width: usize, is_cleaned: bool) -> Self {
+    pub(in crate::cli) fn new(name: &str, width: usize, is_cleaned: bool) -> Self {
         let prefix = format!("{:<width$} │ ", clean_line(name));
         Self { prefix, is_cleaned, line: Vec::new(), after_return: false }
     }
 
     /// The lines that end in the next bytes. A return ends a line too: what a progress bar overwrites is a line of another log here.
-    pub(super) fn add(&mut self, bytes: &[u8]) -> Vec<u8> {
+    pub(in crate::cli) fn add(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut lines = Vec::with_capacity(bytes.len() + self.prefix.len());
         for part in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
             let (text, end) = match part.split_last() {
@@ -51,7 +51,7 @@ impl PrefixedLines {
     }
 
     /// The line that has no end when the log ends or breaks off.
-    pub(super) fn finish(&mut self) -> Vec<u8> {
+    pub(in crate::cli) fn finish(&mut self) -> Vec<u8> {
         let mut lines = Vec::new();
         if !self.line.is_empty() {
             self.end_line(&mut lines);
