@@ -10,8 +10,13 @@ use super::measurements::Measurements;
 use super::report::{Backend, Transport, gigabytes_in_words};
 use crate::plural::count_of;
 
-/// The part of what others reach below which a machine or a pair is slow.
-const SLOW: f64 = 0.7;
+/// The part of what others reach below which a machine or a pair is slow. Gloo's processors may have other work.
+const fn slow_part(backend: Backend) -> f64 {
+    match backend {
+        Backend::Nccl => 0.7,
+        Backend::Gloo => 0.5,
+    }
+}
 
 /// What machines should do.
 #[derive(Clone, Debug)]
@@ -116,6 +121,7 @@ fn blame_slowness(measured: &Measurements, standard: &Standard, verdict: &mut Ve
             Some(Pair { machines: [*one, *other], bandwidth, part: 1.0 })
         })
         .collect();
+    let slow = slow_part(standard.backend);
     let references = references(&open, standard, verdict);
     for pair in &mut open {
         let [one, other] = pair.machines.map(|number| references[number]);
@@ -129,7 +135,7 @@ fn blame_slowness(measured: &Measurements, standard: &Standard, verdict: &mut Ve
                 let own: Vec<&Pair> = pairs_with(&open, number).collect();
                 let part = of(&own.iter().map(|pair| pair.part).collect::<Vec<_>>())?;
                 let bandwidth = of(&own.iter().map(|pair| pair.bandwidth).collect::<Vec<_>>())?;
-                let is_slow = own.len() >= fewest_pairs && part < SLOW;
+                let is_slow = own.len() >= fewest_pairs && part < slow;
                 is_slow.then_some((part, number, bandwidth, references[number]?))
             });
             let slowest = candidates.min_by(|one, other| compare(one.0, other.0));
@@ -140,7 +146,7 @@ fn blame_slowness(measured: &Measurements, standard: &Standard, verdict: &mut Ve
             open.retain(|pair| !pair.machines.contains(&number));
         }
     }
-    verdict.others.extend(open.iter().filter(|pair| pair.part < SLOW).map(|pair| {
+    verdict.others.extend(open.iter().filter(|pair| pair.part < slow).map(|pair| {
         let [one, other] = pair.machines.map(|number| &standard.names[number]);
         let bandwidth = gigabytes_in_words(pair.bandwidth);
         format!("{one} and {other} reach {bandwidth} with each other, and more with others")
@@ -274,6 +280,15 @@ mod tests {
         }
         let verdict = judge(&of_speeds(&[96.0, 11.0, 95.0]), &standard(3));
         assert_eq!(verdict.machines[&1], "slow: at most 11.0 GB/s, others reach 95.0 GB/s");
+    }
+
+    #[test]
+    fn processors_with_other_work_are_no_slow_network() {
+        let over_gloo = Standard { backend: Backend::Gloo, ..standard(4) };
+        let noisy = of_speeds(&[0.61, 0.42, 0.71, 0.6]);
+        assert_eq!(judge(&noisy, &over_gloo), Verdict::default());
+        assert_eq!(blamed(&judge(&noisy, &standard(4))), [1]);
+        assert_eq!(blamed(&judge(&of_speeds(&[0.61, 0.2, 0.71, 0.6]), &over_gloo)), [1]);
     }
 
     #[test]
