@@ -64,17 +64,6 @@ fn actions(world: &World) -> Vec<(String, [u32; 3])> {
     found
 }
 
-/// The cron of a moment like `2026-11-18T11:30:00.000Z`, in every year.
-fn cron(moment: &str) -> String {
-    let number = |from: usize| moment[from..from + 2].parse::<u32>().unwrap();
-    format!("{} {} {} {} *", number(14), number(11), number(8), number(5))
-}
-
-/// The moment 40 minutes before the end of a block of these times.
-fn machines_until(begins: i64, ends: i64) -> TimeOfBlock {
-    TimeOfBlock { begins: String::new(), ends: TimeOfBlock::from_now(begins, ends - 40).ends }
-}
-
 /// Lets a scheduled action happen.
 fn let_happen(world: &World, recurrence: &str) {
     let name = group(world).0;
@@ -104,14 +93,13 @@ fn a_pool_has_machines_while_its_block_is_open_and_at_no_other_time() {
     let (world, id) = world();
     let times = TimeOfBlock::from_now(DAY, 3 * DAY);
     world.put_block(&id, &times);
-    let until = machines_until(DAY, 3 * DAY);
-    let (begin, end) = (cron(&times.begins), cron(&until.ends));
+    let (begin, end) = (times.begin_cron(), times.end_cron());
 
     // Looked up once, kept in infra.lock.
     world.run(["lock"]).expect_code(0).expect_stdout(&format!(
         "{id}  capacity block of pool block: begins on {}, machines until {}, 40 minutes before its end",
         times.begin(),
-        until.end()
+        times.end_of_machines()
     ));
     let lock = world.workspace.read("infra.lock");
     assert!(lock.contains(&format!("capacityBlocks:\n- id: {id}\n  begins: ")), "{lock}");
@@ -146,13 +134,13 @@ fn a_pool_has_machines_while_its_block_is_open_and_at_no_other_time() {
         .expect_code(0)
         .expect_stderr(&format!("pool block is in its capacity block {id}: machines until"));
     expect_sizes(&world, [1, 2, 2]);
-    assert_eq!(actions(&world), [(cron(&machines_until(-60, 2 * DAY).ends), [0, 0, 0])]);
+    assert_eq!(actions(&world), [(open.end_cron(), [0, 0, 0])]);
     nothing_to_do(&world);
 
     // It ends: AWS lists it as active still, and machines would have half an hour no longer.
     let ending = TimeOfBlock::from_now(-2 * DAY, 35);
     world.put_block(&id, &ending);
-    let_happen(&world, &cron(&machines_until(-60, 2 * DAY).ends));
+    let_happen(&world, &open.end_cron());
     expect_sizes(&world, [0, 0, 0]);
     let over = format!("pool block is after its capacity block {id}: had machines until");
     world.run(["plan"]).expect_code(0).expect_stdout(&over);

@@ -30,16 +30,19 @@ pub const DAY: i64 = 24 * 60;
 pub struct TimeOfBlock {
     pub begins: String,
     pub ends: String,
+    /// 40 minutes before the end.
+    machines_until: String,
 }
 
 impl TimeOfBlock {
     /// In minutes from now.
     pub fn from_now(begins: i64, ends: i64) -> Self {
+        let now = OffsetDateTime::now_utc();
         let text = |minutes: i64| {
-            let moment = OffsetDateTime::now_utc() + Duration::minutes(minutes);
+            let moment = now + Duration::minutes(minutes);
             format!("{}T{:02}:{:02}:00.000Z", moment.date(), moment.hour(), moment.minute())
         };
-        Self { begins: text(begins), ends: text(ends) }
+        Self { begins: text(begins), ends: text(ends), machines_until: text(ends - 40) }
     }
 
     /// The minute of the begin as `infra` prints it.
@@ -47,14 +50,30 @@ impl TimeOfBlock {
         minute(&self.begins)
     }
 
-    /// The minute of the end as `infra` prints it.
-    pub fn end(&self) -> String {
-        minute(&self.ends)
+    /// The minute from which on there are no machines, as `infra` prints it.
+    pub fn end_of_machines(&self) -> String {
+        minute(&self.machines_until)
+    }
+
+    /// The begin as a date of every year.
+    pub fn begin_cron(&self) -> String {
+        cron(&self.begins)
+    }
+
+    /// The end of the machines as a date of every year.
+    pub fn end_cron(&self) -> String {
+        cron(&self.machines_until)
     }
 }
 
 fn minute(text: &str) -> String {
     format!("{} UTC", text[..16].replace('T', " "))
+}
+
+/// The cron of a moment like `2026-11-18T11:30:00.000Z`, in every year.
+fn cron(moment: &str) -> String {
+    let number = |from: usize| moment[from..from + 2].parse::<u32>().unwrap();
+    format!("{} {} {} {} *", number(14), number(11), number(8), number(5))
 }
 
 impl World {
