@@ -77,8 +77,8 @@ pub(super) fn run(arguments: &NcclCheckArguments, session: &Session) -> anyhow::
         let known = Box::pin(until_interrupted(cluster.read_facts())).await?;
         let settings = settings(arguments, backend, program, &cluster, &known)?;
         let check = NcclCheck::new(&cluster.api, &mark, settings);
-        let mut tell = |progress: NcclCheckProgress| report_progress(&progress, &session.printer);
-        let run = async { Ok(check.run(&waiting, &mut tell).await?) };
+        let mut reporter = |progress: NcclCheckProgress| report_progress(&progress, &session.printer);
+        let run = async { Ok(check.run(&waiting, &mut reporter).await?) };
         let report = Box::pin(until_interrupted(run)).await;
         removed(check.remove().await, "the pods of the check", &session.printer);
         report

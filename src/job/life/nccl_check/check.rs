@@ -12,7 +12,7 @@ use super::pods::{NAMESPACE, Objects, ROLE};
 use super::report::NcclCheckReport;
 use super::rounds::rounds;
 use super::settings::{NcclCheckProgress, NcclCheckSettings};
-use super::watch::{Tell, Watch};
+use super::watch::{ProgressReporter, Watch};
 use crate::job::life::error::JobError;
 use crate::job::names::{JOB_LABEL, ROLE_LABEL};
 use crate::kube::{ApiServer, ObjectName, Pod, PodPhase};
@@ -42,15 +42,19 @@ impl<'a> NcclCheck<'a> {
     pub(crate) async fn run(
         &self,
         waiting: &Waiting,
-        tell: &mut Tell<'_>,
+        report_progress: &mut ProgressReporter<'_>,
     ) -> Result<NcclCheckReport, JobError> {
-        Box::pin(self.measure(waiting, tell)).await.map_err(|error| match error {
+        Box::pin(self.measure(waiting, report_progress)).await.map_err(|error| match error {
             JobError::Kube(error) if error.is_forbidden() => JobError::ForAdministrators(error),
             other => other,
         })
     }
 
-    async fn measure(&self, waiting: &Waiting, tell: &mut Tell<'_>) -> Result<NcclCheckReport, JobError> {
+    async fn measure(
+        &self,
+        waiting: &Waiting,
+        report_progress: &mut ProgressReporter<'_>,
+    ) -> Result<NcclCheckReport, JobError> {
         let (nodes, pods) = tokio::try_join!(Box::pin(self.api.nodes()), Box::pin(self.api.pods(None, "")))?;
         self.tidy_up(&pods).await?;
         let settings = &self.settings;
@@ -59,14 +63,14 @@ impl<'a> NcclCheck<'a> {
         if count < 2 {
             return self.without_measuring(&members);
         }
-        tell(NcclCheckProgress::Starting(count));
+        report_progress(NcclCheckProgress::Starting(count));
         let objects = self.objects();
         self.api.apply(&objects.program(&settings.program)).await?;
         for (number, member) in members.iter().enumerate().filter(|(_, member)| member.absence.is_none()) {
             let processes = member.processes(settings.backend);
             self.api.apply(&objects.machine(number, &member.node, processes)).await?;
         }
-        let mut watch = Watch::new(self.api, &objects, waiting, tell);
+        let mut watch = Watch::new(self.api, &objects, waiting, report_progress);
         let addresses = watch.wait_for_machines(&mut members).await?;
         let runners: Vec<Runner<'_>> = members
             .iter()

@@ -27,7 +27,7 @@ pub(crate) struct NcclCheckSettings {
 /// What a check does, for whoever waits for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NcclCheckProgress {
-    /// Pods are started on so many machines.
+    /// Pods are started on this many machines.
     Starting(usize),
     /// Something is waited for.
     Waiting(String),

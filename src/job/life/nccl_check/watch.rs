@@ -17,16 +17,16 @@ const MOST_STUCK_LOOKS: u32 = 14;
 const LONGEST_LOG: usize = 16 << 20;
 
 /// Whoever hears what a check does.
-pub(super) type Tell<'t> = dyn FnMut(NcclCheckProgress) + Send + 't;
+pub(super) type ProgressReporter<'t> = dyn FnMut(NcclCheckProgress) + Send + 't;
 
 /// The pods of a check, and whoever waits for them.
 pub(super) struct Watch<'w> {
     api: &'w ApiServer,
     objects: &'w Objects<'w>,
     waiting: &'w Waiting,
-    tell: &'w mut Tell<'w>,
+    report_progress: &'w mut ProgressReporter<'w>,
     outage: Outage,
-    told: Option<NcclCheckProgress>,
+    reported: Option<NcclCheckProgress>,
 }
 
 impl<'w> Watch<'w> {
@@ -34,9 +34,9 @@ impl<'w> Watch<'w> {
         api: &'w ApiServer,
         objects: &'w Objects<'w>,
         waiting: &'w Waiting,
-        tell: &'w mut Tell<'w>,
+        report_progress: &'w mut ProgressReporter<'w>,
     ) -> Self {
-        Self { api, objects, waiting, tell, outage: Outage::default(), told: None }
+        Self { api, objects, waiting, report_progress, outage: Outage::default(), reported: None }
     }
 
     /// The addresses of the pods of machines, once all run that ever will.
@@ -141,8 +141,8 @@ impl<'w> Watch<'w> {
 
     async fn pods(&mut self) -> Result<Option<Vec<Pod>>, JobError> {
         let read = self.api.pods(Some(NAMESPACE), &self.objects.selector()).await;
-        let tell = &mut self.tell;
-        Ok(self.outage.tolerate(read, |contact| tell(NcclCheckProgress::Contact(contact)))?)
+        let report_progress = &mut self.report_progress;
+        Ok(self.outage.tolerate(read, |contact| report_progress(NcclCheckProgress::Contact(contact)))?)
     }
 
     async fn log(&mut self, pod: &str) -> Result<Option<String>, JobError> {
@@ -151,15 +151,16 @@ impl<'w> Watch<'w> {
             body.beginning(LONGEST_LOG).await
         };
         let read = read.await;
-        let tell = &mut self.tell;
-        let text = self.outage.tolerate(read, |contact| tell(NcclCheckProgress::Contact(contact)))?;
+        let report_progress = &mut self.report_progress;
+        let text =
+            self.outage.tolerate(read, |contact| report_progress(NcclCheckProgress::Contact(contact)))?;
         Ok(text.map(|text| String::from_utf8_lossy(&text).into_owned()))
     }
 
     fn tell_once(&mut self, progress: NcclCheckProgress) {
-        if self.told.as_ref() != Some(&progress) {
-            (self.tell)(progress.clone());
-            self.told = Some(progress);
+        if self.reported.as_ref() != Some(&progress) {
+            (self.report_progress)(progress.clone());
+            self.reported = Some(progress);
         }
     }
 }
