@@ -13,7 +13,7 @@ use super::forwarding::{explain_port, report_contact};
 use super::interruption::{Interrupted, until_interrupted_with};
 use super::session::Session;
 use super::target_cluster::TargetCluster;
-use crate::cli::deployment::cluster_options::ClusterOptions;
+use crate::cli::cluster_options::ClusterOptions;
 use crate::deploy::{PrometheusState, read_prometheus};
 use crate::kube::{KubeError, LocalPort, Outage, PodPort};
 

@@ -9,8 +9,8 @@ use super::exit::Exit;
 use super::failure::Refusal;
 use super::key_creation::KeyCreation;
 use super::session::Session;
+use crate::cli::question::{ask, ask_list, ask_optional, ask_or_default, ask_yes_or_no, can_ask};
 use crate::cli::terminal::printer::Printer;
-use crate::cli::terminal::question::{ask, ask_list, ask_optional, ask_or_default, ask_yes_or_no, can_ask};
 use crate::config::values::{
     AvailabilityZone, ClusterName, DnsName, InstanceType, KeyName, KmsKeyArn, MachineCount, Region, S3Uri,
 };

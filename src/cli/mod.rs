@@ -2,10 +2,12 @@
 //!
 //! Here are the clock, the terminal and the exit codes. No rule about clusters is.
 
+mod attached_program;
 mod aws_access;
 mod certificates;
 mod claim;
 mod closed_schema;
+mod cluster_options;
 mod completions;
 mod core_dumps;
 mod cost;
@@ -18,6 +20,7 @@ mod drift;
 mod exit;
 mod failure;
 mod forwarding;
+mod hidden_answer;
 mod init;
 mod interruption;
 mod job;
@@ -31,6 +34,7 @@ mod plan;
 mod plan_view;
 mod policy;
 mod progress_view;
+mod question;
 mod render;
 mod report;
 mod rollback;

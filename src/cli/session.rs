@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::failure::Refusal;
-use crate::cli::deployment::cluster_options::ClusterOptions;
+use crate::cli::cluster_options::ClusterOptions;
 use crate::cli::terminal::printer::{Output, Printer};
 use crate::cli::terminal::screen::{ProgressChoice, Stream};
 use crate::credentials::Store;

@@ -8,7 +8,7 @@ use super::aws_access::api_address;
 use super::failure::Refusal;
 use super::session::Session;
 use crate::blueprint::Blueprint;
-use crate::cli::deployment::cluster_options::ClusterOptions;
+use crate::cli::cluster_options::ClusterOptions;
 use crate::credentials::Credentials;
 use crate::job::ClusterFacts;
 use crate::kube::{ApiServer, Node};

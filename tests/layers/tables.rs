@@ -149,7 +149,7 @@ pub const WORDS: [(&str, &[&str], &str); 16] = [
         "rustix",
         &[
             "cli/core_dumps.rs",
-            "cli/terminal/hidden_answer.rs",
+            "cli/hidden_answer.rs",
             "cli/terminal/raw_terminal.rs",
             "cli/terminal/screen/terminal.rs",
             "credentials/store.rs",

@@ -7,8 +7,8 @@ use crate::cli::aws_access::block_on;
 use crate::cli::claim::Mount;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::Interrupted;
+use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
-use crate::cli::terminal::question::ask_on_thread;
 use crate::job::data::{Channel, DataError, EntryKind, RemoteEntry, RemotePath, bytes_in_words};
 use crate::plural::count_of;
 

@@ -3,8 +3,8 @@
 use crate::blueprint::Role;
 use crate::cli::deployment::Deployment;
 use crate::cli::deployment::machine_wording::name_machines;
+use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
-use crate::cli::terminal::question::ask_on_thread;
 use crate::deploy::{
     Consent, MachineAction, MachineChange, MachinePlan, Prepared, Service, pools_losing_machines,
 };

@@ -1,6 +1,5 @@
 //! What `up` and `plan` start from: everything rendered in memory, the lock, and what is in AWS.
 
-pub(super) mod cluster_options;
 pub(super) mod consent;
 pub(super) mod disruption;
 pub(super) mod machine_wording;

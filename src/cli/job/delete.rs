@@ -5,9 +5,9 @@ use clap::Args;
 use super::target::{JobNameOptions, seconds_now};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
+use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
-use crate::cli::terminal::question::ask_on_thread;
 use crate::job::life::{JobError, JobReport, REMOVAL_LIMIT, record_deletion, removal_of, remove_job};
 use crate::kube::ObjectName;
 

@@ -33,7 +33,7 @@ pub(super) use target::{job_namespace, random_mark, scripts_of};
 
 use super::exit::Exit;
 use super::session::Session;
-use crate::cli::deployment::cluster_options::ClusterOptions;
+use crate::cli::cluster_options::ClusterOptions;
 
 const ORDER: &str = "\
 Usual order:

@@ -3,12 +3,12 @@
 use clap::Args;
 
 use super::target::{JobPlaceOptions, find_replica, scripts_of};
+use crate::cli::attached_program::run_attached;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
-use crate::cli::terminal::attached_program::run_attached;
 use crate::cli::terminal::raw_terminal::has_terminal;
 use crate::job::life::{JobReport, ReplicaPhase, ReplicaReport};
 use crate::kube::{ExecRequest, KubeError};

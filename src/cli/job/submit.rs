@@ -14,10 +14,10 @@ use super::target::{JobFileOptions, parse_run_name, run_name, scripts_of, second
 use crate::cli::aws_access::{AwsOptions, block_on};
 use crate::cli::exit::Exit;
 use crate::cli::interruption::{DETACHING, Interrupted, until_second_interruption};
+use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
 use crate::cli::terminal::printer::Output;
-use crate::cli::terminal::question::ask_on_thread;
 use crate::cli::up::parse_duration;
 use crate::job::code::read_code;
 use crate::job::life::{

@@ -11,8 +11,8 @@ use super::super::failure::Refusal;
 use super::super::session::Session;
 use crate::blueprint::Blueprint;
 use crate::cli::deployment::rotation::print_next_steps;
+use crate::cli::question::confirm;
 use crate::cli::terminal::printer::Output;
-use crate::cli::terminal::question::confirm;
 use crate::credentials::{
     Action, AuthoritySource, Ensured, ImportedAuthority, KeysInUse, Request, RotatedKey, RotationRequest,
     Store, ensure, rotate,

@@ -5,9 +5,9 @@ use clap::Args;
 use super::place::{NamespaceOptions, parse_secret_name};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
+use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
-use crate::cli::terminal::question::ask_on_thread;
 use crate::job::values::SecretName;
 use crate::people::{delete_secret, find_secret};
 

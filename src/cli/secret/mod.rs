@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 
 use super::exit::Exit;
 use super::session::Session;
-use crate::cli::deployment::cluster_options::ClusterOptions;
+use crate::cli::cluster_options::ClusterOptions;
 
 /// Store tokens and registry logins for jobs: set, list, delete
 ///

@@ -9,9 +9,9 @@ use anyhow::Context;
 use zeroize::Zeroizing;
 
 use crate::cli::failure::Refusal;
+use crate::cli::hidden_answer::{ask_hidden, into_text};
+use crate::cli::question::can_ask;
 use crate::cli::session::Session;
-use crate::cli::terminal::hidden_answer::{ask_hidden, into_text};
-use crate::cli::terminal::question::can_ask;
 use crate::credentials::SecretText;
 
 /// What Linux passes to a program as one variable, its name included.

@@ -7,9 +7,9 @@ use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
 use crate::cli::interruption::{Interrupted, until_second_interruption};
+use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
-use crate::cli::terminal::question::ask_on_thread;
 use crate::people::{TeamName, TeamRemoval, team_directory};
 
 /// Delete a team's namespace with everything in it, and end the rights of its users; files stay

@@ -5,10 +5,10 @@ use clap::Args;
 use super::name::parse_user;
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
+use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
 use crate::cli::team::parse_team;
-use crate::cli::terminal::question::ask_on_thread;
 use crate::people::{TeamName, UserName, find_user};
 
 /// End the rights of a user at once; jobs and files stay

@@ -21,7 +21,7 @@ const BACKSPACE: [u8; 2] = [0x08, 0x7f];
 const ERASE_LINE: u8 = 0x15;
 
 /// Asks until something was typed. Ctrl-C ends the command, with the terminal as it was.
-pub(in crate::cli) fn ask_hidden(question: &str, printer: &Printer) -> anyhow::Result<SecretText> {
+pub(super) fn ask_hidden(question: &str, printer: &Printer) -> anyhow::Result<SecretText> {
     let terminal = File::open(TERMINAL).context("opening the terminal")?;
     loop {
         let quiet = QuietTerminal::new(&terminal).context("turning the terminal's echo off")?;
@@ -102,7 +102,7 @@ fn erase_character(typed: &mut Vec<u8>) {
 }
 
 /// Bytes as text, without a copy that stays; nothing if they are no text.
-pub(in crate::cli) fn into_text(bytes: &mut Zeroizing<Vec<u8>>) -> Option<SecretText> {
+pub(super) fn into_text(bytes: &mut Zeroizing<Vec<u8>>) -> Option<SecretText> {
     match String::from_utf8(std::mem::take(&mut **bytes)) {
         Ok(text) => Some(SecretText::new(text)),
         Err(error) => {

@@ -8,12 +8,12 @@ use crate::cli::terminal::printer::Printer;
 use crate::document::Fault;
 
 /// Whether a person can answer.
-pub(in crate::cli) fn can_ask() -> bool {
+pub(super) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Asks until the answer is valid. `why` says what the answer is for.
-pub(in crate::cli) fn ask<T: FromStr<Err = Fault>>(
+pub(super) fn ask<T: FromStr<Err = Fault>>(
     question: &str,
     why: &str,
     printer: &Printer,
@@ -29,7 +29,7 @@ pub(in crate::cli) fn ask<T: FromStr<Err = Fault>>(
 }
 
 /// Asks for something that may be left out with an empty answer.
-pub(in crate::cli) fn ask_optional<T: FromStr<Err = Fault>>(
+pub(super) fn ask_optional<T: FromStr<Err = Fault>>(
     question: &str,
     why: &str,
     printer: &Printer,
@@ -49,7 +49,7 @@ pub(in crate::cli) fn ask_optional<T: FromStr<Err = Fault>>(
 }
 
 /// Asks for something that is `default` if the answer is empty.
-pub(in crate::cli) fn ask_or_default<T: FromStr<Err = Fault>>(
+pub(super) fn ask_or_default<T: FromStr<Err = Fault>>(
     question: &str,
     default: &str,
     printer: &Printer,
@@ -65,7 +65,7 @@ pub(in crate::cli) fn ask_or_default<T: FromStr<Err = Fault>>(
 }
 
 /// Asks for a yes or a no until there is one; an empty answer is a yes.
-pub(in crate::cli) fn ask_yes_or_no(question: &str, why: &str, printer: &Printer) -> anyhow::Result<bool> {
+pub(super) fn ask_yes_or_no(question: &str, why: &str, printer: &Printer) -> anyhow::Result<bool> {
     printer.note(format_args!("\n{why}"));
     loop {
         printer.question(format_args!("{question} [Y/n]:"));
@@ -78,7 +78,7 @@ pub(in crate::cli) fn ask_yes_or_no(question: &str, why: &str, printer: &Printer
 }
 
 /// Asks for one or more answers, separated by spaces or commas.
-pub(in crate::cli) fn ask_list<T: FromStr<Err = Fault>>(
+pub(super) fn ask_list<T: FromStr<Err = Fault>>(
     question: &str,
     why: &str,
     printer: &Printer,
@@ -97,7 +97,7 @@ pub(in crate::cli) fn ask_list<T: FromStr<Err = Fault>>(
 }
 
 /// Asks for a yes; any other answer, or no terminal, is a no. `flag` is the flag that answers yes instead.
-pub(in crate::cli) fn confirm(question: &str, flag: &str, printer: &Printer) -> anyhow::Result<()> {
+pub(super) fn confirm(question: &str, flag: &str, printer: &Printer) -> anyhow::Result<()> {
     if !can_ask() {
         return Err(Refusal::new(format!("{question} There is no terminal to answer it."))
             .help(format!("`{flag}` answers yes"))
@@ -111,7 +111,7 @@ pub(in crate::cli) fn confirm(question: &str, flag: &str, printer: &Printer) -> 
 }
 
 /// Asks for a yes on a thread of its own, so that Ctrl-C works meanwhile.
-pub(in crate::cli) async fn ask_on_thread(
+pub(super) async fn ask_on_thread(
     question: &str,
     flag: &'static str,
     printer: &Printer,
@@ -121,7 +121,7 @@ pub(in crate::cli) async fn ask_on_thread(
 }
 
 /// Asks for a word to be typed, for what cannot be undone. `flag` is the flag that gives the word instead.
-pub(in crate::cli) async fn ask_word_on_thread(
+pub(super) async fn ask_word_on_thread(
     question: &str,
     word: &str,
     flag: &'static str,

@@ -23,7 +23,7 @@ const PIECES: usize = 4;
 const SIGNALLED: u8 = 128;
 
 /// Runs a program in a pod at this terminal, or with these pipes, and ends as it does. The terminal is as before when this returns.
-pub(in crate::cli) async fn run_attached(
+pub(super) async fn run_attached(
     api: &ApiServer,
     request: &ExecRequest<'_>,
     printer: &Printer,
