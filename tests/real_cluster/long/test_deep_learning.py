@@ -123,6 +123,9 @@ class DeepLearning(Chapters):
             self.assertEqual(ubuntu["status"][kind], flatcar["status"][kind])
         self.assertEqual(ubuntu["status"]["allocatable"]["nvidia.com/gpu"], "1")
         settings = [self.settings(node) for node in (flatcar, ubuntu)]
+        # Which machine it is.
+        for each in settings:
+            each.pop("providerID", None)
         self.assertEqual(settings[1], settings[0])
         self.assertIn("kubeReserved", settings[1])
 
@@ -170,6 +173,8 @@ class DeepLearning(Chapters):
         self.wait_for_attempt(3)
         say(f"until the job runs on another machine: {time.monotonic() - began:.0f} s")
         self.assertNotEqual(self.machine("ubuntu").id, machine.id)
+        # A node is Ready a moment before it signals.
+        self.wait_for("the signal", lambda: "signalled SUCCESS of Nodes" in self.machine("ubuntu").journal("signal-node"))
         self.assert_booted(self.machine("ubuntu"))
         (self.output() / "finish").touch()
         self.wait_for("the end of the job", lambda: "complete" in self.cluster.infra("job", "status", "life").stdout)
