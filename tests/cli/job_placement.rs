@@ -116,7 +116,7 @@ fn groups_of_pods_have_their_share_of_efa_and_nothing_that_lets_them_do_more() {
     // As request and as limit.
     assert_eq!(adapters("replicas: 2\ngpus: 8\npool: h100\n"), ["32", "32"]);
     assert_eq!(adapters("replicas: 4\ngpus: 2\npool: l40s\n"), ["1", "1"]);
-    // Only h100 has so many GPUs.
+    // Only h100 has that many GPUs.
     assert_eq!(adapters("replicas: 2\ngpus: 8\n"), ["32", "32"]);
     for without in [
         "replicas: 1\ngpus: 8\npool: h100\n",

@@ -53,6 +53,6 @@ def issued_long_ago(directory, credentials, text, age, left):
 
 
 def shorten(directory, credentials, name, authority, days):
-    """The client certificate of that name expires in so many days."""
+    """The client certificate of that name expires in this many days."""
     certificate, key = credentials / f"{name}.pem", credentials / f"{name}-key.pem"
     certificate.write_text(issue_again(directory, credentials / authority, certificate, key, "clientAuth", -1, days))
