@@ -15,7 +15,7 @@ use super::session::Session;
 use crate::aws::Clients;
 use crate::blueprint::{Blueprint, Charge, Cost, CostSummary, Prices, StackPart};
 use crate::cli::deployment::disruption::read_disruption;
-use crate::cli::deployment::pool_end::ended_pools;
+use crate::cli::deployment::pool_end::wrong_ends;
 use crate::cli::deployment::prices::{budget_notice, print_how_to_get_prices, today};
 use crate::cli::terminal::printer::Output;
 use crate::config::values::{PoolName, S3Uri};
@@ -56,8 +56,9 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
     if let Some(pool) = &arguments.pool {
         deployment.project.check_pool_exists(pool)?;
     }
-    for ended in ended_pools(&deployment.project.blueprint.cluster, OffsetDateTime::now_utc()) {
-        session.printer.warning(format_args!("{ended}; `infra up` will refuse it"));
+    let cluster = &deployment.project.blueprint.cluster;
+    for end in wrong_ends(cluster, arguments.pool.as_ref(), OffsetDateTime::now_utc()) {
+        session.printer.warning(format_args!("{end}; `infra up` will refuse it"));
     }
     block_on(async {
         let (interrupter, waiting) = session.begin_waiting(None);

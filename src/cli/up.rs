@@ -18,7 +18,7 @@ use super::session::Session;
 use crate::aws::Clients;
 use crate::cli::deployment::consent::ask_for_consent;
 use crate::cli::deployment::disruption::{connect_api, read_disruption};
-use crate::cli::deployment::pool_end::refuse_ended_pools;
+use crate::cli::deployment::pool_end::refuse_wrong_ends;
 use crate::cli::deployment::preflight::print_caller;
 use crate::cli::deployment::prices::require_budget;
 use crate::cli::deployment::rotation::print_deployed_steps;
@@ -102,7 +102,7 @@ pub(super) fn run(arguments: &UpArguments, session: &Session) -> anyhow::Result<
         deployment.project.check_pool_exists(pool)?;
     }
     let cluster = &deployment.project.blueprint.cluster;
-    refuse_ended_pools(cluster, arguments.pool.as_ref(), OffsetDateTime::now_utc())?;
+    refuse_wrong_ends(cluster, arguments.pool.as_ref(), OffsetDateTime::now_utc())?;
     let prices = read_lock(&deployment.project)?.and_then(|lock| lock.prices);
     require_budget(&deployment.project.blueprint, prices.as_ref(), arguments.over_budget, session)?;
     let options = UpOptions {

@@ -11,7 +11,7 @@ use super::exit::Exit;
 use super::failure::summary;
 use super::session::Session;
 use crate::check::Findings;
-use crate::cli::deployment::pool_end::ended_pools;
+use crate::cli::deployment::pool_end::wrong_ends;
 use crate::cli::deployment::preflight::{print_caller, print_findings};
 use crate::cli::deployment::prices::{budget_notice, prices_of};
 use crate::cli::terminal::printer::Output;
@@ -46,6 +46,7 @@ pub(super) struct ValidateArguments {
 
 /// Everything that is wrong. The exit code is 0 if `valid` is true, 2 otherwise.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct ValidateDocument<'a> {
     /// Whether cluster.yaml can be used.
     valid: bool,
@@ -56,10 +57,10 @@ pub(super) struct ValidateDocument<'a> {
     /// That upstream support of the Kubernetes version has ended or ends soon.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
-    /// Pools whose end, `expires`, has passed, each in a sentence: `infra up` refuses them.
+    /// Pools whose end, `expires`, has passed or is more than a year away, each in a sentence: `infra up` refuses them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    ended: Vec<String>,
-    /// That the cluster may cost more than its budget, by the prices in infra.lock, or that some prices are missing.
+    wrong_ends: Vec<String>,
+    /// That the cluster may cost more than its budget, by the prices in infra.lock, or that some of these are missing or old.
     #[serde(skip_serializing_if = "Option::is_none")]
     budget: Option<String>,
     /// With `--online`, what preflight found in the account.
@@ -69,15 +70,15 @@ pub(super) struct ValidateDocument<'a> {
 
 pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::Result<Exit> {
     let now = OffsetDateTime::now_utc();
-    let (problems, notices, ended, checks, account) = match Project::load(&session.assets) {
+    let (problems, notices, ends, checks, account) = match Project::load(&session.assets) {
         Ok((project, warnings)) => {
             let notice = version_notice(&project.blueprint.cluster, now.date());
-            let ended = ended_pools(&project.blueprint.cluster, now);
+            let ends = wrong_ends(&project.blueprint.cluster, None, now);
             let prices = prices_of(&project, session);
             let budget = budget_notice(&project.blueprint, prices.as_ref());
             let account =
                 if arguments.online { Some(check_account(arguments, &project, session)?) } else { None };
-            (warnings, (notice, budget), ended, check_rendered(&project, session)?, account)
+            (warnings, (notice, budget), ends, check_rendered(&project, session)?, account)
         }
         Err(ProjectError::Cluster(LoadError::Invalid(problems))) => {
             (problems, (None, None), Vec::new(), Findings::default(), None)
@@ -94,7 +95,7 @@ pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::R
                 problems: &problems,
                 checks: &checks,
                 notice: notices.0,
-                ended,
+                wrong_ends: ends,
                 budget: notices.1,
                 account,
             })?;
@@ -109,8 +110,8 @@ pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::R
             for notice in [notices.0, notices.1].into_iter().flatten() {
                 session.printer.warning(notice);
             }
-            for pool in ended {
-                session.printer.warning(format_args!("{pool}; `infra up` will refuse it"));
+            for end in ends {
+                session.printer.warning(format_args!("{end}; `infra up` will refuse it"));
             }
             if let Some(report) = &account {
                 print_caller(report, session);

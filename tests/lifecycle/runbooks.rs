@@ -13,7 +13,7 @@ use crate::support::job_cluster::controller::Fate;
 use crate::support::kubernetes::KubernetesApi;
 use crate::support::outcome::Outcome;
 use crate::support::runbook::{Command, Step, holds, pages, quotes_of, steps_of, with_sections};
-use crate::support::world::{DAY, TimeOfBlock, World};
+use crate::support::world::{DAY, TimeOfBlock, WRITTEN_END, World, coming_end};
 
 const CREATE: &str = "create.md";
 const EXPIRED: &str = "expired-credentials.md";
@@ -336,6 +336,7 @@ impl Reader {
     /// What a page cannot know.
     fn filled_in(&self, text: &str) -> String {
         let mut text = text.replace("s3://bucket/", &format!("s3://{}/", self.world.bucket()));
+        text = text.replace(WRITTEN_END, &coming_end());
         if text.contains("cr-0123456789abcdef0") {
             let block = self.world.put_block("cr-0123456789abcdef0", &TimeOfBlock::from_now(DAY, 3 * DAY));
             text = text.replace("cr-0123456789abcdef0", &block);

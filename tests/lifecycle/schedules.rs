@@ -3,14 +3,18 @@
 use crate::support::element;
 use crate::support::fault_proxy::{Fault, Times};
 use crate::support::reading::is_reading;
-use crate::support::world::World;
+use crate::support::world::{World, coming_end};
 
 const NIGHT: &str = "0 20 * * MON-FRI";
 const MORNING: &str = "0 8 * * MON-FRI";
 const SCHEDULE: &str = r#", schedule: [{at: "0 20 * * MON-FRI", count: 0}, {at: "0 8 * * MON-FRI", count: 2}], timeZone: Europe/Berlin"#;
-const END: &str = ", expires: 2099-12-01T18:00:00Z";
-/// The end, in every year.
-const YEARLY_END: &str = "0 18 1 12 *";
+/// The coming end, in every year.
+const YEARLY_END: &str = "0 18 1 6 *";
+
+/// The key for an end.
+fn expiry(end: &str) -> String {
+    format!(", expires: {end}")
+}
 
 /// The pool of a small cluster, with more keys.
 fn world_with(more: &str) -> World {
@@ -112,7 +116,7 @@ fn a_schedule_and_an_end_are_scheduled_actions_that_recur() {
 
     world.workspace.edit(|text| {
         text.replace(r#"{at: "0 8 * * *", count: 2}"#, "")
-            .replace("timeZone: Europe/Berlin", "expires: 2099-12-01T18:00:00Z")
+            .replace("timeZone: Europe/Berlin", &format!("expires: {}", coming_end()))
     });
     world.up([]).expect_code(0);
     assert_eq!(
@@ -129,6 +133,7 @@ fn up_leaves_a_pool_that_its_schedule_holds_at_zero_as_it_is() {
     expect_sizes(&world, [0, 0, 0]);
     let held = "pool cpu is held at 0 machines by its schedule: its size stays";
     world.run(["plan"]).expect_code(0).expect_stdout(held).expect_stdout("No changes.");
+    world.run(["plan", "--output", "html"]).expect_code(0).expect_stdout(held);
     nothing_to_do(&world);
     world.up([]).expect_code(0).expect_stderr(held);
     world
@@ -244,7 +249,8 @@ fn limits_that_change_with_the_end_of_a_schedule_are_set_too() {
 
 #[test]
 fn a_pool_that_has_ended_stays_at_zero_until_it_has_another_end_or_none() {
-    let world = world_with(END);
+    let end = coming_end();
+    let world = world_with(&expiry(&end));
     let_happen(&world, YEARLY_END);
     expect_sizes(&world, [0, 0, 0]);
     let held = "pool cpu is held at 0 machines by its end (expires): its size stays; another expires, or none, starts it again";
@@ -252,17 +258,18 @@ fn a_pool_that_has_ended_stays_at_zero_until_it_has_another_end_or_none() {
     world.run(["status"]).expect_code(0).expect_stdout("cpu, by its end (expires)");
     nothing_to_do(&world);
 
-    world.workspace.edit(|text| text.replace("2099-12-01", "2098-12-08"));
+    let other = end.replace("T18:00", "T17:59");
+    world.workspace.edit(|text| text.replace(&end, &other));
     world
         .run(["plan"])
         .expect_code(0)
         .expect_stdout("2 machines of pool cpu are created")
-        .expect_stdout("the end of pool cpu at 2098-12-08T18:00:00Z");
+        .expect_stdout(&format!("the end of pool cpu at {other}"));
     world.up([]).expect_code(0);
     expect_sizes(&world, [1, 4, 2]);
     nothing_to_do(&world);
-    let_happen(&world, "0 18 8 12 *");
-    world.workspace.edit(|text| text.replace(", expires: 2098-12-08T18:00:00Z", ""));
+    let_happen(&world, "59 17 1 6 *");
+    world.workspace.edit(|text| text.replace(&expiry(&other), ""));
     world.up([]).expect_code(0);
     expect_sizes(&world, [1, 4, 2]);
     assert_eq!(actions(&world), []);
@@ -271,21 +278,38 @@ fn a_pool_that_has_ended_stays_at_zero_until_it_has_another_end_or_none() {
 
 #[test]
 fn an_end_in_the_past_is_refused_by_up_and_said_by_plan_and_validate() {
-    let world = world_with(END);
-    world.workspace.edit(|text| text.replace("2099-12-01", "2020-12-01"));
+    let end = coming_end();
+    let world = world_with(&expiry(&end));
+    world.workspace.edit(|text| text.replace(&end, "2020-12-01T18:00:00Z"));
     let ended = "pool cpu has ended: its expires, 2020-12-01T18:00:00Z, is in the past";
     world.proxy.clear();
     world
         .up([])
         .expect_code(1)
         .expect_stderr(ended)
-        .expect_stderr("give pool cpu a later expires, or none, to start it again");
+        .expect_stderr("set `expires` of pool cpu to a later time, or remove it, to start the pool again");
     assert_eq!(world.proxy.operations(), [""; 0]);
     world.run(["plan"]).expect_code(0).expect_stderr(&format!("{ended}; `infra up` will refuse it"));
     world.run(["validate"]).expect_code(0).expect_stderr(&format!("{ended}; `infra up` will refuse it"));
     let document = world.run(["validate", "--output", "json"]).expect_code(0).stdout;
     assert!(document.contains(ended), "{document}");
     world.run(["destroy", "--yes"]).expect_code(0);
+}
+
+#[test]
+fn an_end_that_is_more_than_a_year_away_is_refused_since_aws_would_act_this_year() {
+    let end = coming_end();
+    let world = world_with(&expiry(&end));
+    let far = format!("2099{}", &end[4..]);
+    world.workspace.edit(|text| text.replace(&end, &far));
+    let sooner = format!("pool cpu would already end on {end}: `expires` ({far}) is more than a year away");
+    world.proxy.clear();
+    world.up([]).expect_code(1).expect_stderr(&sooner).expect_stderr(
+        "AWS repeats an end every year: set `expires` of pool cpu to a date within a year, or remove it",
+    );
+    assert_eq!(world.proxy.operations(), [""; 0]);
+    world.run(["plan"]).expect_code(0).expect_stderr(&format!("{sooner}; `infra up` will refuse it"));
+    world.run(["validate"]).expect_code(0).expect_stderr(&format!("{sooner}; `infra up` will refuse it"));
 }
 
 #[test]

@@ -1,4 +1,6 @@
-//! Pools whose end has passed: `up` refuses them, `plan` and `validate` say so.
+//! Pools whose end has passed, or would come too soon: `up` refuses them, `plan` and `validate` say so.
+
+use std::fmt;
 
 use time::OffsetDateTime;
 
@@ -6,30 +8,80 @@ use crate::cli::failure::Refusal;
 use crate::config::values::{Expiry, PoolName};
 use crate::config::{Cluster, Pool};
 
-/// What is said of every pool whose end has passed.
-pub(in crate::cli) fn ended_pools(cluster: &Cluster, now: OffsetDateTime) -> Vec<String> {
-    cluster.pools.iter().filter_map(|pool| Some(sentence(pool, passed_end(pool, now)?))).collect()
+/// An end that AWS would not keep to: its action recurs on the same minute of every year.
+struct WrongEnd<'a> {
+    pool: &'a PoolName,
+    end: Expiry,
+    /// When AWS would end the pool instead; none if the end has passed.
+    sooner: Option<Expiry>,
 }
 
-/// Refuses a pool whose end has passed, of all or of the one that is meant: AWS would end it in a year.
-pub(in crate::cli) fn refuse_ended_pools(
+/// What is said of every pool whose end is wrong, of all or of the one that is meant.
+pub(in crate::cli) fn wrong_ends(
+    cluster: &Cluster,
+    only: Option<&PoolName>,
+    now: OffsetDateTime,
+) -> Vec<String> {
+    WrongEnd::all(cluster, only, now).map(|wrong| wrong.to_string()).collect()
+}
+
+/// Refuses a pool whose end is wrong, of all or of the one that is meant.
+pub(in crate::cli) fn refuse_wrong_ends(
     cluster: &Cluster,
     only: Option<&PoolName>,
     now: OffsetDateTime,
 ) -> Result<(), Refusal> {
-    let meant = |pool: &&Pool| only.is_none_or(|name| pool.name == *name);
-    let ended = cluster.pools.iter().filter(meant).find_map(|pool| Some((pool, passed_end(pool, now)?)));
-    let Some((pool, end)) = ended else { return Ok(()) };
-    Err(Refusal::new(sentence(pool, end)).help(format!(
-        "give pool {} a later expires, or none, to start it again; delete the pool from cluster.yaml if it is no longer needed",
-        pool.name
-    )))
+    match WrongEnd::all(cluster, only, now).next() {
+        None => Ok(()),
+        Some(wrong) => Err(Refusal::new(wrong.to_string()).help(wrong.help())),
+    }
 }
 
-fn passed_end(pool: &Pool, now: OffsetDateTime) -> Option<Expiry> {
-    pool.schedule.expires.filter(|end| end.time() <= now)
+impl<'a> WrongEnd<'a> {
+    fn all(
+        cluster: &'a Cluster,
+        only: Option<&'a PoolName>,
+        now: OffsetDateTime,
+    ) -> impl Iterator<Item = Self> {
+        let pools = cluster.pools.iter().filter(move |pool| only.is_none_or(|name| pool.name == *name));
+        pools.filter_map(move |pool| Self::of(pool, now))
+    }
+
+    fn of(pool: &'a Pool, now: OffsetDateTime) -> Option<Self> {
+        let end = pool.schedule.expires?;
+        let first = end.first_after(now);
+        let wrong = |sooner| Self { pool: &pool.name, end, sooner };
+        if end.time() <= now {
+            Some(wrong(None))
+        } else if first < end {
+            Some(wrong(Some(first)))
+        } else {
+            None
+        }
+    }
+
+    fn help(&self) -> String {
+        let pool = self.pool;
+        match self.sooner {
+            None => format!(
+                "set `expires` of pool {pool} to a later time, or remove it, to start the pool again; delete the pool from cluster.yaml if it is no longer needed"
+            ),
+            Some(_) => format!(
+                "AWS repeats an end every year: set `expires` of pool {pool} to a date within a year, or remove it"
+            ),
+        }
+    }
 }
 
-fn sentence(pool: &Pool, end: Expiry) -> String {
-    format!("pool {} has ended: its expires, {end}, is in the past", pool.name)
+impl fmt::Display for WrongEnd<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pool, end, sooner } = self;
+        match sooner {
+            None => write!(formatter, "pool {pool} has ended: its expires, {end}, is in the past"),
+            Some(sooner) => write!(
+                formatter,
+                "pool {pool} would already end on {sooner}: `expires` ({end}) is more than a year away"
+            ),
+        }
+    }
 }

@@ -44,10 +44,10 @@ pub(crate) struct PoolFile {
     #[serde(default = "crate::config::defaults::root_volume_gib", rename = "rootVolumeGiB")]
     #[schemars(range(min = 20, max = 16384))]
     pub root_volume_gib: At<u32>,
-    /// Whether machines are close together for a fast network; needs one availability zone. With `efa` they are unless this says otherwise, or they are reserved.
+    /// Whether machines are close together for a fast network; needs one availability zone. The default is true with `efa` and without a capacity reservation.
     #[serde(default)]
     pub placement_group: At<bool>,
-    /// A capacity reservation to start machines in, or, with the image `deep-learning`, a capacity block: the pool has machines while that is open. Excludes spot.
+    /// The capacity reservation that the machines start in; excludes spot. With the image `deep-learning` it may be a capacity block: the pool has machines while the block is open.
     #[serde(default)]
     pub capacity_reservation_id: Option<At<String>>,
     /// Managed IAM policies for the IAM role of the machines.
@@ -73,7 +73,7 @@ pub(crate) struct PoolFile {
     /// The time zone of the schedule, by its name in the IANA database, as in `Europe/Berlin`; UTC if not given.
     #[serde(default)]
     pub time_zone: Option<At<String>>,
-    /// When the pool ends, in UTC, as in `2026-12-01T18:00:00Z`: AWS sets it to no machines then.
+    /// When the pool ends, in UTC and within a year, as in `2027-06-01T18:00:00Z`: AWS sets it to no machines then.
     #[serde(default)]
     pub expires: Option<At<String>>,
     /// Labels of the pool's nodes.
@@ -149,11 +149,11 @@ pub(crate) struct TaintFile {
 /// What a taint does to pods that do not tolerate it.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 pub enum TaintEffect {
-    /// They are not started here.
+    /// The pods are not started here.
     NoSchedule,
-    /// They are started here only if there is no other place.
+    /// The pods are started here only if there is no other place.
     PreferNoSchedule,
-    /// They are not started here, and running ones are evicted.
+    /// The pods are not started here, and running ones are evicted.
     NoExecute,
 }
 

@@ -20,6 +20,11 @@ pub(super) fn build_schedule(
     let entries = parse_entries(pool, most, problems);
     check_number(pool, problems);
     check_meetings(&entries, problems);
+    if let (Some(Some(end)), Some(zone)) = (expires, &time_zone)
+        && zone.as_ref().is_none_or(TimeZone::is_default)
+    {
+        check_end_meets_none(&entries, end, problems);
+    }
     check_direction(pool, &entries, least, problems);
     if let Some(written) = pool.time_zone.as_ref().filter(|_| pool.schedule.value.is_empty()) {
         let fault = Fault::new(format!("pool '{}' has no schedule for a time zone", pool.name.value))
@@ -68,6 +73,16 @@ fn check_meetings(entries: &[At<ScheduleEntry>], problems: &mut Problems) {
             .help("Auto Scaling takes one action for each moment: change the days or the time of one");
             problems.add(entry.position, fault);
         }
+    }
+}
+
+/// The end is a moment of every year, in UTC; in another time zone only AWS knows whether an entry is the same.
+fn check_end_meets_none(entries: &[At<ScheduleEntry>], end: Expiry, problems: &mut Problems) {
+    let yearly = Cron::yearly(end.time());
+    if let Some(entry) = entries.iter().find(|entry| entry.value.at.meets(&yearly)) {
+        let fault = Fault::new(format!("'{}' and the end, {end}, are the same moment", entry.value.at))
+            .help("Auto Scaling takes one action for each moment: change one of them by a minute");
+        problems.add(entry.position, fault);
     }
 }
 

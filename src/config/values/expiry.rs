@@ -18,6 +18,14 @@ impl Expiry {
     pub fn time(&self) -> OffsetDateTime {
         self.0
     }
+
+    /// When AWS ends the pool for the first time after `now`: its action recurs on that minute of every year.
+    #[must_use]
+    pub fn first_after(&self, now: OffsetDateTime) -> Self {
+        let years = now.year()..self.0.year();
+        let earlier = years.filter_map(|year| self.0.replace_year(year).ok());
+        earlier.map(Self).find(|end| end.0 > now).unwrap_or(*self)
+    }
 }
 
 impl FromStr for Expiry {
@@ -56,6 +64,8 @@ impl fmt::Display for Expiry {
 
 #[cfg(test)]
 mod tests {
+    use time::macros::datetime;
+
     use super::Expiry;
     use crate::config::values::Cron;
     use crate::document::Fault;
@@ -78,6 +88,24 @@ mod tests {
         }
         let elsewhere = "2026-12-01T18:00:00+01:00".parse::<Expiry>().err().and_then(|fault| fault.help);
         assert_eq!(elsewhere.as_deref(), Some("in UTC it is 2026-12-01T17:00:00Z"));
+        Ok(())
+    }
+
+    #[test]
+    fn an_end_that_is_more_than_a_year_away_comes_sooner() -> Result<(), Fault> {
+        let now = datetime!(2026-11-19 02:00 UTC);
+        for (written, first) in [
+            ("2027-11-19T02:00:00Z", "2027-11-19T02:00:00Z"),
+            ("2027-11-19T02:01:00Z", "2026-11-19T02:01:00Z"),
+            ("2099-12-01T18:00:00Z", "2026-12-01T18:00:00Z"),
+            ("2099-03-01T18:00:00Z", "2027-03-01T18:00:00Z"),
+            // Only leap years have that day.
+            ("2028-02-29T00:00:00Z", "2028-02-29T00:00:00Z"),
+            ("2032-02-29T00:00:00Z", "2028-02-29T00:00:00Z"),
+            ("2020-12-01T18:00:00Z", "2020-12-01T18:00:00Z"),
+        ] {
+            assert_eq!(written.parse::<Expiry>()?.first_after(now), first.parse()?, "{written}");
+        }
         Ok(())
     }
 }

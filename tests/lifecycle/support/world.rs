@@ -25,6 +25,16 @@ pub struct World {
 /// Minutes of a day.
 pub const DAY: i64 = 24 * 60;
 
+/// The end of a pool, as pages and golden clusters write it; the coming one takes its place, whatever the year.
+pub const WRITTEN_END: &str = "2027-06-01T18:00:00Z";
+
+/// The next end of a pool on that day.
+pub fn coming_end() -> String {
+    let now = OffsetDateTime::now_utc();
+    let is_over = (u8::from(now.month()), now.day(), now.hour()) >= (6, 1, 18);
+    format!("{}{}", now.year() + i32::from(is_over), &WRITTEN_END[4..])
+}
+
 /// When a capacity block begins and ends.
 #[derive(Clone)]
 pub struct TimeOfBlock {
@@ -99,7 +109,8 @@ impl World {
         let world = Self { proxy: FaultProxy::start(&url), workspace, api, own };
         let aws = world.aws();
         aws.create_bucket(&world.bucket());
-        let text = world.workspace.read("cluster.yaml");
+        let text = world.workspace.read("cluster.yaml").replace(WRITTEN_END, &coming_end());
+        world.workspace.write("cluster.yaml", &text);
         if text.contains("keyName: ") {
             world.ec2("CreateKeyPair", &[("KeyName", &world.workspace.setting("keyName"))]);
         }
