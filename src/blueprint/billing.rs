@@ -127,7 +127,13 @@ pub fn pool_machine(pool: &Pool) -> MachineCharge {
 }
 
 fn describe_machines(pool: &Pool) -> String {
-    let how = if pool.spot { "spot" } else { "on demand" };
+    let how = if pool.spot {
+        "spot"
+    } else if pool.may_have_block() {
+        "on demand; a capacity block is paid in advance"
+    } else {
+        "on demand"
+    };
     let range = if pool.min_count == pool.max_count {
         String::new()
     } else {

@@ -250,3 +250,17 @@ impl Prices {
         text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use time::macros::date;
+
+    use super::{Currency, Prices};
+
+    #[test]
+    fn prices_are_stale_from_the_91st_day_on() {
+        let prices = Prices::none(date!(2026 - 01 - 01), Currency::Usd);
+        assert!(!prices.is_stale(date!(2026 - 04 - 01)), "they are 90 days old");
+        assert!(prices.is_stale(date!(2026 - 04 - 02)), "they are 91 days old");
+    }
+}

@@ -100,7 +100,7 @@ pub(super) fn run(arguments: &CostArguments, session: &Session) -> anyhow::Resul
     }
     match &bill.total {
         None if !arguments.online => print_how_to_get_prices(session),
-        Some(total) if total.stale => session.printer.warning(format_args!(
+        Some(total) if total.stale && !arguments.online => session.printer.warning(format_args!(
             "the prices are of {}; `infra cost --online` looks them up again",
             total.prices_of
         )),

@@ -1,5 +1,7 @@
 //! `infra list`: every cluster of the account, on one screen.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use time::OffsetDateTime;
 
@@ -102,10 +104,19 @@ fn screen(list: &ClusterList) -> String {
     let healthy = list.clusters.iter().filter(|cluster| cluster.healthy).count();
     let counts = list_counts(&[(healthy, "healthy"), (list.clusters.len() - healthy, "not healthy")]);
     let clusters = count_of(list.clusters.len(), "cluster");
-    let basis = list.clusters.iter().find_map(|cluster| cluster.machines_cost.as_ref());
-    let basis = basis
-        .map(|cost| format!("\nMACHINES: what the machines alone cost, by prices of {}", cost.prices_of));
-    format!("{table}\n{clusters} in {regions}: {counts}{}", basis.unwrap_or_default())
+    format!(
+        "{table}\n{clusters} in {regions}: {counts}{}",
+        basis_of_costs(&list.clusters).unwrap_or_default()
+    )
+}
+
+/// Where the figures of all clusters come from, and what is not in them.
+fn basis_of_costs(clusters: &[ListedCluster]) -> Option<String> {
+    let mut costs = clusters.iter().filter_map(|cluster| cluster.machines_cost.as_ref());
+    let mut all = costs.next()?.clone();
+    let missing: BTreeSet<String> = costs.flat_map(|cost| cost.missing.clone()).chain(all.missing).collect();
+    all.missing = missing.into_iter().collect();
+    Some(format!("\nMACHINES: what the machines alone cost, by {}", all.basis()))
 }
 
 /// The lines with what the machines of each cluster cost, before the health.

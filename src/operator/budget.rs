@@ -1,5 +1,7 @@
 //! What a cluster may grow to, compared with what it may cost.
 
+use time::Date;
+
 use crate::blueprint::{BilledItem, Blueprint, Cost, Currency, Prices};
 use crate::config::values::Money;
 use crate::outcome::{Explain, Outcome};
@@ -14,8 +16,9 @@ pub(crate) const HOW_TO_GET_PRICES: &str = "`infra lock` and `infra cost --onlin
 pub(crate) enum BudgetError {
     /// The cluster may cost more.
     #[error(
-        "the cluster may grow to {sum}/h, and budget.perHour is {limit}: {}",
-        items.join(", ")
+        "the cluster may grow to {sum}/h, and budget.perHour is {limit}: {}{}",
+        items.join(", "),
+        old_prices.as_ref().map(|old| format!(" ({old})")).unwrap_or_default()
     )]
     Exceeded {
         /// The cost of an hour at full size.
@@ -24,6 +27,8 @@ pub(crate) enum BudgetError {
         limit: String,
         /// The dearest items.
         items: Vec<String>,
+        /// How old the prices are, if they are too old to rely on.
+        old_prices: Option<String>,
     },
     /// There are no prices to compare with.
     #[error("budget.perHour is {limit}, and infra.lock has no prices to compare with")]
@@ -67,7 +72,11 @@ impl Explain for BudgetError {
 }
 
 /// Compares a cluster at full size, paid on demand, with its budget, if it has one.
-pub(crate) fn check_budget(blueprint: &Blueprint, prices: Option<&Prices>) -> Result<(), BudgetError> {
+pub(crate) fn check_budget(
+    blueprint: &Blueprint,
+    prices: Option<&Prices>,
+    today: Date,
+) -> Result<(), BudgetError> {
     let Some(limit) = blueprint.cluster.budget_per_hour else { return Ok(()) };
     let currency = Currency::of(blueprint.cluster.region.partition());
     let limit_text = currency.exact(limit);
@@ -81,6 +90,7 @@ pub(crate) fn check_budget(blueprint: &Blueprint, prices: Option<&Prices>) -> Re
             sum: format!("{at_least}{}", currency.sum(cost.per_hour())),
             limit: limit_text,
             items: dearest(&items, prices),
+            old_prices: describe_old_prices(prices, today),
         });
     }
     if !cost.missing.is_empty() {
@@ -90,6 +100,21 @@ pub(crate) fn check_budget(blueprint: &Blueprint, prices: Option<&Prices>) -> Re
         });
     }
     Ok(())
+}
+
+/// What to say of the comparison of a cluster with its budget that relies on old prices.
+pub(crate) fn budget_by_old_prices(
+    blueprint: &Blueprint,
+    prices: Option<&Prices>,
+    today: Date,
+) -> Option<String> {
+    blueprint.cluster.budget_per_hour?;
+    let old = describe_old_prices(prices?, today)?;
+    Some(format!("budget.perHour is compared with {old}; {HOW_TO_GET_PRICES} again"))
+}
+
+fn describe_old_prices(prices: &Prices, today: Date) -> Option<String> {
+    prices.is_stale(today).then(|| format!("prices of {}, more than 90 days old", prices.date))
 }
 
 fn dearest(items: &[BilledItem], prices: &Prices) -> Vec<String> {

@@ -9,7 +9,7 @@ mod cost_estimate;
 mod policy;
 mod price_list;
 
-pub(crate) use budget::{BudgetError, HOW_TO_GET_PRICES, check_budget};
+pub(crate) use budget::{BudgetError, HOW_TO_GET_PRICES, budget_by_old_prices, check_budget};
 pub(crate) use cluster_key::{ClusterKeyError, KeyOrigin, ensure_cluster_key};
 pub(crate) use cost_estimate::{CostEstimate, estimate_costs};
 pub(crate) use policy::{Policy, operator_policies, permissions_boundary};

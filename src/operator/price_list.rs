@@ -13,7 +13,7 @@ use crate::config::values::{Money, Partition};
 /// What was looked up, and what could not be.
 #[derive(Clone, Debug)]
 pub(crate) struct LookedUpPrices {
-    /// The prices that AWS listed; none if there is not a single one.
+    /// The prices that AWS listed; none if there is not a single one, or if AWS did not answer for a part that was known.
     pub prices: Option<Prices>,
     /// Why some prices, or all, could not be read.
     pub failures: Vec<String>,
@@ -132,11 +132,14 @@ pub(crate) async fn look_up_prices(
     let partition = blueprint.cluster.region.partition();
     let mut prices = Prices::none(now.date(), Currency::of(partition));
     let mut failures = Vec::new();
-    match price_list_region(partition) {
-        None => failures.push(
-            "AWS's price list does not answer in GovCloud, so that only spot prices are known there"
-                .to_owned(),
-        ),
+    let list_is_read = match price_list_region(partition) {
+        None => {
+            failures.push(
+                "AWS's price list does not answer in GovCloud, so that only spot prices are known there"
+                    .to_owned(),
+            );
+            true
+        }
         Some(region) => {
             let list =
                 PriceList { clients: clients.in_region(region), blueprint, known, currency: prices.currency };
@@ -144,22 +147,38 @@ pub(crate) async fn look_up_prices(
                 list.read_into(&mut prices).await,
                 "AWS's price list could not be read",
                 &mut failures,
-            )?;
+            )?
         }
-    }
+    };
     let read = read_spot_prices(clients, blueprint, known, now, &mut prices).await;
-    note_failure(read, "spot prices could not be read", &mut failures)?;
-    let prices = Some(prices).filter(|prices| !prices.is_empty());
-    Ok(LookedUpPrices { prices, failures })
+    let spot_is_read = note_failure(read, "spot prices could not be read", &mut failures)?;
+    // All prices have one day, so what was known stays as a whole when a part of it cannot be read again.
+    let loses = known.is_some_and(|known| {
+        let lists = !known.machines.is_empty() || !known.units.is_empty();
+        (lists && !list_is_read) || (!known.spot.is_empty() && !spot_is_read)
+    });
+    if let Some(known) = known.filter(|_| loses) {
+        failures.push(format!(
+            "infra.lock keeps its prices of {}, since some could not be read again",
+            known.date
+        ));
+        return Ok(LookedUpPrices { prices: None, failures });
+    }
+    Ok(LookedUpPrices { prices: Some(prices).filter(|prices| !prices.is_empty()), failures })
 }
 
-fn note_failure(read: Result<(), AwsError>, what: &str, failures: &mut Vec<String>) -> Result<(), AwsError> {
+/// Whether something was read; a failure is noted, unless AWS does not accept the credentials.
+fn note_failure(
+    read: Result<(), AwsError>,
+    what: &str,
+    failures: &mut Vec<String>,
+) -> Result<bool, AwsError> {
     match read {
-        Ok(()) => Ok(()),
+        Ok(()) => Ok(true),
         Err(error) if error.cause == Cause::Credentials => Err(error),
         Err(error) => {
             failures.push(format!("{what}: {error}"));
-            Ok(())
+            Ok(false)
         }
     }
 }
@@ -177,7 +196,9 @@ impl PriceList<'_> {
         let region = self.blueprint.cluster.region.as_str();
         for name in machine_types(self.blueprint, self.known) {
             let products = self.clients.products("AmazonEC2", &machine_attributes(region, &name)).await?;
-            if let Some(price) = self.only_price(products.iter()) {
+            let on_demand = products.iter().filter(|product| is_on_demand(product));
+            // Nothing is free: where AWS sells machines in blocks alone, their hours are listed with 0.
+            if let Some(price) = self.only_price(on_demand).filter(|price| *price != Money::ZERO) {
                 prices.machines.insert(name, price);
             }
         }
@@ -235,6 +256,12 @@ fn machine_attributes<'a>(region: &'a str, name: &'a str) -> [(&'a str, &'a str)
         ("preInstalledSw", "NA"),
         ("capacitystatus", "Used"),
     ]
+}
+
+/// Whether the machine is not one of a capacity block, whose hours are listed beside those on demand. Not every product says for which market it is.
+fn is_on_demand(product: &ListedProduct) -> bool {
+    let is = |name: &str, value: &str| product.attributes.get(name).is_none_or(|found| found == value);
+    is("marketoption", "OnDemand") && is("operation", "RunInstances")
 }
 
 /// Every type of machine, of pools without machines too: they may grow.

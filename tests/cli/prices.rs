@@ -58,7 +58,8 @@ fn document(workspace: &Workspace) -> Value {
 
 #[test]
 fn an_hour_and_a_month_are_summed_exactly_and_use_is_not() {
-    let workspace = workspace(POOL, &lock(&days_ago(2)));
+    let day = days_ago(2);
+    let workspace = workspace(POOL, &lock(&day));
     let before = fs::read(workspace.path("infra.lock")).unwrap();
     let run = workspace.infra(["cost"]).expect_code(0);
     assert_eq!(run.stderr, "");
@@ -79,7 +80,7 @@ fn an_hour_and_a_month_are_summed_exactly_and_use_is_not() {
         assert!(words.iter().any(|found| found == line), "{line}\n{}", run.stdout);
     }
     // 1.2 + 0.02 + 0.05 + 0.05 + 0.04 + 0.025 + 0.01 + 0.001, and 0.008 for the 80 GiB of the control plane.
-    let total = format!("total: $1.40/h, $1,024.92 a month of 730 hours (prices of {})", days_ago(2));
+    let total = format!("total: $1.40/h, $1,024.92 a month of 730 hours (prices of {day})");
     assert!(run.stdout.contains(&total), "{total}\n{}", run.stdout);
     let document = document(&workspace);
     assert_eq!(document["total"]["perMonth"], "1024.92");
@@ -109,7 +110,7 @@ fn what_has_no_price_is_named_and_not_in_the_sum() {
 }
 
 #[test]
-fn prices_are_marked_from_the_91st_day_on() {
+fn prices_of_more_than_90_days_ago_are_marked() {
     for (days, is_marked) in [(60, false), (89, false), (92, true), (2000, true)] {
         let workspace = workspace(POOL, &lock(&days_ago(days)));
         let run = workspace.infra(["cost"]).expect_code(0);
@@ -188,6 +189,20 @@ fn a_budget_is_compared_with_what_pools_may_grow_to_on_demand() {
         "{}",
         run.stderr
     );
+    let day = days_ago(100);
+    for (limit, expected) in [
+        ("8.2", format!(" (prices of {day}, more than 90 days old); lower maxCount")),
+        (
+            "60",
+            format!(
+                "budget.perHour is compared with prices of {day}, more than 90 days old; `infra lock` and `infra cost --online` look them up again"
+            ),
+        ),
+    ] {
+        let old = workspace(&format!("{POOL}budget: {{perHour: {limit}}}\n"), &lock(&day));
+        let run = old.infra(["validate"]).expect_code(0);
+        assert!(run.stderr.contains(&expected), "{expected}\n{}", run.stderr);
+    }
     let none = workspace(&format!("{POOL}budget: {{perHour: 60}}\n"), text.split("prices:").next().unwrap());
     assert_eq!(none.infra(["validate"]).expect_code(0).stderr, "cluster.yaml is valid\n");
 }

@@ -52,7 +52,10 @@ fn prices_are_looked_up_once_and_used_without_aws() {
     // By the hour 5 × 0.0416, 2 × 0.096, 3 × 0.4848, 2 × 0.0225, 13 × 0.005; by the month 710 GiB × 0.08 and 0.5.
     assert_eq!((&offline["perMonth"], &offline["missing"]), (&"1491.312".into(), &json!([])));
     assert_eq!(offline["perHour"], "2.042893");
-    assert_eq!(total(&world, &["cost", "--online"]), offline);
+    // The day may be another one by now.
+    let mut again = total(&world, &["cost", "--online"]);
+    again["pricesOf"] = offline["pricesOf"].clone();
+    assert_eq!(again, offline);
     assert_eq!(without_prices(&world.workspace.read("infra.lock")), without_prices(&lock));
 }
 
@@ -85,10 +88,20 @@ fn plan_up_status_and_list_show_costs_and_write_no_prices() {
     // Two t3.medium and an m5.large.
     assert!(list.stdout.contains("$0.18/h") && list.stdout.contains("MACHINES"), "{}", list.stdout);
     world.run(["plan"]).expect_code(0).expect_stdout("Cost: $0.26/h, unchanged (prices of ");
+    let page = world.run(["plan", "--output", "html"]).expect_code(0);
+    page.expect_stdout("<p>Cost: $0.26/h, unchanged (prices of ");
+    let day = lock.lines().find(|line| line.starts_with("  date: ")).unwrap();
+    let old = lock.replace(day, "  date: 2020-02-01").replace("    m5.large: \"0.096\"\n", "");
+    world.workspace.write("infra.lock", old);
+    let list = world.run(["list", "--region", "us-west-2"]).expect_code(0);
+    list.expect_stdout("MACHINES: what the machines alone cost, by prices of 2020-02-01, more than 90 days old; no price: m5.large");
+    world.workspace.write("infra.lock", &lock);
 
     world.workspace.edit(|text| text.replace("instanceType: m5.large}", "instanceType: m5.large, count: 3}"));
     let plan = world.run(["plan"]).expect_code(0);
     plan.expect_stdout("Cost: +$0.23/h; cluster $0.26 → $0.49/h (prices of ");
+    let page = world.run(["plan", "--output", "html"]).expect_code(0);
+    page.expect_stdout("<p>Cost: +$0.23/h; cluster $0.26 → $0.49/h (prices of ");
     let markdown = world.run(["plan", "--output", "markdown"]).expect_code(0);
     markdown.expect_stdout("\n\nCost: +$0.23/h; cluster $0.26 → $0.49/h (prices of ");
     let document: Value =
@@ -169,15 +182,54 @@ fn denied_prices_cost_nothing_but_the_prices() {
     world.proxy.heal();
     world.run(["lock"]).expect_code(0);
     let whole = world.workspace.read("infra.lock");
-    // Prices that were there stay, with their date.
+    // Prices that were there stay, with their date, also if only a part of them cannot be read again.
+    let day = whole.lines().find(|line| line.starts_with("  date: ")).unwrap();
+    let older = whole.replace(day, "  date: 2026-01-15");
+    world.workspace.write("infra.lock", &older);
+    let faults: [&[(&str, Times)]; 4] = [
+        &[(LIST, Times::Always), (SPOT, Times::Always)],
+        &[(LIST, Times::Always)],
+        &[(SPOT, Times::Always)],
+        &[(LIST, Times::Nth(3))],
+    ];
+    for faults in faults {
+        world.proxy.heal();
+        for (call, times) in faults {
+            world.proxy.fault(call, Fault::AccessDenied, *times);
+        }
+        world
+            .run(["lock"])
+            .expect_code(0)
+            .expect_stderr("could not be read")
+            .expect_stderr("infra.lock keeps its prices of 2026-01-15, since some could not be read again");
+        assert_eq!(world.workspace.read("infra.lock"), older, "{faults:?}");
+    }
+    world.proxy.fault(SPOT, Fault::AccessDenied, Times::Always);
+    let run = world.run(["cost", "--online"]).expect_code(0).expect_stdout("more than 90 days old");
+    assert!(!run.stderr.contains("looks them up again"), "it was just run: {}", run.stderr);
+    world.proxy.heal();
+    world.run(["lock"]).expect_code(0);
+    assert!(!world.workspace.read("infra.lock").contains("2026-01-15"), "the prices are not those of today");
+    world.workspace.write("infra.lock", &whole);
     world.proxy.fault(LIST, Fault::AccessDenied, Times::Always);
     world.proxy.fault(SPOT, Fault::AccessDenied, Times::Always);
-    world.run(["lock"]).expect_code(0);
-    assert_eq!(world.workspace.read("infra.lock"), whole);
     world.run(["lock", "--upgrade-os"]).expect_code(0);
     assert_eq!(world.workspace.read("infra.lock"), whole);
     let run = world.run(["cost", "--online"]).expect_code(0);
     run.expect_stdout("total: $2.04/h").expect_stderr("pricing:GetProducts");
+}
+
+#[test]
+fn machines_of_capacity_blocks_are_no_machines_on_demand() {
+    let world = World::of_golden("minimal");
+    world.workspace.edit(|text| {
+        let pools = "instanceType: p5.48xlarge, image: deep-learning}\n- {name: other, instanceType: p5e.48xlarge, image: deep-learning}";
+        text.replace("instanceType: m5.large}", pools)
+    });
+    world.run(["lock"]).expect_code(0);
+    let lock = world.workspace.read("infra.lock");
+    assert!(lock.contains("    p5.48xlarge: \"55.04\"\n") && !lock.contains("p5e"), "{lock}");
+    assert_eq!(total(&world, &["cost"])["missing"], json!(["p5e.48xlarge"]));
 }
 
 /// A cluster in another partition, of which nothing exists.

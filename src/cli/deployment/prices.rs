@@ -7,7 +7,9 @@ use crate::blueprint::{Blueprint, Prices};
 use crate::cli::deployment::read_lock;
 use crate::cli::session::Session;
 use crate::deploy::ImageLock;
-use crate::operator::{BudgetError, HOW_TO_GET_PRICES, LookedUpPrices, check_budget, look_up_prices};
+use crate::operator::{
+    BudgetError, HOW_TO_GET_PRICES, LookedUpPrices, budget_by_old_prices, check_budget, look_up_prices,
+};
 use crate::outcome::Explain as _;
 use crate::project::Project;
 
@@ -65,18 +67,26 @@ pub(in crate::cli) fn require_budget(
     insists: bool,
     session: &Session,
 ) -> Result<(), BudgetError> {
-    match check_budget(blueprint, prices) {
+    match check_budget(blueprint, prices, today()) {
         Err(error) if insists => {
             session.printer.warning(format_args!("{error}; --over-budget applies it all the same"));
             Ok(())
         }
-        other => other,
+        Ok(()) => {
+            if let Some(notice) = budget_by_old_prices(blueprint, prices, today()) {
+                session.printer.warning(notice);
+            }
+            Ok(())
+        }
+        Err(error) => Err(error),
     }
 }
 
 /// What to say of a budget in a command that applies nothing; nothing where prices are missing, which `up` says.
 pub(in crate::cli) fn budget_notice(blueprint: &Blueprint, prices: Option<&Prices>) -> Option<String> {
-    let error = check_budget(blueprint, prices).err()?;
+    let Err(error) = check_budget(blueprint, prices, today()) else {
+        return budget_by_old_prices(blueprint, prices, today());
+    };
     if error.is_unknown() && prices.is_none() {
         return None;
     }

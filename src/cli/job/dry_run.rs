@@ -32,7 +32,8 @@ pub(super) fn add_machines(
     plan.machines = cluster.blueprint().and_then(|blueprint| needed_machines(job, blueprint));
     let prices = cluster.blueprint().and_then(|blueprint| {
         let lock = any_lock(session)?;
-        lock.prices.filter(|_| lock.cluster == blueprint.cluster.name.as_str())
+        let (name, region) = (blueprint.cluster.name.as_str(), blueprint.cluster.region.as_str());
+        lock.prices.filter(|_| lock.cluster == name && lock.region == region)
     });
     if let (Some(machines), Some(prices)) = (&plan.machines, &prices) {
         let charges: Vec<(u32, Charge)> = machines

@@ -20,7 +20,10 @@ MACHINES = {
     "t3.small": "0.0208", "t3.medium": "0.0416", "t3.large": "0.0832", "m5.large": "0.096", "m5.xlarge": "0.192", "m5.2xlarge": "0.384",
     "c5.large": "0.085", "c5.xlarge": "0.17", "g4dn.xlarge": "0.526", "g4dn.2xlarge": "0.752", "g5.xlarge": "1.006",
     "g5.2xlarge": "1.212", "g5.4xlarge": "1.624", "g5.12xlarge": "5.672", "p3.2xlarge": "3.06", "p3.8xlarge": "12.24",
+    "p4d.24xlarge": "21.957642", "p5.48xlarge": "55.04",
 }
+# Sold in capacity blocks too, or in nothing else: such an hour is listed with what the operating system costs.
+IN_BLOCKS = ("p4d.24xlarge", "p5.48xlarge", "p5e.48xlarge")
 
 # Prefixes of usage types.
 PREFIXES = {"us-west-2": "USW2-", "us-east-1": "", "eu-west-1": "EU-", "cn-north-1": "CNN1-", "cn-northwest-1": "CNW1-"}
@@ -78,9 +81,11 @@ def product(entry, region, usage):
             "version": "20261001000000", "publicationDate": "2026-10-01T00:00:00Z"}
 
 
-def machine(name, price, region, system="Linux", tenancy="Shared", software="NA", status="Used"):
+def machine(name, price, region, system="Linux", tenancy="Shared", software="NA", status="Used", market="OnDemand"):
+    operation = "RunInstances" if market == "OnDemand" else "RunInstances:0g00:CB"
     entry = listed("AmazonEC2", "Compute Instance", "", "Hrs", ("0", f"{decimal.Decimal(price):.10f}"), instanceType=name,
-                   operatingSystem=system, tenancy=tenancy, preInstalledSw=software, capacitystatus=status, operation="RunInstances")
+                   operatingSystem=system, tenancy=tenancy, preInstalledSw=software, capacitystatus=status, operation=operation,
+                   marketoption=market)
     return product(entry, region, f"{PREFIXES.get(region, 'XXX1-')}BoxUsage:{name}")
 
 
@@ -94,6 +99,8 @@ def products(region):
             yield machine(name, "9.2", region, tenancy="Dedicated")
             yield machine(name, "9.3", region, software="SQL Web")
             yield machine(name, "0", region, status="UnusedCapacityReservation")
+    for name in IN_BLOCKS:
+        yield machine(name, "0", region, market="CapacityBlock")
     for entry in UNITS:
         if entry["usage"] not in unpriced:
             prefix = f"{region}-" if entry["service"] == "awskms" else PREFIXES.get(region, "XXX1-")
