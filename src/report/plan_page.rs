@@ -69,9 +69,11 @@ pub(crate) struct PlanPage<'a> {
     pub marks: Marks,
     /// The plan in one line.
     pub summary: String,
+    /// What changes in the cost of the cluster, in one line, if prices are known.
+    pub cost: Option<String>,
     /// Whether anything changes.
     pub changes: bool,
-    /// What happens to machines.
+    /// What happens to machines; without changes, the pools that the clock holds.
     pub machines: Vec<PlanLine>,
     /// Resources that are replaced or deleted, with the consequences.
     pub warnings: Vec<String>,
@@ -91,7 +93,7 @@ pub(crate) fn plan_page(plan: &PlanPage<'_>) -> String {
             text: text.clone(),
         });
         let warnings: Vec<PlanLine> = warnings.collect();
-        let mut machines = Section::new("machines", "Machines").part(list(&plan.machines));
+        let mut machines = with_cost(plan, Section::new("machines", "Machines").part(list(&plan.machines)));
         if !warnings.is_empty() {
             machines = machines.part(element("h3").text("Replaced or deleted")).part(list(&warnings));
         }
@@ -105,9 +107,12 @@ pub(crate) fn plan_page(plan: &PlanPage<'_>) -> String {
         sections.push(stacks(&plan.stacks));
         sections.push(connections_section(plan.blueprint));
     } else {
-        sections.push(
-            Section::new("machines", "Machines").part(paragraph("None is created, replaced or terminated.")),
-        );
+        let mut machines =
+            Section::new("machines", "Machines").part(paragraph("None is created, replaced or terminated."));
+        if !plan.machines.is_empty() {
+            machines = machines.part(list(&plan.machines));
+        }
+        sections.push(with_cost(plan, machines));
     }
     Page {
         kind: "infra plan",
@@ -118,6 +123,13 @@ pub(crate) fn plan_page(plan: &PlanPage<'_>) -> String {
         foot: format!("Made by infra {}. No part of this page is fetched.", plan.version),
     }
     .write()
+}
+
+fn with_cost(plan: &PlanPage<'_>, section: Section) -> Section {
+    match &plan.cost {
+        Some(cost) => section.part(paragraph(cost)),
+        None => section,
+    }
 }
 
 /// The signs of the picture and of the lists, with their words.

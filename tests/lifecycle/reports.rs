@@ -32,6 +32,8 @@ fn plans_and_reports_as_pages() {
         let arguments = ["plan", "--output", "html"].into_iter().chain(more.iter().copied());
         world.run(arguments).expect_code(0).stdout
     };
+    // With prices, so that the browser sees costs, too.
+    world.run(["lock"]).expect_code(0);
     let create = plan(&["--s3-uri", &place]);
     expect_parts(
         &create,
@@ -40,6 +42,7 @@ fn plans_and_reports_as_pages() {
             "data-role=\"pool-gpu\" data-machines=\"3\" data-zone-index=\"0\" data-mark=\"created\"",
             "+ 3 created",
             "Plan: 5 stacks to create",
+            "<p>Cost: ",
         ],
     );
     keep("plan-create", &create);

@@ -66,6 +66,17 @@ class Opened:
         """How far the page itself is wider than the screen."""
         return self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
+    def hidden_in_print(self):
+        """Closed parts of which paper would not show what is in them."""
+        self.page.evaluate("document.querySelectorAll('details').forEach(part => part.open = false)")
+        self.page.emulate_media(media="print")
+        found = self.page.evaluate("""() => [...document.querySelectorAll('details')]
+            .filter(part => ![...part.children].some(child => child.tagName !== 'SUMMARY' && child.checkVisibility({contentVisibilityAuto: true})
+                && child.getBoundingClientRect().height > 0))
+            .map(part => part.querySelector('summary').textContent)""")
+        self.page.emulate_media(media="screen")
+        return found
+
     def open_all(self):
         self.page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
 

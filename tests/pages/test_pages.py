@@ -64,6 +64,7 @@ class Pages(unittest.TestCase):
                     opened.page.screenshot(path=PAGES / "screenshots" / f"{name}-{size}-{scheme}.png", full_page=True)
             if opened.page.query_selector("svg.picture"):
                 self.assertEqual(opened.crowded(), [], name)
+            self.assertEqual(opened.hidden_in_print(), [], f"{name}: parts that paper does not show")
             wanted, reached = opened.reach_by_keyboard()
             self.assertEqual(wanted, reached, f"{name}: parts that the keyboard does not open")
             self.assertGreaterEqual(wanted, collapsible, name)
@@ -102,7 +103,7 @@ class Pages(unittest.TestCase):
             path = pathlib.Path(directory) / "wrong.html"
             path.write_text(
                 "<!DOCTYPE html><html><body><table><tr><td><img src='https://example.com/x.png'>"
-                "</table><div style='width: 2000px'>wide</div><details><summary tabindex='-1'>unreachable</summary>x</details>"
+                "</table><div style='width: 2000px'>wide</div><details><summary tabindex='-1'>unreachable</summary><p>x</p></details>"
                 "<svg class='picture' viewBox='0 0 10 10'><g data-band='x' class='group'><rect class='card' width='5' height='5'/>"
                 "<rect class='card' x='2' width='50' height='5'/><text class='card-title'>far too long</text></g></svg>"
                 "<script>console.error('x')</script></body></html>"
@@ -112,6 +113,7 @@ class Pages(unittest.TestCase):
             found = " ".join(opened.violations())
             self.assertIn("image-alt", found)
             self.assertGreater(opened.overflow(), 1000)
+            self.assertEqual(opened.hidden_in_print(), ["unreachable"])
             self.assertEqual(opened.reach_by_keyboard(limit=10), (1, 0))
             crowded = " ".join(opened.crowded())
             for part in ("leaves its box", ".card overlap", "outside of the picture"):

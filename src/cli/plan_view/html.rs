@@ -1,7 +1,8 @@
 //! A plan as a page, for the artifact of a pull request.
 
+use super::cost_change::CostChange;
 use super::lines::{Line, Sign, body, headline, warnings};
-use super::machine_lines::machine_lines;
+use super::machine_lines::{held_lines, machine_lines};
 use super::view::PlanView;
 use crate::blueprint::Blueprint;
 use crate::deploy::{ResourceAction, StackAction, StackPlan};
@@ -13,12 +14,15 @@ pub(super) fn render(view: &PlanView<'_>, blueprint: &Blueprint) -> String {
         lines: body(view, stack, true).iter().map(page_line).collect(),
         loses: loses(stack),
     };
+    let changes = view.plan.has_changes();
+    let machines = if changes { machine_lines(view) } else { held_lines(view) };
     plan_page(&PlanPage {
         blueprint,
         marks: Marks::new(view.plan, view.machines),
         summary: view.summary(),
-        changes: view.plan.has_changes(),
-        machines: machine_lines(view).iter().map(page_line).collect(),
+        cost: view.cost.as_ref().map(CostChange::text),
+        changes,
+        machines: machines.iter().map(page_line).collect(),
         warnings: warnings(view),
         stacks: view.plan.stacks.iter().map(stack).collect(),
         version: env!("INFRA_VERSION"),
