@@ -191,6 +191,17 @@ pub(super) fn check_image(instance_type: &InstanceType, image: PoolImage) -> Res
     })
 }
 
+/// Whether machines of all these types have EFA, on the same network cards, and work with the image that has its driver.
+#[must_use]
+pub fn can_have_efa(types: &[InstanceType]) -> bool {
+    let cards = |machine: &InstanceType| gpus_of(machine).ok().flatten().map(|gpus| gpus.efa);
+    let first = types.first().and_then(cards).filter(|cards| cards.count > 0);
+    let is_suitable = |machine: &InstanceType| {
+        cards(machine) == first && check_image(machine, PoolImage::DeepLearning).is_ok()
+    };
+    first.is_some() && types.iter().all(is_suitable)
+}
+
 /// The extension that GPU nodes get their container runtime from.
 #[must_use]
 pub fn runtime_extension() -> &'static RuntimeExtension {

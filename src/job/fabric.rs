@@ -3,11 +3,11 @@
 use super::cluster_facts::ClusterFacts;
 use super::environment::wants_huge_pages;
 use super::machine::{HUGE_PAGE, Machine};
-use super::needed_machines::needed_machines;
-use super::placement::{machines_for, needs_of};
+use super::placement::{fitting, machines_for, needs_of, room_in};
 use super::training::{Devices, TrainingJob};
 use crate::blueprint::Blueprint;
-use crate::config::gpu::EfaCards;
+use crate::config::gpu::{EfaCards, can_have_efa};
+use crate::config::{NetworkLayout, Pool, PoolImage};
 use crate::kube::Toleration;
 use crate::plural::count_of;
 
@@ -42,27 +42,75 @@ pub(super) fn huge_pages_mib(
     u32::try_from((u64::from(pages) * HUGE_PAGE) >> 20).ok()
 }
 
-/// That the machines of a job talk TCP although they could have EFA, in words for whoever submits it.
+/// That the machines of a job use TCP although they could have EFA, in words for whoever submits it.
 #[must_use]
 pub(crate) fn tcp_notice(job: &TrainingJob, blueprint: &Blueprint) -> Option<String> {
-    let needed = needed_machines(job, blueprint)?;
-    let pools = &blueprint.cluster.pools;
-    needed.iter().filter(|machines| machines.count > 1).find_map(|machines| {
-        let pool = pools.iter().find(|pool| pool.name.as_str() == machines.pool)?;
-        let gpus = pool.gpus.as_ref().filter(|gpus| gpus.efa.count > 0 && job.gpus.value > 0)?;
-        let who = format!("the {} machines of pool {} talk TCP", machines.count, pool.name);
-        let Some(cards) = pool.efa else {
-            let machine = &pool.instance_types[0];
-            return Some(format!("{who}: {machine} has EFA, which efa: true of the pool switches on"));
-        };
-        let is_without = Machine::of_pool(pool).efa_share(job.gpus.value) == 0;
-        is_without.then(|| {
-            format!(
-                "{who}: each has {} for {}, which replicas do not share; with gpus: {} each has one",
-                count_of(cards.count, "EFA adapter"),
-                count_of(gpus.count, "GPU"),
-                gpus.count.div_ceil(cards.count)
-            )
-        })
-    })
+    let cluster = &blueprint.cluster;
+    if job.gpus.value == 0 || job.scale.trainers() < 2 {
+        return None;
+    }
+    let may_be_meant = |pool: &&Pool| job.pool.as_ref().is_none_or(|named| named.value == pool.name);
+    let candidates = cluster.pools.iter().filter(may_be_meant).collect();
+    match fitting(job, blueprint, candidates, job.devices()).0.as_slice() {
+        [pool] => notice_of_pool(job, pool, &cluster.network.layout),
+        pools => notice_of_pools(job, pools),
+    }
+}
+
+/// The notice for a job that runs on this pool alone.
+fn notice_of_pool(job: &TrainingJob, pool: &Pool, layout: &NetworkLayout) -> Option<String> {
+    let needs = needs_of(job, job.devices(), &[]);
+    let room = Machine::of_pool(pool).room_for(&needs).filter(|room| *room > 0)?;
+    // Pods on one machine need no network.
+    if job.scale.trainers() <= room {
+        return None;
+    }
+    let name = &pool.name;
+    let Some(cards) = pool.efa else {
+        let machine = &pool.instance_types[0];
+        let besides = besides_efa(pool, layout);
+        return can_have_efa(&pool.instance_types).then(|| {
+            format!("jobs on pool {name} use TCP: {machine} has EFA; set `efa: true` on the pool{besides}")
+        });
+    };
+    let gpus = pool.gpus.as_ref().filter(|_| !has_adapters(job, pool))?;
+    Some(format!(
+        "the job uses TCP on pool {name}: each machine has {} for {}, and replicas cannot share one: request gpus: {} per replica",
+        count_of(cards.count, "EFA adapter"),
+        count_of(gpus.count, "GPU"),
+        gpus.count.div_ceil(cards.count)
+    ))
+}
+
+/// The notice for a job that may run on several pools, if it would have EFA on one that has room for all of it.
+fn notice_of_pools(job: &TrainingJob, pools: &[&Pool]) -> Option<String> {
+    let needs = needs_of(job, job.devices(), &[]);
+    let has_room = |pool: &Pool| room_in(pool, &needs).is_none_or(|room| room >= job.scale.trainers());
+    let without = pools.iter().find(|pool| !has_adapters(job, pool))?;
+    let with = pools.iter().find(|pool| has_adapters(job, pool) && has_room(pool))?;
+    Some(format!(
+        "the job may run on pool {}, where a replica has no EFA adapter, and uses TCP: set `pool: {}` in the job file",
+        without.name, with.name
+    ))
+}
+
+/// Whether a replica on a machine of the pool has adapters.
+fn has_adapters(job: &TrainingJob, pool: &Pool) -> bool {
+    Machine::of_pool(pool).efa_share(job.gpus.value) > 0
+}
+
+/// What a pool needs for EFA and does not have yet, besides `efa: true`.
+fn besides_efa(pool: &Pool, layout: &NetworkLayout) -> String {
+    let needs = [
+        (pool.image != PoolImage::DeepLearning, "`image: deep-learning`"),
+        (layout.is_public(), "private topology"),
+        (pool.availability_zones.len() != 1, "one availability zone"),
+    ];
+    let missing: Vec<&str> =
+        needs.into_iter().filter(|(is_missing, _)| *is_missing).map(|(_, what)| what).collect();
+    match missing.as_slice() {
+        [] => String::new(),
+        [one] => format!(", with {one}"),
+        [others @ .., last] => format!(", with {} and {last}", others.join(", ")),
+    }
 }

@@ -234,7 +234,7 @@ fn check_total(job: &TrainingJob, fitting: &[&Pool], problems: &mut Problems) {
 }
 
 /// How many pods a pool has room for at its largest, where that is known.
-fn room_in(pool: &Pool, needs: &Needs<'_>) -> Option<u32> {
+pub(super) fn room_in(pool: &Pool, needs: &Needs<'_>) -> Option<u32> {
     Machine::of_pool(pool).room_for(needs).map(|pods| pods.saturating_mul(pool.max_count))
 }
 

@@ -5,6 +5,7 @@
 mod advice;
 mod attempt_records;
 mod cause;
+mod coming_machines;
 mod error;
 mod event;
 mod explanation;

@@ -1,8 +1,7 @@
 //! Whether the nodes that exist have room for a job.
 
+use super::coming_machines::Lack;
 use super::precondition::Precondition;
-use crate::config::Pool;
-use crate::config::values::PoolName;
 use crate::job::ClusterFacts;
 use crate::job::machine::{Machine, Needs};
 use crate::job::names::JOB_LABEL;
@@ -86,6 +85,8 @@ fn machines_for(
     let place = pool.map_or_else(|| "the cluster".to_owned(), |pool| format!("pool {pool}"));
     let (gpus, replicas) = (role.gpus, role.replicas);
     let short = room.total.filter(|room| *room < replicas);
+    let lack =
+        Lack { pods: replicas.saturating_sub(room.total.unwrap_or(0)), needs, pool, nodes: &sight.nodes };
     if gpus == 0 {
         let besides = reasons(candidates(), &needs);
         let text = if usable == 0 {
@@ -101,7 +102,7 @@ fn machines_for(
         } else {
             return Vec::new();
         };
-        return vec![unmet_or_started(text, &needs, pool, facts)];
+        return vec![unmet_or_coming(text, &lack, facts)];
     }
     if let Some(room) = short {
         let text = format!(
@@ -112,7 +113,7 @@ fn machines_for(
             room_on_nodes(room, usable),
             reasons(candidates().filter(|node| node.gpus >= gpus), &needs)
         );
-        return vec![unmet_or_started(text, &needs, pool, facts)];
+        return vec![unmet_or_coming(text, &lack, facts)];
     }
     let Some(free) = room.free.filter(|free| *free < replicas) else { return Vec::new() };
     // Pods of namespaces that cannot be seen may hold more.
@@ -191,31 +192,14 @@ fn reasons<'a>(nodes: impl Iterator<Item = &'a Node>, needs: &Needs<'_>) -> Stri
     if parts.is_empty() { String::new() } else { format!(" (not usable: {})", parts.join(", ")) }
 }
 
-/// The autoscaler starts machines for pods that wait, if it may.
-fn unmet_or_started(
-    text: String,
-    needs: &Needs<'_>,
-    pool: Option<&PoolName>,
-    facts: ClusterFacts<'_>,
-) -> Precondition {
-    let fits = |candidate: &&Pool| {
-        let machine = Machine::of_pool(candidate);
-        pool.is_none_or(|name| candidate.name == *name)
-            && machine.keeps_away(needs.tolerations).is_none()
-            && machine.shortage(needs).is_none()
-    };
+/// A job that lacks machines may wait for them, if some will come.
+fn unmet_or_coming(text: String, lack: &Lack<'_>, facts: ClusterFacts<'_>) -> Precondition {
     if let ClusterFacts::Nodes(_) = facts {
         // Whether a pool may grow is not seen from its nodes.
         return Precondition::Remark(format!("{text}; it waits until there are more machines"));
     }
-    let may_grow = facts.blueprint().is_some_and(|blueprint| {
-        let cluster = &blueprint.cluster;
-        cluster.addons.cluster_autoscaler
-            && cluster.pools.iter().filter(fits).any(|pool| pool.max_count > pool.min_count)
-    });
-    if may_grow {
-        Precondition::Remark(format!("{text}; the autoscaler will start more"))
-    } else {
-        Precondition::Unmet(text)
+    match facts.blueprint().and_then(|blueprint| lack.when_machines_come(&blueprint.cluster)) {
+        Some(when) => Precondition::Remark(format!("{text}; {when}")),
+        None => Precondition::Unmet(text),
     }
 }

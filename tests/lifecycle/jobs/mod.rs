@@ -26,6 +26,7 @@ mod screens;
 mod secrets;
 mod shells;
 mod submitting;
+mod tcp_notices;
 mod teams;
 mod tensorboards;
 mod transfer_memory;
@@ -66,6 +67,16 @@ impl JobWorld {
         let cluster = JobCluster::start(&workspace.credentials());
         let world = Self { workspace, cluster };
         world.write_job(job);
+        world
+    }
+
+    /// A private cluster in one availability zone, without machines, that has these pools.
+    fn with_pools(pools: &str, job: &str) -> Self {
+        let world = Self::of_golden("deep-learning", job);
+        world.workspace.edit(|text| {
+            let (before, _) = text.split_once("pools:\n").unwrap();
+            format!("{before}pools:\n{pools}storage: {{efs: {{}}}}\n")
+        });
         world
     }
 

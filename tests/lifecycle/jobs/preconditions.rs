@@ -263,3 +263,85 @@ fn submit_without_a_cluster_explains_what_is_missing() {
             .expect_stderr("check that the cluster is up (`infra status`)");
     }
 }
+
+/// What `submit` says of the machines, and its exit code.
+#[track_caller]
+fn expect_machines(world: &JobWorld, code: i32, said: &str) {
+    let plan = world.run(["submit", "--dry-run"]).expect_code(code);
+    let heading = if code == 0 { "would wait for:" } else { "cannot run now:" };
+    plan.expect_stdout(&format!("{heading}\n  {said}\n"));
+}
+
+#[test]
+fn a_job_may_wait_for_the_capacity_block_of_its_pool() {
+    let pool = "- {name: h100, image: deep-learning, instanceType: p5.48xlarge, count: 2, availabilityZones: [us-west-2a], \
+                capacityReservationId: cr-0123456789abcdef0}\n";
+    let job = TRAIN.replace("gpus: 1", "gpus: 8\npool: h100");
+    let world = JobWorld::with_pools(pool, &job);
+    let lacks = "2 replicas with 8 GPUs each need more than pool h100 has now";
+    let waits =
+        format!("{lacks}: no node is usable; the job waits until the capacity block of pool h100 is open");
+    expect_machines(&world, 0, &waits);
+    // Without a minimum there may be no machine in an open block.
+    world.workspace.edit(|text| text.replace("count: 2,", "count: 2, minCount: 0,"));
+    expect_machines(
+        &world,
+        0,
+        &format!(
+            "{lacks}: no node is usable; the autoscaler will start more while the capacity block of pool h100 is open"
+        ),
+    );
+    world.workspace.edit(|text| text.replace(" minCount: 0,", ""));
+    // An open block has its machines: others will not come.
+    world.cluster.put_node("h100-1", "h100", 8);
+    world.cluster.put_node("h100-2", "h100", 8);
+    world.cluster.change("nodes", "", "h100-2", json!({"spec": {"unschedulable": true}}));
+    expect_machines(
+        &world,
+        1,
+        &format!("{lacks}: there is room for 1 on 1 usable node (not usable: 1 cordoned)"),
+    );
+    expect_untouched(&world);
+    world.cluster.take("nodes", "", "h100-1");
+    world.cluster.take("nodes", "", "h100-2");
+    world.run(["submit", "--detach"]).expect_code(0).expect_stderr(&waits);
+    assert!(world.cluster.object("jobsets", "default", "train").is_some());
+    // A reservation of Flatcar machines is no block.
+    let plain = pool.replace(" image: deep-learning,", "").replace("p5.48xlarge", "g6e.48xlarge");
+    let world = JobWorld::with_pools(&plain, &job);
+    expect_machines(&world, 1, &format!("{lacks}: no node is usable"));
+}
+
+#[test]
+fn a_job_may_wait_for_the_schedule_of_its_pool() {
+    let pool = |counts: &str, morning: u32| {
+        format!(
+            "- {{name: gpu, instanceType: g5.xlarge, {counts}, \
+             schedule: [{{at: 0 20 * * *, count: 0}}, {{at: 0 8 * * *, count: {morning}}}]}}\n"
+        )
+    };
+    let lacks = "2 replicas with 1 GPU each need more than the cluster has now: no node is usable";
+    let by_schedule = format!("{lacks}; the job waits until the schedule of pool gpu starts machines");
+    let scaled = format!("{lacks}; the autoscaler will start more when the schedule of pool gpu allows it");
+    for (counts, morning, code, said) in [
+        ("count: 2", 2, 0, by_schedule.as_str()),
+        ("count: 2, minCount: 1, maxCount: 4", 1, 0, by_schedule.as_str()),
+        ("count: 2, minCount: 0", 1, 0, scaled.as_str()),
+        // Fewer machines than the job needs, or none.
+        ("count: 2", 1, 1, lacks),
+        ("count: 2", 0, 1, lacks),
+    ] {
+        let world = JobWorld::with_pools(&pool(counts, morning), TRAIN);
+        expect_machines(&world, code, said);
+    }
+    // By day the autoscaler may start machines.
+    let world = JobWorld::with_pools(&pool("count: 2, minCount: 1", 2), TRAIN);
+    world.cluster.put_node("gpu-1", "gpu", 1);
+    let plan = world.run(["submit", "--dry-run"]).expect_code(0);
+    plan.expect_stdout("there is room for 1 on 1 usable node; the autoscaler will start more\n");
+    // Who switched it off has the machines of the schedule alone.
+    world.workspace.edit(|text| format!("{text}addons: {{clusterAutoscaler: false}}\n"));
+    let plan = world.run(["submit", "--dry-run"]).expect_code(0);
+    plan.expect_stdout("; the job waits until the schedule of pool gpu starts machines\n");
+    expect_untouched(&world);
+}

@@ -1,0 +1,102 @@
+//! When there are machines for pods that the nodes have no room for: the autoscaler, a schedule or a capacity block starts them.
+
+use crate::blueprint::{BlockAction, ScheduledAction};
+use crate::config::values::PoolName;
+use crate::config::{Cluster, Pool};
+use crate::job::machine::{Machine, Needs};
+use crate::kube::Node;
+
+/// Pods that the nodes have no room for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lack<'a> {
+    /// How many.
+    pub(super) pods: u32,
+    /// What each of them needs.
+    pub(super) needs: Needs<'a>,
+    /// The pool that the job names.
+    pub(super) pool: Option<&'a PoolName>,
+    /// The nodes that exist.
+    pub(super) nodes: &'a [Node],
+}
+
+/// What a pool waits for before it may have more machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gate {
+    Block,
+    Schedule,
+}
+
+impl Lack<'_> {
+    /// When there are machines for the pods, in words; nothing if no pool will have enough.
+    pub(super) fn when_machines_come(&self, cluster: &Cluster) -> Option<String> {
+        let has_autoscaler = cluster.addons.cluster_autoscaler;
+        let grows = |pool: &Pool| has_autoscaler && pool.max_count > pool.min_count;
+        let (mut first, mut room) = (None, 0_u32);
+        for pool in cluster.pools.iter().filter(|pool| self.fits(pool)) {
+            match self.gate(pool, grows(pool)) {
+                None if grows(pool) => return Some("the autoscaler will start more".to_owned()),
+                None => {}
+                Some(gate) => {
+                    let to_come = self.room_to_come(pool, has_autoscaler);
+                    room = room.saturating_add(to_come);
+                    first = first.or_else(|| (to_come > 0).then(|| describe(gate, pool, grows(pool))));
+                }
+            }
+        }
+        first.filter(|_| room >= self.pods)
+    }
+
+    fn fits(&self, pool: &Pool) -> bool {
+        let machine = Machine::of_pool(pool);
+        self.pool.is_none_or(|name| pool.name == *name)
+            && machine.keeps_away(self.needs.tolerations).is_none()
+            && machine.shortage(&self.needs).is_none()
+    }
+
+    fn nodes_of(&self, pool: &Pool) -> u32 {
+        let own = self.nodes.iter().filter(|node| node.pool.as_deref() == Some(pool.name.as_str()));
+        u32::try_from(own.count()).unwrap_or(u32::MAX)
+    }
+
+    /// What a pool waits for, if it waits.
+    fn gate(&self, pool: &Pool, grows: bool) -> Option<Gate> {
+        let nodes = self.nodes_of(pool);
+        let entries = &pool.schedule.entries;
+        if entries.is_empty() {
+            // There are machines only while a block is open.
+            return (pool.may_have_block() && nodes == 0).then_some(Gate::Block);
+        }
+        let starts = entries.iter().any(|entry| entry.count > 0);
+        let is_held_at_times =
+            ScheduledAction::of_pool(pool).iter().any(|action| action.size.most < pool.max_count);
+        // A pool is held below its minimum, or at none.
+        let may_be_held = is_held_at_times && nodes < pool.min_count.max(1);
+        (starts && (may_be_held || !grows)).then_some(Gate::Schedule)
+    }
+
+    /// How many such pods have room on the machines that a schedule or a block will start.
+    fn room_to_come(&self, pool: &Pool, has_autoscaler: bool) -> u32 {
+        let of_block = BlockAction::of_pool(pool).into_iter().map(|action| action.size);
+        let of_schedule = ScheduledAction::of_pool(pool).into_iter().map(|action| action.size);
+        let sizes = of_block.chain(of_schedule);
+        let machines = sizes.map(|size| if has_autoscaler { size.most } else { size.desired }).max();
+        let more = machines.unwrap_or(0).saturating_sub(self.nodes_of(pool));
+        // What is not known does not decide.
+        more.saturating_mul(Machine::of_pool(pool).room_for(&self.needs).unwrap_or(u32::MAX))
+    }
+}
+
+/// When a pool has more machines. Without a minimum it may have none at a time when it could have some.
+fn describe(gate: Gate, pool: &Pool, grows: bool) -> String {
+    let name = &pool.name;
+    match (gate, grows && pool.min_count == 0) {
+        (Gate::Block, false) => format!("the job waits until the capacity block of pool {name} is open"),
+        (Gate::Block, true) => {
+            format!("the autoscaler will start more while the capacity block of pool {name} is open")
+        }
+        (Gate::Schedule, false) => format!("the job waits until the schedule of pool {name} starts machines"),
+        (Gate::Schedule, true) => {
+            format!("the autoscaler will start more when the schedule of pool {name} allows it")
+        }
+    }
+}
