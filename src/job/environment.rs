@@ -14,8 +14,9 @@ use crate::document::{Fault, Problems};
 pub(super) const INDEX: &str = "JOB_COMPLETION_INDEX";
 pub(super) const INDEX_FIELD: &str = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
 const OUR_PREFIX: &str = "INFRA_";
-/// Variables of the launchers that a user may set: how long they wait, and how large a log may be.
-const SETTINGS: [&str; 4] = ["INFRA_PEER_TIMEOUT", "INFRA_HOLD", "INFRA_LAST_WAIT", "INFRA_LOG_LIMIT"];
+/// Variables of the launchers that a user may set: how long they wait, how large a log may be, and how many restarts there may be.
+const SETTINGS: [&str; 5] =
+    ["INFRA_PEER_TIMEOUT", "INFRA_HOLD", "INFRA_LAST_WAIT", "INFRA_LOG_LIMIT", "INFRA_MOST_RESTARTS"];
 /// Paddle's parameter servers listen from this port on.
 const PADDLE_PORT: u16 = 7164;
 const PADDLE_MASTER_PORT: u16 = 36767;

@@ -10,6 +10,7 @@ stop_seconds=$((grace > 6 ? grace - 5 : 1))
 patience=${INFRA_PEER_TIMEOUT:-}
 last_wait=${INFRA_LAST_WAIT:-300}
 log_limit=${INFRA_LOG_LIMIT:-67108864}
+most_restarts=${INFRA_MOST_RESTARTS:-500}
 attempt=${INFRA_ATTEMPT:-0}
 role=${INFRA_ROLE:-worker}
 index=${JOB_COMPLETION_INDEX:-0}
@@ -166,6 +167,9 @@ begin() {
     exit 0
   fi
   leave_if_late
+  # Restarts after lost machines and evictions are not counted, so nothing else ends a job whose pods fill the disk again and again.
+  [ "$attempt" -le "$most_restarts" ] ||
+    misconfigured "the group was restarted $attempt times, at most $most_restarts are allowed: its machines are lost, or its pods evicted, again and again"
   # A group that was suspended comes back under the same attempt.
   rm -f "$marks/failed.$attempt.$role.$index" "$marks/alive.$attempt.$role.$index" 2>/dev/null || true
   ! is_done "$index" || rm -f "$marks/done.$role.$index" 2>/dev/null || true

@@ -1,6 +1,7 @@
 """torchrun, as a module of the Python that runs this, and what torchrun itself does not say.
 
-In come torchrun's own arguments and PET_* variables. Exits with 64 if a process of the program did, where torchrun exits with 1. Creates the
+In come torchrun's own arguments and PET_* variables. Exits with 64 if a process of the program did, where torchrun exits with 1. Says in a
+line for each process how it ended, where torchrun prints a page that hides what the program printed last. Creates the
 file that INFRA_PROGRAM_SUCCEEDED names as soon as all processes of this pod have succeeded: torchrun then waits for those of other pods.
 """
 
@@ -36,10 +37,15 @@ def main():
     try:
         torchrun(sys.argv[1:])
     except ChildFailedError as error:
-        if all(failure.exitcode != MISCONFIGURED for failure in error.failures.values()):
-            raise
-        print(error, file=sys.stderr)
-        sys.exit(MISCONFIGURED)
+        failures = sorted(error.failures.items(), key=lambda failure: failure[1].timestamp)
+        for rank, failure in failures:
+            print(f"infra: process {rank} of torchrun {describe(failure)}", file=sys.stderr)
+        sys.exit(MISCONFIGURED if any(failure.exitcode == MISCONFIGURED for _, failure in failures) else 1)
+
+
+def describe(failure):
+    # A process that was killed has the number of the signal, negated.
+    return f"was killed by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with exit code {failure.exitcode}"
 
 
 if __name__ == "__main__":

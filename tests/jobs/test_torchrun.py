@@ -38,7 +38,10 @@ PYTORCH = {
             metrics.put("workers.default.healthy", 1)
             metrics.put("workers.default.succeeded", int(not any(statuses)))
             if any(statuses):
-                raise ChildFailedError({rank: types.SimpleNamespace(exitcode=status) for rank, status in enumerate(statuses) if status})
+                raise ChildFailedError({
+                    rank: types.SimpleNamespace(exitcode=status, timestamp=-rank, signal_name=lambda: "SIGTERM")
+                    for rank, status in enumerate(statuses) if status
+                })
         """,
 }
 OLD = {"distributed/run.py": "import sys; print('old torchrun', __name__, *sys.argv[1:])"}
@@ -65,13 +68,13 @@ class Status(unittest.TestCase):
 
     def test_64_of_any_process_is_its_status(self):
         done = self.torchrun(PYTORCH, "0", "64", "-15")
-        self.assertEqual((done.returncode, done.stderr), (64, "train.py FAILED\n"))
+        said = "infra: process 2 of torchrun was killed by SIGTERM\ninfra: process 1 of torchrun ended with exit code 64\n"
+        self.assertEqual((done.returncode, done.stderr), (64, said))
         self.assertFalse(self.mark.exists())
 
-    def test_any_other_failure_is_torchruns_own(self):
+    def test_any_other_failure_is_said_in_a_line(self):
         done = self.torchrun(PYTORCH, "3")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("ChildFailedError: train.py FAILED", done.stderr)
+        self.assertEqual((done.returncode, done.stderr), (1, "infra: process 0 of torchrun ended with exit code 3\n"))
 
     def test_an_older_version_is_run_as_it_is(self):
         done = self.torchrun(OLD, "1")

@@ -156,9 +156,12 @@ fn cause_in_words(cause: &Cause) -> String {
     format!("attempt {attempt}, {role} {index}{place}: {detail}{at}")
 }
 
-/// The last line of the program itself.
+/// The last line of the program itself, and not of what has launched it.
 fn last_words(cause: &Cause) -> Option<&String> {
-    cause.last_lines.iter().rfind(|line| !line.trim().is_empty() && !line.starts_with("infra: "))
+    let is_launchers =
+        |line: &str| line.starts_with("infra: ") || line.contains("torch/distributed/elastic/");
+    let says_something = |line: &str| line.contains(char::is_alphanumeric);
+    cause.last_lines.iter().rfind(|line| says_something(line) && !is_launchers(line))
 }
 
 fn others_in_words(others: &Others) -> Option<String> {

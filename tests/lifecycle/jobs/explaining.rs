@@ -299,6 +299,30 @@ fn a_claim_that_cannot_be_read_leaves_what_the_pods_tell() {
     expect_no_reader(&world);
 }
 
+/// What torchrun prints of a failure comes after what the program has printed.
+#[test]
+fn the_last_words_of_an_attempt_are_those_of_the_program() {
+    let world = with_claim(1);
+    let page = "E1118 02:08:20.114000 71 torch/distributed/elastic/multiprocessing/api.py:984] failed (exitcode: 1) local_rank: 0 (pid: 93) of binary: /usr/bin/python\n\
+                ============================================================\n\
+                train.py FAILED\n\
+                ------------------------------------------------------------\n";
+    let ours = "E1118 02:08:20.114000 71 torch/distributed/elastic/multiprocessing/api.py:984] failed (exitcode: 1) local_rank: 0 (pid: 93) of binary: /usr/bin/python\n\
+                infra: process 1 of torchrun ended with exit code 1\n";
+    world.put_failure(0, 1, 1, &format!("ConnectionError: no route\n{ours}"), 300);
+    world.cluster.finish("worker", 1, 1);
+    world.cluster.wait_for_attempt("worker", 1, 2);
+    world.put_failure(1, 0, 1, &format!("ValueError: a bad sample\n{page}"), 100);
+    world.cluster.finish_together("worker", &[1, 0], 1);
+    world.cluster.wait_for_end("train");
+    let why = world
+        .run(["why"])
+        .expect_code(3)
+        .expect_stdout("worker 1: exit code 1, 2025-11-13T02:08:20Z: ConnectionError: no route\n")
+        .expect_stdout("    ValueError: a bad sample\n");
+    assert!(!why.stdout.contains("infra: process 1 of torchrun ended with exit code 1:"), "{}", why.stdout);
+}
+
 #[test]
 fn an_interruption_leaves_no_reader_behind() {
     let world = with_claim(0);
