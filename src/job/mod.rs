@@ -26,6 +26,7 @@ mod rules;
 mod run;
 mod scripts;
 mod tolerations;
+mod torch_version;
 mod training;
 pub(crate) mod values;
 mod workload;

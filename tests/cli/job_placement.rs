@@ -325,6 +325,20 @@ fn programs_and_variables_that_surprise_are_warned_about() {
             "command: [torchrun, --rdzv_endpoint=localhost:29500, a.py]",
             "torchrun is told to meet at this pod itself",
         ),
+        ("command: [torchrun, --standalone, a.py]", "torchrun is told to meet at this pod itself"),
+        ("command: [torchrun, --nnodes, '1', a.py]", "torchrun is told to meet at this pod itself"),
+        (
+            "command: [python, -m, torch.distributed.run, a.py]",
+            "torch.distributed.run starts processes by itself",
+        ),
+        (
+            "command: [python3, -u, -m, accelerate.commands.launch, a.py]",
+            "accelerate starts processes by itself",
+        ),
+        (
+            &format!("{plain}grace: 60s"),
+            "grace is 60s, and torchrun of PyTorch 2.7 kills its processes after 30s",
+        ),
         (&format!("{plain}env: {{WANDB_API_KEY: abc}}"), "WANDB_API_KEY looks like a secret"),
         (&format!("{plain}env: {{HF_TOKEN: abc}}"), "HF_TOKEN looks like a secret"),
     ] {
@@ -335,10 +349,15 @@ fn programs_and_variables_that_surprise_are_warned_about() {
     let said = job(&format!("{plain}env: {{WANDB_API_KEY: abc}}"));
     assert!(said.contains(help), "{said}");
     // What the documents offer is accepted.
-    assert_eq!(
-        job(&format!("{plain}env: {{INFRA_PEER_TIMEOUT: '600', INFRA_HOLD: '30', INFRA_LAST_WAIT: '60'}}")),
-        ""
-    );
+    let settings =
+        "{INFRA_PEER_TIMEOUT: '600', INFRA_HOLD: '30', INFRA_LAST_WAIT: '60', INFRA_MOST_RESTARTS: '9'}";
+    for good in [
+        format!("{plain}env: {settings}"),
+        format!("{plain}grace: 30s"),
+        "command: [python, -m, train]".into(),
+    ] {
+        assert_eq!(job(&good), "", "{good}");
+    }
 }
 
 #[test]

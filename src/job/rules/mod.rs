@@ -23,6 +23,7 @@ use super::file::{JobFile, TensorboardFile, TensorboardSettings};
 use super::file_keys::keys_of;
 use super::framework::Framework;
 use super::names::{pod_host_name, roles_of_scale};
+use super::torch_version::check_shutdown_time;
 use super::training::{Scale, Storage, Tensorboard, TrainingJob};
 use super::values::{ClaimPath, EnvironmentName, ImageReference, JobName, Size, parse_deadline};
 use crate::config::values::PoolName;
@@ -78,6 +79,9 @@ pub(super) fn build_job(file: &JobFile, problems: &mut Problems) -> Option<Train
     let mounts = build_mounts(file, problems);
     let tensorboard = build_tensorboard(file, problems);
     let grace_seconds = build_grace(file, problems);
+    if let (Framework::Pytorch, Some(image), Some(grace)) = (framework, &image, &grace_seconds) {
+        check_shutdown_time(image, grace, problems);
+    }
     let storage = build_storage(file, name.as_ref(), problems);
     let data = file.data.as_ref().map(|data| build_data(data, file, storage.as_ref(), problems));
     let deadline = file.deadline.as_ref();

@@ -1,0 +1,62 @@
+//! The version of PyTorch in an image, as far as its name says so, and what an older one does with a grace period.
+
+use super::values::ImageReference;
+use crate::document::{At, Fault, Problems};
+
+/// The first version in which torchrun gives its processes as long as it is told.
+const WITH_SHUTDOWN_TIME: (u16, u16) = (2, 12);
+/// How long torchrun waits for its processes before that.
+const FIXED_SECONDS: u64 = 30;
+/// NVIDIA numbers its images by year and month.
+const OTHER_NUMBERS: &str = "nvcr.io/nvidia/";
+
+/// Warns of a grace period that was written down and that torchrun of this image does not grant.
+pub(super) fn check_shutdown_time(image: &ImageReference, grace: &At<u64>, problems: &mut Problems) {
+    let Some((major, minor)) = torch_version(image).filter(|version| *version < WITH_SHUTDOWN_TIME) else {
+        return;
+    };
+    if grace.position.is_none() || grace.value <= FIXED_SECONDS {
+        return;
+    }
+    let fault = Fault::new(format!(
+        "grace is {}s, and torchrun of PyTorch {major}.{minor} kills its processes after {FIXED_SECONDS}s",
+        grace.value
+    ));
+    let (major, minor) = WITH_SHUTDOWN_TIME;
+    let help = format!("save in less, or use an image with PyTorch {major}.{minor} or newer");
+    problems.warn(grace.position, fault.help(help));
+}
+
+/// The version in the tag of an image that is called pytorch, as in `pytorch/pytorch:2.7.1-cuda12.8`.
+fn torch_version(image: &ImageReference) -> Option<(u16, u16)> {
+    let text = image.as_str();
+    let name = text.split('@').next().unwrap_or(text);
+    let (repository, tag) = name.rsplit('/').next()?.split_once(':')?;
+    if text.starts_with(OTHER_NUMBERS) || !repository.starts_with("pytorch") {
+        return None;
+    }
+    let mut numbers = tag.split(['-', '_']).next()?.split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::torch_version;
+    use crate::document::Fault;
+
+    #[test]
+    fn tags_of_pytorch_say_its_version() -> Result<(), Fault> {
+        for (image, version) in [
+            ("pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime", Some((2, 7))),
+            ("docker.io/pytorch/pytorch:2.15.0", Some((2, 15))),
+            ("763104351884.dkr.ecr.us-west-2.amazonaws.com/pytorch-training:2.6.0-gpu-py312", Some((2, 6))),
+            ("nvcr.io/nvidia/pytorch:25.10-py3", None),
+            ("registry.example.com:5000/train:1.2", None),
+            ("pytorch/pytorch", None),
+            ("pytorch/pytorch:nightly", None),
+        ] {
+            assert_eq!(torch_version(&image.parse()?), version, "{image}");
+        }
+        Ok(())
+    }
+}
