@@ -49,6 +49,10 @@ while true; do
   esac
   # Rights of a new role take a while; so does the network.
   if ((SECONDS >= seconds)); then
+    # A role that may not list gets the same answer for an object that does not exist.
+    case $answer in
+    *AccessDenied*) answer="the machine's role may not read it, or it is missing: $answer" ;;
+    esac
     stop "$object was not read within $seconds s: $answer"
   fi
   say "waiting for $object: $answer"

@@ -36,6 +36,8 @@ class CloudWorker(Worker):
         # What it would unpack is no archive here.
         self.files["/opt/infra/bin/unpack-cni"] = STUB
         self.settings = {}
+        # The role of a pool's machines has s3:GetObject alone.
+        self.aws.may_list = False
         deep_learning_image.furnish(self, self.instance)
         environment = {
             "INFRA_BACKOFF_MILLISECONDS": "100", "INFRA_DOWNLOAD_PROTOCOLS": "=http", **self.stack_settings(), **self.aws.environment(),

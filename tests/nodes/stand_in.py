@@ -41,6 +41,8 @@ class StandIn:
         self.instances = []
         self.on_attach = lambda volume: None
         self.objects = {}
+        # Without this right, S3 answers AccessDenied for an object that does not exist.
+        self.may_list = True
         # Enabled or Suspended, or nothing in a bucket that never had versions; versions are by key and id.
         self.versioning = None
         self.versions = {}
@@ -309,6 +311,8 @@ class StandIn:
             missing = (404, "NoSuchVersion", "The specified version does not exist.")
         else:
             found, missing = self.objects.get(key), (404, "NoSuchKey", "The specified key does not exist.")
+            if not self.may_list:
+                missing = (403, "AccessDenied", "Access Denied")
         return (200, found) if found is not None else self.error("s3", *missing)
 
     def list_bucket(self, form):

@@ -184,9 +184,23 @@ class Life(Boot):
         self.assert_nothing_was_unpacked(machine)
 
     def test_a_missing_archive_stops_the_machine(self):
-        machine = self.machine(lambda machine: machine.aws.objects.pop(machine.object))
-        self.assert_stopped(machine, "is missing: ")
-        self.assertIn("NoSuchKey", machine.console_text())
+        def change(machine):
+            machine.settings["INFRA_DEADLINE_SECONDS"] = "6"
+            machine.aws.objects.pop(machine.object)
+
+        machine = self.machine(change)
+        self.assert_stopped(machine, "was not read within 6 s: the machine's role may not read it, or it is missing: ")
+        self.assertIn("(AccessDenied)", machine.console_text())
+        self.assert_nothing_was_unpacked(machine)
+
+    def test_a_missing_archive_stops_a_machine_that_may_list_at_once(self):
+        def change(machine):
+            machine.aws.may_list = True
+            machine.aws.objects.pop(machine.object)
+
+        machine = self.machine(change)
+        self.assert_stopped(machine, ".tar is missing: ")
+        self.assertIn("(NoSuchKey)", machine.console_text())
         self.assert_nothing_was_unpacked(machine)
 
     def test_a_denied_key_stops_the_machine_when_its_rights_had_time_to_come(self):
