@@ -166,6 +166,11 @@ class Questions(InBackground):
         self.answered = time.monotonic()
         return super().__enter__()
 
+    def __exit__(self, *failure):
+        super().__exit__(*failure)
+        # A silence may last until now.
+        self.longest = max(self.longest, time.monotonic() - self.answered)
+
     def ask(self):
         done = self.cluster.kubectl("get", "--raw=/readyz", "--request-timeout=4s", check=False)
         now = time.monotonic()

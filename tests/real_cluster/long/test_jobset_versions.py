@@ -66,6 +66,7 @@ CLAIM = "/api/v1/namespaces/default/persistentvolumeclaims/efs"
 POLICY = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/infra-jobsets"
 ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 DISRUPTED = r"Pod default/%s-worker-0-0-\w{5} has condition DisruptionTarget matching FailJob rule at index 1"
+UNSEEN = r"Container worker for pod default/%s-worker-0-1-\w{5} failed with exit code 255 matching FailJob rule at index 2"
 
 
 def load_tests(_loader, _tests, _pattern):
@@ -169,12 +170,12 @@ class JobSetLife(JobSetChecks, unittest.TestCase):
         self.assertEqual(self.wait_for_end("failing", "Failed"), "ReachedMaxRestarts")
         self.assertIn("(after 1 restart)", self.status("failing", 3))
 
-    def assert_uncounted(self, name):
+    def assert_uncounted(self, name, end=DISRUPTED):
         """The group was restarted because of a lost machine, and nothing counted."""
         self.pods_of_attempt(name, 1)
         status = self.job_set(name)["status"]
         self.assertEqual((status["restarts"], status.get("restartsCountTowardsMax", 0)), (1, 0))
-        self.assert_end(f"{name}-worker-0", "PodFailurePolicy", DISRUPTED % name)
+        self.assert_end(f"{name}-worker-0", "PodFailurePolicy", end % name)
         self.assertIn("restarted after 1 lost machine", self.status(name, 0))
 
     def evict(self, pod):
@@ -189,6 +190,11 @@ class JobSetLife(JobSetChecks, unittest.TestCase):
     def test_a_machine_that_shuts_down_restarts_the_group_and_does_not_count(self):
         self.machines.shut_down(self.begin("shut-down")["worker", 0])
         self.assert_uncounted("shut-down")
+
+    def test_a_power_cut_restarts_the_group_and_does_not_count(self):
+        """A machine that comes back reports 255 of the containers that it finds dead."""
+        self.machines.finish(self.begin("powerless")["worker", 1], 255)
+        self.assert_uncounted("powerless", UNSEEN)
 
     def test_a_deleted_machine_restarts_the_group_and_does_not_count(self):
         """Kubernetes collects its pods, and says so with the same condition."""
