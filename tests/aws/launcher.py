@@ -47,7 +47,7 @@ several stacks have the same, as "stack/LogicalId".
     late_events      {"VPC": ["CREATE_FAILED"]}: events of that status are shown after newer ones
     no_signal        ["Nodes"]: machines of the group start, but say nothing
     launch_interval  0.2: seconds
-    signal_timeout   5: seconds after which a group that waits for signals fails; another number counts for those that wait, too
+    signal_timeout   60: seconds after which a group that waits for signals fails; another number counts for those that wait, too
     force_status     {"stack": "UPDATE_ROLLBACK_FAILED"}: its status from now on, set once each time the file is written
     finish_status    "UPDATE_COMPLETE": what follows a status that was forced, if nothing else has changed it
     finish_after     0: seconds until then; may be changed meanwhile

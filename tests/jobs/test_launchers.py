@@ -38,6 +38,17 @@ class Logs(unittest.TestCase):
         self.assertEqual(first, (pods.run / "logs/attempt-0/worker-1/output.log").read_text())
 
     @in_each_shell
+    def test_a_group_is_not_restarted_for_ever(self, shell):
+        pods = Pods(self, "tensorflow", shell)
+        pods.attempt = 500
+        self.assertIn("worker 1 begins", pods.start(1).ends_with(0))
+        pods.attempt = 501
+        why = "the group was restarted 501 times, at most 500 are allowed: its machines are lost, or its pods evicted, again and again"
+        self.assertIn(why, pods.start(0).ends_with(64))
+        pods.attempt = 3
+        self.assertIn("restarted 3 times, at most 2 are allowed", pods.start(0, INFRA_MOST_RESTARTS="2").ends_with(64))
+
+    @in_each_shell
     def test_a_log_that_is_too_large_begins_anew(self, shell):
         pods = Pods(self, "tensorflow", shell)
         program = (
@@ -132,14 +143,19 @@ class Signals(unittest.TestCase):
 
     @in_each_shell
     def test_a_deaf_program_is_killed(self, shell):
+        # Once is enough: what else the machine does may delay any of them.
+        self.assertTrue(any(self.seconds_to_kill(shell) < 6 for _ in range(3)), "it takes more than the grace period")
+
+    def seconds_to_kill(self, shell):
         pods = Pods(self, "tensorflow", shell)
         pod = pods.start(1, STUB_UNTIL=FOREVER, STUB_DEAF="", INFRA_GRACE="7")
         pods.await_file(pods.records / "worker.1.json")
         asked = time.monotonic()
         pod.ask_to_end()
         self.assertIn("did not end within 2 s and is killed", pod.ends_with(143))
-        self.assertLess(time.monotonic() - asked, 6, "it takes more than the grace period")
+        seconds = time.monotonic() - asked
         self.assertEqual(pod.others_alive(), [])
+        return seconds
 
     @in_each_shell
     def test_a_pod_that_waits_ends_at_once(self, shell):

@@ -34,7 +34,7 @@ const MOST_BYTES: u64 = 16 << 30;
 ///
 /// A pod on each free machine, with all its GPUs and EFA adapters, all-reduces with each of the others in pairs, then with all of them
 /// together. Exits with 3 if a machine is slower than the others or than the table of machines expects, if machines do not reach each
-/// other, or if NCCL talks TCP where there is EFA. Machines that jobs use are left out, and the pods are deleted at the end.
+/// other, or if NCCL uses TCP where there is EFA. Machines that jobs use are left out, and the pods are deleted at the end.
 ///
 /// Only the administrator of the cluster may run it.
 #[derive(Args, Debug)]
@@ -51,7 +51,7 @@ pub(super) struct NcclCheckArguments {
     /// How much each all-reduce moves, such as 256Mi; by default 1Gi, with gloo 64Mi
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     size: Option<u64>,
-    /// How long the check may take, with the pull of its image, which has 10 GB
+    /// How long the check may take, including the pull of its 10 GB image
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = parse_duration)]
     timeout: Duration,
 }
@@ -176,15 +176,15 @@ fn print_report(report: &NcclCheckReport, printer: &Printer) -> anyhow::Result<(
         "bus bandwidth of all-reduces of {size} MiB with {backend}, as nccl-tests computes it"
     ));
     if let Some(expected) = report.expected {
-        printer.note(format_args!("expected of these machines is {}", gigabytes_in_words(expected)));
+        printer.note(format_args!("these machines should reach {}", gigabytes_in_words(expected)));
     } else if pairs.len() == 1 && report.is_healthy() {
-        printer.note("two machines are compared with nothing: a third one would show whether both are slow");
+        printer.note("with two machines nothing shows whether both are slow; a third one would");
     }
     let sick = machines.iter().find(|machine| machine.problem.is_some() && machine.median.is_some());
     if let Some(machine) = sick {
         let node = &machine.node;
         printer.help(format_args!(
-            "`infra logs {node}` shows what the machine says; `kubectl cordon {node}` keeps jobs away, and AWS replaces an instance that is terminated"
+            "`infra logs {node}` shows the machine's console; `kubectl cordon {node}` keeps jobs away; terminate the machine and AWS replaces it"
         ));
     }
     Ok(())

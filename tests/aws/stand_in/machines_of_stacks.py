@@ -27,7 +27,7 @@ def mention(stack, group, status, reason):
 
 def wait_for_signals(stack, group, status, count, before):
     """Until as many machines as counted, other than those before, have signalled."""
-    began, limit = time.monotonic(), 5
+    began, limit = time.monotonic(), 60
     while True:
         limit = control().get("signal_timeout", limit)
         fresh = [member["InstanceId"] for member in group["Instances"] if member["InstanceId"] not in before]

@@ -6,6 +6,7 @@ use super::kubeconfigs::Elsewhere;
 use super::{JobWorld, TRAIN};
 use crate::schema_judge::expect_fit;
 use crate::support::job_cluster::controller::Fate;
+use crate::support::run_until_printed;
 
 /// 1 GiB in 0.1 s by two processes: 10.7 GB/s.
 const HEALTHY: &str = r#"{"round": 1, "of": 4}
@@ -107,7 +108,9 @@ fn the_slow_machine_is_named() {
             "gpu-2    1.07 GB/s  1.07 GB/s  gpu-3  slow: at most 1.07 GB/s, others reach 10.7 GB/s\n",
         )
         .expect_stdout("gpu-1    10.7 GB/s  1.07 GB/s  gpu-2\n")
-        .expect_stderr("`infra logs gpu-2` shows what the machine says");
+        .expect_stderr(
+            "`infra logs gpu-2` shows the machine's console; `kubectl cordon gpu-2` keeps jobs away",
+        );
     expect_nothing_left(&world);
 }
 
@@ -142,8 +145,8 @@ fn tcp_is_named_where_there_is_efa_and_the_table_says_what_to_expect() {
     world.cluster.end_pod(&conductor, 0, HEALTHY);
     let checked = checking.wait().expect_code(3);
     checked
-        .expect_stdout("gpu-1    10.7 GB/s  9.76 GB/s  gpu-2  NCCL talks TCP instead of EFA")
-        .expect_stderr("expected of these machines is 240 GB/s");
+        .expect_stdout("gpu-1    10.7 GB/s  9.76 GB/s  gpu-2  NCCL uses TCP instead of EFA")
+        .expect_stderr("these machines should reach 240 GB/s");
 }
 
 #[test]
@@ -166,8 +169,20 @@ fn machines_that_jobs_use_are_left_out() {
     world.cluster.take("nodes", "", "gpu-3");
     let before = world.cluster.changes().len();
     world.run(["nccl-check"]).expect_code(1)
-        .expect_stderr("only one machine of pool gpu is free, and it is compared with others; gpu-4: job 'train' of namespace vision runs there; gpu-5: the node is cordoned")
+        .expect_stderr("only one machine of pool gpu is free, so there is nothing to compare it with; gpu-4: job 'train' of namespace vision runs there; gpu-5: the node is cordoned")
         .expect_stderr("run it again when at least two machines are free");
+    assert_eq!(world.cluster.changes().len(), before, "nothing was created");
+    // A machine with a problem is reported, whoever uses the others.
+    let not_ready =
+        json!([{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "no CNI"}]);
+    world.cluster.change("nodes", "", "gpu-5", json!({"status": {"conditions": not_ready}}));
+    let before = world.cluster.changes().len();
+    world
+        .run(["nccl-check"])
+        .expect_code(3)
+        .expect_stdout("left out: job 'train' of namespace vision runs there\n")
+        .expect_stdout("the node is not Ready: KubeletNotReady: no CNI\n")
+        .expect_stdout("only one machine of pool gpu is free, so there is nothing to compare it with\n");
     assert_eq!(world.cluster.changes().len(), before, "nothing was created");
 }
 
@@ -294,33 +309,26 @@ fn an_image_without_pytorch_is_an_error() {
         .run(["nccl-check"])
         .expect_code(1)
         .expect_stderr(
-            "the pod that gives the orders ended early: nccl-check ended with 127 sh: python3: not found",
+            "the pod that conducts the check ended early: nccl-check ended with 127; last line: sh: python3: not found",
         )
-        .expect_stderr("the image needs python3 with PyTorch");
+        .expect_stderr("`--image` names another image, if python3 or PyTorch is missing");
     expect_nothing_left(&world);
 }
 
 #[test]
 fn a_check_that_takes_too_long_says_what_it_knows() {
     let world = JobWorld::new(TRAIN);
-    world.cluster.decide(|role, _, _| match role {
+    let log = "{\"round\": 1, \"of\": 4}\n{\"group\": [1, 2], \"seconds\": 0.1, \"ranks\": 2}\n";
+    world.cluster.decide(move |role, _, _| match role {
         "nccl-check" => Fate::Run("gpu-1"),
-        _ => Fate::Wait,
+        _ => Fate::Print("gpu-1", log),
     });
-    let checking = world.infra(["nccl-check", "--timeout", "4s"]).spawn();
-    let conductor = world.cluster.pod("nccl-check-conductor", 0);
-    world.cluster.change("pods", "default", &conductor.2, running());
-    world.cluster.print(
-        "nccl-check-conductor",
-        0,
-        "{\"round\": 1, \"of\": 4}\n{\"group\": [1, 2], \"seconds\": 0.1, \"ranks\": 2}\n",
-    );
-    checking
-        .wait()
-        .expect_code(3)
-        .expect_stdout("gpu-2    10.7 GB/s  10.7 GB/s  gpu-3\n")
-        .expect_stdout("the check was not complete in time; `--timeout` gives it longer");
-    expect_nothing_left(&world);
+    let checked = run_until_printed("gpu-2    10.7 GB/s  10.7 GB/s  gpu-3\n", |limit| {
+        let checked = world.run(["nccl-check", "--timeout", limit]);
+        expect_nothing_left(&world);
+        checked
+    });
+    checked.expect_code(3).expect_stdout("the check was not complete in time; `--timeout` gives it longer");
 }
 
 #[test]

@@ -52,19 +52,25 @@ pub fn authorization(account: &str, region: &str, service: &str) -> String {
     )
 }
 
-/// Runs with a time limit, and again with a longer one as long as the limit ends the run before it has reported this: how far a
-/// run gets in a second depends on what else the machine does.
+/// Runs with a time limit, and again with a longer one as long as the limit ends the run before it has reported this.
 #[track_caller]
 pub fn run_into_time_limit(part: &str, mut run: impl FnMut(&str) -> Outcome) -> Outcome {
-    let mut reported = String::new();
+    run_until_printed(part, |limit| run(limit).expect_code(5))
+}
+
+/// Runs with a time limit, and again with a longer one until this is printed, however the run ends: how far one gets in a second
+/// depends on what else the machine does.
+#[track_caller]
+pub fn run_until_printed(part: &str, mut run: impl FnMut(&str) -> Outcome) -> Outcome {
+    let mut printed = String::new();
     for limit in ["3s", "10s", "30s", "100s"] {
-        let outcome = run(limit).expect_code(5);
-        if outcome.stderr.contains(part) {
+        let outcome = run(limit);
+        if outcome.stdout.contains(part) || outcome.stderr.contains(part) {
             return outcome;
         }
-        reported = outcome.stderr;
+        printed = format!("stdout:\n{}\nstderr:\n{}", outcome.stdout, outcome.stderr);
     }
-    panic!("'{part}' is not in:\n{reported}");
+    panic!("'{part}' is not in:\n{printed}");
 }
 
 /// Returns as soon as this holds; three minutes are what only a test that fails waits for.

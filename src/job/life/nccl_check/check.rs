@@ -100,17 +100,20 @@ impl<'a> NcclCheck<'a> {
         Ok(compile(settings, &members, &runners, &measured))
     }
 
-    /// Why pods of machines have ended, which whoever gave them orders does not know.
+    /// Why pods of machines have ended, which the pod that conducts the check does not know.
     async fn explain_ends(&self, runners: &[Runner<'_>], measured: &mut Measurements) {
         let Ok(pods) = self.api.pods(Some(NAMESPACE), &self.objects().selector()).await else { return };
         for (number, runner) in runners.iter().enumerate() {
             let pod = pods.iter().find(|pod| pod.name == runner.pod);
             let why = match pod {
                 None => Some("its pod was deleted".to_owned()),
-                Some(pod) => pod.detail.clone().filter(|_| pod.phase.is_over()),
+                Some(pod) => {
+                    let detail = pod.detail.as_ref().filter(|_| pod.phase.is_over());
+                    detail.map(|detail| format!("its pod ended: {detail}"))
+                }
             };
             if let Some(why) = why {
-                measured.errors.insert(number, format!("its pod ended: {why}"));
+                measured.errors.insert(number, why);
             }
         }
     }
@@ -122,15 +125,22 @@ impl<'a> NcclCheck<'a> {
             _ => None,
         };
         let left_out: Vec<String> = members.iter().filter_map(left_out).collect();
-        if left_out.is_empty() {
-            return Ok(compile(&self.settings, members, &[], &Measurements::default()));
-        }
-        let free = members.iter().filter(|member| member.absence.is_none()).count();
+        let has_problem = members.iter().any(|member| matches!(member.absence, Some(Absence::Problem(_))));
+        let has_free = members.iter().any(|member| member.absence.is_none());
         let pool = &self.settings.pool;
-        let free = match free {
-            0 => format!("no machine of pool {pool} is free"),
-            _ => format!("only one machine of pool {pool} is free, and it is compared with others"),
+        let free = if has_free {
+            format!("only one machine of pool {pool} is free, so there is nothing to compare it with")
+        } else {
+            format!("no machine of pool {pool} is free")
         };
+        // What is wrong with a machine is a finding, whoever uses the others.
+        if left_out.is_empty() || has_problem {
+            let mut report = compile(&self.settings, members, &[], &Measurements::default());
+            if has_problem && has_free {
+                report.problems.push(free);
+            }
+            return Ok(report);
+        }
         Err(JobError::CheckImpossible {
             reason: format!("{free}; {}", left_out.join("; ")),
             advice: "the check never disturbs a job: run it again when at least two machines are free",

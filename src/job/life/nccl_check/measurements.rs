@@ -1,4 +1,4 @@
-//! What the pod that gives the orders has printed, read.
+//! What the pod that conducts the check has printed, read.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The objects of a check: the program, a pod on each machine, and the pod that gives the orders.
+//! The objects of a check: the program, a pod on each machine, and the pod that conducts the check.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const NAME: &str = "infra-nccl-check";
 /// What the program does in that pod.
 const CONDUCT: &str = "conduct";
 const FILE: &str = "nccl_check.py";
-/// The role of the pod that gives the orders.
+/// The role of the pod that conducts the check.
 const CONDUCTOR_ROLE: &str = "nccl-check-conductor";
 
 /// The objects of one check.
@@ -44,7 +44,7 @@ impl Objects<'_> {
         format!("{}-{number}", self.name())
     }
 
-    /// The pod that gives the orders.
+    /// The pod that conducts the check.
     pub(super) fn conductor_name(&self) -> String {
         format!("{}-conductor", self.name())
     }
@@ -93,7 +93,7 @@ impl Objects<'_> {
         pod
     }
 
-    /// The pod that gives the orders, on a machine that has the image already.
+    /// The pod that conducts the check, on a machine that has the image already.
     pub(super) fn conductor(&self, node: &Node, plan: &Value) -> Value {
         let variables = vec![json!({"name": "INFRA_PLAN", "value": plan.to_string()}), entry(&no_gpus())];
         self.pod(&self.conductor_name(), CONDUCT, &node.name, variables)

@@ -106,7 +106,7 @@ fn blame_tcp(measured: &Measurements, standard: &Standard, verdict: &mut Verdict
     }
     for (number, transport) in &measured.transports {
         if *transport == Transport::Tcp {
-            let text = "NCCL talks TCP instead of EFA".to_owned();
+            let text = "NCCL uses TCP instead of EFA".to_owned();
             verdict.machines.entry(*number).or_insert(text);
         }
     }
@@ -156,7 +156,7 @@ fn blame_slowness(measured: &Measurements, standard: &Standard, verdict: &mut Ve
         let bandwidths: Vec<f64> = pairs_with(&open, number).map(|pair| pair.bandwidth).collect();
         if let Some(best) = best(&bandwidths).filter(|best| *best < expected) {
             let (best, expected) = (gigabytes_in_words(best), gigabytes_in_words(expected));
-            verdict.machines.insert(number, format!("at most {best}, expected is {expected}"));
+            verdict.machines.insert(number, format!("at most {best}; {expected} is expected"));
         }
     }
 }
@@ -195,7 +195,7 @@ fn judge_together(together: &Result<f64, String>, standard: &Standard, verdict: 
         // A machine that is slow alone is why all are slow together.
         (Ok(bandwidth), Some(expected)) if *bandwidth < expected && verdict.machines.is_empty() => {
             verdict.others.push(format!(
-                "all machines together reach {}, expected is {}",
+                "all machines together reach {}; {} is expected",
                 gigabytes_in_words(*bandwidth),
                 gigabytes_in_words(expected)
             ));
@@ -338,23 +338,22 @@ mod tests {
         assert_eq!(verdict, Verdict::default());
         let verdict = judge(&of_speeds(&[100.0, 101.0, 102.0]), &expecting);
         assert_eq!(blamed(&verdict), [0, 1, 2]);
-        assert_eq!(verdict.machines[&0], "at most 100 GB/s, expected is 240 GB/s");
+        assert_eq!(verdict.machines[&0], "at most 100 GB/s; 240 GB/s is expected");
         let slow_together = Measurements { together: Some(Ok(90.0)), ..of_speeds(&[300.0, 310.0, 305.0]) };
         let verdict = judge(&slow_together, &expecting);
-        assert_eq!(verdict.others, ["all machines together reach 90.0 GB/s, expected is 240 GB/s"]);
+        assert_eq!(verdict.others, ["all machines together reach 90.0 GB/s; 240 GB/s is expected"]);
     }
 
     #[test]
     fn tcp_is_a_problem_where_there_is_efa() {
         let over = |transport| (0..3).map(|number| (number, transport)).collect();
-        let talks_tcp = Measurements { transports: over(Transport::Tcp), ..of_speeds(&[3.0, 3.1, 3.2]) };
+        let uses_tcp = Measurements { transports: over(Transport::Tcp), ..of_speeds(&[3.0, 3.1, 3.2]) };
         let with_efa = Standard { has_efa: true, expected: Some(240.0), ..standard(3) };
-        let verdict = judge(&talks_tcp, &with_efa);
-        assert_eq!(verdict.machines.into_values().collect::<Vec<_>>(), ["NCCL talks TCP instead of EFA"; 3]);
-        assert_eq!(judge(&talks_tcp, &standard(3)), Verdict::default());
-        let talks_efa =
-            Measurements { transports: over(Transport::Efa), ..of_speeds(&[300.0, 310.0, 320.0]) };
-        assert_eq!(judge(&talks_efa, &with_efa), Verdict::default());
+        let verdict = judge(&uses_tcp, &with_efa);
+        assert_eq!(verdict.machines.into_values().collect::<Vec<_>>(), ["NCCL uses TCP instead of EFA"; 3]);
+        assert_eq!(judge(&uses_tcp, &standard(3)), Verdict::default());
+        let uses_efa = Measurements { transports: over(Transport::Efa), ..of_speeds(&[300.0, 310.0, 320.0]) };
+        assert_eq!(judge(&uses_efa, &with_efa), Verdict::default());
     }
 
     #[test]

@@ -123,13 +123,13 @@ impl<'w> Watch<'w> {
                     return Ok(measured);
                 }
                 if pod.phase.is_over() {
-                    let last =
-                        log.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
-                    let detail = pod.detail.unwrap_or_default();
+                    let last = log.lines().rfind(|line| !line.trim().is_empty());
+                    let last = last
+                        .map_or_else(|| "it printed nothing".to_owned(), |line| format!("last line: {line}"));
+                    let said: Vec<String> = pod.detail.into_iter().chain([last]).collect();
                     return Err(JobError::CheckImpossible {
-                        reason: format!("the pod that gives the orders ended early: {detail} {last}")
-                            .replace("  ", " "),
-                        advice: "the image needs python3 with PyTorch; name another one with `--image`",
+                        reason: format!("the pod that conducts the check ended early: {}", said.join("; ")),
+                        advice: "`--image` names another image, if python3 or PyTorch is missing",
                     });
                 }
             }

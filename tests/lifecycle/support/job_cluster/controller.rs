@@ -27,6 +27,8 @@ pub enum Fate {
     Wait,
     /// It runs on a node.
     Run(&'static str),
+    /// It runs there, and prints this.
+    Print(&'static str, &'static str),
     /// It runs there, prints this and succeeds.
     Succeed(&'static str, &'static str),
     /// It runs there, prints this and ends with a code.
@@ -245,6 +247,10 @@ impl State {
         match fate {
             Fate::Wait => self.start_program(key),
             Fate::Run(node) => self.run(key, node),
+            Fate::Print(node, text) => {
+                self.run(key, node);
+                self.print(key, text);
+            }
             Fate::Succeed(node, text) => {
                 self.run(key, node);
                 self.print(key, text);

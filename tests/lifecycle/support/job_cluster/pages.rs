@@ -150,6 +150,10 @@ fn start_bare_pod(state: &mut State, place: &Place) {
     state.history.push(format!("pod {role}"));
     match state.fates.as_ref().map(|fate| fate(&role, 0, 0)) {
         Some(super::Fate::Run(node)) => state.run(&key, node),
+        Some(super::Fate::Print(node, text)) => {
+            state.run(&key, node);
+            state.print(&key, text);
+        }
         Some(super::Fate::Succeed(node, text)) => {
             state.run(&key, node);
             state.print(&key, text);
