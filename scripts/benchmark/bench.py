@@ -66,7 +66,7 @@ def page(infra, measured, lived, listed, beside, grown):
         f"on {report.machine()}. CPU time is the figure to trust on a machine that others use too. Figures are medians of {offline.RUNS} runs "
         f"({offline.LONG_RUNS} of the long ones, {peers.CDK_RUNS} of the CDK's); lives on the stand-in were lived once.",
         "## Commands without AWS",
-        "Three zones, three etcd members, two controllers; pools are CPU and GPU pools in turn. `scripts/bench` fails if a limit is broken.",
+        "Three availability zones, three etcd members, two controllers; pools are CPU and GPU pools in turn. `scripts/bench` fails if a limit is broken.",
         report.offline_table(measured),
         "## Lives on the stand-in",
         "Each cluster comes up, is brought up again unchanged, and is destroyed with its data, on MiniStack with AWS's rules added, where each "
@@ -90,7 +90,7 @@ def page(infra, measured, lived, listed, beside, grown):
             report.cost_table([row for row in measured if row.name.startswith("render stack")] + made),
             f"{version([peers.AWS, '--version']).split()[0]} and Sceptre {version([peers.SCEPTRE, '--version']).split()[-1]} "
             f"bringing the same {stacks_with(PEERS_POOLS)} stacks up on the same stand-in. They create the stacks and wait for "
-            "them; infra also checks the account, uploads what machines boot from, leads the name to the API, waits for the "
+            "them; infra also checks the account, uploads what machines boot from, points the name at the API, waits for the "
             "nodes, and looks for leftovers after a destroy. `aws cloudformation deploy` goes one stack after the other and looks at each every 30 s.",
             report.lives_table(others),
         ]

@@ -1,4 +1,4 @@
-"""The clusters that are measured: three zones, three etcd members, two controllers, a shared file system, and as many pools as wanted."""
+"""The clusters that are measured: three availability zones, three etcd members, two controllers, a shared file system, and as many pools as wanted."""
 
 import pathlib
 import tempfile

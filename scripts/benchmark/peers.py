@@ -1,5 +1,5 @@
 """Other tools, given what `infra render` wrote: the AWS CDK makes the same templates, the AWS CLI and Sceptre bring the same stacks up and
-take them away, on the same stand-in. None of them checks the account, uploads what machines boot from, or waits for nodes, as infra does.
+delete them, on the same stand-in. None of them checks the account, uploads what machines boot from, or waits for nodes, as infra does.
 """
 
 import json

@@ -11,6 +11,7 @@ use super::actions::Action;
 use super::clock::minutes_ahead;
 use super::configuration::CALL_TIMEOUT;
 use crate::outcome::{Explain, Outcome};
+use crate::plural::count_of;
 
 /// What kind of failure it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,9 +243,11 @@ pub(crate) const CONTINUES_IN_AWS: &str =
 
 fn clock_help(minutes: i64) -> String {
     let clock = match minutes {
-        0 => "AWS does not take the time of this machine's clock".to_owned(),
-        1.. => format!("this machine's clock is {minutes} minutes ahead of AWS's"),
-        ..=-1 => format!("this machine's clock is {} minutes behind AWS's", minutes.unsigned_abs()),
+        0 => "AWS rejects the time of this machine's clock".to_owned(),
+        1.. => format!("this machine's clock is {} ahead of AWS's", count_of(minutes, "minute")),
+        ..=-1 => {
+            format!("this machine's clock is {} behind AWS's", count_of(minutes.unsigned_abs(), "minute"))
+        }
     };
     format!("{clock}; set it (`timedatectl set-ntp true`, or chrony), then run the same command again")
 }

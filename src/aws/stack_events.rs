@@ -16,7 +16,7 @@ pub(crate) const STACK_TYPE: &str = "AWS::CloudFormation::Stack";
 pub(crate) struct StackEvent {
     /// The id of the event.
     pub id: String,
-    /// When.
+    /// When the event happened.
     pub at: Option<OffsetDateTime>,
     /// The resource's name in the template; the stack's name for the stack itself.
     pub logical_id: String,
@@ -26,7 +26,7 @@ pub(crate) struct StackEvent {
     pub kind: String,
     /// The status that the event reports.
     pub status: EventStatus,
-    /// Why.
+    /// Why the resource has this status.
     pub reason: Option<String>,
     /// The token of the call that began the operation.
     pub token: Option<String>,

@@ -72,7 +72,7 @@ impl BlockAction {
     #[must_use]
     pub fn describe(resource: &str) -> Option<&'static str> {
         match resource {
-            BLOCK_BEGINS => Some("the begin of the capacity block"),
+            BLOCK_BEGINS => Some("the start of the capacity block"),
             BLOCK_ENDS => Some("the end of the capacity block"),
             _ => None,
         }

@@ -129,7 +129,7 @@ pub(super) async fn ask_word_on_thread(
 ) -> anyhow::Result<()> {
     if !can_ask() {
         return Err(Refusal::new(format!("{question} There is no terminal to answer it."))
-            .help(format!("`{flag}` says it"))
+            .help(format!("`{flag}` gives the answer"))
             .into());
     }
     let (printer, question, word) = (printer.clone(), question.to_owned(), word.to_owned());

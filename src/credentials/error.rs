@@ -137,7 +137,7 @@ impl Explain for CredentialsError {
                 "restore its files from a backup; `--replace-ca` makes a new one, which every machine of a running cluster \
                  would refuse"
             }
-            Self::NoAuthorityKey { .. } => "put the key back for this run, then take it away again",
+            Self::NoAuthorityKey { .. } => "put the key back for this run, then remove it again",
             Self::OtherAuthority { .. } => {
                 "leave out the flag to keep it, or add `--replace-ca`: a running cluster does not survive that"
             }

@@ -37,7 +37,7 @@ pub(crate) enum DeployError {
         stack: String,
         /// The status of the stack.
         status: StackStatus,
-        /// Why.
+        /// Why the stack needs a decision.
         reason: String,
         /// What to do next.
         help: String,
@@ -275,7 +275,7 @@ impl Explain for DeployError {
                 "another process writes to that prefix, or a lifecycle rule deletes objects there".to_owned()
             }
             Self::ForeignTemplate { .. } => {
-                "another process replaced the uploaded template: find out who may write below the S3 URI and take that right away, \
+                "another process replaced the uploaded template: find out who may write below the S3 URI and revoke that permission, \
                  then run the same command again"
                     .to_owned()
             }

@@ -1,6 +1,6 @@
 //! Frames of a WebSocket (RFC 6455): bytes of a connection into messages and pings, and back.
 //!
-//! Written here because the usual crates change features that the AWS SDK's crates share, which builds all of them anew; what a client of
+//! Written here because the usual crates change features that the AWS SDK's crates share, which builds all of them again; what a client of
 //! one kind of server needs of the protocol is this file.
 
 use bytes::{Buf, Bytes, BytesMut};

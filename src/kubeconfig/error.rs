@@ -97,7 +97,7 @@ pub(crate) enum KubeconfigError {
         entry: String,
         /// The field.
         field: String,
-        /// Why.
+        /// Why the file cannot be read.
         reason: ReadError,
     },
     /// A field is not honoured.

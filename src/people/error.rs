@@ -76,7 +76,7 @@ pub(crate) enum PeopleError {
     Directory {
         /// The directory.
         path: String,
-        /// Why.
+        /// Why the directory could not be created or read.
         reason: String,
     },
     /// The jobs of the cluster could not be read.

@@ -1,4 +1,4 @@
-//! Directories of the file system, which nothing but a pod reaches: a short one in the cluster's own namespace looks after them.
+//! Directories of the file system, which nothing but a pod reaches: a short one in the cluster's own namespace creates one, or counts what is in it.
 
 use std::time::Duration;
 

@@ -87,7 +87,7 @@ class Operator(unittest.TestCase):
             self.denies(action, group)
         self.allows("ec2:DescribePlacementGroups", "*")
 
-    def test_a_right_that_efa_needs_is_missed_by_name(self):
+    def test_every_right_that_efa_needs_is_held(self):
         """Of the rights that CloudFormation has from its caller to create the stack of a pool with EFA, none may be missing."""
         needed = json.loads((ROOT / "src/check/handler_permissions.json").read_text())
         kinds = {resource["Type"] for resource in json.loads((ROOT / "tests/clusters/deep-learning/expected/stacks/pool-h100.json").read_text())
@@ -99,7 +99,7 @@ class Operator(unittest.TestCase):
         self.assertGreater(len(ours), 10)
         self.assertEqual(ours - held, set())
 
-    def test_a_right_that_a_capacity_block_needs_is_missed_by_name(self):
+    def test_every_right_that_a_capacity_block_needs_is_held(self):
         """Those that CloudFormation has from its caller to create the stack of a pool in a block, and the one that finds the block's times."""
         needed = json.loads((ROOT / "src/check/handler_permissions.json").read_text())
         kinds = {resource["Type"] for resource in json.loads((ROOT / "tests/clusters/deep-learning/expected/stacks/pool-block.json").read_text())

@@ -10,7 +10,7 @@ pub const LAYERS: [(&str, &[&str]); 24] = [
     ("plural", &[]),
     ("waiting", &[]),
     ("well_known", &[]),
-    ("config", &["document"]),
+    ("config", &["document", "plural"]),
     ("blueprint", &["config", "document"]),
     ("credentials", &["blueprint", "config", "confined_directory", "durable_file", "outcome"]),
     ("render", &["blueprint", "config", "credentials", "document", "durable_file", "hexadecimal", "outcome"]),
@@ -30,7 +30,7 @@ pub const LAYERS: [(&str, &[&str]); 24] = [
             "render",
         ],
     ),
-    ("aws", &["outcome", "waiting"]),
+    ("aws", &["outcome", "plural", "waiting"]),
     ("kube", &["credentials", "outcome"]),
     ("kubeconfig", &["credentials", "document", "kube", "outcome"]),
     (

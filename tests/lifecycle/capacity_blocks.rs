@@ -2,11 +2,16 @@
 //! later.
 
 use std::fs;
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use time::OffsetDateTime;
 
 use crate::support::element;
 use crate::support::fault_proxy::{Fault, Times};
 use crate::support::reading::is_reading;
-use crate::support::world::{DAY, TimeOfBlock, World};
+use crate::support::world::{DAY, TimeOfBlock, World, coming_end};
 
 /// No id yet.
 const NEW: &str = "";
@@ -201,12 +206,45 @@ fn a_block_that_is_open_starts_machines_at_once_and_a_missed_begin_is_made_good(
 }
 
 #[test]
+fn a_block_that_begins_while_up_runs_is_said() {
+    let (world, id) = world();
+    let begins: Arc<OnceLock<OffsetDateTime>> = Arc::default();
+    let (aws, block, known) = (world.aws(), id.clone(), Arc::clone(&begins));
+    // To come when it is read, open when stacks are created.
+    world.proxy.before("ec2:DescribeCapacityReservations", move || {
+        begins.get_or_init(|| {
+            let begins = OffsetDateTime::now_utc() + Duration::from_secs(2);
+            let (hour, minute, second) = begins.to_hms();
+            let text = format!("{}T{hour:02}:{minute:02}:{second:02}.000Z", begins.date());
+            let action = [("Action", "PutCapacityBlock"), ("Version", "2016-11-15")];
+            let times = [("CapacityReservationId", block.as_str()), ("StartDate", text.as_str())];
+            aws.post("ec2", &aws.region, &[action, times].concat());
+            begins
+        });
+    });
+    world.proxy.before("cloudformation:CreateChangeSet", move || {
+        while known.get().is_some_and(|begins| OffsetDateTime::now_utc() < *begins) {
+            thread::sleep(Duration::from_millis(50));
+        }
+    });
+    world.up([]).expect_code(0).expect_stderr(&format!(
+        "warning: the capacity block {id} of pool block has begun meanwhile: run `infra up` again if the pool has no machines"
+    ));
+    expect_sizes(&world, [0, 0, 0]);
+    world.proxy.heal();
+    let again = world.up([]).expect_code(0);
+    assert!(!again.stderr.contains("has begun meanwhile"), "{}", again.stderr);
+    expect_sizes(&world, [1, 2, 2]);
+    nothing_to_do(&world);
+}
+
+#[test]
 fn a_begin_that_is_left_is_said_and_another_block_takes_the_place_of_one_that_is_over() {
     let (world, id) = world();
     world.up([]).expect_code(0);
     world.put_block(&id, &TimeOfBlock::from_now(-2 * DAY, -60));
     world.run(["status"]).expect_code(0).expect_stdout(&format!(
-        "? the capacity block {id} of pool block is over: run `infra up`, or pool block tries to start machines in it again in a year"
+        "? the capacity block {id} of pool block is over: run `infra up`: otherwise pool block tries to start machines in it in a year"
     ));
     world.up([]).expect_code(0);
     assert_eq!(actions(&world).len(), 1, "the end alone");
@@ -242,7 +280,7 @@ fn what_excludes_a_block_is_refused_with_the_reason() {
         }
     };
     let text = world.workspace.read("cluster.yaml");
-    for (key, value) in [("expires", "2099-12-01T18:00:00Z"), ("schedule", "[{at: 0 20 * * *, count: 2}]")] {
+    for (key, value) in [("expires", coming_end().as_str()), ("schedule", "[{at: 0 20 * * *, count: 2}]")] {
         world.workspace.edit(|text| text.replace("  capacity", &format!("  {key}: {value}\n  capacity")));
         let what = format!("pool block has both {key} and the capacity block {id}");
         refused(&world, &what, &format!("remove {key}"));
@@ -251,10 +289,17 @@ fn what_excludes_a_block_is_refused_with_the_reason() {
     for (state, what) in [
         ("payment-failed", "is released: its payment failed"),
         ("cancelled", "is cancelled"),
-        ("unavailable", "is unavailable"),
+        ("failed", "is failed"),
     ] {
         world.ec2("PutCapacityBlock", &[("CapacityReservationId", &id), ("State", state)]);
         refused(&world, &format!("the capacity block {id} of pool block {what}"), "name another");
+    }
+    for state in ["pending", "assessing", "delayed", "unavailable"] {
+        world.ec2("PutCapacityBlock", &[("CapacityReservationId", &id), ("State", state)]);
+        let what = format!("the capacity block {id} of pool block is {state}");
+        let later = "run the command again when AWS says scheduled or active";
+        let outcome = world.run(["lock"]).expect_code(1).expect_stderr(&what).expect_stderr(later);
+        assert!(!outcome.stderr.contains("name another"), "{}", outcome.stderr);
     }
     world.ec2("PutCapacityBlock", &[("CapacityReservationId", &id), ("State", "payment-pending")]);
     let bucket = format!("s3://{}/clusters", world.bucket());

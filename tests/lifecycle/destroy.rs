@@ -63,7 +63,10 @@ fn data_is_deleted_only_after_its_name_is_confirmed() {
     let before = world.census();
     world.proxy.clear();
     world.run(["destroy"]).expect_code(1).expect_stderr("`--yes` answers yes");
-    world.run(["destroy", "--delete-data", "--yes"]).expect_code(1).expect_stderr("`--confirm NAME` says it");
+    world
+        .run(["destroy", "--delete-data", "--yes"])
+        .expect_code(1)
+        .expect_stderr("`--confirm NAME` gives the answer");
     world
         .run(["destroy", "--delete-data", "--confirm", "other"])
         .expect_code(1)

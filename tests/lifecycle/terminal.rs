@@ -31,7 +31,7 @@ fn a_pool_that_is_no_longer_in_cluster_yaml_is_deleted_after_a_yes() {
     world.workspace.edit(|text| text.replace("pools:\n", OTHER));
     world.up([]).expect_code(0);
     world.workspace.edit(|text| text.replace(OTHER, "pools:\n"));
-    let question = "Delete pool spare, no longer in cluster.yaml? [y/N]";
+    let question = "pool spare is no longer in cluster.yaml; without a yes it is kept. Delete it? [y/N]";
     world
         .at_terminal(&["up"], "dumb", "n\n")
         .expect_code(0)

@@ -22,7 +22,13 @@ pub(in crate::cli) async fn ask_for_consent(
     let deletions: Vec<String> = plan.deletions().map(|stack| stack.part.to_string()).collect();
     let mut consent = Consent { delete_dropped_pools: prune };
     if !deletions.is_empty() && !prune {
-        let question = format!("Delete {}, no longer in cluster.yaml?", deletions.join(", "));
+        let question = match deletions.as_slice() {
+            [one] => format!("{one} is no longer in cluster.yaml; without a yes it is kept. Delete it?"),
+            all => format!(
+                "{} are no longer in cluster.yaml; without a yes they are kept. Delete them?",
+                all.join(", ")
+            ),
+        };
         // Without a yes the pools are kept, and everything else continues.
         let agreed = ask_on_thread(&question, "--prune", &session.printer).await.is_ok();
         consent.delete_dropped_pools = agreed;

@@ -34,7 +34,7 @@ pub(super) fn show_event(event: &TeamEvent, session: &Session) {
     match event {
         TeamEvent::Applied(name) => session.printer.note(format_args!("{name}: applied")),
         TeamEvent::Directory(path) => {
-            session.printer.note(format_args!("a pod looks after the directory {path} of the file system"));
+            session.printer.note(format_args!("starting a pod for the directory {path} of the file system"));
         }
         TeamEvent::Waits(detail) => session.printer.note(format_args!("the pod is waiting: {detail}")),
         TeamEvent::Deleting => session.printer.note("deleting the namespace and everything in it"),

@@ -12,6 +12,7 @@ use super::super::file::{ClusterFile, ExistingNetworkFile, NetworkFile, Topology
 use super::super::values::{AvailabilityZone, SubnetId, VpcId, parse_ipv4_range};
 use super::location::Location;
 use crate::document::{At, Fault, Problems};
+use crate::plural::count_of;
 
 /// The three ranges of a cluster.
 pub(super) struct Ranges {
@@ -198,8 +199,8 @@ pub(super) fn check_room(
             .ok()
             .and_then(|bits| NODE_PREFIX.checked_sub(bits))
             .filter(|prefix| *prefix >= 8);
-        let fault =
-            Fault::new(format!("podCIDR {} holds {fit} nodes, but there may be {nodes}", ranges.pods));
+        let holds = count_of(fit, "node");
+        let fault = Fault::new(format!("podCIDR {} holds {holds}, but there may be {nodes}", ranges.pods));
         let fault = match help {
             Some(prefix) => {
                 fault.help(format!("use a /{prefix} or larger: each node takes a /{NODE_PREFIX}"))

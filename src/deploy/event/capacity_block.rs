@@ -1,4 +1,4 @@
-//! The capacity block of a pool: a reservation of machines from one moment to another, which the pool is empty outside of.
+//! The capacity block of a pool: a reservation of machines for a fixed period, before and after which the pool is empty.
 
 use schemars::JsonSchema;
 use serde::Serialize;

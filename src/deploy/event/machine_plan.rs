@@ -105,7 +105,7 @@ pub(crate) struct MachineChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub(crate) enum MachineAction {
-    /// They are created.
+    /// The machines are created.
     Create,
     /// CloudFormation replaces them, some at a time.
     Replace {
@@ -118,9 +118,9 @@ pub(crate) enum MachineAction {
     ReplaceGroup,
     /// Auto Scaling replaces those that no longer fit: in a subnet that is left, or of another purchase option.
     ReplaceUnfitting,
-    /// They stay as they are, outdated, until `infra up --pool NAME --replace-nodes`; only new machines are up to date.
+    /// The machines stay as they are, outdated, until `infra up --pool NAME --replace-nodes`; only new machines are up to date.
     StayOutdated,
-    /// They are terminated, and nothing takes their place.
+    /// The machines are terminated, and nothing takes their place.
     Terminate,
 }
 

@@ -156,7 +156,7 @@ fn check_pool(pool: &Pool, id: &str) -> Result<(), Refusal> {
     Err(Refusal::new(
         format!("pool {name} has both {excluded} and the capacity block {id}"),
         format!(
-            "remove {excluded}: the pool has machines while its block is open, and is paid for as a whole"
+            "remove {excluded}: the pool has machines while its block is open, and the block is paid for as a whole"
         ),
     ))
 }
@@ -164,16 +164,17 @@ fn check_pool(pool: &Pool, id: &str) -> Result<(), Refusal> {
 /// Whether the block will have machines, or has had them.
 fn check_state(pool: &Pool, found: &CapacityReservation) -> Result<(), Refusal> {
     let CapacityReservation { id, state, .. } = found;
-    let why = match state.as_str() {
+    let another = "buy or name another block, or remove the pool from cluster.yaml";
+    let (why, fix) = match state.as_str() {
         "active" | "scheduled" | "expired" | "payment-pending" => return Ok(()),
-        "payment-failed" => "is released: its payment failed".to_owned(),
-        "cancelled" => "is cancelled".to_owned(),
-        other => format!("is {other}"),
+        "payment-failed" => ("is released: its payment failed".to_owned(), another),
+        "cancelled" => ("is cancelled".to_owned(), another),
+        "pending" | "assessing" | "delayed" | "unavailable" => {
+            (format!("is {state}"), "run the command again when AWS says scheduled or active")
+        }
+        other => (format!("is {other}"), another),
     };
-    Err(Refusal::new(
-        format!("the capacity block {id} of pool {} {why}", pool.name),
-        "name another in capacityReservationId, or remove the key",
-    ))
+    Err(Refusal::new(format!("the capacity block {id} of pool {} {why}", pool.name), fix))
 }
 
 /// The capacity blocks of pools at a moment.

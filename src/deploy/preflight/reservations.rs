@@ -48,7 +48,7 @@ fn check_reservation(
         Some(_) if state == "payment-pending" => findings.warn(
             format!("the capacity block {id} is not paid yet"),
             "AWS releases it if the payment fails, and the pool would have no machines",
-            "see that AWS can charge the account; `aws ec2 describe-capacity-reservations` shows the state",
+            "make sure that AWS can charge the account; `aws ec2 describe-capacity-reservations` shows the state",
         ),
         _ => {}
     }
@@ -90,12 +90,18 @@ fn check_reservation(
         Some(BlockPhase::Open) | None => missing_machines(pool, preflight.live, block),
     };
     if i64::from(*available) < i64::from(wanted) {
-        findings.warn(
-            format!(
-                "the capacity reservation {id} has {available} of {total} machines free, but the pool needs {wanted}"
+        // Nobody can make a block larger, and a machine that was terminated is cleaned up for some minutes.
+        let (what, fix) = match phase {
+            Some(_) => (
+                "capacity block",
+                "wait some minutes if machines have just been terminated, or lower the pool's count",
             ),
+            None => ("capacity reservation", "increase the reservation, or reduce the pool"),
+        };
+        findings.warn(
+            format!("the {what} {id} has {available} of {total} machines free, but the pool needs {wanted}"),
             why,
-            "increase the reservation, or reduce the pool",
+            fix,
         );
     }
 }

@@ -65,7 +65,7 @@ fn running<'a>(live: &'a LiveCluster, role: &str) -> Size<'a> {
 enum Size<'a> {
     /// A number of machines of the types that the template names; the number of the template if none is given.
     Alike(Option<u32>),
-    /// These.
+    /// These machines, which run now.
     Each(Vec<&'a GroupMachine>),
 }
 

@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(at(BlockPhase::Over, own, (0, 0, 0)), none);
         assert_eq!(at(BlockPhase::Over, own, (1, 8, 3)), none);
         let full = (["3", "3", "1", "8"].map(str::to_owned), 3);
-        assert_eq!(at(BlockPhase::Open, Limits::NONE, (0, 0, 0)), full, "the begin was missed");
+        assert_eq!(at(BlockPhase::Open, Limits::NONE, (0, 0, 0)), full, "the start was missed");
         let begun = (["0", "5", "0", "0"].map(str::to_owned), 5);
         assert_eq!(
             at(BlockPhase::Open, Limits::NONE, (1, 8, 5)),

@@ -18,7 +18,7 @@ pub(crate) enum DataError {
     /// The pod that mounts the claim is of no use.
     #[error("the pod that reads and writes the claim cannot be used: {reason}")]
     Pod {
-        /// Why.
+        /// Why the pod is of no use.
         reason: String,
         /// What to do next.
         help: Option<String>,

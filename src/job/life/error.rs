@@ -50,7 +50,7 @@ pub(crate) enum JobError {
     Data {
         /// The job.
         name: String,
-        /// Why.
+        /// Why the data could not be imported.
         reason: String,
     },
     /// What launchers left on the claim could not be read.
@@ -58,13 +58,13 @@ pub(crate) enum JobError {
     Records {
         /// The job.
         name: String,
-        /// Why.
+        /// Why the attempts could not be read.
         reason: String,
     },
     /// Too few machines can be compared.
     #[error("{reason}")]
     CheckImpossible {
-        /// Why.
+        /// Why the check is impossible.
         reason: String,
         /// What to do about it.
         advice: &'static str,

@@ -21,7 +21,7 @@ pub(crate) enum TensorboardState {
     Complete,
     /// It failed too often.
     Failed {
-        /// Why.
+        /// Why TensorBoard failed.
         reason: String,
     },
 }

@@ -28,7 +28,7 @@ fn a_team_gets_a_namespace_with_rules_a_quota_and_a_directory() {
     let world = JobWorld::new(TRAIN);
     let added = world.run_any(["team", "add", "vision", "--gpus", "2"]).expect_code(0);
     added
-        .expect_stderr("a pod looks after the directory /teams/vision of the file system")
+        .expect_stderr("starting a pod for the directory /teams/vision of the file system")
         .expect_stderr(
             "team 'vision' is ready on cluster tensorflow; its claim efs is /teams/vision of the file system",
         )

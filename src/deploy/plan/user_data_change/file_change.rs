@@ -28,7 +28,7 @@ pub(crate) enum TextChange {
     Lines(Vec<String>),
     /// The change is unknown.
     Unknown {
-        /// Why.
+        /// Why the change is unknown.
         reason: String,
     },
 }

@@ -22,7 +22,7 @@ const OLD_CONFIG_DELETED: &str = "the old configuration is no longer in the buck
 const NOT_RENDERED: &str = "the new configuration was not rendered";
 const NO_DOCUMENT: &str = "the configuration is no JSON";
 const ARCHIVE: &str =
-    "machines on the Deep Learning image get another archive; what is in it is not compared file by file";
+    "the boot archive of machines on the Deep Learning image changes; plan does not compare its files";
 const NOT_OURS: &str = "it is no user data of ours";
 
 /// Which files change with user data: old configurations come from S3, new ones from what was rendered, by the key after the prefix.
