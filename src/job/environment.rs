@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::command::is_python;
+use super::command::{is_python, program_name};
 use super::file::JobFile;
 use super::framework::Framework;
 use super::names::{SCRATCH_DIRECTORY, group_host_name, pod_host_name, role_job_name, roles_of_scale};
@@ -337,7 +337,7 @@ fn pytorch(job: &TrainingJob) -> Vec<Variable> {
         Variable::text("NCCL_DEBUG", "WARN"),
     ];
     let program = job.command.first().map(String::as_str).unwrap_or_default();
-    if !is_python(program) && program != "torchrun" {
+    if !is_python(program) && program_name(program) != "torchrun" {
         // A program of its own may do without torchrun: one process a pod.
         variables.extend([
             Variable::text("MASTER_ADDR", master),

@@ -329,8 +329,30 @@ fn programs_and_variables_that_surprise_are_warned_about() {
         ("command: [torchrun, --nnodes, '1', a.py]", "torchrun is told to meet at this pod itself"),
         (
             "command: [python, -m, torch.distributed.run, a.py]",
-            "torch.distributed.run starts processes by itself",
+            "torch.distributed.run starts processes by itself, and torchrun starts it once for each GPU",
         ),
+        (
+            "command: [python, -m, torch.distributed.launch, a.py]",
+            "torch.distributed.launch starts processes by itself, and torchrun starts it once for each GPU",
+        ),
+        (
+            "command: [python, /opt/conda/bin/torchrun, a.py]",
+            "torchrun starts processes by itself, and torchrun starts it once for each GPU",
+        ),
+        ("command: [/opt/conda/bin/torchrun, --standalone, a.py]", "torchrun is told to meet at this pod itself"),
+        (
+            "command: [bash, -lc, 'cd /code && torchrun --rdzv-endpoint localhost:1 a.py']",
+            "torchrun is told to meet at this pod itself",
+        ),
+        (
+            "command: [sh, -c, 'python -m torch.distributed.run --standalone a.py']",
+            "torchrun is told to meet at this pod itself",
+        ),
+        (
+            "command: [bash, -c, 'exec accelerate launch a.py']",
+            "accelerate starts processes by itself, and finds only its own pod",
+        ),
+        ("command: [bash, train.sh]", "bash is started once in each pod, without torchrun"),
         (
             "command: [python3, -u, -m, accelerate.commands.launch, a.py]",
             "accelerate starts processes by itself",
@@ -355,9 +377,38 @@ fn programs_and_variables_that_surprise_are_warned_about() {
         format!("{plain}env: {settings}"),
         format!("{plain}grace: 30s"),
         "command: [python, -m, train]".into(),
+        "command: [bash, -c, torchrun a.py --redis localhost:6379]".into(),
+        "command: [torchrun, a.py, --standalone]".into(),
     ] {
         assert_eq!(job(&good), "", "{good}");
     }
+}
+
+#[test]
+fn a_launcher_finds_all_of_a_single_pod() {
+    let lint = |command: &str| {
+        let workspace = Workspace::new();
+        let text =
+            "name: train\nframework: pytorch\nimage: pytorch/pytorch:2.7.1\nreplicas: 1\ngpus: 4\ncommand: ";
+        workspace.write("job.yaml", format!("{text}{command}\n"));
+        workspace.infra(["job", "lint"]).expect_code(0).stdout
+    };
+    for good in ["[torchrun, --standalone, a.py]", "[deepspeed, a.py]", "[bash, -c, accelerate launch a.py]"] {
+        assert_eq!(lint(good), "", "{good}");
+    }
+    for bad in ["[python, -m, torch.distributed.run, a.py]", "[python, -m, accelerate.commands.launch, a.py]"] {
+        assert!(lint(bad).contains("and torchrun starts it once for each GPU"), "{bad}");
+    }
+}
+
+#[test]
+fn the_launcher_of_paddle_is_not_named_again() {
+    let workspace = Workspace::new();
+    let text = "name: train\nframework: paddle\nimage: paddlepaddle/paddle:3.3.1\nreplicas: 2\ndeadline: 1h\n";
+    workspace.write("job.yaml", format!("{text}command: [python, -m, paddle.distributed.launch, train.py]\n"));
+    let stdout = workspace.infra(["job", "lint"]).expect_code(0).stdout;
+    let warning = "warning: paddle.distributed.launch starts processes by itself, and paddle.distributed.launch starts it once for each GPU";
+    assert!(stdout.contains(warning), "{stdout}");
 }
 
 #[test]

@@ -52,6 +52,14 @@ class Torchrun(unittest.TestCase):
         pods.start(1, PET_RDZV_CONF="timeout=77").ends_with(0)
         self.assertEqual(pods.record("worker.1")["environment"]["PET_RDZV_CONF"], "timeout=77")
 
+    @in_each_shell
+    def test_a_pod_without_peers_has_the_same_time_to_save_and_waits_for_nobody(self, shell):
+        pods = Pods(self, "pytorch-single", shell)
+        pods.hosts.touch()
+        text = pods.start(0, INFRA_GRACE="80").ends_with(0)
+        self.assertNotIn("waiting", text)
+        self.assertEqual(pods.record("worker.0")["environment"]["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"], "72")
+
     def test_an_image_that_cannot_resolve_names_does_not_wait(self):
         pods = Pods(self, "pytorch", "busybox")
         pods.hosts.touch()

@@ -5,6 +5,7 @@ mod command;
 mod data;
 mod mounts;
 mod optional;
+mod own_launcher;
 mod scale;
 mod secrets;
 
