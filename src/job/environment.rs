@@ -16,7 +16,12 @@ pub(super) const INDEX_FIELD: &str = "metadata.annotations['batch.kubernetes.io/
 const OUR_PREFIX: &str = "INFRA_";
 /// Variables of the launchers that a user may set: how long they wait, how large a log may be, and how many restarts there may be.
 const SETTINGS: [&str; 5] =
-    ["INFRA_PEER_TIMEOUT", "INFRA_HOLD", "INFRA_LAST_WAIT", "INFRA_LOG_LIMIT", "INFRA_MOST_RESTARTS"];
+    ["INFRA_PEER_TIMEOUT", "INFRA_HOLD", "INFRA_LAST_WAIT", LOG_LIMIT, MOST_RESTARTS];
+/// How many restarts there may be, of whatever kind.
+pub(super) const MOST_RESTARTS: &str = "INFRA_MOST_RESTARTS";
+const LOG_LIMIT: &str = "INFRA_LOG_LIMIT";
+/// Digits that fit into the numbers of every shell, also when they are added to a time.
+const MOST_DIGITS: usize = 15;
 /// Paddle's parameter servers listen from this port on.
 const PADDLE_PORT: u16 = 7164;
 const PADDLE_MASTER_PORT: u16 = 36767;
@@ -65,6 +70,18 @@ pub(super) fn check_name_is_free(framework: Framework, name: &str) -> Result<(),
         );
     }
     Ok(())
+}
+
+/// What launchers count with: a number that is none would end each of them in the middle.
+pub(super) fn check_setting(name: &str, value: &str) -> Result<(), Fault> {
+    let is_plain = value == "0" || value.starts_with(|first: char| ('1'..='9').contains(&first));
+    let is_number = is_plain && value.len() <= MOST_DIGITS && value.bytes().all(|byte| byte.is_ascii_digit());
+    if !SETTINGS.contains(&name) || is_number {
+        return Ok(());
+    }
+    let help = if name == LOG_LIMIT { "a number of bytes, as \"67108864\"" } else { "a whole number, as \"600\"" };
+    Err(Fault::new(format!("{name} is '{value}', which is not a number that launchers can count with"))
+        .help(format!("write {help}")))
 }
 
 /// The numbers that decide which ports a paddle-v0 pod listens on.

@@ -158,18 +158,34 @@ open_log() {
   fi
 }
 
+# check_settings: `lint` reads those of the job file; an image or a Secret may set them too.
+check_settings() {
+  for setting in INFRA_PEER_TIMEOUT INFRA_HOLD INFRA_LAST_WAIT INFRA_LOG_LIMIT INFRA_MOST_RESTARTS; do
+    eval "value=\${$setting:-0}"
+    case $value in
+    *[!0-9]* | 0?* | ????????????????*) misconfigured "$setting is '$value', which is not a number: write a whole number, or remove it" ;;
+    esac
+  done
+}
+
+# leave_if_endless: restarts after lost machines and evictions are not counted, so nothing else ends a job whose pods fill the disk again
+# and again.
+leave_if_endless() {
+  [ "$attempt" -le "$most_restarts" ] ||
+    misconfigured "the group was restarted $attempt times, at most $most_restarts are allowed: its machines are lost, or its pods evicted, again and again"
+}
+
 # begin: what every launcher does first.
 begin() {
   marks=${INFRA_MARK_DIR:?}
   open_log
+  check_settings
   if every_one was_done; then
     say "all $role pods of this job have succeeded before: nothing is left to do"
     exit 0
   fi
   leave_if_late
-  # Restarts after lost machines and evictions are not counted, so nothing else ends a job whose pods fill the disk again and again.
-  [ "$attempt" -le "$most_restarts" ] ||
-    misconfigured "the group was restarted $attempt times, at most $most_restarts are allowed: its machines are lost, or its pods evicted, again and again"
+  leave_if_endless
   # A group that was suspended comes back under the same attempt.
   rm -f "$marks/failed.$attempt.$role.$index" "$marks/alive.$attempt.$role.$index" 2>/dev/null || true
   ! is_done "$index" || rm -f "$marks/done.$role.$index" 2>/dev/null || true

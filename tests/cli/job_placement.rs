@@ -329,15 +329,15 @@ fn programs_and_variables_that_surprise_are_warned_about() {
         ("command: [torchrun, --nnodes, '1', a.py]", "torchrun is told to meet at this pod itself"),
         (
             "command: [python, -m, torch.distributed.run, a.py]",
-            "torch.distributed.run starts processes by itself, and torchrun starts it once for each GPU",
+            "torch.distributed.run starts processes by itself, and the launcher of pytorch starts it once for each GPU",
         ),
         (
             "command: [python, -m, torch.distributed.launch, a.py]",
-            "torch.distributed.launch starts processes by itself, and torchrun starts it once for each GPU",
+            "torch.distributed.launch starts processes by itself, and the launcher of pytorch starts it once for each GPU",
         ),
         (
             "command: [python, /opt/conda/bin/torchrun, a.py]",
-            "torchrun starts processes by itself, and torchrun starts it once for each GPU",
+            "torchrun starts processes by itself, and the launcher of pytorch starts it once for each GPU",
         ),
         ("command: [/opt/conda/bin/torchrun, --standalone, a.py]", "torchrun is told to meet at this pod itself"),
         (
@@ -397,7 +397,7 @@ fn a_launcher_finds_all_of_a_single_pod() {
         assert_eq!(lint(good), "", "{good}");
     }
     for bad in ["[python, -m, torch.distributed.run, a.py]", "[python, -m, accelerate.commands.launch, a.py]"] {
-        assert!(lint(bad).contains("and torchrun starts it once for each GPU"), "{bad}");
+        assert!(lint(bad).contains("and the launcher of pytorch starts it once for each GPU"), "{bad}");
     }
 }
 
@@ -407,7 +407,7 @@ fn the_launcher_of_paddle_is_not_named_again() {
     let text = "name: train\nframework: paddle\nimage: paddlepaddle/paddle:3.3.1\nreplicas: 2\ndeadline: 1h\n";
     workspace.write("job.yaml", format!("{text}command: [python, -m, paddle.distributed.launch, train.py]\n"));
     let stdout = workspace.infra(["job", "lint"]).expect_code(0).stdout;
-    let warning = "warning: paddle.distributed.launch starts processes by itself, and paddle.distributed.launch starts it once for each GPU";
+    let warning = "warning: paddle.distributed.launch starts processes by itself, and the launcher of paddle starts it once for each GPU";
     assert!(stdout.contains(warning), "{stdout}");
 }
 

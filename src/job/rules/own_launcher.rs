@@ -89,13 +89,10 @@ pub(super) fn warn_of_own_launcher(words: &[String], file: &JobFile, problems: &
 
 /// A launcher behind the interpreter is started by ours, once for each GPU.
 fn nested(name: &str, framework: Framework) -> Fault {
-    let ours = if framework == Framework::Paddle { PADDLE } else { "torchrun" };
-    let fault =
-        Fault::new(format!("{name} starts processes by itself, and {ours} starts it once for each GPU"));
-    if TORCHRUN.contains(&name) || name == PADDLE {
-        return fault.help(format!("name the program alone, which {ours} starts: command: [python, train.py]"));
-    }
-    fault.help(format!("let {ours} start the program: command: [python, train.py]"))
+    Fault::new(format!(
+        "{name} starts processes by itself, and the launcher of {framework} starts it once for each GPU"
+    ))
+    .help("name the program alone: command: [python, train.py]")
 }
 
 /// The launcher that a command line begins with, be it a path, a module, or a script of an interpreter.
