@@ -349,6 +349,8 @@ fn pytorch(job: &TrainingJob) -> Vec<Variable> {
         Variable::text("PET_RDZV_ID", ATTEMPT_OF_RUN),
         // A restart of one node alone would wait for the others for ever; the whole group is restarted instead.
         Variable::text("PET_MAX_RESTARTS", "0"),
+        // Versions before 2.4 look every five seconds, and which pod failed first would be chance.
+        Variable::text("PET_MONITOR_INTERVAL", "0.1"),
         Variable::text("INFRA_PEERS", trainer_hosts(job).join(",")),
         Variable::text("PYTHONUNBUFFERED", "1"),
         Variable::text("NCCL_DEBUG", "WARN"),

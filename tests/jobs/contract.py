@@ -169,6 +169,7 @@ def pytorch(file, role, hosts, command, common):
     return "pytorch.sh", command, {
         "PET_NNODES": str(file["replicas"]), "PET_NPROC_PER_NODE": str(max(file.get("gpus", 0), 1)), "PET_NODE_RANK": "$(JOB_COMPLETION_INDEX)",
         "PET_MASTER_ADDR": hosts[role][0], "PET_MASTER_PORT": "29500", "PET_MAX_RESTARTS": "0",
+        "PET_MONITOR_INTERVAL": "0.1",
         "PET_RDZV_ID": f"{common['INFRA_RUN']}-$(INFRA_ATTEMPT)", "INFRA_PEERS": ",".join(hosts[role]),
     }
 
