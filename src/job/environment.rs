@@ -227,6 +227,12 @@ fn trainer_hosts(job: &TrainingJob) -> Vec<String> {
     peer_hosts(job, job.framework.replica_role(), job.scale.trainers())
 }
 
+/// Where all pods of the job are found.
+fn all_hosts(job: &TrainingJob) -> String {
+    let roles = roles_of_scale(job.framework, &job.scale).into_iter();
+    roles.flat_map(|(role, count)| peer_hosts(job, role, count)).collect::<Vec<String>>().join(",")
+}
+
 /// Where the first replica is found.
 fn first_host(job: &TrainingJob) -> String {
     trainer_hosts(job).into_iter().next().unwrap_or_default()
@@ -303,6 +309,7 @@ fn tensorflow_seed(job: &TrainingJob, role: &str) -> Vec<Variable> {
         // Programs of that time split it at the first two dashes: role, index, rest.
         Variable::text("POD_NAME", format!("{role}-$({INDEX})-{}", job.name)),
         Variable::text("CLUSTER_CONFIG", tensorflow_cluster(job, SEED_PORT).to_string()),
+        Variable::text("INFRA_PEERS", all_hosts(job)),
     ]
 }
 
@@ -320,7 +327,8 @@ fn tensorflow(job: &TrainingJob, role: &str) -> Vec<Variable> {
         let task = format!(r#"{{"type":"{role}","index":$({INDEX})}}"#);
         Variable::text("TF_CONFIG", format!(r#"{{"cluster":{cluster},"task":{task}}}"#))
     };
-    vec![told, Variable::text("PYTHONUNBUFFERED", "1")]
+    let peers = Variable::text("INFRA_PEERS", all_hosts(job));
+    vec![told, peers, Variable::text("PYTHONUNBUFFERED", "1")]
 }
 
 /// The first worker is the chief: Estimators refuse parameter servers without a chief, and ParameterServerStrategy waits for one.

@@ -100,8 +100,21 @@ address_of() {
 
 has_address() { [ -n "$(address_of "$1")" ]; }
 
-# await_name NAME: waits until a name resolves, in images that can find out.
-await_name() { ! can_resolve || await "the name $1" has_address "$1"; }
+# is_met HOST: whether the name of a peer resolves, or the peer has succeeded and needs no name any more.
+is_met() {
+  ! has_address "$1" || return 0
+  # JOB-ROLE-0-NUMBER.DOMAIN
+  peer=${1%%.*}
+  peer_role=${peer%-*-*}
+  [ -e "$marks/done.${peer_role##*-}.${peer##*-}" ]
+}
+
+# await_peers PROGRAM: waits until every pod of the group has its name, in images that can find out.
+await_peers() {
+  case ${1##*/} in python*) resolver=$1 ;; esac
+  can_resolve || return 0
+  for host in $(echo "${INFRA_PEERS:-}" | tr , ' '); do await "the name $host" is_met "$host"; done
+}
 
 # mark NAME: leaves a mark for the other pods of the job, with the number of the attempt in it.
 mark() {

@@ -433,4 +433,15 @@ fn a_pod_without_a_memory_limit_gets_its_share_of_the_machine() {
     workspace.write("job.yaml", format!("{JOB}{IMAGE}replicas: 1\ngpus: 1\npool: large\n"));
     let rendered = workspace.infra(["job", "render"]).expect_code(0).stdout;
     assert!(rendered.contains("memory: 48896Mi"), "{rendered}");
+    assert_eq!(workspace.infra(["job", "lint"]).expect_code(0).stdout, "");
+    // Nothing is known of a type that is newer than infra, unless the file says it.
+    let pool = "pools:\n- {name: cpu, instanceType: m99.large, count: 1}\nstorage: {efs: {}}\n";
+    workspace.write("cluster.yaml", format!("{MINIMAL}{pool}"));
+    workspace.write("job.yaml", format!("{JOB}{IMAGE}replicas: 1\n"));
+    let warned = workspace.infra(["job", "lint"]).expect_code(0).stdout;
+    let warning = "warning: its pods have no memory limit, because the size of their machines is not known: with too much memory they are \
+                   evicted, which does not count as a failure\n  help: write memory: in the job file\n";
+    assert!(warned.contains(warning), "{warned}");
+    workspace.write("job.yaml", format!("{JOB}{IMAGE}replicas: 1\nmemory: 4Gi\n"));
+    assert_eq!(workspace.infra(["job", "lint"]).expect_code(0).stdout, "");
 }

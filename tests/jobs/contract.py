@@ -140,6 +140,10 @@ def paddle(file, role, hosts, command, common):
     }
 
 
+def all_of(hosts):
+    return ",".join(host for names in hosts.values() for host in names)
+
+
 def led_or_served(hosts, role):
     return {"ps": "server.sh", "worker": "worker.sh"}[role] if "ps" in hosts else "program.sh"
 
@@ -148,6 +152,7 @@ def tensorflow_seed(file, role, hosts, command, common):
     cluster = {name: [f"{host}:8080" for host in names] for name, names in hosts.items()}
     return led_or_served(hosts, role), command, {
         "POD_NAME": f"{role}-$(JOB_COMPLETION_INDEX)-{file['name']}", "CLUSTER_CONFIG": json.dumps(cluster, separators=(",", ":")),
+        "INFRA_PEERS": all_of(hosts),
     }
 
 
@@ -157,9 +162,9 @@ def tensorflow(file, role, hosts, command, common):
         cluster = {"chief": cluster["worker"][:1], "ps": cluster["ps"], "worker": cluster["worker"][1:]}
     text = json.dumps(cluster, separators=(",", ":"))
     if "ps" in cluster and role == "worker":
-        return "worker.sh", command, {"INFRA_TF_CLUSTER": text}
+        return "worker.sh", command, {"INFRA_TF_CLUSTER": text, "INFRA_PEERS": all_of(hosts)}
     task = f'{{"type":"{role}","index":$(JOB_COMPLETION_INDEX)}}'
-    return led_or_served(hosts, role), command, {"TF_CONFIG": f'{{"cluster":{text},"task":{task}}}'}
+    return led_or_served(hosts, role), command, {"TF_CONFIG": f'{{"cluster":{text},"task":{task}}}', "INFRA_PEERS": all_of(hosts)}
 
 
 def pytorch(file, role, hosts, command, common):
