@@ -8,7 +8,7 @@ use super::values::Size;
 use crate::kube::Toleration;
 
 /// What becomes of a pod without a limit, in words.
-pub(super) const NO_MEMORY_LIMIT: &str = "its pods have no memory limit, because the size of their machines is not known: with too much memory \
+pub(super) const NO_MEMORY_LIMIT: &str = "the job's pods have no memory limit, because the size of their machines is not known: with too much memory \
                                           they are evicted, which does not count as a failure";
 /// What its author does about that.
 pub(super) const NO_MEMORY_LIMIT_HELP: &str = "write memory: in the job file";
