@@ -24,7 +24,7 @@ FLATCAR_FILES = {
 }
 UBUNTU_FILES = {
     "/etc/infra/downloads", "/etc/infra/units", "/etc/infra/gpu.env", "/etc/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf",
-    *(f"/opt/infra/bin/{name}" for name in ("apply-node", "check-driver", "check-shutdown", "release-drives")),
+    *(f"/opt/infra/bin/{name}" for name in ("apply-node", "check-driver", "check-shutdown", "release-drives", "reset-firewall")),
 }
 
 
@@ -149,6 +149,15 @@ class Life(Boot):
         self.assertEqual(machine.unit("kubelet.service", "ActiveState"), ("inactive",))
         self.assertNotIn("client-key-data", machine.console_text())
 
+    def assert_forwards(self, machine):
+        """Docker's stand-in has written down what it left."""
+        left = (machine.root / deep_learning_image.DOCKER_LEFT.lstrip("/")).read_text()
+        self.assertIn("-P FORWARD DROP\n", left)
+        self.assertIn("-A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE\n", left)
+        self.assertEqual(machine.run("iptables", "--list-rules", "FORWARD"), "-P FORWARD ACCEPT\n")
+        self.assertNotIn("MASQUERADE", machine.run("iptables", "--table", "nat", "--list-rules"))
+        self.assertNotIn("docker0", machine.run("ip", "link"))
+
     def assert_nothing_was_unpacked(self, machine):
         for path in ("etc/kubernetes", "opt/infra", "opt/bin"):
             self.assertFalse((machine.root / path).exists(), path)
@@ -164,6 +173,7 @@ class Life(Boot):
         self.assertEqual(machine.run(*delay), "t 110000000\n")
         for unit in ("docker.service", "dlami-nvme.service", "unattended-upgrades.service", "apt-daily.timer"):
             self.assertEqual(machine.unit(unit, "LoadState", "ActiveState"), ("masked", "inactive"), unit)
+        self.assert_forwards(machine)
         # cloud-init keeps copies of what passes through it, and logs.
         kept = machine.run("sh", "-c", "grep -rl 'client-key-data' /var/lib/cloud /var/log /run/infra-boot 2>/dev/null || true")
         self.assertEqual(kept, "")

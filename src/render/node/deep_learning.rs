@@ -7,7 +7,8 @@ use super::from_template::{CONTAINERD_CONFIG, READABLE, file, unit};
 use super::sources::NodeSources;
 
 /// The scripts that only these machines have.
-pub(super) const SCRIPTS: [&str; 4] = ["apply-node", "check-driver", "check-shutdown", "release-drives"];
+pub(super) const SCRIPTS: [&str; 5] =
+    ["apply-node", "check-driver", "check-shutdown", "release-drives", "reset-firewall"];
 
 /// Units of the image that must not run.
 const MASKED: [&str; 9] = [
