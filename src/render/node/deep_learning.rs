@@ -55,6 +55,7 @@ pub(super) fn add_checks(
     values: &Values<'_>,
 ) -> Result<(), RenderError> {
     file(config, sources, values, "/etc/infra/gpu.env", READABLE, Owner::ROOT)?;
+    file(config, sources, values, "/etc/sysctl.d/91-huge-pages.conf", READABLE, Owner::ROOT)?;
     unit(config, sources, values, "check-driver.service")?;
     for name in ["kubelet", "signal-node"] {
         let text = sources.templates.render(&format!("drop-ins/{name}-checks.conf"), values)?;
