@@ -6,12 +6,14 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+use serde_json::json;
 use time::OffsetDateTime;
 
 use crate::support::element;
 use crate::support::fault_proxy::{Fault, Times};
+use crate::support::outcome::Outcome;
 use crate::support::reading::is_reading;
-use crate::support::world::{DAY, TimeOfBlock, World, coming_end};
+use crate::support::world::{DAY, TimeOfBlock, World, coming_end, minute};
 
 /// No id yet.
 const NEW: &str = "";
@@ -75,6 +77,11 @@ fn let_happen(world: &World, recurrence: &str) {
     let form = [("AutoScalingGroupName", name.as_str()), ("Recurrence", recurrence)];
     let answer = ask(world, "RunScheduledAction", &form);
     assert!(answer.contains("RunScheduledActionResponse"), "{answer}");
+}
+
+/// The account is checked.
+fn online(world: &World) -> Outcome {
+    world.run(["validate", "--online", "--s3-uri", &format!("s3://{}/clusters", world.bucket())])
 }
 
 /// A second `up` changes nothing.
@@ -153,7 +160,9 @@ fn a_pool_has_machines_while_its_block_is_open_and_at_no_other_time() {
     expect_sizes(&world, [0, 0, 0]);
     world.run(["status"]).expect_code(0).expect_stdout("over");
 
-    // AWS forgets it; infra.lock does not.
+    // AWS forgets it some time after its end; infra.lock does not.
+    world.put_block(&id, &TimeOfBlock::from_now(-2 * DAY, -1));
+    world.up([]).expect_code(0).expect_stderr(&over);
     world.ec2("ForgetCapacityBlock", &[("CapacityReservationId", &id)]);
     nothing_to_do(&world);
     world.run(["status"]).expect_code(0).expect_stdout("over");
@@ -302,16 +311,14 @@ fn what_excludes_a_block_is_refused_with_the_reason() {
         assert!(!outcome.stderr.contains("name another"), "{}", outcome.stderr);
     }
     world.ec2("PutCapacityBlock", &[("CapacityReservationId", &id), ("State", "payment-pending")]);
-    let bucket = format!("s3://{}/clusters", world.bucket());
-    let online = ["validate", "--online", "--s3-uri", &bucket];
     let unpaid = format!("the capacity block {id} is not paid yet");
-    world.run(online).expect_code(0).expect_stderr(&unpaid);
+    online(&world).expect_code(0).expect_stderr(&unpaid);
     world.ec2(
         "PutCapacityBlock",
         &[("CapacityReservationId", &id), ("State", "scheduled"), ("InstanceCount", "1")],
     );
     let small = format!("the capacity block {id} will have 1 machine, but the pool needs 2");
-    world.run(online).expect_code(0).expect_stderr(&small);
+    online(&world).expect_code(0).expect_stderr(&small);
 
     // On Flatcar.
     world.workspace.edit(|text| {
@@ -321,6 +328,60 @@ fn what_excludes_a_block_is_refused_with_the_reason() {
     });
     let what = format!("{id} is a capacity block, and pool block boots flatcar");
     refused(&world, &what, "add `image: deep-learning` to the pool");
+}
+
+#[test]
+fn a_block_that_aws_does_not_list_before_its_end_is_not_believed() {
+    let (world, id) = world();
+    let times = TimeOfBlock::from_now(DAY, 3 * DAY);
+    world.put_block(&id, &times);
+    world.up([]).expect_code(0);
+    let lock = world.workspace.read("infra.lock");
+    world.ec2("ForgetCapacityBlock", &[("CapacityReservationId", &id)]);
+    let what = format!(
+        "AWS lists no capacity block {id} of pool block, which ends on {} by infra.lock",
+        minute(&times.ends)
+    );
+    for command in ["lock", "plan", "up"] {
+        world
+            .run([command])
+            .expect_code(1)
+            .expect_stderr(&what)
+            .expect_stderr("use the account and the region of the block; `aws ec2 describe-capacity-reservations` lists yours")
+            .expect_stderr("name another in capacityReservationId, or remove the pool from cluster.yaml");
+    }
+    online(&world).expect_code(1).expect_stderr(&format!("refused: capacity reservations: {what}"));
+    world.run(["status"]).expect_code(0).expect_stdout(&format!("? {what}: use the account and the region"));
+    assert_eq!(world.workspace.read("infra.lock"), lock);
+    // What it advises.
+    let other = world.put_block(NEW, &TimeOfBlock::from_now(2 * DAY, 3 * DAY));
+    world.workspace.edit(|text| text.replace(&id, &other));
+    world.up([]).expect_code(0);
+    nothing_to_do(&world);
+}
+
+#[test]
+fn machines_in_a_block_do_not_count_against_the_quota_of_on_demand_machines() {
+    let (world, id) = world();
+    world.put_block(&id, &TimeOfBlock::from_now(-60, DAY));
+    world.up([]).expect_code(0);
+    expect_sizes(&world, [1, 2, 2]);
+    world.control(json!({"quotas": {"L-417A185B": 100}}));
+    let checked = online(&world).expect_code(0);
+    assert!(!checked.stderr.contains("quotas"), "{}", checked.stderr);
+    let text = world.workspace.read("cluster.yaml");
+    let more = "pools:\n- {name: more, image: deep-learning, instanceType: p5.48xlarge}\n";
+    world.workspace.write("cluster.yaml", &text.replace("pools:\n", more));
+    let needed = |wanted: u32, pool: &str| {
+        format!(
+            "refused: quotas: {wanted} vCPUs of on-demand P machines are needed by pool {pool}; the quota is 100, and 0 are in use"
+        )
+    };
+    online(&world).expect_code(1).expect_stderr(&needed(192, "more"));
+
+    // Machines that leave the block are on-demand machines.
+    world.workspace.write("cluster.yaml", &text.replace(&format!("  capacityReservationId: {id}\n"), ""));
+    online(&world).expect_code(1).expect_stderr(&needed(384, "block"));
 }
 
 #[test]
