@@ -130,6 +130,7 @@ fn tcp_is_named_where_there_is_efa_and_the_table_says_what_to_expect() {
     for number in 1..=3 {
         let labels = json!({"infra.internal/efa": "32", "node.kubernetes.io/instance-type": "p5.48xlarge"});
         label(&world, &format!("gpu-{number}"), labels);
+        give_adapters(&world, &format!("gpu-{number}"), 32);
     }
     world.cluster.decide(|role, _, _| match role {
         "nccl-check" => Fate::Run("gpu-1"),
@@ -147,6 +148,37 @@ fn tcp_is_named_where_there_is_efa_and_the_table_says_what_to_expect() {
     checked
         .expect_stdout("gpu-1    10.7 GB/s  9.76 GB/s  gpu-2  NCCL uses TCP instead of EFA")
         .expect_stderr("these machines should reach 240 GB/s");
+}
+
+fn give_adapters(world: &JobWorld, node: &str, count: u32) {
+    let given = json!({"vpc.amazonaws.com/efa": count.to_string()});
+    world.cluster.change("nodes", "", node, json!({"status": {"allocatable": given}}));
+}
+
+#[test]
+fn a_machine_that_lacks_adapters_is_named_and_the_others_are_measured() {
+    let world = world("{\"group\": [0, 1], \"seconds\": 0.1, \"ranks\": 2}\n{\"end\": true}\n");
+    for (node, given) in [("gpu-1", 4), ("gpu-2", 3), ("gpu-3", 4)] {
+        label(&world, node, json!({"infra.internal/efa": "4"}));
+        give_adapters(&world, node, given);
+    }
+    let lacking = "Kubernetes can give 3 EFA adapters to pods, the machine has 4\n";
+    world
+        .run(["nccl-check"])
+        .expect_code(3)
+        .expect_stdout(&format!("gpu-2    -          -          -      {lacking}"))
+        .expect_stdout("gpu-1    10.7 GB/s  10.7 GB/s  gpu-3")
+        .expect_stderr("starting a pod on each of 2 machines");
+    expect_nothing_left(&world);
+    // Of processors it is no fault.
+    world
+        .run(["nccl-check", "--pool", "gpu", "--backend", "gloo"])
+        .expect_stderr("a pod on each of 3 machines");
+    // The plugin of the machine says nothing at all.
+    let nothing = json!({"status": {"allocatable": {"vpc.amazonaws.com/efa": null}}});
+    world.cluster.change("nodes", "", "gpu-2", nothing);
+    let none = "Kubernetes can give 0 EFA adapters to pods, the machine has 4\n";
+    world.run(["nccl-check"]).expect_code(3).expect_stdout(none);
 }
 
 #[test]
