@@ -44,7 +44,7 @@ const HANGING: &str = r#"{"round": 1, "of": 4}
 "#;
 
 /// A cluster whose machines run, and whose conductor has printed this.
-fn world(log: &'static str) -> JobWorld {
+pub fn world(log: &'static str) -> JobWorld {
     let world = JobWorld::new(TRAIN);
     begin(&world, log);
     world
@@ -60,7 +60,7 @@ fn begin(world: &JobWorld, log: &'static str) {
 }
 
 #[track_caller]
-fn expect_nothing_left(world: &JobWorld) {
+pub fn expect_nothing_left(world: &JobWorld) {
     world.cluster.wait_for("the pods to go", |state| {
         let has_pods = state.has_pod_of("nccl-check") || state.has_pod_of("nccl-check-conductor");
         (!has_pods).then_some(())
@@ -71,7 +71,7 @@ fn expect_nothing_left(world: &JobWorld) {
     assert_eq!(map, None);
 }
 
-fn label(world: &JobWorld, node: &str, labels: Value) {
+pub fn label(world: &JobWorld, node: &str, labels: Value) {
     world.cluster.change("nodes", "", node, json!({"metadata": {"labels": labels}}));
 }
 
@@ -150,35 +150,9 @@ fn tcp_is_named_where_there_is_efa_and_the_table_says_what_to_expect() {
         .expect_stderr("these machines should reach 240 GB/s");
 }
 
-fn give_adapters(world: &JobWorld, node: &str, count: u32) {
+pub fn give_adapters(world: &JobWorld, node: &str, count: u32) {
     let given = json!({"vpc.amazonaws.com/efa": count.to_string()});
     world.cluster.change("nodes", "", node, json!({"status": {"allocatable": given}}));
-}
-
-#[test]
-fn a_machine_that_lacks_adapters_is_named_and_the_others_are_measured() {
-    let world = world("{\"group\": [0, 1], \"seconds\": 0.1, \"ranks\": 2}\n{\"end\": true}\n");
-    for (node, given) in [("gpu-1", 4), ("gpu-2", 3), ("gpu-3", 4)] {
-        label(&world, node, json!({"infra.internal/efa": "4"}));
-        give_adapters(&world, node, given);
-    }
-    let lacking = "Kubernetes can give 3 EFA adapters to pods, the machine has 4\n";
-    world
-        .run(["nccl-check"])
-        .expect_code(3)
-        .expect_stdout(&format!("gpu-2    -          -          -      {lacking}"))
-        .expect_stdout("gpu-1    10.7 GB/s  10.7 GB/s  gpu-3")
-        .expect_stderr("starting a pod on each of 2 machines");
-    expect_nothing_left(&world);
-    // Of processors it is no fault.
-    world
-        .run(["nccl-check", "--pool", "gpu", "--backend", "gloo"])
-        .expect_stderr("a pod on each of 3 machines");
-    // The plugin of the machine says nothing at all.
-    let nothing = json!({"status": {"allocatable": {"vpc.amazonaws.com/efa": null}}});
-    world.cluster.change("nodes", "", "gpu-2", nothing);
-    let none = "Kubernetes can give 0 EFA adapters to pods, the machine has 4\n";
-    world.run(["nccl-check"]).expect_code(3).expect_stdout(none);
 }
 
 #[test]
