@@ -9,6 +9,7 @@ import json
 import pathlib
 import re
 import sys
+import tarfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
@@ -17,6 +18,7 @@ import deep_learning_image  # noqa: E402
 from chapters import Chapters, in_order, say  # noqa: E402
 from cloud_init_machine import CloudInitMachine  # noqa: E402
 from images import JOB_IMAGE  # noqa: E402
+from key_search import assert_no_key, holds_key, pieces_of_key  # noqa: E402
 from training import NOTICE  # noqa: E402
 
 GOLDEN = (ROOT / "tests/clusters/deep-learning/cluster.yaml").read_text()
@@ -118,10 +120,14 @@ class DeepLearning(Chapters):
         self.assertEqual(user_data, machine.facts["decodedUserData"].decode())
         archive = (self.cluster.directory / "userdata/pool-ubuntu.tar").read_bytes()
         self.assertEqual(re.search("(?m)^digest=(.*)$", user_data)[1], hashlib.sha512(archive).hexdigest())
-        self.assertNotIn("client-key-data", user_data)
-        self.assertEqual(machine.run("sh", "-c", "grep -rl client-key-data /var/lib/cloud /var/log/cloud-init* /run/infra-boot || true"), "")
+        self.assertFalse(holds_key(user_data, pieces_of_key(self.bootstrap("ubuntu"))))
+        assert_no_key(self, machine, self.bootstrap("ubuntu"))
         # The key that it came with is deleted once it has its own.
         self.assertNotIn("bootstrap.conf", machine.run("ls", "/etc/kubernetes"))
+
+    def bootstrap(self, pool):
+        with tarfile.open(self.cluster.directory / f"userdata/pool-{pool}.tar") as archive:
+            return archive.extractfile("etc/kubernetes/bootstrap.conf").read().decode()
 
     def test_both_nodes_are_the_same(self):
         """Labels, taints, what pods can have, and every setting that the kubelet itself reports."""
@@ -201,7 +207,7 @@ class DeepLearning(Chapters):
             self.cluster.network.aws.intercept = lambda _call, _path: None
             self.cluster.account.allow_machines()
         self.assertRegex(stopped.console, f"infra: boot failed: s3://.*/pool-{ADDED}/[0-9a-f]{{128}}[.]tar {reason}")
-        self.assertNotIn("client-key-data", stopped.console)
+        self.assertFalse(holds_key(stopped.console, pieces_of_key(self.bootstrap(ADDED))))
         self.assertEqual(stopped.unpacked, "")
         self.assertEqual(stopped.kubelet, ("inactive",))
         self.assertIn(f"stack deep-pool-{ADDED} failed (ROLLBACK_COMPLETE): pool {ADDED}, 1 × g6e.xlarge in us-west-2a (Nodes): Received 1 FAILURE", printed)
