@@ -13,7 +13,7 @@ use crate::config::PoolImage;
 
 pub(super) fn config(sources: &NodeSources<'_>, pool: &PoolNodes) -> Result<NodeDescription, RenderError> {
     let values = Values::of_pool(sources.blueprint, pool);
-    let mut scripts = vec!["node-environment", "signal-node", "signal-stack", "unpack-cni"];
+    let mut scripts = vec!["node-environment", "signal-node", "signal-stack", "unpack-cni", "watch-node"];
     if pool.spot {
         scripts.push("watch-spot");
     }
