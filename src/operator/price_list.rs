@@ -151,11 +151,14 @@ pub(crate) async fn look_up_prices(
         }
     };
     let read = read_spot_prices(clients, blueprint, known, now, &mut prices).await;
-    let spot_is_read = note_failure(read, "spot prices could not be read", &mut failures)?;
+    // Who may not read spot prices gets none from the next lookup either: the others need not wait for them.
+    let is_permanent = matches!(&read, Err(error) if error.is_denied()) && !prices.is_empty();
+    let what = "spot prices could not be read, so that spot machines have no price of today";
+    let spot_is_read = note_failure(read, what, &mut failures)?;
     // All prices have one day, so what was known stays as a whole when a part of it cannot be read again.
     let loses = known.is_some_and(|known| {
         let lists = !known.machines.is_empty() || !known.units.is_empty();
-        (lists && !list_is_read) || (!known.spot.is_empty() && !spot_is_read)
+        (lists && !list_is_read) || (!known.spot.is_empty() && !spot_is_read && !is_permanent)
     });
     if let Some(known) = known.filter(|_| loses) {
         failures.push(format!(
@@ -177,7 +180,9 @@ fn note_failure(
         Ok(()) => Ok(true),
         Err(error) if error.cause == Cause::Credentials => Err(error),
         Err(error) => {
-            failures.push(format!("{what}: {error}"));
+            let allow =
+                if error.is_denied() { format!("; allow {}", error.operation) } else { String::new() };
+            failures.push(format!("{what}: {error}{allow}"));
             Ok(false)
         }
     }
