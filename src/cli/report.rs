@@ -173,7 +173,7 @@ fn make_page(arguments: &ReportArguments, project: &Project, session: &Session) 
         image: lock
             .as_ref()
             .map(|lock| PageImage { id: lock.image.id.clone(), name: lock.image.name.clone() }),
-        costs: &blueprint.billed_items(),
+        costs: &blueprint.billed_items(&lock.as_ref().map(ImageLock::block_ids).unwrap_or_default()),
         prices,
         policies: policies.as_deref(),
         live: live.as_ref().map(|live| LiveSources { status: live.status.as_ref(), destroy: &live.destroy }),

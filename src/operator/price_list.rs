@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use time::OffsetDateTime;
 
 use crate::aws::{AwsError, Cause, Clients, ListedProduct};
-use crate::blueprint::{Blueprint, Charge, Currency, Prices, UnitPrice};
+use crate::blueprint::{BlockIds, Blueprint, Charge, Currency, Prices, UnitPrice};
 use crate::config::values::{Money, Partition};
 
 /// What was looked up, and what could not be.
@@ -271,10 +271,10 @@ fn is_on_demand(product: &ListedProduct) -> bool {
 
 /// Every type of machine, of pools without machines too: they may grow.
 fn machine_types(blueprint: &Blueprint, known: Option<&Prices>) -> BTreeSet<String> {
-    let charges = blueprint.largest_items().into_iter().map(|item| item.charge);
+    let charges = blueprint.largest_items(&BlockIds::new()).into_iter().map(|item| item.charge);
     let of_machines = charges.filter_map(|charge| match charge {
         Charge::Machine(machine) => Some(machine.types),
-        Charge::Units(..) | Charge::Use => None,
+        Charge::Units(..) | Charge::Use | Charge::Prepaid => None,
     });
     let of_pools =
         blueprint.cluster.pools.iter().flat_map(|pool| &pool.instance_types).map(ToString::to_string);
@@ -283,10 +283,10 @@ fn machine_types(blueprint: &Blueprint, known: Option<&Prices>) -> BTreeSet<Stri
 }
 
 fn wanted_units(blueprint: &Blueprint) -> BTreeSet<UnitPrice> {
-    let charges = blueprint.largest_items().into_iter().map(|item| item.charge);
+    let charges = blueprint.largest_items(&BlockIds::new()).into_iter().map(|item| item.charge);
     let of_items = charges.filter_map(|charge| match charge {
         Charge::Units(unit, _) => Some(unit),
-        Charge::Machine(_) | Charge::Use => None,
+        Charge::Machine(_) | Charge::Use | Charge::Prepaid => None,
     });
     of_items.chain(blueprint.used_units()).collect()
 }

@@ -149,12 +149,12 @@ fn a_budget_is_kept_by_up_unless_told_otherwise() {
     world.proxy.clear();
     let run = world.up([]).expect_code(1);
     let run = run.expect_stderr(
-        "the cluster may grow to $0.26/h, and budget.perHour is $0.25: minimal-pool-cpu 1 × m5.large $0.10",
+        "the cluster may grow to $0.27/h, and budget.perHour is $0.25: minimal-pool-cpu 1 × m5.large $0.10",
     );
     run.expect_stderr("lower maxCount of a pool or raise budget.perHour in cluster.yaml; `--over-budget` applies it all the same");
     assert_eq!(world.proxy.count("*"), 0, "before anything is asked of AWS");
     let place = format!("s3://{}/clusters", world.bucket());
-    world.run(["plan", "--s3-uri", &place]).expect_code(0).expect_stderr("the cluster may grow to $0.26/h");
+    world.run(["plan", "--s3-uri", &place]).expect_code(0).expect_stderr("the cluster may grow to $0.27/h");
     world.up(["--over-budget"]).expect_code(0).expect_stderr("--over-budget applies it all the same");
     world.workspace.edit(|text| text.replace("0.25", "0.27"));
     world.up([]).expect_code(0);
