@@ -327,7 +327,7 @@ async fn read_spot_prices(
 
 #[cfg(test)]
 mod tests {
-    use super::{LISTINGS, Listed, price_list_region};
+    use super::{LISTINGS, Listed, is_on_demand, price_list_region};
     use crate::aws::ListedProduct;
     use crate::blueprint::UnitPrice;
     use crate::config::values::Partition;
@@ -357,6 +357,18 @@ mod tests {
         ] {
             assert!(!is_of(unit, other), "{other}");
         }
+    }
+
+    #[test]
+    fn hours_of_a_capacity_block_are_none_on_demand_by_either_attribute() {
+        let is = |attributes: &[(&str, &str)]| {
+            let attributes = attributes.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            is_on_demand(&ListedProduct { attributes: attributes.collect(), prices: Vec::new() })
+        };
+        let (market, operation) = (("marketoption", "OnDemand"), ("operation", "RunInstances"));
+        assert!(is(&[market, operation]) && is(&[market]) && is(&[operation]) && is(&[]));
+        assert!(!is(&[("marketoption", "CapacityBlock"), operation]));
+        assert!(!is(&[market, ("operation", "RunInstances:0g00:CB")]));
     }
 
     #[test]

@@ -122,6 +122,10 @@ fn prices_of_more_than_90_days_ago_are_marked() {
             run.stderr
         );
         assert_eq!(document(&workspace)["total"]["stale"], is_marked);
+        workspace.infra(["report", "--to", "report.html"]).expect_code(0);
+        let page = workspace.read("report.html");
+        assert!(page.contains(&format!("(prices of {}", days_ago(days))), "{page}");
+        assert_eq!(page.contains("more than 90 days old"), is_marked, "{days}: {page}");
     }
 }
 
@@ -217,6 +221,32 @@ fn a_budget_is_compared_with_what_pools_may_grow_to_on_demand() {
     }
     let none = workspace(&format!("{POOL}budget: {{perHour: 60}}\n"), text.split("prices:").next().unwrap());
     assert_eq!(none.infra(["validate"]).expect_code(0).stderr, "cluster.yaml is valid\n");
+}
+
+#[test]
+fn a_page_without_aws_has_both_images_and_who_boots_them() {
+    let day = days_ago(43).replace('-', "");
+    let deep_learning = format!(
+        "deepLearning: {{id: ami-2, name: \"Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) {day}\", rootDevice: /dev/sda1, \
+         smallestGiB: 75}}\nprices:"
+    );
+    let pools = "pools: [{name: cpu, instanceType: m5.large}, {name: gpu, instanceType: g5.xlarge, image: deep-learning}]\n";
+    let whole = workspace(pools, &lock(&days_ago(0)).replace("prices:", &deep_learning));
+    let page = |workspace: &Workspace| {
+        workspace.infra(["report", "--to", "report.html"]).expect_code(0);
+        workspace.read("report.html")
+    };
+    let text = page(&whole);
+    for part in [
+        "<th scope=\"row\">Flatcar-stable-4459.2.1-hvm</th><td><code>ami-1</code></td><td>etcd members, controllers, pool cpu</td><td>–</td>",
+        "</th><td><code>ami-2</code></td><td>pool gpu</td><td>43 days, by its name</td>",
+    ] {
+        // Midnight may pass.
+        assert!(text.contains(part) || text.contains(&part.replace("43", "44")), "{part}\n{text}");
+    }
+    let old = workspace(pools, &lock(&days_ago(0)));
+    let text = page(&old);
+    assert!(text.contains("infra.lock does not name the Deep Learning image yet"), "{text}");
 }
 
 #[test]
