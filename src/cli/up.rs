@@ -103,8 +103,8 @@ pub(super) fn run(arguments: &UpArguments, session: &Session) -> anyhow::Result<
     }
     let cluster = &deployment.project.blueprint.cluster;
     refuse_wrong_ends(cluster, arguments.pool.as_ref(), OffsetDateTime::now_utc())?;
-    let prices = read_lock(&deployment.project)?.and_then(|lock| lock.prices);
-    require_budget(&deployment.project.blueprint, prices.as_ref(), arguments.over_budget, session)?;
+    let lock = read_lock(&deployment.project)?;
+    require_budget(&deployment.project.blueprint, lock.as_ref(), arguments.over_budget, session)?;
     let options = UpOptions {
         create_bucket: arguments.create_bucket,
         adopt_record: arguments.adopt_record,

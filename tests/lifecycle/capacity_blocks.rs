@@ -3,6 +3,8 @@
 
 use std::fs;
 
+use serde_json::{Value, json};
+
 use crate::support::element;
 use crate::support::fault_proxy::{Fault, Times};
 use crate::support::reading::is_reading;
@@ -72,6 +74,38 @@ fn let_happen(world: &World, recurrence: &str) {
     assert!(answer.contains("RunScheduledActionResponse"), "{answer}");
 }
 
+fn per_hour(cost: &Value) -> f64 {
+    cost["perHour"].as_str().unwrap().parse().unwrap()
+}
+
+/// What each command that knows prices says of costs.
+fn costs(world: &World) -> Vec<(&'static str, Value)> {
+    let commands: [(&[&str], &str); 4] = [
+        (&["cost"], "/total"),
+        (&["plan"], "/cost/after"),
+        (&["status"], "/cost"),
+        (&["list", "--region", "us-west-2"], "/clusters/0/machinesCost"),
+    ];
+    let cost = |(arguments, at): (&[&'static str], &str)| {
+        let run = world.run(arguments.iter().copied().chain(["--output", "json"]));
+        let document: Value = serde_json::from_str(&run.stdout).unwrap();
+        (arguments[0], document.pointer(at).unwrap_or_else(|| panic!("{at}: {document}")).clone())
+    };
+    commands.map(cost).into()
+}
+
+/// Machines of the block cost nothing by the hour, whoever says what is paid.
+#[track_caller]
+fn expect_prepaid(world: &World, running: u32) {
+    for (command, cost) in costs(world) {
+        // `infra cost` is about cluster.yaml, not about what runs.
+        let machines = if command == "cost" { 2 } else { running };
+        assert_eq!(cost["prepaidMachines"], machines, "{command}: {cost}");
+        assert!(per_hour(&cost) < 1.0, "{command}: {cost}");
+        assert_eq!(cost["missing"], json!([]), "{command}: {cost}");
+    }
+}
+
 /// A second `up` changes nothing.
 #[track_caller]
 pub fn nothing_to_do(world: &World) {
@@ -109,6 +143,7 @@ fn a_pool_has_machines_while_its_block_is_open_and_at_no_other_time() {
     world.run(["plan", "--s3-uri", "s3://any/where"]).expect_code(0).expect_stdout(&to_come);
     world.up([]).expect_code(0).expect_stderr(&to_come);
     expect_sizes(&world, [0, 0, 0]);
+    expect_prepaid(&world, 0);
     assert_eq!(actions(&world), [(begin.clone(), [1, 2, 2]), (end.clone(), [0, 0, 0])]);
     nothing_to_do(&world);
     world.run(["plan"]).expect_code(0).expect_stdout(&to_come).expect_stdout("No changes.");
@@ -128,6 +163,7 @@ fn a_pool_has_machines_while_its_block_is_open_and_at_no_other_time() {
     world.put_block(&id, &open);
     let_happen(&world, &begin);
     expect_sizes(&world, [1, 2, 2]);
+    expect_prepaid(&world, 2);
     world.run(["status"]).expect_code(0).expect_stdout("2/2 Ready").expect_stdout("open ");
     world
         .up([])
@@ -164,6 +200,9 @@ fn a_pool_has_machines_while_its_block_is_open_and_at_no_other_time() {
     world.up([]).expect_code(0);
     expect_sizes(&world, [1, 2, 2]);
     assert_eq!(actions(&world), []);
+    let after = costs(&world);
+    let is_on_demand = |(_, cost): &(&str, Value)| cost["prepaidMachines"] == 0 && per_hour(cost) > 110.0;
+    assert!(after.iter().all(is_on_demand), "two p5.48xlarge on demand: {after:?}");
     world.run(["destroy", "--yes"]).expect_code(0);
 }
 

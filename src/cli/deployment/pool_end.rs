@@ -85,3 +85,35 @@ impl fmt::Display for WrongEnd<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use time::macros::datetime;
+
+    use super::{refuse_wrong_ends, wrong_ends};
+
+    #[test]
+    fn only_the_pool_that_is_meant_is_judged() -> Result<(), Box<dyn std::error::Error>> {
+        let text = "{clusterName: paddle, externalDNSName: k8s.example.com, region: us-west-2, availabilityZones: [us-west-2a], \
+                    kmsKeyArn: 'arn:aws:kms:us-west-2:111122223333:key/1234abcd', pools: [\
+                    {name: over, instanceType: m5.large, expires: '2026-11-01T18:00:00Z'}, \
+                    {name: good, instanceType: m5.large, expires: '2026-12-01T18:00:00Z'}, \
+                    {name: far, instanceType: m5.large, expires: '2028-01-01T18:00:00Z'}]}";
+        let cluster = crate::config::validate(Path::new("cluster.yaml"), text)?.value;
+        let now = datetime!(2026-11-14 12:00 UTC);
+        let named = |only: Option<&str>| -> Result<Vec<String>, Box<dyn std::error::Error>> {
+            let only = only.map(str::parse).transpose()?;
+            let found = wrong_ends(&cluster, only.as_ref(), now);
+            let is_refused = refuse_wrong_ends(&cluster, only.as_ref(), now).is_err();
+            assert_eq!(is_refused, !found.is_empty(), "{found:?}");
+            Ok(found.iter().map(|text| text.split(' ').nth(1).unwrap_or_default().to_owned()).collect())
+        };
+        assert_eq!(named(None)?, ["over", "far"]);
+        assert_eq!(named(Some("over"))?, ["over"]);
+        assert_eq!(named(Some("far"))?, ["far"]);
+        assert_eq!(named(Some("good"))?, [""; 0], "the end of another pool is no reason to refuse this one");
+        Ok(())
+    }
+}
