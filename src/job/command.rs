@@ -7,7 +7,9 @@ pub(super) fn program_name(program: &str) -> &str {
 
 /// Whether a program is a Python interpreter.
 pub(super) fn is_python(program: &str) -> bool {
-    program_name(program).strip_prefix("python").is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
+    program_name(program)
+        .strip_prefix("python")
+        .is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
 /// The interpreter of a Python program, and what it runs. Output is unbuffered anyway.
@@ -30,7 +32,7 @@ mod tests {
 
     fn job(command: &str) -> String {
         format!(
-            "name: train\nframework: pytorch\nimage: pytorch/pytorch:2.7.1\nreplicas: 2\ngpus: 1\n{command}\n"
+            "name: train\nframework: pytorch\nimage: pytorch/pytorch:2.15.0\nreplicas: 2\ngpus: 1\n{command}\n"
         )
     }
 

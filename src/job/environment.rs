@@ -15,8 +15,7 @@ pub(super) const INDEX: &str = "JOB_COMPLETION_INDEX";
 pub(super) const INDEX_FIELD: &str = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
 const OUR_PREFIX: &str = "INFRA_";
 /// Variables of the launchers that a user may set: how long they wait, how large a log may be, and how many restarts there may be.
-const SETTINGS: [&str; 5] =
-    ["INFRA_PEER_TIMEOUT", "INFRA_HOLD", "INFRA_LAST_WAIT", LOG_LIMIT, MOST_RESTARTS];
+const SETTINGS: [&str; 5] = ["INFRA_PEER_TIMEOUT", "INFRA_HOLD", "INFRA_LAST_WAIT", LOG_LIMIT, MOST_RESTARTS];
 /// How many restarts there may be, of whatever kind.
 pub(super) const MOST_RESTARTS: &str = "INFRA_MOST_RESTARTS";
 const LOG_LIMIT: &str = "INFRA_LOG_LIMIT";
@@ -79,7 +78,8 @@ pub(super) fn check_setting(name: &str, value: &str) -> Result<(), Fault> {
     if !SETTINGS.contains(&name) || is_number {
         return Ok(());
     }
-    let help = if name == LOG_LIMIT { "a number of bytes, as \"67108864\"" } else { "a whole number, as \"600\"" };
+    let help =
+        if name == LOG_LIMIT { "a number of bytes, as \"67108864\"" } else { "a whole number, as \"600\"" };
     Err(Fault::new(format!("{name} is '{value}', which is not a number that launchers can count with"))
         .help(format!("write {help}")))
 }

@@ -12,12 +12,12 @@ const OF_PYTORCH: [&str; 3] = ["pytorch", "pytorch-training", "pytorch-inference
 /// NVIDIA numbers its images by year and month.
 const OTHER_NUMBERS: &str = "nvcr.io/nvidia/";
 
-/// Warns of a grace period that was written down and that torchrun of this image does not grant.
+/// Warns of a grace period, also the usual one, that torchrun of this image does not grant.
 pub(super) fn check_shutdown_time(image: &ImageReference, grace: &At<u64>, problems: &mut Problems) {
     let Some((major, minor)) = torch_version(image).filter(|version| *version < WITH_SHUTDOWN_TIME) else {
         return;
     };
-    if grace.position.is_none() || grace.value <= FIXED_SECONDS {
+    if grace.value <= FIXED_SECONDS {
         return;
     }
     let fault = Fault::new(format!(
@@ -25,7 +25,9 @@ pub(super) fn check_shutdown_time(image: &ImageReference, grace: &At<u64>, probl
         grace.value
     ));
     let (major, minor) = WITH_SHUTDOWN_TIME;
-    let help = format!("save in less, or use an image with PyTorch {major}.{minor} or newer");
+    let help = format!(
+        "save in less and write grace: {FIXED_SECONDS}s, or use an image with PyTorch {major}.{minor} or newer"
+    );
     problems.warn(grace.position, fault.help(help));
 }
 

@@ -12,7 +12,7 @@ use crate::support::Workspace;
 const JOB: &str = "\
 name: train
 framework: pytorch
-image: pytorch/pytorch:2.7.1
+image: pytorch/pytorch:2.15.0
 replicas: 2
 gpus: 1
 command: [python, train.py]

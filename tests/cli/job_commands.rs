@@ -6,7 +6,7 @@ use crate::support::Workspace;
 fn programs_and_variables_that_surprise_are_warned_about() {
     let job = |more: &str| {
         let workspace = Workspace::new();
-        let text = "name: train\nframework: pytorch\nimage: pytorch/pytorch:2.7.1\nreplicas: 2\ngpus: 2\ndeadline: 1h\n";
+        let text = "name: train\nframework: pytorch\nimage: pytorch/pytorch:2.15.0\nreplicas: 2\ngpus: 2\ndeadline: 1h\n";
         workspace.write("job.yaml", format!("{text}{more}\n"));
         workspace.infra(["job", "lint"]).expect_code(0).stdout
     };
@@ -37,7 +37,10 @@ fn programs_and_variables_that_surprise_are_warned_about() {
             "command: [python, /opt/conda/bin/torchrun, a.py]",
             "torchrun starts processes by itself, and the launcher of pytorch starts it once for each GPU",
         ),
-        ("command: [/opt/conda/bin/torchrun, --standalone, a.py]", "torchrun is told to meet at this pod itself"),
+        (
+            "command: [/opt/conda/bin/torchrun, --standalone, a.py]",
+            "torchrun is told to meet at this pod itself",
+        ),
         (
             "command: [bash, -lc, 'cd /code && torchrun --rdzv-endpoint localhost:1 a.py']",
             "torchrun is told to meet at this pod itself",
@@ -54,10 +57,6 @@ fn programs_and_variables_that_surprise_are_warned_about() {
         (
             "command: [python3, -u, -m, accelerate.commands.launch, a.py]",
             "accelerate starts processes by itself",
-        ),
-        (
-            &format!("{plain}grace: 60s"),
-            "grace is 60s, and torchrun of PyTorch 2.7 kills its processes after 30s",
         ),
         (&format!("{plain}env: {{WANDB_API_KEY: abc}}"), "WANDB_API_KEY looks like a secret"),
         (&format!("{plain}env: {{HF_TOKEN: abc}}"), "HF_TOKEN looks like a secret"),
@@ -83,18 +82,41 @@ fn programs_and_variables_that_surprise_are_warned_about() {
 }
 
 #[test]
+fn what_an_older_torchrun_does_with_the_grace_is_said() {
+    let lint = |version: &str, grace: &str| {
+        let workspace = Workspace::new();
+        let text = "name: train\nframework: pytorch\nreplicas: 1\ncommand: [python, train.py]\n";
+        workspace.write("job.yaml", format!("{text}image: pytorch/pytorch:{version}\n{grace}"));
+        workspace.infra(["job", "lint"]).expect_code(0).stdout
+    };
+    let help = "help: save in less and write grace: 30s, or use an image with PyTorch 2.12 or newer";
+    // The usual one, and one that is written.
+    for (grace, seconds) in [("", 80), ("grace: 31s\n", 31)] {
+        let said = lint("2.11.0", grace);
+        let warning = format!(
+            "warning: grace is {seconds}s, and torchrun of PyTorch 2.11 kills its processes after 30s"
+        );
+        assert!(said.contains(&warning) && said.contains(help), "{said}");
+        assert_eq!(lint("2.12.0", grace), "");
+    }
+    assert_eq!(lint("2.11.0", "grace: 30s\n"), "");
+}
+
+#[test]
 fn a_launcher_finds_all_of_a_single_pod() {
     let lint = |command: &str| {
         let workspace = Workspace::new();
         let text =
-            "name: train\nframework: pytorch\nimage: pytorch/pytorch:2.7.1\nreplicas: 1\ngpus: 4\ncommand: ";
+            "name: train\nframework: pytorch\nimage: pytorch/pytorch:2.15.0\nreplicas: 1\ngpus: 4\ncommand: ";
         workspace.write("job.yaml", format!("{text}{command}\n"));
         workspace.infra(["job", "lint"]).expect_code(0).stdout
     };
-    for good in ["[torchrun, --standalone, a.py]", "[deepspeed, a.py]", "[bash, -c, accelerate launch a.py]"] {
+    for good in ["[torchrun, --standalone, a.py]", "[deepspeed, a.py]", "[bash, -c, accelerate launch a.py]"]
+    {
         assert_eq!(lint(good), "", "{good}");
     }
-    for bad in ["[python, -m, torch.distributed.run, a.py]", "[python, -m, accelerate.commands.launch, a.py]"] {
+    for bad in ["[python, -m, torch.distributed.run, a.py]", "[python, -m, accelerate.commands.launch, a.py]"]
+    {
         assert!(lint(bad).contains("and the launcher of pytorch starts it once for each GPU"), "{bad}");
     }
 }
@@ -102,8 +124,10 @@ fn a_launcher_finds_all_of_a_single_pod() {
 #[test]
 fn the_launcher_of_paddle_is_not_named_again() {
     let workspace = Workspace::new();
-    let text = "name: train\nframework: paddle\nimage: paddlepaddle/paddle:3.3.1\nreplicas: 2\ndeadline: 1h\n";
-    workspace.write("job.yaml", format!("{text}command: [python, -m, paddle.distributed.launch, train.py]\n"));
+    let text =
+        "name: train\nframework: paddle\nimage: paddlepaddle/paddle:3.3.1\nreplicas: 2\ndeadline: 1h\n";
+    workspace
+        .write("job.yaml", format!("{text}command: [python, -m, paddle.distributed.launch, train.py]\n"));
     let stdout = workspace.infra(["job", "lint"]).expect_code(0).stdout;
     let warning = "warning: paddle.distributed.launch starts processes by itself, and the launcher of paddle starts it once for each GPU";
     assert!(stdout.contains(warning), "{stdout}");

@@ -8,7 +8,7 @@ use crate::support::{Outcome, Workspace};
 const JOB: &str = "\
 name: ddp
 framework: pytorch
-image: pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime
+image: pytorch/pytorch:2.15.0
 replicas: 2
 gpus: 4
 command: [python, train.py]

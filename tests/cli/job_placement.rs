@@ -11,7 +11,7 @@ pools:
 storage: {efs: {}}
 ";
 const JOB: &str = "name: train\nframework: pytorch\ncommand: [python, train.py]\n";
-const IMAGE: &str = "image: pytorch/pytorch:2.7.1\n";
+const IMAGE: &str = "image: pytorch/pytorch:2.15.0\n";
 
 /// What `job lint` says of a job on the cluster with these pools.
 fn lint(more: &str, code: i32) -> String {
@@ -281,7 +281,7 @@ fn every_problem_of_a_job_file_is_shown_at_once() {
     let workspace = Workspace::new();
     workspace.write(
         "job.yaml",
-        "name: train\nframework: pytorch\nimage: pytorch/pytorch:2.7.1\nreplicas: 2\nmemory: 8Q\npool: GPU\n\
+        "name: train\nframework: pytorch\nimage: pytorch/pytorch:2.15.0\nreplicas: 2\nmemory: 8Q\npool: GPU\n\
          command: [python train.py]\nenv: {RANK: \"1\"}\ndeadline: soon\nqueue: A_b\n\
          data: {archive: /data.tar.gz, image: \"no image\"}\n",
     );

@@ -100,8 +100,9 @@ fn judge_job(
         Ok((loaded, code)) => {
             let facts = ClusterFacts::of_blueprint(blueprint);
             mention_objects(&loaded.value, session);
-            let rendered =
-                |facts| Ok(Run::rendered(decide(&loaded.value, code.as_ref(), facts, &scripts_of(session)?), None));
+            let rendered = |facts: ClusterFacts<'_>| -> anyhow::Result<Run> {
+                Ok(Run::rendered(decide(&loaded.value, code.as_ref(), facts, &scripts_of(session)?), None))
+            };
             let lacks = if arguments.online { judge_cluster(&rendered, session)? } else { Vec::new() };
             let run = rendered(facts)?;
             (loaded.warnings, lint_objects(&objects_of(&run)), lacks)

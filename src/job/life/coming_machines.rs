@@ -49,7 +49,8 @@ impl Lack<'_> {
             }
         }
         if at_once >= self.pods {
-            let unless = held.map(|name| format!(", unless pool {name} has ended or its schedule holds it at none"));
+            let unless =
+                held.map(|name| format!(", unless pool {name} has ended or its schedule holds it at none"));
             return Some(format!("the autoscaler will start more{}", unless.unwrap_or_default()));
         }
         if starting > 0 && at_once.saturating_add(starting) >= self.pods {

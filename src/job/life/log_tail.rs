@@ -57,8 +57,15 @@ mod tests {
 
     fn page() -> Vec<String> {
         let rule = "=".repeat(60);
-        let mut lines: Vec<String> = (0..20).map(|number| format!("  File \"run.py\", line {number}")).collect();
-        lines.extend([rule.clone(), "train.py FAILED".to_owned(), "-".repeat(60), "  exitcode  : 3".to_owned(), rule]);
+        let mut lines: Vec<String> =
+            (0..20).map(|number| format!("  File \"run.py\", line {number}")).collect();
+        lines.extend([
+            rule.clone(),
+            "train.py FAILED".to_owned(),
+            "-".repeat(60),
+            "  exitcode  : 3".to_owned(),
+            rule,
+        ]);
         lines
     }
 
@@ -72,10 +79,16 @@ mod tests {
     fn the_page_of_torchrun_does_not_hide_what_the_program_said() {
         let ours = "infra: the program exited with 1";
         for begin in [BEGIN, OLD_BEGIN] {
-            assert_eq!(told(&["epoch 1", "a bad sample"], begin, &[ours]), ["epoch 1", "a bad sample", begin, ours]);
+            assert_eq!(
+                told(&["epoch 1", "a bad sample"], begin, &[ours]),
+                ["epoch 1", "a bad sample", begin, ours]
+            );
         }
         // A script may go on.
-        assert_eq!(told(&["one"], BEGIN, &["two", "===================="]), ["one", BEGIN, "two", "===================="]);
+        assert_eq!(
+            told(&["one"], BEGIN, &["two", "===================="]),
+            ["one", BEGIN, "two", "===================="]
+        );
     }
 
     #[test]

@@ -25,8 +25,7 @@ const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "ksh"];
 /// Programs that start the one that follows their options.
 const WRAPPERS: [&str; 8] = ["env", "exec", "nohup", "nice", "time", "numactl", "stdbuf", "command"];
 /// Options of torchrun without a value.
-const TORCHRUN_FLAGS: [&str; 6] =
-    ["standalone", "m", "module", "no-python", "run-path", "use-env"];
+const TORCHRUN_FLAGS: [&str; 6] = ["standalone", "m", "module", "no-python", "run-path", "use-env"];
 /// Options of torchrun that say where the group meets.
 const MEETING_POINTS: [&str; 2] = ["rdzv-endpoint", "master-addr"];
 
@@ -64,15 +63,13 @@ pub(super) fn warn_of_own_launcher(words: &[String], file: &JobFile, problems: &
         None => launch_of(&plain),
     };
     match (launch, shell) {
-        (Some(launch), _) if launch.is_torchrun() => {
-            if has_peers && meets_at_itself(&launch.arguments) {
-                let fault =
-                    Fault::new("torchrun is told to meet at this pod itself, so that each pod trains alone");
-                let help = "remove the option: PET_* variables say where the group meets";
-                problems.warn(position, fault.help(help));
-            }
+        (Some(launch), _) if launch.is_torchrun() && has_peers && meets_at_itself(&launch.arguments) => {
+            let fault =
+                Fault::new("torchrun is told to meet at this pod itself, so that each pod trains alone");
+            let help = "remove the option: PET_* variables say where the group meets";
+            problems.warn(position, fault.help(help));
         }
-        (Some(launch), _) if has_peers => {
+        (Some(launch), _) if has_peers && !launch.is_torchrun() => {
             let name = launch.name;
             let fault = Fault::new(format!("{name} starts processes by itself, and finds only its own pod"));
             let help = "let torchrun start the program: command: [python, train.py]; or give it the hosts: MASTER_ADDR, RANK and WORLD_SIZE are set";
@@ -126,16 +123,16 @@ fn launcher_of_module(module: &str) -> &str {
 /// A command line without what comes before its program: variables, and programs that only start another.
 fn without_wrappers<'a, 'b>(words: &'b [&'a str]) -> &'b [&'a str] {
     let mut rest = words;
-    let mut is_wrapped = false;
+    let mut follows_wrapper = false;
     while let Some((first, others)) = rest.split_first() {
         let is_assignment = first.split_once('=').is_some_and(|(name, _)| {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         });
         let is_wrapper = WRAPPERS.contains(&program_name(first));
-        if !(is_assignment || is_wrapper || is_wrapped && first.starts_with('-')) {
+        if !(is_assignment || is_wrapper || follows_wrapper && first.starts_with('-')) {
             break;
         }
-        is_wrapped |= is_wrapper;
+        follows_wrapper |= is_wrapper;
         rest = others;
     }
     rest

@@ -137,9 +137,18 @@ mod tests {
 
     #[test]
     fn what_moves_and_what_is_of_aws_is_known() -> Result<(), Fault> {
-        for (text, floating) in
-            [("a", true), ("a:latest", true), ("r:5000/a", true), ("r:5000/a:1", false), ("a:1", false)]
-        {
+        for (text, floating) in [
+            ("a", true),
+            ("a:latest", true),
+            ("r:5000/a", true),
+            ("r:5000/a:1", false),
+            ("a:1", false),
+            ("a:gpu-latest", true),
+            ("a:latest-gpu", true),
+            ("a:nightly_latest", true),
+            ("latest/a:1", false),
+            ("a:latestbuild-1", false),
+        ] {
             assert_eq!(text.parse::<ImageReference>()?.is_floating(), floating, "{text}");
         }
         let image: ImageReference = "111122223333.dkr.ecr.us-west-2.amazonaws.com/paddle:1".parse()?;

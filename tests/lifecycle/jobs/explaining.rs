@@ -305,7 +305,9 @@ const FAILED: &str = "E1118 02:08:20.114000 71 torch/distributed/elastic/multipr
 /// What torchrun prints then unless our program has started it: its own traceback, and a page about each process that failed.
 fn page_of_torchrun(processes: u32) -> String {
     let mut page = "Traceback (most recent call last):\n".to_owned();
-    for part in ["bin/torchrun", "errors/__init__.py", "run.py", "run.py", "launcher/api.py", "launcher/api.py"] {
+    for part in
+        ["bin/torchrun", "errors/__init__.py", "run.py", "run.py", "launcher/api.py", "launcher/api.py"]
+    {
         page += &format!("  File \"/opt/{part}\", line 8, in main\n    run(args)\n");
     }
     page += "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n";
@@ -339,7 +341,9 @@ fn the_last_words_of_an_attempt_are_those_of_the_program() {
         .expect_code(3)
         .expect_stdout("attempt 0, worker 1: exit code 1, 2025-11-13T02:08:20Z: ConnectionError: no route\n")
         .expect_stdout("attempt 1, worker 1: exit code 1, 2025-11-13T02:10:00Z: ValueError: too large\n")
-        .expect_stdout(&format!("    epoch 1\n    ValueError: a bad sample\n    {FAILED}    infra: the program exited with 1; "));
+        .expect_stdout(&format!(
+            "    epoch 1\n    ValueError: a bad sample\n    {FAILED}    infra: the program exited with 1; "
+        ));
     for of_torchrun in ["train.py FAILED", "====", "Traceback", "error_file"] {
         assert!(!why.stdout.contains(of_torchrun), "{}", why.stdout);
     }
@@ -349,7 +353,8 @@ fn the_last_words_of_an_attempt_are_those_of_the_program() {
 #[test]
 fn the_page_of_torchrun_is_left_out_of_a_pods_log_too() {
     let world = JobWorld::new(&TRAIN.replace("replicas: 2", "replicas: 1"));
-    let said: &'static str = Box::leak(format!("ValueError: a bad sample\n{}", page_of_torchrun(8)).into_boxed_str());
+    let said: &'static str =
+        Box::leak(format!("ValueError: a bad sample\n{}", page_of_torchrun(8)).into_boxed_str());
     world.cluster.decide(move |_, _, _| Fate::Fail("gpu-1", 1, said));
     world.run(["submit"]).expect_code(1).expect_stderr("ValueError: a bad sample");
     let why = world.run(["why"]).expect_code(3);

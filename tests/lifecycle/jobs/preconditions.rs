@@ -209,7 +209,8 @@ fn an_autoscaler_may_start_what_is_missing() {
 /// What a pool may have is the most that an autoscaler starts.
 #[test]
 fn no_machines_are_promised_that_cannot_come() {
-    let pool = |more: &str| format!("- {{name: gpu, instanceType: g5.xlarge, count: 1, minCount: 0, {more}}}\n");
+    let pool =
+        |more: &str| format!("- {{name: gpu, instanceType: g5.xlarge, count: 1, minCount: 0, {more}}}\n");
     let world = JobWorld::with_pools(&pool("maxCount: 2"), TRAIN);
     world.cluster.put_node("gpu-1", "gpu", 1);
     let lacks = "2 replicas with 1 GPU each need more than the cluster has now";
@@ -220,15 +221,24 @@ fn no_machines_are_promised_that_cannot_come() {
     world.cluster.change("nodes", "", "gpu-2", json!({"spec": {"unschedulable": true}}));
     expect_machines(&world, 1, &format!("{one} (not usable: 1 cordoned)"));
     // One that starts will be there.
-    let starts = json!([{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "no CNI"}]);
+    let starts =
+        json!([{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "no CNI"}]);
     let starting = json!({"spec": {"unschedulable": false}, "status": {"conditions": starts}});
     world.cluster.change("nodes", "", "gpu-2", starting);
-    expect_machines(&world, 0, &format!("{one} (not usable: 1 not Ready); the job waits until machines that exist are Ready"));
+    expect_machines(
+        &world,
+        0,
+        &format!("{one} (not usable: 1 not Ready); the job waits until machines that exist are Ready"),
+    );
     world.workspace.edit(|text| format!("{text}addons: {{clusterAutoscaler: false}}\n"));
     expect_machines(&world, 1, &format!("{one} (not usable: 1 not Ready)"));
     // A pool that may be held at none, and that nothing starts again.
-    let none = format!("{lacks}: no node is usable; the autoscaler will start more, unless pool gpu has ended or its schedule holds it at none");
-    for held in ["maxCount: 2, schedule: [{at: 0 20 * * *, count: 0}]", "maxCount: 2, expires: 2026-12-24T18:00Z"] {
+    let none = format!(
+        "{lacks}: no node is usable; the autoscaler will start more, unless pool gpu has ended or its schedule holds it at none"
+    );
+    for held in
+        ["maxCount: 2, schedule: [{at: 0 20 * * *, count: 0}]", "maxCount: 2, expires: 2026-12-24T18:00Z"]
+    {
         expect_machines(&JobWorld::with_pools(&pool(held), TRAIN), 0, &none);
     }
     let world = JobWorld::with_pools(&pool("maxCount: 2, schedule: [{at: 0 20 * * *, count: 0}]"), TRAIN);
@@ -241,7 +251,11 @@ fn pools_that_grow_have_room_together() {
     let pools = "- {name: small, instanceType: g5.xlarge, count: 1, minCount: 0}\n\
                  - {name: other, instanceType: g5.2xlarge, count: 1, minCount: 0}\n";
     let lacks = "2 replicas with 1 GPU each need more than the cluster has now: no node is usable";
-    expect_machines(&JobWorld::with_pools(pools, TRAIN), 0, &format!("{lacks}; the autoscaler will start more"));
+    expect_machines(
+        &JobWorld::with_pools(pools, TRAIN),
+        0,
+        &format!("{lacks}; the autoscaler will start more"),
+    );
     let world = JobWorld::with_pools(pools, TRAIN);
     world.cluster.put_node("other-1", "other", 1);
     world.cluster.change("nodes", "", "other-1", json!({"spec": {"unschedulable": true}}));

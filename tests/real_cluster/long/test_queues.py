@@ -37,6 +37,32 @@ deadline: 2h
 queue: training
 command: [python3, /mnt/training/wait.py]
 """
+# Two roles, of which Kueue must not admit one alone: a parameter server without its workers would wait for ever.
+SERVED_JOB = """
+name: served
+namespace: team-a
+framework: tensorflow
+image: %(image)s
+pool: shared
+ps: 1
+workers: 2
+cpu: %(cpu)s
+memory: %(memory)s
+sharedMemory: 64Mi
+grace: 10s
+retries: 2
+deadline: 2h
+queue: training
+command: [python3, /mnt/training/served.py]
+"""
+# The parameter server serves until it is terminated.
+SERVED_PROGRAM = """
+import os, pathlib, time
+output, role = pathlib.Path(os.environ["INFRA_OUTPUT_DIR"]), os.environ["INFRA_ROLE"]
+(output / f"began.{os.environ['INFRA_ATTEMPT']}.{role}.{os.environ['JOB_COMPLETION_INDEX']}").touch()
+while role == "ps" or not (output / "end").exists():
+    time.sleep(0.2)
+"""
 # Fails, or ends, when it is told to.
 PROGRAM = """
 import os, pathlib, sys, time
@@ -84,10 +110,11 @@ class Queues(Chapters):
         self.wait_for("Kueue accepts queues", lambda: "localqueue" in self.cluster.kubectl("apply", "--filename=-", input=queues, check=False), 120)
         self.assertEqual(queues.count("kind: LocalQueue"), len(TEAMS))
         (self.cluster.parts.shared / "wait.py").write_text(PROGRAM)
+        (self.cluster.parts.shared / "served.py").write_text(SERVED_PROGRAM)
 
-    def submit(self, team, name, replicas):
+    def submit(self, team, name, replicas, text=JOB):
         facts = POD | {"team": team, "name": name, "replicas": replicas, "image": JOB_IMAGE}
-        (self.cluster.directory / f"{name}.yaml").write_text(JOB % facts)
+        (self.cluster.directory / f"{name}.yaml").write_text(text % facts)
         self.cluster.infra("job", "lint", "--online", "--file", f"{name}.yaml")
         self.cluster.infra("job", "submit", "--file", f"{name}.yaml", "--run", "first", "--detach", "--yes")
 
@@ -129,6 +156,30 @@ class Queues(Chapters):
         self.wait_for("all three pods", lambda: self.began("large") == 3)
         say(f"admitted with all pods {time.monotonic() - began:.0f} s after there was room")
         self.end("team-a", "large")
+
+    def workloads_of(self, team, name):
+        """Those that Kueue keeps for the job: of the JobSet, or of any Job of it."""
+        found = self.get("workloads", f"--namespace={team}")["items"]
+        owners = {name} | {job["metadata"]["name"] for job in self.get("jobs", f"--namespace={team}", f"--selector=jobset.sigs.k8s.io/jobset-name={name}")["items"]}
+        return [workload for workload in found if owners & {owner["name"] for owner in workload["metadata"]["ownerReferences"]}]
+
+    def test_parameter_servers_and_workers_are_one_workload(self):
+        """Two of four places are taken: neither the parameter server nor a worker gets one of the others before all three fit."""
+        self.submit("team-b", "beside", 2)
+        self.wait_for("both pods of the other team", lambda: self.began("beside") == 2)
+        self.submit("team-a", "served", 3, SERVED_JOB)
+        self.wait_for("it is held", lambda: "held" in self.status("served"), 60)
+        time.sleep(15)
+        self.assertEqual(self.pods_of("team-a", "served"), [])
+        self.end("team-b", "beside")
+        self.wait_for("all three pods", lambda: self.began("served") == 3)
+        [workload] = self.workloads_of("team-a", "served")
+        [owner] = workload["metadata"]["ownerReferences"]
+        self.assertEqual((owner["kind"], owner["name"]), ("JobSet", "served"))
+        counts = {pods["name"]: pods["count"] for pods in workload["spec"]["podSets"]}
+        self.assertEqual(counts, {"ps": 1, "worker": 2})
+        say(f"one Workload of {counts}")
+        self.end("team-a", "served")
 
     def test_a_restart_keeps_its_place(self):
         self.submit("team-a", "first", 4)
