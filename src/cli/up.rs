@@ -160,15 +160,16 @@ async fn bring_up(
     });
     let result = until_detached(working, &interrupter, &view, &session.printer).await;
     view.finish(result.is_ok());
-    result?;
-    if arguments.pool.is_none() && arguments.wait != Wait::None {
-        print_deployed_steps(deployment.credentials.all_keys_in_use(), session);
-    }
+    // Whatever became of the run: the block is paid for by the hour, and an error has the last word.
     for block in blocks.begun_since(OffsetDateTime::now_utc()) {
         session.printer.warning(format_args!(
             "the capacity block {} of pool {} has begun meanwhile: run `infra up` again if the pool has no machines",
             block.id, block.pool
         ));
+    }
+    result?;
+    if arguments.pool.is_none() && arguments.wait != Wait::None {
+        print_deployed_steps(deployment.credentials.all_keys_in_use(), session);
     }
     let name = &deployment.project.blueprint.cluster.external_dns_name;
     session.printer.note(format_args!("done: https://{name}; `infra kubeconfig --merge` lets kubectl in"));

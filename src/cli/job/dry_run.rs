@@ -91,7 +91,9 @@ fn page(plan: &SubmissionPlan) -> String {
         plan.queue.as_ref().map(|queue| format!("queue {queue}, until its quota has room")),
     ];
     let waits: Vec<String> = own.into_iter().flatten().chain(plan.remarks.iter().cloned()).collect();
-    for (heading, entries) in [("would wait for:", &waits), ("cannot run now:", &plan.unmet)] {
+    let sections =
+        [("would wait for:", &waits), ("warnings:", &plan.warnings), ("cannot run now:", &plan.unmet)];
+    for (heading, entries) in sections {
         if !entries.is_empty() {
             lines.push(heading.to_owned());
             lines.extend(entries.iter().map(|entry| format!("  {entry}")));

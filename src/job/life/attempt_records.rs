@@ -10,8 +10,8 @@ use crate::job::names::{JOB_LABEL, ROLE_LABEL};
 use crate::kube::{ApiServer, LogPart, ObjectName, Pod, PodPhase, Toleration};
 use crate::waiting::{Pace, WaitEnd, Waiting};
 
-/// Twenty attempts with fifteen lines each, and room for escapes.
-const LONGEST_TEXT: usize = 1 << 20;
+/// Twenty attempts with 120 lines each, and room for escapes.
+const LONGEST_TEXT: usize = 8 << 20;
 
 /// How a record reader runs.
 #[derive(Clone, Debug)]

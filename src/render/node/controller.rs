@@ -14,7 +14,7 @@ use crate::blueprint::PROMETHEUS_DIRECTORY;
 use crate::config::PoolImage;
 use crate::credentials::RotatedKey;
 
-const SCRIPTS: [&str; 7] = [
+const SCRIPTS: [&str; 8] = [
     "apply-addons",
     "approve-nodes",
     "install-static-pods",
@@ -22,6 +22,7 @@ const SCRIPTS: [&str; 7] = [
     "signal-node",
     "signal-stack",
     "unpack-cni",
+    "watch-node",
 ];
 
 /// Certificates with their keys, by the names they have among the credentials.

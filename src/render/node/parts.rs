@@ -87,6 +87,7 @@ pub(super) fn kubernetes_node(
         "unpack-cni.service",
         "kubelet.service",
         "signal-node.service",
+        "watch-node.service",
         "remove-bootstrap.path",
     ] {
         unit(config, sources, values, name)?;
