@@ -17,10 +17,9 @@ pub(crate) const HOW_TO_GET_PRICES: &str = "`infra lock` and `infra cost --onlin
 pub(crate) enum BudgetError {
     /// The cluster may cost more.
     #[error(
-        "the cluster may grow to {sum}/h, and budget.perHour is {limit}: {}{}{}",
+        "the cluster may grow to {sum}/h, and budget.perHour is {limit}: {}{}",
         items.join(", "),
-        in_brackets(not_counted.as_ref()),
-        in_brackets(old_prices.as_ref())
+        remarks.iter().map(|remark| format!(" ({remark})")).collect::<String>()
     )]
     Exceeded {
         /// The cost of an hour at full size, rounded up: more than the budget, however little.
@@ -29,12 +28,10 @@ pub(crate) enum BudgetError {
         limit: String,
         /// The dearest items.
         items: Vec<String>,
-        /// Machines that are paid in advance, if there are any.
-        not_counted: Option<String>,
-        /// How old the prices are, if they are too old to rely on.
-        old_prices: Option<String>,
-        /// The reservations that are counted, since nobody has asked AWS yet whether they are capacity blocks.
-        reservations: Vec<String>,
+        /// What is not counted, and how old the prices are if they are too old to rely on.
+        remarks: Vec<String>,
+        /// What may lower the sum without a change of the cluster.
+        look_ups: Vec<String>,
     },
     /// There are no prices to compare with.
     #[error("budget.perHour is {limit}, and infra.lock has no prices to compare with")]
@@ -58,6 +55,10 @@ pub(crate) enum BudgetError {
     },
 }
 
+fn still_too_much(look_ups: &[String]) -> Option<String> {
+    (!look_ups.is_empty()).then(|| "if it is still too much, ".to_owned())
+}
+
 fn in_brackets(text: Option<&String>) -> String {
     text.map(|text| format!(" ({text})")).unwrap_or_default()
 }
@@ -73,18 +74,11 @@ impl BudgetError {
 impl Explain for BudgetError {
     fn help(&self) -> Option<String> {
         Some(match self {
-            Self::Exceeded { old_prices, reservations, .. } => {
-                let again = old_prices
-                    .as_ref()
-                    .map(|_| format!("{HOW_TO_GET_PRICES} again; if it is still too much, "));
-                let blocks = (!reservations.is_empty()).then(|| {
-                    let reservations = reservations.join(", ");
-                    format!("if {reservations} is a capacity block, `infra lock` writes that down, and it is not counted; otherwise ")
-                });
+            Self::Exceeded { look_ups, .. } => {
+                let first: String =
+                    look_ups.iter().map(|text| format!("{text}; ")).chain(still_too_much(look_ups)).collect();
                 format!(
-                    "{}{}lower maxCount of a pool or raise budget.perHour in cluster.yaml; `--over-budget` applies it all the same",
-                    blocks.unwrap_or_default(),
-                    again.unwrap_or_default()
+                    "{first}lower maxCount of a pool or raise budget.perHour in cluster.yaml; `--over-budget` applies it all the same"
                 )
             }
             Self::NoPrices { .. } => format!("{HOW_TO_GET_PRICES}; `--over-budget` applies it without"),
@@ -114,25 +108,25 @@ pub(crate) fn check_budget(
     let items = blueprint.largest_items(blocks);
     let cost = Cost::of(items.iter().map(|item| (item.count, &item.charge)), prices);
     // What is over the budget without the rest is over it.
+    let old_prices = describe_old_prices(prices, today);
     if cost.per_hour() > limit {
         let at_least = if cost.missing.is_empty() { "" } else { "at least " };
         return Err(BudgetError::Exceeded {
             sum: format!("{at_least}{}", currency.exact(cost.per_hour().rounded_up(2))),
             limit: limit_text,
             items: dearest(&items, prices),
-            not_counted: (cost.prepaid_machines > 0).then(|| {
-                let machines = count_of(cost.prepaid_machines, "machine");
-                format!("not counted: {machines} in a capacity block, paid in advance")
-            }),
-            old_prices: describe_old_prices(prices, today),
-            reservations: unread_reservations(blueprint, blocks),
+            remarks: describe_prepaid(&cost).into_iter().chain(old_prices.clone()).collect(),
+            look_ups: describe_unread(blueprint, blocks)
+                .into_iter()
+                .chain(old_prices.map(|_| format!("{HOW_TO_GET_PRICES} again")))
+                .collect(),
         });
     }
     if !cost.missing.is_empty() {
         return Err(BudgetError::MissingPrices {
             limit: limit_text,
             missing: cost.missing.into_iter().collect(),
-            old_prices: describe_old_prices(prices, today),
+            old_prices,
         });
     }
     Ok(())
@@ -149,12 +143,20 @@ pub(crate) fn budget_by_old_prices(
     Some(format!("budget.perHour is compared with {old}; {HOW_TO_GET_PRICES} again"))
 }
 
-/// The reservations that may be capacity blocks, and are none as far as infra.lock knows.
-fn unread_reservations(blueprint: &Blueprint, blocks: &BlockIds) -> Vec<String> {
+/// The machines that are paid in advance.
+fn describe_prepaid(cost: &Cost) -> Option<String> {
+    let machines = count_of(cost.prepaid_machines, "machine");
+    (cost.prepaid_machines > 0)
+        .then(|| format!("not counted: {machines} in a capacity block, paid in advance"))
+}
+
+/// How the reservations are read that may be capacity blocks, and are none as far as infra.lock knows.
+fn describe_unread(blueprint: &Blueprint, blocks: &BlockIds) -> Option<String> {
     let pools = blueprint.cluster.pools.iter().filter(|pool| pool.may_have_block());
     let ids = pools.filter_map(|pool| pool.capacity_reservation.as_ref()).map(ToString::to_string);
-    let unread: BlockIds = ids.filter(|id| !blocks.contains(id)).collect();
-    unread.into_iter().collect()
+    let unread: Vec<String> = ids.filter(|id| !blocks.contains(id)).collect();
+    let first = unread.first()?;
+    Some(format!("if {first} is a capacity block, `infra lock` writes that down, and it is not counted"))
 }
 
 fn describe_old_prices(prices: &Prices, today: Date) -> Option<String> {

@@ -272,7 +272,7 @@ fn machines_of_a_capacity_block_are_paid_in_advance_everywhere() {
     let run = unread.infra(["validate"]).expect_code(0);
     let run = run.expect_stderr("paddle-pool-gpu 4 × g5.xlarge $4.00");
     run.expect_stderr(&format!(
-        "if {id} is a capacity block, `infra lock` writes that down, and it is not counted; otherwise lower maxCount"
+        "if {id} is a capacity block, `infra lock` writes that down, and it is not counted; if it is still too much, lower maxCount"
     ));
 
     let known = workspace(&pool, &ordinary.replace("prices:", &block));
