@@ -110,7 +110,7 @@ fn machines_in_a_block_do_not_count_against_the_quota_of_on_demand_machines() {
     assert!(!checked.stderr.contains("quotas"), "{}", checked.stderr);
     let text = world.workspace.read("cluster.yaml");
     let more = "pools:\n- {name: more, image: deep-learning, instanceType: p5.48xlarge}\n";
-    world.workspace.write("cluster.yaml", &text.replace("pools:\n", more));
+    world.workspace.write("cluster.yaml", text.replace("pools:\n", more));
     let needed = |wanted: u32, pool: &str| {
         format!(
             "refused: quotas: {wanted} vCPUs of on-demand P machines are needed by pool {pool}; the quota is 100, and 0 are in use"
@@ -119,6 +119,6 @@ fn machines_in_a_block_do_not_count_against_the_quota_of_on_demand_machines() {
     online(&world).expect_code(1).expect_stderr(&needed(192, "more"));
 
     // Machines that leave the block are on-demand machines.
-    world.workspace.write("cluster.yaml", &text.replace(&format!("  capacityReservationId: {id}\n"), ""));
+    world.workspace.write("cluster.yaml", text.replace(&format!("  capacityReservationId: {id}\n"), ""));
     online(&world).expect_code(1).expect_stderr(&needed(384, "block"));
 }
