@@ -89,7 +89,7 @@ fn a_block_that_aws_does_not_list_before_its_end_is_not_believed() {
             .expect_stderr("use the account and the region of the block; `aws ec2 describe-capacity-reservations` lists yours")
             .expect_stderr("name another in capacityReservationId, or remove the pool from cluster.yaml");
     }
-    online(&world).expect_code(1).expect_stderr(&format!("refused: capacity reservations: {what}"));
+    online(&world).expect_code(2).expect_stderr(&format!("refused: capacity reservations: {what}"));
     world.run(["status"]).expect_code(0).expect_stdout(&format!("? {what}: use the account and the region"));
     assert_eq!(world.workspace.read("infra.lock"), lock);
     // What it advises.
@@ -110,15 +110,15 @@ fn machines_in_a_block_do_not_count_against_the_quota_of_on_demand_machines() {
     assert!(!checked.stderr.contains("quotas"), "{}", checked.stderr);
     let text = world.workspace.read("cluster.yaml");
     let more = "pools:\n- {name: more, image: deep-learning, instanceType: p5.48xlarge}\n";
-    world.workspace.write("cluster.yaml", &text.replace("pools:\n", more));
+    world.workspace.write("cluster.yaml", text.replace("pools:\n", more));
     let needed = |wanted: u32, pool: &str| {
         format!(
             "refused: quotas: {wanted} vCPUs of on-demand P machines are needed by pool {pool}; the quota is 100, and 0 are in use"
         )
     };
-    online(&world).expect_code(1).expect_stderr(&needed(192, "more"));
+    online(&world).expect_code(2).expect_stderr(&needed(192, "more"));
 
     // Machines that leave the block are on-demand machines.
-    world.workspace.write("cluster.yaml", &text.replace(&format!("  capacityReservationId: {id}\n"), ""));
-    online(&world).expect_code(1).expect_stderr(&needed(384, "block"));
+    world.workspace.write("cluster.yaml", text.replace(&format!("  capacityReservationId: {id}\n"), ""));
+    online(&world).expect_code(2).expect_stderr(&needed(384, "block"));
 }

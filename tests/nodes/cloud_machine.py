@@ -30,6 +30,8 @@ class CloudWorker(Worker):
         self.archive, self.change = archive, change
         self.object = f"{BUCKET}/{PREFIX}{archive.key}"
         super().__init__(site, archive, number, drives)
+        # Its firewall is its own, as its network is.
+        self.options = ("--capability=CAP_NET_ADMIN",)
 
     def prepare(self):
         self.files = {path: STUB for path in self.archive.downloads} | PROGRAMS
