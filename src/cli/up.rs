@@ -18,7 +18,6 @@ use super::session::Session;
 use crate::aws::Clients;
 use crate::cli::deployment::consent::ask_for_consent;
 use crate::cli::deployment::disruption::{connect_api, read_disruption};
-use crate::cli::deployment::pool_end::refuse_wrong_ends;
 use crate::cli::deployment::preflight::print_caller;
 use crate::cli::deployment::prices::require_budget;
 use crate::cli::deployment::rotation::print_deployed_steps;
@@ -27,7 +26,7 @@ use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::preflight::{Preflight, Severity};
 use crate::deploy::{
     ChosenImage, Consent, DeployError, Event, Inputs, LiveCluster, MachinePlan, NodeRollout, PlanOptions,
-    Prepared, Progress, Run, Up, UpOptions, WaitFor, prepare,
+    Prepared, Progress, Run, Up, UpOptions, WaitFor, find_wrong_pool_ends, prepare,
 };
 use crate::plural::count_of;
 
@@ -102,7 +101,10 @@ pub(super) fn run(arguments: &UpArguments, session: &Session) -> anyhow::Result<
         deployment.project.check_pool_exists(pool)?;
     }
     let cluster = &deployment.project.blueprint.cluster;
-    refuse_wrong_ends(cluster, arguments.pool.as_ref(), OffsetDateTime::now_utc())?;
+    let ends = find_wrong_pool_ends(cluster, arguments.pool.as_ref(), OffsetDateTime::now_utc());
+    if let Some(wrong) = ends.first() {
+        return Err(Refusal::new(wrong.to_string()).help(wrong.fix()).into());
+    }
     let prices = read_lock(&deployment.project)?.and_then(|lock| lock.prices);
     require_budget(&deployment.project.blueprint, prices.as_ref(), arguments.over_budget, session)?;
     let options = UpOptions {

@@ -11,7 +11,6 @@ use super::exit::Exit;
 use super::failure::summary;
 use super::session::Session;
 use crate::check::Findings;
-use crate::cli::deployment::pool_end::wrong_ends;
 use crate::cli::deployment::preflight::{print_caller, print_findings};
 use crate::cli::deployment::prices::{budget_notice, prices_of};
 use crate::cli::terminal::printer::Output;
@@ -19,8 +18,8 @@ use crate::config::Cluster;
 use crate::config::kubernetes_release::release_of;
 use crate::config::values::S3Uri;
 use crate::credentials::Credentials;
-use crate::deploy::LiveCluster;
 use crate::deploy::preflight::{self, Finding, Preflight};
+use crate::deploy::{LiveCluster, find_wrong_pool_ends};
 use crate::document::{LoadError, Problems};
 use crate::plural::count_of;
 use crate::project::{Project, ProjectError};
@@ -73,7 +72,7 @@ pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::R
     let (problems, notices, ends, checks, account) = match Project::load(&session.assets) {
         Ok((project, warnings)) => {
             let notice = version_notice(&project.blueprint.cluster, now.date());
-            let ends = wrong_ends(&project.blueprint.cluster, None, now);
+            let ends = find_wrong_pool_ends(&project.blueprint.cluster, None, now);
             let prices = prices_of(&project, session);
             let budget = budget_notice(&project.blueprint, prices.as_ref());
             let account =
@@ -95,7 +94,7 @@ pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::R
                 problems: &problems,
                 checks: &checks,
                 notice: notices.0,
-                wrong_ends: ends,
+                wrong_ends: ends.iter().map(ToString::to_string).collect(),
                 budget: notices.1,
                 account,
             })?;

@@ -1,6 +1,5 @@
 //! What `up` asks before it changes anything: pools to delete, an API that becomes unavailable, resources and jobs that are lost.
 
-use crate::blueprint::Role;
 use crate::cli::deployment::Deployment;
 use crate::cli::deployment::machine_wording::name_machines;
 use crate::cli::question::ask_on_thread;
@@ -37,7 +36,7 @@ pub(in crate::cli) async fn ask_for_consent(
                 .printer
                 .warning("pools that are no longer in cluster.yaml are kept; `--prune` deletes them");
             let cluster = &deployment.project.blueprint.cluster;
-            keep_pools(&mut machines, |pool| cluster.pools.iter().all(|wanted| wanted.name.as_str() != pool));
+            machines = machines.without_pools(|pool| cluster.pool(pool).is_none());
         }
     }
     if let Some(question) = question(&machines, plan.losses())
@@ -46,17 +45,6 @@ pub(in crate::cli) async fn ask_for_consent(
         ask_on_thread(&question, "--yes", &session.printer).await?;
     }
     Ok(consent)
-}
-
-/// Forgets what would happen to pools that are kept.
-fn keep_pools(machines: &mut MachinePlan, is_kept: impl Fn(&str) -> bool) {
-    machines.machines.retain(|change| match &change.role {
-        Role::Pool(pool) => !is_kept(pool.as_str()),
-        Role::EtcdMember(_) | Role::Controller => true,
-    });
-    if let Some(jobs) = &mut machines.jobs {
-        jobs.retain(|job| !is_kept(&job.pool));
-    }
 }
 
 /// The question about what would be lost or unavailable; none if nothing would be. `losses` counts resources.
@@ -98,7 +86,7 @@ fn machine_sentences(machines: &MachinePlan) -> Vec<String> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{keep_pools, question};
+    use super::question;
     use crate::blueprint::Role;
     use crate::config::values::PoolName;
     use crate::deploy::event::{DisruptedJob, Outage};
@@ -114,7 +102,7 @@ mod tests {
 
     fn job(pool: &str) -> DisruptedJob {
         let [namespace, job, pod, node] = ["default", "train", "train-0", "ip-1"].map(str::to_owned);
-        DisruptedJob { pool: pool.to_owned(), namespace, job, pod, node }
+        DisruptedJob { pool: PoolName::of_test(pool), namespace, job, pod, node }
     }
 
     const ROLLING: MachineAction = MachineAction::Replace { at_once: 1, in_service: 2 };
@@ -166,12 +154,11 @@ mod tests {
 
     #[test]
     fn a_pool_that_is_kept_is_no_loss() {
-        let mut machines = MachinePlan {
+        let machines = MachinePlan {
             machines: vec![pool("old", 1, MachineAction::Terminate)],
             jobs: Some(vec![job("old")]),
             ..MachinePlan::default()
         };
-        keep_pools(&mut machines, |pool| pool == "old");
-        assert_eq!(question(&machines, 0), None);
+        assert_eq!(question(&machines.without_pools(|pool| pool.as_str() == "old"), 0), None);
     }
 }

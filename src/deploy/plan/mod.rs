@@ -10,6 +10,7 @@ mod credential_refusal;
 pub(crate) mod disruption;
 mod machines;
 mod outage;
+pub(crate) mod pool_end;
 pub(crate) mod preparation;
 pub(crate) mod refusal;
 pub(crate) mod refused_change_set;
