@@ -29,7 +29,7 @@ pub(super) fn machine_lines(view: &PlanView<'_>) -> Vec<Line> {
         if let Role::Pool(pool) = &change.role
             && change.change.terminates_machines()
         {
-            let jobs = view.machines.jobs.iter().flatten().filter(|job| job.pool == pool.as_str());
+            let jobs = view.machines.jobs.iter().flatten().filter(|job| job.pool == *pool);
             lines.extend(jobs.map(job_line));
         }
     }

@@ -102,7 +102,7 @@ fn machines() -> MachinePlan {
             about_minutes: 2,
             because: "it has only 1 member".to_owned(),
         }],
-        jobs: Some(vec![DisruptedJob { pool: "old".to_owned(), namespace, job, pod, node }]),
+        jobs: Some(vec![DisruptedJob { pool: PoolName::of_test("old"), namespace, job, pod, node }]),
         jobs_unknown: None,
     }
 }

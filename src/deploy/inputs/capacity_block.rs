@@ -97,7 +97,7 @@ impl LockedBlock {
     #[must_use]
     pub(crate) fn of(&self, pool: &PoolName, now: OffsetDateTime) -> PoolBlock {
         PoolBlock {
-            pool: pool.to_string(),
+            pool: pool.clone(),
             id: self.id.clone(),
             begins: self.begins,
             machines_until: self.machines_until(),

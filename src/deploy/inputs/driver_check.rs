@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::image_source::version_of;
 use crate::aws::{Clients, ReleaseServerError};
-use crate::config::values::NvidiaDriver;
+use crate::config::values::{NvidiaDriver, PoolName};
 use crate::config::{Cluster, Pool, PoolImage};
 use crate::deploy::error::DeployError;
 use crate::deploy::event::Refusal;
@@ -24,7 +24,7 @@ pub(crate) enum DriverDoubt {
         /// The driver.
         driver: NvidiaDriver,
         /// The pools that have it.
-        pools: Vec<String>,
+        pools: Vec<PoolName>,
         /// The drivers that Flatcar has for the version, and that can run the GPUs of these pools.
         others: Vec<NvidiaDriver>,
     },
@@ -53,7 +53,7 @@ impl DriverDoubt {
             Self::Missing { version, driver, pools, .. } => {
                 let pools = match pools.as_slice() {
                     [pool] => format!("pool {pool} has"),
-                    pools => format!("pools {} have", pools.join(", ")),
+                    pools => format!("pools {} have", join_names(pools)),
                 };
                 format!("Flatcar {version} comes without the NVIDIA driver {driver}, which {pools}")
             }
@@ -77,7 +77,7 @@ impl DriverDoubt {
             ),
             Self::Missing { pools, others, .. } => format!(
                 "set nvidiaDriver of {} in cluster.yaml to a driver that this image has: {}; or keep an image that has it",
-                pools.join(", "),
+                join_names(pools),
                 listed(others)
             ),
             Self::Unchecked { .. } => {
@@ -90,6 +90,10 @@ impl DriverDoubt {
 
 fn listed(drivers: &[NvidiaDriver]) -> String {
     drivers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn join_names(pools: &[PoolName]) -> String {
+    pools.iter().map(PoolName::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// Compares the drivers of all pools with what Flatcar publishes for an image.
@@ -119,7 +123,7 @@ pub(crate) async fn check_drivers(clients: &Clients, cluster: &Cluster, image: &
                 version: version.to_owned(),
                 driver,
                 others: find_alternatives(clients, version, &pools).await,
-                pools: pools.iter().map(|pool| pool.name.to_string()).collect(),
+                pools: pools.iter().map(|pool| pool.name.clone()).collect(),
             }),
             Err(error) => {
                 unknown.push(driver);

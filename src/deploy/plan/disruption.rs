@@ -22,7 +22,7 @@ pub(crate) fn plan_machines(plan: &Plan, desired: &[DesiredStack], live: &LiveCl
         found.blocks.extend(stack.block().cloned());
         let Some(size) = stack.pool_size() else { continue };
         let machines = size.machines(live.pool_group(size.pool()));
-        let (pool, limits) = (size.pool().to_string(), size.own_limits());
+        let (pool, limits) = (size.pool().clone(), size.own_limits());
         match stack.hold(live) {
             Hold::Free => {}
             Hold::Held(by) => {
@@ -73,7 +73,7 @@ pub(crate) async fn disrupted_jobs(
         let node = nodes.iter().find(|node| node.name == pod.node)?;
         let pool = pools.iter().find(|pool| node.pool.as_deref() == Some(pool.as_str()))?;
         Some(DisruptedJob {
-            pool: pool.to_string(),
+            pool: pool.clone(),
             namespace: pod.namespace,
             job: pod.job,
             pod: pod.name,
