@@ -7,6 +7,7 @@ use time::OffsetDateTime;
 
 use super::actions;
 use super::machines::{filter, text};
+use super::reservation_state::ReservationState;
 use super::{AwsError, Clients};
 
 /// The tag with which EC2 says how many machines a capacity block will hold; until it begins it counts none.
@@ -30,8 +31,8 @@ pub(crate) struct ListedAvailabilityZone {
 pub(crate) struct CapacityReservation {
     /// The id.
     pub id: String,
-    /// The state of the reservation; `active` is the good one.
-    pub state: String,
+    /// The state of the reservation.
+    pub state: ReservationState,
     /// Whether it is a capacity block.
     pub is_block: bool,
     /// When it begins.
@@ -130,7 +131,7 @@ impl From<aws_sdk_ec2::types::CapacityReservation> for CapacityReservation {
         let planned = planned.and_then(|tag| tag.value?.parse().ok()).unwrap_or_default();
         Self {
             id: found.capacity_reservation_id.unwrap_or_default(),
-            state: text(found.state.as_ref()),
+            state: ReservationState::from(text(found.state.as_ref()).as_str()),
             is_block: found.reservation_type == Some(CapacityReservationType::CapacityBlock),
             begins: found.start_date.and_then(super::to_offset_date_time),
             ends: found.end_date.and_then(super::to_offset_date_time),

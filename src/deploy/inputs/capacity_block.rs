@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime, UtcOffset};
 
-use crate::aws::{CapacityReservation, Clients};
+use crate::aws::{CapacityReservation, Clients, ReservationState};
 use crate::blueprint::{BLOCK_BEGINS_AT, BLOCK_ENDS_AT};
 use crate::config::values::{Cron, PoolName};
 use crate::config::{Cluster, Pool, PoolImage};
@@ -165,14 +165,23 @@ fn check_pool(pool: &Pool, id: &str) -> Result<(), Refusal> {
 fn check_state(pool: &Pool, found: &CapacityReservation) -> Result<(), Refusal> {
     let CapacityReservation { id, state, .. } = found;
     let another = "buy or name another block, or remove the pool from cluster.yaml";
-    let (why, fix) = match state.as_str() {
-        "active" | "scheduled" | "expired" | "payment-pending" => return Ok(()),
-        "payment-failed" => ("is released: its payment failed".to_owned(), another),
-        "cancelled" => ("is cancelled".to_owned(), another),
-        "pending" | "assessing" | "delayed" | "unavailable" => {
+    let (why, fix) = match state {
+        ReservationState::Active
+        | ReservationState::Scheduled
+        | ReservationState::Expired
+        | ReservationState::PaymentPending => return Ok(()),
+        ReservationState::PaymentFailed => ("is released: its payment failed".to_owned(), another),
+        ReservationState::Pending
+        | ReservationState::Assessing
+        | ReservationState::Delayed
+        | ReservationState::Unavailable => {
             (format!("is {state}"), "run the command again when AWS says scheduled or active")
         }
-        other => (format!("is {other}"), another),
+        ReservationState::Cancelled
+        | ReservationState::Cancelling
+        | ReservationState::Failed
+        | ReservationState::Unsupported
+        | ReservationState::Unknown(_) => (format!("is {state}"), another),
     };
     Err(Refusal::new(format!("the capacity block {id} of pool {} {why}", pool.name), fix))
 }

@@ -3,7 +3,7 @@
 use super::finding::SubjectFindings;
 use super::join_all::join_all;
 use super::{Finding, Preflight};
-use crate::aws::{AwsError, CapacityReservation, Clients};
+use crate::aws::{AwsError, CapacityReservation, Clients, ReservationState};
 use crate::config::Pool;
 use crate::deploy::event::BlockPhase;
 use crate::deploy::inputs::capacity_block::LockedBlock;
@@ -41,11 +41,11 @@ fn check_reservation(
     let Some(reservation) = reservation else { return };
     let CapacityReservation { state, instance_type, zone, total, available, .. } = reservation;
     match phase {
-        None if state != "active" => {
+        None if *state != ReservationState::Active => {
             let fix = "wait until it is active, or name another";
             findings.refuse(format!("the capacity reservation {id} is {state}"), why.as_str(), fix);
         }
-        Some(_) if state == "payment-pending" => findings.warn(
+        Some(_) if *state == ReservationState::PaymentPending => findings.warn(
             format!("the capacity block {id} is not paid yet"),
             "AWS releases it if the payment fails, and the pool would have no machines",
             "make sure that AWS can charge the account; `aws ec2 describe-capacity-reservations` shows the state",
