@@ -34,7 +34,7 @@ pub struct Gpus {
     pub expected_all_reduce: Option<u32>,
 }
 
-/// The network cards of a machine that can have an elastic fabric adapter each.
+/// The network cards of a machine that each can have an elastic fabric adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EfaCards {
     /// The index of the first card; cards before it have none.
@@ -53,7 +53,7 @@ impl EfaCards {
     }
 }
 
-/// Where a machine has the interface of an adapter.
+/// The network interface of an adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct EfaInterface {
     /// The index of the network card.
@@ -144,7 +144,7 @@ struct Refusal {
     instead: String,
 }
 
-/// The GPUs of a type; none for a type without GPUs; a fault for one that cannot work here.
+/// The GPUs of an instance type; none for a type without GPUs, and a fault for one that infra does not support.
 pub fn gpus_of(instance_type: &InstanceType) -> Result<Option<Gpus>, Fault> {
     if let Some(refusal) = TABLE.refused.iter().find(|refusal| refusal.family == instance_type.family()) {
         return Err(Fault::new(format!("{instance_type} is not supported: {}", refusal.reason))
@@ -168,13 +168,13 @@ pub fn gpus_of(instance_type: &InstanceType) -> Result<Option<Gpus>, Fault> {
     }
     if instance_type.is_of_gpu_series() {
         let known: Vec<&str> = TABLE.supported.iter().map(|family| family.name.as_str()).collect();
-        return Err(Fault::new(format!("{instance_type} is not a GPU machine this version knows"))
+        return Err(Fault::new(format!("this version of infra does not know the GPU machine {instance_type}"))
             .help(format!("known families: {}", known.join(", "))));
     }
     Ok(None)
 }
 
-/// Why machines of a type with GPUs cannot have an image.
+/// Refuses an image that machines of a type with GPUs cannot boot.
 pub(super) fn check_image(instance_type: &InstanceType, image: PoolImage) -> Result<(), Fault> {
     let family = TABLE.supported.iter().find(|family| family.name == instance_type.family());
     let Some(family) = family.filter(|family| !family.images.contains(&image)) else { return Ok(()) };

@@ -1,16 +1,16 @@
-//! The version of PyTorch in an image, as far as its name says so, and what an older one does with a grace period.
+//! The version of PyTorch in an image, where its name contains it, and the grace period that torchrun of that version gives.
 
 use super::values::ImageReference;
 use crate::document::{At, Fault, Problems};
 
-/// The first version in which torchrun gives its processes as long as it is told.
+/// The first version of PyTorch whose torchrun takes the grace period from an option.
 const WITH_SHUTDOWN_TIME: (u16, u16) = (2, 12);
-/// How long torchrun waits for its processes before that.
+/// How long an older torchrun waits before it kills its processes.
 const FIXED_SECONDS: u64 = 30;
-/// NVIDIA numbers its images by year and month.
-const OTHER_NUMBERS: &str = "nvcr.io/nvidia/";
+/// NVIDIA's images, whose tags are a year and a month.
+const DATED_IMAGES: &str = "nvcr.io/nvidia/";
 
-/// Warns of a grace period that was written down and that torchrun of this image does not grant.
+/// Warns if the job file sets a grace period that torchrun of this image cuts short.
 pub(super) fn check_shutdown_time(image: &ImageReference, grace: &At<u64>, problems: &mut Problems) {
     let Some((major, minor)) = torch_version(image).filter(|version| *version < WITH_SHUTDOWN_TIME) else {
         return;
@@ -19,11 +19,11 @@ pub(super) fn check_shutdown_time(image: &ImageReference, grace: &At<u64>, probl
         return;
     }
     let fault = Fault::new(format!(
-        "grace is {}s, and torchrun of PyTorch {major}.{minor} kills its processes after {FIXED_SECONDS}s",
+        "grace is {}s, but torchrun of PyTorch {major}.{minor} kills its processes after {FIXED_SECONDS}s",
         grace.value
     ));
     let (major, minor) = WITH_SHUTDOWN_TIME;
-    let help = format!("save in less, or use an image with PyTorch {major}.{minor} or newer");
+    let help = format!("save within {FIXED_SECONDS}s, or use an image with PyTorch {major}.{minor} or newer");
     problems.warn(grace.position, fault.help(help));
 }
 
@@ -32,7 +32,7 @@ fn torch_version(image: &ImageReference) -> Option<(u16, u16)> {
     let text = image.as_str();
     let name = text.split('@').next().unwrap_or(text);
     let (repository, tag) = name.rsplit('/').next()?.split_once(':')?;
-    if text.starts_with(OTHER_NUMBERS) || !repository.starts_with("pytorch") {
+    if text.starts_with(DATED_IMAGES) || !repository.starts_with("pytorch") {
         return None;
     }
     let mut numbers = tag.split(['-', '_']).next()?.split('.');

@@ -337,7 +337,7 @@ fn programs_and_variables_that_surprise_are_warned_about() {
         ),
         (
             &format!("{plain}grace: 60s"),
-            "grace is 60s, and torchrun of PyTorch 2.7 kills its processes after 30s",
+            "grace is 60s, but torchrun of PyTorch 2.7 kills its processes after 30s",
         ),
         (&format!("{plain}env: {{WANDB_API_KEY: abc}}"), "WANDB_API_KEY looks like a secret"),
         (&format!("{plain}env: {{HF_TOKEN: abc}}"), "HF_TOKEN looks like a secret"),

@@ -10,9 +10,9 @@ use crate::config::{Cluster, Pool, PoolImage};
 use crate::deploy::error::DeployError;
 use crate::deploy::event::Refusal;
 
-/// AWS's account for its Deep Learning images in the ordinary partition; that of others is not known.
+/// The account that publishes AWS's Deep Learning images in the partition `aws`; the accounts of other partitions are not known.
 const OWNER: &str = "898082745236";
-/// The name of the image with its day at the end.
+/// How the name of the image begins; the day of its release follows.
 const NAME: &str = "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) ";
 
 /// The Deep Learning image, and the disk that it needs.
@@ -48,7 +48,7 @@ impl LockedBaseImage {
                 let image = read(clients, &locked.id).await?;
                 if image != *locked {
                     return Err(refusal(
-                        format!("infra.lock does not describe the image {} as AWS does", locked.id),
+                        format!("infra.lock describes the image {} differently than AWS does", locked.id),
                         "find out who changed infra.lock; `infra up --upgrade-os` locks the newest image",
                     ));
                 }
@@ -118,8 +118,8 @@ async fn newest(clients: &Clients, cluster: &Cluster) -> Result<LockedBaseImage,
     let region = &cluster.region;
     if region.partition() != Partition::Aws {
         return Err(refusal(
-            format!("it is not known who publishes AWS's Deep Learning images in {region}"),
-            "remove image of the pools",
+            format!("infra does not know which account publishes AWS's Deep Learning images in {region}"),
+            "remove `image: deep-learning` from the pools",
         ));
     }
     let pattern = format!("{NAME}????????");

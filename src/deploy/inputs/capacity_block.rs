@@ -1,4 +1,4 @@
-//! Which capacity reservations of pools are capacity blocks, and when those begin and end: AWS says it, and infra.lock keeps it.
+//! Which capacity reservations of pools are capacity blocks, and when they begin and end: read from AWS, and kept in infra.lock.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -139,7 +139,7 @@ pub(crate) struct BlockNow {
     pub begin_recurrence: String,
 }
 
-/// What of a pool excludes a capacity block.
+/// Refuses a pool that cannot use a capacity block.
 fn check_pool(pool: &Pool, id: &str) -> Result<(), Refusal> {
     let name = &pool.name;
     if pool.image != PoolImage::DeepLearning {
@@ -161,7 +161,7 @@ fn check_pool(pool: &Pool, id: &str) -> Result<(), Refusal> {
     ))
 }
 
-/// Whether the block will have machines, or has had them.
+/// Refuses a block that has no machines and will have none.
 fn check_state(pool: &Pool, found: &CapacityReservation) -> Result<(), Refusal> {
     let CapacityReservation { id, state, .. } = found;
     let another = "buy or name another block, or remove the pool from cluster.yaml";
@@ -175,7 +175,7 @@ fn check_state(pool: &Pool, found: &CapacityReservation) -> Result<(), Refusal> 
         | ReservationState::Assessing
         | ReservationState::Delayed
         | ReservationState::Unavailable => {
-            (format!("is {state}"), "run the command again when AWS says scheduled or active")
+            (format!("is {state}"), "run the command again once the state is scheduled or active")
         }
         ReservationState::Cancelled
         | ReservationState::Cancelling

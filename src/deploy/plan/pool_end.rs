@@ -47,7 +47,7 @@ impl WrongPoolEnd {
         let pool = &self.pool;
         match self.sooner {
             None => format!(
-                "set `expires` of pool {pool} to a later time, or remove it, to start the pool again; delete the pool from cluster.yaml if it is no longer needed"
+                "set `expires` of pool {pool} to a later time or remove it to start the pool again, or delete the pool from cluster.yaml"
             ),
             Some(_) => format!(
                 "AWS repeats an end every year: set `expires` of pool {pool} to a date within a year, or remove it"
@@ -60,7 +60,7 @@ impl fmt::Display for WrongPoolEnd {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { pool, end, sooner } = self;
         match sooner {
-            None => write!(formatter, "pool {pool} has ended: its expires, {end}, is in the past"),
+            None => write!(formatter, "pool {pool} has ended: its `expires` ({end}) is in the past"),
             Some(sooner) => write!(
                 formatter,
                 "pool {pool} would already end on {sooner}: `expires` ({end}) is more than a year away"

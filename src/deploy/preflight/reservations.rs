@@ -48,7 +48,7 @@ fn check_reservation(
         Some(_) if *state == ReservationState::PaymentPending => findings.warn(
             format!("the capacity block {id} is not paid yet"),
             "AWS releases it if the payment fails, and the pool would have no machines",
-            "make sure that AWS can charge the account; `aws ec2 describe-capacity-reservations` shows the state",
+            "check the payment method of the account; `aws ec2 describe-capacity-reservations` shows the state",
         ),
         _ => {}
     }
@@ -90,13 +90,13 @@ fn check_reservation(
         Some(BlockPhase::Open) | None => missing_machines(pool, preflight.live, block),
     };
     if i64::from(*available) < i64::from(wanted) {
-        // Nobody can make a block larger, and a machine that was terminated is cleaned up for some minutes.
+        // A block cannot be enlarged. EC2 cleans a terminated machine for some minutes before it is free again.
         let (what, fix) = match phase {
             Some(_) => (
                 "capacity block",
-                "wait some minutes if machines have just been terminated, or lower the pool's count",
+                "wait some minutes if machines have just been terminated, or reduce the pool's count",
             ),
-            None => ("capacity reservation", "increase the reservation, or reduce the pool"),
+            None => ("capacity reservation", "increase the reservation, or reduce the pool's count"),
         };
         findings.warn(
             format!("the {what} {id} has {available} of {total} machines free, but the pool needs {wanted}"),
