@@ -22,7 +22,7 @@ pub(crate) struct Image {
     pub deprecated: Option<OffsetDateTime>,
     /// The device name of its root disk.
     pub root_device: String,
-    /// The size of the smallest root disk, if EC2 tells it.
+    /// The size of the smallest root disk, if EC2 says it.
     pub smallest_gib: Option<u32>,
     /// The architecture, as EC2 spells it (`x86_64`).
     pub architecture: String,

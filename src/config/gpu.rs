@@ -168,8 +168,10 @@ pub fn gpus_of(instance_type: &InstanceType) -> Result<Option<Gpus>, Fault> {
     }
     if instance_type.is_of_gpu_series() {
         let known: Vec<&str> = TABLE.supported.iter().map(|family| family.name.as_str()).collect();
-        return Err(Fault::new(format!("this version of infra does not know the GPU machine {instance_type}"))
-            .help(format!("known families: {}", known.join(", "))));
+        return Err(Fault::new(format!(
+            "this version of infra does not know the GPU machine {instance_type}"
+        ))
+        .help(format!("known families: {}", known.join(", "))));
     }
     Ok(None)
 }

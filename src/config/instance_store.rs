@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn images_keep_a_part_and_pods_get_the_rest() {
+    fn a_part_of_the_drives_is_reserved_for_images() {
         let divided = |gigabytes| {
             let Scratch { pods_gib, images_gib, free_gib } = Scratch::of_gigabytes(gigabytes);
             (pods_gib, images_gib, free_gib)

@@ -48,7 +48,7 @@ mod tests {
     use crate::document::Fault;
 
     #[test]
-    fn sizes_follow_from_names_where_they_do() -> Result<(), Fault> {
+    fn the_size_of_a_machine_is_derived_from_its_name() -> Result<(), Fault> {
         for (instance_type, size) in [
             ("m5.large", Some((2, 8))),
             ("m5.xlarge", Some((4, 16))),

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn says_nothing_about_a_word_that_is_like_none() {
+    fn a_word_unlike_all_others_has_no_suggestion() {
         assert_eq!(nearest("bananas", ["count", "spot"]), None);
     }
 }

@@ -70,7 +70,9 @@ fn notice_of_pool(job: &TrainingJob, pool: &Pool, layout: &NetworkLayout) -> Opt
         let machine = &pool.instance_types[0];
         let besides = besides_efa(pool, layout);
         return can_have_efa(&pool.instance_types).then(|| {
-            format!("jobs on pool {name} use TCP, but {machine} has EFA: set `efa: true` on the pool{besides}")
+            format!(
+                "jobs on pool {name} use TCP, but {machine} has EFA: set `efa: true` on the pool{besides}"
+            )
         });
     };
     let gpus = pool.gpus.as_ref().filter(|_| !has_adapters(job, pool))?;

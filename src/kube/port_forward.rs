@@ -98,7 +98,7 @@ impl Drop for Upload {
     }
 }
 
-/// Sends what comes from a client, and tells when nothing more does. That the connection is broken shows at its other half.
+/// Sends what comes from a client, and reports when nothing more does. That the connection is broken shows at its other half.
 async fn upload(mut reading: OwnedReadHalf, sender: MessageSender, told: oneshot::Sender<()>) {
     let mut buffer = vec![0; PIECE];
     while let Ok(count @ 1..) = reading.read(&mut buffer).await {

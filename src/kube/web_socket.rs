@@ -113,7 +113,7 @@ impl MessageSender {
     }
 }
 
-/// Where messages come in.
+/// The half that receives messages.
 #[derive(Debug)]
 pub(super) struct MessageReceiver {
     reading: ReadHalf<Stream>,

@@ -178,7 +178,7 @@ mod tests {
     use super::element;
 
     #[test]
-    fn nothing_that_is_given_becomes_markup() {
+    fn texts_and_attributes_are_escaped() {
         let hostile = "</style><script>alert('x')</script>&amp;\"\u{202e}\u{0}\u{1b}[31m";
         let text = element("p").with("title", hostile).text(hostile).document("<!DOCTYPE html>");
         let escaped = "&lt;/style&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;amp;&quot;\u{fffd}\u{fffd}\u{fffd}[31m";

@@ -323,10 +323,10 @@ fn programs_and_variables_that_surprise_are_warned_about() {
         ("command: [bash, -c, python train.py]", "bash is started once in each pod, without torchrun"),
         (
             "command: [torchrun, --rdzv_endpoint=localhost:29500, a.py]",
-            "torchrun is told to meet at this pod itself",
+            "torchrun would rendezvous at this pod only",
         ),
-        ("command: [torchrun, --standalone, a.py]", "torchrun is told to meet at this pod itself"),
-        ("command: [torchrun, --nnodes, '1', a.py]", "torchrun is told to meet at this pod itself"),
+        ("command: [torchrun, --standalone, a.py]", "torchrun would rendezvous at this pod only"),
+        ("command: [torchrun, --nnodes, '1', a.py]", "torchrun would rendezvous at this pod only"),
         (
             "command: [python, -m, torch.distributed.run, a.py]",
             "torch.distributed.run starts processes by itself",

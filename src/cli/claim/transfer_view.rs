@@ -63,7 +63,7 @@ impl TransferView {
                 self.draw(begins);
             }
             Format::Lines | Format::Events => {
-                // Programs are told the last step in any case.
+                // Programs get the last step in any case.
                 let is_last =
                     self.format == Format::Events && progress.done_files == progress.files && !is_first;
                 let every = if self.format == Format::Events { EVENT_EVERY } else { LINE_EVERY };
@@ -166,7 +166,7 @@ mod tests {
     const HALF: Progress = Progress { files: 4, bytes: 2048, done_files: 1, done_bytes: 1024 };
 
     #[test]
-    fn a_transfer_looks_like_a_stack() {
+    fn a_transfer_has_the_columns_of_a_stack() {
         let state = State { began: Some((Instant::now(), 0)), progress: Some(HALF), ..State::default() };
         let row = state.row(Direction::Put, Subject::Files);
         let rows: Vec<_> = row.into_iter().collect();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_it_is_only_the_end() {
+    fn a_transfer_is_at_100_percent_only_at_its_end() {
         assert_eq!(percentage(HALF), "50%");
         assert_eq!(percentage(Progress { done_bytes: 2047, ..HALF }), "99%");
         assert_eq!(percentage(Progress { bytes: 0, done_bytes: 0, ..HALF }), "100%");

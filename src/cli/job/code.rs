@@ -15,7 +15,7 @@ use crate::job::{ClusterFacts, Scripts, TrainingJob, Workload};
 use crate::kube::ApiServer;
 use crate::plural::count_of;
 
-/// How many digits of a digest tell runs apart.
+/// How many digits of a digest distinguish runs.
 const SHORT_DIGEST: usize = 12;
 
 /// Brings the code of a job onto its claim, and prints what that came to.

@@ -50,7 +50,7 @@ pub(super) async fn fetch_data(
     let access = ClaimAccess::of_job((api, facts, scripts), job, workload, random_mark()?);
     let signer = Signer { bucket, source, last_signed: Mutex::new(None) };
     let view = TransferView::new(Direction::Put, Subject::Data, session);
-    // A reason is told once, however many objects wait for the same.
+    // A reason is reported once, however many objects wait for the same.
     let told = Mutex::new(HashSet::new());
     let note = |text: &str| {
         let reason = text.split_once(": ").map_or(text, |(_, reason)| reason).to_owned();

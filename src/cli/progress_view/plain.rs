@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn beginnings_say_what_is_known() {
+    fn the_beginning_of_an_operation_is_reported_with_its_kind_and_size() {
         assert_eq!(describe_beginning(StackOperation::Delete, None), "delete begins");
         assert_eq!(describe_beginning(StackOperation::Update, Some(1)), "update of 1 resource begins");
         assert_eq!(

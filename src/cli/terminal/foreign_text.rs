@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_may_be_cut_anywhere() {
+    fn text_that_arrives_in_pieces_is_cleaned_like_whole_text() {
         let text = "a\r\n\u{1b}[1;32mé→😀\u{1b}[0m\u{1b}[2J\u{9b}x\r\u{1b}[";
         let expected = clean(text);
         for size in 1..text.len() {

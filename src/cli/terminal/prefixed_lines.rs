@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_reach_a_pipe_and_no_terminal() {
+    fn control_codes_are_kept_for_a_pipe_and_replaced_on_a_terminal() {
         let text = "\u{1b}[32mgreen\u{1b}[0m\u{1b}[2J\n";
         for size in 1..text.len() {
             assert_eq!(lines(text, size, false), format!("a  │ {text}"));

@@ -53,7 +53,7 @@ mod tests {
     use super::StyledText;
 
     #[test]
-    fn only_our_styles_are_in_it() {
+    fn styled_text_has_only_the_styles_of_infra() {
         let bold = Style::new().bold();
         let text = StyledText::styled(bold, "a\u{1b}[2J").then(": ").then("\u{1b}]0;x\u{7}b");
         assert_eq!(text.as_terminal_text(), "\u{1b}[1ma�[2J\u{1b}[0m: �]0;x�b");

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_share_a_moment_are_known() -> Result<(), Fault> {
+    fn rules_with_a_common_minute_are_found() -> Result<(), Fault> {
         for (one, other, meet) in [
             ("0 20 * * *", "0 20 * * FRI", true),
             ("0 20 * * MON-THU", "0 20 * * FRI", false),

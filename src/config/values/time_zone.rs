@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_meant_is_found() {
+    fn older_names_and_typos_are_corrected() {
         let help =
             |text: &str| text.parse::<TimeZone>().err().and_then(|fault| fault.help).unwrap_or_default();
         assert_eq!(help("US/Pacific"), "it is an older name: write America/Los_Angeles");

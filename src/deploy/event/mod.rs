@@ -329,7 +329,7 @@ mod tests {
     use super::StackOperation::{Attach, Create, Delete, RollBack, Update};
 
     #[test]
-    fn people_and_programs_read_the_same_words() {
+    fn text_and_json_use_the_same_words() {
         for operation in [Create, Update, Delete, RollBack, Attach] {
             assert_eq!(json!(operation), operation.name());
         }

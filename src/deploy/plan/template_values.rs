@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_values_the_one_whose_condition_holds_is_there() {
+    fn a_condition_chooses_one_of_two_values() {
         let template = json!({
             "Conditions": {"HasBlock": {"Fn::Not": [{"Fn::Equals": [{"Ref": "Ends"}, ""]}]}},
             "Resources": {

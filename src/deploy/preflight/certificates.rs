@@ -31,7 +31,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn a_month_is_enough_and_a_day_is_not() {
+    fn certificates_are_a_warning_in_their_last_month_and_refused_once_expired() {
         let certificate = |days_left| CertificateExpiry { name: "worker".to_owned(), days_left };
         let findings = check(&[certificate(30), certificate(29), certificate(0), certificate(-1)]);
         let severities: Vec<Severity> = findings.iter().map(|finding| finding.severity).collect();

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_let_in_what_they_share() {
+    fn a_rule_admits_only_ranges_that_it_overlaps() {
         let rule = rule("-1", None);
         assert!("10.0.0.0/16".parse().is_ok_and(|vpc| lets_in(&rule, vpc)));
         assert!("10.1.0.0/16".parse().is_ok_and(|vpc| !lets_in(&rule, vpc)));

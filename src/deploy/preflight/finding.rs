@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_read_like_lists() {
+    fn items_are_joined_by_commas() {
         assert_eq!(listed(["a", "b"]), "a, b");
         assert_eq!(listed(Vec::<String>::new()), "");
     }

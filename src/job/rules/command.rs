@@ -101,7 +101,7 @@ fn warn_of_own_launcher(words: &[String], file: &JobFile, problems: &mut Problem
         let help = "one process uses one GPU unless the script starts more: call `torchrun train.py` in it (PET_* variables are set), or write command: [python, train.py]";
         problems.warn(position, fault.help(help));
     } else if name == "torchrun" && meets_at_itself(words) {
-        let fault = Fault::new("torchrun is told to meet at this pod itself, so that each pod trains alone");
+        let fault = Fault::new("torchrun would rendezvous at this pod only, so that each pod trains alone");
         problems.warn(position, fault.help("remove the option: PET_* variables say where the group meets"));
     }
 }

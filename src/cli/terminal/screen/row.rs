@@ -1,6 +1,6 @@
 //! One line of a live display: a mark, a name, what is done to it, a bar, a count, the time, and what is waited for.
 //!
-//! What does not fit into the columns of the terminal is left out, the least important first. Marks and bars can be told apart without
+//! What does not fit into the columns of the terminal is left out, the least important first. Marks and bars can be distinguished without
 //! colours.
 
 use anstyle::{AnsiColor, Style};
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_others_controls_nothing() {
+    fn foreign_names_cannot_control_the_terminal() {
         let row = Row { name: "a\u{1b}[2J\nb".to_owned(), detail: "c\rd".to_owned(), ..Row::default() };
         assert_eq!(lay_out(&[row], 40, 20)[0].bare(), "· a�[2J b  c d");
     }

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_keys_is_never_shown() -> Result<(), serde_json::Error> {
+    fn the_content_of_files_with_keys_is_never_shown() -> Result<(), serde_json::Error> {
         let with = |end: &str| {
             let text = format!("first\n{SECRET}{end}\n");
             let mut config = files(&[
