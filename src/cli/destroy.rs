@@ -21,7 +21,7 @@ use crate::config::values::{ClusterName, S3Uri};
 use crate::credentials::Credentials;
 use crate::deploy::{
     DestroyItem, DestroyOptions, DestroyOutcome, DestroyPlan, DestroyScope, DestroyTarget, Event,
-    ResourceKind, Run, audit, destroy, load_balancer, plan_destroy,
+    ResourceKind, Run, audit_destroyed_cluster, destroy_cluster, load_balancer, plan_destroy,
 };
 use crate::kube::ApiServer;
 
@@ -62,10 +62,10 @@ pub(super) fn run(arguments: &DestroyArguments, session: &Session) -> anyhow::Re
         Some(_) => None,
         None => Some(session.load_project_quietly()?.blueprint.cluster),
     };
-    block_on(Box::pin(destroy_cluster(arguments, session, cluster)))
+    block_on(Box::pin(plan_and_destroy(arguments, session, cluster)))
 }
 
-async fn destroy_cluster(
+async fn plan_and_destroy(
     arguments: &DestroyArguments,
     session: &Session,
     cluster: Option<Cluster>,
@@ -84,7 +84,7 @@ async fn destroy_cluster(
     }
     let view = ProgressView::new(session.output, session.printer.clone(), session.redraws(Stream::Stderr));
     if plan.delete.is_empty() {
-        let auditing = Box::pin(async { Ok(audit(&clients, &scope).await?) });
+        let auditing = Box::pin(async { Ok(audit_destroyed_cluster(&clients, &scope).await?) });
         let outcome = until_interrupted(auditing).await?;
         session.printer.note(format_args!("nothing of {} is left to delete", target.name));
         warn_of_unknown_s3_uri(target, session);
@@ -107,7 +107,7 @@ async fn destroy_cluster(
         ));
         None
     });
-    let working = Box::pin(async { Ok(Box::pin(destroy(&run, &scope, api.as_ref())).await?) });
+    let working = Box::pin(async { Ok(Box::pin(destroy_cluster(&run, &scope, api.as_ref())).await?) });
     let result = until_detached(working, &interrupter, &view, &session.printer).await;
     view.finish(result.as_ref().is_ok_and(DestroyOutcome::is_complete));
     Ok(report_result(&result?, target, &plan, &view, session))

@@ -20,7 +20,7 @@ use crate::cli::terminal::printer::Output;
 use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::{
     ChosenImage, FileChange, ImageOrigin, LiveCluster, MachinePlan, Plan, PlanOptions, Prepared, Run,
-    explain_user_data, find_wrong_pool_ends, planned_charges, prepare, refine_plan,
+    explain_user_data, find_wrong_pool_ends, planned_charges, prepare_deployment, refine_plan,
 };
 use crate::render::boot_objects;
 use crate::waiting::Waiting;
@@ -118,7 +118,7 @@ async fn prepare_plan(
         allow_replace: arguments.allow_replace.iter().cloned().collect(),
     };
     let inputs = deployment.inputs(s3_uri, image.choice, blocks);
-    let prepared = prepare(&clients, &inputs, live, options).await?;
+    let prepared = prepare_deployment(&clients, &inputs, live, options).await?;
     let view = ProgressView::new(Output::Text, session.printer.clone(), false);
     let run = Run {
         clients,

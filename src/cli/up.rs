@@ -26,7 +26,7 @@ use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::preflight::{Preflight, Severity};
 use crate::deploy::{
     ChosenImage, Consent, DeployError, Event, Inputs, LiveCluster, MachinePlan, NodeRollout, PlanOptions,
-    Prepared, Progress, Run, Up, UpOptions, WaitFor, find_wrong_pool_ends, prepare,
+    Prepared, Progress, Run, Up, UpOptions, WaitFor, find_wrong_pool_ends, prepare_deployment,
 };
 use crate::plural::count_of;
 
@@ -211,7 +211,7 @@ async fn prepare_plan<'a>(
         allow_replace: arguments.allow_replace.iter().cloned().collect(),
     };
     let inputs = deployment.inputs(s3_uri, image.choice.clone(), blocks);
-    let prepared = prepare(clients, &inputs, live, options).await?;
+    let prepared = prepare_deployment(clients, &inputs, live, options).await?;
     Ok((prepared, inputs, image))
 }
 

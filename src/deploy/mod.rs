@@ -22,7 +22,8 @@ mod test_stack;
 pub(crate) mod up;
 
 pub(crate) use destroy::{
-    DestroyOptions, DestroyOutcome, DestroyPlan, DestroyScope, DestroyTarget, audit, destroy, plan_destroy,
+    DestroyOptions, DestroyOutcome, DestroyPlan, DestroyScope, DestroyTarget, audit_destroyed_cluster,
+    destroy_cluster, plan_destroy,
 };
 pub(crate) use error::DeployError;
 pub(crate) use event::{
@@ -45,7 +46,7 @@ pub(crate) use plan::change_preview::refine_plan;
 pub(crate) use plan::comparison::{PropertyChange, ResourceAction, ResourceChange};
 pub(crate) use plan::disruption::{disrupted_jobs, plan_machines, pools_losing_machines};
 pub(crate) use plan::pool_end::find_wrong_pool_ends;
-pub(crate) use plan::preparation::{PlanOptions, Prepared, prepare};
+pub(crate) use plan::preparation::{PlanOptions, Prepared, prepare_deployment};
 pub(crate) use plan::user_data_change::{FileChange, TextChange, explain_user_data};
 pub(crate) use plan::{Plan, StackAction, StackPlan};
 pub(crate) use run::Run;
@@ -68,5 +69,5 @@ pub(crate) use status::shape::{
     AbsentCluster, CertificateState, EtcdState, ImageState, NodesState, SnapshotState, StatusDocument,
     StatusReport,
 };
-pub(crate) use status::snapshot::age;
+pub(crate) use status::snapshot::snapshot_age_in_words;
 pub(crate) use up::{Consent, Up, UpOptions, WaitFor};

@@ -6,7 +6,7 @@ use super::table::{cell, code_cell, note, paragraph, row_head, table};
 use crate::blueprint::{Blueprint, StackPart};
 use crate::config::FileSystemSource;
 use crate::config::values::S3Uri;
-use crate::deploy::destroy::DestroyPlan;
+use crate::deploy::destroy_cluster::DestroyPlan;
 use crate::deploy::event::DestroyItem;
 
 type Line = [String; 3];

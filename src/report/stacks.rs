@@ -6,7 +6,7 @@ use super::sources::{LiveSources, PageImage};
 use super::table::{cell, code, code_cell, note, number_cell, paragraph, row_head, table};
 use crate::blueprint::{Blueprint, StackPart};
 use crate::deploy::status::shape::{ImageState, StatusReport};
-use crate::deploy::status::snapshot::age;
+use crate::deploy::status::snapshot::snapshot_age_in_words;
 use crate::plural::count_of;
 
 /// The section about stacks: their status if AWS was read, else what each holds.

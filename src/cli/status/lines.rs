@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use crate::cli::terminal::printer::columns;
 use crate::config::values::ClusterName;
 use crate::deploy::{
-    BlockPhase, EtcdState, ImageState, NodesState, PoolBlock, ScheduleState, SnapshotState, StatusReport, age,
+    BlockPhase, EtcdState, ImageState, NodesState, PoolBlock, ScheduleState, SnapshotState, StatusReport,
+    snapshot_age_in_words,
 };
 use crate::plural::count_of;
 
@@ -209,9 +210,10 @@ fn image_line(image: &ImageState) -> [String; 3] {
 
 fn snapshot_line(snapshot: &SnapshotState) -> [String; 3] {
     let (state, detail) = match &snapshot.newest {
-        Some(newest) => {
-            (format!("{} ago", age(newest.age_minutes)), format!("etcd's newest snapshot: {}", newest.key))
-        }
+        Some(newest) => (
+            format!("{} ago", snapshot_age_in_words(newest.age_minutes)),
+            format!("etcd's newest snapshot: {}", newest.key),
+        ),
         None => ("never".to_owned(), format!("etcd's snapshots: {}", snapshot.address)),
     };
     ["saved".to_owned(), state, detail]

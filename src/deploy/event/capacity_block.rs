@@ -54,10 +54,14 @@ impl PoolBlock {
         let Self { begins, machines_until, .. } = self;
         let times = match self.phase {
             BlockPhase::ToCome => {
-                format!("begins on {}, machines until {}", minute(*begins), minute(*machines_until))
+                format!(
+                    "begins on {}, machines until {}",
+                    minute_in_utc(*begins),
+                    minute_in_utc(*machines_until)
+                )
             }
-            BlockPhase::Open => format!("machines until {}", minute(*machines_until)),
-            BlockPhase::Over => format!("had machines until {}", minute(*machines_until)),
+            BlockPhase::Open => format!("machines until {}", minute_in_utc(*machines_until)),
+            BlockPhase::Over => format!("had machines until {}", minute_in_utc(*machines_until)),
         };
         let early = count_of(MACHINES_END_EARLY.whole_minutes(), "minute");
         format!("{times}, {early} before its end")
@@ -66,7 +70,7 @@ impl PoolBlock {
 
 /// A moment for people.
 #[must_use]
-pub(crate) fn minute(moment: OffsetDateTime) -> String {
+pub(crate) fn minute_in_utc(moment: OffsetDateTime) -> String {
     let moment = moment.to_offset(UtcOffset::UTC);
     format!("{} {:02}:{:02} UTC", moment.date(), moment.hour(), moment.minute())
 }

@@ -60,7 +60,7 @@ impl DriverDoubt {
             Self::Unchecked { drivers, image, reason } => {
                 format!(
                     "could not check that {image} comes with the NVIDIA driver {}: {reason}",
-                    listed(drivers)
+                    join_drivers(drivers)
                 )
             }
         }
@@ -73,12 +73,12 @@ impl DriverDoubt {
             Self::Missing { others, .. } if others.is_empty() => format!(
                 "keep an image that has it, or use another os.channel; of the drivers that infra knows ({}), this image has none for \
                  these GPUs",
-                listed(&NvidiaDriver::known().collect::<Vec<_>>())
+                join_drivers(&NvidiaDriver::known().collect::<Vec<_>>())
             ),
             Self::Missing { pools, others, .. } => format!(
                 "set nvidiaDriver of {} in cluster.yaml to a driver that this image has: {}; or keep an image that has it",
                 join_names(pools),
-                listed(others)
+                join_drivers(others)
             ),
             Self::Unchecked { .. } => {
                 "see that this machine reaches it (HTTPS_PROXY), or name a copy of it with INFRA_RELEASE_SERVER; machines need it in any case"
@@ -88,7 +88,7 @@ impl DriverDoubt {
     }
 }
 
-fn listed(drivers: &[NvidiaDriver]) -> String {
+fn join_drivers(drivers: &[NvidiaDriver]) -> String {
     drivers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn plan_machines(plan: &Plan, desired: &[DesiredStack], live: &LiveCl
         match stack.hold(live) {
             Hold::Free => {}
             Hold::Held(by) => {
-                found.held.extend(holder(by).map(|by| HeldPool { pool, machines, by }));
+                found.held.extend(holder_in_cluster_file(by).map(|by| HeldPool { pool, machines, by }));
             }
             // What its block is says it.
             Hold::Released if size.has_block() => {}
@@ -40,7 +40,7 @@ pub(crate) fn plan_machines(plan: &Plan, desired: &[DesiredStack], live: &LiveCl
 }
 
 /// What of cluster.yaml holds a pool; that its capacity block does is said with the block.
-fn holder(by: HeldBy) -> Option<Holder> {
+fn holder_in_cluster_file(by: HeldBy) -> Option<Holder> {
     match by {
         HeldBy::Schedule => Some(Holder::Schedule),
         HeldBy::Expires => Some(Holder::Expires),

@@ -8,7 +8,10 @@ use crate::aws::{AwsError, Clients, ExistingSubnet, RouteTable, Vpc, VpcNames};
 use crate::config::address_plan::overlap;
 use crate::config::{AdoptedSubnet, Cluster, NetworkLayout};
 
-pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+pub(crate) async fn check_existing_vpc(
+    preflight: &Preflight<'_>,
+    clients: &Clients,
+) -> Result<Vec<Finding>, AwsError> {
     let mut findings = SubjectFindings::about("network");
     let cluster = &preflight.blueprint.cluster;
     let NetworkLayout::Adopted { vpc: id, subnets } = &cluster.network.layout else {

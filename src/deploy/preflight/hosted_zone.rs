@@ -5,7 +5,10 @@ use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients, HostedZone};
 use crate::config::Cluster;
 
-pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+pub(crate) async fn check_hosted_zone(
+    preflight: &Preflight<'_>,
+    clients: &Clients,
+) -> Result<Vec<Finding>, AwsError> {
     let cluster = &preflight.blueprint.cluster;
     let mut findings = SubjectFindings::about("hosted zone");
     if cluster.dns.manage {

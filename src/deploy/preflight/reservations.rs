@@ -10,7 +10,10 @@ use crate::deploy::inputs::capacity_block::LockedBlock;
 use crate::deploy::state::pool_size::missing_machines;
 use crate::plural::count_of;
 
-pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+pub(crate) async fn check_reservations(
+    preflight: &Preflight<'_>,
+    clients: &Clients,
+) -> Result<Vec<Finding>, AwsError> {
     let pools = preflight.blueprint.cluster.pools.iter();
     let reserved: Vec<(&Pool, &str)> =
         pools.filter_map(|pool| Some((pool, pool.capacity_reservation.as_ref()?.as_str()))).collect();

@@ -113,7 +113,7 @@ impl Ended {
 }
 
 /// Watches until the operation ends, the user interrupts or the time limit is reached.
-pub(crate) async fn watch(
+pub(crate) async fn watch_stack(
     run: &Run,
     target: Target<'_>,
     beginning: Beginning<'_>,

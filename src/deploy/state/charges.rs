@@ -18,7 +18,8 @@ pub(crate) fn running_charges(live: &LiveCluster) -> Charges {
     let stacks = live.stacks.values();
     stacks
         .flat_map(|stack| {
-            TemplateCharges { zones: Vec::new(), size: &|role| running(live, role) }.of(stack.template())
+            TemplateCharges { zones: Vec::new(), size: &|role| running_machines(live, role) }
+                .of(stack.template())
         })
         .collect()
 }
@@ -56,7 +57,7 @@ fn live_group<'a>(live: &'a LiveCluster, role: &str) -> Option<&'a ScalingGroup>
     live.groups.iter().find(|group| group.tags.get(ROLE_TAG).map(String::as_str) == Some(role))
 }
 
-fn running<'a>(live: &'a LiveCluster, role: &str) -> Size<'a> {
+fn running_machines<'a>(live: &'a LiveCluster, role: &str) -> Size<'a> {
     let machines = live_group(live, role).map_or(&[][..], |group| &group.machines);
     Size::Each(machines.iter().filter(|machine| !machine.is_terminating()).collect())
 }

@@ -34,7 +34,7 @@ pub(super) async fn read_blocks(
         match LockedBlock::of_pool(pool, id.as_str(), found.as_ref(), locked) {
             Ok(Some(block)) => {
                 let block = block.of(&pool.name, now);
-                warnings.0.extend(warning(pool, &block, live));
+                warnings.0.extend(block_warning(pool, &block, live));
                 blocks.insert(pool.name.clone(), block);
             }
             Ok(None) => {}
@@ -45,7 +45,7 @@ pub(super) async fn read_blocks(
 }
 
 /// Why `infra up` must run for a pool and its block.
-fn warning(pool: &Pool, block: &PoolBlock, live: &LiveCluster) -> Option<String> {
+fn block_warning(pool: &Pool, block: &PoolBlock, live: &LiveCluster) -> Option<String> {
     let PoolBlock { pool: name, id, .. } = block;
     let part = StackPart::Pool(pool.name.clone());
     let begins_again = live.parameter(&part, BLOCK_BEGINS_AT).is_some_and(|at| !at.is_empty());
