@@ -134,7 +134,7 @@ impl Clients {
         record: &AddressRecord,
     ) -> Result<bool, AwsError> {
         match self.change_record(ChangeAction::Delete, zone, record.whole.clone()).await {
-            Err(error) if is_gone(&error) => Ok(true),
+            Err(error) if is_record_gone(&error) => Ok(true),
             Err(error) if error.has_code("InvalidChangeBatch") => Ok(false),
             other => other.map(|_| true),
         }
@@ -175,7 +175,7 @@ fn not_sent(error: &aws_sdk_route53::error::BuildError) -> AwsError {
 
 /// Whether a record could not be deleted because it, or its hosted zone, does not exist: Route 53 has no token that makes a retry the
 /// same call.
-pub(super) fn is_gone(error: &AwsError) -> bool {
+pub(super) fn is_record_gone(error: &AwsError) -> bool {
     error.has_code("NoSuchHostedZone")
         || (error.has_code("InvalidChangeBatch") && error.says("but it was not found"))
 }

@@ -59,7 +59,7 @@ impl VersionExpiry {
             .filter(LifecycleRuleFilter::builder().prefix(&self.prefix).build())
             .noncurrent_version_expiration(expiry)
             .build()
-            .map_err(incomplete)
+            .map_err(incomplete_rule_error)
     }
 }
 
@@ -146,12 +146,12 @@ impl Clients {
             .bucket(bucket)
             .expected_bucket_owner(owner)
             .set_transition_default_minimum_object_size(rules.smallest_transition)
-            .lifecycle_configuration(all.map_err(incomplete)?);
+            .lifecycle_configuration(all.map_err(incomplete_rule_error)?);
         call.send().await.map_err(AwsError::of(actions::S3_PUT_LIFECYCLE_CONFIGURATION)).map(|_| ())
     }
 }
 
-fn incomplete(error: impl std::fmt::Display) -> AwsError {
+fn incomplete_rule_error(error: impl std::fmt::Display) -> AwsError {
     AwsError::incomplete(actions::S3_PUT_LIFECYCLE_CONFIGURATION, error.to_string())
 }
 

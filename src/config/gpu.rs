@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::driver_limits::{DriverLimits, KernelModules};
 use super::file::PoolImage;
 use super::values::{InstanceType, NvidiaDriver};
-use crate::document::{Fault, embedded, nearest};
+use crate::document::{Fault, nearest_word, parse_embedded_table};
 
 /// The oldest driver that AWS's Deep Learning image is known to bring.
 const DEEP_LEARNING_DRIVER: NvidiaDriver = NvidiaDriver { branch: 580, open: true };
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| embedded(include_str!("gpu_machines.yaml")));
+static TABLE: LazyLock<Table> = LazyLock::new(|| parse_embedded_table(include_str!("gpu_machines.yaml")));
 
 /// The GPUs of one instance type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -213,23 +213,23 @@ pub fn runtime_extension() -> &'static RuntimeExtension {
 /// Processors and GiB of memory of a GPU machine.
 #[must_use]
 pub fn gpu_machine_size(instance_type: &InstanceType) -> Option<(u32, u32)> {
-    size_of(instance_type).map(|size| (size.vcpus, size.memory_gib))
+    gpu_machine_row(instance_type).map(|size| (size.vcpus, size.memory_gib))
 }
 
 /// Gigabytes of instance store of a GPU machine.
 #[must_use]
 pub fn gpu_instance_store(instance_type: &InstanceType) -> Option<u32> {
-    size_of(instance_type).map(|size| size.instance_store_gb)
+    gpu_machine_row(instance_type).map(|size| size.instance_store_gb)
 }
 
-fn size_of(instance_type: &InstanceType) -> Option<&'static Size> {
+fn gpu_machine_row(instance_type: &InstanceType) -> Option<&'static Size> {
     let family = TABLE.supported.iter().find(|family| family.name == instance_type.family())?;
     family.sizes.get(instance_type.size())
 }
 
 fn unknown_size(instance_type: &InstanceType, family: &Family) -> Fault {
     let fault = Fault::new(format!("there is no {instance_type}"));
-    match nearest(instance_type.size(), family.sizes.keys().map(String::as_str)) {
+    match nearest_word(instance_type.size(), family.sizes.keys().map(String::as_str)) {
         Some(size) => fault.help(format!("did you mean {}.{size}?", family.name)),
         None => {
             let mut sizes: Vec<&str> = family.sizes.keys().map(String::as_str).collect();

@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use super::gpu::gpu_machine_size;
 use super::values::InstanceType;
-use crate::document::embedded;
+use crate::document::parse_embedded_table;
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| embedded(include_str!("machine_sizes.yaml")));
+static TABLE: LazyLock<Table> = LazyLock::new(|| parse_embedded_table(include_str!("machine_sizes.yaml")));
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -102,7 +102,9 @@ pub(super) fn nodes_section(report: &StatusReport) -> Section {
     ));
     if let Some(snapshot) = &report.snapshot {
         section = section.part(paragraph(match &snapshot.newest {
-            Some(newest) => format!("The newest snapshot of etcd is {} old.", age(newest.age_minutes)),
+            Some(newest) => {
+                format!("The newest snapshot of etcd is {} old.", snapshot_age_in_words(newest.age_minutes))
+            }
             None => format!("There is no snapshot of etcd below {} yet.", snapshot.address),
         }));
     }

@@ -15,7 +15,7 @@ use crate::cli::question::confirm;
 use crate::cli::terminal::printer::Output;
 use crate::credentials::{
     Action, AuthoritySource, Ensured, ImportedAuthority, KeysInUse, Request, RotatedKey, RotationRequest,
-    Store, ensure, rotate,
+    Store, ensure_credentials, rotate_keys,
 };
 use crate::plural::list_counts;
 use crate::project::Project;
@@ -136,9 +136,9 @@ pub(super) fn run(
         replace_authorities: arguments.replace_ca,
         renew: arguments.renew,
     };
-    let mut ensured = ensure(&store, &request)?;
+    let mut ensured = ensure_credentials(&store, &request)?;
     // Last: a step that is reported as failed is taken again, and must not have been taken already.
-    let created = rotate(
+    let created = rotate_keys(
         &store,
         &blueprint.identities,
         &RotationRequest { rotate: arguments.rotate.clone(), retire: arguments.retire.clone() },

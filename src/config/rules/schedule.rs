@@ -3,7 +3,7 @@
 use super::super::cluster::{PoolSchedule, ScheduleEntry};
 use super::super::file::PoolFile;
 use super::super::values::{Cron, Expiry, TimeZone};
-use super::optional::optional;
+use super::optional::parse_optional;
 use crate::document::{At, Fault, Problems};
 
 /// How many scheduled actions an Auto Scaling group may have.
@@ -15,8 +15,9 @@ pub(super) fn build_schedule(
     most: u32,
     problems: &mut Problems,
 ) -> Option<PoolSchedule> {
-    let time_zone: Option<Option<TimeZone>> = optional(pool.time_zone.as_ref(), |text| problems.parse(text));
-    let expires: Option<Option<Expiry>> = optional(pool.expires.as_ref(), |text| problems.parse(text));
+    let time_zone: Option<Option<TimeZone>> =
+        parse_optional(pool.time_zone.as_ref(), |text| problems.parse(text));
+    let expires: Option<Option<Expiry>> = parse_optional(pool.expires.as_ref(), |text| problems.parse(text));
     let entries = parse_entries(pool, most, problems);
     check_number(pool, problems);
     check_meetings(&entries, problems);

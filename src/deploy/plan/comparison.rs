@@ -67,8 +67,8 @@ const ATTRIBUTES: [&str; 4] = ["CreationPolicy", "DeletionPolicy", "UpdatePolicy
 /// What changes from one version to another; without an old one everything is created.
 #[must_use]
 pub(crate) fn compare_stacks(old: Option<Version<'_>>, new: Version<'_>) -> Vec<ResourceChange> {
-    let before = old.map(|old| resources(old.template, old.parameters)).unwrap_or_default();
-    let after = resources(new.template, new.parameters);
+    let before = old.map(|old| evaluated_resources(old.template, old.parameters)).unwrap_or_default();
+    let after = evaluated_resources(new.template, new.parameters);
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let mut changes: Vec<ResourceChange> = names
         .into_iter()

@@ -39,10 +39,10 @@ pub(super) fn find_machine_changes(
         let is_new = matches!(stack.action, StackAction::Create | StackAction::Recreate);
         let old = live.stacks.get(&stack.part).filter(|_| !is_new);
         let new = of(stack);
-        let before = old.map(|live| resources(live.template(), &live.stack.parameters));
+        let before = old.map(|live| evaluated_resources(live.template(), &live.stack.parameters));
         let after = new.map(|desired| {
             let parameters = desired.parameters(&outputs).unwrap_or_else(|_| desired.given.clone());
-            resources(desired.template.document(), &parameters)
+            evaluated_resources(desired.template.document(), &parameters)
         });
         let versions = StackVersions {
             stack,
@@ -277,7 +277,7 @@ mod tests {
             ..ScalingGroup::of_test("nodes", desired)
         };
         let live = LiveCluster { groups: vec![group], ..LiveCluster::default() };
-        let (before, after) = (resources(old, &none), resources(new, &none));
+        let (before, after) = (evaluated_resources(old, &none), evaluated_resources(new, &none));
         let changes = StackVersions { stack: &stack, before, after, set_size: None }.machine_changes(&live);
         changes.into_iter().map(|change| (change.machines, change.change)).collect()
     }

@@ -5,7 +5,7 @@ use ipnet::Ipv4Net;
 use super::finding::SubjectFindings;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients, ExistingSubnet, RouteTable, Vpc, VpcNames};
-use crate::config::address_plan::overlap;
+use crate::config::address_plan::has_overlap;
 use crate::config::{AdoptedSubnet, Cluster, NetworkLayout};
 
 pub(crate) async fn check_existing_vpc(
@@ -77,7 +77,7 @@ fn check_ranges(cluster: &Cluster, id: &str, vpc: &Vpc, findings: &mut SubjectFi
     let inside =
         [("podCIDR", cluster.kubernetes.pod_range), ("serviceCIDR", cluster.kubernetes.service_range)];
     for more in more.iter().filter_map(|range| range.parse::<Ipv4Net>().ok()) {
-        for (setting, range) in inside.into_iter().filter(|(_, range)| overlap(*range, more)) {
+        for (setting, range) in inside.into_iter().filter(|(_, range)| has_overlap(*range, more)) {
             findings.refuse(
                 format!("VPC {id} also has the range {more}, which overlaps {setting} {range}"),
                 "pods could not reach machines of that range",

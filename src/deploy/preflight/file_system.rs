@@ -10,7 +10,7 @@ use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients, ExistingFileSystem, InboundRule, MountTarget};
 use crate::blueprint::StackPart;
 use crate::config::FileSystemSource;
-use crate::config::address_plan::overlap;
+use crate::config::address_plan::has_overlap;
 use crate::config::values::AvailabilityZone;
 
 /// The port of NFS 4.
@@ -206,7 +206,7 @@ fn is_for_nfs(rule: &InboundRule) -> bool {
 }
 
 fn lets_in(rule: &InboundRule, vpc: Ipv4Net) -> bool {
-    rule.ranges.iter().filter_map(|range| range.parse::<Ipv4Net>().ok()).any(|range| overlap(range, vpc))
+    rule.ranges.iter().filter_map(|range| range.parse::<Ipv4Net>().ok()).any(|range| has_overlap(range, vpc))
 }
 
 #[cfg(test)]
