@@ -14,7 +14,7 @@ use super::up::parse_duration;
 use crate::aws::Clients;
 use crate::blueprint::Blueprint;
 use crate::cli::question::{ask_on_thread, ask_word_on_thread};
-use crate::cli::terminal::printer::{Output, columns};
+use crate::cli::terminal::printer::{Output, align_columns};
 use crate::cli::terminal::screen::Stream;
 use crate::config::Cluster;
 use crate::config::values::{ClusterName, S3Uri};
@@ -142,7 +142,7 @@ fn show_plan(plan: &DestroyPlan, target: &DestroyTarget, session: &Session) -> a
                 [format!("  {}", resource.kind.name()), resource.id.clone(), item.why.clone()]
             })
             .collect();
-        columns(&rows)
+        align_columns(&rows)
     };
     if !plan.delete.is_empty() {
         session.printer.data(format_args!("To be deleted, in this order:\n{}", lines(&plan.delete)))?;

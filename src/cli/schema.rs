@@ -6,7 +6,7 @@ use schemars::generate::SchemaSettings;
 
 use super::certificates::CertificatesDocument;
 use super::claim::TimedTransfer;
-use super::closed_schema::close;
+use super::closed_schema::close_schema_objects;
 use super::cost::CostDocument;
 use super::document::Document;
 use super::exit::Exit;
@@ -121,11 +121,11 @@ impl Document for Vec<TeamReport> {}
 impl Document for Vec<UserReport> {}
 
 pub(super) fn run(arguments: &SchemaArguments, session: &Session) -> anyhow::Result<Exit> {
-    session.printer.foreign_json(&schema(arguments.shape))?;
+    session.printer.foreign_json(&schema_of_shape(arguments.shape))?;
     Ok(Exit::Done)
 }
 
-fn schema(shape: Shape) -> Schema {
+fn schema_of_shape(shape: Shape) -> Schema {
     match shape {
         Shape::Cluster => config::schema(),
         Shape::Events => printed::<TimedEvent<'_>>(),
@@ -156,7 +156,7 @@ fn schema(shape: Shape) -> Schema {
     }
 }
 
-fn printed<T: Document>() -> Schema {
+fn schema_of_document<T: Document>() -> Schema {
     let settings = SchemaSettings::draft2020_12().for_serialize().with_transform(close);
     settings.into_generator().into_root_schema_for::<T>()
 }

@@ -8,7 +8,7 @@ use time::{Date, OffsetDateTime};
 use super::aws_access::{AwsOptions, block_on};
 use super::deployment::{certificate_expiries, choose_s3_uri, read_lock};
 use super::exit::Exit;
-use super::failure::summary;
+use super::failure::summarize_problems;
 use super::session::Session;
 use crate::check::Findings;
 use crate::cli::deployment::preflight::{print_caller, print_findings};
@@ -121,7 +121,7 @@ pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::R
             } else if !good_account {
                 session.printer.error("the account is not ready for this cluster");
             } else if checks.0.is_empty() {
-                session.printer.error(summary(&problems));
+                session.printer.error(summarize_problems(&problems));
             } else {
                 session
                     .printer

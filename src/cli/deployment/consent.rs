@@ -39,7 +39,7 @@ pub(in crate::cli) async fn ask_for_consent(
             machines = machines.without_pools(|pool| cluster.pool(pool).is_none());
         }
     }
-    if let Some(question) = question(&machines, plan.losses())
+    if let Some(question) = consent_question(&machines, plan.losses())
         && !session.yes
     {
         ask_on_thread(&question, "--yes", &session.printer).await?;
@@ -48,7 +48,7 @@ pub(in crate::cli) async fn ask_for_consent(
 }
 
 /// The question about what would be lost or unavailable; none if nothing would be. `losses` counts resources.
-fn question(machines: &MachinePlan, losses: usize) -> Option<String> {
+fn consent_question(machines: &MachinePlan, losses: usize) -> Option<String> {
     let outage = machines.outage_of(Service::Api).map(|outage| {
         format!("The API will be unavailable for about {}.", count_of(outage.about_minutes, "minute"))
     });
@@ -86,7 +86,7 @@ fn machine_sentences(machines: &MachinePlan) -> Vec<String> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::question;
+    use super::consent_question;
     use crate::blueprint::Role;
     use crate::config::values::PoolName;
     use crate::deploy::event::{DisruptedJob, Outage};
@@ -117,14 +117,14 @@ mod tests {
 
     #[test]
     fn machines_whose_loss_interrupts_nothing_are_not_asked_about() {
-        assert_eq!(question(&quiet(), 0), None);
+        assert_eq!(consent_question(&quiet(), 0), None);
         let kept = MachinePlan { jobs: None, machines: Vec::new(), ..quiet() };
-        assert_eq!(question(&kept, 0), None, "no machine, so no job on it");
+        assert_eq!(consent_question(&kept, 0), None, "no machine, so no job on it");
     }
 
     #[test]
     fn a_question_has_correct_counts_and_omits_zeros() {
-        let text = |machines: &MachinePlan, losses| question(machines, losses).unwrap_or_default();
+        let text = |machines: &MachinePlan, losses| consent_question(machines, losses).unwrap_or_default();
         let replaced = "2 machines of pool cpu will be replaced.";
         assert_eq!(
             text(&quiet(), 1),
@@ -146,7 +146,7 @@ mod tests {
         machines.machines.push(pool("old", 1, MachineAction::Terminate));
         machines.outages = vec![Outage { of: Service::Api, about_minutes: 5, because: String::new() }];
         assert_eq!(
-            question(&machines, 0).unwrap_or_default(),
+            consent_question(&machines, 0).unwrap_or_default(),
             "etcd-0, 1 controller and 2 machines of pool cpu will be replaced. 1 machine of pool old will be terminated. \
              The API will be unavailable for about 5 minutes. Continue?"
         );
@@ -159,6 +159,6 @@ mod tests {
             jobs: Some(vec![job("old")]),
             ..MachinePlan::default()
         };
-        assert_eq!(question(&machines.without_pools(|pool| pool.as_str() == "old"), 0), None);
+        assert_eq!(consent_question(&machines.without_pools(|pool| pool.as_str() == "old"), 0), None);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::wording::{FAILURE, duration, failed_status, lines_for, one_line};
+use super::wording::{FAILURE, duration_in_words, failed_status, lines_for, one_line};
 use crate::aws::{Phase, ResourceStatus};
 use crate::cli::terminal::styled_text::StyledText;
 use crate::deploy::{Event, StackOperation, is_echo};
@@ -31,7 +31,7 @@ impl Plain {
             }
             Event::StackEnded { stack, status, good } => {
                 let after = match self.began.remove(stack) {
-                    Some(began) => format!(" after {}", duration(began.elapsed())),
+                    Some(began) => format!(" after {}", duration_in_words(began.elapsed())),
                     None => String::new(),
                 };
                 let status = if *good { status.into() } else { StyledText::styled(FAILURE, status) };

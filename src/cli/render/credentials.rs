@@ -11,7 +11,7 @@ use super::super::failure::Refusal;
 use super::super::session::Session;
 use crate::blueprint::Blueprint;
 use crate::cli::deployment::rotation::print_next_steps;
-use crate::cli::question::confirm;
+use crate::cli::question::ask_for_yes;
 use crate::cli::terminal::printer::Output;
 use crate::credentials::{
     Action, AuthoritySource, Ensured, ImportedAuthority, KeysInUse, Request, RotatedKey, RotationRequest,
@@ -127,7 +127,7 @@ pub(super) fn run(
         confirm_replacement(blueprint, &store, arguments.yes, session)?;
     }
     if arguments.retire.contains(&RotatedKey::ServiceAccount) && !arguments.yes {
-        confirm(RETIREMENT_QUESTION, "--yes", &session.printer)?;
+        ask_for_yes(RETIREMENT_QUESTION, "--yes", &session.printer)?;
     }
     let request = Request {
         identities: &blueprint.identities,
@@ -167,7 +167,7 @@ fn confirm_replacement(
         return Ok(());
     }
     let question = "New authorities lock every machine and user of a running cluster out. Continue?";
-    confirm(question, "--yes", &session.printer)
+    ask_for_yes(question, "--yes", &session.printer)
 }
 
 /// The name of a key that can be rotated.

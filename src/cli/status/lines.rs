@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::cli::terminal::printer::columns;
+use crate::cli::terminal::printer::align_columns;
 use crate::config::values::ClusterName;
 use crate::deploy::{
     BlockPhase, EtcdState, ImageState, NodesState, PoolBlock, ScheduleState, SnapshotState, StatusReport,
@@ -53,7 +53,7 @@ impl StatusLines {
         let cells: Vec<[String; 3]> = self.lines.iter().map(|line| line.cells.clone()).collect();
         let mut text = self.title.clone();
         if !cells.is_empty() {
-            let _ = write!(text, "\n{}", columns(&cells));
+            let _ = write!(text, "\n{}", align_columns(&cells));
         }
         for (mark, remark) in &self.remarks {
             let _ = write!(text, "\n{mark} {remark}");

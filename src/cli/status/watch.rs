@@ -15,7 +15,7 @@ use super::lines::{StatusLine, StatusLines};
 use crate::cli::progress_view::clock;
 use crate::cli::session::Session;
 use crate::cli::terminal::foreign_text::clean_line;
-use crate::cli::terminal::printer::{Output, Printer, columns};
+use crate::cli::terminal::printer::{Output, Printer, align_columns};
 use crate::cli::terminal::screen::{Ending, Size, Stream, cut_end};
 use crate::cli::terminal::styled_text::StyledText;
 
@@ -41,7 +41,7 @@ impl StatusWatch {
 
     /// Shows the status as it is now.
     pub(super) fn show(&self, status: StatusLines, now: OffsetDateTime) {
-        let mut board = lock(&self.board);
+        let mut board = lock_board(&self.board);
         let is_first = board.read_at.is_none();
         let news = board.apply(status, now);
         let whole = board.status.text();
@@ -56,7 +56,7 @@ impl StatusWatch {
         }
         if is_first {
             let board = Arc::clone(&self.board);
-            self.printer.begin_block(Stream::Stdout, move |size| lock(&board).lines(size));
+            self.printer.begin_block(Stream::Stdout, move |size| lock_board(&board).lines(size));
         } else {
             self.printer.draw_block();
         }
@@ -105,7 +105,7 @@ impl Board {
             let old = before.lines.iter().find(|old| old.about == line.about);
             if old.is_none_or(|old| old.fact() != line.fact()) {
                 self.changes.insert(line.about.clone(), Change { at: now, before: old.cloned() });
-                news.push(format!("{time} {}{}", line.cells.join("  "), was(old, line)));
+                news.push(format!("{time} {}{}", line.cells.join("  "), former_line(old, line)));
             }
         }
         for gone in before.lines.iter().filter(|old| !self.status.has(&old.about)) {
@@ -132,13 +132,13 @@ impl Board {
             .iter()
             .map(|line| {
                 let change = self.changes.get(&line.about);
-                (line, change.map(|change| was(change.before.as_ref(), line)).unwrap_or_default())
+                (line, change.map(|change| former_line(change.before.as_ref(), line)).unwrap_or_default())
             })
             .chain(gone.map(|line| (line, "  gone".to_owned())))
             .collect();
         let cells: Vec<[String; 3]> = rows.iter().map(|(line, _)| line.cells.clone()).collect();
         let mut lines = vec![self.heading(width)];
-        let table = columns(&cells);
+        let table = align_columns(&cells);
         lines.extend(table.lines().zip(&rows).map(|(text, (line, note))| {
             self.line(&line.about, &format!("{text}{}", clean_line(note)), width)
         }));
@@ -146,7 +146,7 @@ impl Board {
         lines.extend(
             remarks.map(|(mark, text)| self.line(text, &format!("{mark} {}", clean_line(text)), width)),
         );
-        fit(lines, size.rows.saturating_sub(1), width)
+        fit_lines_into_rows(lines, size.rows.saturating_sub(1), width)
     }
 
     fn heading(&self, width: usize) -> StyledText {
@@ -173,14 +173,14 @@ impl StatusLines {
 }
 
 /// What a line was, if it was something else.
-fn was(before: Option<&StatusLine>, now: &StatusLine) -> String {
+fn former_line(before: Option<&StatusLine>, now: &StatusLine) -> String {
     let Some(before) = before else { return "  (new)".to_owned() };
     let ([_, old_state, old_detail], [_, state, _]) = (&before.cells, &now.cells);
     format!("  (was {})", if old_state == state { old_detail } else { old_state })
 }
 
 /// As many lines as there are rows; the last one says how many are left out.
-fn fit(mut lines: Vec<StyledText>, rows: usize, width: usize) -> Vec<StyledText> {
+fn fit_lines_into_rows(mut lines: Vec<StyledText>, rows: usize, width: usize) -> Vec<StyledText> {
     if lines.len() > rows {
         let left_out = lines.len() - rows.saturating_sub(1);
         lines.truncate(rows.saturating_sub(1));
@@ -189,7 +189,7 @@ fn fit(mut lines: Vec<StyledText>, rows: usize, width: usize) -> Vec<StyledText>
     lines
 }
 
-fn lock(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
+fn lock_board(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
     board.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
