@@ -90,7 +90,7 @@ impl DirectoryPods {
         let text = printed?;
         deleted?;
         let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        last.trim().parse().map_err(|_| failed(team, format!("its pod printed '{last}'")))
+        last.trim().parse().map_err(|_| directory_error(team, format!("its pod printed '{last}'")))
     }
 }
 
@@ -108,11 +108,11 @@ async fn read_output(
         PodWait::Reached(pod) => {
             let said = read_log(api, &pod).await.unwrap_or_default();
             let detail = pod.detail.unwrap_or_default();
-            Err(failed(team, format!("{detail} {}", said.trim()).trim().to_owned()))
+            Err(directory_error(team, format!("{detail} {}", said.trim()).trim().to_owned()))
         }
-        PodWait::Deleted => Err(failed(team, "its pod was deleted before it ran".to_owned())),
+        PodWait::Deleted => Err(directory_error(team, "its pod was deleted before it ran".to_owned())),
         PodWait::TimedOut { waits_for } => {
-            Err(failed(team, format!("its pod did not run in time{waits_for}")))
+            Err(directory_error(team, format!("its pod did not run in time{waits_for}")))
         }
         PodWait::Interrupted => Err(PeopleError::Interrupted),
     }
@@ -124,6 +124,6 @@ async fn read_log(api: &ApiServer, pod: &Pod) -> Result<String, KubeError> {
     Ok(String::from_utf8_lossy(&body.beginning(LONGEST_TEXT).await?).into_owned())
 }
 
-fn failed(team: &str, reason: String) -> PeopleError {
+fn directory_error(team: &str, reason: String) -> PeopleError {
     PeopleError::Directory { path: team_directory(team), reason }
 }
