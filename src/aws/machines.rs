@@ -67,10 +67,14 @@ impl Clients {
         Ok(instances)
     }
 
-    /// The number of running machines of each type in the region, of all owners.
+    /// The number of running machines of each type in the region, of all owners, without those in capacity blocks: AWS limits blocks as
+    /// such.
     pub(crate) async fn running_machines(&self) -> Result<BTreeMap<MachineKind, u32>, AwsError> {
         let mut counts = BTreeMap::new();
         for instance in self.instances(ec2_filter("instance-state-name", ["pending", "running"])).await? {
+            if instance.instance_lifecycle == Some(InstanceLifecycleType::CapacityBlock) {
+                continue;
+            }
             let spot = instance.instance_lifecycle == Some(InstanceLifecycleType::Spot);
             let instance_type = sdk_text(instance.instance_type.as_ref());
             *counts.entry(MachineKind { instance_type, spot }).or_insert(0) += 1;

@@ -1,5 +1,7 @@
 //! What AWS will bill for, by stack: what, how many, and how each is charged.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -8,6 +10,9 @@ use super::prices::UnitPrice;
 use super::{Blueprint, StackPart};
 use crate::config::values::InstanceType;
 use crate::config::{FileSystemSource, Pool, ThroughputMode};
+
+/// The ids of the capacity reservations that are capacity blocks: only AWS knows which of the two an id is.
+pub type BlockIds = BTreeSet<String>;
 
 /// One line of the bill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -28,14 +33,15 @@ pub struct BilledItem {
 impl Blueprint {
     /// Everything that is billed by the hour or by size while the cluster runs as cluster.yaml says.
     #[must_use]
-    pub fn billed_items(&self) -> Vec<BilledItem> {
-        self.items(|pool| pool.count)
+    pub fn billed_items(&self, blocks: &BlockIds) -> Vec<BilledItem> {
+        self.items(|pool| pool.count, blocks)
     }
 
-    /// The most that can be billed: every pool at its `maxCount`, and no machine cheaper than on demand.
+    /// The most that can be billed: every pool at its `maxCount`, and no machine cheaper than on demand, but for those that are paid in
+    /// advance.
     #[must_use]
-    pub fn largest_items(&self) -> Vec<BilledItem> {
-        let items = self.items(|pool| pool.max_count).into_iter();
+    pub fn largest_items(&self, blocks: &BlockIds) -> Vec<BilledItem> {
+        let items = self.items(|pool| pool.max_count, blocks).into_iter();
         items.map(|item| BilledItem { charge: item.charge.on_demand(), ..item }).collect()
     }
 
@@ -59,7 +65,7 @@ impl Blueprint {
         units
     }
 
-    fn items(&self, size: fn(&Pool) -> u32) -> Vec<BilledItem> {
+    fn items(&self, size: fn(&Pool) -> u32, blocks: &BlockIds) -> Vec<BilledItem> {
         let cluster = &self.cluster;
         let mut items = Vec::new();
         let mut add = |stack: &str, what: &str, count: u32, note: String, charge: Charge| {
@@ -103,8 +109,7 @@ impl Blueprint {
         for pool in &cluster.pools {
             let stack = StackPart::Pool(pool.name.clone()).file_name();
             let count = size(pool);
-            let charge = Charge::Machine(pool_machine(pool));
-            add(&stack, "machine", count, describe_machines(pool), charge);
+            add(&stack, "machine", count, describe_machines(pool, blocks), pool_charge(pool, blocks));
             let note = format!("{} GiB gp3", pool.root_volume_gib);
             add(&stack, "disk", count, note, disk(pool.root_volume_gib));
             if self.network.public_machines {
@@ -118,19 +123,30 @@ impl Blueprint {
 
 /// How a machine of a pool is paid for.
 #[must_use]
-pub fn pool_machine(pool: &Pool) -> MachineCharge {
-    MachineCharge {
+pub fn pool_charge(pool: &Pool, blocks: &BlockIds) -> Charge {
+    if has_block(pool, blocks) {
+        return Charge::Prepaid;
+    }
+    Charge::Machine(MachineCharge {
         types: pool.instance_types.iter().map(ToString::to_string).collect(),
         spot: pool.spot,
         zones: pool.availability_zones.iter().map(ToString::to_string).collect(),
-    }
+    })
 }
 
-fn describe_machines(pool: &Pool) -> String {
+/// Whether the machines of a pool are those of a capacity block.
+fn has_block(pool: &Pool, blocks: &BlockIds) -> bool {
+    let reservation = pool.capacity_reservation.as_ref().filter(|_| pool.may_have_block());
+    reservation.is_some_and(|id| blocks.contains(id.as_str()))
+}
+
+fn describe_machines(pool: &Pool, blocks: &BlockIds) -> String {
     let how = if pool.spot {
         "spot"
+    } else if has_block(pool, blocks) {
+        "capacity block, paid in advance"
     } else if pool.may_have_block() {
-        "on demand; a capacity block is paid in advance"
+        "on demand, unless the reservation is a capacity block"
     } else {
         "on demand"
     };
@@ -145,13 +161,13 @@ fn describe_machines(pool: &Pool) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::test_cluster::cluster;
-    use super::{BilledItem, Blueprint, Charge};
+    use super::{BilledItem, BlockIds, Blueprint, Charge};
 
     #[test]
     fn what_is_billed_follows_the_cluster() -> Result<(), Box<dyn std::error::Error>> {
         let more = ", network: {topology: private, nat: shared}, api: {public: false}, \
                     pools: [{name: gpu, instanceType: g5.xlarge, count: 3, minCount: 0, spot: true}], storage: {efs: {}}";
-        let items = Blueprint::new(cluster(more)?)?.billed_items();
+        let items = Blueprint::new(cluster(more)?)?.billed_items(&BlockIds::new());
         let lines: Vec<String> =
             items.iter().map(|i| format!("{} {} × {} {}", i.stack, i.count, i.what, i.note)).collect();
         for line in [
@@ -174,10 +190,36 @@ mod tests {
             let items = items.into_iter().filter(|item| item.stack == "paddle-pool-gpu");
             items.map(|item| (item.count, item.charge)).collect()
         };
-        assert_eq!(of_pool(blueprint.billed_items()), []);
-        let largest = of_pool(blueprint.largest_items());
+        let none = BlockIds::new();
+        assert_eq!(of_pool(blueprint.billed_items(&none)), []);
+        let largest = of_pool(blueprint.largest_items(&none));
         assert_eq!(largest.iter().map(|(count, _)| *count).collect::<Vec<_>>(), [8, 8, 8]);
         assert!(matches!(&largest[0].1, Charge::Machine(machine) if !machine.spot), "{largest:?}");
+        Ok(())
+    }
+
+    #[test]
+    fn a_capacity_block_is_paid_in_advance_and_its_disks_are_not() -> Result<(), Box<dyn std::error::Error>> {
+        let id = "cr-0123456789abcdef0";
+        let more = ", pools: [{name: gpu, instanceType: p5.48xlarge, image: deep-learning, maxCount: 4, \
+                    capacityReservationId: cr-0123456789abcdef0}]";
+        let blueprint = Blueprint::new(cluster(more)?)?;
+        let of_pool = |items: Vec<BilledItem>| -> Vec<(String, u32, Charge)> {
+            let items = items.into_iter().filter(|item| item.stack == "paddle-pool-gpu");
+            items.map(|item| (item.note, item.count, item.charge)).collect()
+        };
+        let block = BlockIds::from([id.to_owned()]);
+        for (items, count) in [(blueprint.billed_items(&block), 1), (blueprint.largest_items(&block), 4)] {
+            let found = of_pool(items);
+            let note = "p5.48xlarge, capacity block, paid in advance, 1 to 4 with the autoscaler";
+            assert_eq!(found[0], (note.to_owned(), count, Charge::Prepaid));
+            assert!(matches!(found[1], (_, disks, Charge::Units(..)) if disks == count), "{found:?}");
+        }
+        // Before anyone has asked AWS, it counts as what it costs most as.
+        let unknown = of_pool(blueprint.largest_items(&BlockIds::from(["cr-00000000000000000".to_owned()])));
+        let (note, _, charge) = &unknown[0];
+        assert!(note.contains("on demand, unless the reservation is a capacity block"), "{note}");
+        assert!(matches!(charge, Charge::Machine(_)), "{charge:?}");
         Ok(())
     }
 }

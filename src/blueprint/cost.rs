@@ -17,6 +17,8 @@ pub enum Charge {
     Units(UnitPrice, u32),
     /// Nothing by the hour: it depends on use alone.
     Use,
+    /// Nothing by the hour: a machine of a capacity block, which is paid in advance.
+    Prepaid,
 }
 
 /// How a machine is paid for.
@@ -36,6 +38,8 @@ pub struct Cost {
     per_month: Money,
     /// What has no known price and is not in the sum, by name.
     pub missing: BTreeSet<String>,
+    /// How many machines are not in the sum because their capacity block is paid in advance.
+    pub prepaid_machines: u32,
 }
 
 impl Cost {
@@ -46,6 +50,9 @@ impl Cost {
         for (count, charge) in charges {
             if count == 0 {
                 continue;
+            }
+            if *charge == Charge::Prepaid {
+                cost.prepaid_machines += count;
             }
             match charge.per_month(prices) {
                 Ok(price) => cost.per_month = cost.per_month + price.times(u64::from(count)),
@@ -78,7 +85,7 @@ impl Charge {
                 let hours = if unit.period() == Period::Hour { HOURS_A_MONTH } else { 1 };
                 Ok(price.times(u64::from(*amount)).times(hours))
             }
-            Self::Use => Ok(Money::ZERO),
+            Self::Use | Self::Prepaid => Ok(Money::ZERO),
         }
     }
 
@@ -173,5 +180,14 @@ mod tests {
         );
         // What does not exist needs no price.
         assert_eq!(Cost::of([(0, &unknown[0])], &prices()), Cost::default());
+    }
+
+    #[test]
+    fn what_is_paid_in_advance_is_counted_and_not_summed() {
+        let disk = Charge::Units(UnitPrice::DiskGibibyteMonth, 100);
+        let charges = [(3, &disk), (2, &Charge::Prepaid), (1, &Charge::Prepaid), (0, &Charge::Prepaid)];
+        let cost = Cost::of(charges, &prices());
+        assert_eq!((cost.per_month(), cost.prepaid_machines), (money("24"), 3));
+        assert!(cost.missing.is_empty(), "{cost:?}");
     }
 }

@@ -7,6 +7,7 @@ use time::Date;
 use super::cost::Cost;
 use super::prices::{Currency, Prices};
 use crate::config::values::Money;
+use crate::plural::count_of;
 
 /// What something costs, by the prices in infra.lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -24,6 +25,8 @@ pub struct CostSummary {
     pub stale: bool,
     /// What has no known price and is not in the sums, by name.
     pub missing: Vec<String>,
+    /// How many machines are not in the sums because they are in a capacity block, which is paid in advance.
+    pub prepaid_machines: u32,
 }
 
 impl CostSummary {
@@ -37,6 +40,7 @@ impl CostSummary {
             prices_of: prices.date.to_string(),
             stale: prices.is_stale(today),
             missing: cost.missing.iter().cloned().collect(),
+            prepaid_machines: cost.prepaid_machines,
         }
     }
 
@@ -57,6 +61,11 @@ impl CostSummary {
         if !self.missing.is_empty() {
             text.push_str("; no price: ");
             text.push_str(&self.missing.join(", "));
+        }
+        if self.prepaid_machines > 0 {
+            text.push_str("; not counted: ");
+            text.push_str(&count_of(self.prepaid_machines, "machine"));
+            text.push_str(" in a capacity block, paid in advance");
         }
         text
     }

@@ -20,7 +20,7 @@ mod stacks;
 #[cfg(test)]
 mod test_cluster;
 
-pub use billing::{BilledItem, pool_machine};
+pub use billing::{BilledItem, BlockIds, pool_charge};
 pub use components::{Components, NvidiaRuntime};
 pub use cost::{Charge, Cost, HOURS_A_MONTH, MachineCharge};
 pub use cost_summary::CostSummary;

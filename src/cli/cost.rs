@@ -13,7 +13,7 @@ use super::deployment::read_lock;
 use super::exit::Exit;
 use super::session::Session;
 use crate::aws::Clients;
-use crate::blueprint::{BilledItem, Blueprint, Cost, CostSummary, Prices, UnitPrice};
+use crate::blueprint::{BilledItem, BlockIds, Blueprint, Cost, CostSummary, Prices, UnitPrice};
 use crate::cli::deployment::prices::{look_up, print_how_to_get_prices, today};
 use crate::cli::terminal::printer::{Output, align_columns};
 use crate::config::values::{Money, S3Uri};
@@ -25,7 +25,8 @@ use crate::project::Project;
 /// List what AWS will bill for, by stack, with what an hour and a month cost by the prices in infra.lock; no network and no AWS account are needed
 ///
 /// Prices are those of AWS's price list, before taxes and discounts, and of EC2's spot price history. Of several types or availability
-/// zones the highest price counts. What has no price is named and not in the sum; so is what is billed by use.
+/// zones the highest price counts. What has no price is named and not in the sum; so is what is billed by use. Machines of a capacity
+/// block are paid in advance, when you buy the block: they are listed without a price.
 #[derive(Args, Debug)]
 pub(super) struct CostArguments {
     /// Look up the prices of today, keep them in infra.lock, and have AWS fill in its calculator, one link per stack
@@ -58,7 +59,7 @@ pub(super) struct CostDocument {
 struct PricedItem {
     #[serde(flatten)]
     item: BilledItem,
-    /// What an hour of all of them costs, as decimal text; null if the price is not known, or if it is billed by use alone.
+    /// What an hour of all of them costs, as decimal text; null if the price is not known, or if it is billed by use alone or paid in advance.
     per_hour: Option<Money>,
     /// What a month of 730 hours of all of them costs, as decimal text; null as `perHour`.
     per_month: Option<Money>,
@@ -79,12 +80,13 @@ struct UsagePrice {
 pub(super) fn run(arguments: &CostArguments, session: &Session) -> anyhow::Result<Exit> {
     let project = session.load_project_quietly()?;
     let lock = read_lock(&project)?;
+    let blocks = lock.as_ref().map(ImageLock::block_ids).unwrap_or_default();
     let (prices, estimates) = if arguments.online {
         block_on(Box::pin(ask_aws(arguments, &project, lock, session)))?
     } else {
         (lock.and_then(|lock| lock.prices), Vec::new())
     };
-    let bill = Bill::new(&project.blueprint, prices.as_ref());
+    let bill = Bill::new(&project.blueprint, &blocks, prices.as_ref());
     if session.output == Output::Json {
         session.printer.json(&bill.document(&project.blueprint, estimates))?;
         return Ok(Exit::Done);
@@ -169,8 +171,8 @@ struct Bill {
 }
 
 impl Bill {
-    fn new(blueprint: &Blueprint, prices: Option<&Prices>) -> Self {
-        let items = blueprint.billed_items();
+    fn new(blueprint: &Blueprint, blocks: &BlockIds, prices: Option<&Prices>) -> Self {
+        let items = blueprint.billed_items(blocks);
         let total = prices.map(|prices| {
             let cost = Cost::of(items.iter().map(|item| (item.count, &item.charge)), prices);
             CostSummary::new(&cost, prices, today())

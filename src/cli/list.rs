@@ -114,10 +114,13 @@ fn cluster_list_text(list: &ClusterList) -> String {
 
 /// Where the figures of all clusters come from, and what is not in them.
 fn basis_of_costs(clusters: &[ListedCluster]) -> Option<String> {
-    let mut costs = clusters.iter().filter_map(|cluster| cluster.machines_cost.as_ref());
-    let mut all = costs.next()?.clone();
-    let missing: BTreeSet<String> = costs.flat_map(|cost| cost.missing.clone()).chain(all.missing).collect();
-    all.missing = missing.into_iter().collect();
+    let costs = || clusters.iter().filter_map(|cluster| cluster.machines_cost.as_ref());
+    let missing: BTreeSet<String> = costs().flat_map(|cost| cost.missing.clone()).collect();
+    let all = CostSummary {
+        missing: missing.into_iter().collect(),
+        prepaid_machines: costs().map(|cost| cost.prepaid_machines).sum(),
+        ..costs().next()?.clone()
+    };
     Some(format!("\nMACHINES: what the machines alone cost, by {}", all.basis()))
 }
 

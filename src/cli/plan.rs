@@ -19,8 +19,8 @@ use crate::cli::deployment::prices::{budget_notice, print_how_to_get_prices, tod
 use crate::cli::terminal::printer::Output;
 use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::{
-    ChosenImage, FileChange, ImageOrigin, LiveCluster, MachinePlan, Plan, PlanOptions, Prepared, Run,
-    explain_user_data, find_wrong_pool_ends, planned_charges, prepare_deployment, refine_plan,
+    ChosenImage, FileChange, ImageLock, ImageOrigin, LiveCluster, MachinePlan, Plan, PlanOptions, Prepared,
+    Run, explain_user_data, find_wrong_pool_ends, planned_charges, prepare_deployment, refine_plan,
 };
 use crate::render::boot_objects;
 use crate::waiting::Waiting;
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
     block_on(async {
         let (interrupter, waiting) = session.begin_waiting(None);
         let preparing = Box::pin(prepare_plan(arguments, session, &deployment, waiting));
-        let (run, prepared, image, prices) = until_interrupted(preparing).await?;
+        let (run, prepared, image, lock) = until_interrupted(preparing).await?;
         let asking = Box::pin(async { Ok(refine_plan(&run, &prepared).await?) });
         let plan = until_cleaned_up(asking, &interrupter, &session.printer).await?;
         let blueprint = &deployment.project.blueprint;
@@ -77,7 +77,7 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
             cluster: &deployment.project.blueprint.cluster,
             image: image.as_ref(),
             user_data: &user_data,
-            cost: prices.as_ref().map(|prices| cost_change(&deployment, &prepared, prices)),
+            cost: lock.prices.as_ref().map(|prices| cost_change(&deployment, &prepared, prices)),
             verbose: session.verbose > 0,
         };
         match session.output {
@@ -86,10 +86,10 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
             Output::Markdown => session.printer.data(view.markdown())?,
             Output::Text => session.printer.data(view.text())?,
         }
-        if prices.is_none() && plan.has_changes() {
+        if lock.prices.is_none() && plan.has_changes() {
             print_how_to_get_prices(session);
         }
-        if let Some(notice) = budget_notice(blueprint, prices.as_ref()) {
+        if let Some(notice) = budget_notice(blueprint, Some(&lock)) {
             session.printer.warning(notice);
         }
         let changed = arguments.detailed_exitcode && plan.has_changes();
@@ -100,13 +100,13 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
 /// The files inside user data that change, by stack and resource.
 pub(super) type UserDataChanges = BTreeMap<(String, String), Vec<FileChange>>;
 
-/// Reads everything that the plan needs, before CloudFormation previews it.
+/// Reads everything that the plan needs, before CloudFormation previews it. The lock is the one that `infra up` would write.
 async fn prepare_plan(
     arguments: &PlanArguments,
     session: &Session,
     deployment: &Deployment,
     waiting: Waiting,
-) -> anyhow::Result<(Run, Prepared, Option<ImageOrigin>, Option<Prices>)> {
+) -> anyhow::Result<(Run, Prepared, Option<ImageOrigin>, ImageLock)> {
     let blueprint = &deployment.project.blueprint;
     let clients = arguments.aws.connect(&blueprint.cluster, session).await;
     let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
@@ -127,7 +127,7 @@ async fn prepare_plan(
         waiting,
         cancel_on_interrupt: false,
     };
-    Ok((run, prepared, image.origin, image.lock.prices))
+    Ok((run, prepared, image.origin, image.lock))
 }
 
 /// What the cluster costs before and after, by prices that are known.

@@ -16,6 +16,7 @@ use super::interruption::until_interrupted;
 use super::session::Session;
 use super::status::{first_to_end, read_credentials};
 use crate::blueprint::Blueprint;
+use crate::config::PoolImage;
 use crate::config::values::S3Uri;
 use crate::deploy::{
     DestroyOptions, DestroyPlan, DestroyScope, ImageLock, StatusReport, StatusSources, plan_destroy,
@@ -170,14 +171,21 @@ fn make_page(arguments: &ReportArguments, project: &Project, session: &Session) 
         version: env!("INFRA_VERSION"),
         s3_uri,
         certificates: CertificateSources { on_disk: on_disk.as_deref(), missing: &missing },
-        image: lock
-            .as_ref()
-            .map(|lock| PageImage { id: lock.image.id.clone(), name: lock.image.name.clone() }),
-        costs: &blueprint.billed_items(),
+        images: &lock.as_ref().map(locked_images).unwrap_or_default(),
+        costs: &blueprint.billed_items(&lock.as_ref().map(ImageLock::block_ids).unwrap_or_default()),
         prices,
         policies: policies.as_deref(),
         live: live.as_ref().map(|live| LiveSources { status: live.status.as_ref(), destroy: &live.destroy }),
     }))
+}
+
+/// The images that infra.lock names.
+fn locked_images(lock: &ImageLock) -> Vec<PageImage> {
+    let image = |system, id: &str, name: &str| PageImage { system, id: id.to_owned(), name: name.to_owned() };
+    let flatcar = image(PoolImage::Flatcar, &lock.image.id, &lock.image.name);
+    let deep_learning = lock.deep_learning.as_ref();
+    let deep_learning = deep_learning.map(|found| image(PoolImage::DeepLearning, &found.id, &found.name));
+    std::iter::once(flatcar).chain(deep_learning).collect()
 }
 
 /// What AWS and the cluster's API report.

@@ -105,8 +105,8 @@ pub(super) fn run(arguments: &UpArguments, session: &Session) -> anyhow::Result<
     if let Some(wrong) = ends.first() {
         return Err(Refusal::new(wrong.to_string()).help(wrong.fix()).into());
     }
-    let prices = read_lock(&deployment.project)?.and_then(|lock| lock.prices);
-    require_budget(&deployment.project.blueprint, prices.as_ref(), arguments.over_budget, session)?;
+    let lock = read_lock(&deployment.project)?;
+    require_budget(&deployment.project.blueprint, lock.as_ref(), arguments.over_budget, session)?;
     let options = UpOptions {
         create_bucket: arguments.create_bucket,
         adopt_record: arguments.adopt_record,
@@ -162,15 +162,16 @@ async fn bring_up(
     });
     let result = until_detached(working, &interrupter, &view, &session.printer).await;
     view.finish(result.is_ok());
-    result?;
-    if arguments.pool.is_none() && arguments.wait != Wait::None {
-        print_deployed_steps(deployment.credentials.all_keys_in_use(), session);
-    }
+    // Whatever became of the run: the block is paid for by the hour, and an error has the last word.
     for block in blocks.begun_since(OffsetDateTime::now_utc()) {
         session.printer.warning(format_args!(
             "the capacity block {} of pool {} has begun meanwhile: run `infra up` again if the pool has no machines",
             block.id, block.pool
         ));
+    }
+    result?;
+    if arguments.pool.is_none() && arguments.wait != Wait::None {
+        print_deployed_steps(deployment.credentials.all_keys_in_use(), session);
     }
     let name = &deployment.project.blueprint.cluster.external_dns_name;
     session.printer.note(format_args!("done: https://{name}; `infra kubeconfig --merge` lets kubectl in"));

@@ -12,7 +12,7 @@ use super::failure::summarize_problems;
 use super::session::Session;
 use crate::check::Findings;
 use crate::cli::deployment::preflight::{print_caller, print_findings};
-use crate::cli::deployment::prices::{budget_notice, prices_of};
+use crate::cli::deployment::prices::{budget_notice, usable_lock};
 use crate::cli::terminal::printer::Output;
 use crate::config::Cluster;
 use crate::config::kubernetes_release::release_of;
@@ -73,8 +73,8 @@ pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::R
         Ok((project, warnings)) => {
             let notice = version_notice(&project.blueprint.cluster, now.date());
             let ends = find_wrong_pool_ends(&project.blueprint.cluster, None, now);
-            let prices = prices_of(&project, session);
-            let budget = budget_notice(&project.blueprint, prices.as_ref());
+            let lock = usable_lock(&project, session);
+            let budget = budget_notice(&project.blueprint, lock.as_ref());
             let account =
                 if arguments.online { Some(check_account(arguments, &project, session)?) } else { None };
             (warnings, (notice, budget), ends, check_rendered(&project, session)?, account)

@@ -44,7 +44,7 @@ pub struct EfaCards {
 }
 
 impl EfaCards {
-    /// Huge pages of 2 MiB that machines with EFA set aside: what AWS's installer of EFA reserves.
+    /// Huge pages of 2 MiB that machines with EFA set aside, whatever their type.
     pub const HUGE_PAGES: u32 = 5128;
 
     /// The interfaces of the adapters. A machine's own interface is the first of card 0, so that an adapter there is the second.

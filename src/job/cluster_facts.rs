@@ -135,6 +135,7 @@ mod tests {
             gpus,
             labelled_gpus: None,
             efa: 0,
+            given_efa: 0,
             processors: Some(4000),
             memory: Some(8 << 30),
             scratch: Some(0),

@@ -1,9 +1,15 @@
 //! The command of a training program.
 
+/// The name of a program, without the directory it is in.
+pub(super) fn program_name(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
 /// Whether a program is a Python interpreter.
 pub(super) fn is_python(program: &str) -> bool {
-    let name = program.rsplit('/').next().unwrap_or(program);
-    name.strip_prefix("python").is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
+    program_name(program)
+        .strip_prefix("python")
+        .is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
 /// The interpreter of a Python program, and what it runs. Output is unbuffered anyway.

@@ -149,8 +149,7 @@ fn command_of(job: &TrainingJob, is_server: bool, has_servers: bool) -> Vec<Stri
                 }
                 None => job.command.clone(),
             };
-            let is_alone = job.scale.trainers() == 1;
-            with_launcher(if is_alone { scripts::PROGRAM } else { scripts::PYTORCH }, &command)
+            with_launcher(scripts::PYTORCH, &command)
         }
     }
 }
@@ -160,8 +159,8 @@ fn scripts_of(job: &TrainingJob, scripts: &Scripts) -> BTreeMap<&'static str, St
         (Framework::PaddleV0, _) if job.seed_image => &[],
         (Framework::PaddleV0, _) => &[scripts::PADDLE_V0],
         (Framework::Paddle, _) => &[scripts::PADDLE],
+        (Framework::Pytorch, _) => &[scripts::PYTORCH],
         (_, Scale::Servers { .. }) => &[scripts::SERVER, scripts::WORKER],
-        (Framework::Pytorch, Scale::Replicas(2..)) => &[scripts::PYTORCH],
         _ => &[scripts::PROGRAM],
     };
     let mut files: BTreeMap<&'static str, String> =

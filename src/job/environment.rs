@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::command::is_python;
+use super::command::{is_python, program_name};
 use super::file::JobFile;
 use super::framework::Framework;
 use super::names::{SCRATCH_DIRECTORY, group_host_name, pod_host_name, role_job_name, roles_of_scale};
@@ -15,8 +15,12 @@ pub(super) const INDEX: &str = "JOB_COMPLETION_INDEX";
 pub(super) const INDEX_FIELD: &str = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
 const OUR_PREFIX: &str = "INFRA_";
 /// Variables of the launchers that a user may set: how long they wait, how large a log may be, and how many restarts there may be.
-const SETTINGS: [&str; 5] =
-    ["INFRA_PEER_TIMEOUT", "INFRA_HOLD", "INFRA_LAST_WAIT", "INFRA_LOG_LIMIT", "INFRA_MOST_RESTARTS"];
+const SETTINGS: [&str; 5] = ["INFRA_PEER_TIMEOUT", "INFRA_HOLD", "INFRA_LAST_WAIT", LOG_LIMIT, MOST_RESTARTS];
+/// How many restarts there may be, of whatever kind.
+pub(super) const MOST_RESTARTS: &str = "INFRA_MOST_RESTARTS";
+const LOG_LIMIT: &str = "INFRA_LOG_LIMIT";
+/// Digits that fit into the numbers of every shell, also when they are added to a time.
+const MOST_DIGITS: usize = 15;
 /// Paddle's parameter servers listen from this port on.
 const PADDLE_PORT: u16 = 7164;
 const PADDLE_MASTER_PORT: u16 = 36767;
@@ -65,6 +69,19 @@ pub(super) fn check_name_is_free(framework: Framework, name: &str) -> Result<(),
         );
     }
     Ok(())
+}
+
+/// What launchers count with: a number that is none would end each of them in the middle.
+pub(super) fn check_setting(name: &str, value: &str) -> Result<(), Fault> {
+    let is_plain = value == "0" || value.starts_with(|first: char| ('1'..='9').contains(&first));
+    let is_number = is_plain && value.len() <= MOST_DIGITS && value.bytes().all(|byte| byte.is_ascii_digit());
+    if !SETTINGS.contains(&name) || is_number {
+        return Ok(());
+    }
+    let help =
+        if name == LOG_LIMIT { "a number of bytes, as \"67108864\"" } else { "a whole number, as \"600\"" };
+    Err(Fault::new(format!("{name} is '{value}', which is not a number that launchers can count with"))
+        .help(format!("write {help}")))
 }
 
 /// The numbers that decide which ports a paddle-v0 pod listens on.
@@ -210,6 +227,12 @@ fn trainer_hosts(job: &TrainingJob) -> Vec<String> {
     peer_hosts(job, job.framework.replica_role(), job.scale.trainers())
 }
 
+/// Where all pods of the job are found.
+fn all_hosts(job: &TrainingJob) -> String {
+    let roles = roles_of_scale(job.framework, &job.scale).into_iter();
+    roles.flat_map(|(role, count)| peer_hosts(job, role, count)).collect::<Vec<String>>().join(",")
+}
+
 /// Where the first replica is found.
 fn first_host(job: &TrainingJob) -> String {
     trainer_hosts(job).into_iter().next().unwrap_or_default()
@@ -286,6 +309,7 @@ fn tensorflow_seed(job: &TrainingJob, role: &str) -> Vec<Variable> {
         // Programs of that time split it at the first two dashes: role, index, rest.
         Variable::text("POD_NAME", format!("{role}-$({INDEX})-{}", job.name)),
         Variable::text("CLUSTER_CONFIG", tensorflow_cluster(job, SEED_PORT).to_string()),
+        Variable::text("INFRA_PEERS", all_hosts(job)),
     ]
 }
 
@@ -303,7 +327,8 @@ fn tensorflow(job: &TrainingJob, role: &str) -> Vec<Variable> {
         let task = format!(r#"{{"type":"{role}","index":$({INDEX})}}"#);
         Variable::text("TF_CONFIG", format!(r#"{{"cluster":{cluster},"task":{task}}}"#))
     };
-    vec![told, Variable::text("PYTHONUNBUFFERED", "1")]
+    let peers = Variable::text("INFRA_PEERS", all_hosts(job));
+    vec![told, peers, Variable::text("PYTHONUNBUFFERED", "1")]
 }
 
 /// The first worker is the chief: Estimators refuse parameter servers without a chief, and ParameterServerStrategy waits for one.
@@ -332,12 +357,14 @@ fn pytorch(job: &TrainingJob) -> Vec<Variable> {
         Variable::text("PET_RDZV_ID", ATTEMPT_OF_RUN),
         // A restart of one node alone would wait for the others for ever; the whole group is restarted instead.
         Variable::text("PET_MAX_RESTARTS", "0"),
+        // Versions before 2.4 look every five seconds, and which pod failed first would be chance.
+        Variable::text("PET_MONITOR_INTERVAL", "0.1"),
         Variable::text("INFRA_PEERS", trainer_hosts(job).join(",")),
         Variable::text("PYTHONUNBUFFERED", "1"),
         Variable::text("NCCL_DEBUG", "WARN"),
     ];
     let program = job.command.first().map(String::as_str).unwrap_or_default();
-    if !is_python(program) && program != "torchrun" {
+    if !is_python(program) && program_name(program) != "torchrun" {
         // A program of its own may do without torchrun: one process a pod.
         variables.extend([
             Variable::text("MASTER_ADDR", master),

@@ -7,6 +7,12 @@ use super::training::{Devices, TrainingJob};
 use super::values::Size;
 use crate::kube::Toleration;
 
+/// What becomes of a pod without a limit, in words.
+pub(super) const NO_MEMORY_LIMIT: &str = "the job's pods have no memory limit, because the size of their machines is not known: with too much memory \
+                                          they are evicted, which does not count as a failure";
+/// What its author does about that.
+pub(super) const NO_MEMORY_LIMIT_HELP: &str = "write memory: in the job file";
+
 /// The smallest share among the pools that the pod may run on; nothing if the size of one of their machines is not known.
 pub(super) fn memory_limit(
     job: &TrainingJob,

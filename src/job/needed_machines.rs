@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::machine::Machine;
 use super::placement::{fitting, needs_of};
 use super::training::{Devices, Scale, TrainingJob};
-use crate::blueprint::{Blueprint, MachineCharge, pool_machine};
+use crate::blueprint::{BlockIds, Blueprint, Charge, pool_charge};
 use crate::config::Pool;
 use crate::config::values::PoolName;
 
@@ -21,12 +21,16 @@ pub(crate) struct NeededMachines {
     pub count: u32,
     /// How each of them is paid for.
     #[serde(skip)]
-    pub charge: MachineCharge,
+    pub charge: Charge,
 }
 
 /// The machines that the pods of a job fill; nothing if several pools would do, or if it is not known what fits on a machine.
 #[must_use]
-pub(crate) fn needed_machines(job: &TrainingJob, blueprint: &Blueprint) -> Option<Vec<NeededMachines>> {
+pub(crate) fn needed_machines(
+    job: &TrainingJob,
+    blueprint: &Blueprint,
+    blocks: &BlockIds,
+) -> Option<Vec<NeededMachines>> {
     let trainers = (job.scale.trainers(), job.devices());
     let servers = match &job.scale {
         Scale::Servers { servers, .. } => Some((*servers, Devices::default())),
@@ -40,7 +44,8 @@ pub(crate) fn needed_machines(job: &TrainingJob, blueprint: &Blueprint) -> Optio
         match found.iter_mut().find(|machines| machines.pool == pool.name) {
             Some(machines) => machines.count += count,
             None => {
-                found.push(NeededMachines { pool: pool.name.clone(), count, charge: pool_machine(pool) });
+                let charge = pool_charge(pool, blocks);
+                found.push(NeededMachines { pool: pool.name.clone(), count, charge });
             }
         }
     }

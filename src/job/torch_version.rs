@@ -7,6 +7,8 @@ use crate::document::{At, Fault, Problems};
 const WITH_SHUTDOWN_TIME: (u16, u16) = (2, 12);
 /// How long an older torchrun waits before it kills its processes.
 const FIXED_SECONDS: u64 = 30;
+/// Images whose tags begin with the version of PyTorch: its own, and those of AWS. Others of a similar name count by themselves.
+const OF_PYTORCH: [&str; 3] = ["pytorch", "pytorch-training", "pytorch-inference"];
 /// NVIDIA's images, whose tags are a year and a month.
 const DATED_IMAGES: &str = "nvcr.io/nvidia/";
 
@@ -27,15 +29,22 @@ pub(super) fn check_shutdown_time(image: &ImageReference, grace: &At<u64>, probl
     problems.warn(grace.position, fault.help(help));
 }
 
-/// The version in the tag of an image that is called pytorch, as in `pytorch/pytorch:2.7.1-cuda12.8`.
+/// The version in the tag of an image: behind `torch`, as in `pytorch_lightning:2.5.0-py3.12-torch2.5`, or that of the tag of an image of
+/// PyTorch itself, as in `pytorch/pytorch:2.7.1-cuda12.8`.
 fn torch_version(image: &ImageReference) -> Option<(u16, u16)> {
     let text = image.as_str();
     let name = text.split('@').next().unwrap_or(text);
     let (repository, tag) = name.rsplit('/').next()?.split_once(':')?;
-    if text.starts_with(DATED_IMAGES) || !repository.starts_with("pytorch") {
-        return None;
+    let mut words = tag.split(['-', '_']);
+    let named = words.clone().find_map(|word| two_numbers(word.strip_prefix("torch")?));
+    if named.is_some() || text.starts_with(DATED_IMAGES) || !OF_PYTORCH.contains(&repository) {
+        return named;
     }
-    let mut numbers = tag.split(['-', '_']).next()?.split('.');
+    two_numbers(words.next()?)
+}
+
+fn two_numbers(text: &str) -> Option<(u16, u16)> {
+    let mut numbers = text.split('.');
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
@@ -54,6 +63,11 @@ mod tests {
             ("registry.example.com:5000/train:1.2", None),
             ("pytorch/pytorch", None),
             ("pytorch/pytorch:nightly", None),
+            ("pytorchlightning/pytorch_lightning:2.5.0-py3.12-torch2.4-cuda12.1", Some((2, 4))),
+            ("pytorchlightning/pytorch_lightning:base-cuda-py3.10-torch2.2-cuda12.1", Some((2, 2))),
+            ("pytorchlightning/pytorch_lightning:2.5.0", None),
+            ("registry.example.com/pytorch-models:1.4", None),
+            ("rayproject/ray-ml:2.9.0-torch", None),
         ] {
             assert_eq!(torch_version(&image.parse()?), version, "{image}");
         }

@@ -9,8 +9,8 @@ use super::list::{Condition, ConditionStatus, Object};
 use super::path::encode_path_segment;
 use super::{ApiServer, KubeError, Taint};
 use crate::well_known::{
-    CONTROLLER_LABEL, EFA_LABEL, GPU_COUNT_LABEL, GPU_RESOURCE, INSTANCE_TYPE_LABEL, POOL_LABEL,
-    SCRATCH_LABEL, STORAGE_RESOURCE,
+    CONTROLLER_LABEL, EFA_LABEL, EFA_RESOURCE, GPU_COUNT_LABEL, GPU_RESOURCE, INSTANCE_TYPE_LABEL,
+    POOL_LABEL, SCRATCH_LABEL, STORAGE_RESOURCE,
 };
 
 const NODES: &str = "/api/v1/nodes";
@@ -48,6 +48,8 @@ pub(crate) struct Node {
     pub labelled_gpus: Option<u32>,
     /// How many EFA adapters the machine has, by its label.
     pub efa: u32,
+    /// How many EFA adapters pods can have.
+    pub given_efa: u32,
     /// Thousandths of processors that pods can have, if it says so.
     pub processors: Option<u64>,
     /// Bytes of memory that pods can have, if it says so.
@@ -118,6 +120,9 @@ impl From<NodeDocument> for Node {
             None => Some("its kubelet has not reported yet".to_owned()),
         };
         let has_scratch = metadata.labels.contains_key(SCRATCH_LABEL);
+        let count = |resource: &str| {
+            status.allocatable.get(resource).and_then(|count| count.parse().ok()).unwrap_or(0)
+        };
         Self {
             pool: metadata.labels.remove(POOL_LABEL),
             is_controller: metadata.labels.contains_key(CONTROLLER_LABEL),
@@ -129,7 +134,8 @@ impl From<NodeDocument> for Node {
             why_not_ready,
             schedulable: !spec.unschedulable,
             instance_id: spec.provider_id.as_deref().and_then(last_part),
-            gpus: status.allocatable.get(GPU_RESOURCE).and_then(|count| count.parse().ok()).unwrap_or(0),
+            gpus: count(GPU_RESOURCE),
+            given_efa: count(EFA_RESOURCE),
             processors: status.allocatable.get("cpu").and_then(|text| parse_thousandths(text)),
             memory: status.allocatable.get("memory").and_then(|text| parse_bytes(text)),
             // Without the label it is the root disk that pods write to.
@@ -189,7 +195,7 @@ mod tests {
                 "kubernetes.io/arch": "amd64"}},
         "spec": {"podCIDR": "10.2.1.0/24", "providerID": "aws:///us-west-2a/i-0123456789abcdef0", "unschedulable": true,
             "taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
-        "status": {"allocatable": {"cpu": "95500m", "memory": "2048Ki", "nvidia.com/gpu": "8"},
+        "status": {"allocatable": {"cpu": "95500m", "memory": "2048Ki", "nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "31"},
             "conditions": [{"type": "MemoryPressure", "status": "False"},
                 {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}],
             "nodeInfo": {"kubeletVersion": "v1.34.1", "osImage": "Flatcar"}}}"#;
@@ -215,6 +221,7 @@ mod tests {
             gpus: 8,
             labelled_gpus: Some(8),
             efa: 32,
+            given_efa: 31,
             taints: vec![Taint {
                 key: "nvidia.com/gpu".to_owned(),
                 effect: TaintEffect::NoSchedule,

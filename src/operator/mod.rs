@@ -8,6 +8,8 @@ mod cluster_key;
 mod cost_estimate;
 mod policy;
 mod price_list;
+#[cfg(test)]
+mod price_list_tests;
 
 pub(crate) use budget::{BudgetError, HOW_TO_GET_PRICES, budget_by_old_prices, check_budget};
 pub(crate) use cluster_key::{ClusterKeyError, KeyOrigin, ensure_cluster_key};

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use time::OffsetDateTime;
 
 use crate::aws::{AwsError, Cause, Clients, ListedProduct};
-use crate::blueprint::{Blueprint, Charge, Currency, Prices, UnitPrice};
+use crate::blueprint::{BlockIds, Blueprint, Charge, Currency, Prices, UnitPrice};
 use crate::config::values::{Money, Partition};
 
 /// What was looked up, and what could not be.
@@ -151,11 +151,14 @@ pub(crate) async fn look_up_prices(
         }
     };
     let read = read_spot_prices(clients, blueprint, known, now, &mut prices).await;
-    let spot_is_read = note_failure(read, "spot prices could not be read", &mut failures)?;
+    // Who may not read spot prices gets none from the next lookup either: the others need not wait for them.
+    let is_permanent = matches!(&read, Err(error) if error.is_denied()) && !prices.is_empty();
+    let what = "spot prices could not be read, so that spot machines have no price of today";
+    let spot_is_read = note_failure(read, what, &mut failures)?;
     // All prices have one day, so what was known stays as a whole when a part of it cannot be read again.
     let loses = known.is_some_and(|known| {
         let lists = !known.machines.is_empty() || !known.units.is_empty();
-        (lists && !list_is_read) || (!known.spot.is_empty() && !spot_is_read)
+        (lists && !list_is_read) || (!known.spot.is_empty() && !spot_is_read && !is_permanent)
     });
     if let Some(known) = known.filter(|_| loses) {
         failures.push(format!(
@@ -177,7 +180,9 @@ fn note_failure(
         Ok(()) => Ok(true),
         Err(error) if error.cause == Cause::Credentials => Err(error),
         Err(error) => {
-            failures.push(format!("{what}: {error}"));
+            let allow =
+                if error.is_denied() { format!("; allow {}", error.operation) } else { String::new() };
+            failures.push(format!("{what}: {error}{allow}"));
             Ok(false)
         }
     }
@@ -266,10 +271,10 @@ fn is_on_demand(product: &ListedProduct) -> bool {
 
 /// Every type of machine, of pools without machines too: they may grow.
 fn machine_types(blueprint: &Blueprint, known: Option<&Prices>) -> BTreeSet<String> {
-    let charges = blueprint.largest_items().into_iter().map(|item| item.charge);
+    let charges = blueprint.largest_items(&BlockIds::new()).into_iter().map(|item| item.charge);
     let of_machines = charges.filter_map(|charge| match charge {
         Charge::Machine(machine) => Some(machine.types),
-        Charge::Units(..) | Charge::Use => None,
+        Charge::Units(..) | Charge::Use | Charge::Prepaid => None,
     });
     let of_pools =
         blueprint.cluster.pools.iter().flat_map(|pool| &pool.instance_types).map(ToString::to_string);
@@ -278,10 +283,10 @@ fn machine_types(blueprint: &Blueprint, known: Option<&Prices>) -> BTreeSet<Stri
 }
 
 fn wanted_units(blueprint: &Blueprint) -> BTreeSet<UnitPrice> {
-    let charges = blueprint.largest_items().into_iter().map(|item| item.charge);
+    let charges = blueprint.largest_items(&BlockIds::new()).into_iter().map(|item| item.charge);
     let of_items = charges.filter_map(|charge| match charge {
         Charge::Units(unit, _) => Some(unit),
-        Charge::Machine(_) | Charge::Use => None,
+        Charge::Machine(_) | Charge::Use | Charge::Prepaid => None,
     });
     of_items.chain(blueprint.used_units()).collect()
 }
@@ -322,7 +327,7 @@ async fn read_spot_prices(
 
 #[cfg(test)]
 mod tests {
-    use super::{LISTINGS, Listed, price_list_region};
+    use super::{LISTINGS, Listed, is_on_demand, price_list_region};
     use crate::aws::ListedProduct;
     use crate::blueprint::UnitPrice;
     use crate::config::values::Partition;
@@ -352,6 +357,18 @@ mod tests {
         ] {
             assert!(!is_of(unit, other), "{other}");
         }
+    }
+
+    #[test]
+    fn hours_of_a_capacity_block_are_none_on_demand_by_either_attribute() {
+        let is = |attributes: &[(&str, &str)]| {
+            let attributes = attributes.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            is_on_demand(&ListedProduct { attributes: attributes.collect(), prices: Vec::new() })
+        };
+        let (market, operation) = (("marketoption", "OnDemand"), ("operation", "RunInstances"));
+        assert!(is(&[market, operation]) && is(&[market]) && is(&[operation]) && is(&[]));
+        assert!(!is(&[("marketoption", "CapacityBlock"), operation]));
+        assert!(!is(&[market, ("operation", "RunInstances:0g00:CB")]));
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub(super) struct Values<'a> {
     needs_fabric_manager: bool,
     /// The number of EFA adapters.
     efa_adapters: u32,
-    /// Huge pages that a machine with EFA sets aside.
+    /// Huge pages that a machine sets aside; none without EFA.
     huge_pages: u32,
     /// Flatcar's extension with the driver.
     gpu_driver: Option<String>,
@@ -196,7 +196,7 @@ impl<'a> Values<'a> {
             image: "flatcar",
             needs_fabric_manager: false,
             efa_adapters: 0,
-            huge_pages: EfaCards::HUGE_PAGES,
+            huge_pages: 0,
             gpu_driver: None,
             scratch: None,
             etcd: None,
@@ -260,6 +260,7 @@ impl<'a> Values<'a> {
             },
             needs_fabric_manager: pool.needs_fabric_manager,
             efa_adapters: pool.efa.map_or(0, |cards| cards.count),
+            huge_pages: pool.efa.map_or(0, |_| EfaCards::HUGE_PAGES),
             gpu_driver: pool.gpu_driver.map(NvidiaDriver::extension),
             scratch: pool
                 .instance_store

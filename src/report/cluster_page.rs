@@ -28,7 +28,7 @@ pub(crate) fn cluster_page(sources: &ReportSources<'_>) -> String {
     ];
     sections.extend(status.map(nodes_section));
     sections.extend([
-        image_section(sources.image.as_ref(), status),
+        image_section(blueprint, sources.images, status, sources.now.date()),
         sources.certificates.section(),
         costs_section(sources.costs, sources.prices, sources.now.date()),
         policies_section(sources.policies),

@@ -4,6 +4,7 @@ use time::OffsetDateTime;
 
 use super::certificates::CertificateSources;
 use crate::blueprint::{BilledItem, Blueprint, Prices};
+use crate::config::PoolImage;
 use crate::config::values::S3Uri;
 use crate::deploy::destroy_cluster::DestroyPlan;
 use crate::deploy::status::shape::StatusReport;
@@ -22,8 +23,8 @@ pub(crate) struct ReportSources<'a> {
     pub s3_uri: Option<&'a S3Uri>,
     /// The certificates.
     pub certificates: CertificateSources<'a>,
-    /// The image that infra.lock names.
-    pub image: Option<PageImage>,
+    /// The images that infra.lock names; empty without one.
+    pub images: &'a [PageImage],
     /// What AWS bills for.
     pub costs: &'a [BilledItem],
     /// What it costs, if infra.lock has prices.
@@ -37,6 +38,8 @@ pub(crate) struct ReportSources<'a> {
 /// An image of the operating system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PageImage {
+    /// Which of the operating systems it is.
+    pub system: PoolImage,
     /// The id of the image.
     pub id: String,
     /// The name of the image.

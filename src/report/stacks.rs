@@ -1,5 +1,8 @@
 //! The sections about stacks, and about what of them was read in AWS: status, nodes, images.
 
+use time::Date;
+use time::macros::format_description;
+
 use super::markup::{Element, element};
 use super::page::Section;
 use super::sources::{LiveSources, PageImage};
@@ -7,6 +10,7 @@ use super::table::{
     code_cell, code_element, html_table, note_paragraph, number_cell, paragraph, row_head, text_cell,
 };
 use crate::blueprint::{Blueprint, StackPart};
+use crate::config::PoolImage;
 use crate::deploy::status::shape::{ImageState, StatusReport};
 use crate::deploy::status::snapshot::snapshot_age_in_words;
 use crate::plural::count_of;
@@ -121,25 +125,46 @@ pub(super) fn nodes_section(report: &StatusReport) -> Section {
     section
 }
 
-/// The section about the image of the operating system.
-pub(super) fn image_section(image: Option<&PageImage>, status: Option<&StatusReport>) -> Section {
-    let section = Section::new("image", "Image");
-    let section = match image {
-        Some(image) => section.part(
-            element("p")
-                .text("infra.lock names ")
-                .child(code_element(&image.name))
-                .text(", ")
-                .child(code_element(&image.id))
-                .text("."),
-        ),
-        None => section
-            .part(paragraph("There is no infra.lock yet: `infra lock` or the first `infra up` writes it.")),
+/// The section about the images of the operating systems.
+pub(super) fn image_section(
+    blueprint: &Blueprint,
+    images: &[PageImage],
+    status: Option<&StatusReport>,
+    today: Date,
+) -> Section {
+    let section = Section::new("image", "Images");
+    let section = if images.is_empty() {
+        section.part(paragraph("There is no infra.lock yet: `infra lock` or the first `infra up` writes it."))
+    } else {
+        let row = |image: &PageImage| {
+            let age = day_in_name(image).map_or_else(
+                || "–".to_owned(),
+                |day| format!("{}, by its name", count_of((today - day).whole_days(), "day")),
+            );
+            vec![
+                row_head(&image.name),
+                code_cell(&image.id),
+                text_cell(booted_by(blueprint, image.system)),
+                text_cell(age),
+            ]
+        };
+        let head = ["Image in infra.lock", "Id", "Booted by", "Age"];
+        section.part(html_table("Images in infra.lock", &head, images.iter().map(row)))
+    };
+    let is_missing = |system: PoolImage| {
+        let is_needed = blueprint.cluster.pools.iter().any(|pool| pool.image == system);
+        is_needed && !images.is_empty() && images.iter().all(|image| image.system != system)
+    };
+    let section = if is_missing(PoolImage::DeepLearning) {
+        section.part(note_paragraph(
+            "infra.lock does not name the Deep Learning image yet; `infra lock` looks it up.",
+        ))
+    } else {
+        section
     };
     let Some(status) = status else {
-        return section.part(note_paragraph(
-            "The age of an image is known to AWS only: `infra report --online` reads it.",
-        ));
+        return section
+            .part(note_paragraph("Only AWS knows when an image was created that has no day in its name: `infra report --online` reads it."));
     };
     let row = |image: &ImageState| {
         let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
@@ -154,4 +179,19 @@ pub(super) fn image_section(image: Option<&PageImage>, status: Option<&StatusRep
     };
     let head = ["Image in use", "Age", "Created", "Deleted by its publisher about", "Stacks"];
     section.part(html_table("Images in use", &head, status.images.iter().map(row)))
+}
+
+/// The machines that boot an image.
+fn booted_by(blueprint: &Blueprint, system: PoolImage) -> String {
+    let others = if system == PoolImage::Flatcar { &["etcd members", "controllers"][..] } else { &[] };
+    let pools = blueprint.cluster.pools.iter().filter(|pool| pool.image == system);
+    let names = others.iter().map(ToString::to_string);
+    let names: Vec<String> = names.chain(pools.map(|pool| format!("pool {}", pool.name))).collect();
+    if names.is_empty() { "no machine".to_owned() } else { names.join(", ") }
+}
+
+/// The day of a Deep Learning image, with which its name ends. Flatcar's names have a version.
+fn day_in_name(image: &PageImage) -> Option<Date> {
+    let day = image.name.rsplit(' ').next().filter(|_| image.system == PoolImage::DeepLearning)?;
+    Date::parse(day, format_description!("[year][month][day]")).ok()
 }

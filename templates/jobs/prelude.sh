@@ -100,8 +100,21 @@ address_of() {
 
 has_address() { [ -n "$(address_of "$1")" ]; }
 
-# await_name NAME: waits until a name resolves, in images that can find out.
-await_name() { ! can_resolve || await "the name $1" has_address "$1"; }
+# is_met HOST: whether the name of a peer resolves, or the peer has succeeded and needs no name any more.
+is_met() {
+  ! has_address "$1" || return 0
+  # JOB-ROLE-0-NUMBER.DOMAIN
+  peer=${1%%.*}
+  peer_role=${peer%-*-*}
+  [ -e "$marks/done.${peer_role##*-}.${peer##*-}" ]
+}
+
+# await_peers PROGRAM: waits until every pod of the group has its name, in images that can find out.
+await_peers() {
+  case ${1##*/} in python*) resolver=$1 ;; esac
+  can_resolve || return 0
+  for host in $(echo "${INFRA_PEERS:-}" | tr , ' '); do await "the name $host" is_met "$host"; done
+}
 
 # mark NAME: leaves a mark for the other pods of the job, with the number of the attempt in it.
 mark() {
@@ -158,18 +171,34 @@ open_log() {
   fi
 }
 
+# check_settings: `lint` reads those of the job file; an image or a Secret may set them too.
+check_settings() {
+  for setting in INFRA_PEER_TIMEOUT INFRA_HOLD INFRA_LAST_WAIT INFRA_LOG_LIMIT INFRA_MOST_RESTARTS; do
+    eval "value=\${$setting:-0}"
+    case $value in
+    *[!0-9]* | 0?* | ????????????????*) misconfigured "$setting is '$value', which is not a number: write a whole number, or remove it" ;;
+    esac
+  done
+}
+
+# leave_if_endless: restarts after lost machines and evictions are not counted, so nothing else ends a job whose pods fill the disk again
+# and again.
+leave_if_endless() {
+  [ "$attempt" -le "$most_restarts" ] ||
+    misconfigured "the group was restarted $attempt times, at most $most_restarts are allowed: its machines are lost, or its pods evicted, again and again"
+}
+
 # begin: what every launcher does first.
 begin() {
   marks=${INFRA_MARK_DIR:?}
   open_log
+  check_settings
   if every_one was_done; then
     say "all $role pods of this job have succeeded before: nothing is left to do"
     exit 0
   fi
   leave_if_late
-  # Restarts after lost machines and evictions are not counted, so nothing else ends a job whose pods fill the disk again and again.
-  [ "$attempt" -le "$most_restarts" ] ||
-    misconfigured "the group was restarted $attempt times, at most $most_restarts are allowed: its machines are lost, or its pods evicted, again and again"
+  leave_if_endless
   # A group that was suspended comes back under the same attempt.
   rm -f "$marks/failed.$attempt.$role.$index" "$marks/alive.$attempt.$role.$index" 2>/dev/null || true
   ! is_done "$index" || rm -f "$marks/done.$role.$index" 2>/dev/null || true

@@ -9,6 +9,9 @@ has_earlier_marks() {
   return 1
 }
 
+check_settings
+# Seed images have no launcher, and a pod may be evicted before its launcher starts.
+leave_if_endless
 if [ -n "${INFRA_RESUMED:-}" ]; then
   has_earlier_marks || misconfigured "there is no run $INFRA_RUN to resume: $INFRA_RUN_DIR holds none"
 elif has_earlier_marks; then

@@ -2,11 +2,11 @@
 # One node of torchrun. Older versions fail at once if a name does not resolve yet, and all give up when a peer joins too late, so the
 # first waits until every pod has its name.
 begin
-case ${1##*/} in python*) resolver=$1 ;; esac
 if [ "$index" = 0 ]; then
-  for peer in $(echo "${INFRA_PEERS:-}" | tr , ' '); do await_name "$peer"; done
+  await_peers "$1"
 else
-  await_name "$PET_MASTER_ADDR"
+  INFRA_PEERS=$PET_MASTER_ADDR
+  await_peers "$1"
 fi
 leave_if_late
 seconds=604800

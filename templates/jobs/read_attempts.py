@@ -11,7 +11,8 @@ RUN = os.environ["ATTEMPTS_RUN"]
 MARKS = os.path.join(RUN, ".infra", os.environ["ATTEMPTS_JOBSET_UID"])
 LOGS = os.path.join(RUN, "logs")
 MOST_ATTEMPTS = 20
-MOST_LINES = 15
+# What torchrun prints of eight processes that failed, and what the program printed before.
+MOST_LINES = 120
 LONGEST_LINE = 500
 # More than the last lines of a log need.
 TAIL = 64 << 10

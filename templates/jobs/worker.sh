@@ -1,6 +1,7 @@
 
 # A worker beside parameter servers.
 begin
+await_peers "${1:-}"
 if [ -n "${INFRA_TF_CLUSTER:-}" ]; then
   # The first is the chief; the others are numbered without it.
   if [ "$index" = 0 ]; then

@@ -25,6 +25,7 @@ mod golden;
 mod hostile;
 mod imported_authorities;
 mod init;
+mod job_commands;
 mod job_objects;
 mod job_placement;
 mod kill;

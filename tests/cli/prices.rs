@@ -122,6 +122,10 @@ fn prices_of_more_than_90_days_ago_are_marked() {
             run.stderr
         );
         assert_eq!(document(&workspace)["total"]["stale"], is_marked);
+        workspace.infra(["report", "--to", "report.html"]).expect_code(0);
+        let page = workspace.read("report.html");
+        assert!(page.contains(&format!("(prices of {}", days_ago(days))), "{page}");
+        assert_eq!(page.contains("more than 90 days old"), is_marked, "{days}: {page}");
     }
 }
 
@@ -161,12 +165,12 @@ fn a_lock_without_prices_is_as_good_as_before_and_a_broken_one_is_refused() {
 
 #[test]
 fn a_budget_is_compared_with_what_pools_may_grow_to_on_demand() {
-    // Four machines of the dearer type at 2, and 0.234 for the rest.
+    // Four machines of the dearer type at 2, and 0.234 for the rest. What is over the budget is shown as more, however little it is.
     for (limit, is_over) in [("8.2", true), ("8.23", true), ("8.24", false), ("60", false)] {
         let workspace = workspace(&format!("{POOL}budget: {{perHour: {limit}}}\n"), &lock(&days_ago(0)));
         let run = workspace.infra(["validate"]).expect_code(0);
         assert_eq!(
-            run.stderr.contains("the cluster may grow to $8.23/h, and budget.perHour is $8.2"),
+            run.stderr.contains("the cluster may grow to $8.24/h, and budget.perHour is $8.2"),
             is_over,
             "{limit}: {}",
             run.stderr
@@ -185,13 +189,25 @@ fn a_budget_is_compared_with_what_pools_may_grow_to_on_demand() {
     );
     let run = missing.infra(["validate"]).expect_code(0);
     assert!(
-        run.stderr.contains("budget.perHour is $60.00, and infra.lock has no price for g5.2xlarge"),
+        run.stderr.contains(
+            "budget.perHour is $60.00, and infra.lock has no price for g5.2xlarge; `infra lock` and `infra cost --online` look them up; \
+             if AWS lists none, choose another type, or apply it without a check by `--over-budget`"
+        ),
         "{}",
         run.stderr
     );
+    missing.write("infra.lock", missing.read("infra.lock").replace(&days_ago(0), &days_ago(100)));
+    let run = missing.infra(["validate"]).expect_code(0);
+    let old = format!("no price for g5.2xlarge (prices of {}, more than 90 days old); ", days_ago(100));
+    assert!(run.stderr.contains(&old), "{old}\n{}", run.stderr);
     let day = days_ago(100);
     for (limit, expected) in [
-        ("8.2", format!(" (prices of {day}, more than 90 days old); lower maxCount")),
+        (
+            "8.2",
+            format!(
+                " (prices of {day}, more than 90 days old); `infra lock` and `infra cost --online` look them up again; if it is still too much, lower maxCount"
+            ),
+        ),
         (
             "60",
             format!(
@@ -205,4 +221,79 @@ fn a_budget_is_compared_with_what_pools_may_grow_to_on_demand() {
     }
     let none = workspace(&format!("{POOL}budget: {{perHour: 60}}\n"), text.split("prices:").next().unwrap());
     assert_eq!(none.infra(["validate"]).expect_code(0).stderr, "cluster.yaml is valid\n");
+}
+
+#[test]
+fn a_page_without_aws_has_both_images_and_who_boots_them() {
+    let day = days_ago(43).replace('-', "");
+    let deep_learning = format!(
+        "deepLearning: {{id: ami-2, name: \"Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) {day}\", rootDevice: /dev/sda1, \
+         smallestGiB: 75}}\nprices:"
+    );
+    let pools = "pools: [{name: cpu, instanceType: m5.large}, {name: gpu, instanceType: g5.xlarge, image: deep-learning}]\n";
+    let whole = workspace(pools, &lock(&days_ago(0)).replace("prices:", &deep_learning));
+    let page = |workspace: &Workspace| {
+        workspace.infra(["report", "--to", "report.html"]).expect_code(0);
+        workspace.read("report.html")
+    };
+    let text = page(&whole);
+    for part in [
+        "<th scope=\"row\">Flatcar-stable-4459.2.1-hvm</th><td><code>ami-1</code></td><td>etcd members, controllers, pool cpu</td><td>–</td>",
+        "</th><td><code>ami-2</code></td><td>pool gpu</td><td>43 days, by its name</td>",
+    ] {
+        // Midnight may pass.
+        assert!(text.contains(part) || text.contains(&part.replace("43", "44")), "{part}\n{text}");
+    }
+    let old = workspace(pools, &lock(&days_ago(0)));
+    let text = page(&old);
+    assert!(text.contains("infra.lock does not name the Deep Learning image yet"), "{text}");
+}
+
+#[test]
+fn machines_of_a_capacity_block_are_paid_in_advance_everywhere() {
+    let id = "cr-0123456789abcdef0";
+    let pool = format!(
+        "etcd: {{count: 1}}\ncontrollers: {{count: 1}}\npools: [{{name: gpu, instanceType: g5.xlarge, image: deep-learning, count: 2, \
+         maxCount: 4, availabilityZones: [us-west-2a], capacityReservationId: {id}}}]\nbudget: {{perHour: 0.5}}\n"
+    );
+    let block = format!(
+        "capacityBlocks:\n- id: {id}\n  begins: 2026-11-18T11:30:00Z\n  ends: 2026-11-20T11:30:00Z\nprices:"
+    );
+    let (today, ordinary) = (days_ago(0), lock(&days_ago(0)));
+    let total = |workspace: &Workspace| document(workspace)["total"].clone();
+
+    // Whether it is a capacity block is not known yet: as AWS would charge it on demand.
+    let unread = workspace(&pool, &ordinary);
+    assert_eq!(total(&unread)["prepaidMachines"], 0);
+    unread
+        .infra(["cost"])
+        .expect_code(0)
+        .expect_stdout("g5.xlarge, on demand, unless the reservation is a capacity block, 2 to 4");
+    let run = unread.infra(["validate"]).expect_code(0);
+    let run = run.expect_stderr("paddle-pool-gpu 4 × g5.xlarge $4.00");
+    run.expect_stderr(&format!(
+        "if {id} is a capacity block, `infra lock` writes that down, and it is not counted; otherwise lower maxCount"
+    ));
+
+    let known = workspace(&pool, &ordinary.replace("prices:", &block));
+    let sum = total(&known);
+    assert_eq!((&sum["prepaidMachines"], &sum["missing"]), (&2.into(), &serde_json::json!([])));
+    let month = |total: &Value| total["perMonth"].as_str().unwrap().parse::<f64>().unwrap();
+    let less = month(&total(&unread)) - month(&sum);
+    assert!((less - 2.0 * 730.0).abs() < 0.001, "two machines at 1 less: {less}");
+    let machine = document(&known)["items"].as_array().unwrap().clone();
+    let machine = machine.iter().find(|item| item["stack"] == "paddle-pool-gpu").unwrap();
+    assert_eq!(machine["perHour"], Value::Null);
+    let basis = format!("(prices of {today}; not counted: 2 machines in a capacity block, paid in advance)");
+    let run = known.infra(["cost"]).expect_code(0).expect_stdout(&basis);
+    run.expect_stdout("g5.xlarge, capacity block, paid in advance, 2 to 4 with the autoscaler");
+    known.infra(["report", "--to", "report.html"]).expect_code(0);
+    let page = known.read("report.html");
+    assert!(page.contains(&basis) && page.contains("g5.xlarge, capacity block, paid in advance"), "{page}");
+
+    // The budget is for what is charged by the hour; a refusal says what it leaves out.
+    assert_eq!(known.infra(["validate"]).expect_code(0).stderr, "cluster.yaml is valid\n");
+    known.write("cluster.yaml", known.read("cluster.yaml").replace("perHour: 0.5", "perHour: 0.2"));
+    let run = known.infra(["validate"]).expect_code(0);
+    run.expect_stderr(" (not counted: 4 machines in a capacity block, paid in advance); lower maxCount");
 }

@@ -140,6 +140,10 @@ def paddle(file, role, hosts, command, common):
     }
 
 
+def all_of(hosts):
+    return ",".join(host for names in hosts.values() for host in names)
+
+
 def led_or_served(hosts, role):
     return {"ps": "server.sh", "worker": "worker.sh"}[role] if "ps" in hosts else "program.sh"
 
@@ -148,6 +152,7 @@ def tensorflow_seed(file, role, hosts, command, common):
     cluster = {name: [f"{host}:8080" for host in names] for name, names in hosts.items()}
     return led_or_served(hosts, role), command, {
         "POD_NAME": f"{role}-$(JOB_COMPLETION_INDEX)-{file['name']}", "CLUSTER_CONFIG": json.dumps(cluster, separators=(",", ":")),
+        "INFRA_PEERS": all_of(hosts),
     }
 
 
@@ -157,20 +162,20 @@ def tensorflow(file, role, hosts, command, common):
         cluster = {"chief": cluster["worker"][:1], "ps": cluster["ps"], "worker": cluster["worker"][1:]}
     text = json.dumps(cluster, separators=(",", ":"))
     if "ps" in cluster and role == "worker":
-        return "worker.sh", command, {"INFRA_TF_CLUSTER": text}
+        return "worker.sh", command, {"INFRA_TF_CLUSTER": text, "INFRA_PEERS": all_of(hosts)}
     task = f'{{"type":"{role}","index":$(JOB_COMPLETION_INDEX)}}'
-    return led_or_served(hosts, role), command, {"TF_CONFIG": f'{{"cluster":{text},"task":{task}}}'}
+    return led_or_served(hosts, role), command, {"TF_CONFIG": f'{{"cluster":{text},"task":{task}}}', "INFRA_PEERS": all_of(hosts)}
 
 
 def pytorch(file, role, hosts, command, common):
     interpreter, *words = command
     if re.fullmatch(r"(.*/)?python[\d.]*", interpreter):
         command = [interpreter, f"{SCRIPT_DIRECTORY}/torchrun.py", *words]
-    several = file["replicas"] > 1
-    return "pytorch.sh" if several else "program.sh", command, {
+    return "pytorch.sh", command, {
         "PET_NNODES": str(file["replicas"]), "PET_NPROC_PER_NODE": str(max(file.get("gpus", 0), 1)), "PET_NODE_RANK": "$(JOB_COMPLETION_INDEX)",
         "PET_MASTER_ADDR": hosts[role][0], "PET_MASTER_PORT": "29500", "PET_MAX_RESTARTS": "0",
-        "PET_RDZV_ID": f"{common['INFRA_RUN']}-$(INFRA_ATTEMPT)", **({"INFRA_PEERS": ",".join(hosts[role])} if several else {}),
+        "PET_MONITOR_INTERVAL": "0.1",
+        "PET_RDZV_ID": f"{common['INFRA_RUN']}-$(INFRA_ATTEMPT)", "INFRA_PEERS": ",".join(hosts[role]),
     }
 
 

@@ -105,10 +105,10 @@ class Attempts(unittest.TestCase):
         for attempt in range(30):
             directory = pods.run / f"logs/attempt-{attempt}/worker-0"
             directory.mkdir(parents=True)
-            (directory / "output.log").write_text("x" * 3_000_000 + "\n" + "".join(f"{number}\n" for number in range(100)) + "y" * 3000)
+            (directory / "output.log").write_text("x" * 3_000_000 + "\n" + "".join(f"{number}\n" for number in range(300)) + "y" * 3000)
         found = read(pods)
         self.assertEqual([attempt["attempt"] for attempt in found], list(range(10, 30)))
-        self.assertEqual(found[0]["lastLines"], [*(str(number) for number in range(86, 100)), "y" * 500])
+        self.assertEqual(found[0]["lastLines"], [*(str(number) for number in range(181, 300)), "y" * 500])
 
     def test_a_run_without_logs_has_no_attempts(self):
         pods = Pods(self, "tensorflow")

@@ -210,6 +210,17 @@ class Deadline(unittest.TestCase):
         self.assertRegex(text, r"gave up waiting for the name ddp-\S+ after 1 s")
 
 
+class Settings(unittest.TestCase):
+    @in_each_shell
+    def test_what_is_no_number_is_not_retried(self, shell):
+        pods = Pods(self, "tensorflow", shell)
+        for name, value in (("INFRA_HOLD", "3m"), ("INFRA_PEER_TIMEOUT", "08"), ("INFRA_LAST_WAIT", "-1"), ("INFRA_LOG_LIMIT", "64Mi"),
+                            ("INFRA_MOST_RESTARTS", "1" * 16)):
+            self.assertIn(f"{name} is '{value}', which is not a number", pods.start(1, **{name: value}).ends_with(64))
+        self.assertEqual(list(pods.records.iterdir()), [])
+        pods.start(1, INFRA_HOLD="0", INFRA_PEER_TIMEOUT="", INFRA_LAST_WAIT="1" * 15).ends_with(0)
+
+
 class Status(unittest.TestCase):
     @in_each_shell
     def test_a_programs_status_is_the_pods(self, shell):

@@ -28,6 +28,15 @@ class Prepare(unittest.TestCase):
         pods.start(0, prepare=True, INFRA_CODE_ON_CLAIM=str(code)).ends_with(0)
 
     @in_each_shell
+    def test_a_group_is_not_restarted_for_ever(self, shell):
+        pods = Pods(self, "pytorch", shell)
+        pods.start(0, prepare=True, INFRA_ATTEMPT="500").ends_with(0)
+        text = pods.start(0, prepare=True, INFRA_ATTEMPT="501").ends_with(64)
+        self.assertIn("the group was restarted 501 times, at most 500 are allowed", text)
+        text = pods.start(0, prepare=True, INFRA_ATTEMPT="3", INFRA_MOST_RESTARTS="2").ends_with(64)
+        self.assertIn("restarted 3 times, at most 2 are allowed", text)
+
+    @in_each_shell
     def test_directories_that_a_program_expects_elsewhere_are_there(self, shell):
         pods = Pods(self, "pytorch", shell)
         pods.start(0, prepare=True, INFRA_MOUNTS="models tables/small").ends_with(0)

@@ -52,11 +52,56 @@ class Torchrun(unittest.TestCase):
         pods.start(1, PET_RDZV_CONF="timeout=77").ends_with(0)
         self.assertEqual(pods.record("worker.1")["environment"]["PET_RDZV_CONF"], "timeout=77")
 
+    @in_each_shell
+    def test_a_pod_without_peers_has_the_same_time_to_save_and_waits_for_nobody(self, shell):
+        pods = Pods(self, "pytorch-single", shell)
+        pods.hosts.touch()
+        text = pods.start(0, INFRA_GRACE="80").ends_with(0)
+        self.assertNotIn("waiting", text)
+        self.assertEqual(pods.record("worker.0")["environment"]["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"], "72")
+
     def test_an_image_that_cannot_resolve_names_does_not_wait(self):
         pods = Pods(self, "pytorch", "busybox")
         pods.hosts.touch()
         for index in range(2):
             pods.start(index, program=["true"], path=str(applets())).ends_with(0, within=20)
+
+
+class Tensorflow(unittest.TestCase):
+    @in_each_shell
+    def test_every_worker_waits_for_the_names_of_all(self, shell):
+        pods = Pods(self, "tensorflow", shell)
+        first, second = pods.contract.roles["worker"].hosts[:2]
+        for index, missing in ((0, second), (1, first)):
+            pods.hosts.write_text("".join(f"{pods.address(number)} {name}\n" for number, name in enumerate((first, second)) if name != missing))
+            worker = pods.start(index)
+            worker.says(f"waiting for the name {missing}")
+            worker.goes_on(0.3)
+            self.assertFalse((pods.records / f"worker.{index}.json").exists())
+            with pods.hosts.open("a") as file:
+                file.write(f"{pods.address(1 - index)} {missing}\n")
+            pods.await_file(pods.records / f"worker.{index}.json")
+            worker.ask_to_end()
+            worker.process.wait(60)
+            (pods.marks / f"done.worker.{index}").unlink(missing_ok=True)
+
+    @in_each_shell
+    def test_servers_and_workers_wait_for_one_another(self, shell):
+        pods = Pods(self, "tensorflow-servers", shell)
+        servers, workers = (pods.contract.roles[role].hosts for role in ("ps", "worker"))
+        pods.hosts.write_text("".join(f"{pods.address(0)} {name}\n" for name in servers))
+        pods.start(0, role="ps").says(f"waiting for the name {workers[0]}")
+        pods.hosts.write_text("".join(f"{pods.address(0)} {name}\n" for name in workers))
+        pods.start(0).says(f"waiting for the name {servers[0]}")
+
+    @in_each_shell
+    def test_a_peer_that_has_succeeded_needs_no_name(self, shell):
+        pods = Pods(self, "tensorflow", shell)
+        first, second = pods.contract.roles["worker"].hosts[:2]
+        pods.hosts.write_text(f"{pods.address(0)} {first}\n")
+        (pods.marks / "done.worker.1").write_text("0\n")
+        pods.start(0).ends_with(0)
+        self.assertTrue((pods.records / "worker.0.json").exists())
 
 
 class Paddle(unittest.TestCase):

@@ -2,11 +2,8 @@
 //! later.
 
 use std::fs;
-use std::sync::{Arc, OnceLock};
-use std::thread;
-use std::time::Duration;
 
-use time::OffsetDateTime;
+use serde_json::{Value, json};
 
 use crate::support::element;
 use crate::support::fault_proxy::{Fault, Times};
@@ -14,10 +11,10 @@ use crate::support::reading::is_reading;
 use crate::support::world::{DAY, TimeOfBlock, World, coming_end};
 
 /// No id yet.
-const NEW: &str = "";
+pub const NEW: &str = "";
 
 /// A small cluster with a pool in a capacity block, which is to come; its id and its times.
-fn world() -> (World, String) {
+pub fn world() -> (World, String) {
     let world = World::of_golden("deep-learning");
     world.workspace.edit(|text| {
         let (before, pools) = text.split_once("pools:\n").unwrap();
@@ -47,7 +44,7 @@ fn group(world: &World) -> (String, [u32; 3]) {
 }
 
 #[track_caller]
-fn expect_sizes(world: &World, sizes: [u32; 3]) {
+pub fn expect_sizes(world: &World, sizes: [u32; 3]) {
     assert_eq!(group(world).1, sizes, "the fewest, the most and the desired machines");
 }
 
@@ -77,9 +74,41 @@ fn let_happen(world: &World, recurrence: &str) {
     assert!(answer.contains("RunScheduledActionResponse"), "{answer}");
 }
 
+fn per_hour(cost: &Value) -> f64 {
+    cost["perHour"].as_str().unwrap().parse().unwrap()
+}
+
+/// What each command that knows prices says of costs.
+fn costs(world: &World) -> Vec<(&'static str, Value)> {
+    let commands: [(&[&str], &str); 4] = [
+        (&["cost"], "/total"),
+        (&["plan"], "/cost/after"),
+        (&["status"], "/cost"),
+        (&["list", "--region", "us-west-2"], "/clusters/0/machinesCost"),
+    ];
+    let cost = |(arguments, at): (&[&'static str], &str)| {
+        let run = world.run(arguments.iter().copied().chain(["--output", "json"]));
+        let document: Value = serde_json::from_str(&run.stdout).unwrap();
+        (arguments[0], document.pointer(at).unwrap_or_else(|| panic!("{at}: {document}")).clone())
+    };
+    commands.map(cost).into()
+}
+
+/// Machines of the block cost nothing by the hour, whoever says what is paid.
+#[track_caller]
+fn expect_prepaid(world: &World, running: u32) {
+    for (command, cost) in costs(world) {
+        // `infra cost` is about cluster.yaml, not about what runs.
+        let machines = if command == "cost" { 2 } else { running };
+        assert_eq!(cost["prepaidMachines"], machines, "{command}: {cost}");
+        assert!(per_hour(&cost) < 1.0, "{command}: {cost}");
+        assert_eq!(cost["missing"], json!([]), "{command}: {cost}");
+    }
+}
+
 /// A second `up` changes nothing.
 #[track_caller]
-fn nothing_to_do(world: &World) {
+pub fn nothing_to_do(world: &World) {
     world.run(["plan", "--detailed-exitcode"]).expect_code(0);
     world.proxy.clear();
     world.up([]).expect_code(0);
@@ -114,6 +143,7 @@ fn a_pool_has_machines_while_its_block_is_open_and_at_no_other_time() {
     world.run(["plan", "--s3-uri", "s3://any/where"]).expect_code(0).expect_stdout(&to_come);
     world.up([]).expect_code(0).expect_stderr(&to_come);
     expect_sizes(&world, [0, 0, 0]);
+    expect_prepaid(&world, 0);
     assert_eq!(actions(&world), [(begin.clone(), [1, 2, 2]), (end.clone(), [0, 0, 0])]);
     nothing_to_do(&world);
     world.run(["plan"]).expect_code(0).expect_stdout(&to_come).expect_stdout("No changes.");
@@ -133,6 +163,7 @@ fn a_pool_has_machines_while_its_block_is_open_and_at_no_other_time() {
     world.put_block(&id, &open);
     let_happen(&world, &begin);
     expect_sizes(&world, [1, 2, 2]);
+    expect_prepaid(&world, 2);
     world.run(["status"]).expect_code(0).expect_stdout("2/2 Ready").expect_stdout("open ");
     world
         .up([])
@@ -153,7 +184,9 @@ fn a_pool_has_machines_while_its_block_is_open_and_at_no_other_time() {
     expect_sizes(&world, [0, 0, 0]);
     world.run(["status"]).expect_code(0).expect_stdout("over");
 
-    // AWS forgets it; infra.lock does not.
+    // AWS forgets it some time after its end; infra.lock does not.
+    world.put_block(&id, &TimeOfBlock::from_now(-2 * DAY, -1));
+    world.up([]).expect_code(0).expect_stderr(&over);
     world.ec2("ForgetCapacityBlock", &[("CapacityReservationId", &id)]);
     nothing_to_do(&world);
     world.run(["status"]).expect_code(0).expect_stdout("over");
@@ -167,6 +200,9 @@ fn a_pool_has_machines_while_its_block_is_open_and_at_no_other_time() {
     world.up([]).expect_code(0);
     expect_sizes(&world, [1, 2, 2]);
     assert_eq!(actions(&world), []);
+    let after = costs(&world);
+    let is_on_demand = |(_, cost): &(&str, Value)| cost["prepaidMachines"] == 0 && per_hour(cost) > 110.0;
+    assert!(after.iter().all(is_on_demand), "two p5.48xlarge on demand: {after:?}");
     world.run(["destroy", "--yes"]).expect_code(0);
 }
 
@@ -201,39 +237,6 @@ fn a_block_that_is_open_starts_machines_at_once_and_a_missed_begin_is_made_good(
     expect_sizes(&world, [0, 0, 0]);
     world.put_block(&id, &TimeOfBlock::from_now(-DAY, 3 * DAY));
     world.up([]).expect_code(0);
-    expect_sizes(&world, [1, 2, 2]);
-    nothing_to_do(&world);
-}
-
-#[test]
-fn a_block_that_begins_while_up_runs_is_said() {
-    let (world, id) = world();
-    let begins: Arc<OnceLock<OffsetDateTime>> = Arc::default();
-    let (aws, block, known) = (world.aws(), id.clone(), Arc::clone(&begins));
-    // To come when it is read, open when stacks are created.
-    world.proxy.before("ec2:DescribeCapacityReservations", move || {
-        begins.get_or_init(|| {
-            let begins = OffsetDateTime::now_utc() + Duration::from_secs(2);
-            let (hour, minute, second) = begins.to_hms();
-            let text = format!("{}T{hour:02}:{minute:02}:{second:02}.000Z", begins.date());
-            let action = [("Action", "PutCapacityBlock"), ("Version", "2016-11-15")];
-            let times = [("CapacityReservationId", block.as_str()), ("StartDate", text.as_str())];
-            aws.post("ec2", &aws.region, &[action, times].concat());
-            begins
-        });
-    });
-    world.proxy.before("cloudformation:CreateChangeSet", move || {
-        while known.get().is_some_and(|begins| OffsetDateTime::now_utc() < *begins) {
-            thread::sleep(Duration::from_millis(50));
-        }
-    });
-    world.up([]).expect_code(0).expect_stderr(&format!(
-        "warning: the capacity block {id} of pool block has begun meanwhile: run `infra up` again if the pool has no machines"
-    ));
-    expect_sizes(&world, [0, 0, 0]);
-    world.proxy.heal();
-    let again = world.up([]).expect_code(0);
-    assert!(!again.stderr.contains("has begun meanwhile"), "{}", again.stderr);
     expect_sizes(&world, [1, 2, 2]);
     nothing_to_do(&world);
 }

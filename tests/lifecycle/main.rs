@@ -67,4 +67,5 @@ mod statuses;
 mod support;
 mod terminal;
 mod unreachable;
+mod unusual_blocks;
 mod uploads;

@@ -149,12 +149,12 @@ fn a_budget_is_kept_by_up_unless_told_otherwise() {
     world.proxy.clear();
     let run = world.up([]).expect_code(1);
     let run = run.expect_stderr(
-        "the cluster may grow to $0.26/h, and budget.perHour is $0.25: minimal-pool-cpu 1 × m5.large $0.10",
+        "the cluster may grow to $0.27/h, and budget.perHour is $0.25: minimal-pool-cpu 1 × m5.large $0.10",
     );
     run.expect_stderr("lower maxCount of a pool or raise budget.perHour in cluster.yaml; `--over-budget` applies it all the same");
     assert_eq!(world.proxy.count("*"), 0, "before anything is asked of AWS");
     let place = format!("s3://{}/clusters", world.bucket());
-    world.run(["plan", "--s3-uri", &place]).expect_code(0).expect_stderr("the cluster may grow to $0.26/h");
+    world.run(["plan", "--s3-uri", &place]).expect_code(0).expect_stderr("the cluster may grow to $0.27/h");
     world.up(["--over-budget"]).expect_code(0).expect_stderr("--over-budget applies it all the same");
     world.workspace.edit(|text| text.replace("0.25", "0.27"));
     world.up([]).expect_code(0);
@@ -166,7 +166,10 @@ fn denied_prices_cost_nothing_but_the_prices() {
     world.proxy.fault(LIST, Fault::AccessDenied, Times::Always);
     world.proxy.fault(SPOT, Fault::AccessDenied, Times::Always);
     let run = world.run(["lock"]).expect_code(0).expect_stdout("Flatcar-stable-4459.2.1-hvm");
-    run.expect_stderr("AWS's price list could not be read: pricing:GetProducts").expect_stderr(SPOT);
+    let run =
+        run.expect_stderr("AWS's price list could not be read: pricing:GetProducts").expect_stderr(SPOT);
+    run.expect_stderr("; allow pricing:GetProducts\n")
+        .expect_stderr("; allow ec2:DescribeSpotPriceHistory\n");
     let bare = world.workspace.read("infra.lock");
     assert!(!bare.contains("prices:"), "{bare}");
     let run = world.run(["cost", "--online"]).expect_code(0);
@@ -186,16 +189,18 @@ fn denied_prices_cost_nothing_but_the_prices() {
     let day = whole.lines().find(|line| line.starts_with("  date: ")).unwrap();
     let older = whole.replace(day, "  date: 2026-01-15");
     world.workspace.write("infra.lock", &older);
-    let faults: [&[(&str, Times)]; 4] = [
-        &[(LIST, Times::Always), (SPOT, Times::Always)],
-        &[(LIST, Times::Always)],
-        &[(SPOT, Times::Always)],
-        &[(LIST, Times::Nth(3))],
+    let (denied, failing) = (Fault::AccessDenied, Fault::InternalError);
+    let faults: [&[(&str, Fault, Times)]; 4] = [
+        &[(LIST, denied, Times::Always), (SPOT, denied, Times::Always)],
+        &[(LIST, denied, Times::Always)],
+        // It may be over in a minute.
+        &[(SPOT, failing, Times::Always)],
+        &[(LIST, denied, Times::Nth(3))],
     ];
     for faults in faults {
         world.proxy.heal();
-        for (call, times) in faults {
-            world.proxy.fault(call, Fault::AccessDenied, *times);
+        for (call, fault, times) in faults {
+            world.proxy.fault(call, *fault, *times);
         }
         world
             .run(["lock"])
@@ -204,9 +209,21 @@ fn denied_prices_cost_nothing_but_the_prices() {
             .expect_stderr("infra.lock keeps its prices of 2026-01-15, since some could not be read again");
         assert_eq!(world.workspace.read("infra.lock"), older, "{faults:?}");
     }
-    world.proxy.fault(SPOT, Fault::AccessDenied, Times::Always);
+    world.proxy.heal();
+    world.proxy.fault(SPOT, failing, Times::Always);
     let run = world.run(["cost", "--online"]).expect_code(0).expect_stdout("more than 90 days old");
     assert!(!run.stderr.contains("looks them up again"), "it was just run: {}", run.stderr);
+    // Who may not read spot prices still gets the others as they are today, and learns what is missing.
+    world.proxy.heal();
+    world.proxy.fault(SPOT, denied, Times::Always);
+    let run = world.run(["lock"]).expect_code(0);
+    let run = run
+        .expect_stderr("spot prices could not be read, so that spot machines have no price of today: ")
+        .expect_stderr("; allow ec2:DescribeSpotPriceHistory");
+    assert!(!run.stderr.contains("infra.lock keeps its prices"), "{}", run.stderr);
+    let on_demand = world.workspace.read("infra.lock");
+    assert!(!on_demand.contains("2026-01-15") && !on_demand.contains("  spot:"), "{on_demand}");
+    assert!(on_demand.contains("    g5.xlarge: \"1.006\"\n"), "{on_demand}");
     world.proxy.heal();
     world.run(["lock"]).expect_code(0);
     assert!(!world.workspace.read("infra.lock").contains("2026-01-15"), "the prices are not those of today");

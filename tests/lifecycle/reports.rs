@@ -97,6 +97,9 @@ fn plans_and_reports_as_pages() {
     keep("plan-delete", &delete);
 
     world.workspace.edit(|_| before);
+    let costs = world.run(["cost"]).expect_code(0).stdout;
+    let total = costs.lines().find_map(|line| line.strip_prefix("total: ")?.split(", ").next()).unwrap();
+    assert!(total.starts_with("$2."), "{total}");
     let changing = ["Create", "Put", "Execute", "Delete", "Update", "Set"];
     world.proxy.clear();
     world.run(["report", "--to", "report.html", "--online"]).expect_code(0).expect_stderr("written: ");
@@ -117,6 +120,10 @@ fn plans_and_reports_as_pages() {
             "Deleted, in this order",
             "may hold more than this cluster&#39;s objects",
             "Image in use",
+            // What `infra cost` says of the same cluster by the same prices.
+            &format!("<p>{total}, "),
+            "<th scope=\"col\">An hour</th>",
+            "<td class=\"number-cell\">$0.192</td>",
             // The cluster itself says where its assets are.
             &format!("arn:aws:s3:::{}", world.bucket()),
         ],

@@ -13,6 +13,17 @@ FOREIGN_UNITS = [*CONTAINER_UNITS, "nftables.service", "run-rpc_pipefs.mount"]
 RUNNING = ("containerd", "docker", "dlami-nvme")
 IDLE = ("nvidia-fabricmanager",)
 SERVICE = "[Unit]\nDescription={0}\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/true\n[Install]\nWantedBy=multi-user.target\n"
+# What Docker does to a machine's network at its start, and does not undo at its end. The file says that it was done.
+DOCKER_LEFT = "/var/lib/docker/rules"
+DOCKERD = f"""#!/bin/sh -e
+ip link add docker0 type bridge
+iptables --wait --policy FORWARD DROP
+iptables --wait --table nat --new-chain DOCKER
+iptables --wait --table nat --append PREROUTING --match addrtype --dst-type LOCAL --jump DOCKER
+iptables --wait --table nat --append POSTROUTING --source 172.17.0.0/16 ! --out-interface docker0 --jump MASQUERADE
+mkdir -p /var/lib/docker
+{{ iptables --wait --list-rules FORWARD; iptables --wait --table nat --list-rules; }} >{DOCKER_LEFT}
+"""
 # cloud-init knows EC2 by its firmware, which a container does not have: user data comes from files.
 CLOUD_CONFIG = """datasource_list: [NoCloud]
 network: {config: disabled}
@@ -40,6 +51,8 @@ def furnish(machine, instance_id):
     machine.write("var/lib/cloud/seed/nocloud/meta-data", f"instance-id: {instance_id}\n")
     for name in (*RUNNING, *IDLE):
         machine.write(f"usr/lib/systemd/system/{name}.service", SERVICE.format(name))
+    machine.write("usr/bin/dockerd", DOCKERD, 0o755)
+    machine.write("usr/lib/systemd/system/docker.service", SERVICE.format("docker").replace("/usr/bin/true", "/usr/bin/dockerd"))
     wants = machine.root / "etc/systemd/system/multi-user.target.wants"
     wants.mkdir(parents=True, exist_ok=True)
     for name in RUNNING:

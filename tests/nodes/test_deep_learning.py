@@ -1,5 +1,6 @@
 """Machines on the Deep Learning image: what they boot with beside the same pool on Flatcar, and their life from the script on."""
 
+import base64
 import pathlib
 import subprocess
 import sys
@@ -11,20 +12,23 @@ from boots import Boot  # noqa: E402
 from cloud_machine import CloudWorker  # noqa: E402
 import deep_learning_image  # noqa: E402
 from golden import CLUSTERS, TOOLS, Config  # noqa: E402
+from key_search import assert_no_key, holds_key, pieces_of_key  # noqa: E402
 from machine import why_not  # noqa: E402
 from node_archive import NodeArchive  # noqa: E402
 
 IMPOSSIBLE = why_not() or deep_learning_image.why_not()
 CLUSTER = "deep-learning"
 UNITS = "/etc/systemd/system/"
+BOOTSTRAP = "/etc/kubernetes/bootstrap.conf"
+HUGE_PAGES = "/etc/sysctl.d/91-huge-pages.conf"
 # What only one of the images has.
 FLATCAR_FILES = {
     "/etc/flatcar/update.conf", "/etc/flatcar/enabled-sysext.conf", "/etc/infra/nvidia.env", "/etc/containerd/config-nvidia.toml",
     "/opt/infra/bin/fetch-nvidia-runtime",
 }
 UBUNTU_FILES = {
-    "/etc/infra/downloads", "/etc/infra/units", "/etc/infra/gpu.env", "/etc/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf",
-    *(f"/opt/infra/bin/{name}" for name in ("apply-node", "check-driver", "check-shutdown", "release-drives")),
+    "/etc/infra/downloads", "/etc/infra/units", "/etc/infra/gpu.env", HUGE_PAGES, "/etc/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf",
+    *(f"/opt/infra/bin/{name}" for name in ("apply-node", "check-driver", "check-shutdown", "release-drives", "reset-firewall")),
 }
 
 
@@ -84,18 +88,22 @@ class Forms(unittest.TestCase):
                 archive = NodeArchive(CLUSTER, pool)
                 settings = archive.text("/etc/infra/gpu.env").splitlines()
                 self.assertIn(f"INFRA_EFA_ADAPTERS={adapters}", settings)
-                paths = {UNITS + "containerd.service.d/30-efa.conf", "/etc/sysctl.d/91-efa.conf"}
-                self.assertEqual(paths & archive.paths(), paths if adapters else set())
+                self.assertEqual(UNITS + "containerd.service.d/30-efa.conf" in archive.paths(), adapters > 0)
+                # The image sets huge pages aside with and without adapters; what was set last before the kubelet counts.
+                pages = 5128 if adapters else 0
+                self.assertTrue(archive.text(HUGE_PAGES).endswith(f"\nvm.nr_hugepages = {pages}\n"))
+                self.assertIn(f"\nExecStartPre=-/usr/lib/systemd/systemd-sysctl {HUGE_PAGES}\n", archive.text(UNITS + "kubelet.service.d/20-checks.conf"))
                 labels = archive.text(UNITS + "kubelet.service")
                 self.assertEqual(f"infra.internal/efa={adapters}" in labels, adapters > 0)
         archive = NodeArchive(CLUSTER, "pool-h100")
         self.assertIn("\nLimitMEMLOCK=infinity\n", archive.text(UNITS + "containerd.service.d/30-efa.conf"))
-        self.assertIn("\nvm.nr_hugepages = 5128\n", archive.text("/etc/sysctl.d/91-efa.conf"))
 
     def test_user_data_is_small_and_holds_no_key(self):
         self.assertLess(len(self.ubuntu.user_data), 4096)
-        self.assertNotIn("client-key-data", self.ubuntu.user_data)
-        self.assertIn("client-key-data", self.ubuntu.text("/etc/kubernetes/bootstrap.conf"))
+        pieces = pieces_of_key(self.ubuntu.text(BOOTSTRAP))
+        self.assertFalse(holds_key(self.ubuntu.user_data, pieces))
+        for planted in (self.ubuntu.bytes.decode(errors="replace"), base64.b64encode(self.ubuntu.bytes).decode()):
+            self.assertTrue(holds_key(f"{self.ubuntu.user_data}{planted}", pieces))
         with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
             file.write(self.ubuntu.user_data)
             file.flush()
@@ -147,7 +155,16 @@ class Life(Boot):
         self.assertEqual(machine.aws.signals[0]["UniqueId"], machine.instance)
         self.assertIn(reason, machine.console_text())
         self.assertEqual(machine.unit("kubelet.service", "ActiveState"), ("inactive",))
-        self.assertNotIn("client-key-data", machine.console_text())
+        self.assertFalse(holds_key(machine.console_text(), pieces_of_key(machine.archive.text(BOOTSTRAP))))
+
+    def assert_forwards(self, machine):
+        """Docker's stand-in has written down what it left."""
+        left = (machine.root / deep_learning_image.DOCKER_LEFT.lstrip("/")).read_text()
+        self.assertIn("-P FORWARD DROP\n", left)
+        self.assertIn("-A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE\n", left)
+        self.assertEqual(machine.run("iptables", "--list-rules", "FORWARD"), "-P FORWARD ACCEPT\n")
+        self.assertNotIn("MASQUERADE", machine.run("iptables", "--table", "nat", "--list-rules"))
+        self.assertNotIn("docker0", machine.run("ip", "link"))
 
     def assert_nothing_was_unpacked(self, machine):
         for path in ("etc/kubernetes", "opt/infra", "opt/bin"):
@@ -164,9 +181,9 @@ class Life(Boot):
         self.assertEqual(machine.run(*delay), "t 110000000\n")
         for unit in ("docker.service", "dlami-nvme.service", "unattended-upgrades.service", "apt-daily.timer"):
             self.assertEqual(machine.unit(unit, "LoadState", "ActiveState"), ("masked", "inactive"), unit)
+        self.assert_forwards(machine)
         # cloud-init keeps copies of what passes through it, and logs.
-        kept = machine.run("sh", "-c", "grep -rl 'client-key-data' /var/lib/cloud /var/log /run/infra-boot 2>/dev/null || true")
-        self.assertEqual(kept, "")
+        assert_no_key(self, machine, machine.archive.text(BOOTSTRAP))
         fetched = machine.aws.count("s3:GetObject")
 
         machine.kill()

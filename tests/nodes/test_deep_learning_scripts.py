@@ -1,6 +1,7 @@
-"""The scripts of the Deep Learning image that look at its driver and at its drives, with stubs for what the image brings."""
+"""The scripts of the Deep Learning image that look at its driver, its drives and its firewall, with stubs for what the image brings."""
 
 import pathlib
+import shutil
 import sys
 import unittest
 
@@ -165,6 +166,47 @@ class ReleaseDrives(Node):
         self.stub("vgchange", "echo '  Logical volume vg.01/lv_ephemeral in use.' >&2; exit 1")
         self.assertIn("in use", self.run_script("release-drives", expect=1))
         self.assertEqual(self.console_lines(), [])
+
+
+class ResetFirewall(Node):
+    POLICY = ["--wait", "--policy", "FORWARD", "ACCEPT"]
+    RULES = ["--wait", "--table", "nat", "--list-rules", "POSTROUTING"]
+    OWN = "-A POSTROUTING -s 10.2.0.0/16 -m comment --comment docker0s -j FLANNEL"
+
+    def setUp(self):
+        super().setUp()
+        self.answer(f"-P POSTROUTING ACCEPT\n-A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE\n{self.OWN}\n")
+        self.stub("ip")
+
+    def answer(self, rules):
+        self.write("rules", rules)
+        self.stub("iptables", f"[[ $* != *--list-rules* ]] || cat {self.root}/rules")
+
+    def test_what_docker_has_left_is_undone(self):
+        (self.root / "sys/class/net/docker0").mkdir(parents=True)
+        self.run_script("reset-firewall")
+        masquerade = ["POSTROUTING", "-s", "172.17.0.0/16", "!", "-o", "docker0", "-j", "MASQUERADE"]
+        self.assertEqual(self.arguments_of("iptables"), [self.POLICY, self.RULES, ["--wait", "--table", "nat", "--delete", *masquerade]])
+        self.assertEqual(self.arguments_of("ip"), [["link", "delete", "docker0"]])
+
+    def test_other_rules_and_bridges_stay(self):
+        self.answer(f"-P POSTROUTING ACCEPT\n{self.OWN}\n")
+        self.run_script("reset-firewall")
+        self.assertEqual(self.arguments_of("iptables"), [self.POLICY, self.RULES])
+        self.assertEqual(self.arguments_of("ip"), [])
+
+    def test_a_firewall_that_cannot_be_changed_is_a_reason(self):
+        self.stub("iptables", "echo 'iptables: Permission denied (you must be root)' >&2; exit 4")
+        self.assertIn("Permission denied", self.run_script("reset-firewall", expect=4))
+        self.assertEqual(self.arguments_of("ip"), [])
+
+    def test_a_machine_without_iptables(self):
+        (self.stubs / "iptables").unlink()
+        (self.root / "sys/class/net/docker0").mkdir(parents=True)
+        for name in ("bash", "dirname", "readlink"):
+            (self.stubs / name).symlink_to(shutil.which(name))
+        self.run_script("reset-firewall", PATH=str(self.stubs))
+        self.assertEqual(self.arguments_of("ip"), [])
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ class AwsEndpoints:
     def __init__(self, stand_in_url, address, certificate, key, downloads):
         self.stand_in = urllib.parse.urlsplit(stand_in_url).netloc
         self.calls, self.downloads = [], downloads
+        # Given a call and its path, a test may answer in AWS's place: with a status, headers and a content.
+        self.intercept = lambda _call, _path: None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
         secure = Server((address, 443), handler_for(self))
@@ -42,7 +44,9 @@ class AwsEndpoints:
         form = dict(urllib.parse.parse_qsl(body.decode(errors="replace")))
         service = scope.group(1) if scope else "anonymous"
         action = form.get("Action") or handler.headers.get("X-Amz-Target", "").rpartition(".")[2] or handler.command
-        self.calls.append(Call(handler.client_address[0], service, action))
+        call = Call(handler.client_address[0], service, action)
+        self.calls.append(call)
+        return call
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -63,7 +67,9 @@ def handler_for(endpoints):
                 self.answer(200, {}, download.read_bytes())
                 return
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            endpoints.note(self, body)
+            if own := endpoints.intercept(endpoints.note(self, body), self.path):
+                self.answer(*own)
+                return
             if self.command == "HEAD" and "Authorization" not in self.headers:
                 # How S3 tells whoever has no rights in which region a bucket is.
                 self.answer(403, {"x-amz-bucket-region": self.region()}, b"")

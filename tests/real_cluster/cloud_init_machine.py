@@ -67,6 +67,8 @@ def is_script(facts):
 
 class CloudInitMachine(Machine):
     base = deep_learning_image.BASE
+    # Variables that a test sets for every unit.
+    settings = {}
 
     def install(self):
         self.mount_root()
@@ -83,8 +85,7 @@ class CloudInitMachine(Machine):
         facts = gpu_sizes()[self.facts["type"]]
         gpus.add_driver(self)
         shutil.copy(self.parts.driver / "nvidia-container-runtime", self.root / "usr/bin")
-        if facts["instanceStoreGB"]:
-            deep_learning_image.set_environment(self, drives.add_drive(self))
+        deep_learning_image.set_environment(self, self.settings | (drives.add_drive(self) if facts["instanceStoreGB"] else {}))
         self.adapt_to_kernel()
 
     def add_hashes(self):

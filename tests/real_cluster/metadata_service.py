@@ -41,7 +41,7 @@ class MetadataService:
             "placement/availability-zone": machine["zone"], "placement/region": machine["zone"].rstrip("abcdef"),
             f"{interface}/vpc-id": machine["network"], f"{interface}/subnet-id": machine["subnet"],
             f"{interface}/local-ipv4s": machine["address"], "network/interfaces/macs/": f"{machine['mac']}/",
-            "iam/security-credentials/": role,
+            "iam/security-credentials/": role, "autoscaling/target-lifecycle-state": "InService",
         }
         if path == f"meta-data/iam/security-credentials/{role}":
             return json.dumps(self.credentials_of(machine))

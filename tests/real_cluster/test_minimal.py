@@ -29,6 +29,7 @@ replicas: 2
 cpu: 250m
 command: [python3, /mnt/training/train.py]
 """
+REGISTERS = "restarting the kubelet, which registers it again"
 TRAINING = """
 import os, pathlib
 text = f"rank {os.environ['RANK']} of {os.environ['WORLD_SIZE']}"
@@ -238,6 +239,21 @@ class Life(JobSetChecks, Chapters):
         self.assertIn("there is no none on the claim efs", missing.stderr)
         self.cluster.infra("data", "rm", "files", "--yes")
         self.wait_for("the pods to terminate", lambda: not self.get("pods", "--selector=infra.internal/role=files")["items"], 60)
+
+    def test_a_node_that_was_deleted_registers_again(self):
+        [worker] = self.of_role("pool-cpu")
+        name, before = worker.facts["name"], worker.journal("watch-node").count(REGISTERS)
+        deleted = self.get("node", name)["metadata"]["uid"]
+        self.cluster.kubectl("delete", "node", name)
+        began = time.monotonic()
+        self.wait_for("both nodes are Ready", lambda: self.all_nodes_are_ready(2), 240)
+        say(f"a deleted Node is Ready again: {time.monotonic() - began:.0f} s")
+        self.assertNotEqual(self.get("node", name)["metadata"]["uid"], deleted)
+        self.assertEqual(worker.journal("watch-node").count(REGISTERS), before + 1)
+        # The pods of a Node that was deleted are collected, and replaced, a minute later.
+        self.wait_for_all_pods()
+        # The cloud controller manager has initialized it.
+        self.wait_for("infra counts it", lambda: self.cluster.infra("status", expected=(0, 3)).returncode == 0, 120)
 
     def test_a_lost_worker_is_replaced(self):
         [worker] = self.of_role("pool-cpu")

@@ -3,7 +3,7 @@
 use time::{Date, OffsetDateTime};
 
 use crate::aws::Clients;
-use crate::blueprint::{Blueprint, Prices};
+use crate::blueprint::{BlockIds, Blueprint, Prices};
 use crate::cli::deployment::read_lock;
 use crate::cli::session::Session;
 use crate::deploy::ImageLock;
@@ -16,11 +16,6 @@ use crate::project::Project;
 /// Today's date.
 pub(in crate::cli) fn today() -> Date {
     OffsetDateTime::now_utc().date()
-}
-
-/// The prices in infra.lock, for a command that also works without them: an invalid file is a warning.
-pub(in crate::cli) fn prices_of(project: &Project, session: &Session) -> Option<Prices> {
-    usable_lock(project, session)?.prices
 }
 
 /// infra.lock, for a command that also works without it: an invalid file is a warning.
@@ -63,11 +58,12 @@ pub(in crate::cli) fn print_how_to_get_prices(session: &Session) {
 /// Refuses a cluster that may cost more than its budget, unless the user insists.
 pub(in crate::cli) fn require_budget(
     blueprint: &Blueprint,
-    prices: Option<&Prices>,
+    lock: Option<&ImageLock>,
     insists: bool,
     session: &Session,
 ) -> Result<(), BudgetError> {
-    match check_budget(blueprint, prices, today()) {
+    let (prices, blocks) = budget_facts(lock);
+    match check_budget(blueprint, &blocks, prices, today()) {
         Err(error) if insists => {
             session.printer.warning(format_args!("{error}; --over-budget applies it all the same"));
             Ok(())
@@ -83,8 +79,9 @@ pub(in crate::cli) fn require_budget(
 }
 
 /// What to say of a budget in a command that applies nothing; nothing where prices are missing, which `up` says.
-pub(in crate::cli) fn budget_notice(blueprint: &Blueprint, prices: Option<&Prices>) -> Option<String> {
-    let Err(error) = check_budget(blueprint, prices, today()) else {
+pub(in crate::cli) fn budget_notice(blueprint: &Blueprint, lock: Option<&ImageLock>) -> Option<String> {
+    let (prices, blocks) = budget_facts(lock);
+    let Err(error) = check_budget(blueprint, &blocks, prices, today()) else {
         return budget_by_old_prices(blueprint, prices, today());
     };
     if error.is_unknown() && prices.is_none() {
@@ -92,4 +89,10 @@ pub(in crate::cli) fn budget_notice(blueprint: &Blueprint, prices: Option<&Price
     }
     let help = error.help().unwrap_or_default();
     Some(format!("{error}; {help}"))
+}
+
+/// What of infra.lock a budget is compared with.
+fn budget_facts(lock: Option<&ImageLock>) -> (Option<&Prices>, BlockIds) {
+    let prices = lock.and_then(|lock| lock.prices.as_ref());
+    (prices, lock.map(ImageLock::block_ids).unwrap_or_default())
 }

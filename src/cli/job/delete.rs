@@ -8,7 +8,7 @@ use crate::cli::exit::Exit;
 use crate::cli::question::ask_on_thread;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
-use crate::job::life::{JobError, JobReport, REMOVAL_LIMIT, record_deletion, removal_of, remove_job};
+use crate::job::life::{JobError, JobReport, record_deletion, removal_limit, removal_of, remove_job};
 use crate::kube::ObjectName;
 
 /// Delete a job and everything that belongs to it except its files
@@ -46,7 +46,8 @@ pub(super) fn run(arguments: &DeleteArguments, session: &Session) -> anyhow::Res
         {
             session.printer.warning(format_args!("`infra job runs` does not know how it ended: {error}"));
         }
-        let (_interrupter, waiting) = session.begin_waiting(Some(REMOVAL_LIMIT));
+        let limit = removal_limit(&api, namespace, name).await?;
+        let (_interrupter, waiting) = session.begin_waiting(Some(limit));
         remove_job(&api, namespace, name, &waiting, &|left| print_remaining(left, session)).await?;
         session.printer.note(format_args!("job '{name}' is deleted"));
         if let Some(report) = report.filter(|report| !report.path.is_empty()) {

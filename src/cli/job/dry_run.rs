@@ -2,12 +2,13 @@
 
 use super::code::size_of;
 use super::runs::in_units;
-use crate::blueprint::{Charge, Cost, CostSummary};
+use crate::blueprint::{Cost, CostSummary};
 use crate::cli::deployment::prices::{any_lock, today};
 use crate::cli::exit::Exit;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
 use crate::cli::terminal::printer::{Output, align_columns};
+use crate::deploy::ImageLock;
 use crate::job::life::{PlannedAction, PlannedRole, SubmissionPlan};
 use crate::job::{NeededMachines, TrainingJob, needed_machines};
 use crate::plural::count_of;
@@ -29,18 +30,14 @@ pub(super) fn add_machines(
     cluster: &TargetCluster,
     session: &Session,
 ) {
-    plan.machines = cluster.blueprint().and_then(|blueprint| needed_machines(job, blueprint));
-    let prices = cluster.blueprint().and_then(|blueprint| {
-        let lock = any_lock(session)?;
-        let (name, region) = (blueprint.cluster.name.as_str(), blueprint.cluster.region.as_str());
-        lock.prices.filter(|_| lock.cluster == name && lock.region == region)
-    });
+    let Some(blueprint) = cluster.blueprint() else { return };
+    let (name, region) = (blueprint.cluster.name.as_str(), blueprint.cluster.region.as_str());
+    let lock = any_lock(session).filter(|lock| lock.cluster == name && lock.region == region);
+    let blocks = lock.as_ref().map(ImageLock::block_ids).unwrap_or_default();
+    plan.machines = needed_machines(job, blueprint, &blocks);
+    let prices = lock.and_then(|lock| lock.prices);
     if let (Some(machines), Some(prices)) = (&plan.machines, &prices) {
-        let charges: Vec<(u32, Charge)> = machines
-            .iter()
-            .map(|machines| (machines.count, Charge::Machine(machines.charge.clone())))
-            .collect();
-        let cost = Cost::of(charges.iter().map(|(count, charge)| (*count, charge)), prices);
+        let cost = Cost::of(machines.iter().map(|machines| (machines.count, &machines.charge)), prices);
         plan.cost = Some(CostSummary::new(&cost, prices, today()));
     }
 }
@@ -94,7 +91,9 @@ fn page(plan: &SubmissionPlan) -> String {
         plan.queue.as_ref().map(|queue| format!("queue {queue}, until its quota has room")),
     ];
     let waits: Vec<String> = own.into_iter().flatten().chain(plan.remarks.iter().cloned()).collect();
-    for (heading, entries) in [("would wait for:", &waits), ("cannot run now:", &plan.unmet)] {
+    let sections =
+        [("would wait for:", &waits), ("warnings:", &plan.warnings), ("cannot run now:", &plan.unmet)];
+    for (heading, entries) in sections {
         if !entries.is_empty() {
             lines.push(heading.to_owned());
             lines.extend(entries.iter().map(|entry| format!("  {entry}")));

@@ -100,8 +100,11 @@ fn judge_job(
         Ok((loaded, code)) => {
             let facts = ClusterFacts::of_blueprint(blueprint);
             mention_objects(&loaded.value, session);
-            let run = Run::rendered(decide(&loaded.value, code.as_ref(), facts, &scripts_of(session)?), None);
-            let lacks = if arguments.online { judge_cluster(&run, session)? } else { Vec::new() };
+            let rendered = |facts| {
+                Ok(Run::rendered(decide(&loaded.value, code.as_ref(), facts, &scripts_of(session)?), None))
+            };
+            let lacks = if arguments.online { judge_cluster(&rendered, session)? } else { Vec::new() };
+            let run = rendered(facts)?;
             (loaded.warnings, lint_objects(&objects_of(&run)), lacks)
         }
     };
@@ -109,17 +112,21 @@ fn judge_job(
 }
 
 /// What a job needs and the running cluster does not have.
-fn judge_cluster(run: &Run, session: &Session) -> anyhow::Result<Vec<String>> {
+fn judge_cluster(
+    rendered: &dyn Fn(ClusterFacts<'_>) -> anyhow::Result<Run>,
+    session: &Session,
+) -> anyhow::Result<Vec<String>> {
     let cluster = TargetCluster::find(session)?;
     let checked = block_on(async {
         let known = cluster.read_facts().await?;
-        Ok(check_preconditions(&cluster.api, run, known.facts()).await?)
+        let run = rendered(known.facts())?;
+        Ok(check_preconditions(&cluster.api, &run, known.facts()).await?)
     })?;
     let mut lacks = Vec::new();
     for found in checked.preconditions {
         match found {
             Precondition::Unmet(reason) => lacks.push(reason),
-            Precondition::Remark(remark) => session.printer.warning(remark),
+            Precondition::Remark(remark) | Precondition::Warning(remark) => session.printer.warning(remark),
         }
     }
     Ok(lacks)

@@ -33,8 +33,8 @@ const MOST_BYTES: u64 = 16 << 30;
 /// Measure how fast the machines of a pool all-reduce with one another, and name the slow ones
 ///
 /// A pod on each free machine, with all its GPUs and EFA adapters, all-reduces with each of the others in pairs, then with all of them
-/// together. Exits with 3 if a machine is slower than the others or than the table of machines expects, if machines do not reach each
-/// other, or if NCCL uses TCP where there is EFA. Machines that jobs use are left out, and the pods are deleted at the end.
+/// together. Exits with 3 if a machine is slower than the others or than the table of machines expects, or lacks GPUs or EFA adapters, if
+/// machines do not reach each other, or if NCCL uses TCP where there is EFA. Machines that jobs use are left out, and the pods are deleted at the end.
 ///
 /// Only the administrator of the cluster may run it.
 #[derive(Args, Debug)]

@@ -144,7 +144,7 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
 /// What keeps the job from running is shown all at once, after what its author should know.
 fn show_preconditions(preconditions: &[Precondition], session: &Session) {
     for precondition in preconditions {
-        if let Precondition::Remark(remark) = precondition {
+        if let Precondition::Remark(remark) | Precondition::Warning(remark) = precondition {
             session.printer.warning(remark);
         }
     }

@@ -24,6 +24,8 @@ use crate::plural::count_of;
 const READING_LIMIT: Duration = Duration::from_mins(2);
 /// How many of the replicas that wait for the same are named.
 const MOST_NAMED: usize = 4;
+/// What torchrun's own lines have in them.
+const TORCHRUN: [&str; 2] = ["torch/distributed/elastic/", "torch.distributed.elastic."];
 
 /// Explain a job: what it failed of, was restarted by, or waits for, and what to do next
 ///
@@ -159,7 +161,7 @@ fn cause_in_words(cause: &Cause) -> String {
 /// The last line of the program itself, and not of what has launched it.
 fn last_words(cause: &Cause) -> Option<&String> {
     let is_launchers =
-        |line: &str| line.starts_with("infra: ") || line.contains("torch/distributed/elastic/");
+        |line: &str| line.starts_with("infra: ") || TORCHRUN.iter().any(|part| line.contains(part));
     let says_something = |line: &str| line.contains(char::is_alphanumeric);
     cause.last_lines.iter().rfind(|line| says_something(line) && !is_launchers(line))
 }

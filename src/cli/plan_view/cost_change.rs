@@ -47,6 +47,7 @@ mod tests {
             prices_of: "2026-11-14".to_owned(),
             stale: false,
             missing: missing.iter().map(|name| (*name).to_owned()).collect(),
+            prepaid_machines: 0,
         }
     }
 
@@ -64,6 +65,11 @@ mod tests {
         assert_eq!(
             text(summary("3", &[]), summary("1.5", &[])),
             "Cost: -$1.50/h; cluster $3.00 → $1.50/h (prices of 2026-11-14)"
+        );
+        let block = CostSummary { prepaid_machines: 2, ..summary("3.1", &[]) };
+        assert_eq!(
+            text(summary("3", &[]), block),
+            "Cost: +$0.10/h; cluster $3.00 → $3.10/h (prices of 2026-11-14; not counted: 2 machines in a capacity block, paid in advance)"
         );
         let stale = CostSummary { stale: true, ..summary("3", &[]) };
         assert_eq!(

@@ -224,7 +224,7 @@ pub(crate) struct ControllersFile {
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct BudgetFile {
-    /// The most that an hour may cost with every pool at its `maxCount`, at on-demand prices, in US dollars (in China: yuan). `infra up` refuses to exceed it without `--over-budget`.
+    /// The most that an hour may cost with every pool at its `maxCount`, at on-demand prices, in US dollars (in China: yuan). Machines of a capacity block are paid in advance and do not count. `infra up` refuses to exceed it without `--over-budget`.
     #[schemars(range(min = 0))]
     pub per_hour: At<f64>,
 }

@@ -46,6 +46,14 @@ impl Money {
         Self(round_half_up(self.0, unit).saturating_mul(unit))
     }
 
+    /// The amount with at most `digits` digits after the decimal point, and never less than it is.
+    #[must_use]
+    pub fn rounded_up(self, digits: u32) -> Self {
+        let rounded = self.rounded(digits);
+        let unit = Self(10_i128.pow(u32::try_from(DIGITS).unwrap_or_default().saturating_sub(digits)));
+        if rounded < self { rounded + unit } else { rounded }
+    }
+
     /// Whether the amount is below nothing: a difference.
     #[must_use]
     pub fn is_negative(self) -> bool {
@@ -197,6 +205,12 @@ mod tests {
         assert_eq!(disk.divided_by(730).times(730).rounded(6), money("8"));
         assert_eq!(money("0.005").rounded(2), money("0.01"));
         assert_eq!(money("0.0049").rounded(2), money("0"));
+        for (amount, up) in
+            [("0.26", "0.26"), ("0.260000000001", "0.27"), ("0.2649", "0.27"), ("0.266", "0.27")]
+        {
+            assert_eq!(money(amount).rounded_up(2), money(up), "{amount}");
+        }
+        assert_eq!((money("1") - money("3.125")).rounded_up(2).to_string(), "-2.12");
         assert_eq!((money("1") - money("3.125")).to_string(), "-2.125");
         assert_eq!((money("1") - money("3.125")).rounded(2).to_string(), "-2.13");
         assert_eq!(money("1234567.5").grouped(2), "1,234,567.50");

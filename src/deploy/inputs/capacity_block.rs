@@ -13,7 +13,7 @@ use crate::blueprint::{BLOCK_BEGINS_AT, BLOCK_ENDS_AT};
 use crate::config::values::{Cron, PoolName};
 use crate::config::{Cluster, Pool, PoolImage};
 use crate::deploy::error::DeployError;
-use crate::deploy::event::{BlockPhase, MACHINES_END_EARLY, PoolBlock, Refusal};
+use crate::deploy::event::{BlockPhase, MACHINES_END_EARLY, PoolBlock, Refusal, minute_in_utc};
 
 /// A capacity block as infra.lock has it, for the day on which AWS no longer lists it.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
@@ -32,23 +32,16 @@ pub(crate) struct LockedBlock {
 }
 
 impl LockedBlock {
-    /// The block that a pool's reservation is; none if it is an ordinary one. `locked` is what infra.lock says of blocks.
+    /// The block that a pool's reservation is; none if it is an ordinary one. `found` is what AWS says of it, `locked` what infra.lock says
+    /// of blocks.
     pub(crate) fn of_pool(
         pool: &Pool,
         id: &str,
         found: Option<&CapacityReservation>,
         locked: &[Self],
+        now: OffsetDateTime,
     ) -> Result<Option<Self>, Refusal> {
-        let Some(found) = found else {
-            // EC2 forgets a block some time after its end.
-            let locked = locked.iter().find(|locked| locked.id == id);
-            return locked.cloned().map(Some).ok_or_else(|| {
-                Refusal::new(
-                    format!("there is no capacity reservation {id}"),
-                    "correct capacityReservationId; `aws ec2 describe-capacity-reservations` lists yours",
-                )
-            });
-        };
+        let Some(found) = found else { return Self::forgotten(pool, id, locked, now).map(Some) };
         if !found.is_block {
             return Ok(None);
         }
@@ -61,6 +54,34 @@ impl LockedBlock {
             ));
         };
         Ok(Some(Self { id: id.to_owned(), begins, ends }))
+    }
+
+    /// What infra.lock says of a block.
+    #[must_use]
+    pub(crate) fn of_lock(locked: &[Self], id: &str) -> Option<Self> {
+        locked.iter().find(|locked| locked.id == id).cloned()
+    }
+
+    /// A block that AWS does not list: EC2 forgets it some time after its end, and not before.
+    fn forgotten(pool: &Pool, id: &str, locked: &[Self], now: OffsetDateTime) -> Result<Self, Refusal> {
+        let list = "`aws ec2 describe-capacity-reservations` lists yours";
+        let Some(block) = Self::of_lock(locked, id) else {
+            let instead = format!("correct capacityReservationId; {list}");
+            return Err(Refusal::new(format!("there is no capacity reservation {id}"), instead));
+        };
+        if now < block.ends {
+            let (name, ends) = (&pool.name, minute_in_utc(block.ends));
+            return Err(Refusal::new(
+                format!(
+                    "AWS lists no capacity block {id} of pool {name}, which ends on {ends} by infra.lock"
+                ),
+                format!(
+                    "use the account and the region of the block; {list}. If it is gone, name another in capacityReservationId, or \
+                     remove the pool from cluster.yaml"
+                ),
+            ));
+        }
+        Ok(block)
     }
 
     /// Where a moment is, as seen from the block.
@@ -205,7 +226,7 @@ impl PoolBlocks {
         for pool in &cluster.pools {
             let Some(id) = &pool.capacity_reservation else { continue };
             let found = clients.capacity_reservation(id.as_str()).await?;
-            match LockedBlock::of_pool(pool, id.as_str(), found.as_ref(), locked) {
+            match LockedBlock::of_pool(pool, id.as_str(), found.as_ref(), locked, now) {
                 Ok(Some(block)) => drop(blocks.insert(pool.name.clone(), block)),
                 Ok(None) => {}
                 Err(refusal) => refusals.push(refusal),

@@ -9,7 +9,7 @@ use super::base_image::LockedBaseImage;
 use super::capacity_block::LockedBlock;
 use super::image_source::ImageSource;
 use crate::aws::Clients;
-use crate::blueprint::Prices;
+use crate::blueprint::{BlockIds, Prices};
 use crate::config::Cluster;
 use crate::deploy::error::DeployError;
 use crate::document::parse_yaml;
@@ -73,6 +73,12 @@ impl ImageLock {
              cluster: {}\nregion: {}\nimage:\n  id: {}\n  name: {}\n{deep_learning}{blocks}{prices}",
             self.cluster, self.region, self.image.id, self.image.name
         )
+    }
+
+    /// The ids of the capacity blocks.
+    #[must_use]
+    pub(crate) fn block_ids(&self) -> BlockIds {
+        self.capacity_blocks.iter().map(|block| block.id.clone()).collect()
     }
 
     fn check(&self, cluster: &Cluster) -> Result<(), DeployError> {

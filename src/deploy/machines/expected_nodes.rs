@@ -101,6 +101,7 @@ mod tests {
             taints: Vec::new(),
             labelled_gpus: None,
             efa: 0,
+            given_efa: 0,
             kubelet_version: "v1.36.3".to_owned(),
         }
     }

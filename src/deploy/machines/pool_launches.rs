@@ -28,6 +28,8 @@ pub(crate) struct PoolLaunches<'a> {
     read_before: BTreeSet<PoolName>,
     /// Pools that had too few machines when they were last read.
     short: BTreeSet<PoolName>,
+    /// Changed pools that had all of their machines when they were last read, and whose launches are reported.
+    complete: BTreeSet<PoolName>,
 }
 
 impl<'a> PoolLaunches<'a> {
@@ -40,6 +42,7 @@ impl<'a> PoolLaunches<'a> {
             changed: BTreeMap::new(),
             read_before: BTreeSet::new(),
             short: BTreeSet::new(),
+            complete: BTreeSet::new(),
         }
     }
 
@@ -56,6 +59,11 @@ impl<'a> PoolLaunches<'a> {
         Self { changed: pools.collect(), ..Self::of_unchanged_pools(run, cluster) }
     }
 
+    /// Whether this run has changed a pool.
+    pub(crate) fn has_changed_pools(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
     /// Reports launches since the last call: machines that came of them, and those that failed.
     pub(crate) async fn count_failures(
         &mut self,
@@ -65,18 +73,22 @@ impl<'a> PoolLaunches<'a> {
         let running = group.machines.iter().filter(|machine| machine.is_in_service()).count();
         if running >= group.desired as usize {
             self.short.remove(pool);
+            // The last machines may have come since the last look, or all of them before the first.
+            if self.changed.contains_key(pool) && self.complete.insert(pool.clone()) {
+                let activities = self.run.clients.scaling_activities(&group.name).await?;
+                let began = self.beginning(pool).await?;
+                self.report_launched(pool, activities.iter().filter(|found| is_since(found.started, began)));
+            }
             return Ok(());
         }
         self.short.insert(pool.clone());
+        self.complete.remove(pool);
         let mut activities = self.run.clients.scaling_activities(&group.name).await?;
         let is_first_reading = self.read_before.insert(pool.clone());
         let began = self.beginning(pool).await?;
         if began.is_some() {
             activities.retain(|activity| is_since(activity.started, began));
-            let role = Role::Pool(pool.clone());
-            for machine in activities.iter().rev().filter_map(launched_machine) {
-                self.run.progress.machine(&role, machine, MachineState::Launched);
-            }
+            self.report_launched(pool, activities.iter());
         } else if is_first_reading {
             let is_success =
                 |activity: &ScalingActivity| activity.is_launch() && activity.status == "Successful";
@@ -95,6 +107,18 @@ impl<'a> PoolLaunches<'a> {
             self.launches.ignore_past_failures(pool.as_str());
         }
         Ok(())
+    }
+
+    /// Reports the machines that came of these activities, which have the newest first.
+    fn report_launched<'b>(
+        &self,
+        pool: &PoolName,
+        activities: impl DoubleEndedIterator<Item = &'b ScalingActivity>,
+    ) {
+        let role = Role::Pool(pool.clone());
+        for machine in activities.rev().filter_map(launched_machine) {
+            self.run.progress.machine(&role, machine, MachineState::Launched);
+        }
     }
 
     /// When this run began to change a pool, if it did.

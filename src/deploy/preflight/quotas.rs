@@ -7,7 +7,7 @@ use super::finding::{SubjectFindings, join_names};
 use super::join_all::join_all;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients};
-use crate::blueprint::{Role, StackPart};
+use crate::blueprint::{BLOCK_ENDS_AT, Role, StackPart};
 use crate::config::values::InstanceType;
 use crate::config::{Cluster, Pool};
 use crate::deploy::state::live::LiveCluster;
@@ -169,7 +169,8 @@ fn addresses_wanted(preflight: &Preflight<'_>) -> u32 {
     }
 }
 
-/// The machines that are still to be launched, by role. Those of a capacity reservation count from when it was created.
+/// The machines that are still to be launched, by role. Those of a capacity reservation count from when it was created, and those of a
+/// capacity block never.
 fn planned_machines<'a>(cluster: &'a Cluster, live: &LiveCluster) -> Vec<PlannedMachines<'a>> {
     let Cluster { etcd, controllers, pools, .. } = cluster;
     let pools = pools.iter().filter(|pool| pool.capacity_reservation.is_none()).filter_map(|pool| {
@@ -204,6 +205,10 @@ fn planned_machines<'a>(cluster: &'a Cluster, live: &LiveCluster) -> Vec<Planned
 fn machines_of_pool(pool: &Pool, quota: &Quota, live: &LiveCluster) -> Option<u32> {
     let part = StackPart::Pool(pool.name.clone());
     let group = live.pool_group(&pool.name).filter(|_| live.is_or_will_be_complete(&part))?;
+    // A block that the pool has left.
+    if live.parameter(&part, BLOCK_ENDS_AT).is_some_and(|at| !at.is_empty()) {
+        return None;
+    }
     let resources = &live.stacks.get(&part)?.template()["Resources"];
     let kind = resources["NodeLaunchTemplate"]["Properties"]["LaunchTemplateData"]["InstanceType"].as_str();
     let distribution = &resources["Nodes"]["Properties"]["MixedInstancesPolicy"]["InstancesDistribution"];

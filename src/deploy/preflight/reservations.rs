@@ -35,7 +35,7 @@ fn check_reservation(
     findings: &mut SubjectFindings,
 ) {
     let why = format!("machines of pool {} start in this reservation only", pool.name);
-    let block = match LockedBlock::of_pool(pool, id, reservation, preflight.blocks) {
+    let block = match LockedBlock::of_pool(pool, id, reservation, preflight.blocks, preflight.now) {
         Ok(block) => block,
         Err(refusal) => return findings.refuse(refusal.what, why, refusal.instead),
     };

@@ -30,15 +30,19 @@ pub(super) async fn read_blocks(
         let follows = live.parameter(&part, BLOCK_ENDS_AT).is_some_and(|at| !at.is_empty());
         let Some(id) = pool.capacity_reservation.as_ref().filter(|_| follows) else { continue };
         let answer = clients.capacity_reservation(id.as_str()).await;
-        let found = warnings.take("the capacity blocks of pools", answer)?.flatten();
-        match LockedBlock::of_pool(pool, id.as_str(), found.as_ref(), locked) {
-            Ok(Some(block)) => {
-                let block = block.of(&pool.name, now);
-                warnings.0.extend(block_warning(pool, &block, live));
-                blocks.insert(pool.name.clone(), block);
-            }
-            Ok(None) => {}
-            Err(refusal) => warnings.0.push(refusal.what),
+        let in_lock = LockedBlock::of_lock(locked, id.as_str());
+        let block = match warnings.take("the capacity blocks of pools", answer)? {
+            None => in_lock,
+            Some(found) => LockedBlock::of_pool(pool, id.as_str(), found.as_ref(), locked, now)
+                .unwrap_or_else(|refusal| {
+                    warnings.0.push(format!("{}: {}", refusal.what, refusal.instead));
+                    in_lock.filter(|_| found.is_none())
+                }),
+        };
+        if let Some(block) = block {
+            let block = block.of(&pool.name, now);
+            warnings.0.extend(block_warning(pool, &block, live));
+            blocks.insert(pool.name.clone(), block);
         }
     }
     Ok(blocks)

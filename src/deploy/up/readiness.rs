@@ -53,6 +53,11 @@ impl ReadinessWait<'_> {
         let mut answered = false;
         let mut reported = Vec::new();
         let mut polls = 0;
+        // Machines that start fast are all in service by now, and their nodes may be Ready.
+        let is_read = launches.has_changed_pools();
+        if is_read {
+            self.read_groups(&mut expected, &mut launches).await?;
+        }
         loop {
             let missing = match find_missing(api, &expected, &run.progress).await {
                 Ok(missing) => {
@@ -72,7 +77,7 @@ impl ReadinessWait<'_> {
                 run.progress.report(Event::Waiting { waiting_for: missing.clone() });
                 reported.clone_from(&missing);
             }
-            if polls % POLLS_PER_AWS_CALL == 0 {
+            if polls % POLLS_PER_AWS_CALL == 0 && (polls > 0 || !is_read) {
                 if polls > 0 {
                     check_all_exist(&run.clients, stacks).await?;
                 }

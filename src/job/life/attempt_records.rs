@@ -17,8 +17,8 @@ const MOUNT_PATH: &str = "/mnt/results";
 /// A pod that was left behind is terminated after this time.
 const LONGEST_SECONDS: u32 = 6 * 3600;
 
-/// Twenty attempts with fifteen lines each, and room for escapes.
-const LONGEST_TEXT: usize = 1 << 20;
+/// Twenty attempts with 120 lines each, and room for escapes.
+const LONGEST_TEXT: usize = 8 << 20;
 
 /// How a record reader runs.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use super::attempt_records::{AttemptRecord, RecordedEnd};
 use super::explanation::{Cause, CauseKind, Others};
+use super::log_tail::telling_lines;
 use super::replica::{ReplicaPhase, ReplicaReport};
 use super::report::JobReport;
 use super::state::JobState;
@@ -114,7 +115,7 @@ pub(super) fn cause_of_record(report: &JobReport, record: &AttemptRecord) -> Cau
         detail,
         node: replica.and_then(|replica| replica.node.clone()),
         at: Some(record.at.clone()),
-        last_lines: record.last_lines.clone(),
+        last_lines: telling_lines(record.last_lines.iter().map(String::as_str)),
         others: Others { failed: record.others_failed, terminated: record.others_terminated, succeeded: 0 },
     }
 }

@@ -31,19 +31,32 @@ impl Lack<'_> {
     pub(super) fn when_machines_come(&self, cluster: &Cluster) -> Option<String> {
         let has_autoscaler = cluster.addons.cluster_autoscaler;
         let grows = |pool: &Pool| has_autoscaler && pool.max_count > pool.min_count;
-        let (mut first, mut room) = (None, 0_u32);
+        let (mut first, mut gated, mut at_once, mut starting) = (None, 0_u32, 0_u32, 0_u32);
+        let mut held = None;
         for pool in cluster.pools.iter().filter(|pool| self.fits(pool)) {
             match self.gate(pool, grows(pool)) {
-                None if grows(pool) => return Some("the autoscaler will start more".to_owned()),
+                None if grows(pool) => {
+                    at_once = at_once.saturating_add(self.room_on(pool, self.machines_left(pool)));
+                    starting = starting.saturating_add(self.room_on(pool, self.starting_nodes_of(pool)));
+                    held = held.or_else(|| self.may_be_held(pool).then_some(&pool.name));
+                }
                 None => {}
                 Some(gate) => {
                     let to_come = self.room_to_come(pool, has_autoscaler);
-                    room = room.saturating_add(to_come);
+                    gated = gated.saturating_add(to_come);
                     first = first.or_else(|| (to_come > 0).then(|| describe(gate, pool, grows(pool))));
                 }
             }
         }
-        first.filter(|_| room >= self.pods)
+        if at_once >= self.pods {
+            let unless =
+                held.map(|name| format!(", unless pool {name} has ended or its schedule holds it at none"));
+            return Some(format!("the autoscaler will start more{}", unless.unwrap_or_default()));
+        }
+        if starting > 0 && at_once.saturating_add(starting) >= self.pods {
+            return Some("the job waits until machines that exist are Ready".to_owned());
+        }
+        first.filter(|_| gated.saturating_add(at_once) >= self.pods)
     }
 
     fn fits(&self, pool: &Pool) -> bool {
@@ -53,9 +66,23 @@ impl Lack<'_> {
             && machine.shortage(&self.needs).is_none()
     }
 
+    fn own_nodes<'b>(&'b self, pool: &'b Pool) -> impl Iterator<Item = &'b Node> {
+        self.nodes.iter().filter(|node| node.pool.as_deref() == Some(pool.name.as_str()))
+    }
+
     fn nodes_of(&self, pool: &Pool) -> u32 {
-        let own = self.nodes.iter().filter(|node| node.pool.as_deref() == Some(pool.name.as_str()));
-        u32::try_from(own.count()).unwrap_or(u32::MAX)
+        u32::try_from(self.own_nodes(pool).count()).unwrap_or(u32::MAX)
+    }
+
+    /// Nodes that are not Ready: they start, or come back.
+    fn starting_nodes_of(&self, pool: &Pool) -> u32 {
+        let starting = self.own_nodes(pool).filter(|node| !node.ready && node.schedulable);
+        u32::try_from(starting.count()).unwrap_or(u32::MAX)
+    }
+
+    /// How many more machines the autoscaler may start in a pool.
+    fn machines_left(&self, pool: &Pool) -> u32 {
+        pool.max_count.saturating_sub(self.nodes_of(pool))
     }
 
     /// What a pool waits for, if it waits.
@@ -67,11 +94,14 @@ impl Lack<'_> {
             return (pool.may_have_block() && nodes == 0).then_some(Gate::Block);
         }
         let starts = entries.iter().any(|entry| entry.count > 0);
+        (starts && (self.may_be_held(pool) || !grows)).then_some(Gate::Schedule)
+    }
+
+    /// Whether a schedule may hold a pool below its minimum or at none, as it does from its end on: nobody starts machines there then.
+    fn may_be_held(&self, pool: &Pool) -> bool {
         let is_held_at_times =
             ScheduledAction::of_pool(pool).iter().any(|action| action.size.most < pool.max_count);
-        // A pool is held below its minimum, or at none.
-        let may_be_held = is_held_at_times && nodes < pool.min_count.max(1);
-        (starts && (may_be_held || !grows)).then_some(Gate::Schedule)
+        is_held_at_times && self.nodes_of(pool) < pool.min_count.max(1)
     }
 
     /// How many such pods have room on the machines that a schedule or a block will start.
@@ -80,9 +110,12 @@ impl Lack<'_> {
         let of_schedule = ScheduledAction::of_pool(pool).into_iter().map(|action| action.size);
         let sizes = of_block.chain(of_schedule);
         let machines = sizes.map(|size| if has_autoscaler { size.most } else { size.desired }).max();
-        let more = machines.unwrap_or(0).saturating_sub(self.nodes_of(pool));
-        // What is not known does not decide.
-        more.saturating_mul(Machine::of_pool(pool).room_for(&self.needs).unwrap_or(u32::MAX))
+        self.room_on(pool, machines.unwrap_or(0).saturating_sub(self.nodes_of(pool)))
+    }
+
+    /// How many such pods that many machines of a pool have room for. What is not known does not decide.
+    fn room_on(&self, pool: &Pool, machines: u32) -> u32 {
+        machines.saturating_mul(Machine::of_pool(pool).room_for(&self.needs).unwrap_or(u32::MAX))
     }
 }
 

@@ -49,14 +49,14 @@ pub(crate) use nccl_check::{
 };
 pub(crate) use precondition::Precondition;
 pub(crate) use preconditions::check_preconditions;
-pub(crate) use removal::{removal_of, remove_job};
+pub(crate) use removal::{removal_limit, removal_of, remove_job};
 pub(crate) use replica::{ReplicaPhase, ReplicaReport};
 pub(crate) use report::{JobReport, parse_seconds};
 pub(crate) use restarts::Restarts;
 pub(crate) use run_records::{record_deletion, record_state};
 pub(crate) use runs::{RunReport, RunState, read_runs};
 pub(crate) use state::JobState;
-pub(crate) use submission::{REMOVAL_LIMIT, Submission, SubmitRequest};
+pub(crate) use submission::{Submission, SubmitRequest};
 pub(crate) use submission_plan::{PlannedAction, PlannedCode, PlannedRole, SubmissionPlan};
 pub(crate) use tensorboard::{TensorboardState, read_tensorboard};
 pub(crate) use why::{explain_job, needs_records};

@@ -6,6 +6,7 @@ use super::quota::check_quotas;
 use super::room::{Room, Sight, machines, rooms};
 use super::secrets::check_secrets;
 use crate::job::ClusterFacts;
+use crate::job::memory::{NO_MEMORY_LIMIT, NO_MEMORY_LIMIT_HELP};
 use crate::job::names::{JOB_LABEL, MANAGER, MANAGER_LABEL, role_job_name};
 use crate::job::objects::objects_of;
 use crate::job::run::Run;
@@ -55,6 +56,7 @@ pub(crate) async fn check_preconditions(
             "there is no namespace '{namespace}' (`infra team add {namespace}` creates it)"
         )));
     }
+    found.extend(check_memory(workload, facts));
     let Some(sight) = sight else {
         let remark = "you may not list nodes, so it is not known whether the machines have room";
         found.push(Precondition::Remark(remark.to_owned()));
@@ -63,6 +65,14 @@ pub(crate) async fn check_preconditions(
     let rooms = rooms(&sight, workload);
     found.extend(machines(&sight, &rooms, workload, facts));
     Ok(Checked { preconditions: found, rooms, sees_all: sight.is_complete })
+}
+
+/// Without a limit too much memory does not end in a failure that counts: the node evicts pods, also those of others.
+fn check_memory(workload: &Workload, facts: ClusterFacts<'_>) -> Option<Precondition> {
+    // What cluster.yaml says of machines is judged with the file.
+    let is_unlimited =
+        facts.blueprint().is_none() && workload.roles.iter().any(|role| role.memory_limit.is_none());
+    is_unlimited.then(|| Precondition::Warning(format!("{NO_MEMORY_LIMIT}; {NO_MEMORY_LIMIT_HELP}")))
 }
 
 /// Whether the namespace exists. A user who may not read namespaces usually works in this one.

@@ -1,5 +1,7 @@
 //! Deletes a job's objects. Its files stay.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::attempt_records::READER_ROLE;
@@ -14,6 +16,39 @@ use crate::well_known::JOB_SET_LABEL;
 /// The kinds of objects of a job, in the order of deletion: what creates pods first.
 const KINDS: [&str; 9] =
     ["JobSet", "Job", "Deployment", "Pod", "Service", "ConfigMap", "RoleBinding", "Role", "ServiceAccount"];
+
+/// What a lost machine needs beyond the grace of its pods until they are gone.
+const REMOVAL_SECONDS: u64 = 300;
+/// Where objects say how long their pods have between SIGTERM and SIGKILL.
+const GRACE: [(&str, &str); 3] = [
+    ("JobSet", "/template/spec/template/spec/terminationGracePeriodSeconds"),
+    ("Job", "/spec/template/spec/terminationGracePeriodSeconds"),
+    ("Pod", "/spec/terminationGracePeriodSeconds"),
+];
+
+/// How long the pods of a job may take to terminate: they have their grace, which the job file decides.
+pub(crate) async fn removal_limit(
+    api: &ApiServer,
+    namespace: &str,
+    name: &str,
+) -> Result<Duration, JobError> {
+    let mut longest = 0;
+    for (kind, path) in GRACE {
+        let found = api.objects(kind, Some(namespace), &format!("{JOB_LABEL}={name}")).await?;
+        longest = found.iter().map(|object| longest_grace(object, path)).max().unwrap_or(0).max(longest);
+    }
+    Ok(Duration::from_secs(REMOVAL_SECONDS.saturating_add(longest)))
+}
+
+/// The grace of an object's pods; a JobSet has those of its Jobs.
+fn longest_grace(object: &Value, path: &str) -> u64 {
+    let seconds = |of: &Value| of.pointer(path).and_then(Value::as_u64);
+    match object["spec"]["replicatedJobs"].as_array() {
+        Some(jobs) => jobs.iter().filter_map(seconds).max(),
+        None => seconds(object),
+    }
+    .unwrap_or(0)
+}
 
 /// Every object of a job that exists.
 pub(crate) async fn removal_of(
@@ -104,5 +139,26 @@ pub(crate) async fn remove_job(
             name: name.to_owned(),
             left: left.iter().map(ToString::to_string).collect(),
         })?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{GRACE, longest_grace};
+
+    #[test]
+    fn the_grace_of_every_kind_is_found() {
+        let job = |seconds: u64| json!({"spec": {"template": {"spec": {"terminationGracePeriodSeconds": seconds}}}});
+        let set = json!({"spec": {"replicatedJobs": [{"template": job(20)}, {"template": job(900)}]}});
+        let pod = json!({"spec": {"terminationGracePeriodSeconds": 30}});
+        let found = GRACE.map(|(kind, path)| match kind {
+            "JobSet" => longest_grace(&set, path),
+            "Job" => longest_grace(&job(600), path),
+            _ => longest_grace(&pod, path),
+        });
+        assert_eq!(found, [900, 600, 30]);
+        assert_eq!(longest_grace(&json!({"spec": {}}), GRACE[1].1), 0);
     }
 }

@@ -3,13 +3,12 @@
 //! In: a workload and the API server. Out: a job whose training may begin.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::error::JobError;
 use super::event::JobEvent;
 use super::precondition::Precondition;
 use super::preconditions::{Checked, check_preconditions};
-use super::removal::{expect_no_pods, expect_not_leaving, remove_job, remove_leftovers};
+use super::removal::{expect_no_pods, expect_not_leaving, removal_limit, remove_job, remove_leftovers};
 use super::report::JobReport;
 use super::run_records::{record_deletion, record_submission};
 use super::state::JobState;
@@ -22,9 +21,6 @@ use crate::job::workload::Workload;
 use crate::kube::{ApiServer, ObjectName};
 use crate::waiting::Waiting;
 use crate::well_known::TEAM_LABEL;
-
-/// Pods have half a minute to terminate, and a lost machine needs a few minutes more.
-pub(crate) const REMOVAL_LIMIT: Duration = Duration::from_mins(5);
 
 /// What was asked for.
 #[derive(Clone, Debug)]
@@ -192,7 +188,7 @@ impl Submission {
                 if let Some(replaced) = &self.replaced {
                     tell_unrecorded(record_deletion(api, replaced, (self.now)()).await, tell);
                 }
-                let waiting = waiting.at_most(REMOVAL_LIMIT);
+                let waiting = waiting.at_most(removal_limit(api, namespace, name).await?);
                 let left = |left: &[_]| tell(JobEvent::Terminating(left.to_vec()));
                 remove_job(api, namespace, name, &waiting, &left).await?;
             }

@@ -56,6 +56,8 @@ pub(crate) struct SubmissionPlan {
     pub cost: Option<CostSummary>,
     /// What the job would wait for, and what else its author should know.
     pub remarks: Vec<String>,
+    /// What may become of the job that its author does not want.
+    pub warnings: Vec<String>,
     /// What keeps the job from running: `submit` would refuse it.
     pub unmet: Vec<String>,
 }
@@ -134,10 +136,11 @@ impl SubmissionPlan {
                 fits_now: rooms.next().and_then(|room| room.free).map(|free| free.min(role.replicas)),
             })
             .collect();
-        let (mut remarks, mut unmet) = (Vec::new(), Vec::new());
+        let (mut remarks, mut warnings, mut unmet) = (Vec::new(), Vec::new(), Vec::new());
         for precondition in &checked.preconditions {
             match precondition {
                 Precondition::Remark(remark) => remarks.push(remark.clone()),
+                Precondition::Warning(warning) => warnings.push(warning.clone()),
                 Precondition::Unmet(reason) => unmet.push(reason.clone()),
             }
         }
@@ -168,6 +171,7 @@ impl SubmissionPlan {
             machines: None,
             cost: None,
             remarks,
+            warnings,
             unmet,
         }
     }

@@ -7,6 +7,7 @@ use super::pod::{
     run_mounts, scratch_mount, scratch_volume, script_mount, script_volume, secret_variables, seed_mounts,
     shared_memory_mount, shared_memory_volume,
 };
+use crate::job::environment::MOST_RESTARTS;
 use crate::job::framework::Framework;
 use crate::job::names::{JOB_LABEL, POOL_LABEL, SCRIPT_DIRECTORY, helper_affinity, require_scratch};
 use crate::job::run::Run;
@@ -18,8 +19,9 @@ use crate::well_known::{EFA_RESOURCE, GPU_RESOURCE, HUGE_PAGES_RESOURCE, STORAGE
 const UNREACHABLE_SECONDS: u32 = 30;
 const UNREACHABLE_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
-/// The variables that name the directories of a run.
-const PREPARED: [&str; 8] = [
+/// The variables that name the directories of a run, and the most restarts.
+const PREPARED: [&str; 9] = [
+    MOST_RESTARTS,
     "INFRA_ATTEMPT",
     "INFRA_DEADLINE",
     "INFRA_JOBSET_UID",

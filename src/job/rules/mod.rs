@@ -5,6 +5,7 @@ mod command;
 mod data;
 mod mounts;
 mod optional;
+mod own_launcher;
 mod scale;
 mod secrets;
 
@@ -18,7 +19,7 @@ use optional::require_valid;
 use scale::build_scale;
 use secrets::{build_secrets, warn_of_secret};
 
-use super::environment::{check_name_is_free, check_paddle_ports};
+use super::environment::{check_name_is_free, check_paddle_ports, check_setting};
 use super::file::{JobFile, TensorboardFile, TensorboardSettings};
 use super::file_keys::keys_of;
 use super::framework::Framework;
@@ -173,6 +174,8 @@ fn build_environment(file: &JobFile, problems: &mut Problems) -> Option<BTreeMap
             problems.add(key.position, fault);
         } else if value.value.contains('\0') {
             problems.add(value.position, Fault::new(format!("the value of {name} contains a zero byte")));
+        } else if let Err(fault) = check_setting(name.as_str(), &value.value) {
+            problems.add(value.position, fault);
         } else {
             warn_of_secret(&name, key.position, &value.value, problems);
             environment.insert(name, value.value.clone());

@@ -16,7 +16,7 @@ use crate::blueprint::PROMETHEUS_DIRECTORY;
 use crate::config::PoolImage;
 use crate::credentials::RotatedKey;
 
-const SCRIPTS: [&str; 7] = [
+const SCRIPTS: [&str; 8] = [
     "apply-addons",
     "approve-nodes",
     "install-static-pods",
@@ -24,6 +24,7 @@ const SCRIPTS: [&str; 7] = [
     "signal-node",
     "signal-stack",
     "unpack-cni",
+    "watch-node",
 ];
 
 /// Certificates with their keys, by the names they have among the credentials.

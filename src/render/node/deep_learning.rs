@@ -7,7 +7,8 @@ use super::from_template::{CONTAINERD_CONFIG, READABLE, add_template_file, add_t
 use super::sources::NodeSources;
 
 /// The scripts that only these machines have.
-pub(super) const SCRIPTS: [&str; 4] = ["apply-node", "check-driver", "check-shutdown", "release-drives"];
+pub(super) const SCRIPTS: [&str; 5] =
+    ["apply-node", "check-driver", "check-shutdown", "release-drives", "reset-firewall"];
 
 /// Units of the image that must not run.
 const MASKED: [&str; 9] = [
@@ -54,6 +55,7 @@ pub(super) fn add_checks(
     values: &Values<'_>,
 ) -> Result<(), RenderError> {
     add_template_file(config, sources, values, "/etc/infra/gpu.env", READABLE, Owner::ROOT)?;
+    add_template_file(config, sources, values, "/etc/sysctl.d/91-huge-pages.conf", READABLE, Owner::ROOT)?;
     add_template_unit(config, sources, values, "check-driver.service")?;
     for name in ["kubelet", "signal-node"] {
         let text = sources.templates.render(&format!("drop-ins/{name}-checks.conf"), values)?;

@@ -103,6 +103,7 @@ pub(super) fn kubernetes_node(
         "unpack-cni.service",
         "kubelet.service",
         "signal-node.service",
+        "watch-node.service",
         "remove-bootstrap.path",
     ] {
         add_template_unit(config, sources, values, name)?;

@@ -16,7 +16,7 @@ pub(super) fn describe_worker(
     pool: &PoolNodes,
 ) -> Result<NodeDescription, RenderError> {
     let values = Values::of_pool(sources.blueprint, pool);
-    let mut scripts = vec!["node-environment", "signal-node", "signal-stack", "unpack-cni"];
+    let mut scripts = vec!["node-environment", "signal-node", "signal-stack", "unpack-cni", "watch-node"];
     if pool.spot {
         scripts.push("watch-spot");
     }
@@ -40,7 +40,6 @@ pub(super) fn describe_worker(
         deep_learning::add_checks(&mut config, sources, &values)?;
     }
     if pool.efa.is_some() {
-        add_template_file(&mut config, sources, &values, "/etc/sysctl.d/91-efa.conf", READABLE, Owner::ROOT)?;
         let text = sources.templates.render("drop-ins/containerd-efa.conf", &values)?;
         config.drop_in("containerd.service", "30-efa.conf", text);
     }

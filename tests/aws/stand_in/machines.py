@@ -167,7 +167,8 @@ def matches_filters(instance, filters):
 
 def instance_xml(instance):
     described = describe_instance(instance)
-    lifecycle = "<instanceLifecycle>spot</instanceLifecycle>" if instance.get("Spot") else ""
+    market = "spot" if instance.get("Spot") else instance.get("Launch", {}).get("InstanceMarketOptions", {}).get("MarketType")
+    lifecycle = f"<instanceLifecycle>{market}</instanceLifecycle>" if market else ""
     interfaces = "".join(ec2._eni_fields_xml(interface) for interface in list(ec2._network_interfaces.values())
                          if interface["Attachment"] and interface["Attachment"]["InstanceId"] == instance["InstanceId"])
     described = described.replace("<instanceType>", f"{lifecycle}<instanceType>", 1)

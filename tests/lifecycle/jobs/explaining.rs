@@ -299,28 +299,61 @@ fn a_claim_that_cannot_be_read_leaves_what_the_pods_tell() {
     expect_no_reader(&world);
 }
 
-/// What torchrun prints of a failure comes after what the program has printed.
+/// How torchrun begins to report a failure.
+const FAILED: &str = "E1118 02:08:20.114000 71 torch/distributed/elastic/multiprocessing/api.py:984] failed (exitcode: 3) local_rank: 0 (pid: 93) of binary: /usr/bin/python\n";
+
+/// What torchrun prints then unless our program has started it: its own traceback, and a page about each process that failed.
+fn page_of_torchrun(processes: u32) -> String {
+    let mut page = "Traceback (most recent call last):\n".to_owned();
+    for part in ["bin/torchrun", "errors/__init__.py", "run.py", "run.py", "launcher/api.py", "launcher/api.py"] {
+        page += &format!("  File \"/opt/{part}\", line 8, in main\n    run(args)\n");
+    }
+    page += "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n";
+    let (rule, line) = ("=".repeat(60), "-".repeat(60));
+    page += &format!("{rule}\ntrain.py FAILED\n{line}\nFailures:\n");
+    for rank in 0..processes {
+        page += &format!(
+            "[{rank}]:\n  time      : 2025-11-13_02:08:20\n  host      : train-worker-0-0\n  rank      : {rank} (local_rank: {rank})\n  \
+             exitcode  : 3 (pid: 9{rank})\n  error_file: <N/A>\n  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html\n"
+        );
+    }
+    format!("{FAILED}{page}{line}\nRoot Cause (first observed failure):\n{rule}\n")
+}
+
+/// A torchrun of the user's own prints a page after what the program has printed; ours a line.
 #[test]
 fn the_last_words_of_an_attempt_are_those_of_the_program() {
-    let world = with_claim(1);
-    let page = "E1118 02:08:20.114000 71 torch/distributed/elastic/multiprocessing/api.py:984] failed (exitcode: 1) local_rank: 0 (pid: 93) of binary: /usr/bin/python\n\
-                ============================================================\n\
-                train.py FAILED\n\
-                ------------------------------------------------------------\n";
-    let ours = "E1118 02:08:20.114000 71 torch/distributed/elastic/multiprocessing/api.py:984] failed (exitcode: 1) local_rank: 0 (pid: 93) of binary: /usr/bin/python\n\
-                infra: process 1 of torchrun ended with exit code 1\n";
+    let world = with_claim(2);
+    let ours = format!("{FAILED}infra: process 1 of torchrun ended with exit code 3\n");
     world.put_failure(0, 1, 1, &format!("ConnectionError: no route\n{ours}"), 300);
     world.cluster.finish("worker", 1, 1);
     world.cluster.wait_for_attempt("worker", 1, 2);
-    world.put_failure(1, 0, 1, &format!("ValueError: a bad sample\n{page}"), 100);
+    world.put_failure(1, 1, 1, &format!("ValueError: too large\n{}", page_of_torchrun(8)), 200);
+    world.cluster.finish("worker", 1, 1);
+    world.cluster.wait_for_attempt("worker", 1, 3);
+    world.put_failure(2, 0, 1, &format!("epoch 1\nValueError: a bad sample\n{}", page_of_torchrun(8)), 100);
     world.cluster.finish_together("worker", &[1, 0], 1);
     world.cluster.wait_for_end("train");
     let why = world
         .run(["why"])
         .expect_code(3)
-        .expect_stdout("worker 1: exit code 1, 2025-11-13T02:08:20Z: ConnectionError: no route\n")
-        .expect_stdout("    ValueError: a bad sample\n");
-    assert!(!why.stdout.contains("infra: process 1 of torchrun ended with exit code 1:"), "{}", why.stdout);
+        .expect_stdout("attempt 0, worker 1: exit code 1, 2025-11-13T02:08:20Z: ConnectionError: no route\n")
+        .expect_stdout("attempt 1, worker 1: exit code 1, 2025-11-13T02:10:00Z: ValueError: too large\n")
+        .expect_stdout(&format!("    epoch 1\n    ValueError: a bad sample\n    {FAILED}    infra: the program exited with 1; "));
+    for of_torchrun in ["train.py FAILED", "====", "Traceback", "error_file"] {
+        assert!(!why.stdout.contains(of_torchrun), "{}", why.stdout);
+    }
+}
+
+/// A pod that was alone tells it all by itself.
+#[test]
+fn the_page_of_torchrun_is_left_out_of_a_pods_log_too() {
+    let world = JobWorld::new(&TRAIN.replace("replicas: 2", "replicas: 1"));
+    let said: &'static str = Box::leak(format!("ValueError: a bad sample\n{}", page_of_torchrun(8)).into_boxed_str());
+    world.cluster.decide(move |_, _, _| Fate::Fail("gpu-1", 1, said));
+    world.run(["submit"]).expect_code(1).expect_stderr("ValueError: a bad sample");
+    let why = world.run(["why"]).expect_code(3);
+    why.expect_stdout(&format!("    ValueError: a bad sample\n    {FAILED}next:\n"));
 }
 
 #[test]

@@ -81,6 +81,31 @@ fn a_job_needs_nothing_but_a_kubeconfig() {
     elsewhere.infra(["job", "list", "--kubeconfig", "cluster.kubeconfig"]).run().expect_code(0);
 }
 
+/// Without cluster.yaml, machines are known by the nodes that exist.
+#[test]
+fn a_pool_without_nodes_sets_no_memory_limit_and_submit_says_so() {
+    let world = JobWorld::new(TRAIN);
+    let elsewhere = Elsewhere::new(&world);
+    let file = elsewhere.write("cluster.kubeconfig", &administrators_kubeconfig(&world));
+    let said = |job: &str, command: &[&'static str]| {
+        elsewhere.write("job.yaml", job);
+        let all: Vec<&str> = command.iter().copied().chain(["--kubeconfig", &file]).collect();
+        let run = elsewhere.infra(all).run();
+        format!("{}{}", run.stdout, run.stderr)
+    };
+    let empty = TRAIN.replace("gpus: 1", "pool: empty");
+    let plan = said(&empty, &["job", "submit", "--dry-run"]);
+    assert!(plan.contains("\nwarnings:\n  the job's pods have no memory limit, because"), "{plan}");
+    let linted = said(&empty, &["job", "lint", "--online"]);
+    assert!(linted.contains("warning: the job's pods have no memory limit, because"), "{linted}");
+    for known in [TRAIN.to_owned(), format!("{empty}memory: 4Gi\n")] {
+        for command in [["job", "submit", "--dry-run"], ["job", "lint", "--online"]] {
+            let said = said(&known, &command);
+            assert!(!said.contains("no memory limit"), "{said}");
+        }
+    }
+}
+
 #[test]
 fn a_flag_comes_before_the_asset_directory_and_that_before_the_environment() {
     let world = JobWorld::new(TRAIN);

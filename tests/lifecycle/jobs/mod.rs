@@ -13,6 +13,7 @@ mod gpu_checks;
 mod hostile;
 mod importing;
 mod kubeconfigs;
+mod lacking_adapters;
 mod listing_runs;
 mod merged_logs;
 mod moving_files;

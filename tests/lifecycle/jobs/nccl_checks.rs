@@ -44,7 +44,7 @@ const HANGING: &str = r#"{"round": 1, "of": 4}
 "#;
 
 /// A cluster whose machines run, and whose conductor has printed this.
-fn world(log: &'static str) -> JobWorld {
+pub fn world(log: &'static str) -> JobWorld {
     let world = JobWorld::new(TRAIN);
     begin(&world, log);
     world
@@ -60,7 +60,7 @@ fn begin(world: &JobWorld, log: &'static str) {
 }
 
 #[track_caller]
-fn expect_nothing_left(world: &JobWorld) {
+pub fn expect_nothing_left(world: &JobWorld) {
     world.cluster.wait_for("the pods to go", |state| {
         let has_pods = state.has_pod_of("nccl-check") || state.has_pod_of("nccl-check-conductor");
         (!has_pods).then_some(())
@@ -71,7 +71,7 @@ fn expect_nothing_left(world: &JobWorld) {
     assert_eq!(map, None);
 }
 
-fn label(world: &JobWorld, node: &str, labels: Value) {
+pub fn label(world: &JobWorld, node: &str, labels: Value) {
     world.cluster.change("nodes", "", node, json!({"metadata": {"labels": labels}}));
 }
 
@@ -130,6 +130,7 @@ fn tcp_is_named_where_there_is_efa_and_the_table_says_what_to_expect() {
     for number in 1..=3 {
         let labels = json!({"infra.internal/efa": "32", "node.kubernetes.io/instance-type": "p5.48xlarge"});
         label(&world, &format!("gpu-{number}"), labels);
+        give_adapters(&world, &format!("gpu-{number}"), 32);
     }
     world.cluster.decide(|role, _, _| match role {
         "nccl-check" => Fate::Run("gpu-1"),
@@ -147,6 +148,11 @@ fn tcp_is_named_where_there_is_efa_and_the_table_says_what_to_expect() {
     checked
         .expect_stdout("gpu-1    10.7 GB/s  9.76 GB/s  gpu-2  NCCL uses TCP instead of EFA")
         .expect_stderr("these machines should reach 240 GB/s");
+}
+
+pub fn give_adapters(world: &JobWorld, node: &str, count: u32) {
+    let given = json!({"vpc.amazonaws.com/efa": count.to_string()});
+    world.cluster.change("nodes", "", node, json!({"status": {"allocatable": given}}));
 }
 
 #[test]

@@ -206,6 +206,48 @@ fn an_autoscaler_may_start_what_is_missing() {
         .expect_stderr("; the autoscaler will start more");
 }
 
+/// What a pool may have is the most that an autoscaler starts.
+#[test]
+fn no_machines_are_promised_that_cannot_come() {
+    let pool = |more: &str| format!("- {{name: gpu, instanceType: g5.xlarge, count: 1, minCount: 0, {more}}}\n");
+    let world = JobWorld::with_pools(&pool("maxCount: 2"), TRAIN);
+    world.cluster.put_node("gpu-1", "gpu", 1);
+    let lacks = "2 replicas with 1 GPU each need more than the cluster has now";
+    let one = format!("{lacks}: there is room for 1 on 1 usable node");
+    expect_machines(&world, 0, &format!("{one}; the autoscaler will start more"));
+    // At its most, and one of them is kept free of pods.
+    world.cluster.put_node("gpu-2", "gpu", 1);
+    world.cluster.change("nodes", "", "gpu-2", json!({"spec": {"unschedulable": true}}));
+    expect_machines(&world, 1, &format!("{one} (not usable: 1 cordoned)"));
+    // One that starts will be there.
+    let starts = json!([{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "no CNI"}]);
+    let starting = json!({"spec": {"unschedulable": false}, "status": {"conditions": starts}});
+    world.cluster.change("nodes", "", "gpu-2", starting);
+    expect_machines(&world, 0, &format!("{one} (not usable: 1 not Ready); the job waits until machines that exist are Ready"));
+    world.workspace.edit(|text| format!("{text}addons: {{clusterAutoscaler: false}}\n"));
+    expect_machines(&world, 1, &format!("{one} (not usable: 1 not Ready)"));
+    // A pool that may be held at none, and that nothing starts again.
+    let none = format!("{lacks}: no node is usable; the autoscaler will start more, unless pool gpu has ended or its schedule holds it at none");
+    for held in ["maxCount: 2, schedule: [{at: 0 20 * * *, count: 0}]", "maxCount: 2, expires: 2026-12-24T18:00Z"] {
+        expect_machines(&JobWorld::with_pools(&pool(held), TRAIN), 0, &none);
+    }
+    let world = JobWorld::with_pools(&pool("maxCount: 2, schedule: [{at: 0 20 * * *, count: 0}]"), TRAIN);
+    world.cluster.put_node("gpu-1", "gpu", 1);
+    expect_machines(&world, 0, &format!("{one}; the autoscaler will start more"));
+}
+
+#[test]
+fn pools_that_grow_have_room_together() {
+    let pools = "- {name: small, instanceType: g5.xlarge, count: 1, minCount: 0}\n\
+                 - {name: other, instanceType: g5.2xlarge, count: 1, minCount: 0}\n";
+    let lacks = "2 replicas with 1 GPU each need more than the cluster has now: no node is usable";
+    expect_machines(&JobWorld::with_pools(pools, TRAIN), 0, &format!("{lacks}; the autoscaler will start more"));
+    let world = JobWorld::with_pools(pools, TRAIN);
+    world.cluster.put_node("other-1", "other", 1);
+    world.cluster.change("nodes", "", "other-1", json!({"spec": {"unschedulable": true}}));
+    expect_machines(&world, 1, &format!("{lacks} (not usable: 1 cordoned)"));
+}
+
 #[test]
 fn parameter_servers_need_machines_without_gpus() {
     let servers = TRAIN.replace("pytorch", "tensorflow").replace("replicas: 2", "ps: 2\nworkers: 2");

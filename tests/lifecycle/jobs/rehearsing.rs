@@ -80,7 +80,27 @@ fn a_dry_run_says_what_the_machines_cost_by_the_lock() {
     write(&lock("2020-02-01", gpu).replace(&format!("cluster: {name}"), "cluster: other"));
     let other = world.run(["submit", "--dry-run"]).expect_code(0);
     assert!(!other.stdout.contains("fills"), "{}", other.stdout);
+    // Nor do those of another region about this cluster's namesake.
+    write(&lock("2020-02-01", gpu).replace("region: us-west-2", "region: eu-west-1"));
+    let other = world.run(["submit", "--dry-run"]).expect_code(0);
+    assert!(!other.stdout.contains("fills"), "{}", other.stdout);
     expect_nothing_written(&world);
+
+    // Machines of a capacity block are paid in advance.
+    let id = "cr-0123456789abcdef0";
+    world.workspace.edit(|text| {
+        let pool = format!("name: gpu, image: deep-learning, capacityReservationId: {id}, instanceType: ");
+        text.replace("spot: true", "spot: false").replace("name: gpu, instanceType: ", &pool)
+    });
+    let block = format!(
+        "capacityBlocks: [{{id: {id}, begins: 2026-11-18T11:30:00Z, ends: 2026-11-20T11:30:00Z}}]\nprices: "
+    );
+    write(&lock("2020-02-01", gpu).replace("prices: ", &block));
+    let prepaid = world.run(["submit", "--dry-run"]).expect_code(0);
+    prepaid.expect_stdout(
+        "\nfills 2 machines of pool gpu: $0.00/h for them alone (prices of 2020-02-01, more than 90 days old; not counted: 2 machines in \
+         a capacity block, paid in advance)\n",
+    );
 }
 
 #[test]

@@ -76,7 +76,8 @@ impl TimeOfBlock {
     }
 }
 
-fn minute(text: &str) -> String {
+/// The minute of a moment as `infra` prints it.
+pub fn minute(text: &str) -> String {
     format!("{} UTC", text[..16].replace('T', " "))
 }
 

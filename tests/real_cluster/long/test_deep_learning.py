@@ -1,20 +1,24 @@
 """The same pool twice, on Flatcar's config and on AWS's Deep Learning image, whose script Debian's cloud-init runs: both nodes are the same, and a
-job lives on the second one through a drain and a spot notice.
-
-What stops such a machine while it boots (another digest, a missing archive, a denied key) is in tests/nodes/test_deep_learning.py.
+job lives on the second one through a drain and a spot notice. An archive with another digest, a missing one and a denied one each stop a
+machine, and `up` says which one and why.
 """
 
 import hashlib
+import http
 import json
 import pathlib
 import re
 import sys
+import tarfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from real_cluster import ROOT  # noqa: E402
+import deep_learning_image  # noqa: E402
 from chapters import Chapters, in_order, say  # noqa: E402
+from cloud_init_machine import CloudInitMachine  # noqa: E402
 from images import JOB_IMAGE  # noqa: E402
+from key_search import assert_no_key, holds_key, pieces_of_key  # noqa: E402
 from training import NOTICE  # noqa: E402
 
 GOLDEN = (ROOT / "tests/clusters/deep-learning/cluster.yaml").read_text()
@@ -56,6 +60,12 @@ while not (output / "finish").exists():
     time.sleep(0.2)
 """
 
+ADDED = "second"
+# What there must not be before the digest is right.
+UNPACKED = "ls -d /etc/kubernetes /opt/infra /opt/bin /etc/systemd/system/kubelet.service /run/infra-boot/* 2>/dev/null || true"
+DENIED = "User: arn:aws:sts::111122223333:assumed-role/deep-nodes/i-0 is not authorized to perform: %s because no identity-based policy allows it"
+REFUSAL = '<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>AccessDenied</Code><Message>%s</Message></Error>'
+
 
 def load_tests(_loader, _tests, _pattern):
     return in_order(DeepLearning)
@@ -86,6 +96,10 @@ class DeepLearning(Chapters):
         for line in ("the configuration of this machine is unpacked", "NVIDIA driver", "the units of this node are started"):
             self.assertIn(f"infra: {line}", words + machine.journal("check-driver"))
         self.assertEqual(machine.failed_units(), "")
+        # Of Docker, which has run before.
+        self.assertIn("-P FORWARD DROP", machine.run("cat", deep_learning_image.DOCKER_LEFT))
+        self.assertIn("-P FORWARD ACCEPT", machine.run("iptables", "--list-rules", "FORWARD"))
+        self.assertNotIn("docker0", machine.run("ip", "link") + machine.run("iptables", "--table", "nat", "--list-rules", "POSTROUTING"))
         self.assertEqual(machine.unit("kubelet", "NRestarts", "SubState"), ("0", "running"))
         self.assertEqual(len(self.calls(machine, "s3", "GET")), 1)
         self.assertEqual(len(self.calls(machine, "cloudformation", "SignalResource")), 1)
@@ -106,10 +120,14 @@ class DeepLearning(Chapters):
         self.assertEqual(user_data, machine.facts["decodedUserData"].decode())
         archive = (self.cluster.directory / "userdata/pool-ubuntu.tar").read_bytes()
         self.assertEqual(re.search("(?m)^digest=(.*)$", user_data)[1], hashlib.sha512(archive).hexdigest())
-        self.assertNotIn("client-key-data", user_data)
-        self.assertEqual(machine.run("sh", "-c", "grep -rl client-key-data /var/lib/cloud /var/log/cloud-init* /run/infra-boot || true"), "")
+        self.assertFalse(holds_key(user_data, pieces_of_key(self.bootstrap("ubuntu"))))
+        assert_no_key(self, machine, self.bootstrap("ubuntu"))
         # The key that it came with is deleted once it has its own.
         self.assertNotIn("bootstrap.conf", machine.run("ls", "/etc/kubernetes"))
+
+    def bootstrap(self, pool):
+        with tarfile.open(self.cluster.directory / f"userdata/pool-{pool}.tar") as archive:
+            return archive.extractfile("etc/kubernetes/bootstrap.conf").read().decode()
 
     def test_both_nodes_are_the_same(self):
         """Labels, taints, what pods can have, and every setting that the kubelet itself reports."""
@@ -179,10 +197,82 @@ class DeepLearning(Chapters):
         (self.output() / "finish").touch()
         self.wait_for("the end of the job", lambda: "complete" in self.cluster.infra("job", "status", "life").stdout)
 
+    def assert_stopped(self, answer, reason):
+        """`up` adds a pool whose machine gets this answer from S3."""
+        stopped = StoppedMachine(self.cluster, answer)
+        self.cluster.network.aws.intercept = stopped
+        try:
+            printed = self.cluster.infra("up", "--yes", expected=(6,)).stderr
+        finally:
+            self.cluster.network.aws.intercept = lambda _call, _path: None
+            self.cluster.account.allow_machines()
+        self.assertRegex(stopped.console, f"infra: boot failed: s3://.*/pool-{ADDED}/[0-9a-f]{{128}}[.]tar {reason}")
+        self.assertFalse(holds_key(stopped.console, pieces_of_key(self.bootstrap(ADDED))))
+        self.assertEqual(stopped.unpacked, "")
+        self.assertEqual(stopped.kubelet, ("inactive",))
+        self.assertIn(f"stack deep-pool-{ADDED} failed (ROLLBACK_COMPLETE): pool {ADDED}, 1 × g6e.xlarge in us-west-2a (Nodes): Received 1 FAILURE", printed)
+        self.assertIn(f"console of {stopped.machine}\n", printed)
+        self.assertRegex(printed, f"the last step it reported: boot failed: s3://.*[.]tar {reason}")
+        self.assertEqual(self.cluster.failures(), [])
+
+    def test_an_archive_with_another_digest_stops_a_machine(self):
+        self.change("storage: {efs: {}}\n", f"- {{name: {ADDED}, image: deep-learning, instanceType: g6e.xlarge}}\nstorage: {{efs: {{}}}}\n")
+        archive = (self.cluster.directory / f"userdata/pool-{ADDED}.tar").read_bytes()
+        digest = hashlib.sha512(archive).hexdigest()
+        answer = (http.HTTPStatus.OK, {"Content-Type": "application/x-tar", "ETag": '"0"'}, archive + bytes(512))
+        self.assert_stopped(answer, f"does not have the sha512 {digest}; nothing was unpacked")
+
+    def assert_refusal_stops(self, message, reason):
+        # In the place of five minutes.
+        CloudInitMachine.settings = {"INFRA_DEADLINE_SECONDS": "20"}
+        try:
+            self.assert_stopped((http.HTTPStatus.FORBIDDEN, {"Content-Type": "application/xml"}, (REFUSAL % message).encode()), reason)
+        finally:
+            CloudInitMachine.settings = {}
+
+    def test_a_missing_archive_stops_a_machine(self):
+        # S3 says so to whoever may not list a bucket, as the role of pools may not.
+        message = DENIED % "s3:ListBucket on resource: arn:aws:s3:::cluster-assets"
+        reason = "was not read within 20 s: the machine's role may not read it, or it is missing: .*[(]AccessDenied[)].* s3:ListBucket"
+        self.assert_refusal_stops(message, reason)
+
+    def test_a_denied_key_stops_a_machine(self):
+        reason = "was not read within 20 s: the machine's role may not read it, or it is missing: .*[(]AccessDenied[)].* kms:Decrypt"
+        self.assert_refusal_stops(DENIED % "kms:Decrypt on the resource associated with this ciphertext", reason)
+
+    def test_once_s3_answers_up_completes(self):
+        # An address may be that of a machine that was stopped.
+        self.cluster.network.aws.calls.clear()
+        self.cluster.infra("up", "--yes")
+        self.assertEqual(list(self.nodes().values()), ["True"] * (NODES + 1))
+        self.assert_booted(self.machine(ADDED))
+
     def test_destroy(self):
         self.cluster.infra("destroy", "--yes")
         self.wait_for("every machine is off", lambda: not self.cluster.room.machines)
         self.assertEqual(self.cluster.account.left(), [])
+
+
+class StoppedMachine:
+    """Answers the machine of the added pool in S3's place, and looks at it before its signal arrives: then it is terminated."""
+
+    def __init__(self, cluster, answer):
+        self.cluster, self.answer = cluster, answer
+        self.machine = self.console = self.unpacked = self.kubelet = None
+
+    def __call__(self, call, _path):
+        machines = [machine for machine in self.cluster.room.of_role(f"pool-{ADDED}") if machine.facts["address"] == call.source]
+        if machines and (call.service, call.action) == ("s3", "GET"):
+            return self.answer
+        if machines and call.action == "SignalResource":
+            self.look_at(machines[0])
+        return None
+
+    def look_at(self, machine):
+        self.machine, self.console = machine.id, machine.script_output()
+        self.unpacked, self.kubelet = machine.run("sh", "-c", UNPACKED), machine.unit("kubelet", "ActiveState")
+        account = self.cluster.account
+        self.cluster.aws.control(**account.pace, **account.wishes, console={machine.id: self.console})
 
 
 def labels(node):

@@ -10,6 +10,7 @@ use crate::aws::{Image, ScalingGroup, Stack};
 use crate::blueprint::{Charge, Cost, CostSummary, MachineCharge, Prices, Role, StackPart};
 use crate::config::values::ClusterName;
 use crate::credentials::{FEWEST_DAYS_LEFT, days_until};
+use crate::deploy::state::charges::is_in_block;
 use crate::deploy::status::etcd::member_state;
 use crate::deploy::status::image::{UsedImage, used_image, used_images};
 use crate::deploy::status::shape::{EtcdState, StackState};
@@ -67,7 +68,7 @@ impl ListedCluster {
         let certificates = output("CertificatesExpire").and_then(|text| FirstExpiry::read(text, region.now));
         problems.extend(certificates.as_ref().and_then(FirstExpiry::problem));
         let machines_cost = region.groups.zip(region.prices).map(|(groups, prices)| {
-            CostSummary::new(&cost_of_machines(name, groups, prices), prices, region.now.date())
+            CostSummary::new(&cost_of_machines(name, stacks, groups, prices), prices, region.now.date())
         });
         let (nodes, etcd) = machines.map(|machines| (machines.nodes, machines.etcd)).unzip();
         Self {
@@ -88,15 +89,28 @@ impl ListedCluster {
 }
 
 /// What the machines of a cluster cost that run now.
-fn cost_of_machines(cluster: &ClusterName, groups: &[ScalingGroup], prices: &Prices) -> Cost {
+fn cost_of_machines(
+    cluster: &ClusterName,
+    stacks: &BTreeMap<StackPart, Stack>,
+    groups: &[ScalingGroup],
+    prices: &Prices,
+) -> Cost {
+    let is_prepaid =
+        |group: &ScalingGroup| match group.tags.get(ROLE_TAG).and_then(|name| Role::from_name(name)) {
+            Some(Role::Pool(pool)) => stacks.get(&StackPart::Pool(pool)).is_some_and(is_in_block),
+            _ => false,
+        };
     let charges: Vec<Charge> = groups
         .iter()
         .filter(|group| group.tags.get(CLUSTER_TAG).map(String::as_str) == Some(cluster.as_str()))
-        .flat_map(|group| group.machines.iter().map(|machine| (group.spot, machine)))
+        .flat_map(|group| group.machines.iter().map(move |machine| (group, machine)))
         .filter(|(_, machine)| !machine.is_terminating())
-        .map(|(spot, machine)| {
+        .map(|(group, machine)| {
+            if is_prepaid(group) {
+                return Charge::Prepaid;
+            }
             let (types, zones) = (vec![machine.instance_type.clone()], vec![machine.zone.clone()]);
-            Charge::Machine(MachineCharge { types, spot, zones })
+            Charge::Machine(MachineCharge { types, spot: group.spot, zones })
         })
         .collect();
     Cost::of(charges.iter().map(|charge| (1, charge)), prices)
@@ -207,8 +221,10 @@ mod tests {
     use time::macros::datetime;
     use time::{Duration, OffsetDateTime};
 
-    use super::{Region, owner_of};
+    use super::{Region, cost_of_machines, owner_of};
     use crate::aws::{GroupMachine, ScalingGroup, Stack};
+    use crate::blueprint::{BLOCK_ENDS_AT, Currency, Prices, StackPart};
+    use crate::config::values::Money;
     use crate::deploy::status::list::shape::{ListedCluster, MachinesState};
     use crate::deploy::test_stack::network_stack;
     use crate::well_known::{CLUSTER_TAG, ROLE_TAG};
@@ -259,6 +275,28 @@ mod tests {
             now: NOW,
         };
         Some(ListedCluster::judge(&cluster?, &parts, &region))
+    }
+
+    #[test]
+    fn machines_of_a_capacity_block_are_not_charged_by_the_hour() {
+        let mut groups = [group("controller", 1, 1), group("pool-cpu", 2, 2)];
+        for machine in groups.iter_mut().flat_map(|group| &mut group.machines) {
+            machine.instance_type = "p5.48xlarge".to_owned();
+        }
+        let price: Money = "55.04".parse().unwrap_or_default();
+        let mut prices = Prices::none(NOW.date(), Currency::Usd);
+        prices.machines = [("p5.48xlarge".to_owned(), price)].into();
+        let cost = |ends_at: &str| {
+            let cluster = "paddle".parse().ok()?;
+            let mut stacks: BTreeMap<StackPart, Stack> =
+                whole(&[]).into_iter().filter_map(|stack| Some((owner_of(&stack)?.1, stack))).collect();
+            let pool = stacks.get_mut(&StackPart::Pool("cpu".parse().ok()?))?;
+            pool.parameters = tags(&[(BLOCK_ENDS_AT, ends_at)]);
+            let cost = cost_of_machines(&cluster, &stacks, &groups, &prices);
+            Some((cost.per_hour(), cost.prepaid_machines))
+        };
+        assert_eq!(cost(""), Some((price.times(3), 0)), "an ordinary reservation");
+        assert_eq!(cost("20 11 20 11 *"), Some((price, 2)));
     }
 
     fn problems(stacks: Vec<Stack>, groups: &[ScalingGroup]) -> Vec<String> {

@@ -66,6 +66,13 @@ fn absence_of(node: &Node, pods: &[Pod], backend: Backend) -> Option<Absence> {
             "Kubernetes offers pods {given}, but the machine has {labelled}"
         )));
     }
+    if backend == Backend::Nccl && node.given_efa < node.efa {
+        let given = count_of(node.given_efa, "EFA adapter");
+        return Some(Absence::Problem(format!(
+            "Kubernetes can give {given} to pods, the machine has {}",
+            node.efa
+        )));
+    }
     let uses = |pod: &&Pod| pod.node.as_deref() == Some(node.name.as_str()) && !pod.phase.is_over();
     if let Some(user) = pods.iter().filter(uses).find_map(user_of) {
         return Some(Absence::LeftOut(user));
