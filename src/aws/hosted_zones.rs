@@ -21,7 +21,7 @@ pub(crate) struct HostedZone {
 impl HostedZone {
     /// Whether a name is that of the hosted zone or below it.
     #[must_use]
-    pub(crate) fn holds(&self, name: &str) -> bool {
+    pub(crate) fn can_hold(&self, name: &str) -> bool {
         let (name, zone) = (name.to_ascii_lowercase(), self.name.to_ascii_lowercase());
         name == zone || name.strip_suffix(&zone).is_some_and(|rest| rest.ends_with('.'))
     }
@@ -57,7 +57,7 @@ impl Clients {
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
             let zone = hosted_zone(next.map_err(AwsError::of(actions::ROUTE53_LIST_HOSTED_ZONES))?);
-            if zone.holds(name) {
+            if zone.can_hold(name) {
                 found.push(zone);
             }
         }
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn a_hosted_zone_holds_its_own_name_and_those_below_it() {
         let holds = |zone: &str, name: &str| {
-            HostedZone { id: String::new(), name: zone.to_owned(), private: false }.holds(name)
+            HostedZone { id: String::new(), name: zone.to_owned(), private: false }.can_hold(name)
         };
         assert!(holds("example.com", "k8s.example.com"));
         assert!(holds("k8s.example.com", "k8s.Example.com"));

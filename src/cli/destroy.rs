@@ -82,7 +82,7 @@ async fn plan_and_destroy(
     if arguments.plan_only {
         return Ok(Exit::Done);
     }
-    let view = ProgressView::new(session.output, session.printer.clone(), session.redraws(Stream::Stderr));
+    let view = ProgressView::new(session.output, session.printer.clone(), session.can_redraw(Stream::Stderr));
     if plan.delete.is_empty() {
         let auditing = Box::pin(async { Ok(audit_destroyed_cluster(&clients, &scope).await?) });
         let outcome = until_interrupted(auditing).await?;

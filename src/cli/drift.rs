@@ -59,7 +59,8 @@ pub(super) fn run(arguments: &DriftArguments, session: &Session) -> anyhow::Resu
     block_on(async {
         let clients = arguments.aws.connect(&cluster, session).await;
         // Also with `--output json`: what is printed on stdout is one document.
-        let view = ProgressView::new(Output::Text, session.printer.clone(), session.redraws(Stream::Stderr));
+        let view =
+            ProgressView::new(Output::Text, session.printer.clone(), session.can_redraw(Stream::Stderr));
         let (_interrupter, waiting) = session.begin_waiting(Some(arguments.timeout));
         let run = Run {
             clients,

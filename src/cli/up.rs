@@ -129,7 +129,7 @@ async fn bring_up(
     options: &UpOptions,
 ) -> anyhow::Result<Exit> {
     let clients = arguments.aws.connect(&deployment.project.blueprint.cluster, session).await;
-    let view = ProgressView::new(session.output, session.printer.clone(), session.redraws(Stream::Stderr));
+    let view = ProgressView::new(session.output, session.printer.clone(), session.can_redraw(Stream::Stderr));
     let progress = view.progress();
     let preparing = Box::pin(prepare_plan(arguments, session, deployment, &clients, &progress));
     let (prepared, inputs, image) = until_interrupted(preparing).await?;
@@ -227,7 +227,7 @@ async fn check_account(
     for finding in &report.findings {
         progress.report(Event::Preflight { finding: finding.clone() });
     }
-    if report.refuses() {
+    if report.has_refusal() {
         let refused = report.findings.into_iter().filter(|finding| finding.severity == Severity::Refused);
         return Err(DeployError::Preflight(refused.collect()).into());
     }

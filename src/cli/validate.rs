@@ -84,8 +84,8 @@ pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::R
         }
         Err(error) => return Err(error.into()),
     };
-    let good_account = account.as_ref().is_none_or(|report| !report.refuses());
-    let valid = problems.allow_use() && checks.0.is_empty() && good_account;
+    let good_account = account.as_ref().is_none_or(|report| !report.has_refusal());
+    let valid = problems.can_be_used() && checks.0.is_empty() && good_account;
     match session.output {
         Output::Json => {
             let account = account.as_ref().map(|report| report.findings.as_slice());

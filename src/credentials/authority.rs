@@ -64,7 +64,7 @@ pub(super) fn load_authority(
     };
     let certificate = Certificate::read(&pem).map_err(|reason| broken(format!("{name}.pem: {reason}")))?;
     check_authority(&certificate, now).map_err(&broken)?;
-    if key.as_ref().is_some_and(|key| !certificate.belongs_to(key)) {
+    if key.as_ref().is_some_and(|key| !certificate.has_key(key)) {
         return Err(broken(format!("{name}-key.pem does not fit {name}.pem")));
     }
     Ok(Some(LoadedAuthority { certificate, key }))

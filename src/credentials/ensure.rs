@@ -134,7 +134,7 @@ fn import_authority(
     let there = store.certificate_path(&authority.name).exists();
     if there && !request.replace_authorities {
         let old = reload_certificate(store, &authority.name, request.now)?;
-        if !old.certificate.is(&new.certificate) {
+        if !old.certificate.is_same_as(&new.certificate) {
             return Err(CredentialsError::OtherAuthority {
                 path: store.certificate_path(&authority.name),
                 until: expiry_day(old.certificate.not_after),

@@ -34,7 +34,7 @@ pub(super) fn judge_leaf(
     let found = || -> Result<(), String> {
         let certificate = Certificate::read(&pem)?;
         let key = parse_key(&key).map_err(|reason| format!("its key {reason}"))?;
-        if !certificate.belongs_to(&key) {
+        if !certificate.has_key(&key) {
             return Err("its key does not fit it".to_owned());
         }
         compare_certificate(&certificate, leaf, authority, now)

@@ -69,7 +69,7 @@ where
     let file: F = parse_yaml(path, text)?;
     let mut problems = Problems::new(path);
     match build(&file, &mut problems) {
-        Some(value) if problems.allow_use() => Ok(Loaded { value, warnings: problems }),
+        Some(value) if problems.can_be_used() => Ok(Loaded { value, warnings: problems }),
         _ => Err(problems),
     }
 }

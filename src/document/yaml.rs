@@ -20,7 +20,7 @@ pub(crate) fn parse_yaml<T: DeserializeOwned + JsonSchema>(file: &Path, text: &s
         Err(error) => return Err(syntax_problem(problems, &error)),
     };
     check_structure(&tree, &schemars::schema_for!(T), &mut problems);
-    if !problems.allow_use() {
+    if !problems.can_be_used() {
         return Err(problems);
     }
     serde_saphyr::from_str_with_options(text, parser_options())

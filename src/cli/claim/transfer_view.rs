@@ -44,7 +44,7 @@ impl TransferView {
     pub(in crate::cli) fn new(direction: Direction, subject: Subject, session: &Session) -> Self {
         let format = match session.output {
             Output::Json => Format::Events,
-            _ if session.redraws(Stream::Stderr) => Format::Live,
+            _ if session.can_redraw(Stream::Stderr) => Format::Live,
             _ => Format::Lines,
         };
         Self { printer: session.printer.clone(), direction, subject, format, state: Arc::default() }

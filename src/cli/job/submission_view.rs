@@ -38,7 +38,7 @@ struct Import {
 
 impl<'a> SubmissionView<'a> {
     pub(super) fn new(job: &'a str, session: &'a Session) -> Self {
-        let is_live = session.output == Output::Text && session.redraws(Stream::Stderr);
+        let is_live = session.output == Output::Text && session.can_redraw(Stream::Stderr);
         Self { job, session, is_live, state: Arc::default() }
     }
 

@@ -35,7 +35,7 @@ impl StatusWatch {
     /// None where programs read the status, or a file keeps it: there all of it is printed each time.
     pub(super) fn new(session: &Session) -> Option<Self> {
         let is_for_people = session.output == Output::Text && io::stdout().is_terminal();
-        let is_live = session.redraws(Stream::Stdout);
+        let is_live = session.can_redraw(Stream::Stdout);
         is_for_people.then(|| Self { printer: session.printer.clone(), is_live, board: Arc::default() })
     }
 
@@ -108,7 +108,7 @@ impl Board {
                 news.push(format!("{time} {}{}", line.cells.join("  "), former_line(old, line)));
             }
         }
-        for gone in before.lines.iter().filter(|old| !self.status.has(&old.about)) {
+        for gone in before.lines.iter().filter(|old| !self.status.has_line_about(&old.about)) {
             self.changes.insert(gone.about.clone(), Change { at: now, before: Some(gone.clone()) });
             news.push(format!("{time} {}  gone", gone.cells.join("  ")));
         }
@@ -124,7 +124,7 @@ impl Board {
 
     fn lines(&self, size: Size) -> Vec<StyledText> {
         let width = size.usable_columns();
-        let gone = self.changes.iter().filter(|(about, _)| !self.status.has(about));
+        let gone = self.changes.iter().filter(|(about, _)| !self.status.has_line_about(about));
         let gone = gone.filter_map(|(_, change)| change.before.as_ref());
         let rows: Vec<(&StatusLine, String)> = self
             .status
@@ -165,7 +165,7 @@ impl Board {
 }
 
 impl StatusLines {
-    fn has(&self, about: &str) -> bool {
+    fn has_line_about(&self, about: &str) -> bool {
         about.is_empty()
             || self.lines.iter().any(|line| line.about == about)
             || self.remarks.iter().any(|(_, remark)| remark == about)

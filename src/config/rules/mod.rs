@@ -87,7 +87,7 @@ pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Opti
         tags: tags?,
     };
     // What keeps the file from being used comes first.
-    if problems.allow_use() {
+    if problems.can_be_used() {
         access::warn_of_open_api(&file.api, &cluster.api, problems);
     }
     Some(cluster)

@@ -66,7 +66,9 @@ fn check_number(pool: &PoolFile, problems: &mut Problems) {
 /// Auto Scaling takes no two actions for one moment.
 fn check_meetings(entries: &[At<ScheduleEntry>], problems: &mut Problems) {
     for (index, entry) in entries.iter().enumerate() {
-        if let Some(other) = entries[..index].iter().find(|other| other.value.at.meets(&entry.value.at)) {
+        if let Some(other) =
+            entries[..index].iter().find(|other| other.value.at.has_common_minute(&entry.value.at))
+        {
             let fault = Fault::new(format!(
                 "'{}' and '{}' are the same moment at times",
                 entry.value.at, other.value.at
@@ -80,7 +82,7 @@ fn check_meetings(entries: &[At<ScheduleEntry>], problems: &mut Problems) {
 /// The end is a moment of every year, in UTC; in another time zone only AWS knows whether an entry is the same.
 fn check_end_meets_none(entries: &[At<ScheduleEntry>], end: Expiry, problems: &mut Problems) {
     let yearly = Cron::yearly(end.time());
-    if let Some(entry) = entries.iter().find(|entry| entry.value.at.meets(&yearly)) {
+    if let Some(entry) = entries.iter().find(|entry| entry.value.at.has_common_minute(&yearly)) {
         let fault = Fault::new(format!("'{}' and the end, {end}, are the same moment", entry.value.at))
             .help("Auto Scaling takes one action for each moment: change one of them by a minute");
         problems.add(entry.position, fault);

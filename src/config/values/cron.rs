@@ -75,7 +75,7 @@ impl Cron {
 
     /// Whether there is a moment, in some year, that both have.
     #[must_use]
-    pub fn meets(&self, other: &Self) -> bool {
+    pub fn has_common_minute(&self, other: &Self) -> bool {
         let have_common = |field: usize| self.numbers[field] & other.numbers[field] != 0;
         let days = || (0..7).flat_map(|weekday| (1..=31).map(move |day| (day, weekday)));
         have_common(0)
@@ -304,8 +304,8 @@ mod tests {
             ("*/15 * * * *", "45 23 31 12 *", true),
             ("0 20 * JAN *", "0 20 * FEB *", false),
         ] {
-            assert_eq!(cron(one)?.meets(&cron(other)?), meet, "{one} and {other}");
-            assert_eq!(cron(other)?.meets(&cron(one)?), meet, "{other} and {one}");
+            assert_eq!(cron(one)?.has_common_minute(&cron(other)?), meet, "{one} and {other}");
+            assert_eq!(cron(other)?.has_common_minute(&cron(one)?), meet, "{other} and {one}");
         }
         Ok(())
     }

@@ -42,7 +42,7 @@ pub(crate) enum DriverDoubt {
 impl DriverDoubt {
     /// Whether no machine should start with it.
     #[must_use]
-    pub(crate) fn refuses(&self) -> bool {
+    pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Missing { .. })
     }
 

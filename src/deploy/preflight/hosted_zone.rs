@@ -51,7 +51,7 @@ fn check_named_hosted_zone(
             "name a public hosted zone, leave out dns.hostedZoneId, or set api.public to false",
         );
     }
-    if !zone.holds(name) {
+    if !zone.can_hold(name) {
         findings.refuse(
             format!("{name} is not below {}, the name of the hosted zone {id}", zone.name),
             "a hosted zone has records below its own name only",

@@ -52,7 +52,7 @@ pub(crate) struct PreflightReport {
 impl PreflightReport {
     /// Whether a finding refuses the run.
     #[must_use]
-    pub(crate) fn refuses(&self) -> bool {
+    pub(crate) fn has_refusal(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Refused)
     }
 }

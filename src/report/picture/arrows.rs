@@ -39,7 +39,7 @@ impl Way<'_, '_> {
     }
 
     /// Whether two ways would run beside each other.
-    fn meets(&self, other: &Self) -> bool {
+    fn is_beside(&self, other: &Self) -> bool {
         let (one, two) = (self.span(), other.span());
         one.0.max(two.0) < one.1.min(two.1)
     }
@@ -66,7 +66,7 @@ pub(super) fn route_arrows(
         let (before, rest) = ways.split_at_mut(position);
         let Some(way) = rest.first_mut() else { continue };
         let is_taken = |lane: usize| {
-            before.iter().any(|other| !other.is_loop() && other.lane == lane && other.meets(way))
+            before.iter().any(|other| !other.is_loop() && other.lane == lane && other.is_beside(way))
         };
         way.lane = (0..=position).find(|lane| !is_taken(*lane)).unwrap_or_default();
     }

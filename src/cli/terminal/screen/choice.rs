@@ -30,7 +30,7 @@ impl FromStr for ProgressChoice {
 
 impl ProgressChoice {
     /// Whether lines are drawn again on a stream.
-    pub(in crate::cli) fn redraws(self, stream: Stream) -> bool {
+    pub(in crate::cli) fn can_redraw(self, stream: Stream) -> bool {
         let terminal = TerminalInfo {
             terminal: match stream {
                 Stream::Stdout => io::stdout().is_terminal(),
