@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// Closes every object of a schema.
 pub(super) fn close_schema_objects(schema: &mut Schema) {
     share_fields(schema);
-    transform_subschemas(&mut close, schema);
+    transform_subschemas(&mut close_schema_objects, schema);
     forbid_null(schema);
     if schema.get("properties").is_some() {
         schema.insert("additionalProperties".to_owned(), Value::Bool(false));

@@ -55,7 +55,7 @@ impl WebSocket {
         path: &str,
         protocols: &str,
     ) -> Result<Self, KubeError> {
-        let key = STANDARD.encode(random::<16>());
+        let key = STANDARD.encode(random_mask::<16>());
         let headers = [
             ("connection", "Upgrade"),
             ("upgrade", "websocket"),

@@ -2,7 +2,7 @@
 
 use super::connections::{Origin, connections_between_machines, port_in_words, short_name};
 use super::deletion::deletion_section;
-use super::machines::machines_section;
+use super::machines::{gpu_count, machine_count, machines_section};
 use super::markup::{Element, element};
 use super::page::{Page, Section};
 use super::picture::{Marks, cluster_picture};
@@ -67,9 +67,9 @@ fn cluster_figures(sources: &ReportSources<'_>) -> Vec<(String, String)> {
             "health",
         );
     }
-    let machines = machines::machine_count(blueprint);
+    let machines = machine_count(blueprint);
     add(machines.to_string(), &noun_for(machines, "machine"));
-    let gpus = machines::gpu_count(blueprint);
+    let gpus = gpu_count(blueprint);
     if gpus > 0 {
         add(gpus.to_string(), &noun_for(gpus, "GPU"));
     }

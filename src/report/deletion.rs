@@ -6,7 +6,7 @@ use super::table::{code_cell, html_table, note_paragraph, paragraph, row_head, t
 use crate::blueprint::{Blueprint, StackPart};
 use crate::config::FileSystemSource;
 use crate::config::values::S3Uri;
-use crate::deploy::destroy_cluster::DestroyPlan;
+use crate::deploy::destroy::DestroyPlan;
 use crate::deploy::event::DestroyItem;
 
 type Line = [String; 3];

@@ -6,7 +6,7 @@ use super::certificates::CertificateSources;
 use crate::blueprint::{BilledItem, Blueprint, Prices};
 use crate::config::PoolImage;
 use crate::config::values::S3Uri;
-use crate::deploy::destroy_cluster::DestroyPlan;
+use crate::deploy::destroy::DestroyPlan;
 use crate::deploy::status::shape::StatusReport;
 use crate::operator::Policy;
 

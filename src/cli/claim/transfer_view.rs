@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::transfer_event::{Direction, Subject, TransferEvent, write_event};
-use crate::cli::progress_view::duration;
+use crate::cli::progress_view::duration_in_words;
 use crate::cli::session::Session;
 use crate::cli::terminal::printer::{Output, Printer};
 use crate::cli::terminal::screen::{Ending, Mark, Row, Share, Stream, lay_out};
@@ -133,7 +133,7 @@ impl State {
             },
             share: Some(Share { done: progress.done_bytes, all: progress.bytes }),
             count: transferred_percentage(progress),
-            elapsed: duration(elapsed),
+            elapsed: duration_in_words(elapsed),
             detail: transferred_amount(progress),
             aside: second.unwrap_or_default(),
             ..Row::default()

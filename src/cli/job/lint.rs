@@ -62,7 +62,7 @@ impl LintedFile {
     fn is_good(&self) -> bool {
         self.findings.is_empty()
             && self.lacks.is_empty()
-            && self.problems.as_ref().is_none_or(Problems::allow_use)
+            && self.problems.as_ref().is_none_or(Problems::can_be_used)
     }
 }
 
@@ -100,7 +100,7 @@ fn judge_job(
         Ok((loaded, code)) => {
             let facts = ClusterFacts::of_blueprint(blueprint);
             mention_objects(&loaded.value, session);
-            let rendered = |facts| {
+            let rendered = |facts: ClusterFacts<'_>| {
                 Ok(Run::rendered(decide(&loaded.value, code.as_ref(), facts, &scripts_of(session)?), None))
             };
             let lacks = if arguments.online { judge_cluster(&rendered, session)? } else { Vec::new() };

@@ -12,7 +12,7 @@ use anstyle::{AnsiColor, Style};
 use time::OffsetDateTime;
 
 use super::lines::{StatusLine, StatusLines};
-use crate::cli::progress_view::clock;
+use crate::cli::progress_view::clock_time;
 use crate::cli::session::Session;
 use crate::cli::terminal::foreign_text::clean_line;
 use crate::cli::terminal::printer::{Output, Printer, align_columns};
@@ -96,7 +96,7 @@ impl Board {
             return Vec::new();
         }
         let mut news = Vec::new();
-        let time = clock(now);
+        let time = clock_time(now);
         if before.title != self.status.title {
             self.changes.insert(String::new(), Change { at: now, before: None });
             news.push(format!("{time} {}", self.status.title));
@@ -150,7 +150,8 @@ impl Board {
     }
 
     fn heading(&self, width: usize) -> StyledText {
-        let read = self.read_at.map(|at| format!("   {} UTC · Ctrl-C ends", clock(at))).unwrap_or_default();
+        let read =
+            self.read_at.map(|at| format!("   {} UTC · Ctrl-C ends", clock_time(at))).unwrap_or_default();
         self.line("", &format!("{}{read}", self.status.title), width)
     }
 

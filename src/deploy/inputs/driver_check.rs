@@ -142,7 +142,7 @@ pub(crate) async fn require_drivers(
     image: &str,
 ) -> Result<Vec<DriverDoubt>, DeployError> {
     let (refused, unchecked): (Vec<DriverDoubt>, Vec<DriverDoubt>) =
-        check_drivers(clients, cluster, image).await.into_iter().partition(DriverDoubt::refuses);
+        check_drivers(clients, cluster, image).await.into_iter().partition(DriverDoubt::is_refusal);
     if refused.is_empty() {
         return Ok(unchecked);
     }

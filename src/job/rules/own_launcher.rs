@@ -125,16 +125,16 @@ fn launcher_of_module(module: &str) -> &str {
 /// A command line without what comes before its program: variables, and programs that only start another.
 fn without_wrappers<'a, 'b>(words: &'b [&'a str]) -> &'b [&'a str] {
     let mut rest = words;
-    let mut is_wrapped = false;
+    let mut follows_wrapper = false;
     while let Some((first, others)) = rest.split_first() {
         let is_assignment = first.split_once('=').is_some_and(|(name, _)| {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         });
         let is_wrapper = WRAPPERS.contains(&program_name(first));
-        if !(is_assignment || is_wrapper || is_wrapped && first.starts_with('-')) {
+        if !(is_assignment || is_wrapper || follows_wrapper && first.starts_with('-')) {
             break;
         }
-        is_wrapped |= is_wrapper;
+        follows_wrapper |= is_wrapper;
         rest = others;
     }
     rest
