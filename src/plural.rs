@@ -27,7 +27,7 @@ mod tests {
     use super::{count_of, list_counts};
 
     #[test]
-    fn only_one_is_singular() {
+    fn a_noun_is_singular_only_after_one() {
         assert_eq!([0_usize, 1, 2].map(|count| count_of(count, "file")), ["0 files", "1 file", "2 files"]);
     }
 

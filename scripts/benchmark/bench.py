@@ -91,7 +91,7 @@ def page(infra, measured, lived, listed, beside, grown):
             f"{version([peers.AWS, '--version']).split()[0]} and Sceptre {version([peers.SCEPTRE, '--version']).split()[-1]} "
             f"bringing the same {stacks_with(PEERS_POOLS)} stacks up on the same stand-in. They create the stacks and wait for "
             "them; infra also checks the account, uploads what machines boot from, points the name at the API, waits for the "
-            "nodes, and looks for leftovers after a destroy. `aws cloudformation deploy` goes one stack after the other and looks at each every 30 s.",
+            "nodes, and searches for leftovers after a destroy. `aws cloudformation deploy` creates one stack after the other and reads the status of each every 30 s.",
             report.lives_table(others),
         ]
     return "\n\n".join(parts) + "\n"

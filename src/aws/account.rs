@@ -45,7 +45,7 @@ mod tests {
 
     use aws_runtime::env_config::file::{EnvConfigFileKind, EnvConfigFiles};
 
-    use super::super::configuration::behavior;
+    use super::super::configuration::sdk_behavior;
     use super::super::{Cause, Clients, Connection};
 
     const IDENTITY: &str = "<GetCallerIdentityResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\">\
@@ -92,7 +92,7 @@ mod tests {
             release_server: None,
             tempo: crate::waiting::Tempo::default(),
         };
-        let loader = aws_config::defaults(behavior()).profile_files(files).profile_name("default");
+        let loader = aws_config::defaults(sdk_behavior()).profile_files(files).profile_name("default");
         Clients::from_configuration(&connection.apply(loader).load().await, None)
     }
 

@@ -68,14 +68,14 @@ impl Clients {
         let owner = self.bucket_owner().await?;
         let head = self.s3.head_bucket().bucket(name).expected_bucket_owner(owner);
         let mut answer = head.clone().send().await;
-        if status_of(&answer) == Some(403) && self.is_readable_of_any_owner(name).await {
+        if http_status_of(&answer) == Some(403) && self.is_readable_of_any_owner(name).await {
             // A permission that was granted a moment ago is not known everywhere yet: one refusal alone says nothing about the owner.
             answer = head.send().await;
-            if status_of(&answer) == Some(403) {
+            if http_status_of(&answer) == Some(403) {
                 return Ok(BucketFacts::Foreign);
             }
         }
-        let status = status_of(&answer);
+        let status = http_status_of(&answer);
         let elsewhere = answer
             .as_ref()
             .err()
@@ -210,7 +210,7 @@ impl Clients {
         match answer.map_err(AwsError::of(actions::S3_GET_OBJECT)) {
             Ok(answer) => Ok(Some(StoredObject {
                 sha256: answer.checksum_sha256,
-                version: kept_version(answer.version_id),
+                version: version_kept_by_bucket(answer.version_id),
             })),
             Err(_) if status == Some(404) => Ok(None),
             Err(error) => Err(in_words(error, status)),
@@ -253,7 +253,7 @@ impl Clients {
             .ssekms_key_id(upload.kms_key)
             .bucket_key_enabled(false);
         let answer = call.send().await.map_err(AwsError::of(actions::S3_PUT_OBJECT))?;
-        Ok(kept_version(answer.version_id))
+        Ok(version_kept_by_bucket(answer.version_id))
     }
 
     /// Where CloudFormation reads an object: one version of it, if a version is named.
@@ -271,7 +271,7 @@ impl Clients {
 }
 
 /// The HTTP status of a refusal.
-fn status_of<T, E>(answer: &Result<T, SdkError<E>>) -> Option<u16> {
+fn http_status_of<T, E>(answer: &Result<T, SdkError<E>>) -> Option<u16> {
     answer.as_ref().err()?.raw_response().map(|raw| raw.status().as_u16())
 }
 
@@ -286,7 +286,7 @@ fn regional_url(bucket: &str, key: &str, region: &str, suffix: &str) -> String {
 }
 
 /// A version that stays when the object is written again. S3 calls what it overwrites in place `null`.
-fn kept_version(version: Option<String>) -> Option<String> {
+fn version_kept_by_bucket(version: Option<String>) -> Option<String> {
     version.filter(|version| version != "null")
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Connection {
 impl Connection {
     /// Loads the configuration. Credentials are resolved with the first call, not here.
     pub(super) async fn load(&self) -> SdkConfig {
-        self.apply(aws_config::defaults(behavior())).load().await
+        self.apply(aws_config::defaults(sdk_behavior())).load().await
     }
 
     /// Puts our settings on top of a loader.
@@ -65,6 +65,6 @@ impl Connection {
 }
 
 /// Pinned, so that a new version of the SDK does not change retries and time limits unnoticed.
-pub(super) fn behavior() -> BehaviorVersion {
+pub(super) fn sdk_behavior() -> BehaviorVersion {
     BehaviorVersion::v2026_01_12()
 }

@@ -175,7 +175,7 @@ mod tests {
     use super::{LinkRefusal, SignedLink};
 
     #[test]
-    fn a_link_is_never_shown() {
+    fn debug_output_hides_signed_links() {
         let link = SignedLink("https://bucket.s3.amazonaws.com/key?X-Amz-Signature=1".to_owned());
         assert_eq!(format!("{link:?}"), "SignedLink(…)");
     }

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_kept_if_it_says_more_than_the_resource() {
+    fn a_path_is_kept_if_it_is_longer_than_the_resource() {
         let text = |text: &str| Some(text.to_owned());
         let check = "PROPERTY_VALIDATION".to_owned();
         for (id, path, kept) in [
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_is_a_check() {
+    fn a_failed_hook_is_a_failed_check() {
         let event = OperationEvent::builder().logical_resource_id("Vpc").hook_type("Acme::Ec2::Guard");
         let event = event.hook_failure_mode(HookFailureMode::Fail).hook_status_reason("needs a tag").build();
         assert_eq!(

@@ -3,7 +3,7 @@
 use aws_sdk_route53::types::{Change, ChangeAction, ChangeBatch, ResourceRecordSet, RrType};
 
 use super::actions::{self, Action};
-use super::hosted_zones::is_gone;
+use super::hosted_zones::is_record_gone;
 use super::{AwsError, Clients};
 
 /// As many changes as one call takes with room to spare.
@@ -65,7 +65,7 @@ impl Clients {
             let batch = ChangeBatch::builder().set_changes(Some(changes)).build().map_err(failed)?;
             let call = self.route53.change_resource_record_sets().hosted_zone_id(zone).change_batch(batch);
             match call.send().await.map_err(AwsError::of(OPERATION)) {
-                Err(error) if is_gone(&error) => return Ok(false),
+                Err(error) if is_record_gone(&error) => return Ok(false),
                 other => other?,
             };
         }

@@ -21,7 +21,7 @@ pub(crate) struct HostedZone {
 impl HostedZone {
     /// Whether a name is that of the hosted zone or below it.
     #[must_use]
-    pub(crate) fn holds(&self, name: &str) -> bool {
+    pub(crate) fn can_hold(&self, name: &str) -> bool {
         let (name, zone) = (name.to_ascii_lowercase(), self.name.to_ascii_lowercase());
         name == zone || name.strip_suffix(&zone).is_some_and(|rest| rest.ends_with('.'))
     }
@@ -57,7 +57,7 @@ impl Clients {
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {
             let zone = hosted_zone(next.map_err(AwsError::of(actions::ROUTE53_LIST_HOSTED_ZONES))?);
-            if zone.holds(name) {
+            if zone.can_hold(name) {
                 found.push(zone);
             }
         }
@@ -134,7 +134,7 @@ impl Clients {
         record: &AddressRecord,
     ) -> Result<bool, AwsError> {
         match self.change_record(ChangeAction::Delete, zone, record.whole.clone()).await {
-            Err(error) if is_gone(&error) => Ok(true),
+            Err(error) if is_record_gone(&error) => Ok(true),
             Err(error) if error.has_code("InvalidChangeBatch") => Ok(false),
             other => other.map(|_| true),
         }
@@ -175,7 +175,7 @@ fn not_sent(error: &aws_sdk_route53::error::BuildError) -> AwsError {
 
 /// Whether a record could not be deleted because it, or its hosted zone, does not exist: Route 53 has no token that makes a retry the
 /// same call.
-pub(super) fn is_gone(error: &AwsError) -> bool {
+pub(super) fn is_record_gone(error: &AwsError) -> bool {
     error.has_code("NoSuchHostedZone")
         || (error.has_code("InvalidChangeBatch") && error.says("but it was not found"))
 }
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn a_hosted_zone_holds_its_own_name_and_those_below_it() {
         let holds = |zone: &str, name: &str| {
-            HostedZone { id: String::new(), name: zone.to_owned(), private: false }.holds(name)
+            HostedZone { id: String::new(), name: zone.to_owned(), private: false }.can_hold(name)
         };
         assert!(holds("example.com", "k8s.example.com"));
         assert!(holds("k8s.example.com", "k8s.Example.com"));

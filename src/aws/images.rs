@@ -4,7 +4,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::actions;
-use super::machines::{filter, text};
+use super::machines::{ec2_filter, sdk_text};
 use super::{AwsError, Clients};
 
 /// A machine image.
@@ -22,7 +22,7 @@ pub(crate) struct Image {
     pub deprecated: Option<OffsetDateTime>,
     /// The device name of its root disk.
     pub root_device: String,
-    /// The size of the smallest root disk, if EC2 tells it.
+    /// The size of the smallest root disk, if EC2 says it.
     pub smallest_gib: Option<u32>,
     /// The architecture, as EC2 spells it (`x86_64`).
     pub architecture: String,
@@ -39,7 +39,7 @@ impl Clients {
         let mut found = Vec::new();
         for ids in ids.chunks(FILTER_VALUES) {
             let call = self.ec2.describe_images().include_deprecated(true);
-            let call = call.filters(filter("image-id", ids.iter().map(String::as_str)));
+            let call = call.filters(ec2_filter("image-id", ids.iter().map(String::as_str)));
             let images = call.into_paginator().items().send().try_collect().await;
             let images = images.map_err(AwsError::of(actions::EC2_DESCRIBE_IMAGES))?;
             found.extend(images.into_iter().map(image_of));
@@ -58,18 +58,18 @@ impl Clients {
             .describe_images()
             .owners(owner)
             .include_deprecated(false)
-            .filters(filter("name", [name_pattern]))
-            .filters(filter("architecture", ["x86_64"]))
-            .filters(filter("virtualization-type", ["hvm"]))
-            .filters(filter("root-device-type", ["ebs"]))
-            .filters(filter("state", ["available"]))
+            .filters(ec2_filter("name", [name_pattern]))
+            .filters(ec2_filter("architecture", ["x86_64"]))
+            .filters(ec2_filter("virtualization-type", ["hvm"]))
+            .filters(ec2_filter("root-device-type", ["ebs"]))
+            .filters(ec2_filter("state", ["available"]))
             .into_paginator()
             .items()
             .send()
             .try_collect()
             .await
             .map_err(AwsError::of(actions::EC2_DESCRIBE_IMAGES))?;
-        Ok(newest(images.into_iter().map(image_of)))
+        Ok(newest_of_images(images.into_iter().map(image_of)))
     }
 
     /// An image by its id, deprecated or not.
@@ -93,8 +93,8 @@ fn image_of(image: aws_sdk_ec2::types::Image) -> Image {
     let root_gib = roots.find_map(|mapping| mapping.ebs?.volume_size);
     Image {
         smallest_gib: root_gib.and_then(|gib| u32::try_from(gib).ok()),
-        architecture: text(image.architecture.as_ref()),
-        state: text(image.state.as_ref()),
+        architecture: sdk_text(image.architecture.as_ref()),
+        state: sdk_text(image.state.as_ref()),
         id: image.image_id.unwrap_or_default(),
         name: image.name.unwrap_or_default(),
         owner: image.owner_id.unwrap_or_default(),
@@ -110,7 +110,7 @@ fn time_in(text: Option<&str>) -> Option<OffsetDateTime> {
 }
 
 /// The newest by the version in its name: a fix for an old version may be created later than the first image of a new one.
-fn newest(images: impl Iterator<Item = Image>) -> Option<Image> {
+fn newest_of_images(images: impl Iterator<Item = Image>) -> Option<Image> {
     images.max_by_key(|image| (version_of(&image.name), image.created))
 }
 
@@ -124,7 +124,7 @@ fn version_of(name: &str) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Image, newest, time_in, version_of};
+    use super::{Image, newest_of_images, time_in, version_of};
 
     fn image(name: &str, created: &str) -> Image {
         Image {
@@ -147,15 +147,15 @@ mod tests {
             image("Flatcar-stable-4593.10.0-hvm", "2026-04-01"),
             image("Flatcar-stable-999.9.9-hvm", "2026-06-01"),
         ];
-        let found = newest(images.into_iter()).map(|image| image.name);
+        let found = newest_of_images(images.into_iter()).map(|image| image.name);
         assert_eq!(found.as_deref(), Some("Flatcar-stable-4593.10.0-hvm"));
     }
 
     #[test]
     fn without_versions_the_day_decides() {
         let images = [image("ours", "2026-05-01"), image("theirs", "2026-04-01")];
-        assert_eq!(newest(images.into_iter()).map(|image| image.name).as_deref(), Some("ours"));
-        assert_eq!(newest([].into_iter()), None);
+        assert_eq!(newest_of_images(images.into_iter()).map(|image| image.name).as_deref(), Some("ours"));
+        assert_eq!(newest_of_images([].into_iter()), None);
         assert_eq!(version_of("my-image-2"), Vec::<u64>::new());
     }
 }

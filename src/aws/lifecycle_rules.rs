@@ -34,7 +34,7 @@ impl VersionExpiry {
         })
     }
 
-    fn is(&self, rule: &LifecycleRule) -> bool {
+    fn is_rule(&self, rule: &LifecycleRule) -> bool {
         let filter = rule.filter.as_ref();
         let expiry = rule.noncurrent_version_expiration.as_ref();
         rule.id.as_deref() == Some(&self.id)
@@ -59,7 +59,7 @@ impl VersionExpiry {
             .filter(LifecycleRuleFilter::builder().prefix(&self.prefix).build())
             .noncurrent_version_expiration(expiry)
             .build()
-            .map_err(incomplete)
+            .map_err(incomplete_rule_error)
     }
 }
 
@@ -74,8 +74,8 @@ pub(crate) struct LifecycleRules {
 impl LifecycleRules {
     /// Whether the rule is one of them, exactly as described.
     #[must_use]
-    pub(crate) fn has(&self, expiry: &VersionExpiry) -> bool {
-        self.rules.iter().any(|rule| expiry.is(rule))
+    pub(crate) fn has_rule(&self, expiry: &VersionExpiry) -> bool {
+        self.rules.iter().any(|rule| expiry.is_rule(rule))
     }
 
     /// Whether one of them is this rule in any form: as it was written earlier, or as someone else has changed it.
@@ -146,12 +146,12 @@ impl Clients {
             .bucket(bucket)
             .expected_bucket_owner(owner)
             .set_transition_default_minimum_object_size(rules.smallest_transition)
-            .lifecycle_configuration(all.map_err(incomplete)?);
+            .lifecycle_configuration(all.map_err(incomplete_rule_error)?);
         call.send().await.map_err(AwsError::of(actions::S3_PUT_LIFECYCLE_CONFIGURATION)).map(|_| ())
     }
 }
 
-fn incomplete(error: impl std::fmt::Display) -> AwsError {
+fn incomplete_rule_error(error: impl std::fmt::Display) -> AwsError {
     AwsError::incomplete(actions::S3_PUT_LIFECYCLE_CONFIGURATION, error.to_string())
 }
 
@@ -174,9 +174,9 @@ mod tests {
     #[test]
     fn one_rule_is_merged_and_removed_and_the_others_stay() -> Result<(), Box<dyn std::error::Error>> {
         let before = LifecycleRules { rules: vec![theirs()?], ..LifecycleRules::default() };
-        assert!(!before.has(&expiry()));
+        assert!(!before.has_rule(&expiry()));
         let merged = before.clone().with(&expiry())?;
-        assert!(merged.has(&expiry()) && merged.has_form_of(&expiry()));
+        assert!(merged.has_rule(&expiry()) && merged.has_form_of(&expiry()));
         assert_eq!((merged.rules.len(), &merged.rules[0]), (2, &theirs()?));
         assert_eq!(merged.clone().with(&expiry())?, merged);
         assert_eq!(merged.without("ours"), before);
@@ -193,14 +193,14 @@ mod tests {
             let mut old = expiry();
             change(&mut old);
             let rules = LifecycleRules::default().with(&old)?;
-            assert!(!rules.has(&expiry()) && rules.has_form_of(&old), "{old:?}");
+            assert!(!rules.has_rule(&expiry()) && rules.has_form_of(&old), "{old:?}");
             let rules = rules.with(&expiry())?;
-            assert!(rules.has(&expiry()));
+            assert!(rules.has_rule(&expiry()));
             assert_eq!(rules.rules.len(), 1);
         }
         let mut disabled = LifecycleRules::default().with(&expiry())?;
         disabled.rules[0].status = ExpirationStatus::Disabled;
-        assert!(!disabled.has(&expiry()));
+        assert!(!disabled.has_rule(&expiry()));
         Ok(())
     }
 }

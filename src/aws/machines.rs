@@ -61,7 +61,7 @@ impl Clients {
 
     /// Every machine with the cluster's tag, terminated ones too while EC2 remembers them.
     pub(crate) async fn instances_of_cluster(&self, cluster: &str) -> Result<Vec<Instance>, AwsError> {
-        let found = self.instances(filter(&tag_filter(CLUSTER_TAG), [cluster])).await?;
+        let found = self.instances(ec2_filter(&tag_filter(CLUSTER_TAG), [cluster])).await?;
         let mut instances: Vec<Instance> = found.iter().map(instance_of).collect();
         instances.sort_by(|one, other| one.id.cmp(&other.id));
         Ok(instances)
@@ -71,12 +71,12 @@ impl Clients {
     /// such.
     pub(crate) async fn running_machines(&self) -> Result<BTreeMap<MachineKind, u32>, AwsError> {
         let mut counts = BTreeMap::new();
-        for instance in self.instances(filter("instance-state-name", ["pending", "running"])).await? {
+        for instance in self.instances(ec2_filter("instance-state-name", ["pending", "running"])).await? {
             if instance.instance_lifecycle == Some(InstanceLifecycleType::CapacityBlock) {
                 continue;
             }
             let spot = instance.instance_lifecycle == Some(InstanceLifecycleType::Spot);
-            let instance_type = text(instance.instance_type.as_ref());
+            let instance_type = sdk_text(instance.instance_type.as_ref());
             *counts.entry(MachineKind { instance_type, spot }).or_insert(0) += 1;
         }
         Ok(counts)
@@ -94,13 +94,13 @@ impl Clients {
 }
 
 /// A filter of EC2's lists: any of the values will do.
-pub(super) fn filter<V: Into<String>>(name: &str, values: impl IntoIterator<Item = V>) -> Filter {
+pub(super) fn ec2_filter<V: Into<String>>(name: &str, values: impl IntoIterator<Item = V>) -> Filter {
     let values = values.into_iter().map(Into::into).collect();
     Filter::builder().name(name).set_values(Some(values)).build()
 }
 
 /// The text of a value that EC2 may have left out.
-pub(super) fn text(value: Option<&impl ToString>) -> String {
+pub(super) fn sdk_text(value: Option<&impl ToString>) -> String {
     value.map(ToString::to_string).unwrap_or_default()
 }
 
@@ -111,13 +111,13 @@ fn instance_of(instance: &aws_sdk_ec2::types::Instance) -> Instance {
     };
     let given = |value: Option<&str>| value.filter(|value| !value.is_empty()).map(str::to_owned);
     Instance {
-        id: text(instance.instance_id.as_ref()),
-        state: text(instance.state().and_then(InstanceState::name)),
+        id: sdk_text(instance.instance_id.as_ref()),
+        state: sdk_text(instance.state().and_then(InstanceState::name)),
         role: tag(ROLE_TAG),
         name: given(instance.private_dns_name()),
         private_address: given(instance.private_ip_address()),
         zone: instance.placement().and_then(Placement::availability_zone).unwrap_or_default().to_owned(),
-        instance_type: text(instance.instance_type.as_ref()),
+        instance_type: sdk_text(instance.instance_type.as_ref()),
         group: tag(GROUP_NAME_TAG),
     }
 }

@@ -34,6 +34,7 @@ mod presence;
 mod prices;
 mod quotas;
 mod release_files;
+mod reservation_state;
 mod roles;
 mod scaling_groups;
 mod scheduled_actions;
@@ -46,6 +47,7 @@ mod stored_objects;
 mod tagged;
 #[cfg(test)]
 pub(crate) mod test_script;
+mod text_enum;
 
 pub(crate) use actions::{ACTIONS, Action, Scope};
 pub(crate) use buckets::{BucketFacts, StoredObject, Upload};
@@ -75,6 +77,7 @@ pub(crate) use networks::{ExistingSubnet, RouteTable, Vpc, VpcNames};
 pub(crate) use offers::{CapacityReservation, ListedAvailabilityZone};
 pub(crate) use prices::ListedProduct;
 pub(crate) use release_files::ReleaseServerError;
+pub(crate) use reservation_state::ReservationState;
 pub(crate) use scaling_groups::{
     AUTO_SCALING_GROUP_TYPE, GroupMachine, SCHEDULED_ACTION_TYPE, ScalingActivity, ScalingGroup,
 };

@@ -5,7 +5,7 @@ use aws_sdk_ec2::types::{
 };
 
 use super::actions::{self, Action};
-use super::machines::filter;
+use super::machines::ec2_filter;
 use super::{AwsError, Clients};
 
 /// A VPC.
@@ -91,7 +91,7 @@ impl Clients {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let request = self.ec2.describe_subnets().filters(filter("subnet-id", ids));
+        let request = self.ec2.describe_subnets().filters(ec2_filter("subnet-id", ids));
         let found = request.into_paginator().items().send().try_collect().await;
         let found = found.map_err(AwsError::of(actions::EC2_DESCRIBE_SUBNETS))?;
         let subnets = found.into_iter().map(|subnet| ExistingSubnet {
@@ -104,7 +104,7 @@ impl Clients {
 
     /// Every route table of a VPC.
     pub(crate) async fn route_tables(&self, vpc: &str) -> Result<Vec<RouteTable>, AwsError> {
-        let request = self.ec2.describe_route_tables().filters(filter("vpc-id", [vpc]));
+        let request = self.ec2.describe_route_tables().filters(ec2_filter("vpc-id", [vpc]));
         let found = request.into_paginator().items().send().try_collect().await;
         Ok(found
             .map_err(AwsError::of(actions::EC2_DESCRIBE_ROUTE_TABLES))?

@@ -6,7 +6,8 @@ use aws_sdk_ec2::types::{CapacityReservationType, LocationType};
 use time::OffsetDateTime;
 
 use super::actions;
-use super::machines::{filter, text};
+use super::machines::{ec2_filter, sdk_text};
+use super::reservation_state::ReservationState;
 use super::{AwsError, Clients};
 
 /// The tag with which EC2 says how many machines a capacity block will hold; until it begins it counts none.
@@ -30,8 +31,8 @@ pub(crate) struct ListedAvailabilityZone {
 pub(crate) struct CapacityReservation {
     /// The id.
     pub id: String,
-    /// The state of the reservation; `active` is the good one.
-    pub state: String,
+    /// The state of the reservation.
+    pub state: ReservationState,
     /// Whether it is a capacity block.
     pub is_block: bool,
     /// When it begins.
@@ -55,7 +56,7 @@ impl Clients {
         let answer = answer.map_err(AwsError::of(actions::EC2_DESCRIBE_AVAILABILITY_ZONES))?;
         let zones =
             answer.availability_zones.unwrap_or_default().into_iter().map(|zone| ListedAvailabilityZone {
-                state: text(zone.state.as_ref()),
+                state: sdk_text(zone.state.as_ref()),
                 name: zone.zone_name.unwrap_or_default(),
                 kind: zone.zone_type.unwrap_or_default(),
             });
@@ -71,10 +72,10 @@ impl Clients {
         for types in types.chunks(FILTER_VALUES) {
             let request = self.ec2.describe_instance_type_offerings();
             let request = request.location_type(LocationType::AvailabilityZone);
-            let pages = request.filters(filter("instance-type", types)).into_paginator().items().send();
+            let pages = request.filters(ec2_filter("instance-type", types)).into_paginator().items().send();
             let offerings = pages.try_collect().await;
             for offering in offerings.map_err(AwsError::of(actions::EC2_DESCRIBE_INSTANCE_TYPE_OFFERINGS))? {
-                let offered_in = zones.entry(text(offering.instance_type.as_ref())).or_default();
+                let offered_in = zones.entry(sdk_text(offering.instance_type.as_ref())).or_default();
                 offered_in.extend(offering.location);
             }
         }
@@ -85,12 +86,12 @@ impl Clients {
     pub(crate) async fn processors_of(&self, types: &[String]) -> Result<BTreeMap<String, u32>, AwsError> {
         let mut processors = BTreeMap::new();
         for types in types.chunks(FILTER_VALUES) {
-            let request = self.ec2.describe_instance_types().filters(filter("instance-type", types));
+            let request = self.ec2.describe_instance_types().filters(ec2_filter("instance-type", types));
             let found = request.into_paginator().items().send().try_collect().await;
             for found in found.map_err(AwsError::of(actions::EC2_DESCRIBE_INSTANCE_TYPES))? {
                 let count = found.v_cpu_info.and_then(|info| info.default_v_cpus);
                 if let Some(count) = count.and_then(|count| u32::try_from(count).ok()) {
-                    processors.insert(text(found.instance_type.as_ref()), count);
+                    processors.insert(sdk_text(found.instance_type.as_ref()), count);
                 }
             }
         }
@@ -130,7 +131,7 @@ impl From<aws_sdk_ec2::types::CapacityReservation> for CapacityReservation {
         let planned = planned.and_then(|tag| tag.value?.parse().ok()).unwrap_or_default();
         Self {
             id: found.capacity_reservation_id.unwrap_or_default(),
-            state: text(found.state.as_ref()),
+            state: ReservationState::from(sdk_text(found.state.as_ref()).as_str()),
             is_block: found.reservation_type == Some(CapacityReservationType::CapacityBlock),
             begins: found.start_date.and_then(super::to_offset_date_time),
             ends: found.end_date.and_then(super::to_offset_date_time),

@@ -41,7 +41,7 @@ impl Clients {
             _ => Ok(true),
         };
         match answer {
-            Err(error) if is_missing(&error) => Ok(false),
+            Err(error) if is_resource_missing(&error) => Ok(false),
             other => other,
         }
     }
@@ -66,28 +66,28 @@ impl Clients {
                 lists_any(actions::EC2_DESCRIBE_INSTANCES, call, |answer| {
                     let groups = answer.reservations.unwrap_or_default().into_iter();
                     let machines = groups.flat_map(|group| group.instances.unwrap_or_default()).collect();
-                    alive(Some(machines), |machine| machine.state.as_ref()?.name.as_ref())
+                    without_deleted(Some(machines), |machine| machine.state.as_ref()?.name.as_ref())
                 })
                 .await
             }
             "natgateway" => {
                 let call = ec2.describe_nat_gateways().nat_gateway_ids(id).send();
                 lists_any(actions::EC2_DESCRIBE_NAT_GATEWAYS, call, |answer| {
-                    alive(answer.nat_gateways, |gateway| gateway.state.as_ref())
+                    without_deleted(answer.nat_gateways, |gateway| gateway.state.as_ref())
                 })
                 .await
             }
             "vpc-endpoint" => {
                 let call = ec2.describe_vpc_endpoints().vpc_endpoint_ids(id).send();
                 lists_any(actions::EC2_DESCRIBE_VPC_ENDPOINTS, call, |answer| {
-                    alive(answer.vpc_endpoints, |endpoint| endpoint.state.as_ref())
+                    without_deleted(answer.vpc_endpoints, |endpoint| endpoint.state.as_ref())
                 })
                 .await
             }
             "placement-group" => {
                 let call = ec2.describe_placement_groups().group_names(id).send();
                 lists_any(actions::EC2_DESCRIBE_PLACEMENT_GROUPS, call, |answer| {
-                    alive(answer.placement_groups, |group| group.state.as_ref())
+                    without_deleted(answer.placement_groups, |group| group.state.as_ref())
                 })
                 .await
             }
@@ -156,7 +156,10 @@ where
 const DELETED: [&str; 4] = ["deleting", "deleted", "shutting-down", "terminated"];
 
 /// The listed resources whose state is not one of a deleted resource.
-fn alive<T, S: AsRef<str>>(list: Option<Vec<T>>, state: impl Fn(&T) -> Option<&S>) -> Option<Vec<T>> {
+fn without_deleted<T, S: AsRef<str>>(
+    list: Option<Vec<T>>,
+    state: impl Fn(&T) -> Option<&S>,
+) -> Option<Vec<T>> {
     let is_deleted = |state: &S| DELETED.iter().any(|deleted| state.as_ref().eq_ignore_ascii_case(deleted));
     let mut list = list?;
     list.retain(|found| state(found).is_some_and(|state| !is_deleted(state)));
@@ -164,7 +167,7 @@ fn alive<T, S: AsRef<str>>(list: Option<Vec<T>>, state: impl Fn(&T) -> Option<&S
 }
 
 /// Each service has its own code for a resource that does not exist.
-fn is_missing(error: &AwsError) -> bool {
+fn is_resource_missing(error: &AwsError) -> bool {
     let code = error.code.as_deref().unwrap_or_default();
     code.contains("NotFound") || code.ends_with(".Malformed") || code.ends_with(".Unknown")
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use time::OffsetDateTime;
 
 use super::actions;
-use super::machines::filter;
+use super::machines::ec2_filter;
 use super::{AwsError, Clients};
 
 /// What spot prices are for, in EC2's words; a machine in a VPC has the same price.
@@ -129,7 +129,7 @@ impl Clients {
             .describe_spot_price_history()
             .set_instance_types(Some(types))
             .product_descriptions(LINUX)
-            .filters(filter("availability-zone", zones))
+            .filters(ec2_filter("availability-zone", zones))
             .start_time(aws_smithy_types::DateTime::from_secs(now.unix_timestamp()));
         let mut history = call
             .into_paginator()

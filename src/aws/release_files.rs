@@ -12,7 +12,7 @@ use aws_sdk_s3::config::{Builder, Region};
 use aws_sdk_s3::error::SdkError;
 
 use super::answer_limit::AnswerLimit;
-use super::configuration::behavior;
+use super::configuration::sdk_behavior;
 use super::error::innermost_cause;
 
 /// The server that Flatcar machines download their extensions from, in the first boot.
@@ -48,7 +48,7 @@ impl ReleaseServer {
             .operation_timeout(CALL_TIMEOUT);
         let retries = configuration.retry_config().cloned().unwrap_or_else(RetryConfig::standard);
         let mut settings = Builder::new()
-            .behavior_version(behavior())
+            .behavior_version(sdk_behavior())
             // Nobody reads it, but S3's client has to have one.
             .region(Region::from_static("us-east-1"))
             .endpoint_url(&url)

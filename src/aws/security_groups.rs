@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_ec2::types::{IpPermission, IpRange, UserIdGroupPair};
 
 use super::actions;
-use super::machines::filter;
+use super::machines::ec2_filter;
 use super::{AwsError, Clients};
 
 /// A security group of a VPC, and which others it names.
@@ -51,7 +51,7 @@ impl Clients {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let request = self.ec2.describe_security_groups().filters(filter("group-id", ids));
+        let request = self.ec2.describe_security_groups().filters(ec2_filter("group-id", ids));
         let found = request.into_paginator().items().send().try_collect().await;
         let found = found.map_err(AwsError::of(actions::EC2_DESCRIBE_SECURITY_GROUPS))?;
         let groups = found.iter().map(|group| SecurityGroup {
@@ -63,7 +63,7 @@ impl Clients {
 
     /// Every security group of a VPC.
     pub(crate) async fn security_groups_in(&self, vpc: &str) -> Result<Vec<VpcSecurityGroup>, AwsError> {
-        let call = self.ec2.describe_security_groups().filters(filter("vpc-id", [vpc]));
+        let call = self.ec2.describe_security_groups().filters(ec2_filter("vpc-id", [vpc]));
         let mut pages = call.into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(next) = pages.next().await {

@@ -2,10 +2,7 @@
 //!
 //! In: CloudFormation's texts. Out: one enum each, with what is known about every status. No other file of `src/` spells a status.
 
-use std::fmt;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Serialize, Serializer};
+use super::text_enum::text_enum;
 
 /// What CloudFormation accepts next for a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,65 +47,6 @@ pub(crate) enum Phase {
     Complete,
     /// The step has failed.
     Failed,
-}
-
-/// Makes an enum of texts, with one more variant for a text that is not in the list.
-macro_rules! text_enum {
-    ($(#[$about:meta])* $name:ident { $($variant:ident $text:literal)* }) => {
-        $(#[$about])*
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        pub(crate) enum $name {
-            $(#[doc = concat!("`", $text, "`")] $variant,)*
-            /// A status that this list does not have.
-            Unknown(String),
-        }
-
-        impl $name {
-            /// The status in CloudFormation's words.
-            #[must_use]
-            pub(crate) fn as_str(&self) -> &str {
-                match self {
-                    $(Self::$variant => $text,)*
-                    Self::Unknown(text) => text,
-                }
-            }
-        }
-
-        impl From<&str> for $name {
-            fn from(text: &str) -> Self {
-                match text {
-                    $($text => Self::$variant,)*
-                    _ => Self::Unknown(text.to_owned()),
-                }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.pad(self.as_str())
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.as_str())
-            }
-        }
-
-        impl JsonSchema for $name {
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-                String::json_schema(generator)
-            }
-        }
-    };
 }
 
 macro_rules! stack_statuses {

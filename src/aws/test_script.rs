@@ -15,7 +15,7 @@ use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::body::SdkBody;
 use tokio::time::Instant;
 
-use super::configuration::behavior;
+use super::configuration::sdk_behavior;
 use super::{Clients, Connection};
 
 /// A call, as the script sees it.
@@ -50,7 +50,7 @@ impl Script {
     pub(crate) async fn clients(&self) -> Clients {
         let connection = Connection { region: Some("us-west-2".to_owned()), ..Connection::default() };
         let keys = Credentials::new("AKIDEXAMPLE", "secret", None, None, "script");
-        let loader = aws_config::defaults(behavior())
+        let loader = aws_config::defaults(sdk_behavior())
             .http_client(self.clone())
             .credentials_provider(SharedCredentialsProvider::new(keys));
         Clients::from_configuration(&connection.apply(loader).load().await, None)

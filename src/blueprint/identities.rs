@@ -8,9 +8,10 @@ use serde::Deserialize;
 use super::Names;
 use crate::config::values::CertificateName;
 use crate::config::{Cluster, ServiceAccountKey};
-use crate::document::embedded;
+use crate::document::parse_embedded_table;
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| embedded(include_str!("../../credentials/identities.yaml")));
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| parse_embedded_table(include_str!("../../credentials/identities.yaml")));
 
 /// Every key and certificate of one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]

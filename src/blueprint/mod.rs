@@ -84,10 +84,10 @@ impl Blueprint {
         Ok(Self {
             identities: Identities::new(&cluster, &names),
             components: Components::new(&cluster)?,
-            roles: nodes::roles(&cluster),
+            roles: nodes::machine_roles(&cluster),
             pools: cluster.pools.iter().map(PoolNodes::new).collect(),
             network: NetworkPlan::new(&cluster),
-            rules: security::rules(&cluster, &security_groups),
+            rules: security::security_rules(&cluster, &security_groups),
             security_groups,
             makes_mount_targets,
             etcd_quota_bytes: etcd_space::quota_bytes(cluster.etcd.volume_gib),

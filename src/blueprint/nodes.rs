@@ -162,7 +162,7 @@ impl PoolNodes {
 }
 
 /// Every role of a cluster, in the order in which their machines start.
-pub(super) fn roles(cluster: &Cluster) -> Vec<Role> {
+pub(super) fn machine_roles(cluster: &Cluster) -> Vec<Role> {
     let members = (0..cluster.etcd.count).map(Role::EtcdMember);
     let pools = cluster.pools.iter().map(|pool| Role::Pool(pool.name.clone()));
     members.chain([Role::Controller]).chain(pools).collect()

@@ -153,7 +153,7 @@ pub(super) fn security_groups(cluster: &Cluster, mount_targets: bool) -> Vec<Sec
 }
 
 /// Every connection that is allowed; all others are not.
-pub(super) fn rules(cluster: &Cluster, security_groups: &[SecurityGroup]) -> Vec<Rule> {
+pub(super) fn security_rules(cluster: &Cluster, security_groups: &[SecurityGroup]) -> Vec<Rule> {
     use Protocol::{Tcp, Udp};
     use SecurityGroup::{
         Controllers, Efa, Etcd, FileSystem, InternalLoadBalancer, Nodes, PublicLoadBalancer,

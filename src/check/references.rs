@@ -56,6 +56,12 @@ fn collect_attribute(entry: &Value, references: &mut References) {
             [Value::String(resource), Value::String(attribute)] => {
                 Some((resource.clone(), attribute.clone()))
             }
+            // A parameter may name the attribute.
+            [Value::String(resource), attribute] => {
+                references.names.insert(resource.clone());
+                collect_references(attribute, references);
+                None
+            }
             _ => None,
         },
         _ => None,
@@ -100,13 +106,13 @@ mod tests {
             "DependsOn": ["A", "B"],
             "Properties": {
                 "x": {"Ref": "C"},
-                "y": [{"Fn::GetAtt": ["D", "Arn"]}, {"Fn::GetAtt": "E.Name.Part"}],
+                "y": [{"Fn::GetAtt": ["D", "Arn"]}, {"Fn::GetAtt": "E.Name.Part"}, {"Fn::GetAtt": ["L", {"Ref": "M"}]}],
                 "z": {"Fn::Sub": "${F}-${G.Arn}-${!H}-${AWS::Region}"},
                 "w": {"Fn::Sub": ["${I}-${J}", {"I": {"Ref": "K"}}]},
             },
         }));
         let names: Vec<&str> = found.names.iter().map(String::as_str).collect();
-        assert_eq!(names, ["A", "AWS::Region", "B", "C", "F", "J", "K"]);
+        assert_eq!(names, ["A", "AWS::Region", "B", "C", "F", "J", "K", "L", "M"]);
         let attributes: Vec<String> = found.attributes.iter().map(|(r, a)| format!("{r}.{a}")).collect();
         assert_eq!(attributes, ["D.Arn", "E.Name.Part", "G.Arn"]);
     }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use crate::document::nearest;
+use crate::document::nearest_word;
 
 /// The schemas of the types that stacks use; `scripts/make-schemas` renews them.
 static SCHEMAS: LazyLock<Map<String, Value>> =
@@ -41,7 +41,7 @@ pub(super) fn is_known_type(kind: &str) -> bool {
 
 /// The type that was probably meant.
 pub(super) fn nearest_type(kind: &str) -> Option<&'static str> {
-    nearest(kind, SCHEMAS.keys().map(String::as_str))
+    nearest_word(kind, SCHEMAS.keys().map(String::as_str))
 }
 
 /// Whether `Fn::GetAtt` can ask a resource of this type for an attribute.
@@ -129,7 +129,7 @@ impl<'a> Walk<'a> {
             match properties.get(name) {
                 Some(property) => self.value(&format!("{position}.{name}"), value, property),
                 None if schema["additionalProperties"] == Value::Bool(false) => {
-                    let near = nearest(name, properties.keys().map(String::as_str));
+                    let near = nearest_word(name, properties.keys().map(String::as_str));
                     let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
                     self.note(&format!("{position}.{name}"), format!("there is no such property{near}"));
                 }

@@ -280,10 +280,10 @@ impl Check<'_> {
                 Some("AWS::EC2::SecurityGroupEgress") => ("DestinationSecurityGroupId", "GroupId"),
                 _ => continue,
             };
-            let group = |key: &str| properties[key]["Fn::GetAtt"][0].as_str().unwrap_or_default();
+            let is_group = |key: &str, resource: &str| refers_to_group(&properties[key], resource);
             let in_table = rules.iter().any(|rule| {
                 let comes_from = match &rule.from {
-                    Source::SecurityGroup(source) => group(from) == source.resource(),
+                    Source::SecurityGroup(source) => is_group(from, source.resource()),
                     Source::Range(range) => properties["CidrIp"] == range.to_string(),
                 };
                 let ports = ["FromPort", "ToPort"].iter().all(|key| match rule.port {
@@ -292,7 +292,7 @@ impl Check<'_> {
                 });
                 comes_from
                     && ports
-                    && group(to) == rule.to.resource()
+                    && is_group(to, rule.to.resource())
                     && properties["IpProtocol"] == rule.protocol.as_str()
             });
             if !in_table {
@@ -300,6 +300,15 @@ impl Check<'_> {
             }
         }
     }
+}
+
+/// Whether a value is the id of this security group and refers to nothing else, in any form of reference.
+fn refers_to_group(value: &Value, resource: &str) -> bool {
+    let References { names, attributes } = references_in(value);
+    let of_names = names.iter().map(|name| (name.as_str(), "GroupId"));
+    let of_attributes = attributes.iter().map(|(name, attribute)| (name.as_str(), attribute.as_str()));
+    let all: BTreeSet<(&str, &str)> = of_names.chain(of_attributes).collect();
+    all.into_iter().eq([(resource, "GroupId")])
 }
 
 /// Whether a condition asks for a tag, of the request or of the resource.
@@ -315,5 +324,32 @@ fn collect_texts(value: &Value) -> Vec<&str> {
         Value::String(text) => vec![text],
         Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::refers_to_group;
+
+    #[test]
+    fn a_security_group_is_seen_in_every_form_of_reference() {
+        for good in [
+            json!({"Fn::GetAtt": ["Nodes", "GroupId"]}),
+            json!({"Fn::GetAtt": "Nodes.GroupId"}),
+            json!({"Fn::Sub": "${Nodes.GroupId}"}),
+            json!({"Ref": "Nodes"}),
+        ] {
+            assert!(refers_to_group(&good, "Nodes"), "{good}");
+        }
+        for bad in [
+            json!({"Fn::GetAtt": "Others.GroupId"}),
+            json!({"Fn::GetAtt": "Nodes.VpcId"}),
+            json!({"Fn::Sub": "${Nodes.GroupId}${Others.GroupId}"}),
+            json!("sg-0123456789abcdef0"),
+        ] {
+            assert!(!refers_to_group(&bad, "Nodes"), "{bad}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 
 use super::exit::Exit;
 use super::session::Session;
-use crate::cli::terminal::printer::{Output, columns};
+use crate::cli::terminal::printer::{Output, align_columns};
 use crate::credentials::{FEWEST_DAYS_LEFT, InventoryEntry};
 use crate::project::Project;
 
@@ -126,5 +126,5 @@ fn certificate_table(rows: &[Row]) -> String {
         let names = if row.names.is_empty() { "-".to_owned() } else { row.names.join(", ") };
         [row.file.clone(), text(&row.subject), text(&row.issuer), days, text(&row.not_after), names]
     });
-    columns(&std::iter::once(header).chain(lines).collect::<Vec<_>>())
+    align_columns(&std::iter::once(header).chain(lines).collect::<Vec<_>>())
 }

@@ -5,9 +5,9 @@ use schemars::transform::transform_subschemas;
 use serde_json::{Map, Value};
 
 /// Closes every object of a schema.
-pub(super) fn close(schema: &mut Schema) {
+pub(super) fn close_schema_objects(schema: &mut Schema) {
     share_fields(schema);
-    transform_subschemas(&mut close, schema);
+    transform_subschemas(&mut close_schema_objects, schema);
     forbid_null(schema);
     if schema.get("properties").is_some() {
         schema.insert("additionalProperties".to_owned(), Value::Bool(false));
@@ -60,7 +60,7 @@ mod tests {
     use schemars::json_schema;
     use serde_json::json;
 
-    use super::close;
+    use super::close_schema_objects;
 
     #[test]
     fn every_object_is_closed_and_choices_share_the_fields_beside_them() {
@@ -73,7 +73,7 @@ mod tests {
                 {"type": "object", "properties": {"inner": {"properties": {}}}},
             ],
         });
-        close(&mut schema);
+        close_schema_objects(&mut schema);
         assert_eq!(
             schema.to_value(),
             json!({
@@ -110,7 +110,7 @@ mod tests {
             },
             "required": ["always"],
         });
-        close(&mut schema);
+        close_schema_objects(&mut schema);
         assert_eq!(
             schema.to_value()["properties"],
             json!({"always": or_null, "text": {"type": "string"}, "section": {"anyOf": [{"$ref": "#/$defs/A"}]}})
@@ -121,7 +121,7 @@ mod tests {
     fn what_has_no_fields_stays_open() {
         let mut schema = json_schema!({"type": "object", "additionalProperties": {"type": "string"}});
         let before = schema.clone();
-        close(&mut schema);
+        close_schema_objects(&mut schema);
         assert_eq!(schema, before);
     }
 }

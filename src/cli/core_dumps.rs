@@ -3,7 +3,7 @@
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 
 /// Forbids core dumps of this process. The limit holds for programs that it starts too; the hard limit stays, so that they can raise it.
-pub(super) fn forbid() {
+pub(super) fn forbid_core_dumps() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Core);
     let limited = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum });
     // A program that receives core dumps (systemd-coredump, apport) is started whatever the limit is.

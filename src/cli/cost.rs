@@ -15,7 +15,7 @@ use super::session::Session;
 use crate::aws::Clients;
 use crate::blueprint::{BilledItem, BlockIds, Blueprint, Cost, CostSummary, Prices, UnitPrice};
 use crate::cli::deployment::prices::{look_up, print_how_to_get_prices, today};
-use crate::cli::terminal::printer::{Output, columns};
+use crate::cli::terminal::printer::{Output, align_columns};
 use crate::config::values::{Money, S3Uri};
 use crate::credentials::Credentials;
 use crate::deploy::{DesiredStack, ImageChoice, ImageLock, Inputs, LiveCluster, PoolBlocks, s3_uri_in_use};
@@ -213,7 +213,9 @@ impl Bill {
         let Some(total) = &self.total else {
             let header = ["STACK", "COUNT", "WHAT", "NOTE"].map(str::to_owned);
             let line = |(item, _): &(BilledItem, _)| describe(item);
-            return columns(&std::iter::once(header).chain(self.items.iter().map(line)).collect::<Vec<_>>());
+            return align_columns(
+                &std::iter::once(header).chain(self.items.iter().map(line)).collect::<Vec<_>>(),
+            );
         };
         let currency = total.currency;
         let header = ["STACK", "COUNT", "WHAT", "PER HOUR", "PER MONTH", "NOTE"].map(str::to_owned);
@@ -226,7 +228,7 @@ impl Bill {
             [stack, count, what, hour, month, note]
         };
         let mut text =
-            columns(&std::iter::once(header).chain(self.items.iter().map(line)).collect::<Vec<_>>());
+            align_columns(&std::iter::once(header).chain(self.items.iter().map(line)).collect::<Vec<_>>());
         let month = currency.sum(total.per_month);
         let _ = write!(text, "\ntotal: {}, {month} a month of 730 hours ({})", total.hourly(), total.basis());
         let usage = |usage: &UsagePrice| {
@@ -237,7 +239,7 @@ impl Bill {
             [format!("  {}", usage.what), price]
         };
         let lines: Vec<[String; 2]> = self.usage.iter().map(usage).collect();
-        let _ = write!(text, "\nby use, not in the total:\n{}", columns(&lines));
+        let _ = write!(text, "\nby use, not in the total:\n{}", align_columns(&lines));
         text
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &DashboardArguments, session: &Session) -> anyhow::
     block_on(until_interrupted_with(show, Interrupted::WhilePrinting))
 }
 
-/// What the user was told, and where connections go.
+/// What was reported to the user, and where connections go.
 struct Dashboard<'a> {
     cluster: &'a TargetCluster,
     session: &'a Session,

@@ -14,14 +14,14 @@ use super::up::parse_duration;
 use crate::aws::Clients;
 use crate::blueprint::Blueprint;
 use crate::cli::question::{ask_on_thread, ask_word_on_thread};
-use crate::cli::terminal::printer::{Output, columns};
+use crate::cli::terminal::printer::{Output, align_columns};
 use crate::cli::terminal::screen::Stream;
 use crate::config::Cluster;
 use crate::config::values::{ClusterName, S3Uri};
 use crate::credentials::Credentials;
 use crate::deploy::{
     DestroyItem, DestroyOptions, DestroyOutcome, DestroyPlan, DestroyScope, DestroyTarget, Event,
-    ResourceKind, Run, audit, destroy, load_balancer, plan_destroy,
+    ResourceKind, Run, audit_destroyed_cluster, destroy_cluster, load_balancer, plan_destroy,
 };
 use crate::kube::ApiServer;
 
@@ -62,10 +62,10 @@ pub(super) fn run(arguments: &DestroyArguments, session: &Session) -> anyhow::Re
         Some(_) => None,
         None => Some(session.load_project_quietly()?.blueprint.cluster),
     };
-    block_on(Box::pin(destroy_cluster(arguments, session, cluster)))
+    block_on(Box::pin(plan_and_destroy(arguments, session, cluster)))
 }
 
-async fn destroy_cluster(
+async fn plan_and_destroy(
     arguments: &DestroyArguments,
     session: &Session,
     cluster: Option<Cluster>,
@@ -82,9 +82,9 @@ async fn destroy_cluster(
     if arguments.plan_only {
         return Ok(Exit::Done);
     }
-    let view = ProgressView::new(session.output, session.printer.clone(), session.redraws(Stream::Stderr));
+    let view = ProgressView::new(session.output, session.printer.clone(), session.can_redraw(Stream::Stderr));
     if plan.delete.is_empty() {
-        let auditing = Box::pin(async { Ok(audit(&clients, &scope).await?) });
+        let auditing = Box::pin(async { Ok(audit_destroyed_cluster(&clients, &scope).await?) });
         let outcome = until_interrupted(auditing).await?;
         session.printer.note(format_args!("nothing of {} is left to delete", target.name));
         warn_of_unknown_s3_uri(target, session);
@@ -107,7 +107,7 @@ async fn destroy_cluster(
         ));
         None
     });
-    let working = Box::pin(async { Ok(Box::pin(destroy(&run, &scope, api.as_ref())).await?) });
+    let working = Box::pin(async { Ok(Box::pin(destroy_cluster(&run, &scope, api.as_ref())).await?) });
     let result = until_detached(working, &interrupter, &view, &session.printer).await;
     view.finish(result.as_ref().is_ok_and(DestroyOutcome::is_complete));
     Ok(report_result(&result?, target, &plan, &view, session))
@@ -142,7 +142,7 @@ fn show_plan(plan: &DestroyPlan, target: &DestroyTarget, session: &Session) -> a
                 [format!("  {}", resource.kind.name()), resource.id.clone(), item.why.clone()]
             })
             .collect();
-        columns(&rows)
+        align_columns(&rows)
     };
     if !plan.delete.is_empty() {
         session.printer.data(format_args!("To be deleted, in this order:\n{}", lines(&plan.delete)))?;

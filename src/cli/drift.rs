@@ -59,7 +59,8 @@ pub(super) fn run(arguments: &DriftArguments, session: &Session) -> anyhow::Resu
     block_on(async {
         let clients = arguments.aws.connect(&cluster, session).await;
         // Also with `--output json`: what is printed on stdout is one document.
-        let view = ProgressView::new(Output::Text, session.printer.clone(), session.redraws(Stream::Stderr));
+        let view =
+            ProgressView::new(Output::Text, session.printer.clone(), session.can_redraw(Stream::Stderr));
         let (_interrupter, waiting) = session.begin_waiting(Some(arguments.timeout));
         let run = Run {
             clients,
@@ -73,13 +74,13 @@ pub(super) fn run(arguments: &DriftArguments, session: &Session) -> anyhow::Resu
         view.finish(result.is_ok());
         let mut report = result?;
         for property in report.properties_mut() {
-            mask(property);
+            mask_secret_properties(property);
         }
         print_report(&report, session)
     })
 }
 
-fn mask(property: &mut PropertyDrift) {
+fn mask_secret_properties(property: &mut PropertyDrift) {
     for value in [&mut property.expected, &mut property.actual] {
         *value = value.as_ref().map(|value| mask_user_data(&property.path, value));
     }
@@ -88,15 +89,17 @@ fn mask(property: &mut PropertyDrift) {
 fn print_report(report: &DriftReport, session: &Session) -> anyhow::Result<Exit> {
     match session.output {
         Output::Json => session.printer.json(report)?,
-        Output::Text | Output::Markdown | Output::Html => session.printer.data(screen(report))?,
+        Output::Text | Output::Markdown | Output::Html => session.printer.data(drift_text(report))?,
     }
     match report.verdict() {
         DriftVerdict::Absent => Ok(Exit::Unhealthy),
         DriftVerdict::InSync => Ok(Exit::Done),
-        DriftVerdict::Unknown => Err(Refusal::new(unknown(report)).help(help_for_unknown(report)).into()),
+        DriftVerdict::Unknown => {
+            Err(Refusal::new(summarize_unchecked(report)).help(help_for_unknown(report)).into())
+        }
         DriftVerdict::Drifted => {
             if !report.complete {
-                session.printer.warning(unknown(report));
+                session.printer.warning(summarize_unchecked(report));
                 session.printer.help(help_for_unknown(report));
             }
             session.printer.help(HELP);
@@ -105,12 +108,12 @@ fn print_report(report: &DriftReport, session: &Session) -> anyhow::Result<Exit>
     }
 }
 
-fn screen(report: &DriftReport) -> StyledText {
+fn drift_text(report: &DriftReport) -> StyledText {
     if !report.exists {
         return format!("{}: there is no such cluster; `infra up` creates it", report.cluster).into();
     }
     let mut lines: Vec<StyledText> = report.stacks.iter().flat_map(stack_lines).collect();
-    lines.extend([StyledText::default(), StyledText::styled(BOLD, summary(report))]);
+    lines.extend([StyledText::default(), StyledText::styled(BOLD, drift_summary(report))]);
     StyledText::lines(lines)
 }
 
@@ -180,15 +183,17 @@ fn resource_name(description: &str, logical_id: &str, kind: &str) -> String {
 /// A property as `path: expected → actual`.
 fn property_text(property: &PropertyDrift) -> String {
     let change = match (&property.expected, &property.actual) {
-        (Some(expected), Some(actual)) => format!("{} → {}", shorten(expected), shorten(actual)),
-        (Some(expected), None) => format!("{} → removed", shorten(expected)),
-        (None, Some(actual)) => format!("added {}", shorten(actual)),
+        (Some(expected), Some(actual)) => {
+            format!("{} → {}", shorten_property_value(expected), shorten_property_value(actual))
+        }
+        (Some(expected), None) => format!("{} → removed", shorten_property_value(expected)),
+        (None, Some(actual)) => format!("added {}", shorten_property_value(actual)),
         (None, None) => "differs".to_owned(),
     };
     format!("{}: {change}", property.path)
 }
 
-fn shorten(value: &Value) -> String {
+fn shorten_property_value(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let text = clean_line(&text);
     if text.chars().count() <= LONGEST_VALUE {
@@ -197,7 +202,7 @@ fn shorten(value: &Value) -> String {
     text.chars().take(LONGEST_VALUE - 1).chain(['…']).collect()
 }
 
-fn summary(report: &DriftReport) -> String {
+fn drift_summary(report: &DriftReport) -> String {
     let sum = |count: fn(&StackDrift) -> usize| report.stacks.iter().map(count).sum::<usize>();
     let head = match report.verdict() {
         DriftVerdict::Drifted => {
@@ -217,7 +222,7 @@ fn summary(report: &DriftReport) -> String {
 }
 
 /// What could not be checked, for the end of a run.
-fn unknown(report: &DriftReport) -> String {
+fn summarize_unchecked(report: &DriftReport) -> String {
     let incomplete = report.stacks.iter().filter(|stack| stack.problem.is_some() || !stack.failed.is_empty());
     let names: Vec<&str> = incomplete.map(|stack| stack.stack.as_str()).collect();
     format!("not everything could be checked in {}", names.join(", "))
@@ -236,7 +241,7 @@ fn help_for_unknown(report: &DriftReport) -> &'static str {
 mod tests {
     use serde_json::json;
 
-    use super::{mask, property_text, shorten};
+    use super::{mask_secret_properties, property_text, shorten_property_value};
     use crate::deploy::PropertyDrift;
 
     #[test]
@@ -246,7 +251,7 @@ mod tests {
             expected: Some(json!({"ImageId": "ami-1", "UserData": "c2VjcmV0"})),
             actual: Some(json!({"ImageId": "ami-2", "UserData": "aGlkZGVu"})),
         };
-        mask(&mut property);
+        mask_secret_properties(&mut property);
         assert_eq!(
             property_text(&property),
             r#"LaunchTemplateData: {"ImageId":"ami-1","UserData":"(user data)"} → {"ImageId":"ami-2","UserData":"(user data)"}"#
@@ -256,13 +261,13 @@ mod tests {
             expected: Some(json!("c2VjcmV0")),
             actual: None,
         };
-        mask(&mut property);
+        mask_secret_properties(&mut property);
         assert_eq!(property_text(&property), "LaunchTemplateData.UserData: (user data) → removed");
     }
 
     #[test]
     fn a_long_value_is_shortened_and_a_hostile_one_cleaned() {
-        assert_eq!(shorten(&json!("x".repeat(300))).chars().count(), 200);
-        assert_eq!(shorten(&json!("a\u{1b}[2Jb")), "a\u{fffd}[2Jb");
+        assert_eq!(shorten_property_value(&json!("x".repeat(300))).chars().count(), 200);
+        assert_eq!(shorten_property_value(&json!("a\u{1b}[2Jb")), "a\u{fffd}[2Jb");
     }
 }

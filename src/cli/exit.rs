@@ -70,7 +70,7 @@ impl From<Outcome> for Exit {
 pub(super) const OF_PROGRAM: (&str, &str) = ("any", "`job shell`: that of the program in the pod");
 
 /// The list that `--help` ends with.
-pub(super) fn list() -> String {
+pub(super) fn list_exit_codes() -> String {
     let mut text = "Exit codes:".to_owned();
     for (code, meaning) in CODES {
         let _ = write!(text, "\n  {code:>3}  {meaning}");

@@ -64,13 +64,13 @@ impl Explain for Refusal {
 }
 
 /// Prints an error with its causes and help, and gives the exit code.
-pub(super) fn report(error: &anyhow::Error, printer: &Printer) -> Exit {
+pub(super) fn print_error(error: &anyhow::Error, printer: &Printer) -> Exit {
     if let Some(problems) = problems_of(error) {
         printer.note(problems);
-        printer.error(summary(problems));
+        printer.error(summarize_problems(problems));
         return Exit::Invalid;
     }
-    let explained: Vec<&dyn Explain> = error.chain().filter_map(explain).collect();
+    let explained: Vec<&dyn Explain> = error.chain().filter_map(as_explained_error).collect();
     let outcome = explained.first().map_or(Outcome::Failed, |error| error.outcome());
     if outcome == Outcome::Interrupted {
         // An interruption is what the user wanted, not an error.
@@ -97,7 +97,7 @@ pub(super) fn report(error: &anyhow::Error, printer: &Printer) -> Exit {
 }
 
 /// The explanation of an error, if it is of a type that explains itself.
-fn explain<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a dyn Explain> {
+fn as_explained_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a dyn Explain> {
     fn downcast<'a, T: Explain + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a dyn Explain> {
         error.downcast_ref::<T>().map(|error| error as &dyn Explain)
     }
@@ -133,7 +133,7 @@ fn problems_of(error: &anyhow::Error) -> Option<&Problems> {
 }
 
 /// How many things are wrong with a file.
-pub(super) fn summary(problems: &Problems) -> String {
+pub(super) fn summarize_problems(problems: &Problems) -> String {
     format!("{} has {}", problems.file.display(), count_of(problems.errors(), "problem"))
 }
 

@@ -9,7 +9,7 @@ use super::exit::Exit;
 use super::failure::Refusal;
 use super::key_creation::KeyCreation;
 use super::session::Session;
-use crate::cli::question::{ask, ask_list, ask_optional, ask_or_default, ask_yes_or_no, can_ask};
+use crate::cli::question::{ask_for_value, ask_list, ask_optional, ask_or_default, ask_yes_or_no, can_ask};
 use crate::cli::terminal::printer::Printer;
 use crate::config::values::{
     AvailabilityZone, ClusterName, DnsName, InstanceType, KeyName, KmsKeyArn, MachineCount, Region, S3Uri,
@@ -187,7 +187,7 @@ fn or_ask<T: FromStr<Err = Fault> + Clone>(
     why: &str,
     printer: &Printer,
 ) -> anyhow::Result<T> {
-    given.cloned().map_or_else(|| ask(question, why, printer), Ok)
+    given.cloned().map_or_else(|| ask_for_value(question, why, printer), Ok)
 }
 
 impl InitArguments {

@@ -13,7 +13,7 @@ use super::session::Session;
 use crate::aws::{AwsError, Clients};
 use crate::blueprint::CostSummary;
 use crate::cli::deployment::prices::any_lock;
-use crate::cli::terminal::printer::{Output, columns};
+use crate::cli::terminal::printer::{Output, align_columns};
 use crate::deploy::{
     ClusterList, ListedCluster, Listing, MachinesState, RegionPrices, list_region, list_regions,
 };
@@ -62,7 +62,9 @@ pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Resul
         let Listing { list, failure } = until_interrupted(reading).await?;
         match session.output {
             Output::Json => session.printer.json(&list)?,
-            Output::Text | Output::Markdown | Output::Html => session.printer.data(screen(&list))?,
+            Output::Text | Output::Markdown | Output::Html => {
+                session.printer.data(cluster_list_text(&list))?
+            }
         }
         for unread in &list.unread_regions {
             session.printer.warning(format_args!("{} could not be read: {}", unread.region, unread.reason));
@@ -85,7 +87,7 @@ async fn read_all(
     list_regions(clients, regions, prices, now).await
 }
 
-fn screen(list: &ClusterList) -> String {
+fn cluster_list_text(list: &ClusterList) -> String {
     let regions = match list.regions.as_slice() {
         [region] => region.clone(),
         regions => count_of(regions.len(), "region"),
@@ -95,11 +97,11 @@ fn screen(list: &ClusterList) -> String {
     }
     let titles = ["CLUSTER", "REGION", "KUBERNETES", "NODES", "ETCD", "CERTIFICATES", "IMAGE", "HEALTH"];
     let mut lines = vec![titles.map(str::to_owned)];
-    lines.extend(list.clusters.iter().map(line));
+    lines.extend(list.clusters.iter().map(cluster_line));
     let table = if list.clusters.iter().any(|cluster| cluster.machines_cost.is_some()) {
-        columns(&with_costs(&lines, &list.clusters))
+        align_columns(&with_costs(&lines, &list.clusters))
     } else {
-        columns(&lines)
+        align_columns(&lines)
     };
     let healthy = list.clusters.iter().filter(|cluster| cluster.healthy).count();
     let counts = list_counts(&[(healthy, "healthy"), (list.clusters.len() - healthy, "not healthy")]);
@@ -135,7 +137,7 @@ fn with_costs(lines: &[[String; 8]], clusters: &[ListedCluster]) -> Vec<[String;
     lines.iter().zip(costs).map(add).collect()
 }
 
-fn line(cluster: &ListedCluster) -> [String; 8] {
+fn cluster_line(cluster: &ListedCluster) -> [String; 8] {
     let unknown = || UNKNOWN.to_owned();
     let certificates = cluster.certificates.as_ref();
     [
@@ -145,8 +147,8 @@ fn line(cluster: &ListedCluster) -> [String; 8] {
         cluster.nodes.as_deref().map_or_else(unknown, in_service),
         cluster.etcd.as_ref().map_or_else(unknown, |etcd| in_service(std::slice::from_ref(etcd))),
         certificates.map_or_else(unknown, |first| count_of(first.days_left, "day")),
-        image(cluster),
-        health(cluster),
+        image_in_words(cluster),
+        health_in_words(cluster),
     ]
 }
 
@@ -156,7 +158,7 @@ fn in_service(machines: &[MachinesState]) -> String {
 }
 
 /// The worst of the images: one that is gone, or the oldest.
-fn image(cluster: &ListedCluster) -> String {
+fn image_in_words(cluster: &ListedCluster) -> String {
     if let Some(bad) = cluster.images.iter().find(|image| image.state != "available") {
         return bad.state.clone();
     }
@@ -165,7 +167,7 @@ fn image(cluster: &ListedCluster) -> String {
 }
 
 /// The verdict with the first of the problems, or of the warnings.
-fn health(cluster: &ListedCluster) -> String {
+fn health_in_words(cluster: &ListedCluster) -> String {
     let first = |mark: &str, texts: &[String]| {
         let more = texts.len().saturating_sub(1);
         let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };

@@ -3,12 +3,12 @@
 use clap::Args;
 
 use super::aws_access::{AwsOptions, block_on};
-use super::deployment::{read_blocks, read_lock, write_lock};
+use super::deployment::{choose_image, read_blocks, read_lock, write_lock};
 use super::exit::Exit;
 use super::session::Session;
 use crate::cli::deployment::prices::look_up;
 use crate::cli::terminal::printer::Output;
-use crate::deploy::{ImageLock, LiveCluster, LockedBaseImage, require_drivers};
+use crate::deploy::{ImageLock, LiveCluster, RenewedLock};
 
 /// Look up the operating system's image, capacity blocks and AWS's prices, and write them to infra.lock
 ///
@@ -29,51 +29,23 @@ pub(super) fn run(arguments: &LockArguments, session: &Session) -> anyhow::Resul
     block_on(async {
         let found = read_lock(&project)?;
         let clients = arguments.aws.connect(&blueprint.cluster, session).await;
-        let newest = ImageLock::resolve(&clients, &blueprint.cluster).await?;
-        let lock = match found.clone() {
-            Some(found) if !arguments.upgrade_os => {
-                if found.image.id != newest.image.id {
-                    session.printer.note(format_args!(
-                        "{} is newer; `infra up --upgrade-os` moves to it",
-                        newest.image.name
-                    ));
-                }
-                found
-            }
-            None if !arguments.upgrade_os => {
-                // A live cluster's image wins over the newest one, or the next `up` would replace every machine.
-                let live =
-                    LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
-                let chosen =
-                    super::deployment::choose_image(session, &clients, &project, &live, false).await?;
-                chosen.lock
-            }
-            _ => ImageLock {
-                deep_learning: None,
-                prices: found.as_ref().and_then(|found| found.prices.clone()),
-                ..newest
-            },
+        let renewed = if found.is_none() && !arguments.upgrade_os {
+            // A live cluster's image wins over the newest one, or the next `up` would replace every machine.
+            let live = LiveCluster::read(&clients, &blueprint.cluster.name, Some(&blueprint.cluster)).await?;
+            let chosen = choose_image(session, &clients, &project, &live, false).await?;
+            RenewedLock::first(&clients, &blueprint.cluster, chosen.lock).await?
+        } else {
+            RenewedLock::renew(&clients, &blueprint.cluster, found.as_ref(), arguments.upgrade_os).await?
         };
-        let lock = match lock.deep_learning {
-            Some(_) if found.is_none() => lock,
-            // The pool may be newer than the lock.
-            _ => {
-                let locked = found.as_ref().and_then(|found| found.deep_learning.as_ref());
-                let upgrade = arguments.upgrade_os;
-                let chosen =
-                    LockedBaseImage::choose(&clients, &blueprint.cluster, locked, None, upgrade).await?;
-                ImageLock { deep_learning: chosen, ..lock }
-            }
-        };
-        if found.as_ref().map(|found| &found.image) != Some(&lock.image) {
-            for doubt in require_drivers(&clients, &blueprint.cluster, &lock.image.name).await? {
-                session.printer.warning(doubt.what());
-            }
+        if let Some(newer) = &renewed.newer {
+            session
+                .printer
+                .note(format_args!("{} is newer; `infra up --upgrade-os` moves to it", newer.name));
         }
-        let mut lock = lock;
-        if let Some(found) = &found {
-            lock.capacity_blocks.clone_from(&found.capacity_blocks);
+        for warning in &renewed.warnings {
+            session.printer.warning(warning.as_str());
         }
+        let mut lock = renewed.lock;
         let blocks = read_blocks(&clients, &project, &mut lock).await?;
         let prices = look_up(&clients, blueprint, lock.prices.as_ref(), session).await?;
         let lock = ImageLock { prices: prices.or(lock.prices), ..lock };

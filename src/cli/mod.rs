@@ -68,7 +68,7 @@ use terminal::printer::{Output, Printer};
     help_expected = true,
     subcommand_required = true,
     arg_required_else_help = true,
-    after_help = format!("{}\n\n{}", man::FIRST_STEPS, exit::list())
+    after_help = format!("{}\n\n{}", man::FIRST_STEPS, exit::list_exit_codes())
 )]
 struct Cli {
     #[command(flatten)]
@@ -118,12 +118,12 @@ pub fn run() -> ExitCode {
         }
     };
     start_logging(cli.global.verbose);
-    core_dumps::forbid();
+    core_dumps::forbid_core_dumps();
     let printer = Printer::new();
     let session = Session::new(&cli.global, printer.clone());
     match session.and_then(|session| run_command(cli.command, &session)) {
         Ok(exit) => exit.into(),
-        Err(error) => failure::report(&error, &printer).into(),
+        Err(error) => failure::print_error(&error, &printer).into(),
     }
 }
 

@@ -15,13 +15,12 @@ use super::session::Session;
 use crate::aws::Clients;
 use crate::blueprint::{Blueprint, Charge, Cost, CostSummary, Prices, StackPart};
 use crate::cli::deployment::disruption::read_disruption;
-use crate::cli::deployment::pool_end::wrong_ends;
 use crate::cli::deployment::prices::{budget_notice, print_how_to_get_prices, today};
 use crate::cli::terminal::printer::Output;
 use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::{
     ChosenImage, FileChange, ImageLock, ImageOrigin, LiveCluster, MachinePlan, Plan, PlanOptions, Prepared,
-    Run, explain_user_data, planned_charges, prepare, refine_plan,
+    Run, explain_user_data, find_wrong_pool_ends, planned_charges, prepare_deployment, refine_plan,
 };
 use crate::render::boot_objects;
 use crate::waiting::Waiting;
@@ -57,7 +56,7 @@ pub(super) fn run(arguments: &PlanArguments, session: &Session) -> anyhow::Resul
         deployment.project.check_pool_exists(pool)?;
     }
     let cluster = &deployment.project.blueprint.cluster;
-    for end in wrong_ends(cluster, arguments.pool.as_ref(), OffsetDateTime::now_utc()) {
+    for end in find_wrong_pool_ends(cluster, arguments.pool.as_ref(), OffsetDateTime::now_utc()) {
         session.printer.warning(format_args!("{end}; `infra up` will refuse it"));
     }
     block_on(async {
@@ -119,7 +118,7 @@ async fn prepare_plan(
         allow_replace: arguments.allow_replace.iter().cloned().collect(),
     };
     let inputs = deployment.inputs(s3_uri, image.choice, blocks);
-    let prepared = prepare(&clients, &inputs, live, options).await?;
+    let prepared = prepare_deployment(&clients, &inputs, live, options).await?;
     let view = ProgressView::new(Output::Text, session.printer.clone(), false);
     let run = Run {
         clients,

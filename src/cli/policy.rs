@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::exit::Exit;
 use super::failure::Refusal;
 use super::session::Session;
-use crate::cli::terminal::printer::{Output, columns};
+use crate::cli::terminal::printer::{Output, align_columns};
 use crate::config::Cluster;
 use crate::config::values::S3Uri;
 use crate::operator::{Policy, operator_policies, permissions_boundary};
@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &PolicyArguments, session: &Session) -> anyhow::Res
             [policy.name.clone(), size, of.to_owned()]
         })
         .collect();
-    session.printer.data(columns(&rows))?;
+    session.printer.data(align_columns(&rows))?;
     print_notes(session, &cluster, s3_uri, &boundary.name);
     Ok(Exit::Done)
 }

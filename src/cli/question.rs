@@ -13,7 +13,7 @@ pub(super) fn can_ask() -> bool {
 }
 
 /// Asks until the answer is valid. `why` says what the answer is for.
-pub(super) fn ask<T: FromStr<Err = Fault>>(
+pub(super) fn ask_for_value<T: FromStr<Err = Fault>>(
     question: &str,
     why: &str,
     printer: &Printer,
@@ -97,7 +97,7 @@ pub(super) fn ask_list<T: FromStr<Err = Fault>>(
 }
 
 /// Asks for a yes; any other answer, or no terminal, is a no. `flag` is the flag that answers yes instead.
-pub(super) fn confirm(question: &str, flag: &str, printer: &Printer) -> anyhow::Result<()> {
+pub(super) fn ask_for_yes(question: &str, flag: &str, printer: &Printer) -> anyhow::Result<()> {
     if !can_ask() {
         return Err(Refusal::new(format!("{question} There is no terminal to answer it."))
             .help(format!("`{flag}` answers yes"))
@@ -117,7 +117,7 @@ pub(super) async fn ask_on_thread(
     printer: &Printer,
 ) -> anyhow::Result<()> {
     let (printer, question) = (printer.clone(), question.to_owned());
-    tokio::task::spawn_blocking(move || confirm(&question, flag, &printer)).await?
+    tokio::task::spawn_blocking(move || ask_for_yes(&question, flag, &printer)).await?
 }
 
 /// Asks for a word to be typed, for what cannot be undone. `flag` is the flag that gives the word instead.

@@ -93,10 +93,10 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> anyhow::Res
         return Err(Refusal::invalid("the page and the picture cannot be the same file").into());
     }
     if let Some(path) = &picture {
-        write(path, &picture_file(&project.blueprint), session)?;
+        write_page(path, &picture_file(&project.blueprint), session)?;
     }
     if let Some(path) = &page {
-        write(path, &make_page(arguments, &project, session)?, session)?;
+        write_page(path, &make_page(arguments, &project, session)?, session)?;
     }
     Ok(Exit::Done)
 }
@@ -140,7 +140,7 @@ fn is_ours(path: &Path, form: Form) -> io::Result<bool> {
     Ok(form.is_beginning(&String::from_utf8_lossy(&beginning)))
 }
 
-fn write(path: &Path, text: &str, session: &Session) -> anyhow::Result<()> {
+fn write_page(path: &Path, text: &str, session: &Session) -> anyhow::Result<()> {
     replace(path, text.as_bytes(), Access::Public)?;
     session.printer.note(format_args!("written: {}", path.display()));
     Ok(())

@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &RollbackArguments, session: &Session) -> anyhow::R
             return Err(Refusal::new(format!("there is no cluster {}", blueprint.cluster.name)).into());
         }
         let view =
-            ProgressView::new(session.output, session.printer.clone(), session.redraws(Stream::Stderr));
+            ProgressView::new(session.output, session.printer.clone(), session.can_redraw(Stream::Stderr));
         let (interrupter, waiting) = session.begin_waiting(Some(arguments.timeout));
         let run = Run {
             clients,

@@ -6,7 +6,7 @@ use schemars::generate::SchemaSettings;
 
 use super::certificates::CertificatesDocument;
 use super::claim::TimedTransfer;
-use super::closed_schema::close;
+use super::closed_schema::close_schema_objects;
 use super::cost::CostDocument;
 use super::document::Document;
 use super::exit::Exit;
@@ -121,42 +121,42 @@ impl Document for Vec<TeamReport> {}
 impl Document for Vec<UserReport> {}
 
 pub(super) fn run(arguments: &SchemaArguments, session: &Session) -> anyhow::Result<Exit> {
-    session.printer.foreign_json(&schema(arguments.shape))?;
+    session.printer.foreign_json(&schema_of_shape(arguments.shape))?;
     Ok(Exit::Done)
 }
 
-fn schema(shape: Shape) -> Schema {
+fn schema_of_shape(shape: Shape) -> Schema {
     match shape {
         Shape::Cluster => config::schema(),
-        Shape::Events => printed::<TimedEvent<'_>>(),
-        Shape::Status => printed::<StatusDocument>(),
-        Shape::List => printed::<ClusterList>(),
-        Shape::Drift => printed::<DriftReport>(),
-        Shape::Plan => printed::<PlanDocument>(),
-        Shape::DestroyPlan => printed::<DestroyPlan>(),
-        Shape::Validate => printed::<ValidateDocument<'_>>(),
-        Shape::Render => printed::<RenderDocument>(),
-        Shape::Certificates => printed::<CertificatesDocument>(),
-        Shape::Cost => printed::<CostDocument>(),
-        Shape::Lock => printed::<LockedImage>(),
-        Shape::Logs => printed::<LogDocument>(),
-        Shape::JobStatus => printed::<JobReport>(),
-        Shape::JobDryRun => printed::<SubmissionPlan>(),
-        Shape::JobWhy => printed::<JobExplanation>(),
-        Shape::JobRuns => printed::<Vec<RunReport>>(),
-        Shape::JobList => printed::<Vec<JobReport>>(),
-        Shape::JobLint => printed::<Vec<LintDocument>>(),
-        Shape::GpuCheck => printed::<Vec<NodeGpus>>(),
-        Shape::NcclCheck => printed::<NcclCheckReport>(),
-        Shape::Transfer => printed::<TimedTransfer>(),
-        Shape::DataList => printed::<Vec<RemoteEntry>>(),
-        Shape::SecretList => printed::<Vec<SecretReport>>(),
-        Shape::TeamList => printed::<Vec<TeamReport>>(),
-        Shape::UserList => printed::<Vec<UserReport>>(),
+        Shape::Events => schema_of_document::<TimedEvent<'_>>(),
+        Shape::Status => schema_of_document::<StatusDocument>(),
+        Shape::List => schema_of_document::<ClusterList>(),
+        Shape::Drift => schema_of_document::<DriftReport>(),
+        Shape::Plan => schema_of_document::<PlanDocument>(),
+        Shape::DestroyPlan => schema_of_document::<DestroyPlan>(),
+        Shape::Validate => schema_of_document::<ValidateDocument<'_>>(),
+        Shape::Render => schema_of_document::<RenderDocument>(),
+        Shape::Certificates => schema_of_document::<CertificatesDocument>(),
+        Shape::Cost => schema_of_document::<CostDocument>(),
+        Shape::Lock => schema_of_document::<LockedImage>(),
+        Shape::Logs => schema_of_document::<LogDocument>(),
+        Shape::JobStatus => schema_of_document::<JobReport>(),
+        Shape::JobDryRun => schema_of_document::<SubmissionPlan>(),
+        Shape::JobWhy => schema_of_document::<JobExplanation>(),
+        Shape::JobRuns => schema_of_document::<Vec<RunReport>>(),
+        Shape::JobList => schema_of_document::<Vec<JobReport>>(),
+        Shape::JobLint => schema_of_document::<Vec<LintDocument>>(),
+        Shape::GpuCheck => schema_of_document::<Vec<NodeGpus>>(),
+        Shape::NcclCheck => schema_of_document::<NcclCheckReport>(),
+        Shape::Transfer => schema_of_document::<TimedTransfer>(),
+        Shape::DataList => schema_of_document::<Vec<RemoteEntry>>(),
+        Shape::SecretList => schema_of_document::<Vec<SecretReport>>(),
+        Shape::TeamList => schema_of_document::<Vec<TeamReport>>(),
+        Shape::UserList => schema_of_document::<Vec<UserReport>>(),
     }
 }
 
-fn printed<T: Document>() -> Schema {
-    let settings = SchemaSettings::draft2020_12().for_serialize().with_transform(close);
+fn schema_of_document<T: Document>() -> Schema {
+    let settings = SchemaSettings::draft2020_12().for_serialize().with_transform(close_schema_objects);
     settings.into_generator().into_root_schema_for::<T>()
 }

@@ -80,8 +80,8 @@ impl Session {
     }
 
     /// Whether lines are drawn again on a stream. With `--verbose` they are not: the log is written between them.
-    pub(super) fn redraws(&self, stream: Stream) -> bool {
-        self.verbose == 0 && self.progress.redraws(stream)
+    pub(super) fn can_redraw(&self, stream: Stream) -> bool {
+        self.verbose == 0 && self.progress.can_redraw(stream)
     }
 
     /// Begins a wait that ends when the limit is reached or the user interrupts it.

@@ -18,7 +18,6 @@ use super::session::Session;
 use crate::aws::Clients;
 use crate::cli::deployment::consent::ask_for_consent;
 use crate::cli::deployment::disruption::{connect_api, read_disruption};
-use crate::cli::deployment::pool_end::refuse_wrong_ends;
 use crate::cli::deployment::preflight::print_caller;
 use crate::cli::deployment::prices::require_budget;
 use crate::cli::deployment::rotation::print_deployed_steps;
@@ -27,7 +26,7 @@ use crate::config::values::{PoolName, S3Uri};
 use crate::deploy::preflight::{Preflight, Severity};
 use crate::deploy::{
     ChosenImage, Consent, DeployError, Event, Inputs, LiveCluster, MachinePlan, NodeRollout, PlanOptions,
-    Prepared, Progress, Run, Up, UpOptions, WaitFor, prepare,
+    Prepared, Progress, Run, Up, UpOptions, WaitFor, find_wrong_pool_ends, prepare_deployment,
 };
 use crate::plural::count_of;
 
@@ -102,7 +101,10 @@ pub(super) fn run(arguments: &UpArguments, session: &Session) -> anyhow::Result<
         deployment.project.check_pool_exists(pool)?;
     }
     let cluster = &deployment.project.blueprint.cluster;
-    refuse_wrong_ends(cluster, arguments.pool.as_ref(), OffsetDateTime::now_utc())?;
+    let ends = find_wrong_pool_ends(cluster, arguments.pool.as_ref(), OffsetDateTime::now_utc());
+    if let Some(wrong) = ends.first() {
+        return Err(Refusal::new(wrong.to_string()).help(wrong.fix()).into());
+    }
     let lock = read_lock(&deployment.project)?;
     require_budget(&deployment.project.blueprint, lock.as_ref(), arguments.over_budget, session)?;
     let options = UpOptions {
@@ -127,7 +129,7 @@ async fn bring_up(
     options: &UpOptions,
 ) -> anyhow::Result<Exit> {
     let clients = arguments.aws.connect(&deployment.project.blueprint.cluster, session).await;
-    let view = ProgressView::new(session.output, session.printer.clone(), session.redraws(Stream::Stderr));
+    let view = ProgressView::new(session.output, session.printer.clone(), session.can_redraw(Stream::Stderr));
     let progress = view.progress();
     let preparing = Box::pin(prepare_plan(arguments, session, deployment, &clients, &progress));
     let (prepared, inputs, image) = until_interrupted(preparing).await?;
@@ -210,7 +212,7 @@ async fn prepare_plan<'a>(
         allow_replace: arguments.allow_replace.iter().cloned().collect(),
     };
     let inputs = deployment.inputs(s3_uri, image.choice.clone(), blocks);
-    let prepared = prepare(clients, &inputs, live, options).await?;
+    let prepared = prepare_deployment(clients, &inputs, live, options).await?;
     Ok((prepared, inputs, image))
 }
 
@@ -225,7 +227,7 @@ async fn check_account(
     for finding in &report.findings {
         progress.report(Event::Preflight { finding: finding.clone() });
     }
-    if report.refuses() {
+    if report.has_refusal() {
         let refused = report.findings.into_iter().filter(|finding| finding.severity == Severity::Refused);
         return Err(DeployError::Preflight(refused.collect()).into());
     }

@@ -8,10 +8,9 @@ use time::{Date, OffsetDateTime};
 use super::aws_access::{AwsOptions, block_on};
 use super::deployment::{certificate_expiries, choose_s3_uri, read_lock};
 use super::exit::Exit;
-use super::failure::summary;
+use super::failure::summarize_problems;
 use super::session::Session;
 use crate::check::Findings;
-use crate::cli::deployment::pool_end::wrong_ends;
 use crate::cli::deployment::preflight::{print_caller, print_findings};
 use crate::cli::deployment::prices::{budget_notice, usable_lock};
 use crate::cli::terminal::printer::Output;
@@ -19,8 +18,8 @@ use crate::config::Cluster;
 use crate::config::kubernetes_release::release_of;
 use crate::config::values::S3Uri;
 use crate::credentials::Credentials;
-use crate::deploy::LiveCluster;
 use crate::deploy::preflight::{self, Finding, Preflight};
+use crate::deploy::{LiveCluster, find_wrong_pool_ends};
 use crate::document::{LoadError, Problems};
 use crate::plural::count_of;
 use crate::project::{Project, ProjectError};
@@ -73,7 +72,7 @@ pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::R
     let (problems, notices, ends, checks, account) = match Project::load(&session.assets) {
         Ok((project, warnings)) => {
             let notice = version_notice(&project.blueprint.cluster, now.date());
-            let ends = wrong_ends(&project.blueprint.cluster, None, now);
+            let ends = find_wrong_pool_ends(&project.blueprint.cluster, None, now);
             let lock = usable_lock(&project, session);
             let budget = budget_notice(&project.blueprint, lock.as_ref());
             let account =
@@ -85,8 +84,8 @@ pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::R
         }
         Err(error) => return Err(error.into()),
     };
-    let good_account = account.as_ref().is_none_or(|report| !report.refuses());
-    let valid = problems.allow_use() && checks.0.is_empty() && good_account;
+    let good_account = account.as_ref().is_none_or(|report| !report.has_refusal());
+    let valid = problems.can_be_used() && checks.0.is_empty() && good_account;
     match session.output {
         Output::Json => {
             let account = account.as_ref().map(|report| report.findings.as_slice());
@@ -95,7 +94,7 @@ pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::R
                 problems: &problems,
                 checks: &checks,
                 notice: notices.0,
-                wrong_ends: ends,
+                wrong_ends: ends.iter().map(ToString::to_string).collect(),
                 budget: notices.1,
                 account,
             })?;
@@ -122,7 +121,7 @@ pub(super) fn run(arguments: &ValidateArguments, session: &Session) -> anyhow::R
             } else if !good_account {
                 session.printer.error("the account is not ready for this cluster");
             } else if checks.0.is_empty() {
-                session.printer.error(summary(&problems));
+                session.printer.error(summarize_problems(&problems));
             } else {
                 session
                     .printer

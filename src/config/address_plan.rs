@@ -35,13 +35,13 @@ pub fn machines_that_fit(prefix: u8) -> u32 {
 
 /// Whether two ranges share an address.
 #[must_use]
-pub fn overlap(one: Ipv4Net, other: Ipv4Net) -> bool {
+pub fn has_overlap(one: Ipv4Net, other: Ipv4Net) -> bool {
     one.contains(&other.network()) || other.contains(&one.network())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{machines_that_fit, nodes_that_fit, overlap, subnet_prefix};
+    use super::{has_overlap, machines_that_fit, nodes_that_fit, subnet_prefix};
 
     fn range(text: &str) -> ipnet::Ipv4Net {
         text.parse().unwrap_or_default()
@@ -60,8 +60,8 @@ mod tests {
 
     #[test]
     fn ranges_overlap_whichever_is_larger() {
-        assert!(overlap(range("10.0.0.0/8"), range("10.2.0.0/16")));
-        assert!(overlap(range("10.2.0.0/16"), range("10.0.0.0/8")));
-        assert!(!overlap(range("10.2.0.0/16"), range("10.3.0.0/16")));
+        assert!(has_overlap(range("10.0.0.0/8"), range("10.2.0.0/16")));
+        assert!(has_overlap(range("10.2.0.0/16"), range("10.0.0.0/8")));
+        assert!(!has_overlap(range("10.2.0.0/16"), range("10.3.0.0/16")));
     }
 }

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::driver_limits::{DriverLimits, KernelModules};
 use super::file::PoolImage;
 use super::values::{InstanceType, NvidiaDriver};
-use crate::document::{Fault, embedded, nearest};
+use crate::document::{Fault, nearest_word, parse_embedded_table};
 
 /// The oldest driver that AWS's Deep Learning image is known to bring.
 const DEEP_LEARNING_DRIVER: NvidiaDriver = NvidiaDriver { branch: 580, open: true };
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| embedded(include_str!("gpu_machines.yaml")));
+static TABLE: LazyLock<Table> = LazyLock::new(|| parse_embedded_table(include_str!("gpu_machines.yaml")));
 
 /// The GPUs of one instance type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Gpus {
     pub expected_all_reduce: Option<u32>,
 }
 
-/// The network cards of a machine that can have an elastic fabric adapter each.
+/// The network cards of a machine that each can have an elastic fabric adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EfaCards {
     /// The index of the first card; cards before it have none.
@@ -53,7 +53,7 @@ impl EfaCards {
     }
 }
 
-/// Where a machine has the interface of an adapter.
+/// The network interface of an adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct EfaInterface {
     /// The index of the network card.
@@ -144,7 +144,7 @@ struct Refusal {
     instead: String,
 }
 
-/// The GPUs of a type; none for a type without GPUs; a fault for one that cannot work here.
+/// The GPUs of an instance type; none for a type without GPUs, and a fault for one that infra does not support.
 pub fn gpus_of(instance_type: &InstanceType) -> Result<Option<Gpus>, Fault> {
     if let Some(refusal) = TABLE.refused.iter().find(|refusal| refusal.family == instance_type.family()) {
         return Err(Fault::new(format!("{instance_type} is not supported: {}", refusal.reason))
@@ -168,13 +168,15 @@ pub fn gpus_of(instance_type: &InstanceType) -> Result<Option<Gpus>, Fault> {
     }
     if instance_type.is_of_gpu_series() {
         let known: Vec<&str> = TABLE.supported.iter().map(|family| family.name.as_str()).collect();
-        return Err(Fault::new(format!("{instance_type} is not a GPU machine this version knows"))
-            .help(format!("known families: {}", known.join(", "))));
+        return Err(Fault::new(format!(
+            "this version of infra does not know the GPU machine {instance_type}"
+        ))
+        .help(format!("known families: {}", known.join(", "))));
     }
     Ok(None)
 }
 
-/// Why machines of a type with GPUs cannot have an image.
+/// Refuses an image that machines of a type with GPUs cannot boot.
 pub(super) fn check_image(instance_type: &InstanceType, image: PoolImage) -> Result<(), Fault> {
     let family = TABLE.supported.iter().find(|family| family.name == instance_type.family());
     let Some(family) = family.filter(|family| !family.images.contains(&image)) else { return Ok(()) };
@@ -211,23 +213,23 @@ pub fn runtime_extension() -> &'static RuntimeExtension {
 /// Processors and GiB of memory of a GPU machine.
 #[must_use]
 pub fn gpu_machine_size(instance_type: &InstanceType) -> Option<(u32, u32)> {
-    size_of(instance_type).map(|size| (size.vcpus, size.memory_gib))
+    gpu_machine_row(instance_type).map(|size| (size.vcpus, size.memory_gib))
 }
 
 /// Gigabytes of instance store of a GPU machine.
 #[must_use]
 pub fn gpu_instance_store(instance_type: &InstanceType) -> Option<u32> {
-    size_of(instance_type).map(|size| size.instance_store_gb)
+    gpu_machine_row(instance_type).map(|size| size.instance_store_gb)
 }
 
-fn size_of(instance_type: &InstanceType) -> Option<&'static Size> {
+fn gpu_machine_row(instance_type: &InstanceType) -> Option<&'static Size> {
     let family = TABLE.supported.iter().find(|family| family.name == instance_type.family())?;
     family.sizes.get(instance_type.size())
 }
 
 fn unknown_size(instance_type: &InstanceType, family: &Family) -> Fault {
     let fault = Fault::new(format!("there is no {instance_type}"));
-    match nearest(instance_type.size(), family.sizes.keys().map(String::as_str)) {
+    match nearest_word(instance_type.size(), family.sizes.keys().map(String::as_str)) {
         Some(size) => fault.help(format!("did you mean {}.{size}?", family.name)),
         None => {
             let mut sizes: Vec<&str> = family.sizes.keys().map(String::as_str).collect();

@@ -8,9 +8,10 @@ use serde::Deserialize;
 use super::cluster::Pool;
 use super::gpu::gpu_instance_store;
 use super::values::InstanceType;
-use crate::document::embedded;
+use crate::document::parse_embedded_table;
 
-static TABLE: LazyLock<Vec<Families>> = LazyLock::new(|| embedded(include_str!("instance_stores.yaml")));
+static TABLE: LazyLock<Vec<Families>> =
+    LazyLock::new(|| parse_embedded_table(include_str!("instance_stores.yaml")));
 
 const GIGABYTE: u64 = 1_000_000_000;
 const GIBIBYTE: u64 = 1 << 30;
@@ -53,7 +54,7 @@ impl InstanceStore {
     /// What a pool's machines have; nothing if none of its types has any.
     #[must_use]
     pub fn of_pool(pool: &Pool) -> Option<Self> {
-        let sizes: Vec<Option<u32>> = pool.instance_types.iter().map(gigabytes).collect();
+        let sizes: Vec<Option<u32>> = pool.instance_types.iter().map(instance_store_gigabytes).collect();
         if sizes.iter().all(Option::is_none) {
             return None;
         }
@@ -82,7 +83,7 @@ impl Scratch {
 }
 
 /// Gigabytes of instance store of a type, if it is known to have any.
-fn gigabytes(instance_type: &InstanceType) -> Option<u32> {
+fn instance_store_gigabytes(instance_type: &InstanceType) -> Option<u32> {
     gpu_instance_store(instance_type).or_else(|| {
         let is_family = |name: &String| name == instance_type.family();
         let row = TABLE.iter().find(|row| row.families.iter().any(is_family))?;
@@ -94,7 +95,7 @@ fn gigabytes(instance_type: &InstanceType) -> Option<u32> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{Scratch, TABLE, gigabytes};
+    use super::{Scratch, TABLE, instance_store_gigabytes};
     use crate::config::values::{Architecture, InstanceType};
     use crate::document::Fault;
 
@@ -109,7 +110,7 @@ mod tests {
             ("m5d.nano", None),
             ("d3.xlarge", None),
         ] {
-            assert_eq!(gigabytes(&instance_type.parse()?), expected, "{instance_type}");
+            assert_eq!(instance_store_gigabytes(&instance_type.parse()?), expected, "{instance_type}");
         }
         Ok(())
     }
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn images_keep_a_part_and_pods_get_the_rest() {
+    fn a_part_of_the_drives_is_reserved_for_images() {
         let divided = |gigabytes| {
             let Scratch { pods_gib, images_gib, free_gib } = Scratch::of_gigabytes(gigabytes);
             (pods_gib, images_gib, free_gib)

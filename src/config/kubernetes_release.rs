@@ -7,13 +7,13 @@ use serde::Deserialize;
 use time::Date;
 
 use super::values::KubernetesVersion;
-use crate::document::{Fault, embedded};
+use crate::document::{Fault, parse_embedded_table};
 
 time::serde::format_description!(calendar_day, Date, "[year]-[month]-[day]");
 
 static RELEASES: LazyLock<Vec<Release>> = LazyLock::new(|| {
     [include_str!("kubernetes_releases/1.35.yaml"), include_str!("kubernetes_releases/1.36.yaml")]
-        .map(embedded)
+        .map(parse_embedded_table)
         .into()
 });
 

@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use super::gpu::gpu_machine_size;
 use super::values::InstanceType;
-use crate::document::embedded;
+use crate::document::parse_embedded_table;
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| embedded(include_str!("machine_sizes.yaml")));
+static TABLE: LazyLock<Table> = LazyLock::new(|| parse_embedded_table(include_str!("machine_sizes.yaml")));
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -48,7 +48,7 @@ mod tests {
     use crate::document::Fault;
 
     #[test]
-    fn sizes_follow_from_names_where_they_do() -> Result<(), Fault> {
+    fn the_size_of_a_machine_is_derived_from_its_name() -> Result<(), Fault> {
         for (instance_type, size) in [
             ("m5.large", Some((2, 8))),
             ("m5.xlarge", Some((4, 16))),

@@ -7,7 +7,7 @@ use time::{Duration, OffsetDateTime};
 use zeroize::Zeroizing;
 
 use super::certificate::Certificate;
-use super::error::{CredentialsError, day};
+use super::error::{CredentialsError, expiry_day};
 use super::issuing::{clock_tolerance, random_serial};
 use super::{SecretText, Store};
 use crate::blueprint::Authority;
@@ -64,7 +64,7 @@ pub(super) fn load_authority(
     };
     let certificate = Certificate::read(&pem).map_err(|reason| broken(format!("{name}.pem: {reason}")))?;
     check_authority(&certificate, now).map_err(&broken)?;
-    if key.as_ref().is_some_and(|key| !certificate.belongs_to(key)) {
+    if key.as_ref().is_some_and(|key| !certificate.has_key(key)) {
         return Err(broken(format!("{name}-key.pem does not fit {name}.pem")));
     }
     Ok(Some(LoadedAuthority { certificate, key }))
@@ -81,10 +81,10 @@ pub(super) fn check_authority(certificate: &Certificate, now: OffsetDateTime) ->
         return Err("its certificate may not sign others (key usage lacks keyCertSign)".to_owned());
     }
     if certificate.not_after <= now {
-        return Err(format!("its certificate expired on {}", day(certificate.not_after)));
+        return Err(format!("its certificate expired on {}", expiry_day(certificate.not_after)));
     }
     if certificate.not_before > now {
-        return Err(format!("its certificate is valid only from {}", day(certificate.not_before)));
+        return Err(format!("its certificate is valid only from {}", expiry_day(certificate.not_before)));
     }
     Ok(())
 }

@@ -89,12 +89,12 @@ impl Certificate {
     }
 
     /// Whether `key` is the private half of this certificate's key.
-    pub(super) fn belongs_to(&self, key: &KeyPair) -> bool {
+    pub(super) fn has_key(&self, key: &KeyPair) -> bool {
         key.subject_public_key_info() == self.public_key
     }
 
     /// Whether both are the same certificate, byte for byte.
-    pub(super) fn is(&self, other: &Self) -> bool {
+    pub(super) fn is_same_as(&self, other: &Self) -> bool {
         self.der == other.der
     }
 

@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 use zeroize::Zeroizing;
 
 use super::authority::{LoadedAuthority, create_authority, load_authority, parse_key};
-use super::error::{CredentialsError, day};
+use super::error::{CredentialsError, expiry_day};
 use super::fitness::{Fitness, judge_leaf};
 use super::issuing::fill_random;
 use super::leaf::create_leaf;
@@ -64,7 +64,7 @@ pub struct Ensured {
 }
 
 /// Creates what is missing in the directory, and renews what no longer fits.
-pub fn ensure(store: &Store, request: &Request<'_>) -> Result<Ensured, CredentialsError> {
+pub fn ensure_credentials(store: &Store, request: &Request<'_>) -> Result<Ensured, CredentialsError> {
     let mut ensured = Ensured::default();
     let mut authorities: Vec<(&str, LoadedAuthority)> = Vec::new();
     for authority in &request.identities.authorities {
@@ -134,10 +134,10 @@ fn import_authority(
     let there = store.certificate_path(&authority.name).exists();
     if there && !request.replace_authorities {
         let old = reload_certificate(store, &authority.name, request.now)?;
-        if !old.certificate.is(&new.certificate) {
+        if !old.certificate.is_same_as(&new.certificate) {
             return Err(CredentialsError::OtherAuthority {
                 path: store.certificate_path(&authority.name),
-                until: day(old.certificate.not_after),
+                until: expiry_day(old.certificate.not_after),
             });
         }
         if old.key.is_some() {

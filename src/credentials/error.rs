@@ -185,6 +185,6 @@ impl CredentialsError {
 }
 
 /// The day a moment falls on, for messages.
-pub(super) fn day(moment: OffsetDateTime) -> Date {
+pub(super) fn expiry_day(moment: OffsetDateTime) -> Date {
     moment.date()
 }

@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 
 use super::authority::{LoadedAuthority, parse_key};
 use super::certificate::Certificate;
-use super::error::day;
+use super::error::expiry_day;
 use super::{CredentialsError, Store};
 use crate::blueprint::LeafCertificate;
 
@@ -34,7 +34,7 @@ pub(super) fn judge_leaf(
     let found = || -> Result<(), String> {
         let certificate = Certificate::read(&pem)?;
         let key = parse_key(&key).map_err(|reason| format!("its key {reason}"))?;
-        if !certificate.belongs_to(&key) {
+        if !certificate.has_key(&key) {
             return Err("its key does not fit it".to_owned());
         }
         compare_certificate(&certificate, leaf, authority, now)
@@ -55,10 +55,10 @@ fn compare_certificate(
         return Err(format!("it was not signed by {}", leaf.authority));
     }
     if certificate.not_after <= now {
-        return Err(format!("it expired on {}", day(certificate.not_after)));
+        return Err(format!("it expired on {}", expiry_day(certificate.not_after)));
     }
     if certificate.not_before > now {
-        return Err(format!("it is valid only from {}", day(certificate.not_before)));
+        return Err(format!("it is valid only from {}", expiry_day(certificate.not_before)));
     }
     if certificate.common_name.as_ref() != Some(&leaf.common_name)
         || certificate.organization != leaf.organization

@@ -51,7 +51,7 @@ impl ImportedAuthority {
         check_chain(&chain).map_err(unfit)?;
         check_strength(&chain[0]).map_err(unfit)?;
         let key = parse_key(&self.key).map_err(|reason| unfit_key(format!("it {reason}")))?;
-        if !chain[0].belongs_to(&key) {
+        if !chain[0].has_key(&key) {
             return Err(unfit_key(format!(
                 "the key does not fit the certificate {}",
                 self.certificate_path.display()

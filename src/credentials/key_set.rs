@@ -140,7 +140,7 @@ mod tests {
     use super::{KeySet, RotatedKey, Stage};
 
     #[test]
-    fn what_is_written_is_read_and_nothing_else() {
+    fn a_key_set_is_read_as_it_was_written_and_other_texts_are_refused() {
         for stage in [Stage::Settled, Stage::Announced { next: 3 }, Stage::Switched { previous: 1 }] {
             let set = KeySet { current: 2, stage };
             assert_eq!(KeySet::parse(&set.to_string()), Some(set));

@@ -22,13 +22,13 @@ mod secret_text;
 mod store;
 
 pub use client_certificate::{ClientCertificate, issue_client_certificate};
-pub use ensure::{Action, AuthoritySource, Ensured, Request, ensure};
+pub use ensure::{Action, AuthoritySource, Ensured, Request, ensure_credentials};
 pub use error::CredentialsError;
 pub use imported_authority::ImportedAuthority;
 pub use inventory::{CertificateFacts, FEWEST_DAYS_LEFT, InventoryEntry, days_until, list_certificates};
 pub use key_set::{KEYS_IN_USE_FILE, KeySet, RotatedKey, Stage};
 pub use keys_in_use::KeysInUse;
 pub use loaded::Credentials;
-pub use rotation::{RotationRequest, rotate};
+pub use rotation::{RotationRequest, rotate_keys};
 pub use secret_text::SecretText;
 pub use store::Store;

@@ -15,19 +15,19 @@ pub struct RotationRequest {
 }
 
 /// Takes the step, for all keys at once; returns the identities that were created.
-pub fn rotate(
+pub fn rotate_keys(
     store: &Store,
     identities: &Identities,
     request: &RotationRequest,
 ) -> Result<Vec<String>, CredentialsError> {
     let mut keys = KeysInUse::read(store)?;
     let mut created = Vec::new();
-    for key in once(&request.rotate) {
+    for key in each_key_once(&request.rotate) {
         let KeySet { current, stage } = keys.of(key);
         let next = match stage {
             Stage::Settled => {
                 let next = unused_number(store, key, current);
-                create(store, identities, key, next)?;
+                create_next_key(store, identities, key, next)?;
                 created.push(key.numbered(next));
                 KeySet { current, stage: Stage::Announced { next } }
             }
@@ -38,7 +38,7 @@ pub fn rotate(
         };
         keys.set(key, next);
     }
-    for key in once(&request.retire) {
+    for key in each_key_once(&request.retire) {
         let KeySet { current, stage } = keys.of(key);
         match stage {
             Stage::Switched { .. } => keys.set(key, KeySet { current, stage: Stage::Settled }),
@@ -54,7 +54,7 @@ pub fn rotate(
 }
 
 /// A key that is named twice is taken one step further, not two.
-fn once(keys: &[RotatedKey]) -> impl Iterator<Item = RotatedKey> {
+fn each_key_once(keys: &[RotatedKey]) -> impl Iterator<Item = RotatedKey> {
     RotatedKey::ALL.into_iter().filter(|key| keys.contains(key))
 }
 
@@ -71,7 +71,7 @@ fn unused_number(store: &Store, key: RotatedKey, current: u32) -> u32 {
     number
 }
 
-fn create(
+fn create_next_key(
     store: &Store,
     identities: &Identities,
     key: RotatedKey,

@@ -39,7 +39,7 @@ mod tests {
     use super::SecretText;
 
     #[test]
-    fn debug_shows_nothing_of_it() {
+    fn debug_output_hides_the_secret() {
         assert_eq!(format!("{:?}", SecretText::new("hunter2".to_owned())), "SecretText(…)");
     }
 }

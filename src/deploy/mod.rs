@@ -22,7 +22,8 @@ mod test_stack;
 pub(crate) mod up;
 
 pub(crate) use destroy::{
-    DestroyOptions, DestroyOutcome, DestroyPlan, DestroyScope, DestroyTarget, audit, destroy, plan_destroy,
+    DestroyOptions, DestroyOutcome, DestroyPlan, DestroyScope, DestroyTarget, audit_destroyed_cluster,
+    destroy_cluster, plan_destroy,
 };
 pub(crate) use error::DeployError;
 pub(crate) use event::{
@@ -33,11 +34,10 @@ pub(crate) use event::{
 pub(crate) use explain::hint::hint_for;
 pub(crate) use explain::operation_events::is_echo;
 pub(crate) use inputs::Inputs;
-pub(crate) use inputs::base_image::LockedBaseImage;
 pub(crate) use inputs::capacity_block::PoolBlocks;
-pub(crate) use inputs::driver_check::require_drivers;
-pub(crate) use inputs::image_choice::{ChosenImage, ImageChoice, ImageNotice, ImageOrigin, ImagesInUse};
+pub(crate) use inputs::image_choice::{ChosenImage, ImageChoice, ImageNotice, ImageOrigin};
 pub(crate) use inputs::image_lock::{ImageLock, LockedImage};
+pub(crate) use inputs::lock_renewal::RenewedLock;
 pub(crate) use inputs::s3_uri_choice::ChosenS3Uri;
 pub(crate) use machines::evidence::console_evidence;
 pub(crate) use machines::node_logs::read_log;
@@ -45,7 +45,8 @@ pub(crate) use machines::node_rollout::NodeRollout;
 pub(crate) use plan::change_preview::refine_plan;
 pub(crate) use plan::comparison::{PropertyChange, ResourceAction, ResourceChange};
 pub(crate) use plan::disruption::{disrupted_jobs, plan_machines, pools_losing_machines};
-pub(crate) use plan::preparation::{PlanOptions, Prepared, prepare};
+pub(crate) use plan::pool_end::find_wrong_pool_ends;
+pub(crate) use plan::preparation::{PlanOptions, Prepared, prepare_deployment};
 pub(crate) use plan::user_data_change::{FileChange, TextChange, explain_user_data};
 pub(crate) use plan::{Plan, StackAction, StackPlan};
 pub(crate) use run::Run;
@@ -53,7 +54,7 @@ pub(crate) use stack::roll_back::roll_back;
 pub(crate) use state::charges::planned_charges;
 pub(crate) use state::description::describe_resource;
 pub(crate) use state::desired::{DesiredStack, s3_uri_in_use};
-pub(crate) use state::image_parameters::base_image_in_use;
+pub(crate) use state::image_parameters::images_in_use;
 pub(crate) use state::live::LiveCluster;
 pub(crate) use state::public_name::load_balancer;
 pub(crate) use status::drift::{
@@ -68,5 +69,5 @@ pub(crate) use status::shape::{
     AbsentCluster, CertificateState, EtcdState, ImageState, NodesState, SnapshotState, StatusDocument,
     StatusReport,
 };
-pub(crate) use status::snapshot::age;
+pub(crate) use status::snapshot::snapshot_age_in_words;
 pub(crate) use up::{Consent, Up, UpOptions, WaitFor};

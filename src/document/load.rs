@@ -7,7 +7,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::{Problems, ReadError, parse, read_text};
+use super::{Problems, ReadError, parse_yaml, read_text};
 use crate::outcome::{Explain, Outcome};
 
 /// Why a document could not be loaded.
@@ -66,10 +66,10 @@ pub(crate) fn validate<F, T>(
 where
     F: DeserializeOwned + JsonSchema,
 {
-    let file: F = parse(path, text)?;
+    let file: F = parse_yaml(path, text)?;
     let mut problems = Problems::new(path);
     match build(&file, &mut problems) {
-        Some(value) if problems.allow_use() => Ok(Loaded { value, warnings: problems }),
+        Some(value) if problems.can_be_used() => Ok(Loaded { value, warnings: problems }),
         _ => Err(problems),
     }
 }

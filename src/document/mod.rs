@@ -18,5 +18,5 @@ pub(crate) use load::{LoadError, Loaded, load, validate};
 pub(crate) use position::{At, Position};
 pub(crate) use problem::{Problem, Problems, Severity};
 pub(crate) use read::{ReadError, read_text};
-pub(crate) use suggestion::nearest;
-pub(crate) use yaml::{embedded, parse, parse_untyped, write_yaml};
+pub(crate) use suggestion::nearest_word;
+pub(crate) use yaml::{parse_embedded_table, parse_untyped, parse_yaml, write_yaml};

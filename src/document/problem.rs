@@ -87,7 +87,7 @@ impl Problems {
 
     /// Whether nothing stops the document from being used.
     #[must_use]
-    pub fn allow_use(&self) -> bool {
+    pub fn can_be_used(&self) -> bool {
         self.errors() == 0
     }
 

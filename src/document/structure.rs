@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::node::Node;
 use super::suggestion::list_of_words;
-use super::{At, Fault, Problems, nearest};
+use super::{At, Fault, Problems, nearest_word};
 
 /// Records every unknown key, missing key, wrong kind of value and unknown choice in `tree`.
 pub(super) fn check_structure(tree: &At<Node>, schema: &Schema, problems: &mut Problems) {
@@ -109,7 +109,7 @@ impl Walk<'_> {
         if choices.contains(&word.as_str()) {
             return;
         }
-        let help = match nearest(word, choices.iter().copied()) {
+        let help = match nearest_word(word, choices.iter().copied()) {
             Some(near) => format!("did you mean '{near}'?"),
             None => format!("{name} is one of {}", choices.join(", ")),
         };
@@ -180,7 +180,7 @@ fn unknown_key(key: &str, properties: &Map<String, Value>, schema: &Map<String, 
     {
         return Fault::new(format!("unknown key '{key}'")).help(format!("that is {now} now"));
     }
-    let help = match nearest(key, properties.keys().map(String::as_str)) {
+    let help = match nearest_word(key, properties.keys().map(String::as_str)) {
         Some(near) => format!("did you mean '{near}'?"),
         None => format!("keys here: {}", properties.keys().cloned().collect::<Vec<_>>().join(", ")),
     };

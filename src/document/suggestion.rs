@@ -1,7 +1,7 @@
 //! What was probably meant by something that was written wrongly.
 
 /// The candidate that `word` was most likely meant to be, if one is near enough to be worth saying.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest_word<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     candidates
         .into_iter()
@@ -33,7 +33,7 @@ fn is_plain(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{list_of_words, nearest};
+    use super::{list_of_words, nearest_word};
 
     #[test]
     fn words_that_yaml_would_not_read_as_text_are_quoted() {
@@ -47,12 +47,12 @@ mod tests {
     #[test]
     fn finds_swapped_letters_and_wrong_case() {
         let keys = ["instanceType", "instanceTypes", "count"];
-        assert_eq!(nearest("instnaceType", keys), Some("instanceType"));
-        assert_eq!(nearest("InstanceTypes", keys), Some("instanceTypes"));
+        assert_eq!(nearest_word("instnaceType", keys), Some("instanceType"));
+        assert_eq!(nearest_word("InstanceTypes", keys), Some("instanceTypes"));
     }
 
     #[test]
-    fn says_nothing_about_a_word_that_is_like_none() {
-        assert_eq!(nearest("bananas", ["count", "spot"]), None);
+    fn a_word_unlike_all_others_has_no_suggestion() {
+        assert_eq!(nearest_word("bananas", ["count", "spot"]), None);
     }
 }

@@ -13,14 +13,14 @@ use super::{At, Fault, Position, Problems};
 
 /// Reads `text` as a `T`. Problems of structure (unknown keys, wrong kinds of values) are all found before any value is
 /// read; `file` is only used to name the document.
-pub(crate) fn parse<T: DeserializeOwned + JsonSchema>(file: &Path, text: &str) -> Result<T, Problems> {
+pub(crate) fn parse_yaml<T: DeserializeOwned + JsonSchema>(file: &Path, text: &str) -> Result<T, Problems> {
     let mut problems = Problems::new(file);
     let tree: At<Node> = match serde_saphyr::from_str_with_options(text, parser_options()) {
         Ok(tree) => tree,
         Err(error) => return Err(syntax_problem(problems, &error)),
     };
     check_structure(&tree, &schemars::schema_for!(T), &mut problems);
-    if !problems.allow_use() {
+    if !problems.can_be_used() {
         return Err(problems);
     }
     serde_saphyr::from_str_with_options(text, parser_options())
@@ -38,7 +38,7 @@ pub(crate) fn parse_untyped(file: &Path, text: &str) -> Result<serde_json::Value
 /// # Panics
 /// If the document does not have the shape of `T`; a test reads every embedded document.
 #[must_use]
-pub(crate) fn embedded<T: DeserializeOwned>(text: &str) -> T {
+pub(crate) fn parse_embedded_table<T: DeserializeOwned>(text: &str) -> T {
     #[expect(clippy::panic, reason = "a mistake in a file compiled into the program, found by its tests")]
     serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("an embedded document is broken: {error}"))
 }

@@ -11,14 +11,14 @@ use crate::config::{NetworkLayout, Pool, PoolImage};
 use crate::kube::Toleration;
 use crate::plural::count_of;
 
-/// EFA adapters of each pod. They fall to pods as GPUs do: nobody shares one.
+/// The number of EFA adapters of each pod. Like GPUs, adapters are not shared between pods.
 pub(super) fn efa_adapters(
     job: &TrainingJob,
     devices: Devices,
     tolerations: &[Toleration],
     facts: ClusterFacts<'_>,
 ) -> u32 {
-    // A pod alone talks to nobody.
+    // A single pod has no peers.
     if devices.gpus == 0 || job.scale.pods() < 2 {
         return 0;
     }
@@ -26,7 +26,7 @@ pub(super) fn efa_adapters(
     machines.iter().map(|machine| machine.efa_share(devices.gpus)).min().unwrap_or(0)
 }
 
-/// MiB of huge pages of a pod with EFA, if its job wants libfabric to use them: the share that goes with its GPUs.
+/// MiB of huge pages of a pod with EFA, in proportion to its GPUs; none unless the job lets libfabric use them.
 pub(super) fn huge_pages_mib(
     job: &TrainingJob,
     devices: Devices,
@@ -42,7 +42,7 @@ pub(super) fn huge_pages_mib(
     u32::try_from((u64::from(pages) * HUGE_PAGE) >> 20).ok()
 }
 
-/// That the machines of a job use TCP although they could have EFA, in words for whoever submits it.
+/// What `submit` reports when the machines of a job use TCP although they could use EFA.
 #[must_use]
 pub(crate) fn tcp_notice(job: &TrainingJob, blueprint: &Blueprint) -> Option<String> {
     let cluster = &blueprint.cluster;
@@ -70,7 +70,9 @@ fn notice_of_pool(job: &TrainingJob, pool: &Pool, layout: &NetworkLayout) -> Opt
         let machine = &pool.instance_types[0];
         let besides = besides_efa(pool, layout);
         return can_have_efa(&pool.instance_types).then(|| {
-            format!("jobs on pool {name} use TCP: {machine} has EFA; set `efa: true` on the pool{besides}")
+            format!(
+                "jobs on pool {name} use TCP, but {machine} has EFA: set `efa: true` on the pool{besides}"
+            )
         });
     };
     let gpus = pool.gpus.as_ref().filter(|_| !has_adapters(job, pool))?;

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_scarcest_decides() {
+    fn the_scarcest_capacity_limits_the_room() {
         let machine = machine();
         assert_eq!(machine.room_for(&needs(1, 1000, 4)), Some(4));
         assert_eq!(machine.room_for(&needs(1, 1000, 20)), Some(1));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shortage_is_no_room() {
+    fn a_machine_that_lacks_anything_has_no_room() {
         let machine = machine();
         for (needs, shortage) in [
             (needs(8, 1000, 4), Shortage::Gpus),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_does_not_decide() {
+    fn unknown_capacities_do_not_limit_the_room() {
         let machine = Machine { processors: None, memory: None, ..machine() };
         assert_eq!(machine.room_for(&needs(1, 100_000, 1000)), Some(4));
         assert_eq!(machine.room_for(&needs(0, 100_000, 1000)), None);

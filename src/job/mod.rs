@@ -39,7 +39,6 @@ pub(crate) use decide::{
 };
 pub(crate) use fabric::tcp_notice;
 pub(crate) use framework::Framework;
-pub(crate) use names::helper_affinity;
 pub(crate) use needed_machines::{NeededMachines, needed_machines};
 pub(crate) use objects::{FileSystemClaim, objects_of};
 pub(crate) use run::{OUTPUT_DIRECTORY, Run, run_directory};

@@ -61,7 +61,7 @@ pub(super) fn group_host_name(job: &str, namespace: &str) -> String {
 }
 
 /// For pods that help a job and need no GPU: anywhere but on a GPU machine, unless there is nothing else.
-pub(crate) fn helper_affinity() -> serde_json::Value {
+pub(super) fn helper_affinity() -> serde_json::Value {
     serde_json::json!({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
         "weight": 100,
         "preference": {"matchExpressions": [{"key": GPU_COUNT_LABEL, "operator": "DoesNotExist"}]},

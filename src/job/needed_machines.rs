@@ -8,13 +8,15 @@ use super::placement::{fitting, needs_of};
 use super::training::{Devices, Scale, TrainingJob};
 use crate::blueprint::{BlockIds, Blueprint, Charge, pool_charge};
 use crate::config::Pool;
+use crate::config::values::PoolName;
 
 /// Machines of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NeededMachines {
     /// The name of the pool.
-    pub pool: String,
+    #[schemars(with = "String")]
+    pub pool: PoolName,
     /// How many machines.
     pub count: u32,
     /// How each of them is paid for.
@@ -39,11 +41,11 @@ pub(crate) fn needed_machines(
         let pool = only_pool(job, blueprint, devices)?;
         let room = Machine::of_pool(pool).room_for(&needs_of(job, devices, &[])).filter(|room| *room > 0)?;
         let count = pods.div_ceil(room);
-        match found.iter_mut().find(|machines| machines.pool == pool.name.as_str()) {
+        match found.iter_mut().find(|machines| machines.pool == pool.name) {
             Some(machines) => machines.count += count,
             None => {
                 let charge = pool_charge(pool, blocks);
-                found.push(NeededMachines { pool: pool.name.to_string(), count, charge });
+                found.push(NeededMachines { pool: pool.name.clone(), count, charge });
             }
         }
     }

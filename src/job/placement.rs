@@ -10,7 +10,7 @@ use crate::blueprint::Blueprint;
 use crate::config::Pool;
 use crate::config::instance_store::InstanceStore;
 use crate::config::values::Partition;
-use crate::document::{Fault, Problems, nearest};
+use crate::document::{Fault, Problems, nearest_word};
 use crate::kube::Toleration;
 use crate::plural::count_of;
 use crate::well_known::DEEP_LEARNING_CONTAINERS;
@@ -32,7 +32,7 @@ fn check_pools(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems
             Some(pool) => vec![pool],
             None => {
                 let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
-                let help = match nearest(name.value.as_str(), names.iter().copied()) {
+                let help = match nearest_word(name.value.as_str(), names.iter().copied()) {
                     Some(near) => format!("did you mean '{near}'?"),
                     None if names.is_empty() => "the cluster has no pools".to_owned(),
                     None => format!("its pools are {}", names.join(", ")),

@@ -1,18 +1,18 @@
-//! The version of PyTorch in an image, as far as its name says so, and what an older one does with a grace period.
+//! The version of PyTorch in an image, where its name contains it, and the grace period that torchrun of that version gives.
 
 use super::values::ImageReference;
 use crate::document::{At, Fault, Problems};
 
-/// The first version in which torchrun gives its processes as long as it is told.
+/// The first version of PyTorch whose torchrun takes the grace period from an option.
 const WITH_SHUTDOWN_TIME: (u16, u16) = (2, 12);
-/// How long torchrun waits for its processes before that.
+/// How long an older torchrun waits before it kills its processes.
 const FIXED_SECONDS: u64 = 30;
 /// Images whose tags begin with the version of PyTorch: its own, and those of AWS. Others of a similar name count by themselves.
 const OF_PYTORCH: [&str; 3] = ["pytorch", "pytorch-training", "pytorch-inference"];
-/// NVIDIA numbers its images by year and month.
-const OTHER_NUMBERS: &str = "nvcr.io/nvidia/";
+/// NVIDIA's images, whose tags are a year and a month.
+const DATED_IMAGES: &str = "nvcr.io/nvidia/";
 
-/// Warns of a grace period, also the usual one, that torchrun of this image does not grant.
+/// Warns of a grace period, also the default one, that torchrun of this image cuts short.
 pub(super) fn check_shutdown_time(image: &ImageReference, grace: &At<u64>, problems: &mut Problems) {
     let Some((major, minor)) = torch_version(image).filter(|version| *version < WITH_SHUTDOWN_TIME) else {
         return;
@@ -21,12 +21,12 @@ pub(super) fn check_shutdown_time(image: &ImageReference, grace: &At<u64>, probl
         return;
     }
     let fault = Fault::new(format!(
-        "grace is {}s, and torchrun of PyTorch {major}.{minor} kills its processes after {FIXED_SECONDS}s",
+        "grace is {}s, but torchrun of PyTorch {major}.{minor} kills its processes after {FIXED_SECONDS}s",
         grace.value
     ));
     let (major, minor) = WITH_SHUTDOWN_TIME;
     let help = format!(
-        "save in less and write grace: {FIXED_SECONDS}s, or use an image with PyTorch {major}.{minor} or newer"
+        "save within {FIXED_SECONDS}s and write grace: {FIXED_SECONDS}s, or use an image with PyTorch {major}.{minor} or newer"
     );
     problems.warn(grace.position, fault.help(help));
 }
@@ -39,7 +39,7 @@ fn torch_version(image: &ImageReference) -> Option<(u16, u16)> {
     let (repository, tag) = name.rsplit('/').next()?.split_once(':')?;
     let mut words = tag.split(['-', '_']);
     let named = words.clone().find_map(|word| two_numbers(word.strip_prefix("torch")?));
-    if named.is_some() || text.starts_with(OTHER_NUMBERS) || !OF_PYTORCH.contains(&repository) {
+    if named.is_some() || text.starts_with(DATED_IMAGES) || !OF_PYTORCH.contains(&repository) {
         return named;
     }
     two_numbers(words.next()?)

@@ -44,7 +44,7 @@ impl fmt::Display for Address {
 }
 
 /// The addresses that a name resolves to from here; none if it does not resolve.
-pub(crate) async fn resolve(name: &str) -> Vec<String> {
+pub(crate) async fn resolve_host_name(name: &str) -> Vec<String> {
     let found = tokio::net::lookup_host((name, 443)).await;
     let mut addresses: Vec<String> =
         found.map(|found| found.map(|address| address.ip().to_string()).collect()).unwrap_or_default();

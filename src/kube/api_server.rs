@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::access::ApiAccess;
 use super::connection::{Accepted, Answer, Connection, Content, Question};
 use super::path::without_query;
-use super::refusal::refusal;
+use super::refusal::api_refusal;
 use super::retry::Retries;
 use super::web_socket::WebSocket;
 use super::{Address, Body, KubeError};
@@ -121,7 +121,7 @@ impl ApiServer {
             }
             let answer = self.connection.complete(&question, response).await?;
             if !retries.wait(answer.requested_delay).await {
-                return Err(refusal(&question, &answer));
+                return Err(api_refusal(&question, &answer));
             }
         }
     }
@@ -159,7 +159,7 @@ impl ApiServer {
     ) -> Result<T, KubeError> {
         let answer = self.ask(question).await?;
         if !answer.status.is_success() {
-            return Err(refusal(question, &answer));
+            return Err(api_refusal(question, &answer));
         }
         serde_json::from_slice(&answer.bytes).map_err(|error| KubeError::Answer {
             path: without_query(question.path),

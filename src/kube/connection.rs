@@ -25,7 +25,7 @@ use zeroize::Zeroizing;
 use super::access::ApiAccess;
 use super::path::without_query;
 use super::retry::requested_delay;
-use super::tls::{client_configuration, objection};
+use super::tls::{certificate_objection, client_configuration};
 use super::{Address, KubeError};
 use crate::credentials::SecretText;
 
@@ -264,7 +264,7 @@ impl Connection {
 
     /// What a connection that failed means.
     pub(super) fn broken(&self, error: &(dyn Error + 'static)) -> KubeError {
-        match objection(error, &self.tls_name) {
+        match certificate_objection(error, &self.tls_name) {
             Some(reason) => KubeError::Tls { address: self.address.to_string(), reason },
             None => self.unreachable(innermost_cause(error)),
         }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::list::Metadata;
 use super::message::one_line;
-use super::path::encode;
+use super::path::encode_path_segment;
 use super::{ApiServer, KubeError};
 
 /// A warning about an object.
@@ -68,8 +68,8 @@ impl From<EventDocument> for Warning {
 impl ApiServer {
     /// The warnings about an object, oldest first. Selected by uid: earlier objects had the same name.
     pub(crate) async fn warnings(&self, namespace: &str, uid: &str) -> Result<Vec<Warning>, KubeError> {
-        let path = format!("/api/v1/namespaces/{}/events", encode(namespace));
-        let selector = encode(&format!("involvedObject.uid={uid},type=Warning"));
+        let path = format!("/api/v1/namespaces/{}/events", encode_path_segment(namespace));
+        let selector = encode_path_segment(&format!("involvedObject.uid={uid},type=Warning"));
         let mut warnings: Vec<Warning> = self.list(&path, Some(&format!("fieldSelector={selector}"))).await?;
         warnings.sort_by(|one, other| one.last.cmp(&other.last));
         Ok(warnings)
@@ -77,8 +77,8 @@ impl ApiServer {
 
     /// Everything that was reported about objects of a kind in a namespace, oldest first. Nodes are in the namespace default.
     pub(crate) async fn events(&self, namespace: &str, kind: &str) -> Result<Vec<Event>, KubeError> {
-        let path = format!("/api/v1/namespaces/{}/events", encode(namespace));
-        let selector = encode(&format!("involvedObject.kind={kind}"));
+        let path = format!("/api/v1/namespaces/{}/events", encode_path_segment(namespace));
+        let selector = encode_path_segment(&format!("involvedObject.kind={kind}"));
         let mut events: Vec<Event> = self.list(&path, Some(&format!("fieldSelector={selector}"))).await?;
         events.sort_by(|one, other| one.report.last.cmp(&other.report.last));
         Ok(events)

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::message::one_line;
-use super::path::encode;
+use super::path::encode_path_segment;
 use super::web_socket::{MessageReceiver, MessageSender};
 use super::{ApiServer, KubeError};
 
@@ -89,16 +89,16 @@ impl ApiServer {
 }
 
 fn exec_path(request: &ExecRequest<'_>) -> String {
-    let (namespace, pod) = (encode(request.namespace), encode(request.pod));
+    let (namespace, pod) = (encode_path_segment(request.namespace), encode_path_segment(request.pod));
     let terminal = request.terminal;
     let mut path = format!(
         "/api/v1/namespaces/{namespace}/pods/{pod}/exec?stdin=true&stdout=true&stderr={}&tty={terminal}",
         !terminal
     );
     if let Some(container) = request.container {
-        path = format!("{path}&container={}", encode(container));
+        path = format!("{path}&container={}", encode_path_segment(container));
     }
-    request.command.iter().fold(path, |path, word| format!("{path}&command={}", encode(word)))
+    request.command.iter().fold(path, |path, word| format!("{path}&command={}", encode_path_segment(word)))
 }
 
 impl ExecInput {

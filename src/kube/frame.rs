@@ -62,7 +62,7 @@ pub(super) struct Frame {
 }
 
 /// A whole message as one frame from a client, whose payload is the parts one after the other, masked as clients must.
-pub(super) fn encode(opcode: Opcode, parts: &[&[u8]], mask: [u8; 4]) -> Vec<u8> {
+pub(super) fn encode_frame(opcode: Opcode, parts: &[&[u8]], mask: [u8; 4]) -> Vec<u8> {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let mut frame = Vec::with_capacity(length + 14);
     frame.push(LAST | opcode.number());
@@ -136,13 +136,13 @@ pub(super) fn take_frame(bytes: &mut BytesMut) -> Result<Option<Frame>, &'static
 mod tests {
     use bytes::{Bytes, BytesMut};
 
-    use super::{Frame, Opcode, encode, take_frame};
+    use super::{Frame, Opcode, encode_frame, take_frame};
 
     /// The frames of RFC 6455, 5.7.
     #[test]
     fn the_examples_of_the_standard_are_read_and_written() {
         assert_eq!(
-            encode(Opcode::Pong, &[b"Hel", b"lo"], [0x37, 0xfa, 0x21, 0x3d]),
+            encode_frame(Opcode::Pong, &[b"Hel", b"lo"], [0x37, 0xfa, 0x21, 0x3d]),
             [0x8a, 0x85, 0x37, 0xfa, 0x21, 0x3d, 0x7f, 0x9f, 0x4d, 0x51, 0x58]
         );
         let mut bytes = BytesMut::from(&b"\x01\x03Hel\x80\x02lo\x89\x05Hello"[..]);
@@ -163,7 +163,7 @@ mod tests {
         for (length, head) in [(0, 6), (125, 6), (126, 8), (65_535, 8), (65_536, 14)] {
             let content: Vec<u8> =
                 (0..length).map(|number| u8::try_from(number % 251).unwrap_or(0)).collect();
-            let frame = encode(Opcode::Binary, &[&content], [7, 8, 9, 10]);
+            let frame = encode_frame(Opcode::Binary, &[&content], [7, 8, 9, 10]);
             assert_eq!(frame.len(), length + head);
             // As a server would send it: without the mask.
             let mut plain = BytesMut::from(&frame[..head - 4]);

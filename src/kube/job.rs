@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::list::{Condition, ConditionStatus, Object};
 use super::message::one_line;
-use super::path::encode;
+use super::path::encode_path_segment;
 use super::{ApiServer, KubeError};
 
 /// A Job.
@@ -146,10 +146,10 @@ impl ApiServer {
     /// The Jobs that a label selector chooses, in one namespace or in all.
     pub(crate) async fn jobs(&self, namespace: Option<&str>, selector: &str) -> Result<Vec<Job>, KubeError> {
         let path = match namespace {
-            Some(namespace) => format!("/apis/batch/v1/namespaces/{}/jobs", encode(namespace)),
+            Some(namespace) => format!("/apis/batch/v1/namespaces/{}/jobs", encode_path_segment(namespace)),
             None => "/apis/batch/v1/jobs".to_owned(),
         };
-        self.list(&path, Some(&format!("labelSelector={}", encode(selector)))).await
+        self.list(&path, Some(&format!("labelSelector={}", encode_path_segment(selector)))).await
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::list::{Condition, ConditionStatus, Object};
 use super::message::one_line;
-use super::path::encode;
+use super::path::encode_path_segment;
 use super::{ApiServer, KubeError};
 
 /// Where JobSets are found.
@@ -153,10 +153,10 @@ impl ApiServer {
         selector: &str,
     ) -> Result<Option<Vec<JobSet>>, KubeError> {
         let path = match namespace {
-            Some(namespace) => format!("/{GROUP_PATH}/namespaces/{}/jobsets", encode(namespace)),
+            Some(namespace) => format!("/{GROUP_PATH}/namespaces/{}/jobsets", encode_path_segment(namespace)),
             None => format!("/{GROUP_PATH}/jobsets"),
         };
-        match self.list(&path, Some(&format!("labelSelector={}", encode(selector)))).await {
+        match self.list(&path, Some(&format!("labelSelector={}", encode_path_segment(selector)))).await {
             Ok(found) => Ok(Some(found)),
             Err(error) if error.status() == Some(404) => Ok(None),
             Err(error) => Err(error),

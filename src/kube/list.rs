@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::connection::{Accepted, Question};
-use super::path::encode;
+use super::path::encode_path_segment;
 use super::{ApiServer, KubeError};
 
 const PAGE: u32 = 500;
@@ -135,7 +135,9 @@ impl ApiServer {
             let page: Page<T> = self.ask_json(&Question { accepted, ..Question::get(&next) }).await?;
             items.extend(page.items.unwrap_or_default());
             match page.metadata.next {
-                Some(token) if !token.is_empty() => next = format!("{first}&continue={}", encode(&token)),
+                Some(token) if !token.is_empty() => {
+                    next = format!("{first}&continue={}", encode_path_segment(&token))
+                }
                 _ => return Ok(items),
             }
         }

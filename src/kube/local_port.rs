@@ -38,7 +38,7 @@ impl LocalPort {
     }
 
     /// Passes connections on until no more can be accepted, and ends them when it is dropped. A connection waits while there is no pod;
-    /// one that fails is closed and told to `failures`, and the next ones are passed on all the same.
+    /// one that fails is closed and reported to `failures`, and the next ones are passed on all the same.
     pub(crate) async fn forward(
         &self,
         api: &ApiServer,

@@ -39,7 +39,7 @@ mod volume_claim;
 mod web_socket;
 
 pub(crate) use access::{ApiAccess, ClientCertificate, Named};
-pub(crate) use address::{Address, resolve};
+pub(crate) use address::{Address, resolve_host_name};
 pub(crate) use api_server::ApiServer;
 pub(crate) use body::Body;
 pub(crate) use error::KubeError;

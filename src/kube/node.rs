@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::list::{Condition, ConditionStatus, Object};
-use super::path::encode;
+use super::path::encode_path_segment;
 use super::{ApiServer, KubeError, Taint};
 use crate::well_known::{
     CONTROLLER_LABEL, EFA_LABEL, EFA_RESOURCE, GPU_COUNT_LABEL, GPU_RESOURCE, INSTANCE_TYPE_LABEL,
@@ -176,7 +176,7 @@ impl ApiServer {
     /// Cordons or uncordons a node; its pods continue.
     pub(crate) async fn set_schedulable(&self, node: &str, schedulable: bool) -> Result<(), KubeError> {
         let patch = json!({"spec": {"unschedulable": !schedulable}});
-        self.patch_json(&format!("{NODES}/{}", encode(node)), MERGE_PATCH, &patch).await?;
+        self.patch_json(&format!("{NODES}/{}", encode_path_segment(node)), MERGE_PATCH, &patch).await?;
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::api_server::Propagation;
 use super::job_set;
 use super::list::Metadata;
-use super::path::encode;
+use super::path::encode_path_segment;
 use super::{ApiServer, KubeError};
 
 /// What changes are marked with, so that two tools do not undo each other's.
@@ -67,7 +67,11 @@ impl ObjectName {
     }
 
     fn path(&self) -> Result<String, KubeError> {
-        Ok(format!("{}/{}", collection_path(&self.kind, Some(&self.namespace))?, encode(&self.name)))
+        Ok(format!(
+            "{}/{}",
+            collection_path(&self.kind, Some(&self.namespace))?,
+            encode_path_segment(&self.name)
+        ))
     }
 }
 
@@ -84,7 +88,9 @@ fn collection_path(kind: &str, namespace: Option<&str>) -> Result<String, KubeEr
         return Err(KubeError::Answer { path: kind.to_owned(), reason });
     };
     Ok(match namespace {
-        Some(namespace) if *namespaced => format!("/{group}/namespaces/{}/{plural}", encode(namespace)),
+        Some(namespace) if *namespaced => {
+            format!("/{group}/namespaces/{}/{plural}", encode_path_segment(namespace))
+        }
         _ => format!("/{group}/{plural}"),
     })
 }
@@ -121,7 +127,7 @@ impl ApiServer {
         namespace: Option<&str>,
         selector: &str,
     ) -> Result<Vec<Value>, KubeError> {
-        let query = format!("labelSelector={}", encode(selector));
+        let query = format!("labelSelector={}", encode_path_segment(selector));
         match self.list(&collection_path(kind, namespace)?, Some(&query)).await {
             Err(error) if error.status() == Some(404) => Ok(Vec::new()),
             listed => listed,
@@ -140,6 +146,6 @@ impl ApiServer {
 
     /// Whether there is a namespace.
     pub(crate) async fn has_namespace(&self, name: &str) -> Result<bool, KubeError> {
-        Ok(self.get_json(&format!("/api/v1/namespaces/{}", encode(name))).await?.is_some())
+        Ok(self.get_json(&format!("/api/v1/namespaces/{}", encode_path_segment(name))).await?.is_some())
     }
 }

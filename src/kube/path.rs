@@ -3,7 +3,7 @@
 const HEXADECIMAL: &[u8; 16] = b"0123456789ABCDEF";
 
 /// A text with everything escaped that could mean something else in a path or query.
-pub(super) fn encode(text: &str) -> String {
+pub(super) fn encode_path_segment(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -25,12 +25,12 @@ pub(super) fn without_query(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{encode, without_query};
+    use super::{encode_path_segment, without_query};
 
     #[test]
     fn what_could_mean_something_else_is_escaped() {
-        assert_eq!(encode("my-pod_1.a~"), "my-pod_1.a~");
-        assert_eq!(encode("a/b?c=d&é"), "a%2Fb%3Fc%3Dd%26%C3%A9");
+        assert_eq!(encode_path_segment("my-pod_1.a~"), "my-pod_1.a~");
+        assert_eq!(encode_path_segment("a/b?c=d&é"), "a%2Fb%3Fc%3Dd%26%C3%A9");
     }
 
     #[test]

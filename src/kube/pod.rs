@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::connection::REQUEST_LIMIT;
 use super::list::{Condition, ConditionStatus, Object};
 use super::message::one_line;
-use super::path::encode;
+use super::path::encode_path_segment;
 use super::{ApiServer, Body, KubeError};
 use crate::well_known::GPU_RESOURCE;
 
@@ -239,15 +239,15 @@ impl ApiServer {
     /// The pods that a label selector chooses, in one namespace or in all.
     pub(crate) async fn pods(&self, namespace: Option<&str>, selector: &str) -> Result<Vec<Pod>, KubeError> {
         let path = match namespace {
-            Some(namespace) => format!("/api/v1/namespaces/{}/pods", encode(namespace)),
+            Some(namespace) => format!("/api/v1/namespaces/{}/pods", encode_path_segment(namespace)),
             None => "/api/v1/pods".to_owned(),
         };
-        self.list(&path, Some(&format!("labelSelector={}", encode(selector)))).await
+        self.list(&path, Some(&format!("labelSelector={}", encode_path_segment(selector)))).await
     }
 
     /// The log of a pod; if it is followed, also what it prints from now on.
     pub(crate) async fn pod_log(&self, namespace: &str, pod: &str, part: LogPart) -> Result<Body, KubeError> {
-        let (namespace, pod) = (encode(namespace), encode(pod));
+        let (namespace, pod) = (encode_path_segment(namespace), encode_path_segment(pod));
         let mut path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/log?follow={}", part.follow);
         if let Some(tail) = part.tail {
             path = format!("{path}&tailLines={tail}");

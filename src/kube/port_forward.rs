@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::message::one_line;
-use super::path::encode;
+use super::path::encode_path_segment;
 use super::web_socket::{MessageReceiver, MessageSender};
 use super::{ApiServer, KubeError};
 
@@ -49,8 +49,11 @@ impl ApiServer {
     /// Connects to a port of a pod.
     pub(crate) async fn connect_to_port(&self, target: &PodPort) -> Result<PortConnection, KubeError> {
         let PodPort { namespace, pod, port } = target;
-        let path =
-            format!("/api/v1/namespaces/{}/pods/{}/portforward?ports={port}", encode(namespace), encode(pod));
+        let path = format!(
+            "/api/v1/namespaces/{}/pods/{}/portforward?ports={port}",
+            encode_path_segment(namespace),
+            encode_path_segment(pod)
+        );
         let socket = self.open_web_socket(&path, PROTOCOL).await?;
         let answers = Answers { receiver: socket.receiver, pod: pod.clone(), has_begun: [false; 2] };
         Ok(PortConnection { sender: socket.sender, answers })
@@ -98,7 +101,7 @@ impl Drop for Upload {
     }
 }
 
-/// Sends what comes from a client, and tells when nothing more does. That the connection is broken shows at its other half.
+/// Sends what comes from a client, and reports when nothing more does. That the connection is broken shows at its other half.
 async fn upload(mut reading: OwnedReadHalf, sender: MessageSender, told: oneshot::Sender<()>) {
     let mut buffer = vec![0; PIECE];
     while let Ok(count @ 1..) = reading.read(&mut buffer).await {

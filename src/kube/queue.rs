@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::path::encode;
+use super::path::encode_path_segment;
 use super::{ApiServer, KubeError};
 
 const GROUP: &str = "kueue.x-k8s.io";
@@ -22,7 +22,11 @@ impl ApiServer {
     /// Whether a namespace has a queue, in whatever version Kueue offers it.
     pub(crate) async fn find_queue(&self, namespace: &str, name: &str) -> Result<QueuePresence, KubeError> {
         let Some(version) = self.kueue_version().await? else { return Ok(QueuePresence::NoKueue) };
-        let path = format!("/apis/{version}/namespaces/{}/localqueues/{}", encode(namespace), encode(name));
+        let path = format!(
+            "/apis/{version}/namespaces/{}/localqueues/{}",
+            encode_path_segment(namespace),
+            encode_path_segment(name)
+        );
         let found = self.get_json(&path).await?.is_some();
         Ok(if found { QueuePresence::Found } else { QueuePresence::Missing })
     }
@@ -34,7 +38,7 @@ impl ApiServer {
         job_set: &str,
     ) -> Result<Option<String>, KubeError> {
         let Some(version) = self.kueue_version().await? else { return Ok(None) };
-        let path = format!("/apis/{version}/namespaces/{}/workloads", encode(namespace));
+        let path = format!("/apis/{version}/namespaces/{}/workloads", encode_path_segment(namespace));
         let list = self.get_json(&path).await?.unwrap_or_default();
         Ok(list["items"].as_array().into_iter().flatten().find_map(|workload| reason_of(workload, job_set)))
     }

@@ -3,7 +3,7 @@
 use hyper::StatusCode;
 
 use super::connection::{Answer, Question};
-use super::refusal::refusal;
+use super::refusal::api_refusal;
 use super::{ApiServer, KubeError};
 
 const CHECKS: &str = "/readyz?verbose";
@@ -33,7 +33,7 @@ fn judge_answer(question: &Question<'_>, answer: &Answer) -> Result<Readiness, K
     if answer.status.is_success() {
         return Ok(Readiness::Ready);
     }
-    let refused = refusal(question, answer);
+    let refused = api_refusal(question, answer);
     if !answer.status.is_server_error() && answer.status != StatusCode::TOO_MANY_REQUESTS {
         return Err(refused);
     }

@@ -19,7 +19,7 @@ struct StatusDocument {
 }
 
 /// The refusal that an answer is.
-pub(super) fn refusal(question: &Question<'_>, answer: &Answer) -> KubeError {
+pub(super) fn api_refusal(question: &Question<'_>, answer: &Answer) -> KubeError {
     let document: StatusDocument = serde_json::from_slice(&answer.bytes).unwrap_or_default();
     let reason = document
         .reason
@@ -66,11 +66,11 @@ mod tests {
     use hyper::body::Bytes;
 
     use super::super::connection::{Answer, Question};
-    use super::refusal;
+    use super::api_refusal;
 
     fn said(status: StatusCode, text: &'static str) -> String {
         let answer = Answer { status, bytes: Bytes::from(text), requested_delay: None };
-        refusal(&Question::get("/api/v1/nodes?limit=500"), &answer).to_string()
+        api_refusal(&Question::get("/api/v1/nodes?limit=500"), &answer).to_string()
     }
 
     #[test]
@@ -89,7 +89,7 @@ mod tests {
         let text = format!(r#"{{"message":"spec.template: Invalid value: {middle}: field is immutable"}}"#);
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         let answer = Answer { status, bytes: Bytes::from(text), requested_delay: None };
-        let said = refusal(&Question::get("/a"), &answer).to_string();
+        let said = api_refusal(&Question::get("/a"), &answer).to_string();
         assert!(said.len() < 800 && said.contains("spec.template: Invalid value"), "{said}");
         assert!(said.contains("field is immutable"), "{said}");
     }

@@ -32,11 +32,11 @@ impl Retries {
 
 /// When the server asks for the request again, if it does.
 pub(super) fn requested_delay<B>(response: &Response<B>) -> Option<Duration> {
-    (response.status() == StatusCode::TOO_MANY_REQUESTS).then(|| seconds(response.headers()))?
+    (response.status() == StatusCode::TOO_MANY_REQUESTS).then(|| retry_after_seconds(response.headers()))?
 }
 
 /// Kubernetes sends seconds; a date, which HTTP allows too, can only come from a proxy.
-fn seconds(headers: &HeaderMap) -> Option<Duration> {
+fn retry_after_seconds(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
     text.trim().parse().ok().map(Duration::from_secs)
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::api_server::JSON;
 use super::connection::{Accepted, Content, Question};
 use super::list::Metadata;
-use super::path::encode;
+use super::path::encode_path_segment;
 use super::secret_document::{SecretEntry, with_data};
 use super::{ApiServer, KubeError, ObjectName};
 
@@ -74,12 +74,12 @@ impl SecretType {
     }
 }
 
-fn collection(namespace: &str) -> String {
-    format!("/api/v1/namespaces/{}/secrets", encode(namespace))
+fn secrets_path(namespace: &str) -> String {
+    format!("/api/v1/namespaces/{}/secrets", encode_path_segment(namespace))
 }
 
 fn path_of(namespace: &str, name: &str) -> String {
-    format!("{}/{}", collection(namespace), encode(name))
+    format!("{}/{}", secrets_path(namespace), encode_path_segment(name))
 }
 
 impl ApiServer {
@@ -96,8 +96,8 @@ impl ApiServer {
         namespace: &str,
         selector: &str,
     ) -> Result<Vec<SecretMetadata>, KubeError> {
-        let selector = format!("labelSelector={}", encode(selector));
-        let found: Vec<Named> = self.list_metadata(&collection(namespace), Some(&selector)).await?;
+        let selector = format!("labelSelector={}", encode_path_segment(selector));
+        let found: Vec<Named> = self.list_metadata(&secrets_path(namespace), Some(&selector)).await?;
         Ok(found.into_iter().map(SecretMetadata::from).collect())
     }
 
@@ -122,9 +122,11 @@ impl ApiServer {
         name: &str,
         kind: SecretType,
     ) -> Result<bool, KubeError> {
-        let selector =
-            format!("fieldSelector={}", encode(&format!("metadata.name={name},type={}", kind.name())));
-        let found: Vec<Named> = self.list_metadata(&collection(namespace), Some(&selector)).await?;
+        let selector = format!(
+            "fieldSelector={}",
+            encode_path_segment(&format!("metadata.name={name},type={}", kind.name()))
+        );
+        let found: Vec<Named> = self.list_metadata(&secrets_path(namespace), Some(&selector)).await?;
         Ok(!found.is_empty())
     }
 
@@ -137,7 +139,7 @@ impl ApiServer {
     ) -> Result<bool, KubeError> {
         let head = json!({"apiVersion": "v1", "kind": "Secret", "type": kind.name(), "metadata": metadata});
         let text = with_data(&head, data);
-        let path = collection(metadata["namespace"].as_str().unwrap_or_default());
+        let path = secrets_path(metadata["namespace"].as_str().unwrap_or_default());
         let question = Question {
             method: Method::POST,
             path: &path,

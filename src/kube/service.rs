@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::api_server::Propagation;
 use super::list::Metadata;
-use super::path::encode;
+use super::path::encode_path_segment;
 use super::{ApiServer, KubeError};
 
 const SERVICES: &str = "/api/v1/services";
@@ -48,7 +48,11 @@ impl ApiServer {
     /// Deletes a Service; false if there was none. Its load balancer is deleted later, and the Service stays visible until then.
     pub(crate) async fn delete_service(&self, service: &ServiceName) -> Result<bool, KubeError> {
         let ServiceName { namespace, name } = service;
-        let path = format!("/api/v1/namespaces/{}/services/{}", encode(namespace), encode(name));
+        let path = format!(
+            "/api/v1/namespaces/{}/services/{}",
+            encode_path_segment(namespace),
+            encode_path_segment(name)
+        );
         self.delete(&path, Propagation::Background).await
     }
 }

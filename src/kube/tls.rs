@@ -51,7 +51,7 @@ fn unreadable_credential(reason: String) -> KubeError {
 }
 
 /// Why one side refuses the other's certificate, if that is why a connection failed.
-pub(super) fn objection(error: &(dyn Error + 'static), tls_name: &str) -> Option<String> {
+pub(super) fn certificate_objection(error: &(dyn Error + 'static), tls_name: &str) -> Option<String> {
     let mut current = Some(error);
     while let Some(error) = current {
         if let Some(found) = tls_error(error) {

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::path::encode;
+use super::path::encode_path_segment;
 use super::{ApiServer, KubeError};
 
 #[derive(Default, Deserialize)]
@@ -20,8 +20,11 @@ struct Status {
 impl ApiServer {
     /// The phase of a persistent volume claim, as `Bound`; nothing if there is no such claim.
     pub(crate) async fn claim_phase(&self, namespace: &str, name: &str) -> Result<Option<String>, KubeError> {
-        let path =
-            format!("/api/v1/namespaces/{}/persistentvolumeclaims/{}", encode(namespace), encode(name));
+        let path = format!(
+            "/api/v1/namespaces/{}/persistentvolumeclaims/{}",
+            encode_path_segment(namespace),
+            encode_path_segment(name)
+        );
         let claim: Option<ClaimDocument> = self.get(&path).await?;
         // A claim that no controller has seen yet has no phase.
         Ok(claim.map(|claim| claim.status.phase.unwrap_or_else(|| "Pending".to_owned())))

@@ -20,9 +20,9 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::KubeError;
 use super::connection::{Connection, Question};
-use super::frame::{Opcode, encode, take_frame};
+use super::frame::{Opcode, encode_frame, take_frame};
 use super::path::without_query;
-use super::refusal::refusal;
+use super::refusal::api_refusal;
 
 /// Well below the idle limits of load balancers and proxies, which begin at a minute.
 const PING_EVERY: Duration = Duration::from_secs(20);
@@ -55,7 +55,7 @@ impl WebSocket {
         path: &str,
         protocols: &str,
     ) -> Result<Self, KubeError> {
-        let key = STANDARD.encode(random::<16>());
+        let key = STANDARD.encode(random_mask::<16>());
         let headers = [
             ("connection", "Upgrade"),
             ("upgrade", "websocket"),
@@ -72,7 +72,7 @@ impl WebSocket {
             if answer.status.is_success() {
                 return Err(unusable("the server did not open a WebSocket"));
             }
-            return Err(refusal(&question, &answer));
+            return Err(api_refusal(&question, &answer));
         }
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
         if header("sec-websocket-accept") != Some(accepted_key(&key).as_str()) {
@@ -108,12 +108,12 @@ pub(super) struct MessageSender {
 impl MessageSender {
     /// Queues one message that consists of these parts; waits while the connection is slower. Nothing is half sent if the wait is given up.
     pub(super) async fn send(&self, parts: &[&[u8]]) -> Result<(), KubeError> {
-        let frame = encode(Opcode::Binary, parts, random());
-        self.frames.send(frame).await.map_err(|_| self.connection.broken(&closed()))
+        let frame = encode_frame(Opcode::Binary, parts, random_mask());
+        self.frames.send(frame).await.map_err(|_| self.connection.broken(&web_socket_closed_error()))
     }
 }
 
-/// Where messages come in.
+/// The half that receives messages.
 #[derive(Debug)]
 pub(super) struct MessageReceiver {
     reading: ReadHalf<Stream>,
@@ -151,7 +151,7 @@ impl MessageReceiver {
                 Opcode::Ping => {
                     if let Some(frames) = self.pongs.upgrade() {
                         // With messages waiting to go out the server sees that this side is alive.
-                        let _ = frames.try_send(encode(Opcode::Pong, &[&frame.payload], random()));
+                        let _ = frames.try_send(encode_frame(Opcode::Pong, &[&frame.payload], random_mask()));
                     }
                 }
                 Opcode::Pong => {}
@@ -167,7 +167,7 @@ impl MessageReceiver {
 
     /// What it means that the messages ended before the caller was done.
     pub(super) fn ended_early(&self) -> KubeError {
-        self.connection.broken(&closed())
+        self.connection.broken(&web_socket_closed_error())
     }
 
     async fn read_more(&mut self) -> Result<(), KubeError> {
@@ -175,7 +175,7 @@ impl MessageReceiver {
         let connection = Arc::clone(&self.connection);
         let read = async {
             match self.reading.read_buf(&mut self.bytes).await {
-                Ok(0) => Err(connection.broken(&closed())),
+                Ok(0) => Err(connection.broken(&web_socket_closed_error())),
                 Ok(_) => Ok(()),
                 Err(error) => Err(connection.broken(&error)),
             }
@@ -192,10 +192,10 @@ async fn write_frames(mut writing: WriteHalf<Stream>, mut queue: mpsc::Receiver<
     pings.tick().await;
     loop {
         let (frame, is_last) = tokio::select! {
-            _ = pings.tick() => (encode(Opcode::Ping, &[], random()), false),
+            _ = pings.tick() => (encode_frame(Opcode::Ping, &[], random_mask()), false),
             frame = queue.recv() => match frame {
                 Some(frame) => (frame, false),
-                None => (encode(Opcode::Close, &[], random()), true),
+                None => (encode_frame(Opcode::Close, &[], random_mask()), true),
             },
         };
         let written = match writing.write_all(&frame).await {
@@ -208,7 +208,7 @@ async fn write_frames(mut writing: WriteHalf<Stream>, mut queue: mpsc::Receiver<
     }
 }
 
-fn closed() -> io::Error {
+fn web_socket_closed_error() -> io::Error {
     io::ErrorKind::UnexpectedEof.into()
 }
 
@@ -219,7 +219,7 @@ pub(super) fn accepted_key(key: &str) -> String {
 
 /// Random bytes. They keep proxies from taking a message for a request of its own, which the TLS around it does anyway, so that zeros from
 /// a machine without random numbers do no harm.
-fn random<const COUNT: usize>() -> [u8; COUNT] {
+fn random_mask<const COUNT: usize>() -> [u8; COUNT] {
     let mut bytes = [0; COUNT];
     let _ = rand::fill(&mut bytes);
     bytes

@@ -54,7 +54,7 @@ impl Entries {
         let entries = self.files.iter().flat_map(|(path, file)| {
             file.contexts.iter().flatten().map(move |entry| (path, &entry.name, &entry.context))
         });
-        find(entries, name, "context")
+        find_entry(entries, name, "context")
             .ok_or_else(|| KubeconfigError::NoContext { name: name.to_owned(), known: self.context_names() })
     }
 
@@ -67,7 +67,7 @@ impl Entries {
             file.clusters.iter().flatten().map(move |entry| (path, &entry.name, &entry.cluster))
         });
         let name = context.section.cluster.as_deref().unwrap_or_default();
-        find(entries, name, "cluster").ok_or_else(|| dangling(context, "cluster", name))
+        find_entry(entries, name, "cluster").ok_or_else(|| dangling_entry_error(context, "cluster", name))
     }
 
     /// The user of a context.
@@ -80,7 +80,7 @@ impl Entries {
             users.filter_map(move |entry| Some((path, &entry.name, entry.user.as_ref()?)))
         });
         let name = context.section.user.as_deref().unwrap_or_default();
-        find(entries, name, "user").ok_or_else(|| dangling(context, "user", name))
+        find_entry(entries, name, "user").ok_or_else(|| dangling_entry_error(context, "user", name))
     }
 
     fn context_names(&self) -> Vec<String> {
@@ -104,7 +104,7 @@ fn read_file(path: &Path) -> Result<ConfigFile, KubeconfigError> {
         .map_err(|_| shape("a field of its clusters, contexts or users has the wrong type"))
 }
 
-fn find<'a, Section>(
+fn find_entry<'a, Section>(
     mut entries: impl Iterator<Item = (&'a PathBuf, &'a String, &'a Section)>,
     wanted: &str,
     kind: &'static str,
@@ -113,7 +113,11 @@ fn find<'a, Section>(
     Some(Found { name: name.clone(), file: file.clone(), section, kind })
 }
 
-fn dangling(context: &Found<'_, ContextSection>, kind: &'static str, name: &str) -> KubeconfigError {
+fn dangling_entry_error(
+    context: &Found<'_, ContextSection>,
+    kind: &'static str,
+    name: &str,
+) -> KubeconfigError {
     KubeconfigError::Dangling { context: context.name.clone(), kind, name: name.to_owned() }
 }
 
@@ -133,7 +137,7 @@ impl<Section> Found<'_, Section> {
         data: Option<&str>,
         file: Option<&str>,
     ) -> Result<Option<Named<String>>, KubeconfigError> {
-        let text = match (filled(data), filled(file)) {
+        let text = match (non_empty(data), non_empty(file)) {
             (Some(data), _) => {
                 let text = STANDARD.decode(data.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
                 text.ok_or_else(|| self.bad_encoding(field))?
@@ -151,7 +155,7 @@ impl<Section> Found<'_, Section> {
         data: Option<&SecretText>,
         file: Option<&str>,
     ) -> Result<Option<Named<SecretText>>, KubeconfigError> {
-        let text = match (filled(data.map(SecretText::expose)), filled(file)) {
+        let text = match (non_empty(data.map(SecretText::expose)), non_empty(file)) {
             (Some(data), _) => {
                 let bytes = STANDARD.decode(data.trim()).map_err(|_| self.bad_encoding(field))?;
                 String::from_utf8(bytes).map(SecretText::new).map_err(|error| {
@@ -172,7 +176,7 @@ impl<Section> Found<'_, Section> {
         file: Option<&str>,
     ) -> Result<Option<SecretText>, KubeconfigError> {
         let token = token.filter(|token| !token.expose().is_empty());
-        match (token, filled(file)) {
+        match (token, non_empty(file)) {
             (Some(token), _) => Ok(Some(token.clone())),
             (None, Some(file)) => {
                 let text = Zeroizing::new(self.read("tokenFile", file)?);
@@ -197,6 +201,6 @@ impl<Section> Found<'_, Section> {
     }
 }
 
-fn filled(text: Option<&str>) -> Option<&str> {
+fn non_empty(text: Option<&str>) -> Option<&str> {
     text.filter(|text| !text.is_empty())
 }

@@ -23,7 +23,7 @@ pub(crate) enum KubeconfigError {
         reason: String,
     },
     /// None of the files exists.
-    #[error("KUBECONFIG names no file that exists: {}", list(files))]
+    #[error("KUBECONFIG names no file that exists: {}", join_kubeconfig_paths(files))]
     NoFile {
         /// The files.
         files: Vec<PathBuf>,
@@ -122,7 +122,7 @@ pub(crate) enum KubeconfigError {
     },
 }
 
-fn list(files: &[PathBuf]) -> String {
+fn join_kubeconfig_paths(files: &[PathBuf]) -> String {
     files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 

@@ -102,9 +102,11 @@ pub(crate) async fn ensure_cluster_key(
     }
     let (arn, origin) = match find_unfinished(clients, cluster).await.map_err(ClusterKeyError::Search)? {
         Some(arn) => (arn, KeyOrigin::Finished),
-        None => (create(clients, cluster).await.map_err(ClusterKeyError::Create)?, KeyOrigin::Created),
+        None => {
+            (create_cluster_key(clients, cluster).await.map_err(ClusterKeyError::Create)?, KeyOrigin::Created)
+        }
     };
-    match finish(clients, &arn, &alias).await {
+    match finish_cluster_key(clients, &arn, &alias).await {
         Ok(()) => Ok(ClusterKey { arn, alias, origin }),
         Err(source) => Err(ClusterKeyError::Finish { arn, source }),
     }
@@ -143,14 +145,14 @@ async fn find_unfinished(clients: &Clients, cluster: &ClusterName) -> Result<Opt
     Ok(None)
 }
 
-async fn create(clients: &Clients, cluster: &ClusterName) -> Result<String, AwsError> {
+async fn create_cluster_key(clients: &Clients, cluster: &ClusterName) -> Result<String, AwsError> {
     let description = format!("Protects uploads and the file system of the cluster {cluster}");
     let tags = [(CLUSTER_TAG, cluster.as_str()), (KEPT_TAG, KEPT_VALUE)];
     Ok(clients.create_key(&description, &tags).await?.arn)
 }
 
 /// The alias comes last: a key that has it is complete.
-async fn finish(clients: &Clients, arn: &str, alias: &str) -> Result<(), AwsError> {
+async fn finish_cluster_key(clients: &Clients, arn: &str, alias: &str) -> Result<(), AwsError> {
     clients.enable_key_rotation(arn).await?;
     clients.create_alias(alias, arn).await
 }

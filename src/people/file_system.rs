@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::error::PeopleError;
 use super::names::team_directory;
-use crate::job::life::explain_pods;
-use crate::job::{CLUSTER_CLAIM, CLUSTER_NAMESPACE, helper_affinity};
+use crate::job::life::{HelperPod, PodWait, wait_for_helper};
+use crate::job::{CLUSTER_CLAIM, CLUSTER_NAMESPACE};
 use crate::kube::{ApiServer, KubeError, LogPart, ObjectName, Pod, PodPhase, Toleration};
-use crate::waiting::{Pace, WaitEnd, Waiting};
-use crate::well_known::{JOB_ROLE_LABEL, MANAGER, MANAGER_LABEL, TEAM_LABEL};
+use crate::waiting::Waiting;
+use crate::well_known::TEAM_LABEL;
 
 const ROLE: &str = "team-directory";
 const MOUNT_PATH: &str = "/mnt/file-system";
@@ -68,88 +68,53 @@ impl DirectoryPods {
         tell: &(dyn Fn(String) + Sync),
     ) -> Result<u64, PeopleError> {
         let name = ObjectName::new("Pod", CLUSTER_NAMESPACE, &format!("team-{team}-{}", self.mark));
-        api.apply(&self.pod(&name.name, team, script)).await?;
-        let printed = wait_for(api, &name, team, &waiting.at_most(TIME_LIMIT), tell).await;
+        let directory = format!("{MOUNT_PATH}{}", team_directory(team));
+        let pod = HelperPod {
+            name: &name,
+            role: ROLE,
+            label: Some((TEAM_LABEL, team)),
+            image: &self.image,
+            command: &["/bin/sh", "-c", script, &directory],
+            variables: &[],
+            resources: json!({"requests": {"cpu": "10m", "memory": "16Mi"}}),
+            claim: CLUSTER_CLAIM,
+            mount_path: MOUNT_PATH,
+            is_read_only: false,
+            longest_seconds: LONGEST_SECONDS,
+            tolerations: &self.tolerations,
+        };
+        api.apply(&pod.object()).await?;
+        let printed = read_output(api, &name, team, &waiting.at_most(TIME_LIMIT), tell).await;
         // It ends by itself; only its name is left.
         let deleted = api.delete_object(&name).await;
         let text = printed?;
         deleted?;
         let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        last.trim().parse().map_err(|_| failed(team, format!("its pod printed '{last}'")))
-    }
-
-    fn pod(&self, name: &str, team: &str, script: &str) -> Value {
-        let directory = format!("{MOUNT_PATH}{}", team_directory(team));
-        json!({
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": name,
-                "namespace": CLUSTER_NAMESPACE,
-                "labels": {MANAGER_LABEL: MANAGER, TEAM_LABEL: team, JOB_ROLE_LABEL: ROLE},
-            },
-            "spec": {
-                "restartPolicy": "Never",
-                "activeDeadlineSeconds": LONGEST_SECONDS,
-                "automountServiceAccountToken": false,
-                "enableServiceLinks": false,
-                "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-                "affinity": helper_affinity(),
-                "tolerations": self.tolerations,
-                "terminationGracePeriodSeconds": 1,
-                "containers": [{
-                    "name": ROLE,
-                    "image": self.image,
-                    "command": ["/bin/sh", "-c", script, directory],
-                    "env": [],
-                    "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
-                    "securityContext": {"allowPrivilegeEscalation": false},
-                    "volumeMounts": [{"name": "storage", "mountPath": MOUNT_PATH}],
-                }],
-                "volumes": [{"name": "storage", "persistentVolumeClaim": {"claimName": CLUSTER_CLAIM}}],
-            },
-        })
+        last.trim().parse().map_err(|_| directory_error(team, format!("its pod printed '{last}'")))
     }
 }
 
 /// What the pod printed, once it has succeeded.
-async fn wait_for(
+async fn read_output(
     api: &ApiServer,
     name: &ObjectName,
     team: &str,
     waiting: &Waiting,
     tell: &(dyn Fn(String) + Sync),
 ) -> Result<String, PeopleError> {
-    let selector = format!("{TEAM_LABEL}={team},{JOB_ROLE_LABEL}={ROLE}");
-    let (mut pace, mut told) = (Pace::of_moment(), None);
-    loop {
-        let mut pods = api.pods(Some(&name.namespace), &selector).await?;
-        pods.retain(|pod| pod.name == name.name);
-        explain_pods(api, &mut pods).await;
-        let Some(pod) = pods.first() else {
-            return Err(failed(team, "its pod was deleted before it ran".to_owned()));
-        };
-        match pod.phase {
-            PodPhase::Succeeded => return Ok(read_log(api, pod).await?),
-            PodPhase::Failed => {
-                let said = read_log(api, pod).await.unwrap_or_default();
-                let detail = pod.detail.clone().unwrap_or_default();
-                return Err(failed(team, format!("{detail} {}", said.trim()).trim().to_owned()));
-            }
-            _ if pod.detail.is_some() && pod.detail != told => {
-                told.clone_from(&pod.detail);
-                tell(told.clone().unwrap_or_default());
-            }
-            _ => {}
+    let ends = [PodPhase::Succeeded, PodPhase::Failed];
+    match wait_for_helper(api, name, ROLE, &ends, waiting, tell).await? {
+        PodWait::Reached(pod) if pod.phase == PodPhase::Succeeded => Ok(read_log(api, &pod).await?),
+        PodWait::Reached(pod) => {
+            let said = read_log(api, &pod).await.unwrap_or_default();
+            let detail = pod.detail.unwrap_or_default();
+            Err(directory_error(team, format!("{detail} {}", said.trim()).trim().to_owned()))
         }
-        match waiting.pause(pace.next_pause()).await {
-            Ok(()) => {}
-            Err(WaitEnd::Interrupted) => return Err(PeopleError::Interrupted),
-            Err(WaitEnd::TimedOut) => {
-                let waits_for = told.map(|detail| format!(": {detail}")).unwrap_or_default();
-                return Err(failed(team, format!("its pod did not run in time{waits_for}")));
-            }
+        PodWait::Deleted => Err(directory_error(team, "its pod was deleted before it ran".to_owned())),
+        PodWait::TimedOut { waits_for } => {
+            Err(directory_error(team, format!("its pod did not run in time{waits_for}")))
         }
+        PodWait::Interrupted => Err(PeopleError::Interrupted),
     }
 }
 
@@ -159,6 +124,6 @@ async fn read_log(api: &ApiServer, pod: &Pod) -> Result<String, KubeError> {
     Ok(String::from_utf8_lossy(&body.beginning(LONGEST_TEXT).await?).into_owned())
 }
 
-fn failed(team: &str, reason: String) -> PeopleError {
+fn directory_error(team: &str, reason: String) -> PeopleError {
     PeopleError::Directory { path: team_directory(team), reason }
 }

@@ -40,13 +40,13 @@ const SERVICE_RULES: [(&str, &str); 1] = [(
 )];
 
 /// The policies and their bindings, the same for all teams.
-pub(super) fn policies() -> Vec<Value> {
-    let pods = policy("infra-team-pods", "pods", &POD_RULES);
-    let services = policy("infra-team-services", "services", &SERVICE_RULES);
+pub(super) fn admission_policies() -> Vec<Value> {
+    let pods = admission_policy("infra-team-pods", "pods", &POD_RULES);
+    let services = admission_policy("infra-team-services", "services", &SERVICE_RULES);
     pods.into_iter().chain(services).collect()
 }
 
-fn policy(name: &str, resource: &str, rules: &[(&str, &str)]) -> [Value; 2] {
+fn admission_policy(name: &str, resource: &str, rules: &[(&str, &str)]) -> [Value; 2] {
     let labels = json!({MANAGER_LABEL: MANAGER});
     let validations: Vec<Value> = rules
         .iter()

@@ -16,7 +16,7 @@ const CHANGE: [&str; 7] = ["get", "list", "watch", "create", "patch", "update", 
 const READ: [&str; 3] = ["get", "list", "watch"];
 
 /// The roles, the same for all teams.
-pub(super) fn roles() -> [Value; 2] {
+pub(super) fn team_roles() -> [Value; 2] {
     let role = |name: &str, rules: Value| {
         json!({
             "apiVersion": format!("{RBAC_GROUP}/v1"),

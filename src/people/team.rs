@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use super::error::PeopleError;
 use super::file_system::DirectoryPods;
 use super::names::{TeamName, team_directory};
-use super::policy::policies;
-use super::rights::roles;
+use super::policy::admission_policies;
+use super::rights::team_roles;
 use super::user::{UserReport, list_users};
 use crate::job::life::JobReport;
 use crate::job::{CLUSTER_CLAIM, FileSystemClaim, volume_name};
@@ -91,12 +91,12 @@ pub(crate) async fn add_team(
     expect_own_namespace(api, team).await?;
     let found = expect_own_volume(api, team, place).await?;
     // The rules are there before anything that they are about.
-    for object in policies().into_iter().chain(roles()).chain([namespace_of(team)]) {
-        apply(api, &object, tell).await?;
+    for object in admission_policies().into_iter().chain(team_roles()).chain([namespace_of(team)]) {
+        apply_team_object(api, &object, tell).await?;
     }
     match limit {
         None => {}
-        Some(GpuLimit::Most(gpus)) => apply(api, &quota_of(team, gpus), tell).await?,
+        Some(GpuLimit::Most(gpus)) => apply_team_object(api, &quota_of(team, gpus), tell).await?,
         Some(GpuLimit::None) => {
             api.delete_object(&ObjectName::new("ResourceQuota", team.as_str(), QUOTA)).await?;
         }
@@ -121,12 +121,12 @@ pub(crate) async fn add_team(
         claim: CLUSTER_CLAIM,
     };
     for object in claim.objects() {
-        apply(api, &object, tell).await?;
+        apply_team_object(api, &object, tell).await?;
     }
     wait_for_claim(api, team, waiting).await
 }
 
-async fn apply(api: &ApiServer, object: &Value, tell: Tell<'_>) -> Result<(), PeopleError> {
+async fn apply_team_object(api: &ApiServer, object: &Value, tell: Tell<'_>) -> Result<(), PeopleError> {
     api.apply(object).await?;
     tell(TeamEvent::Applied(ObjectName::of(object)));
     Ok(())
@@ -207,11 +207,11 @@ async fn wait_for_claim(api: &ApiServer, team: &TeamName, waiting: &Waiting) -> 
         if phase.as_deref() == Some("Bound") {
             return Ok(());
         }
-        pause(&waiting, &mut pace, || PeopleError::NotBound { team: team.to_string() }).await?;
+        pause_removal(&waiting, &mut pace, || PeopleError::NotBound { team: team.to_string() }).await?;
     }
 }
 
-async fn pause(
+async fn pause_removal(
     waiting: &Waiting,
     pace: &mut Pace,
     late: impl FnOnce() -> PeopleError,
@@ -315,7 +315,7 @@ impl TeamRemoval {
         let waiting = waiting.at_most(DELETION_LIMIT);
         let mut pauses = Pace::of_moment();
         while api.object(&namespace).await?.is_some() {
-            pause(&waiting, &mut pauses, || PeopleError::Leaving { team: team.to_string() }).await?;
+            pause_removal(&waiting, &mut pauses, || PeopleError::Leaving { team: team.to_string() }).await?;
         }
         if self.has_volume {
             let volume = volume_name(place.cluster, team.as_str());

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::error::PeopleError;
 use super::names::{TeamName, UserName};
-use super::rights::{MEMBER_ROLE, RBAC_GROUP, READER_ROLE, roles};
+use super::rights::{MEMBER_ROLE, RBAC_GROUP, READER_ROLE, team_roles};
 use crate::kube::{ApiServer, ObjectName};
 use crate::well_known::{MANAGER, MANAGER_LABEL, TEAM_LABEL, USER_LABEL, VALID_UNTIL_ANNOTATION};
 
@@ -109,7 +109,7 @@ pub(crate) async fn add_user(
     common_name: &str,
     valid_until: &str,
 ) -> Result<(), PeopleError> {
-    for role in roles() {
+    for role in team_roles() {
         api.apply(&role).await?;
     }
     let UserObjects { in_namespace, in_cluster } = UserObjects::new(team.as_str(), user.as_str());

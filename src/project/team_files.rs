@@ -8,7 +8,7 @@ use super::asset_directory::AssetDirectory;
 use super::error::ProjectError;
 use crate::blueprint::Role;
 use crate::confined_directory::ConfinedDirectory;
-use crate::document::{nearest, parse_untyped, read_text};
+use crate::document::{nearest_word, parse_untyped, read_text};
 use crate::render::Asset;
 
 const EXTRA_MANIFESTS: &str = "manifests/extra";
@@ -79,7 +79,7 @@ impl AssetDirectory {
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.', '_']))
             };
             let Some(prefix) = prefixes.iter().filter(begins).max_by_key(|prefix| prefix.len()) else {
-                let nearest = nearest(stem, prefixes.iter().map(String::as_str)).map(str::to_owned);
+                let nearest = nearest_word(stem, prefixes.iter().map(String::as_str)).map(str::to_owned);
                 let prefixes = prefixes.iter().cloned().collect();
                 unused.push(UnusedSnippet { name, nearest, prefixes });
                 continue;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tera::{Context, Kwargs, State, Tera};
 
-use crate::document::nearest;
+use crate::document::nearest_word;
 use crate::outcome::{Explain, Outcome};
 
 /// Every file below templates/, by its path there.
@@ -80,7 +80,8 @@ impl Templates {
     pub fn new(overrides: &BTreeMap<String, String>) -> Result<Self, RenderError> {
         for name in overrides.keys() {
             if EMBEDDED.iter().all(|(embedded, _)| embedded != name) {
-                let near = nearest(name, EMBEDDED.iter().map(|(embedded, _)| *embedded)).map(str::to_owned);
+                let near =
+                    nearest_word(name, EMBEDDED.iter().map(|(embedded, _)| *embedded)).map(str::to_owned);
                 return Err(RenderError::UnknownOverride { name: name.clone(), near });
             }
         }

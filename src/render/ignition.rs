@@ -27,11 +27,13 @@ pub(super) fn ignition_config(description: &NodeDescription) -> Result<Zeroizing
     };
     let config = SecretConfig(Config {
         storage: Some(Storage {
-            directories: some_unless_empty(description.directories.iter().map(directory).collect()),
-            files: some_unless_empty(description.files.iter().map(file).collect()),
+            directories: some_unless_empty(description.directories.iter().map(ignition_directory).collect()),
+            files: some_unless_empty(description.files.iter().map(ignition_file).collect()),
             ..Storage::default()
         }),
-        systemd: Some(Systemd { units: some_unless_empty(description.units.iter().map(unit).collect()) }),
+        systemd: Some(Systemd {
+            units: some_unless_empty(description.units.iter().map(ignition_unit).collect()),
+        }),
         ..Config::default()
     });
     let mut document = SecretDocument(serde_json::to_value(&config.0).map_err(shape)?);
@@ -44,7 +46,7 @@ pub(super) fn ignition_config(description: &NodeDescription) -> Result<Zeroizing
     Ok(bytes)
 }
 
-fn file(described: &NodeFile) -> File {
+fn ignition_file(described: &NodeFile) -> File {
     let contents = match &described.source {
         FileSource::Embedded(bytes) => {
             // Long enough from the beginning: a text that grows leaves copies behind.
@@ -67,14 +69,14 @@ fn file(described: &NodeFile) -> File {
     file
 }
 
-fn directory(described: &NodeDirectory) -> Directory {
+fn ignition_directory(described: &NodeDirectory) -> Directory {
     let mut directory = Directory::new(described.path.clone());
     directory.mode = Some(i64::from(described.mode));
     (directory.user, directory.group) = owned_by(described.owner);
     directory
 }
 
-fn unit(described: &NodeUnit) -> Unit {
+fn ignition_unit(described: &NodeUnit) -> Unit {
     let mut unit = Unit::new(described.name.clone());
     unit.contents.clone_from(&described.contents);
     unit.enabled = described.enabled.then_some(true);

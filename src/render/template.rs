@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_of_writing_it_read_back_the_same() -> Result<(), Box<dyn std::error::Error>> {
+    fn a_compact_and_a_readable_template_are_the_same_template() -> Result<(), Box<dyn std::error::Error>> {
         let template =
             Template::parse("x", "Parameters: {B: {}, A: {}}\nResources: {Z: {Type: T}, Y: [1, true]}")?;
         for text in [template.compact(), template.readable()] {

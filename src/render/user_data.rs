@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_small_and_points_at_the_digest_of_the_config() -> Result<(), Box<dyn std::error::Error>> {
+    fn user_data_is_small_and_names_the_digest_of_the_config() -> Result<(), Box<dyn std::error::Error>> {
         let (config, snippet) = (asset("config"), asset("snippet"));
         let boot_config = BootConfig {
             role: Role::EtcdMember(1),

@@ -2,7 +2,7 @@
 
 use super::markup::{Element, element};
 use super::page::Section;
-use super::table::{note, number_cell, paragraph, row_head, table};
+use super::table::{html_table, note_paragraph, number_cell, paragraph, row_head};
 use crate::credentials::{CertificateFacts, FEWEST_DAYS_LEFT, InventoryEntry};
 use crate::plural::count_of;
 
@@ -39,27 +39,29 @@ impl CertificateSources<'_> {
         leaves.sort_by_key(|(_, facts)| facts.not_after);
         let unreadable = self.on_disk.unwrap_or_default().iter().filter_map(|entry| {
             let reason = entry.certificate.as_ref().err()?;
-            Some(vec![row_head(&entry.file), element("td").child(bad(&format!("! {reason}")))])
+            Some(vec![row_head(&entry.file), element("td").child(warning_pill(&format!("! {reason}")))])
         });
         let missing = self.missing.iter();
-        let missing = missing.map(|file| vec![row_head(file), element("td").child(bad("! missing"))]);
+        let missing =
+            missing.map(|file| vec![row_head(file), element("td").child(warning_pill("! missing"))]);
         let wrong: Vec<Vec<Element>> = unreadable.chain(missing).collect();
         let mut section = section;
         if !wrong.is_empty() {
-            section = section.part(table("Certificates that cannot be used", &["File", "Problem"], wrong));
+            section =
+                section.part(html_table("Certificates that cannot be used", &["File", "Problem"], wrong));
         }
         for (name, certificates) in [("Machines and users", leaves), ("Authorities", authorities)] {
             if !certificates.is_empty() {
                 section = section.part(element("h3").text(name)).part(time_line(name, &certificates));
             }
         }
-        section.part(note(format!(
+        section.part(note_paragraph(format!(
             "Every bar begins today and ends when the certificate expires. Below {FEWEST_DAYS_LEFT} days a certificate is due: `infra render credentials --renew`."
         )))
     }
 }
 
-fn bad(text: &str) -> Element {
+fn warning_pill(text: &str) -> Element {
     element("span").class("pill bad").text(text)
 }
 
@@ -90,5 +92,5 @@ fn time_line(name: &str, certificates: &[(&InventoryEntry, &CertificateFacts)]) 
             element("td").class("bar-cell").child(bar),
         ]
     });
-    table(name, &["Certificate", "Valid until", "Left", &end], rows)
+    html_table(name, &["Certificate", "Valid until", "Left", &end], rows)
 }

@@ -1,13 +1,16 @@
 //! The page about a cluster, section by section.
 
-use super::connections::{Origin, connections, port, short_name};
+use super::connections::{Origin, connections_between_machines, port_in_words, short_name};
+use super::deletion::deletion_section;
+use super::machines::{gpu_count, machine_count, machines_section};
 use super::markup::{Element, element};
 use super::page::{Page, Section};
-use super::picture::{Marks, picture};
+use super::picture::{Marks, cluster_picture};
+use super::policies::{costs_section, policies_section};
 use super::sources::ReportSources;
 use super::stacks::{image_section, nodes_section, stacks_section};
-use super::table::{cell, note, number_cell, scrolling, table};
-use super::{deletion, machines, policies};
+use super::table::{html_table, note_paragraph, number_cell, scrolling_box, text_cell};
+
 use crate::blueprint::{Blueprint, Rule, Source};
 use crate::plural::noun_for;
 
@@ -20,16 +23,16 @@ pub(crate) fn cluster_page(sources: &ReportSources<'_>) -> String {
     let mut sections = vec![
         picture_section(blueprint),
         connections_section(blueprint),
-        machines::section(blueprint),
+        machines_section(blueprint),
         stacks_section(blueprint, live),
     ];
     sections.extend(status.map(nodes_section));
     sections.extend([
         image_section(blueprint, sources.images, status, sources.now.date()),
         sources.certificates.section(),
-        policies::costs_section(sources.costs, sources.prices, sources.now.date()),
-        policies::policies_section(sources.policies),
-        deletion::section(blueprint, live.map(|live| live.destroy), sources.s3_uri),
+        costs_section(sources.costs, sources.prices, sources.now.date()),
+        policies_section(sources.policies),
+        deletion_section(blueprint, live.map(|live| live.destroy), sources.s3_uri),
     ]);
     let when = sources.now.date();
     let read = if live.is_some() { "with what AWS reported" } else { "from files alone, without AWS" };
@@ -40,7 +43,7 @@ pub(crate) fn cluster_page(sources: &ReportSources<'_>) -> String {
             "{} · Kubernetes {} · https://{}",
             cluster.region, cluster.kubernetes.version, cluster.external_dns_name
         ),
-        figures: figures(sources),
+        figures: cluster_figures(sources),
         sections,
         foot: format!(
             "Made on {when} by infra {}, {read}. No part of this page is fetched.",
@@ -50,7 +53,7 @@ pub(crate) fn cluster_page(sources: &ReportSources<'_>) -> String {
     .write()
 }
 
-fn figures(sources: &ReportSources<'_>) -> Vec<(String, String)> {
+fn cluster_figures(sources: &ReportSources<'_>) -> Vec<(String, String)> {
     let blueprint = sources.blueprint;
     let mut figures: Vec<(String, String)> = Vec::new();
     let mut add = |value: String, what: &str| figures.push((value, what.to_owned()));
@@ -64,9 +67,9 @@ fn figures(sources: &ReportSources<'_>) -> Vec<(String, String)> {
             "health",
         );
     }
-    let machines = machines::machine_count(blueprint);
+    let machines = machine_count(blueprint);
     add(machines.to_string(), &noun_for(machines, "machine"));
-    let gpus = machines::gpu_count(blueprint);
+    let gpus = gpu_count(blueprint);
     if gpus > 0 {
         add(gpus.to_string(), &noun_for(gpus, "GPU"));
     }
@@ -80,20 +83,20 @@ fn figures(sources: &ReportSources<'_>) -> Vec<(String, String)> {
 
 fn picture_section(blueprint: &Blueprint) -> Section {
     Section::new("picture", "The cluster")
-        .part(drawing(picture(blueprint, &Marks::default())))
-        .part(note(
+        .part(scrolling_picture(cluster_picture(blueprint, &Marks::default())))
+        .part(note_paragraph(
             "Columns are availability zones, bands are security groups, squares are machines. AWS spreads the machines of controllers and of a pool over its availability zones; the picture shows an even spread.",
         ))
 }
 
 /// The picture in a box that scrolls.
-pub(super) fn drawing(picture: Element) -> Element {
-    scrolling("Picture of the cluster", element("div").class("drawing").child(picture))
+pub(super) fn scrolling_picture(picture: Element) -> Element {
+    scrolling_box("Picture of the cluster", element("div").class("drawing").child(picture))
 }
 
 /// The table beside the picture.
 pub(super) fn connections_section(blueprint: &Blueprint) -> Section {
-    let connections = connections(blueprint);
+    let connections = connections_between_machines(blueprint);
     let from = |rule: &Rule, origin: Origin| match &rule.from {
         Source::Range(range) => range.to_string(),
         Source::SecurityGroup(_) => origin.name().to_owned(),
@@ -102,15 +105,15 @@ pub(super) fn connections_section(blueprint: &Blueprint) -> Section {
         connection.rules.iter().map(move |rule| {
             vec![
                 element("th").with("scope", "row").class("number-cell").text(connection.number),
-                cell(from(rule, connection.from)),
-                cell(short_name(connection.to)),
-                number_cell(port(rule)),
-                cell(rule.why),
+                text_cell(from(rule, connection.from)),
+                text_cell(short_name(connection.to)),
+                number_cell(port_in_words(rule)),
+                text_cell(rule.why),
             ]
         })
     });
     let head = ["Arrow", "From", "To", "Port", "Why"];
     Section::new("connections", "Who may talk to whom")
-        .part(table("Every allowed connection", &head, rows))
-        .part(note("Everything else is refused by the security groups. Machines may open connections to the internet."))
+        .part(html_table("Every allowed connection", &head, rows))
+        .part(note_paragraph("Everything else is refused by the security groups. Machines may open connections to the internet."))
 }

@@ -56,7 +56,7 @@ impl Connection<'_> {
     pub(super) fn ports(&self) -> String {
         let mut ports: Vec<String> = Vec::new();
         for rule in &self.rules {
-            let port = port(rule);
+            let port = port_in_words(rule);
             if !ports.contains(&port) {
                 ports.push(port);
             }
@@ -66,7 +66,7 @@ impl Connection<'_> {
 }
 
 /// The port of a rule; TCP is not mentioned, and all traffic has none.
-pub(super) fn port(rule: &Rule) -> String {
+pub(super) fn port_in_words(rule: &Rule) -> String {
     match (rule.protocol, rule.port) {
         (Protocol::All, _) | (_, None) => "all".to_owned(),
         (Protocol::Tcp, Some(port)) => port.to_string(),
@@ -75,7 +75,7 @@ pub(super) fn port(rule: &Rule) -> String {
 }
 
 /// Every connection, numbered in the order of the table.
-pub(super) fn connections(blueprint: &Blueprint) -> Vec<Connection<'_>> {
+pub(super) fn connections_between_machines(blueprint: &Blueprint) -> Vec<Connection<'_>> {
     let mut found: Vec<Connection<'_>> = Vec::new();
     for rule in &blueprint.rules {
         let from = Origin::of(rule);
@@ -91,7 +91,7 @@ pub(super) fn connections(blueprint: &Blueprint) -> Vec<Connection<'_>> {
 }
 
 /// Who is outside: the reason with the ranges of addresses that it allows, each once.
-pub(super) fn outsiders(blueprint: &Blueprint) -> Vec<(&'static str, Vec<String>)> {
+pub(super) fn allowed_outsiders(blueprint: &Blueprint) -> Vec<(&'static str, Vec<String>)> {
     let mut found: Vec<(&'static str, Vec<String>)> = Vec::new();
     for rule in &blueprint.rules {
         let Source::Range(range) = &rule.from else { continue };

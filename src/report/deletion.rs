@@ -2,7 +2,7 @@
 
 use super::markup::{Element, element};
 use super::page::Section;
-use super::table::{cell, code_cell, note, paragraph, row_head, table};
+use super::table::{code_cell, html_table, note_paragraph, paragraph, row_head, text_cell};
 use crate::blueprint::{Blueprint, StackPart};
 use crate::config::FileSystemSource;
 use crate::config::values::S3Uri;
@@ -14,7 +14,11 @@ type Line = [String; 3];
 const UNLESS: &str = "data: deleted only with --delete-data";
 
 /// The section; without a plan from AWS it says what follows from cluster.yaml.
-pub(super) fn section(blueprint: &Blueprint, plan: Option<&DestroyPlan>, s3_uri: Option<&S3Uri>) -> Section {
+pub(super) fn deletion_section(
+    blueprint: &Blueprint,
+    plan: Option<&DestroyPlan>,
+    s3_uri: Option<&S3Uri>,
+) -> Section {
     let section = Section::new("destroy", "What infra destroy would do");
     let line = |item: &DestroyItem| {
         let resource = &item.resource;
@@ -22,8 +26,8 @@ pub(super) fn section(blueprint: &Blueprint, plan: Option<&DestroyPlan>, s3_uri:
     };
     let Some(plan) = plan else {
         return section
-            .part(note("As cluster.yaml says; `infra report --online` lists what exists."))
-            .parts(lists(&deleted(blueprint), &kept(blueprint, s3_uri)));
+            .part(note_paragraph("As cluster.yaml says; `infra report --online` lists what exists."))
+            .parts(deletion_lists(&deleted_by_destroy(blueprint), &kept_by_destroy(blueprint, s3_uri)));
     };
     let [delete, keep, foreign] =
         [&plan.delete, &plan.keep, &plan.foreign].map(|items| items.iter().map(line).collect::<Vec<Line>>());
@@ -32,7 +36,7 @@ pub(super) fn section(blueprint: &Blueprint, plan: Option<&DestroyPlan>, s3_uri:
     } else {
         section
     };
-    let section = section.parts(lists(&delete, &keep));
+    let section = section.parts(deletion_lists(&delete, &keep));
     if foreign.is_empty() {
         return section;
     }
@@ -41,7 +45,7 @@ pub(super) fn section(blueprint: &Blueprint, plan: Option<&DestroyPlan>, s3_uri:
         .part(list("Foreign resources", &foreign))
 }
 
-fn lists(delete: &[Line], keep: &[Line]) -> Vec<Element> {
+fn deletion_lists(delete: &[Line], keep: &[Line]) -> Vec<Element> {
     let mut parts = Vec::new();
     for (title, lines) in [("Deleted, in this order", delete), ("Kept", keep)] {
         if !lines.is_empty() {
@@ -52,11 +56,11 @@ fn lists(delete: &[Line], keep: &[Line]) -> Vec<Element> {
 }
 
 fn list(name: &str, lines: &[Line]) -> Element {
-    let rows = lines.iter().map(|[kind, id, why]| vec![row_head(kind), code_cell(id), cell(why)]);
-    table(name, &["What", "Which", "Why"], rows)
+    let rows = lines.iter().map(|[kind, id, why]| vec![row_head(kind), code_cell(id), text_cell(why)]);
+    html_table(name, &["What", "Which", "Why"], rows)
 }
 
-fn deleted(blueprint: &Blueprint) -> Vec<Line> {
+fn deleted_by_destroy(blueprint: &Blueprint) -> Vec<Line> {
     let cluster = &blueprint.cluster;
     let stack =
         |part: &StackPart, why: &str| ["stack".to_owned(), part.stack_name(&cluster.name), why.to_owned()];
@@ -82,7 +86,7 @@ fn deleted(blueprint: &Blueprint) -> Vec<Line> {
     lines
 }
 
-fn kept(blueprint: &Blueprint, s3_uri: Option<&S3Uri>) -> Vec<Line> {
+fn kept_by_destroy(blueprint: &Blueprint, s3_uri: Option<&S3Uri>) -> Vec<Line> {
     let cluster = &blueprint.cluster;
     let mut lines: Vec<Line> = Vec::new();
     let mut add = |what: &str, which: String, why: &str| lines.push([what.to_owned(), which, why.to_owned()]);

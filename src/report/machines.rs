@@ -1,7 +1,7 @@
 //! The section about machines: one line for each role, with what its machines are.
 
 use super::page::Section;
-use super::table::{cell, number_cell, row_head, table};
+use super::table::{html_table, number_cell, row_head, text_cell};
 use crate::blueprint::{Blueprint, CONTROL_PLANE_DISK_GIB};
 use crate::config::{Pool, Rollout};
 use crate::plural::count_of;
@@ -19,7 +19,7 @@ pub(super) fn gpu_count(blueprint: &Blueprint) -> u32 {
 }
 
 /// The section.
-pub(super) fn section(blueprint: &Blueprint) -> Section {
+pub(super) fn machines_section(blueprint: &Blueprint) -> Section {
     let cluster = &blueprint.cluster;
     let zones = |zones: &[crate::config::values::AvailabilityZone]| {
         zones.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
@@ -35,18 +35,18 @@ pub(super) fn section(blueprint: &Blueprint) -> Section {
     let etcd = vec![
         row_head("etcd members"),
         number_cell(cluster.etcd.count),
-        cell(&cluster.etcd.instance_type),
-        cell(used.join(", ")),
-        cell(format!("{CONTROL_PLANE_DISK_GIB} GiB, and {} GiB of data", cluster.etcd.volume_gib)),
-        cell("one at a time"),
+        text_cell(&cluster.etcd.instance_type),
+        text_cell(used.join(", ")),
+        text_cell(format!("{CONTROL_PLANE_DISK_GIB} GiB, and {} GiB of data", cluster.etcd.volume_gib)),
+        text_cell("one at a time"),
     ];
     let controllers = vec![
         row_head("controllers"),
         number_cell(cluster.controllers.count),
-        cell(&cluster.controllers.instance_type),
-        cell(&all),
-        cell(format!("{CONTROL_PLANE_DISK_GIB} GiB")),
-        cell("one at a time"),
+        text_cell(&cluster.controllers.instance_type),
+        text_cell(&all),
+        text_cell(format!("{CONTROL_PLANE_DISK_GIB} GiB")),
+        text_cell("one at a time"),
     ];
     let pools = cluster.pools.iter().map(|pool| {
         let count = if pool.min_count == pool.max_count {
@@ -66,10 +66,10 @@ pub(super) fn section(blueprint: &Blueprint) -> Section {
         vec![
             row_head(format!("pool {}", pool.name)),
             number_cell(count),
-            cell(what),
-            cell(zones(&pool.availability_zones)),
-            cell(format!("{} GiB", pool.root_volume_gib)),
-            cell(match pool.rollout {
+            text_cell(what),
+            text_cell(zones(&pool.availability_zones)),
+            text_cell(format!("{} GiB", pool.root_volume_gib)),
+            text_cell(match pool.rollout {
                 Rollout::Rolling => "one after another",
                 Rollout::Manual => "when you say so",
             }),
@@ -77,5 +77,5 @@ pub(super) fn section(blueprint: &Blueprint) -> Section {
     });
     let head = ["Role", "Machines", "Instance type", "Availability zones", "Disk", "Replaced"];
     let rows = [etcd, controllers].into_iter().chain(pools);
-    Section::new("machines", "Machines").part(table("Machines by role", &head, rows))
+    Section::new("machines", "Machines").part(html_table("Machines by role", &head, rows))
 }

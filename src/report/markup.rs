@@ -23,7 +23,7 @@ pub(crate) fn element(name: &'static str) -> Element {
 }
 
 /// A `style` element with a style sheet of ours.
-pub(crate) fn style(sheet: &'static str) -> Element {
+pub(crate) fn style_element(sheet: &'static str) -> Element {
     let mut element = element("style");
     element.children.push(Node::Style(sheet));
     element
@@ -77,7 +77,7 @@ impl Element {
             target.push(' ');
             target.push_str(name);
             target.push_str("=\"");
-            escape(value, target);
+            escape_markup(value, target);
             target.push('"');
         }
         if is_void(self.name) {
@@ -93,7 +93,7 @@ impl Element {
                     }
                     element.write(target);
                 }
-                Node::Text(text) => escape(text, target),
+                Node::Text(text) => escape_markup(text, target),
                 Node::Style(sheet) => target.push_str(sheet),
             }
         }
@@ -149,7 +149,7 @@ fn begins_a_line(name: &str) -> bool {
     )
 }
 
-fn escape(text: &str, target: &mut String) {
+fn escape_markup(text: &str, target: &mut String) {
     for character in text.chars() {
         match character {
             '&' => target.push_str("&amp;"),
@@ -178,7 +178,7 @@ mod tests {
     use super::element;
 
     #[test]
-    fn nothing_that_is_given_becomes_markup() {
+    fn texts_and_attributes_are_escaped() {
         let hostile = "</style><script>alert('x')</script>&amp;\"\u{202e}\u{0}\u{1b}[31m";
         let text = element("p").with("title", hostile).text(hostile).document("<!DOCTYPE html>");
         let escaped = "&lt;/style&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;amp;&quot;\u{fffd}\u{fffd}\u{fffd}[31m";

@@ -1,6 +1,6 @@
 //! Pages and pictures of a cluster and of a plan: HTML and SVG that need nothing but themselves.
 //!
-//! In: a blueprint and what was read of the cluster. Out: text. Nothing is read here, neither AWS nor a file; the time comes in as an
+//! In: a blueprint and what was read of the cluster. Out: text. Nothing is read here, neither AWS nor a file; the time is passed as an
 //! argument. No page has a script, and nothing in it is fetched.
 
 mod certificates;

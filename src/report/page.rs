@@ -1,6 +1,6 @@
 //! The frame of every page: head, heading, contents, sections, foot.
 
-use super::markup::{Element, element, style};
+use super::markup::{Element, element, style_element};
 use super::picture::GENERATOR;
 
 const STYLE: &str = include_str!("page.css");
@@ -67,7 +67,7 @@ impl Page {
             .child(element("meta").with("name", "color-scheme").with("content", "light dark"))
             .child(element("meta").with("name", "generator").with("content", GENERATOR))
             .child(element("title").text(title))
-            .child(style(STYLE));
+            .child(style_element(STYLE));
         let figure = |(value, what): (String, String)| {
             element("div").child(element("dt").text(what)).child(element("dd").text(value))
         };

@@ -1,10 +1,10 @@
 //! The page about a plan: machines first, then the picture of what changes, then each stack with what changes in it.
 
-use super::cluster_page::{connections_section, drawing};
+use super::cluster_page::{connections_section, scrolling_picture};
 use super::markup::{Element, element};
 use super::page::{Page, Section};
-use super::picture::{Mark, Marks, picture};
-use super::table::{note, paragraph, scrolling};
+use super::picture::{Mark, Marks, cluster_picture};
+use super::table::{note_paragraph, paragraph, scrolling_box};
 use crate::blueprint::Blueprint;
 
 /// What a line is about.
@@ -93,24 +93,26 @@ pub(crate) fn plan_page(plan: &PlanPage<'_>) -> String {
             text: text.clone(),
         });
         let warnings: Vec<PlanLine> = warnings.collect();
-        let mut machines = with_cost(plan, Section::new("machines", "Machines").part(list(&plan.machines)));
+        let mut machines =
+            with_cost(plan, Section::new("machines", "Machines").part(lines_as_list(&plan.machines)));
         if !warnings.is_empty() {
-            machines = machines.part(element("h3").text("Replaced or deleted")).part(list(&warnings));
+            machines =
+                machines.part(element("h3").text("Replaced or deleted")).part(lines_as_list(&warnings));
         }
         sections.push(machines);
         sections.push(
             Section::new("picture", "What changes")
-                .part(drawing(picture(plan.blueprint, &plan.marks)))
-                .part(key())
-                .part(note("The cluster as it is after this plan, and pools that it deletes. What is not marked stays as it is.")),
+                .part(scrolling_picture(cluster_picture(plan.blueprint, &plan.marks)))
+                .part(legend_of_signs())
+                .part(note_paragraph("The cluster as it is after this plan, and pools that it deletes. What is not marked stays as it is.")),
         );
-        sections.push(stacks(&plan.stacks));
+        sections.push(planned_stacks_section(&plan.stacks));
         sections.push(connections_section(plan.blueprint));
     } else {
         let mut machines =
             Section::new("machines", "Machines").part(paragraph("None is created, replaced or terminated."));
         if !plan.machines.is_empty() {
-            machines = machines.part(list(&plan.machines));
+            machines = machines.part(lines_as_list(&plan.machines));
         }
         sections.push(with_cost(plan, machines));
     }
@@ -133,7 +135,7 @@ fn with_cost(plan: &PlanPage<'_>, section: Section) -> Section {
 }
 
 /// The signs of the picture and of the lists, with their words.
-fn key() -> Element {
+fn legend_of_signs() -> Element {
     let words = [Mark::Create, Mark::Change, Mark::Replace, Mark::Delete].map(|mark| {
         let text = format!("{} {}", mark.sign(), mark.class());
         element("span").class(format!("pill {}", mark.class())).text(text)
@@ -145,7 +147,7 @@ fn key() -> Element {
     paragraph
 }
 
-fn stacks(stacks: &[PlanStack]) -> Section {
+fn planned_stacks_section(stacks: &[PlanStack]) -> Section {
     let mut section = Section::new("stacks", "Stacks");
     let unchanged: Vec<&PlanStack> = stacks.iter().filter(|stack| stack.lines.is_empty()).collect();
     for stack in stacks.iter().filter(|stack| !stack.lines.is_empty()) {
@@ -153,8 +155,11 @@ fn stacks(stacks: &[PlanStack]) -> Section {
         if stack.loses {
             details = details.with("open", "open");
         }
-        section = section
-            .part(details.child(element("summary").text(&stack.title)).children(contents(&stack.lines)));
+        section = section.part(
+            details
+                .child(element("summary").text(&stack.title))
+                .children(planned_stack_contents(&stack.lines)),
+        );
     }
     if unchanged.is_empty() {
         return section;
@@ -164,7 +169,7 @@ fn stacks(stacks: &[PlanStack]) -> Section {
 }
 
 /// The lines of a stack; each file of user data that changes opens by itself.
-fn contents(lines: &[PlanLine]) -> Vec<Element> {
+fn planned_stack_contents(lines: &[PlanLine]) -> Vec<Element> {
     let mut parts = Vec::new();
     let mut open: Vec<PlanLine> = Vec::new();
     let mut rest = lines;
@@ -175,19 +180,19 @@ fn contents(lines: &[PlanLine]) -> Vec<Element> {
             open.push(line.clone());
         } else {
             if !open.is_empty() {
-                parts.push(list(&std::mem::take(&mut open)));
+                parts.push(lines_as_list(&std::mem::take(&mut open)));
             }
-            parts.push(file(line, inside));
+            parts.push(user_data_file(line, inside));
         }
         rest = after;
     }
     if !open.is_empty() {
-        parts.push(list(&open));
+        parts.push(lines_as_list(&open));
     }
     parts
 }
 
-fn file(line: &PlanLine, inside: &[PlanLine]) -> Element {
+fn user_data_file(line: &PlanLine, inside: &[PlanLine]) -> Element {
     let diff = inside.iter().map(|line| {
         let (class, sign) = match line.sign {
             PlanSign::Add => ("add", "+"),
@@ -202,10 +207,10 @@ fn file(line: &PlanLine, inside: &[PlanLine]) -> Element {
         element("span").class("more").text(format!(" {}", crate::plural::count_of(inside.len(), "line")));
     element("details")
         .child(element("summary").child(element("code").text(&line.text)).child(more))
-        .child(scrolling(&name, element("pre").class("diff").children(diff)))
+        .child(scrolling_box(&name, element("pre").class("diff").children(diff)))
 }
 
-fn list(lines: &[PlanLine]) -> Element {
+fn lines_as_list(lines: &[PlanLine]) -> Element {
     element("ul").class("lines").children(lines.iter().map(|line| {
         let (sign, class) = line.sign.look();
         let depth = match line.depth {

@@ -4,7 +4,7 @@ use time::Date;
 
 use super::markup::element;
 use super::page::Section;
-use super::table::{cell, note, number_cell, paragraph, row_head, scrolling, table};
+use super::table::{html_table, note_paragraph, number_cell, paragraph, row_head, scrolling_box, text_cell};
 use crate::blueprint::{BilledItem, Cost, CostSummary, Prices};
 use crate::config::values::Money;
 use crate::operator::Policy;
@@ -17,12 +17,12 @@ pub(super) fn costs_section(items: &[BilledItem], prices: Option<&Prices>, today
     let section = Section::new("costs", "Costs");
     let Some(prices) = prices else {
         let rows = items.iter().map(|item| {
-            vec![row_head(&item.what), number_cell(item.count), cell(&item.note), cell(&item.stack)]
+            vec![row_head(&item.what), number_cell(item.count), text_cell(&item.note), text_cell(&item.stack)]
         });
         return section
-            .part(table("What AWS bills for", &["What", "Count", "Detail", "Stack"], rows))
-            .part(note(RUNNING))
-            .part(note("infra.lock has no prices; `infra cost --online` looks them up."));
+            .part(html_table("What AWS bills for", &["What", "Count", "Detail", "Stack"], rows))
+            .part(note_paragraph(RUNNING))
+            .part(note_paragraph("infra.lock has no prices; `infra cost --online` looks them up."));
     };
     let rows = items.iter().map(|item| {
         let cost = Cost::of([(item.count, &item.charge)], prices);
@@ -36,8 +36,8 @@ pub(super) fn costs_section(items: &[BilledItem], prices: Option<&Prices>, today
             number_cell(item.count),
             number_cell(hour),
             number_cell(month),
-            cell(&item.note),
-            cell(&item.stack),
+            text_cell(&item.note),
+            text_cell(&item.stack),
         ]
     });
     let all = Cost::of(items.iter().map(|item| (item.count, &item.charge)), prices);
@@ -45,8 +45,12 @@ pub(super) fn costs_section(items: &[BilledItem], prices: Option<&Prices>, today
     let month = prices.currency.sum(total.per_month);
     section
         .part(paragraph(format!("{}, {month} a month of 730 hours ({}).", total.hourly(), total.basis())))
-        .part(table("What AWS bills for", &["What", "Count", "An hour", "A month", "Detail", "Stack"], rows))
-        .part(note(RUNNING))
+        .part(html_table(
+            "What AWS bills for",
+            &["What", "Count", "An hour", "A month", "Detail", "Stack"],
+            rows,
+        ))
+        .part(note_paragraph(RUNNING))
 }
 
 /// The section about IAM policies; none are known without an S3 URI.
@@ -66,7 +70,7 @@ pub(super) fn policies_section(policies: Option<&[Policy]>) -> Section {
         let name = format!("The policy {}", policy.name);
         element("details")
             .child(summary)
-            .child(scrolling(&name, element("pre").child(element("code").text(text))))
+            .child(scrolling_box(&name, element("pre").child(element("code").text(text))))
     };
     section
         .part(paragraph(

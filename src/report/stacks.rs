@@ -6,11 +6,13 @@ use time::macros::format_description;
 use super::markup::{Element, element};
 use super::page::Section;
 use super::sources::{LiveSources, PageImage};
-use super::table::{cell, code, code_cell, note, number_cell, paragraph, row_head, table};
+use super::table::{
+    code_cell, code_element, html_table, note_paragraph, number_cell, paragraph, row_head, text_cell,
+};
 use crate::blueprint::{Blueprint, StackPart};
 use crate::config::PoolImage;
 use crate::deploy::status::shape::{ImageState, StatusReport};
-use crate::deploy::status::snapshot::age;
+use crate::deploy::status::snapshot::snapshot_age_in_words;
 use crate::plural::count_of;
 
 /// The section about stacks: their status if AWS was read, else what each holds.
@@ -18,19 +20,22 @@ pub(super) fn stacks_section(blueprint: &Blueprint, live: Option<&LiveSources<'_
     let section = Section::new("stacks", "Stacks");
     let Some(live) = live else {
         return section
-            .part(note("AWS was not read for this page. `infra report --online` adds the status of stacks and nodes."))
-            .part(planned(blueprint));
+            .part(note_paragraph("AWS was not read for this page. `infra report --online` adds the status of stacks and nodes."))
+            .part(planned_stacks_table(blueprint));
     };
     match live.status {
         None => section
             .part(paragraph("Nothing of this cluster exists in AWS; `infra up` creates these stacks."))
-            .part(planned(blueprint)),
-        Some(report) => section.part(verdict(report)).parts(messages(report)).part(statuses(report)),
+            .part(planned_stacks_table(blueprint)),
+        Some(report) => section
+            .part(health_verdict(report))
+            .parts(status_messages(report))
+            .part(stack_status_table(report)),
     }
 }
 
 /// What each stack holds, and which ones it needs.
-fn planned(blueprint: &Blueprint) -> Element {
+fn planned_stacks_table(blueprint: &Blueprint) -> Element {
     let cluster = &blueprint.cluster;
     let parts = StackPart::of_cluster(cluster);
     let rows = parts.iter().map(|part| {
@@ -46,12 +51,12 @@ fn planned(blueprint: &Blueprint) -> Element {
             StackPart::Pool(_) => "the nodes of the pool, and their IAM role",
         };
         let needs = if needs.is_empty() { "–".to_owned() } else { needs.join(", ") };
-        vec![row_head(part.stack_name(&cluster.name)), cell(holds), cell(needs)]
+        vec![row_head(part.stack_name(&cluster.name)), text_cell(holds), text_cell(needs)]
     });
-    table("Stacks of the cluster", &["Stack", "Holds", "Needs"], rows)
+    html_table("Stacks of the cluster", &["Stack", "Holds", "Needs"], rows)
 }
 
-fn verdict(report: &StatusReport) -> Element {
+fn health_verdict(report: &StatusReport) -> Element {
     let (class, word) =
         if report.healthy { ("pill good", "✓ healthy") } else { ("pill bad", "! not healthy") };
     element("p")
@@ -59,10 +64,10 @@ fn verdict(report: &StatusReport) -> Element {
         .text(" API ")
         .text(report.api.state)
         .text(" at ")
-        .child(code(&report.api.endpoint))
+        .child(code_element(&report.api.endpoint))
 }
 
-fn messages(report: &StatusReport) -> Option<Element> {
+fn status_messages(report: &StatusReport) -> Option<Element> {
     let line = |class: &str, sign: &str, text: &String| {
         element("li")
             .child(element("span").class(format!("sign {class}")).text(sign))
@@ -74,19 +79,19 @@ fn messages(report: &StatusReport) -> Option<Element> {
     (!lines.is_empty()).then(|| element("ul").class("lines").children(lines))
 }
 
-fn statuses(report: &StatusReport) -> Element {
+fn stack_status_table(report: &StatusReport) -> Element {
     let rows = report.stacks.iter().map(|stack| {
         let (class, sign) = if stack.good { ("pill good", "✓") } else { ("pill bad", "!") };
         let status = element("span").class(class).text(format!("{sign} {}", stack.status));
         vec![row_head(&stack.name), element("td").child(status)]
     });
-    table("Stacks and their status", &["Stack", "Status"], rows)
+    html_table("Stacks and their status", &["Stack", "Status"], rows)
 }
 
 /// The section about nodes and etcd as AWS and the API report them.
 pub(super) fn nodes_section(report: &StatusReport) -> Section {
     let members = format!("{} of {} in service", report.etcd.in_service, report.etcd.wanted);
-    let etcd = vec![row_head("etcd members"), cell(members), cell("–"), cell("")];
+    let etcd = vec![row_head("etcd members"), text_cell(members), text_cell("–"), text_cell("")];
     let nodes = report.nodes.iter().map(|nodes| {
         let gpus = if nodes.gpus == 0 { "–".to_owned() } else { nodes.gpus.to_string() };
         let mut remarks = nodes.not_ready.clone();
@@ -96,17 +101,19 @@ pub(super) fn nodes_section(report: &StatusReport) -> Section {
         let name =
             if nodes.pool == "controllers" { nodes.pool.clone() } else { format!("pool {}", nodes.pool) };
         let ready = format!("{} of {} Ready", nodes.ready, nodes.wanted);
-        vec![row_head(name), cell(ready), number_cell(gpus), cell(remarks.join("; "))]
+        vec![row_head(name), text_cell(ready), number_cell(gpus), text_cell(remarks.join("; "))]
     });
     let head = ["Role", "State", "GPUs", "Remarks"];
-    let mut section = Section::new("nodes", "Nodes now").part(table(
+    let mut section = Section::new("nodes", "Nodes now").part(html_table(
         "Nodes by role",
         &head,
         std::iter::once(etcd).chain(nodes),
     ));
     if let Some(snapshot) = &report.snapshot {
         section = section.part(paragraph(match &snapshot.newest {
-            Some(newest) => format!("The newest snapshot of etcd is {} old.", age(newest.age_minutes)),
+            Some(newest) => {
+                format!("The newest snapshot of etcd is {} old.", snapshot_age_in_words(newest.age_minutes))
+            }
             None => format!("There is no snapshot of etcd below {} yet.", snapshot.address),
         }));
     }
@@ -137,25 +144,27 @@ pub(super) fn image_section(
             vec![
                 row_head(&image.name),
                 code_cell(&image.id),
-                cell(booted_by(blueprint, image.system)),
-                cell(age),
+                text_cell(booted_by(blueprint, image.system)),
+                text_cell(age),
             ]
         };
         let head = ["Image in infra.lock", "Id", "Booted by", "Age"];
-        section.part(table("Images in infra.lock", &head, images.iter().map(row)))
+        section.part(html_table("Images in infra.lock", &head, images.iter().map(row)))
     };
     let is_missing = |system: PoolImage| {
         let is_needed = blueprint.cluster.pools.iter().any(|pool| pool.image == system);
         is_needed && !images.is_empty() && images.iter().all(|image| image.system != system)
     };
     let section = if is_missing(PoolImage::DeepLearning) {
-        section.part(note("infra.lock does not name the Deep Learning image yet; `infra lock` looks it up."))
+        section.part(note_paragraph(
+            "infra.lock does not name the Deep Learning image yet; `infra lock` looks it up.",
+        ))
     } else {
         section
     };
     let Some(status) = status else {
         return section
-            .part(note("Only AWS knows when an image was created that has no day in its name: `infra report --online` reads it."));
+            .part(note_paragraph("Only AWS knows when an image was created that has no day in its name: `infra report --online` reads it."));
     };
     let row = |image: &ImageState| {
         let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
@@ -163,13 +172,13 @@ pub(super) fn image_section(
         vec![
             row_head(image.name.as_ref().unwrap_or(&image.id)),
             number_cell(age),
-            cell(text(&image.created)),
-            cell(text(&image.deleted_about)),
+            text_cell(text(&image.created)),
+            text_cell(text(&image.deleted_about)),
             code_cell(image.stacks.join(", ")),
         ]
     };
     let head = ["Image in use", "Age", "Created", "Deleted by its publisher about", "Stacks"];
-    section.part(table("Images in use", &head, status.images.iter().map(row)))
+    section.part(html_table("Images in use", &head, status.images.iter().map(row)))
 }
 
 /// The machines that boot an image.

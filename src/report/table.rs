@@ -3,17 +3,17 @@
 use super::markup::{Element, element};
 
 /// A table; the first cell of each row is its heading.
-pub(super) fn table(name: &str, head: &[&str], rows: impl IntoIterator<Item = Vec<Element>>) -> Element {
+pub(super) fn html_table(name: &str, head: &[&str], rows: impl IntoIterator<Item = Vec<Element>>) -> Element {
     let heads = head.iter().map(|title| element("th").with("scope", "col").text(title));
     let body = rows.into_iter().map(|cells| element("tr").children(cells));
     let table = element("table")
         .child(element("thead").child(element("tr").children(heads)))
         .child(element("tbody").children(body));
-    scrolling(name, table)
+    scrolling_box(name, table)
 }
 
 /// What may be wider than the screen, in a box that scrolls and that the keyboard reaches.
-pub(super) fn scrolling(name: &str, inside: Element) -> Element {
+pub(super) fn scrolling_box(name: &str, inside: Element) -> Element {
     element("div")
         .class("scroll")
         .with("role", "group")
@@ -28,7 +28,7 @@ pub(super) fn row_head(text: impl ToString) -> Element {
 }
 
 /// A cell with text.
-pub(super) fn cell(text: impl ToString) -> Element {
+pub(super) fn text_cell(text: impl ToString) -> Element {
     element("td").text(text)
 }
 
@@ -39,11 +39,11 @@ pub(super) fn number_cell(text: impl ToString) -> Element {
 
 /// A cell with a name that a program gave.
 pub(super) fn code_cell(text: impl ToString) -> Element {
-    element("td").child(code(text))
+    element("td").child(code_element(text))
 }
 
 /// A name that a program gave.
-pub(super) fn code(text: impl ToString) -> Element {
+pub(super) fn code_element(text: impl ToString) -> Element {
     element("code").text(text)
 }
 
@@ -53,7 +53,7 @@ pub(super) fn paragraph(text: impl Into<String>) -> Element {
 }
 
 /// A paragraph that explains; what is between backticks is code.
-pub(super) fn note(text: impl Into<String>) -> Element {
+pub(super) fn note_paragraph(text: impl Into<String>) -> Element {
     with_code(element("p").class("note"), &text.into())
 }
 
@@ -61,6 +61,6 @@ fn with_code(paragraph: Element, text: &str) -> Element {
     let parts = text.split('`').enumerate();
     parts.fold(paragraph, |paragraph, (position, part)| match position % 2 {
         0 => paragraph.text(part),
-        _ => paragraph.child(code(part)),
+        _ => paragraph.child(code_element(part)),
     })
 }

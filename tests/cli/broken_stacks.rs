@@ -383,6 +383,17 @@ fn a_broken_override_stops_render_before_anything_is_written() {
 }
 
 #[test]
+fn an_override_may_refer_to_a_security_group_in_any_form() {
+    let workspace = workspace(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clusters/minimal"));
+    fs::create_dir_all(workspace.path("templates/stacks")).unwrap();
+    for reference in ["{Fn::GetAtt: \"{{ rule.to }}.GroupId\"}", "{Ref: {{ rule.to }}}"] {
+        let text = broken_template(NETWORK, "{Fn::GetAtt: [{{ rule.to }}, GroupId]}", reference);
+        workspace.write("templates/stacks/network.yaml.tera", text);
+        workspace.infra(["render", "stack"]).expect_code(0);
+    }
+}
+
+#[test]
 fn clusters_beyond_cloudformations_limits_are_refused_with_the_number() {
     let workspace = Workspace::with_cluster();
     let ranges: Vec<String> = (0..500).map(|n| format!("192.{}.{}.0/24", n / 250, n % 250)).collect();

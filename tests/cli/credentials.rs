@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use infra::blueprint::Blueprint;
-use infra::credentials::{AuthoritySource, Request, Store, ensure};
+use infra::credentials::{AuthoritySource, Request, Store, ensure_credentials};
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
@@ -27,7 +27,7 @@ fn issue(workspace: &Workspace, authorities: AuthoritySource, days: i64, renew: 
     let now = OffsetDateTime::now_utc() - Duration::days(days);
     let request =
         Request { identities: &blueprint.identities, now, authorities, replace_authorities: false, renew };
-    ensure(&store, &request).unwrap();
+    ensure_credentials(&store, &request).unwrap();
 }
 
 /// What was done to each identity, as JSON says it.

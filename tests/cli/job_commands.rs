@@ -21,10 +21,10 @@ fn programs_and_variables_that_surprise_are_warned_about() {
         ("command: [bash, -c, python train.py]", "bash is started once in each pod, without torchrun"),
         (
             "command: [torchrun, --rdzv_endpoint=localhost:29500, a.py]",
-            "torchrun is told to meet at this pod itself",
+            "torchrun would rendezvous at this pod only",
         ),
-        ("command: [torchrun, --standalone, a.py]", "torchrun is told to meet at this pod itself"),
-        ("command: [torchrun, --nnodes, '1', a.py]", "torchrun is told to meet at this pod itself"),
+        ("command: [torchrun, --standalone, a.py]", "torchrun would rendezvous at this pod only"),
+        ("command: [torchrun, --nnodes, '1', a.py]", "torchrun would rendezvous at this pod only"),
         (
             "command: [python, -m, torch.distributed.run, a.py]",
             "torch.distributed.run starts processes by itself, and the launcher of pytorch starts it once for each GPU",
@@ -39,15 +39,15 @@ fn programs_and_variables_that_surprise_are_warned_about() {
         ),
         (
             "command: [/opt/conda/bin/torchrun, --standalone, a.py]",
-            "torchrun is told to meet at this pod itself",
+            "torchrun would rendezvous at this pod only",
         ),
         (
             "command: [bash, -lc, 'cd /code && torchrun --rdzv-endpoint localhost:1 a.py']",
-            "torchrun is told to meet at this pod itself",
+            "torchrun would rendezvous at this pod only",
         ),
         (
             "command: [sh, -c, 'python -m torch.distributed.run --standalone a.py']",
-            "torchrun is told to meet at this pod itself",
+            "torchrun would rendezvous at this pod only",
         ),
         (
             "command: [bash, -c, 'exec accelerate launch a.py']",
@@ -89,7 +89,7 @@ fn what_an_older_torchrun_does_with_the_grace_is_said() {
         workspace.write("job.yaml", format!("{text}image: pytorch/pytorch:{version}\n{grace}"));
         workspace.infra(["job", "lint"]).expect_code(0).stdout
     };
-    let help = "help: save in less and write grace: 30s, or use an image with PyTorch 2.12 or newer";
+    let help = "help: save within 30s and write grace: 30s, or use an image with PyTorch 2.12 or newer";
     // The usual one, and one that is written.
     for (grace, seconds) in [("", 80), ("grace: 31s\n", 31)] {
         let said = lint("2.11.0", grace);

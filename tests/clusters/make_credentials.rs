@@ -6,7 +6,7 @@ use std::path::Path;
 
 use infra::blueprint::Blueprint;
 use infra::config;
-use infra::credentials::{AuthoritySource, Request, Store, ensure};
+use infra::credentials::{AuthoritySource, Request, Store, ensure_credentials};
 use time::OffsetDateTime;
 
 const DAYS: u16 = 50 * 365;
@@ -30,7 +30,7 @@ fn main() {
             replace_authorities: false,
             renew: false,
         };
-        let ensured = ensure(&store, &request).expect("credentials can be made");
+        let ensured = ensure_credentials(&store, &request).expect("credentials can be made");
         println!("{}: {} identities", directory.display(), ensured.actions.len());
     }
 }

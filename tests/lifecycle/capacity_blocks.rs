@@ -247,7 +247,7 @@ fn a_begin_that_is_left_is_said_and_another_block_takes_the_place_of_one_that_is
     world.up([]).expect_code(0);
     world.put_block(&id, &TimeOfBlock::from_now(-2 * DAY, -60));
     world.run(["status"]).expect_code(0).expect_stdout(&format!(
-        "? the capacity block {id} of pool block is over: run `infra up`: otherwise pool block tries to start machines in it in a year"
+        "? the capacity block {id} of pool block is over: run `infra up`, or pool block tries to start machines in it again in a year"
     ));
     world.up([]).expect_code(0);
     assert_eq!(actions(&world).len(), 1, "the end alone");
@@ -300,7 +300,7 @@ fn what_excludes_a_block_is_refused_with_the_reason() {
     for state in ["pending", "assessing", "delayed", "unavailable"] {
         world.ec2("PutCapacityBlock", &[("CapacityReservationId", &id), ("State", state)]);
         let what = format!("the capacity block {id} of pool block is {state}");
-        let later = "run the command again when AWS says scheduled or active";
+        let later = "run the command again once the state is scheduled or active";
         let outcome = world.run(["lock"]).expect_code(1).expect_stderr(&what).expect_stderr(later);
         assert!(!outcome.stderr.contains("name another"), "{}", outcome.stderr);
     }

@@ -140,7 +140,7 @@ fn another_controller_takes_over() {
 }
 
 #[test]
-fn one_that_does_not_run_says_why() {
+fn a_prometheus_that_does_not_run_is_reported_with_the_reason() {
     let watched = Watched::new();
     watched.put_pod("prometheus-a", "controller-1", unpulled());
     let failed = watched.infra([]).run().expect_code(1);

@@ -43,7 +43,7 @@ fn the_image_is_locked_with_its_root_disk_and_kept() {
 
     let other = lock.replace("/dev/sda1", "/dev/xvda");
     fs::write(world.workspace.path("infra.lock"), other).unwrap();
-    let refused = format!("infra.lock does not describe the image {id} as AWS does");
+    let refused = format!("infra.lock describes the image {id} differently than AWS does");
     world.up([]).expect_code(1).expect_stderr(&refused).expect_stderr("find out who changed infra.lock");
     fs::write(world.workspace.path("infra.lock"), lock).unwrap();
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use infra::blueprint::Blueprint;
 use infra::config;
-use infra::credentials::{AuthoritySource, Request, Store, ensure};
+use infra::credentials::{AuthoritySource, Request, Store, ensure_credentials};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
@@ -159,7 +159,7 @@ fn certificates_that_expire_within_a_month_are_reported() {
         let authorities = AuthoritySource::Generated;
         let request =
             Request { identities: &identities, now, authorities, replace_authorities: true, renew: true };
-        ensure(&store, &request).unwrap();
+        ensure_credentials(&store, &request).unwrap();
     };
     let now = OffsetDateTime::now_utc();
     reissue(30, now);

@@ -80,7 +80,7 @@ fn every_page_is_followed() {
 
 /// Arguments are parsed in order, so that help at the end is shown only if everything before it is known.
 #[test]
-fn every_line_is_understood() {
+fn every_command_of_a_runbook_is_accepted() {
     let world = World::of_golden("minimal");
     let mut count = 0;
     for page in PAGES.iter().chain(&[FRONT_PAGE]) {

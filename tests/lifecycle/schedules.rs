@@ -109,7 +109,7 @@ fn a_schedule_and_an_end_are_scheduled_actions_that_recur() {
     world
         .run(["plan"])
         .expect_code(0)
-        .expect_stdout("the schedule of pool cpu: 0 machines at 30 21 * * * Europe/Berlin (At2130,");
+        .expect_stdout("the schedule of pool cpu: no machines at 30 21 * * * Europe/Berlin (At2130,");
     world.up([]).expect_code(0);
     let times: Vec<String> = actions(&world).into_iter().map(|(at, ..)| at).collect();
     assert_eq!(times, ["0 8 * * *", "30 21 * * *"]);
@@ -281,7 +281,7 @@ fn an_end_in_the_past_is_refused_by_up_and_said_by_plan_and_validate() {
     let end = coming_end();
     let world = world_with(&expiry(&end));
     world.workspace.edit(|text| text.replace(&end, "2020-12-01T18:00:00Z"));
-    let ended = "pool cpu has ended: its expires, 2020-12-01T18:00:00Z, is in the past";
+    let ended = "pool cpu has ended: its `expires` (2020-12-01T18:00:00Z) is in the past";
     world.proxy.clear();
     world
         .up([])

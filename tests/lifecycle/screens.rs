@@ -118,7 +118,7 @@ fn destroy_looks_like_up() {
 }
 
 #[test]
-fn without_colours_marks_say_the_same() {
+fn marks_replace_colours_where_there_are_none() {
     let world = World::of_golden("minimal");
     let terminal = run(&world, 80, &format!("NO_COLOR=1 {}", up_line(&world)));
     terminal.wait_for_end();

@@ -256,7 +256,7 @@ class Life(Boot):
 
         machine = self.machine(change)
         machine.server_starts()
-        self.assert_stopped(machine, "0 of 32 EFA adapters are there")
+        self.assert_stopped(machine, "0 of 32 EFA adapters found")
 
     def test_another_version_of_the_fabric_manager_is_a_reason(self):
         def change(machine):
@@ -265,7 +265,7 @@ class Life(Boot):
 
         machine = self.machine(change)
         machine.server_starts()
-        self.assert_stopped(machine, "the fabric manager has version 580.95.05 and the driver 580.126.09")
+        self.assert_stopped(machine, "the fabric manager has version 580.95.05, but the driver has version 580.126.09")
 
 
 if __name__ == "__main__":

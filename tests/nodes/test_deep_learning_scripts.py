@@ -79,7 +79,7 @@ class CheckDriver(Node):
 
     def test_another_version_of_the_fabric_manager_is_not_started(self):
         self.fabric_manager("580.95.05")
-        self.refuse(f"the fabric manager has version 580.95.05 and the driver {DRIVER}: .*; use another image")
+        self.refuse(f"the fabric manager has version 580.95.05, but the driver has version {DRIVER}: .*; use another image")
         self.assertEqual(self.arguments_of("systemctl"), [])
 
     def test_a_fabric_manager_without_a_version_is_a_reason(self):
@@ -99,11 +99,11 @@ class CheckDriver(Node):
                 self.settings(INFRA_FABRIC_MANAGER="no", INFRA_EFA_ADAPTERS=needed)
                 self.accept(f"NVIDIA driver {DRIVER}", f"{needed} EFA adapters")
         self.settings(INFRA_FABRIC_MANAGER="no", INFRA_EFA_ADAPTERS=3)
-        self.refuse("EFA: not within 0 s; last: 2 of 3 EFA adapters are there; the kernel's log says why: .*")
+        self.refuse("EFA: not within 0 s; last: 2 of 3 EFA adapters found; the kernel's log says why: .*")
 
     def test_a_machine_without_any_adapter(self):
         self.settings(INFRA_FABRIC_MANAGER="no", INFRA_EFA_ADAPTERS=4)
-        self.refuse("EFA: not within 0 s; last: 0 of 4 EFA adapters are there; .*")
+        self.refuse("EFA: not within 0 s; last: 0 of 4 EFA adapters found; .*")
 
     def test_fabric_manager_and_adapters(self):
         self.fabric_manager()

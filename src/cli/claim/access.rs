@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cli::interruption::Interrupted;
 use crate::cli::session::Session;
 use crate::job::data::{Channel, DataError, FilesPod, FilesTarget, with_channel};
-use crate::job::{ClusterFacts, HELPER_IMAGE, Scripts, tolerations_of_all_pools};
+use crate::job::{ClusterFacts, HELPER_IMAGE, Scripts, TrainingJob, Workload, tolerations_of_all_pools};
 use crate::kube::{ApiServer, MayPass};
 
 /// The pod needs a machine and an image.
@@ -20,22 +20,45 @@ pub(in crate::cli) enum Mount {
     ReadWrite,
 }
 
+/// A cluster, what is known of it, and the programs of its pods.
+pub(in crate::cli) type ClusterParts<'a> = (&'a ApiServer, ClusterFacts<'a>, &'a Scripts);
+
 /// A claim on a cluster.
-#[derive(Clone, Copy)]
 pub(in crate::cli) struct ClaimAccess<'a> {
-    pub(in crate::cli) facts: ClusterFacts<'a>,
-    pub(in crate::cli) api: &'a ApiServer,
-    pub(in crate::cli) namespace: &'a str,
-    pub(in crate::cli) claim: &'a str,
+    api: &'a ApiServer,
+    facts: ClusterFacts<'a>,
+    scripts: &'a Scripts,
+    namespace: &'a str,
+    claim: &'a str,
     /// The image of the pod, if not the usual one.
-    pub(in crate::cli) image: Option<&'a str>,
-    /// The programs of pods.
-    pub(in crate::cli) scripts: &'a Scripts,
+    image: Option<String>,
     /// Distinguishes the pod from others at the same time.
-    pub(in crate::cli) mark: &'a str,
+    mark: String,
 }
 
-impl ClaimAccess<'_> {
+impl<'a> ClaimAccess<'a> {
+    /// The claim of a namespace. `image` takes the place of the pod's usual one.
+    pub(in crate::cli) fn new(
+        (api, facts, scripts): ClusterParts<'a>,
+        namespace: &'a str,
+        claim: &'a str,
+        image: Option<String>,
+        mark: String,
+    ) -> Self {
+        Self { api, facts, scripts, namespace, claim, image, mark }
+    }
+
+    /// The claim of a job, reached with the image of its import, where the usual one cannot be pulled.
+    pub(in crate::cli) fn of_job(
+        cluster: ClusterParts<'a>,
+        job: &TrainingJob,
+        workload: &'a Workload,
+        mark: String,
+    ) -> Self {
+        let image = job.data.as_ref().and_then(|data| data.image.as_ref()).map(ToString::to_string);
+        Self::new(cluster, &workload.namespace, &workload.claim, image, mark)
+    }
+
     /// Runs `work` with a channel to the claim, and again after a connection that broke. The pod is deleted at the end, also when the user
     /// interrupts; then the error is `interrupted`.
     pub(in crate::cli) async fn run<T>(
@@ -48,8 +71,8 @@ impl ClaimAccess<'_> {
         let target = FilesTarget {
             namespace: self.namespace.to_owned(),
             claim: self.claim.to_owned(),
-            image: self.image.map_or_else(|| self.facts.mirrored_image(HELPER_IMAGE), str::to_owned),
-            mark: self.mark.to_owned(),
+            image: self.image.clone().unwrap_or_else(|| self.facts.mirrored_image(HELPER_IMAGE)),
+            mark: self.mark.clone(),
             tolerations: tolerations_of_all_pools(self.facts),
             is_read_only: mount == Mount::ReadOnly,
         };

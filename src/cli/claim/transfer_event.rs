@@ -22,7 +22,7 @@ pub(in crate::cli) struct TimedTransfer {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub(in crate::cli) enum TransferEvent {
-    /// What is to be moved is known. After a connection that broke it is not written again.
+    /// The files to move are known. After a connection that broke it is not written again.
     TransferBegan {
         /// Which way files go.
         direction: Direction,

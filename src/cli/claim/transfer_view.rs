@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::transfer_event::{Direction, Subject, TransferEvent, write_event};
-use crate::cli::progress_view::duration;
+use crate::cli::progress_view::duration_in_words;
 use crate::cli::session::Session;
 use crate::cli::terminal::printer::{Output, Printer};
 use crate::cli::terminal::screen::{Ending, Mark, Row, Share, Stream, lay_out};
@@ -44,7 +44,7 @@ impl TransferView {
     pub(in crate::cli) fn new(direction: Direction, subject: Subject, session: &Session) -> Self {
         let format = match session.output {
             Output::Json => Format::Events,
-            _ if session.redraws(Stream::Stderr) => Format::Live,
+            _ if session.can_redraw(Stream::Stderr) => Format::Live,
             _ => Format::Lines,
         };
         Self { printer: session.printer.clone(), direction, subject, format, state: Arc::default() }
@@ -52,7 +52,7 @@ impl TransferView {
 
     /// Shows how far it is.
     pub(in crate::cli) fn show(&self, progress: Progress) {
-        let mut state = lock(&self.state);
+        let mut state = lock_view_state(&self.state);
         let is_first = state.began.is_none();
         state.began.get_or_insert((Instant::now(), progress.done_bytes));
         state.progress = Some(progress);
@@ -63,7 +63,7 @@ impl TransferView {
                 self.draw(begins);
             }
             Format::Lines | Format::Events => {
-                // Programs are told the last step in any case.
+                // Programs get the last step in any case.
                 let is_last =
                     self.format == Format::Events && progress.done_files == progress.files && !is_first;
                 let every = if self.format == Format::Events { EVENT_EVERY } else { LINE_EVERY };
@@ -79,7 +79,7 @@ impl TransferView {
 
     /// Takes the line off the terminal.
     pub(in crate::cli) fn finish(&self) {
-        if std::mem::take(&mut lock(&self.state).is_drawn) {
+        if std::mem::take(&mut lock_view_state(&self.state).is_drawn) {
             self.printer.end_block(Ending::Vanish);
         }
     }
@@ -91,7 +91,7 @@ impl TransferView {
         let (direction, subject, state) = (self.direction, self.subject, Arc::clone(&self.state));
         self.printer.begin_block(Stream::Stderr, move |size| {
             let width = size.usable_columns();
-            let rows: Vec<Row> = lock(&state).row(direction, subject).into_iter().collect();
+            let rows: Vec<Row> = lock_view_state(&state).row(direction, subject).into_iter().collect();
             lay_out(&rows, width, width / 3)
         });
     }
@@ -109,7 +109,7 @@ impl TransferView {
                 write_event(event, &self.printer);
             }
             _ if is_first => {}
-            _ => self.printer.note(format_args!("  {}", amount(progress))),
+            _ => self.printer.note(format_args!("  {}", transferred_amount(progress))),
         }
     }
 }
@@ -132,27 +132,27 @@ impl State {
                 Direction::Get => "get".to_owned(),
             },
             share: Some(Share { done: progress.done_bytes, all: progress.bytes }),
-            count: percentage(progress),
-            elapsed: duration(elapsed),
-            detail: amount(progress),
+            count: transferred_percentage(progress),
+            elapsed: duration_in_words(elapsed),
+            detail: transferred_amount(progress),
             aside: second.unwrap_or_default(),
             ..Row::default()
         })
     }
 }
 
-fn amount(progress: Progress) -> String {
+fn transferred_amount(progress: Progress) -> String {
     let (done, all) = (bytes_in_words(progress.done_bytes), bytes_in_words(progress.bytes));
     format!("{done} of {all}, {}/{} files", progress.done_files, progress.files)
 }
 
 /// Rounded down, so that it is 100 only at the end.
-fn percentage(progress: Progress) -> String {
+fn transferred_percentage(progress: Progress) -> String {
     let part = u128::from(progress.done_bytes) * 100 / u128::from(progress.bytes.max(1));
     format!("{}%", if progress.bytes == 0 { 100 } else { part })
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock_view_state(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -160,13 +160,13 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 mod tests {
     use std::time::Instant;
 
-    use super::{Direction, State, Subject, lay_out, percentage};
+    use super::{Direction, State, Subject, lay_out, transferred_percentage};
     use crate::job::data::Progress;
 
     const HALF: Progress = Progress { files: 4, bytes: 2048, done_files: 1, done_bytes: 1024 };
 
     #[test]
-    fn a_transfer_looks_like_a_stack() {
+    fn a_transfer_has_the_columns_of_a_stack() {
         let state = State { began: Some((Instant::now(), 0)), progress: Some(HALF), ..State::default() };
         let row = state.row(Direction::Put, Subject::Files);
         let rows: Vec<_> = row.into_iter().collect();
@@ -177,9 +177,9 @@ mod tests {
     }
 
     #[test]
-    fn all_of_it_is_only_the_end() {
-        assert_eq!(percentage(HALF), "50%");
-        assert_eq!(percentage(Progress { done_bytes: 2047, ..HALF }), "99%");
-        assert_eq!(percentage(Progress { bytes: 0, done_bytes: 0, ..HALF }), "100%");
+    fn a_transfer_is_at_100_percent_only_at_its_end() {
+        assert_eq!(transferred_percentage(HALF), "50%");
+        assert_eq!(transferred_percentage(Progress { done_bytes: 2047, ..HALF }), "99%");
+        assert_eq!(transferred_percentage(Progress { bytes: 0, done_bytes: 0, ..HALF }), "100%");
     }
 }

@@ -10,7 +10,7 @@ use crate::cli::claim::Mount;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::Interrupted;
 use crate::cli::session::Session;
-use crate::cli::terminal::printer::{Output, columns};
+use crate::cli::terminal::printer::{Output, align_columns};
 use crate::job::data::{EntryKind, RemoteEntry, RemotePath};
 
 /// List what is on the claim: size, time of the last change (UTC) and name
@@ -49,13 +49,13 @@ pub(super) fn run(arguments: &LsArguments, session: &Session) -> anyhow::Result<
     } else if entries.is_empty() {
         session.printer.note(format_args!("{} is empty", arguments.remote));
     } else {
-        let lines: Vec<[String; 3]> = entries.iter().map(line).collect();
-        session.printer.data(columns(&lines))?;
+        let lines: Vec<[String; 3]> = entries.iter().map(listing_line).collect();
+        session.printer.data(align_columns(&lines))?;
     }
     Ok(Exit::Done)
 }
 
-fn line(entry: &RemoteEntry) -> [String; 3] {
+fn listing_line(entry: &RemoteEntry) -> [String; 3] {
     let minute = format_description!("[year]-[month]-[day] [hour]:[minute]");
     let modified =
         i64::try_from(entry.modified).ok().and_then(|time| OffsetDateTime::from_unix_timestamp(time).ok());

@@ -46,15 +46,9 @@ impl<'a> DataCluster<'a> {
 
     /// The claim.
     pub(super) fn claim<'b>(&'b self, known: &'b KnownCluster<'_>) -> ClaimAccess<'b> {
-        ClaimAccess {
-            facts: known.facts(),
-            api: &self.cluster.api,
-            namespace: &self.namespace,
-            claim: &self.options.claim,
-            image: self.options.image.as_deref(),
-            scripts: &self.scripts,
-            mark: &self.mark,
-        }
+        let parts = (&self.cluster.api, known.facts(), &self.scripts);
+        let ClaimOptions { claim, image, .. } = self.options;
+        ClaimAccess::new(parts, &self.namespace, claim, image.clone(), self.mark.clone())
     }
 }
 

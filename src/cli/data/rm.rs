@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &RmArguments, session: &Session) -> anyhow::Result<
         let claim = cluster.claim(&known);
         let remove = async |channel: &mut Channel| {
             if !is_agreed {
-                ask(channel, &arguments.remote, session).await?;
+                ask_to_delete_files(channel, &arguments.remote, session).await?;
                 is_agreed = true;
             }
             for path in &arguments.remote {
@@ -57,21 +57,25 @@ pub(super) fn run(arguments: &RmArguments, session: &Session) -> anyhow::Result<
         };
         claim.run(Mount::ReadWrite, session, Interrupted::WhileMovingFiles, remove).await
     })?;
-    session.printer.note(format_args!("deleted {}", names(&arguments.remote)));
+    session.printer.note(format_args!("deleted {}", join_paths(&arguments.remote)));
     Ok(Exit::Done)
 }
 
 /// Says what would be deleted, and asks.
-async fn ask(channel: &mut Channel, paths: &[RemotePath], session: &Session) -> anyhow::Result<()> {
+async fn ask_to_delete_files(
+    channel: &mut Channel,
+    paths: &[RemotePath],
+    session: &Session,
+) -> anyhow::Result<()> {
     for path in paths {
         let entries = channel.list(&path.as_request(), true).await?;
         session.printer.note(format_args!("{path}: {}", in_words(&entries)));
     }
-    let question = format!("{} will be deleted from the claim for good. Continue?", names(paths));
+    let question = format!("{} will be deleted from the claim for good. Continue?", join_paths(paths));
     ask_on_thread(&question, "--yes", &session.printer).await
 }
 
-fn names(paths: &[RemotePath]) -> String {
+fn join_paths(paths: &[RemotePath]) -> String {
     paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 

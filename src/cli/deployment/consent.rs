@@ -1,6 +1,5 @@
 //! What `up` asks before it changes anything: pools to delete, an API that becomes unavailable, resources and jobs that are lost.
 
-use crate::blueprint::Role;
 use crate::cli::deployment::Deployment;
 use crate::cli::deployment::machine_wording::name_machines;
 use crate::cli::question::ask_on_thread;
@@ -37,10 +36,10 @@ pub(in crate::cli) async fn ask_for_consent(
                 .printer
                 .warning("pools that are no longer in cluster.yaml are kept; `--prune` deletes them");
             let cluster = &deployment.project.blueprint.cluster;
-            keep_pools(&mut machines, |pool| cluster.pools.iter().all(|wanted| wanted.name.as_str() != pool));
+            machines = machines.without_pools(|pool| cluster.pool(pool).is_none());
         }
     }
-    if let Some(question) = question(&machines, plan.losses())
+    if let Some(question) = consent_question(&machines, plan.losses())
         && !session.yes
     {
         ask_on_thread(&question, "--yes", &session.printer).await?;
@@ -48,19 +47,8 @@ pub(in crate::cli) async fn ask_for_consent(
     Ok(consent)
 }
 
-/// Forgets what would happen to pools that are kept.
-fn keep_pools(machines: &mut MachinePlan, is_kept: impl Fn(&str) -> bool) {
-    machines.machines.retain(|change| match &change.role {
-        Role::Pool(pool) => !is_kept(pool.as_str()),
-        Role::EtcdMember(_) | Role::Controller => true,
-    });
-    if let Some(jobs) = &mut machines.jobs {
-        jobs.retain(|job| !is_kept(&job.pool));
-    }
-}
-
 /// The question about what would be lost or unavailable; none if nothing would be. `losses` counts resources.
-fn question(machines: &MachinePlan, losses: usize) -> Option<String> {
+fn consent_question(machines: &MachinePlan, losses: usize) -> Option<String> {
     let outage = machines.outage_of(Service::Api).map(|outage| {
         format!("The API will be unavailable for about {}.", count_of(outage.about_minutes, "minute"))
     });
@@ -98,7 +86,7 @@ fn machine_sentences(machines: &MachinePlan) -> Vec<String> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{keep_pools, question};
+    use super::consent_question;
     use crate::blueprint::Role;
     use crate::config::values::PoolName;
     use crate::deploy::event::{DisruptedJob, Outage};
@@ -114,7 +102,7 @@ mod tests {
 
     fn job(pool: &str) -> DisruptedJob {
         let [namespace, job, pod, node] = ["default", "train", "train-0", "ip-1"].map(str::to_owned);
-        DisruptedJob { pool: pool.to_owned(), namespace, job, pod, node }
+        DisruptedJob { pool: PoolName::of_test(pool), namespace, job, pod, node }
     }
 
     const ROLLING: MachineAction = MachineAction::Replace { at_once: 1, in_service: 2 };
@@ -129,14 +117,14 @@ mod tests {
 
     #[test]
     fn machines_whose_loss_interrupts_nothing_are_not_asked_about() {
-        assert_eq!(question(&quiet(), 0), None);
+        assert_eq!(consent_question(&quiet(), 0), None);
         let kept = MachinePlan { jobs: None, machines: Vec::new(), ..quiet() };
-        assert_eq!(question(&kept, 0), None, "no machine, so no job on it");
+        assert_eq!(consent_question(&kept, 0), None, "no machine, so no job on it");
     }
 
     #[test]
     fn a_question_has_correct_counts_and_omits_zeros() {
-        let text = |machines: &MachinePlan, losses| question(machines, losses).unwrap_or_default();
+        let text = |machines: &MachinePlan, losses| consent_question(machines, losses).unwrap_or_default();
         let replaced = "2 machines of pool cpu will be replaced.";
         assert_eq!(
             text(&quiet(), 1),
@@ -158,7 +146,7 @@ mod tests {
         machines.machines.push(pool("old", 1, MachineAction::Terminate));
         machines.outages = vec![Outage { of: Service::Api, about_minutes: 5, because: String::new() }];
         assert_eq!(
-            question(&machines, 0).unwrap_or_default(),
+            consent_question(&machines, 0).unwrap_or_default(),
             "etcd-0, 1 controller and 2 machines of pool cpu will be replaced. 1 machine of pool old will be terminated. \
              The API will be unavailable for about 5 minutes. Continue?"
         );
@@ -166,12 +154,11 @@ mod tests {
 
     #[test]
     fn a_pool_that_is_kept_is_no_loss() {
-        let mut machines = MachinePlan {
+        let machines = MachinePlan {
             machines: vec![pool("old", 1, MachineAction::Terminate)],
             jobs: Some(vec![job("old")]),
             ..MachinePlan::default()
         };
-        keep_pools(&mut machines, |pool| pool == "old");
-        assert_eq!(question(&machines, 0), None);
+        assert_eq!(consent_question(&machines.without_pools(|pool| pool.as_str() == "old"), 0), None);
     }
 }

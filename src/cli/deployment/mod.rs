@@ -3,7 +3,6 @@
 pub(super) mod consent;
 pub(super) mod disruption;
 pub(super) mod machine_wording;
-pub(super) mod pool_end;
 pub(super) mod preflight;
 pub(super) mod prices;
 pub(super) mod rotation;
@@ -12,14 +11,14 @@ use time::OffsetDateTime;
 
 use super::session::Session;
 use crate::aws::Clients;
-use crate::blueprint::{Blueprint, StackPart};
+use crate::blueprint::Blueprint;
 use crate::cli::terminal::printer::Printer;
 use crate::config::values::S3Uri;
 use crate::credentials::Credentials;
 use crate::deploy::preflight::CertificateExpiry;
 use crate::deploy::{
-    ChosenImage, ChosenS3Uri, ImageChoice, ImageLock, ImageNotice, ImagesInUse, Inputs, LiveCluster,
-    PoolBlocks, base_image_in_use, s3_uri_in_use,
+    ChosenImage, ChosenS3Uri, ImageChoice, ImageLock, ImageNotice, Inputs, LiveCluster, PoolBlocks,
+    images_in_use, s3_uri_in_use,
 };
 use crate::plural::count_of;
 use crate::project::Project;
@@ -94,10 +93,7 @@ pub(super) async fn choose_image(
 ) -> anyhow::Result<ChosenImage> {
     let blueprint = &project.blueprint;
     let lock = read_lock(project)?;
-    let in_use = ImagesInUse {
-        flatcar: live.parameter(&StackPart::ControlPlane, "ImageId"),
-        deep_learning: base_image_in_use(&blueprint.cluster, live),
-    };
+    let in_use = images_in_use(&blueprint.cluster, live);
     let chosen = ChosenImage::choose(clients, &blueprint.cluster, lock, in_use, upgrade).await?;
     match &chosen.notice {
         Some(notice @ ImageNotice::AlreadyNewest(_)) => session.printer.note(notice),

@@ -13,7 +13,7 @@ use crate::operator::{
 use crate::outcome::Explain as _;
 use crate::project::Project;
 
-/// The day of today.
+/// Today's date.
 pub(in crate::cli) fn today() -> Date {
     OffsetDateTime::now_utc().date()
 }

@@ -64,15 +64,8 @@ pub(super) async fn print_attempt(
     };
     let known = cluster.read_facts().await?;
     let (scripts, mark) = (scripts_of(session)?, random_mark()?);
-    let access = ClaimAccess {
-        facts: known.facts(),
-        api: &cluster.api,
-        namespace: &report.namespace,
-        claim: &report.claim,
-        image: None,
-        scripts: &scripts,
-        mark: &mark,
-    };
+    let parts = (&cluster.api, known.facts(), &scripts);
+    let access = ClaimAccess::new(parts, &report.namespace, &report.claim, None, mark);
     let read = access.run(Mount::ReadOnly, session, Interrupted::WhilePrinting, async |channel| {
         Ok(get(channel, &request, &|_| {}).await?)
     });

@@ -15,7 +15,7 @@ use crate::job::{ClusterFacts, Scripts, TrainingJob, Workload};
 use crate::kube::ApiServer;
 use crate::plural::count_of;
 
-/// How many digits of a digest tell runs apart.
+/// How many digits of a digest distinguish runs.
 const SHORT_DIGEST: usize = 12;
 
 /// Brings the code of a job onto its claim, and prints what that came to.
@@ -26,18 +26,7 @@ pub(super) async fn upload_code(
     (api, facts, scripts): (&ApiServer, ClusterFacts<'_>, &Scripts),
     session: &Session,
 ) -> anyhow::Result<()> {
-    let mark = random_mark()?;
-    // The image of the import, where the usual one cannot be pulled.
-    let image = job.data.as_ref().and_then(|data| data.image.as_ref()).map(ToString::to_string);
-    let access = ClaimAccess {
-        facts,
-        api,
-        namespace: &workload.namespace,
-        claim: &workload.claim,
-        image: image.as_deref(),
-        scripts,
-        mark: &mark,
-    };
+    let access = ClaimAccess::of_job((api, facts, scripts), job, workload, random_mark()?);
     print_left_out(code.left_out(), session);
     let view = TransferView::new(Direction::Put, Subject::Code, session);
     let uploaded = access

@@ -7,7 +7,7 @@ use crate::cli::deployment::prices::{any_lock, today};
 use crate::cli::exit::Exit;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
-use crate::cli::terminal::printer::{Output, columns};
+use crate::cli::terminal::printer::{Output, align_columns};
 use crate::deploy::ImageLock;
 use crate::job::life::{PlannedAction, PlannedRole, SubmissionPlan};
 use crate::job::{NeededMachines, TrainingJob, needed_machines};
@@ -144,5 +144,5 @@ fn table(plan: &SubmissionPlan) -> String {
         ]
     };
     let lines: Vec<[String; 8]> = std::iter::once(heading).chain(plan.roles.iter().map(line)).collect();
-    columns(&lines)
+    align_columns(&lines)
 }

@@ -62,15 +62,8 @@ pub(super) fn run(arguments: &FetchArguments, session: &Session) -> anyhow::Resu
         let source = format!("{}/{}/{}\n", target.namespace, results.claim, results.path);
         expect_same_source(&directory, &source)?;
         let known = cluster.read_facts().await?;
-        let access = ClaimAccess {
-            facts: known.facts(),
-            api,
-            namespace: &target.namespace,
-            claim: &results.claim,
-            image: arguments.image.as_deref(),
-            scripts: &scripts,
-            mark: &mark,
-        };
+        let (parts, image) = ((api, known.facts(), &scripts), arguments.image.clone());
+        let access = ClaimAccess::new(parts, &target.namespace, &results.claim, image, mark);
         let request = GetRequest {
             remote: format!("{}/", results.path).parse().map_err(Refusal::invalid)?,
             directory: directory.clone(),

@@ -10,7 +10,7 @@ use crate::cli::exit::Exit;
 use crate::cli::interruption::until_interrupted;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
-use crate::cli::terminal::printer::{Output, columns};
+use crate::cli::terminal::printer::{Output, align_columns};
 use crate::job::life::{GpuCheck, NodeGpus};
 use crate::job::{ClusterFacts, HELPER_IMAGE};
 use crate::kube::Node;
@@ -73,5 +73,5 @@ fn gpu_table(nodes: &[NodeGpus]) -> String {
             node.problem.clone().or_else(|| first.map(str::to_owned)).unwrap_or_default(),
         ]
     };
-    columns(&std::iter::once(heading).chain(nodes.iter().map(line)).collect::<Vec<_>>())
+    align_columns(&std::iter::once(heading).chain(nodes.iter().map(line)).collect::<Vec<_>>())
 }

@@ -62,7 +62,7 @@ impl LintedFile {
     fn is_good(&self) -> bool {
         self.findings.is_empty()
             && self.lacks.is_empty()
-            && self.problems.as_ref().is_none_or(Problems::allow_use)
+            && self.problems.as_ref().is_none_or(Problems::can_be_used)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
-use crate::cli::terminal::printer::{Output, columns};
+use crate::cli::terminal::printer::{Output, align_columns};
 use crate::job::life::{JobReport, parse_seconds};
 
 /// List the jobs on the cluster, with their state, age and the GPUs that they hold
@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Resul
         ]
     };
     let lines: Vec<[String; 7]> = std::iter::once(heading).chain(reports.iter().map(line)).collect();
-    session.printer.data(columns(&lines))?;
+    session.printer.data(align_columns(&lines))?;
     Ok(Exit::Done)
 }
 

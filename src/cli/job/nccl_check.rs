@@ -12,7 +12,7 @@ use crate::cli::forwarding::report_contact;
 use crate::cli::interruption::until_interrupted;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::{KnownCluster, TargetCluster};
-use crate::cli::terminal::printer::{Output, Printer, columns};
+use crate::cli::terminal::printer::{Output, Printer, align_columns};
 use crate::cli::up::parse_duration;
 use crate::config::Pool;
 use crate::job::NCCL_CHECK_IMAGE;
@@ -203,5 +203,5 @@ fn table(machines: &[MachineBandwidth]) -> String {
             machine.problem.clone().or(left_out).unwrap_or_default(),
         ]
     };
-    columns(&std::iter::once(heading).chain(machines.iter().map(line)).collect::<Vec<_>>())
+    align_columns(&std::iter::once(heading).chain(machines.iter().map(line)).collect::<Vec<_>>())
 }

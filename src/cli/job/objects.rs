@@ -47,20 +47,10 @@ pub(super) async fn fetch_data(
     let (bucket, objects) = until_interrupted_with(listing, Interrupted::WhileFetchingData).await?;
     let all = format!("{}, {}", count_of(objects.files(), "file"), bytes_in_words(objects.bytes));
     session.printer.note(format_args!("data: {all}"));
-    let mark = random_mark()?;
-    let image = job.data.as_ref().and_then(|data| data.image.as_ref()).map(ToString::to_string);
-    let access = ClaimAccess {
-        facts,
-        api,
-        namespace: &workload.namespace,
-        claim: &workload.claim,
-        image: image.as_deref(),
-        scripts,
-        mark: &mark,
-    };
+    let access = ClaimAccess::of_job((api, facts, scripts), job, workload, random_mark()?);
     let signer = Signer { bucket, source, last_signed: Mutex::new(None) };
     let view = TransferView::new(Direction::Put, Subject::Data, session);
-    // A reason is told once, however many objects wait for the same.
+    // A reason is reported once, however many objects wait for the same.
     let told = Mutex::new(HashSet::new());
     let note = |text: &str| {
         let reason = text.split_once(": ").map_or(text, |(_, reason)| reason).to_owned();

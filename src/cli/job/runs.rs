@@ -10,7 +10,7 @@ use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
-use crate::cli::terminal::printer::{Output, columns};
+use crate::cli::terminal::printer::{Output, align_columns};
 use crate::job::life::{Restarts, RunReport, RunState, read_runs};
 
 const MINUTES: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day] [hour]:[minute] UTC");
@@ -51,7 +51,7 @@ fn table(runs: &[RunReport]) -> String {
         ]
     };
     let lines: Vec<[String; 6]> = std::iter::once(heading).chain(runs.iter().map(line)).collect();
-    columns(&lines)
+    align_columns(&lines)
 }
 
 fn day_and_minute(seconds: u64) -> Option<String> {

@@ -7,7 +7,7 @@ use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
-use crate::cli::terminal::printer::{Output, columns};
+use crate::cli::terminal::printer::{Output, align_columns};
 use crate::job::life::{JobReport, JobState, ReplicaPhase, ReplicaReport, Restarts};
 
 /// Show the state of a job: one line per replica, with its node, phase, restarts and GPUs
@@ -65,7 +65,7 @@ pub(super) fn table(report: &JobReport) -> String {
         report.name,
         report.state.name(),
         place(report),
-        columns(&lines)
+        align_columns(&lines)
     )
 }
 

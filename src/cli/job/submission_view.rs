@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::delete::print_remaining;
 use super::status::changes;
-use crate::cli::progress_view::duration;
+use crate::cli::progress_view::duration_in_words;
 use crate::cli::session::Session;
 use crate::cli::terminal::printer::Output;
 use crate::cli::terminal::screen::{Ending, Mark, Row, Share, Stream, lay_out};
@@ -38,7 +38,7 @@ struct Import {
 
 impl<'a> SubmissionView<'a> {
     pub(super) fn new(job: &'a str, session: &'a Session) -> Self {
-        let is_live = session.output == Output::Text && session.redraws(Stream::Stderr);
+        let is_live = session.output == Output::Text && session.can_redraw(Stream::Stderr);
         Self { job, session, is_live, state: Arc::default() }
     }
 
@@ -176,7 +176,7 @@ impl Import {
             mark: if self.took.is_some() { Mark::Done } else { Mark::Running },
             name: "data".to_owned(),
             work: "import".to_owned(),
-            elapsed: duration(self.took.unwrap_or_else(|| self.began.elapsed())),
+            elapsed: duration_in_words(self.took.unwrap_or_else(|| self.began.elapsed())),
             detail: if self.took.is_some() { "imported".to_owned() } else { self.waits_for.clone() },
             ..Row::default()
         }
@@ -187,7 +187,7 @@ fn job_row(report: &JobReport, followed: Duration) -> Row {
     Row {
         mark: mark_of(report.state),
         name: report.name.clone(),
-        elapsed: duration(followed),
+        elapsed: duration_in_words(followed),
         detail: match &report.reason {
             Some(reason) => format!("{}: {reason}", report.state.name()),
             None => report.state.name().to_owned(),

@@ -119,7 +119,7 @@ async fn explain_absence(api: &ApiServer, target: &JobTarget) -> anyhow::Error {
     }
 }
 
-/// What the user was told.
+/// What was reported to the user.
 struct View<'a> {
     name: &'a str,
     port: &'a LocalPort,

@@ -49,7 +49,7 @@ impl Line {
 }
 
 /// What happens to a stack, in a few words.
-pub(super) fn action(stack: &StackPlan) -> String {
+pub(super) fn stack_action_in_words(stack: &StackPlan) -> String {
     let resources = count_of(stack.changes_beyond_tags().count(), "resource");
     match stack.action {
         StackAction::Unchanged => "no changes".to_owned(),
@@ -65,8 +65,8 @@ pub(super) fn action(stack: &StackPlan) -> String {
 }
 
 /// What happens to a stack, in one line; for one that gets other tags only, all of it.
-pub(super) fn headline(stack: &StackPlan) -> String {
-    let text = format!("{}: {}", stack.part, action(stack));
+pub(super) fn plan_headline(stack: &StackPlan) -> String {
+    let text = format!("{}: {}", stack.part, stack_action_in_words(stack));
     if !has_other_tags_only(stack) {
         return text;
     }
@@ -83,7 +83,7 @@ fn tag_text(stack: &StackPlan) -> String {
 }
 
 /// What happens in a stack; `all` also lists the resources of stacks that are created or deleted as a whole.
-pub(super) fn body(view: &PlanView<'_>, stack: &StackPlan, all: bool) -> Vec<Line> {
+pub(super) fn stack_lines(view: &PlanView<'_>, stack: &StackPlan, all: bool) -> Vec<Line> {
     let mut lines = Vec::new();
     let is_shown = |change: &&ResourceChange| view.verbose || !stack.changes_only_stack_tags_of(change);
     for change in stack.resources.iter().filter(is_shown) {
@@ -120,12 +120,12 @@ pub(super) fn body(view: &PlanView<'_>, stack: &StackPlan, all: bool) -> Vec<Lin
 }
 
 /// The resources that are replaced or deleted, with the consequences.
-pub(super) fn warnings(view: &PlanView<'_>) -> Vec<String> {
+pub(super) fn plan_warnings(view: &PlanView<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     for stack in &view.plan.stacks {
         match stack.action {
             StackAction::Delete => {
-                warnings.push(format!("{}: {}", stack.part, action(stack)));
+                warnings.push(format!("{}: {}", stack.part, stack_action_in_words(stack)));
                 warnings.extend(stack.resources.iter().filter_map(describe_loss));
             }
             StackAction::Update => {

@@ -25,11 +25,11 @@ pub(super) fn machine_lines(view: &PlanView<'_>) -> Vec<Line> {
         if is_deletion(view, &change.role) {
             text.push_str("; only with --prune or a yes");
         }
-        lines.push(Line::new(1, sign(change.change), text));
+        lines.push(Line::new(1, sign_of_machine_action(change.change), text));
         if let Role::Pool(pool) = &change.role
             && change.change.terminates_machines()
         {
-            let jobs = view.machines.jobs.iter().flatten().filter(|job| job.pool == pool.as_str());
+            let jobs = view.machines.jobs.iter().flatten().filter(|job| job.pool == *pool);
             lines.extend(jobs.map(job_line));
         }
     }
@@ -44,7 +44,7 @@ pub(super) fn machine_lines(view: &PlanView<'_>) -> Vec<Line> {
     }));
     lines.extend(held_lines(view));
     lines.extend(unknown_jobs(view));
-    lines.extend(availability(view));
+    lines.extend(outage_lines(view));
     lines.extend(changes_in_place(view));
     lines
 }
@@ -85,7 +85,7 @@ fn is_deletion(view: &PlanView<'_>, role: &Role) -> bool {
     view.plan.deletions().any(|stack| stack.part == StackPart::Pool(pool.clone()))
 }
 
-fn sign(change: MachineAction) -> Sign {
+fn sign_of_machine_action(change: MachineAction) -> Sign {
     match change {
         MachineAction::Create => Sign::Add,
         MachineAction::Replace { .. } | MachineAction::ReplaceGroup | MachineAction::ReplaceUnfitting => {
@@ -110,7 +110,7 @@ fn unknown_jobs(view: &PlanView<'_>) -> Option<Line> {
 }
 
 /// Whether the API and etcd's quorum stay available while the control plane's machines are replaced.
-fn availability(view: &PlanView<'_>) -> Vec<Line> {
+fn outage_lines(view: &PlanView<'_>) -> Vec<Line> {
     let machines = view.machines;
     let outages = machines.outages.iter().map(|outage| {
         let what = name_service(outage.of);

@@ -1,11 +1,11 @@
 //! A plan as Markdown for a pull request.
 
 use super::cost_change::CostChange;
-use super::lines::{Line, Sign, action, body, warnings};
+use super::lines::{Line, Sign, plan_warnings, stack_action_in_words, stack_lines};
 use super::machine_lines::{held_lines, machine_lines};
 use super::view::PlanView;
 
-pub(super) fn render(view: &PlanView<'_>) -> String {
+pub(super) fn plan_as_markdown(view: &PlanView<'_>) -> String {
     let title = format!("### infra plan: {}", view.cluster.name);
     if !view.plan.has_changes() {
         let held = held_lines(view).iter().map(format_item).collect::<Vec<_>>().join("\n");
@@ -16,18 +16,19 @@ pub(super) fn render(view: &PlanView<'_>) -> String {
     let machines = machine_lines(view).iter().map(format_item).collect::<Vec<_>>().join("\n");
     let mut parts = vec![title, "**Machines**".to_owned(), machines, view.summary()];
     parts.extend(view.cost.as_ref().map(CostChange::text));
-    let warnings: Vec<String> = warnings(view).iter().map(|warning| format!("- **{warning}**")).collect();
+    let warnings: Vec<String> =
+        plan_warnings(view).iter().map(|warning| format!("- **{warning}**")).collect();
     if !warnings.is_empty() {
         parts.push(warnings.join("\n"));
     }
     let stacks = &view.plan.stacks;
-    let rows = stacks.iter().map(|stack| format!("| {} | {} |", stack.part, action(stack)));
+    let rows = stacks.iter().map(|stack| format!("| {} | {} |", stack.part, stack_action_in_words(stack)));
     let header = ["| Stack | Action |", "|---|---|"].map(str::to_owned);
     parts.push(header.into_iter().chain(rows).collect::<Vec<_>>().join("\n"));
     for stack in stacks {
-        let lines = body(view, stack, true);
+        let lines = stack_lines(view, stack, true);
         if !lines.is_empty() {
-            let title = format!("{}: {}", stack.part, action(stack));
+            let title = format!("{}: {}", stack.part, stack_action_in_words(stack));
             parts.push(format!(
                 "<details><summary>{title}</summary>\n\n{}\n\n</details>",
                 fenced_block(&lines)

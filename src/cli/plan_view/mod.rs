@@ -20,17 +20,17 @@ pub(super) use view::{PlanView, mask_user_data};
 impl PlanView<'_> {
     /// For a terminal, with colours and without a line end.
     pub(super) fn text(&self) -> StyledText {
-        text::render(self)
+        text::plan_as_text(self)
     }
 
     /// For a pull request, without a line end.
     pub(super) fn markdown(&self) -> String {
-        markdown::render(self)
+        markdown::plan_as_markdown(self)
     }
 
     /// For a browser.
     pub(super) fn html(&self, blueprint: &Blueprint) -> String {
-        html::render(self, blueprint)
+        html::plan_as_html(self, blueprint)
     }
 
     /// For a program.

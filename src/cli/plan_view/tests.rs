@@ -102,7 +102,7 @@ fn machines() -> MachinePlan {
             about_minutes: 2,
             because: "it has only 1 member".to_owned(),
         }],
-        jobs: Some(vec![DisruptedJob { pool: "old".to_owned(), namespace, job, pod, node }]),
+        jobs: Some(vec![DisruptedJob { pool: PoolName::of_test("old"), namespace, job, pod, node }]),
         jobs_unknown: None,
     }
 }
@@ -289,7 +289,7 @@ fn verbose_output_lists_the_resources_of_whole_stacks() -> Result<(), Problems> 
 
 #[test]
 fn markdown_warns_first_and_cannot_be_broken_out_of() -> Result<(), Problems> {
-    let text = with_view(false, super::markdown::render)?;
+    let text = with_view(false, super::markdown::plan_as_markdown)?;
     let beginning = "### infra plan: paddle\n\n**Machines**\n\n- **etcd-0 is replaced**\n- 2 machines of pool gpu are created\n\
          - **1 machine of pool old is terminated; only with --prune or a yes**\n\
          \x20 - **job default/train runs on ip-10-0-0-1 (pod train-0), which will be terminated**\n\

@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::lines::{Line, Sign, body, headline};
+use super::lines::{Line, Sign, plan_headline, stack_lines};
 use super::machine_lines::{held_lines, machine_lines};
 use super::view::PlanView;
 use crate::cli::terminal::styled_text::StyledText;
@@ -15,7 +15,7 @@ const YELLOW: Style = AnsiColor::Yellow.on_default();
 const RED: Style = AnsiColor::Red.on_default();
 const WARNING: Style = AnsiColor::Red.on_default().bold();
 
-pub(super) fn render(view: &PlanView<'_>) -> StyledText {
+pub(super) fn plan_as_text(view: &PlanView<'_>) -> StyledText {
     let mut lines = Vec::new();
     if view.plan.has_changes() {
         lines.push(StyledText::styled(BOLD, "machines:"));
@@ -32,8 +32,8 @@ pub(super) fn render(view: &PlanView<'_>) -> StyledText {
             StackAction::Delete => WARNING,
             StackAction::Create | StackAction::Recreate | StackAction::Update => BOLD,
         };
-        lines.push(StyledText::styled(style, headline(stack)));
-        lines.extend(body(view, stack, view.verbose).iter().map(format_line));
+        lines.push(StyledText::styled(style, plan_headline(stack)));
+        lines.extend(stack_lines(view, stack, view.verbose).iter().map(format_line));
     }
     lines.extend([StyledText::default(), StyledText::styled(BOLD, view.summary())]);
     lines.extend(view.cost.as_ref().map(|cost| StyledText::styled(BOLD, cost.text())));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::machine_board::MachineBoard;
 use super::stack_work::StackWork;
-use super::wording::{FAILURE, duration, failed_status, lines_for, one_line};
+use super::wording::{FAILURE, duration_in_words, failed_status, lines_for, one_line};
 use crate::aws::StackStatus;
 use crate::cli::terminal::screen::{Mark, Row, Size, lay_out};
 use crate::cli::terminal::styled_text::StyledText;
@@ -75,7 +75,7 @@ impl Board {
             }
             Event::StackEnded { stack, status, good } => {
                 let line = self.line(stack);
-                line.state = ended(&line.state, status, *good);
+                line.state = ended_stack_state(&line.state, status, *good);
             }
             Event::StackUnchanged { stack } => self.end_stack(stack, Mark::Unchanged, "unchanged".to_owned()),
             Event::StackSkipped { stack, because } => {
@@ -110,7 +110,7 @@ impl Board {
         // One row is the cursor's.
         let room = size.rows.saturating_sub(1).saturating_sub(steps.len() + machines.len());
         let is_open = |name: &String| self.stacks.iter().any(|line| line.name == *name && !line.is_over());
-        let stacks = fold(self.stacks.iter().map(|line| line.row(is_open)).collect(), room);
+        let stacks = fold_rows_into_room(self.stacks.iter().map(|line| line.row(is_open)).collect(), room);
         let mut lines = lay_out(&steps, width, width);
         lines.extend(lay_out(&stacks, width, width / 3));
         lines.extend(lay_out(&machines, width, width / 3));
@@ -165,7 +165,7 @@ impl Board {
         Row {
             mark,
             name: step.what.to_owned(),
-            elapsed: duration(step.took.unwrap_or_else(|| step.began.elapsed())),
+            elapsed: duration_in_words(step.took.unwrap_or_else(|| step.began.elapsed())),
             detail,
             ..Row::default()
         }
@@ -192,7 +192,7 @@ impl StackLine {
                 work: work.operation().name().to_owned(),
                 share: work.share(),
                 count: work.count(),
-                elapsed: duration(work.elapsed()),
+                elapsed: duration_in_words(work.elapsed()),
                 detail: work.waits_for().unwrap_or_default().to_owned(),
                 aside: work.usual_time().unwrap_or_default(),
                 ..row
@@ -202,12 +202,12 @@ impl StackLine {
     }
 }
 
-fn ended(before: &StackState, status: &StackStatus, good: bool) -> StackState {
+fn ended_stack_state(before: &StackState, status: &StackStatus, good: bool) -> StackState {
     let mark = if good { Mark::Done } else { Mark::Failed };
     let StackState::Working(work) = before else {
         return StackState::Ended { mark, how: status.to_string() };
     };
-    let time = duration(work.elapsed());
+    let time = duration_in_words(work.elapsed());
     let how = match work.past_operation().filter(|_| good) {
         Some(done) => format!("{done} in {time}"),
         None => format!("{status} after {time}"),
@@ -216,7 +216,7 @@ fn ended(before: &StackState, status: &StackStatus, good: bool) -> StackState {
 }
 
 /// As many rows as there is room for: what is worked on and what failed is shown by name, the rest is counted.
-fn fold(rows: Vec<Row>, room: usize) -> Vec<Row> {
+fn fold_rows_into_room(rows: Vec<Row>, room: usize) -> Vec<Row> {
     if rows.len() <= room {
         return rows;
     }

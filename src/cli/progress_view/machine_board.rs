@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::wording::duration;
+use super::wording::duration_in_words;
 use crate::blueprint::Role;
 use crate::cli::terminal::screen::{Mark, Row};
 use crate::deploy::{MachineState, PlannedMachines};
@@ -104,7 +104,7 @@ impl MachineBoard {
             indent: 2,
             name: kind.name(),
             detail: detail.join(", "),
-            aside: duration(arrivals.took.unwrap_or_else(|| arrivals.began.elapsed())),
+            aside: duration_in_words(arrivals.took.unwrap_or_else(|| arrivals.began.elapsed())),
             ..Row::default()
         }
     }

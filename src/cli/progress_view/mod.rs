@@ -22,7 +22,7 @@ use crate::cli::terminal::styled_text::StyledText;
 use crate::deploy::{Event, Progress};
 use board::Board;
 use plain::Plain;
-pub(super) use wording::{clock, duration, finding_lines};
+pub(super) use wording::{clock_time, duration_in_words, finding_lines};
 
 /// Shows events. Clones show the same.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ impl ProgressView {
     /// The work is done, or has ended otherwise: the live lines stay as they are.
     pub(super) fn finish(&self, is_complete: bool) {
         let Format::Live(live) = &self.format else { return };
-        let mut state = lock(live);
+        let mut state = lock_view_state(live);
         if is_complete {
             state.board.complete();
         }
@@ -100,8 +100,8 @@ impl ProgressView {
             Format::Live(live) => self.show_live(event, live),
             Format::Plain(plain) => {
                 // Held while printing, so that lines of stacks that run in parallel do not mix.
-                for line in lock(plain).lines(event) {
-                    self.printer.note(StyledText::from(format_args!("{} ", clock(now))).then(line));
+                for line in lock_view_state(plain).lines(event) {
+                    self.printer.note(StyledText::from(format_args!("{} ", clock_time(now))).then(line));
                 }
             }
         }
@@ -109,14 +109,14 @@ impl ProgressView {
 
     /// The board is not held while something is printed or drawn: drawing reads it.
     fn show_live(&self, event: &Event, live: &Arc<Mutex<Live>>) {
-        let mut state = lock(live);
+        let mut state = lock_view_state(live);
         let staying = state.board.apply_event(event);
         let begins = !state.is_drawn && !state.is_over && !state.board.is_empty();
         state.is_drawn |= begins;
         drop(state);
         if begins {
             let live = Arc::clone(live);
-            self.printer.begin_block(Stream::Stderr, move |size| lock(&live).board.lines(size));
+            self.printer.begin_block(Stream::Stderr, move |size| lock_view_state(&live).board.lines(size));
         }
         if staying.is_empty() {
             self.printer.draw_block();
@@ -126,7 +126,7 @@ impl ProgressView {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_view_state<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

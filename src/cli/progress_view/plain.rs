@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::wording::{FAILURE, duration, failed_status, lines_for, one_line};
+use super::wording::{FAILURE, duration_in_words, failed_status, lines_for, one_line};
 use crate::aws::{Phase, ResourceStatus};
 use crate::cli::terminal::styled_text::StyledText;
 use crate::deploy::{Event, StackOperation, is_echo};
@@ -31,7 +31,7 @@ impl Plain {
             }
             Event::StackEnded { stack, status, good } => {
                 let after = match self.began.remove(stack) {
-                    Some(began) => format!(" after {}", duration(began.elapsed())),
+                    Some(began) => format!(" after {}", duration_in_words(began.elapsed())),
                     None => String::new(),
                 };
                 let status = if *good { status.into() } else { StyledText::styled(FAILURE, status) };
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn beginnings_say_what_is_known() {
+    fn the_beginning_of_an_operation_is_reported_with_its_kind_and_size() {
         assert_eq!(describe_beginning(StackOperation::Delete, None), "delete begins");
         assert_eq!(describe_beginning(StackOperation::Update, Some(1)), "update of 1 resource begins");
         assert_eq!(

@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::aws::ResourceStatus;
-use crate::document::embedded;
+use crate::document::parse_embedded_table;
 
 static TABLE: LazyLock<BTreeMap<String, Times>> =
-    LazyLock::new(|| embedded(include_str!("typical_times.yaml")));
+    LazyLock::new(|| parse_embedded_table(include_str!("typical_times.yaml")));
 
 /// The times of one type, from and to, in seconds.
 #[derive(Deserialize)]

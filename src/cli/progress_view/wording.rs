@@ -95,7 +95,7 @@ fn short_key(key: &str) -> String {
 }
 
 /// `45s`, `1m20s`, `3m`, `1h05m`.
-pub(in super::super) fn duration(duration: Duration) -> String {
+pub(in super::super) fn duration_in_words(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds}s"),
@@ -107,7 +107,7 @@ pub(in super::super) fn duration(duration: Duration) -> String {
 }
 
 /// The time of day.
-pub(in super::super) fn clock(now: OffsetDateTime) -> String {
+pub(in super::super) fn clock_time(now: OffsetDateTime) -> String {
     let (hour, minute, second) = now.time().as_hms();
     format!("{hour:02}:{minute:02}:{second:02}")
 }
@@ -118,7 +118,7 @@ mod tests {
 
     use time::macros::datetime;
 
-    use super::{StyledText, clock, duration, failed_status, lines_for};
+    use super::{StyledText, clock_time, duration_in_words, failed_status, lines_for};
     use crate::deploy::Event;
     use crate::deploy::preflight::{Finding, Severity};
 
@@ -138,7 +138,7 @@ mod tests {
             (3900, "1h05m"),
         ];
         for (seconds, text) in cases {
-            assert_eq!(duration(Duration::from_secs(seconds)), text);
+            assert_eq!(duration_in_words(Duration::from_secs(seconds)), text);
         }
     }
 
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_clock_has_two_digits_each() {
-        assert_eq!(clock(datetime!(2026-03-01 02:03:05 UTC)), "02:03:05");
+        assert_eq!(clock_time(datetime!(2026-03-01 02:03:05 UTC)), "02:03:05");
     }
 
     #[test]

@@ -11,11 +11,11 @@ use super::super::failure::Refusal;
 use super::super::session::Session;
 use crate::blueprint::Blueprint;
 use crate::cli::deployment::rotation::print_next_steps;
-use crate::cli::question::confirm;
+use crate::cli::question::ask_for_yes;
 use crate::cli::terminal::printer::Output;
 use crate::credentials::{
     Action, AuthoritySource, Ensured, ImportedAuthority, KeysInUse, Request, RotatedKey, RotationRequest,
-    Store, ensure, rotate,
+    Store, ensure_credentials, rotate_keys,
 };
 use crate::plural::list_counts;
 use crate::project::Project;
@@ -127,7 +127,7 @@ pub(super) fn run(
         confirm_replacement(blueprint, &store, arguments.yes, session)?;
     }
     if arguments.retire.contains(&RotatedKey::ServiceAccount) && !arguments.yes {
-        confirm(RETIREMENT_QUESTION, "--yes", &session.printer)?;
+        ask_for_yes(RETIREMENT_QUESTION, "--yes", &session.printer)?;
     }
     let request = Request {
         identities: &blueprint.identities,
@@ -136,9 +136,9 @@ pub(super) fn run(
         replace_authorities: arguments.replace_ca,
         renew: arguments.renew,
     };
-    let mut ensured = ensure(&store, &request)?;
+    let mut ensured = ensure_credentials(&store, &request)?;
     // Last: a step that is reported as failed is taken again, and must not have been taken already.
-    let created = rotate(
+    let created = rotate_keys(
         &store,
         &blueprint.identities,
         &RotationRequest { rotate: arguments.rotate.clone(), retire: arguments.retire.clone() },
@@ -167,7 +167,7 @@ fn confirm_replacement(
         return Ok(());
     }
     let question = "New authorities lock every machine and user of a running cluster out. Continue?";
-    confirm(question, "--yes", &session.printer)
+    ask_for_yes(question, "--yes", &session.printer)
 }
 
 /// The name of a key that can be rotated.

@@ -8,7 +8,7 @@ use crate::cli::exit::Exit;
 use crate::cli::interruption::until_interrupted;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
-use crate::cli::terminal::printer::{Output, columns};
+use crate::cli::terminal::printer::{Output, align_columns};
 use crate::people::{SecretReport, list_secrets};
 
 /// List the secrets that infra created in a namespace, never their values
@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Resul
                 [secret.name.clone(), secret.used_as.name().to_owned(), holds, secret.created.clone()]
             };
             let lines: Vec<[String; 4]> = std::iter::once(heading).chain(secrets.iter().map(line)).collect();
-            session.printer.data(columns(&lines))?;
+            session.printer.data(align_columns(&lines))?;
         }
     }
     Ok(Exit::Done)

@@ -63,7 +63,7 @@ impl ValueSource {
                 read_value(File::from(input)).context("reading standard input")
             }
         }?;
-        check(value, what)
+        check_secret_value(value, what)
     }
 }
 
@@ -90,7 +90,7 @@ fn read_value(mut file: File) -> io::Result<Zeroizing<Vec<u8>>> {
 }
 
 /// The line end that editors and `echo` write is no part of a value.
-fn check(mut bytes: Zeroizing<Vec<u8>>, what: &str) -> anyhow::Result<SecretText> {
+fn check_secret_value(mut bytes: Zeroizing<Vec<u8>>, what: &str) -> anyhow::Result<SecretText> {
     let line_end = if bytes.ends_with(b"\r\n") { 2 } else { usize::from(bytes.ends_with(b"\n")) };
     let length = bytes.len() - line_end;
     let objection = if length == 0 {
@@ -117,7 +117,7 @@ fn refuse_value(what: &str, objection: &str) -> Refusal {
 mod tests {
     use zeroize::Zeroizing;
 
-    use super::{LONGEST_VALUE, ValueSource, check, parse_key};
+    use super::{LONGEST_VALUE, ValueSource, check_secret_value, parse_key};
 
     #[test]
     fn a_value_on_the_command_line_is_refused_and_not_repeated() -> Result<(), String> {
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_value_is_text_without_the_last_line_end() {
         let read = |bytes: &[u8]| {
-            check(Zeroizing::new(bytes.to_vec()), "A").ok().map(|text| text.expose().to_owned())
+            check_secret_value(Zeroizing::new(bytes.to_vec()), "A").ok().map(|text| text.expose().to_owned())
         };
         assert_eq!(read(b"a\n").as_deref(), Some("a"));
         assert_eq!(read(b"a\nb\r\n").as_deref(), Some("a\nb"));

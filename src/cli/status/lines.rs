@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use crate::cli::terminal::printer::columns;
+use crate::cli::terminal::printer::align_columns;
 use crate::config::values::ClusterName;
 use crate::deploy::{
-    BlockPhase, EtcdState, ImageState, NodesState, PoolBlock, ScheduleState, SnapshotState, StatusReport, age,
+    BlockPhase, EtcdState, ImageState, NodesState, PoolBlock, ScheduleState, SnapshotState, StatusReport,
+    snapshot_age_in_words,
 };
 use crate::plural::count_of;
 
@@ -52,7 +53,7 @@ impl StatusLines {
         let cells: Vec<[String; 3]> = self.lines.iter().map(|line| line.cells.clone()).collect();
         let mut text = self.title.clone();
         if !cells.is_empty() {
-            let _ = write!(text, "\n{}", columns(&cells));
+            let _ = write!(text, "\n{}", align_columns(&cells));
         }
         for (mark, remark) in &self.remarks {
             let _ = write!(text, "\n{mark} {remark}");
@@ -209,9 +210,10 @@ fn image_line(image: &ImageState) -> [String; 3] {
 
 fn snapshot_line(snapshot: &SnapshotState) -> [String; 3] {
     let (state, detail) = match &snapshot.newest {
-        Some(newest) => {
-            (format!("{} ago", age(newest.age_minutes)), format!("etcd's newest snapshot: {}", newest.key))
-        }
+        Some(newest) => (
+            format!("{} ago", snapshot_age_in_words(newest.age_minutes)),
+            format!("etcd's newest snapshot: {}", newest.key),
+        ),
         None => ("never".to_owned(), format!("etcd's snapshots: {}", snapshot.address)),
     };
     ["saved".to_owned(), state, detail]

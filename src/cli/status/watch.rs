@@ -12,10 +12,10 @@ use anstyle::{AnsiColor, Style};
 use time::OffsetDateTime;
 
 use super::lines::{StatusLine, StatusLines};
-use crate::cli::progress_view::clock;
+use crate::cli::progress_view::clock_time;
 use crate::cli::session::Session;
 use crate::cli::terminal::foreign_text::clean_line;
-use crate::cli::terminal::printer::{Output, Printer, columns};
+use crate::cli::terminal::printer::{Output, Printer, align_columns};
 use crate::cli::terminal::screen::{Ending, Size, Stream, cut_end};
 use crate::cli::terminal::styled_text::StyledText;
 
@@ -35,13 +35,13 @@ impl StatusWatch {
     /// None where programs read the status, or a file keeps it: there all of it is printed each time.
     pub(super) fn new(session: &Session) -> Option<Self> {
         let is_for_people = session.output == Output::Text && io::stdout().is_terminal();
-        let is_live = session.redraws(Stream::Stdout);
+        let is_live = session.can_redraw(Stream::Stdout);
         is_for_people.then(|| Self { printer: session.printer.clone(), is_live, board: Arc::default() })
     }
 
     /// Shows the status as it is now.
     pub(super) fn show(&self, status: StatusLines, now: OffsetDateTime) {
-        let mut board = lock(&self.board);
+        let mut board = lock_board(&self.board);
         let is_first = board.read_at.is_none();
         let news = board.apply(status, now);
         let whole = board.status.text();
@@ -56,7 +56,7 @@ impl StatusWatch {
         }
         if is_first {
             let board = Arc::clone(&self.board);
-            self.printer.begin_block(Stream::Stdout, move |size| lock(&board).lines(size));
+            self.printer.begin_block(Stream::Stdout, move |size| lock_board(&board).lines(size));
         } else {
             self.printer.draw_block();
         }
@@ -96,7 +96,7 @@ impl Board {
             return Vec::new();
         }
         let mut news = Vec::new();
-        let time = clock(now);
+        let time = clock_time(now);
         if before.title != self.status.title {
             self.changes.insert(String::new(), Change { at: now, before: None });
             news.push(format!("{time} {}", self.status.title));
@@ -105,10 +105,10 @@ impl Board {
             let old = before.lines.iter().find(|old| old.about == line.about);
             if old.is_none_or(|old| old.fact() != line.fact()) {
                 self.changes.insert(line.about.clone(), Change { at: now, before: old.cloned() });
-                news.push(format!("{time} {}{}", line.cells.join("  "), was(old, line)));
+                news.push(format!("{time} {}{}", line.cells.join("  "), former_line(old, line)));
             }
         }
-        for gone in before.lines.iter().filter(|old| !self.status.has(&old.about)) {
+        for gone in before.lines.iter().filter(|old| !self.status.has_line_about(&old.about)) {
             self.changes.insert(gone.about.clone(), Change { at: now, before: Some(gone.clone()) });
             news.push(format!("{time} {}  gone", gone.cells.join("  ")));
         }
@@ -124,7 +124,7 @@ impl Board {
 
     fn lines(&self, size: Size) -> Vec<StyledText> {
         let width = size.usable_columns();
-        let gone = self.changes.iter().filter(|(about, _)| !self.status.has(about));
+        let gone = self.changes.iter().filter(|(about, _)| !self.status.has_line_about(about));
         let gone = gone.filter_map(|(_, change)| change.before.as_ref());
         let rows: Vec<(&StatusLine, String)> = self
             .status
@@ -132,13 +132,13 @@ impl Board {
             .iter()
             .map(|line| {
                 let change = self.changes.get(&line.about);
-                (line, change.map(|change| was(change.before.as_ref(), line)).unwrap_or_default())
+                (line, change.map(|change| former_line(change.before.as_ref(), line)).unwrap_or_default())
             })
             .chain(gone.map(|line| (line, "  gone".to_owned())))
             .collect();
         let cells: Vec<[String; 3]> = rows.iter().map(|(line, _)| line.cells.clone()).collect();
         let mut lines = vec![self.heading(width)];
-        let table = columns(&cells);
+        let table = align_columns(&cells);
         lines.extend(table.lines().zip(&rows).map(|(text, (line, note))| {
             self.line(&line.about, &format!("{text}{}", clean_line(note)), width)
         }));
@@ -146,11 +146,12 @@ impl Board {
         lines.extend(
             remarks.map(|(mark, text)| self.line(text, &format!("{mark} {}", clean_line(text)), width)),
         );
-        fit(lines, size.rows.saturating_sub(1), width)
+        fit_lines_into_rows(lines, size.rows.saturating_sub(1), width)
     }
 
     fn heading(&self, width: usize) -> StyledText {
-        let read = self.read_at.map(|at| format!("   {} UTC · Ctrl-C ends", clock(at))).unwrap_or_default();
+        let read =
+            self.read_at.map(|at| format!("   {} UTC · Ctrl-C ends", clock_time(at))).unwrap_or_default();
         self.line("", &format!("{}{read}", self.status.title), width)
     }
 
@@ -165,7 +166,7 @@ impl Board {
 }
 
 impl StatusLines {
-    fn has(&self, about: &str) -> bool {
+    fn has_line_about(&self, about: &str) -> bool {
         about.is_empty()
             || self.lines.iter().any(|line| line.about == about)
             || self.remarks.iter().any(|(_, remark)| remark == about)
@@ -173,14 +174,14 @@ impl StatusLines {
 }
 
 /// What a line was, if it was something else.
-fn was(before: Option<&StatusLine>, now: &StatusLine) -> String {
+fn former_line(before: Option<&StatusLine>, now: &StatusLine) -> String {
     let Some(before) = before else { return "  (new)".to_owned() };
     let ([_, old_state, old_detail], [_, state, _]) = (&before.cells, &now.cells);
     format!("  (was {})", if old_state == state { old_detail } else { old_state })
 }
 
 /// As many lines as there are rows; the last one says how many are left out.
-fn fit(mut lines: Vec<StyledText>, rows: usize, width: usize) -> Vec<StyledText> {
+fn fit_lines_into_rows(mut lines: Vec<StyledText>, rows: usize, width: usize) -> Vec<StyledText> {
     if lines.len() > rows {
         let left_out = lines.len() - rows.saturating_sub(1);
         lines.truncate(rows.saturating_sub(1));
@@ -189,7 +190,7 @@ fn fit(mut lines: Vec<StyledText>, rows: usize, width: usize) -> Vec<StyledText>
     lines
 }
 
-fn lock(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
+fn lock_board(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
     board.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

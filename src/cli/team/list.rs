@@ -7,7 +7,7 @@ use crate::cli::exit::Exit;
 use crate::cli::interruption::until_interrupted;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
-use crate::cli::terminal::printer::{Output, columns};
+use crate::cli::terminal::printer::{Output, align_columns};
 use crate::people::{TeamReport, list_teams};
 
 /// List the teams of the cluster, with their GPUs, jobs and users
@@ -32,7 +32,7 @@ pub(super) fn run(_arguments: &ListArguments, session: &Session) -> anyhow::Resu
                 [team.name.clone(), gpus, team.jobs.to_string(), team.users.join(", ")]
             };
             let lines: Vec<[String; 4]> = std::iter::once(heading).chain(teams.iter().map(line)).collect();
-            session.printer.data(columns(&lines))?;
+            session.printer.data(align_columns(&lines))?;
         }
     }
     Ok(Exit::Done)

@@ -14,7 +14,7 @@ use crate::people::{TeamName, TeamRemoval, team_directory};
 
 /// Delete a team's namespace with everything in it, and end the rights of its users; files stay
 ///
-/// Refuses while jobs are not finished, and while there are files, unless told otherwise.
+/// Refuses while jobs are not finished, and while there are files, unless a flag allows it.
 #[derive(Args, Debug)]
 pub(super) struct RemoveArguments {
     /// The team

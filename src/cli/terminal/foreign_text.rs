@@ -10,7 +10,7 @@ const LONGEST_COLOR: usize = 64;
 
 /// The text as a terminal may show it. Codes for colours are left out; every other character that controls a terminal is replaced by
 /// U+FFFD.
-pub(in crate::cli) fn clean(text: &str) -> String {
+pub(in crate::cli) fn clean_foreign_text(text: &str) -> String {
     let mut cleaner = Cleaner::default();
     let mut shown = cleaner.clean(text.as_bytes());
     shown.push_str(&cleaner.finish());
@@ -19,7 +19,7 @@ pub(in crate::cli) fn clean(text: &str) -> String {
 
 /// As [`clean`], in one line.
 pub(in crate::cli) fn clean_line(text: &str) -> String {
-    clean(text).replace(['\n', '\t'], " ")
+    clean_foreign_text(text).replace(['\n', '\t'], " ")
 }
 
 /// JSON in which every character that controls a terminal is escaped; serde does so only below U+0020.
@@ -132,7 +132,7 @@ fn character_length(first: u8) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cleaner, clean, clean_line, escape_json};
+    use super::{Cleaner, clean_foreign_text, clean_line, escape_json};
 
     #[test]
     fn what_controls_a_terminal_is_replaced() {
@@ -149,17 +149,17 @@ mod tests {
             ("\u{1b}", "�"),
         ];
         for (text, cleaned) in table {
-            assert_eq!(clean(text), cleaned, "{text:?}");
+            assert_eq!(clean_foreign_text(text), cleaned, "{text:?}");
         }
         let long = format!("\u{1b}[{}m", "1;".repeat(1000));
-        assert_eq!(clean(&long).replace('�', "\u{1b}"), long);
+        assert_eq!(clean_foreign_text(&long).replace('�', "\u{1b}"), long);
         assert_eq!(clean_line("a\n b\tc\u{1b}"), "a  b c�");
     }
 
     #[test]
-    fn pieces_may_be_cut_anywhere() {
+    fn text_that_arrives_in_pieces_is_cleaned_like_whole_text() {
         let text = "a\r\n\u{1b}[1;32mé→😀\u{1b}[0m\u{1b}[2J\u{9b}x\r\u{1b}[";
-        let expected = clean(text);
+        let expected = clean_foreign_text(text);
         for size in 1..text.len() {
             let mut cleaner = Cleaner::default();
             let pieces = text.as_bytes().chunks(size).map(|piece| cleaner.clean(piece));

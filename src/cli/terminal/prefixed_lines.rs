@@ -3,7 +3,7 @@
 //! In: bytes as they come. Out: complete lines. The beginning of a line is kept until its end comes; a line that is too long to keep is
 //! printed in parts.
 
-use crate::cli::terminal::foreign_text::{clean, clean_line};
+use crate::cli::terminal::foreign_text::{clean_foreign_text, clean_line};
 
 /// The most that is kept of a line: with a thousand replicas, 64 MiB.
 const LONGEST_LINE: usize = 64 << 10;
@@ -62,7 +62,7 @@ impl PrefixedLines {
     fn end_line(&mut self, lines: &mut Vec<u8>) {
         lines.extend_from_slice(self.prefix.as_bytes());
         if self.is_cleaned {
-            lines.extend_from_slice(clean(&String::from_utf8_lossy(&self.line)).as_bytes());
+            lines.extend_from_slice(clean_foreign_text(&String::from_utf8_lossy(&self.line)).as_bytes());
         } else {
             lines.extend_from_slice(&self.line);
         }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_reach_a_pipe_and_no_terminal() {
+    fn control_codes_are_kept_for_a_pipe_and_replaced_on_a_terminal() {
         let text = "\u{1b}[32mgreen\u{1b}[0m\u{1b}[2J\n";
         for size in 1..text.len() {
             assert_eq!(lines(text, size, false), format!("a  │ {text}"));

@@ -8,7 +8,7 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::cli::document::Document;
-use crate::cli::terminal::foreign_text::{Cleaner, clean, clean_line, escape_json};
+use crate::cli::terminal::foreign_text::{Cleaner, clean_foreign_text, clean_line, escape_json};
 use crate::cli::terminal::prefixed_lines::PrefixedLines;
 use crate::cli::terminal::screen::{Ending, LiveBlock, Size, Stream as ScreenStream};
 use crate::cli::terminal::styled_text::StyledText;
@@ -87,7 +87,11 @@ impl Printer {
 
     /// A file for a program, with its own line ends: unchanged in a pipe, cleaned at a terminal.
     pub(in crate::cli) fn file(&self, text: &str) -> anyhow::Result<()> {
-        if self.at_terminal { to_stdout(clean(text).as_bytes()) } else { to_stdout(text.as_bytes()) }
+        if self.at_terminal {
+            to_stdout(clean_foreign_text(text).as_bytes())
+        } else {
+            to_stdout(text.as_bytes())
+        }
     }
 
     /// A log that others wrote: unchanged in a pipe, cleaned at a terminal.
@@ -230,7 +234,7 @@ fn ignore_closed_pipe(result: io::Result<()>) -> anyhow::Result<()> {
 }
 
 /// Lines of cells as left-aligned columns.
-pub(in crate::cli) fn columns<const N: usize>(lines: &[[String; N]]) -> String {
+pub(in crate::cli) fn align_columns<const N: usize>(lines: &[[String; N]]) -> String {
     let lines: Vec<[String; N]> =
         lines.iter().map(|line| line.each_ref().map(|cell| clean_line(cell))).collect();
     let mut widths = [0; N];

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use anstyle::Style;
 
-use crate::cli::terminal::foreign_text::clean;
+use crate::cli::terminal::foreign_text::clean_foreign_text;
 
 /// A text with styles. It is no `Display`, so that it cannot be taken for a text of others.
 #[derive(Clone, Debug, Default)]
@@ -13,7 +13,7 @@ pub(in crate::cli) struct StyledText(String);
 impl StyledText {
     /// A text in a style.
     pub(in crate::cli) fn styled(style: Style, text: impl Display) -> Self {
-        Self(format!("{style}{}{style:#}", clean(&text.to_string())))
+        Self(format!("{style}{}{style:#}", clean_foreign_text(&text.to_string())))
     }
 
     /// The text with another behind it.
@@ -42,7 +42,7 @@ impl StyledText {
 /// Any text, without a style.
 impl<T: Display> From<T> for StyledText {
     fn from(text: T) -> Self {
-        Self(clean(&text.to_string()))
+        Self(clean_foreign_text(&text.to_string()))
     }
 }
 
@@ -53,7 +53,7 @@ mod tests {
     use super::StyledText;
 
     #[test]
-    fn only_our_styles_are_in_it() {
+    fn styled_text_has_only_the_styles_of_infra() {
         let bold = Style::new().bold();
         let text = StyledText::styled(bold, "a\u{1b}[2J").then(": ").then("\u{1b}]0;x\u{7}b");
         assert_eq!(text.as_terminal_text(), "\u{1b}[1ma�[2J\u{1b}[0m: �]0;x�b");

@@ -8,7 +8,7 @@ use crate::cli::interruption::until_interrupted;
 use crate::cli::session::Session;
 use crate::cli::target_cluster::TargetCluster;
 use crate::cli::team::parse_team;
-use crate::cli::terminal::printer::{Output, columns};
+use crate::cli::terminal::printer::{Output, align_columns};
 use crate::people::{TeamName, UserReport, list_users};
 
 /// List the users of the cluster's teams
@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Resul
                 [user.team.clone(), user.name.clone(), user.valid_until.clone(), user.common_name.clone()]
             };
             let lines: Vec<[String; 4]> = std::iter::once(heading).chain(users.iter().map(line)).collect();
-            session.printer.data(columns(&lines))?;
+            session.printer.data(align_columns(&lines))?;
         }
     }
     Ok(Exit::Done)

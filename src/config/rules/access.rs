@@ -10,7 +10,7 @@ use super::super::values::{
     CertificateName, DnsName, KeyName, MirrorUrl, MirroredHost, PolicyArn, parse_ipv4_range,
 };
 use super::location::Location;
-use super::optional::optional;
+use super::optional::parse_optional;
 use crate::document::{At, Fault, Problems};
 use crate::well_known::INTERNAL_DOMAIN;
 
@@ -32,7 +32,7 @@ pub(super) fn parse_key_name(file: &ClusterFile, problems: &mut Problems) -> Opt
             .help("add keyName, or use `aws ssm start-session` and remove sshAllowedCIDRs");
         problems.warn(file.ssh_allowed_cidrs.position, fault);
     }
-    optional(file.key_name.as_ref(), |text| problems.parse(text))
+    parse_optional(file.key_name.as_ref(), |text| problems.parse(text))
 }
 
 pub(super) fn parse_permissions_boundary(
@@ -40,7 +40,7 @@ pub(super) fn parse_permissions_boundary(
     location: &Location,
     problems: &mut Problems,
 ) -> Option<Option<PolicyArn>> {
-    optional(file.permissions_boundary_arn.as_ref(), |text| {
+    parse_optional(file.permissions_boundary_arn.as_ref(), |text| {
         let policy: PolicyArn = problems.parse(text)?;
         if let Some(region) = &location.region {
             problems.take(text.position, policy.check_partition(region))?;
@@ -87,7 +87,7 @@ pub(super) fn build_dns(dns: &DnsFile, problems: &mut Problems) -> Option<Dns> {
         let fault = Fault::new("hostedZoneId has no effect with manage: false").help("remove one of the two");
         problems.add(zone.position, fault);
     }
-    let hosted_zone = optional(dns.hosted_zone_id.as_ref(), |text| problems.parse(text))?;
+    let hosted_zone = parse_optional(dns.hosted_zone_id.as_ref(), |text| problems.parse(text))?;
     Some(Dns { manage: dns.manage, hosted_zone })
 }
 

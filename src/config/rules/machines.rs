@@ -6,7 +6,7 @@ use super::super::cluster::{Controllers, Etcd, Restore};
 use super::super::file::{ControllersFile, EtcdFile, PoolImage, RestoreFile};
 use super::super::gpu::{Gpus, check_image, gpus_of};
 use super::super::values::{Architecture, InstanceType, SnapshotName};
-use super::optional::optional;
+use super::optional::parse_optional;
 use crate::document::{At, Fault, Problems};
 
 /// How families begin whose accelerators no driver here serves; they would be paid for and never used.
@@ -86,7 +86,7 @@ pub(super) fn build_etcd(etcd: &EtcdFile, problems: &mut Problems) -> Option<Etc
                 .help("an even number survives no more losses than the odd one below it: use 1, 3 or 5");
         problems.add(etcd.count.position, fault);
     }
-    let restore = optional(etcd.restore.as_ref(), |restore| build_restore(restore, problems));
+    let restore = parse_optional(etcd.restore.as_ref(), |restore| build_restore(restore, problems));
     let instance_type = instance_type?;
     if !instance_type.has_nvme_disks() {
         let fault = Fault::new(format!(
@@ -106,7 +106,7 @@ pub(super) fn build_etcd(etcd: &EtcdFile, problems: &mut Problems) -> Option<Etc
 
 fn build_restore(restore: &RestoreFile, problems: &mut Problems) -> Option<Restore> {
     let snapshot: Option<SnapshotName> = problems.parse(&restore.snapshot);
-    let version = optional(restore.version.as_ref(), |version| problems.parse(version));
+    let version = parse_optional(restore.version.as_ref(), |version| problems.parse(version));
     let sha256 = problems.parse(&restore.sha256);
     if restore.version.is_none() && snapshot.as_ref().is_some_and(SnapshotName::is_overwritten) {
         let fault = Fault::new("etcd.db has a version for every hour, and none is named")

@@ -22,7 +22,7 @@ use super::kubernetes_release::release_of;
 use super::values::{AccountId, KubernetesVersion, S3Uri};
 use crate::document::{Fault, Problems};
 pub use machines::GpuInstanceType;
-use optional::optional;
+use optional::parse_optional;
 
 /// Turns the file into a cluster, and records every problem on the way.
 pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Option<Cluster> {
@@ -30,11 +30,11 @@ pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Opti
     let location = location::build_location(file, problems);
     check_distribution(&file.os, problems);
     let image_owner: Option<Option<AccountId>> =
-        optional(file.os.image_owner.as_ref(), |text| problems.parse(text));
+        parse_optional(file.os.image_owner.as_ref(), |text| problems.parse(text));
     let external_dns_name = access::parse_external_name(&file.external_dns_name, problems);
     let key_name = access::parse_key_name(file, problems);
     let permissions_boundary = access::parse_permissions_boundary(file, &location, problems);
-    let s3_uri: Option<Option<S3Uri>> = optional(file.s3_uri.as_ref(), |text| problems.parse(text));
+    let s3_uri: Option<Option<S3Uri>> = parse_optional(file.s3_uri.as_ref(), |text| problems.parse(text));
     let version = parse_version(&file.kubernetes, problems);
     let ranges = network::parse_ranges(file, problems);
     let layout = network::build_layout(file, &location, problems);
@@ -45,9 +45,10 @@ pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Opti
     let controllers = machines::build_controllers(&file.controllers, problems);
     let pools = pools::build_pools(file, &location, layout.as_ref(), problems);
     let file_system =
-        optional(file.storage.as_ref(), |storage| storage::build_file_system(&storage.efs, problems));
+        parse_optional(file.storage.as_ref(), |storage| storage::build_file_system(&storage.efs, problems));
     let addons = addons::build_addons(&file.addons, problems);
-    let budget_per_hour = optional(file.budget.as_ref(), |budget| budget::parse_budget(budget, problems));
+    let budget_per_hour =
+        parse_optional(file.budget.as_ref(), |budget| budget::parse_budget(budget, problems));
     let mirrors = access::build_mirrors(&file.mirrors, problems);
     let tags = labels::build_tags(file, problems);
     if let (Some(ranges), Some(layout)) = (&ranges, &layout) {
@@ -86,7 +87,7 @@ pub(super) fn build_cluster(file: &ClusterFile, problems: &mut Problems) -> Opti
         tags: tags?,
     };
     // What keeps the file from being used comes first.
-    if problems.allow_use() {
+    if problems.can_be_used() {
         access::warn_of_open_api(&file.api, &cluster.api, problems);
     }
     Some(cluster)

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ipnet::Ipv4Net;
 
 use super::super::address_plan::{
-    NODE_PREFIX, SMALLEST_SUBNET, machines_that_fit, nodes_that_fit, overlap, subnet_prefix,
+    NODE_PREFIX, SMALLEST_SUBNET, has_overlap, machines_that_fit, nodes_that_fit, subnet_prefix,
 };
 use super::super::cluster::{AdoptedSubnet, NetworkLayout};
 use super::super::file::{ClusterFile, ExistingNetworkFile, NetworkFile, Topology};
@@ -37,7 +37,7 @@ pub(super) fn parse_ranges(file: &ClusterFile, problems: &mut Problems) -> Optio
             return None;
         }
         if let Some((reserved, what)) =
-            reserved_ranges().into_iter().find(|(reserved, _)| overlap(range, *reserved))
+            reserved_ranges().into_iter().find(|(reserved, _)| has_overlap(range, *reserved))
         {
             problems.add(
                 text.position,
@@ -49,7 +49,7 @@ pub(super) fn parse_ranges(file: &ClusterFile, problems: &mut Problems) -> Optio
     });
     for (one, other) in [(0, 1), (0, 2), (1, 2)] {
         if let (Some(first), Some(second)) = (parsed[one], parsed[other])
-            && overlap(first, second)
+            && has_overlap(first, second)
         {
             let (first_name, first_text, ..) = written[one];
             let (second_name, second_text, ..) = written[other];

@@ -7,7 +7,7 @@ use super::super::file::{ClusterFile, PoolFile, Rollout};
 use super::super::gpu::Gpus;
 use super::super::values::{AvailabilityZone, InstanceType, NvidiaDriver, PolicyArn, PoolName};
 use super::location::Location;
-use super::optional::optional;
+use super::optional::parse_optional;
 use super::{images, labels, machines, schedule};
 use crate::document::{At, Fault, Problems};
 
@@ -47,7 +47,7 @@ fn build_pool(
 ) -> Option<Pool> {
     let types = parse_types(pool, problems);
     let driver: Option<Option<NvidiaDriver>> =
-        optional(pool.nvidia_driver.as_ref(), |text| problems.parse(text));
+        parse_optional(pool.nvidia_driver.as_ref(), |text| problems.parse(text));
     if let (Some((types, gpus)), Some(Some(driver)), Some(written)) = (&types, driver, &pool.nvidia_driver) {
         problems.take(written.position, check_driver(&pool.name.value, &types[0], gpus.as_ref(), driver));
     }
@@ -62,7 +62,8 @@ fn build_pool(
         let machines = images::EfaMachines { types, gpus: gpus.as_ref(), zones: zones.as_deref(), layout };
         images::build_efa(pool, &machines, problems)
     });
-    let capacity_reservation = optional(pool.capacity_reservation_id.as_ref(), |text| problems.parse(text));
+    let capacity_reservation =
+        parse_optional(pool.capacity_reservation_id.as_ref(), |text| problems.parse(text));
     // A reservation has machines of its own, which a placement group may not find room beside.
     let placement_group = if pool.placement_group.is_written() {
         pool.placement_group.value

@@ -3,7 +3,7 @@
 use super::super::cluster::{PoolSchedule, ScheduleEntry};
 use super::super::file::PoolFile;
 use super::super::values::{Cron, Expiry, TimeZone};
-use super::optional::optional;
+use super::optional::parse_optional;
 use crate::document::{At, Fault, Problems};
 
 /// How many scheduled actions an Auto Scaling group may have.
@@ -15,8 +15,9 @@ pub(super) fn build_schedule(
     most: u32,
     problems: &mut Problems,
 ) -> Option<PoolSchedule> {
-    let time_zone: Option<Option<TimeZone>> = optional(pool.time_zone.as_ref(), |text| problems.parse(text));
-    let expires: Option<Option<Expiry>> = optional(pool.expires.as_ref(), |text| problems.parse(text));
+    let time_zone: Option<Option<TimeZone>> =
+        parse_optional(pool.time_zone.as_ref(), |text| problems.parse(text));
+    let expires: Option<Option<Expiry>> = parse_optional(pool.expires.as_ref(), |text| problems.parse(text));
     let entries = parse_entries(pool, most, problems);
     check_number(pool, problems);
     check_meetings(&entries, problems);
@@ -65,7 +66,9 @@ fn check_number(pool: &PoolFile, problems: &mut Problems) {
 /// Auto Scaling takes no two actions for one moment.
 fn check_meetings(entries: &[At<ScheduleEntry>], problems: &mut Problems) {
     for (index, entry) in entries.iter().enumerate() {
-        if let Some(other) = entries[..index].iter().find(|other| other.value.at.meets(&entry.value.at)) {
+        if let Some(other) =
+            entries[..index].iter().find(|other| other.value.at.has_common_minute(&entry.value.at))
+        {
             let fault = Fault::new(format!(
                 "'{}' and '{}' are the same moment at times",
                 entry.value.at, other.value.at
@@ -79,7 +82,7 @@ fn check_meetings(entries: &[At<ScheduleEntry>], problems: &mut Problems) {
 /// The end is a moment of every year, in UTC; in another time zone only AWS knows whether an entry is the same.
 fn check_end_meets_none(entries: &[At<ScheduleEntry>], end: Expiry, problems: &mut Problems) {
     let yearly = Cron::yearly(end.time());
-    if let Some(entry) = entries.iter().find(|entry| entry.value.at.meets(&yearly)) {
+    if let Some(entry) = entries.iter().find(|entry| entry.value.at.has_common_minute(&yearly)) {
         let fault = Fault::new(format!("'{}' and the end, {end}, are the same moment", entry.value.at))
             .help("Auto Scaling takes one action for each moment: change one of them by a minute");
         problems.add(entry.position, fault);

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use time::{OffsetDateTime, UtcOffset};
 
-use crate::document::{Fault, nearest};
+use crate::document::{Fault, nearest_word};
 
 const MONTHS: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
@@ -55,7 +55,7 @@ impl Cron {
         let bit = |number: u8| 1 << number;
         Self {
             text: format!("{minute} {hour} {day} {month} *"),
-            numbers: [bit(minute), bit(hour), bit(day), bit(month), all(&FIELDS[4])],
+            numbers: [bit(minute), bit(hour), bit(day), bit(month), every_value(&FIELDS[4])],
         }
     }
 
@@ -75,7 +75,7 @@ impl Cron {
 
     /// Whether there is a moment, in some year, that both have.
     #[must_use]
-    pub fn meets(&self, other: &Self) -> bool {
+    pub fn has_common_minute(&self, other: &Self) -> bool {
         let have_common = |field: usize| self.numbers[field] & other.numbers[field] != 0;
         let days = || (0..7).flat_map(|weekday| (1..=31).map(move |day| (day, weekday)));
         have_common(0)
@@ -87,7 +87,7 @@ impl Cron {
     /// Where both fields of days are given, either is enough, as cron has it.
     fn has_day(&self, day: u8, weekday: u8) -> bool {
         let (in_month, in_week) = (self.numbers[2] >> day & 1 == 1, self.numbers[4] >> weekday & 1 == 1);
-        let is_any = |field: usize| self.numbers[field] == all(&FIELDS[field]);
+        let is_any = |field: usize| self.numbers[field] == every_value(&FIELDS[field]);
         if is_any(2) || is_any(4) { in_month && in_week } else { in_month || in_week }
     }
 }
@@ -133,7 +133,7 @@ impl Cron {
     fn check_days(&self) -> Result<(), Fault> {
         const LENGTHS: [u8; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
         let (days, months) = (self.numbers[2], self.numbers[3]);
-        let any_weekday = self.numbers[4] == all(&FIELDS[4]);
+        let any_weekday = self.numbers[4] == every_value(&FIELDS[4]);
         let fits =
             |month: u8, length: u8| months >> month & 1 == 1 && (1..=length).any(|day| days >> day & 1 == 1);
         if !any_weekday || (1..).zip(LENGTHS).any(|(month, length)| fits(month, length)) {
@@ -168,7 +168,7 @@ impl Field {
             }
         }
         // A star covers Sunday once.
-        Ok(if word == "*" { all(self) } else { numbers })
+        Ok(if word == "*" { every_value(self) } else { numbers })
     }
 
     /// The last number that a star stands for.
@@ -191,7 +191,7 @@ impl Field {
         if text == "?" {
             return "Auto Scaling knows no '?': write '*'".to_owned();
         }
-        if let Some(near) = nearest(text, self.names.iter().copied()) {
+        if let Some(near) = nearest_word(text, self.names.iter().copied()) {
             return format!("did you mean '{near}'?");
         }
         let names = match self.names {
@@ -227,7 +227,7 @@ impl Field {
 }
 
 /// Every number of a field.
-fn all(field: &Field) -> u64 {
+fn every_value(field: &Field) -> u64 {
     (field.least..=field.most).fold(0, |bits, number| bits | 1 << number)
 }
 
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_share_a_moment_are_known() -> Result<(), Fault> {
+    fn rules_with_a_common_minute_are_found() -> Result<(), Fault> {
         for (one, other, meet) in [
             ("0 20 * * *", "0 20 * * FRI", true),
             ("0 20 * * MON-THU", "0 20 * * FRI", false),
@@ -304,8 +304,8 @@ mod tests {
             ("*/15 * * * *", "45 23 31 12 *", true),
             ("0 20 * JAN *", "0 20 * FEB *", false),
         ] {
-            assert_eq!(cron(one)?.meets(&cron(other)?), meet, "{one} and {other}");
-            assert_eq!(cron(other)?.meets(&cron(one)?), meet, "{other} and {one}");
+            assert_eq!(cron(one)?.has_common_minute(&cron(other)?), meet, "{one} and {other}");
+            assert_eq!(cron(other)?.has_common_minute(&cron(one)?), meet, "{other} and {one}");
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::DnsName;
-use crate::document::{Fault, nearest};
+use crate::document::{Fault, nearest_word};
 use crate::well_known::{KUBERNETES_DOWNLOADS, KUBERNETES_REGISTRY};
 
 /// Every host a node fetches files or images from, with what comes from there.
@@ -40,7 +40,7 @@ impl FromStr for MirroredHost {
         if let Some(host) = names.into_iter().find(|name| *name == text) {
             return Ok(Self(host));
         }
-        let help = match nearest(text, names) {
+        let help = match nearest_word(text, names) {
             Some(near) => format!("did you mean '{near}'?"),
             None => format!("nodes download from {}", names.join(", ")),
         };

@@ -36,14 +36,14 @@ impl Money {
     /// The amount divided by `parts`, rounded half up in the last digit.
     #[must_use]
     pub fn divided_by(self, parts: u64) -> Self {
-        Self(round(self.0, i128::from(parts.max(1))))
+        Self(round_half_up(self.0, i128::from(parts.max(1))))
     }
 
     /// The amount with at most `digits` digits after the decimal point, rounded half up.
     #[must_use]
     pub fn rounded(self, digits: u32) -> Self {
         let unit = 10_i128.pow(u32::try_from(DIGITS).unwrap_or_default().saturating_sub(digits));
-        Self(round(self.0, unit).saturating_mul(unit))
+        Self(round_half_up(self.0, unit).saturating_mul(unit))
     }
 
     /// The amount with at most `digits` digits after the decimal point, and never less than it is.
@@ -83,7 +83,7 @@ impl Money {
 }
 
 /// Rounds half away from zero.
-fn round(value: i128, unit: i128) -> i128 {
+fn round_half_up(value: i128, unit: i128) -> i128 {
     let half = unit / 2;
     (if value < 0 { value.saturating_sub(half) } else { value.saturating_add(half) }) / unit
 }

@@ -60,7 +60,7 @@ mod tests {
     use super::MountPath;
 
     #[test]
-    fn a_mount_neither_hides_nor_enters_the_system() {
+    fn mount_paths_of_the_system_are_refused() {
         for good in ["/mnt/efs", "/data", "/srv/shared/efs", "/opt/shared"] {
             assert!(good.parse::<MountPath>().is_ok(), "{good}");
         }

@@ -6,9 +6,10 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::document::{Fault, embedded, nearest};
+use crate::document::{Fault, nearest_word, parse_embedded_table};
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| embedded(include_str!("../nvidia_drivers.yaml")));
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| parse_embedded_table(include_str!("../nvidia_drivers.yaml")));
 
 /// What Flatcar calls its extensions with drivers, before the branch.
 const EXTENSION_PREFIX: &str = "nvidia-drivers-";
@@ -83,7 +84,7 @@ impl FromStr for NvidiaDriver {
         let short = text.strip_prefix(EXTENSION_PREFIX).unwrap_or(text);
         let near = match Self::read(short) {
             Some(_) => Some(short),
-            None => nearest(short, known.iter().map(String::as_str)),
+            None => nearest_word(short, known.iter().map(String::as_str)),
         };
         let help = match near {
             Some(near) => format!("did you mean '{near}'?"),

@@ -95,7 +95,7 @@ mod tests {
     use super::S3Uri;
 
     #[test]
-    fn a_slash_at_the_end_means_nothing() -> Result<(), crate::document::Fault> {
+    fn a_slash_at_the_end_of_an_s3_uri_is_ignored() -> Result<(), crate::document::Fault> {
         assert_eq!("s3://bucket/a/b/".parse::<S3Uri>()?.to_string(), "s3://bucket/a/b");
         assert_eq!("s3://bucket/".parse::<S3Uri>()?.to_string(), "s3://bucket");
         Ok(())

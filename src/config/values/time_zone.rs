@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::document::{Fault, embedded, nearest};
+use crate::document::{Fault, nearest_word, parse_embedded_table};
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| embedded(include_str!("../time_zones.yaml")));
+static TABLE: LazyLock<Table> = LazyLock::new(|| parse_embedded_table(include_str!("../time_zones.yaml")));
 
 const UTC: &str = "UTC";
 
@@ -67,7 +67,7 @@ impl FromStr for TimeZone {
         let by_place = TABLE
             .names()
             .find(|name| name.rsplit('/').next().is_some_and(|last| last.to_lowercase() == place));
-        Err(match by_place.or_else(|| nearest(text, TABLE.names())) {
+        Err(match by_place.or_else(|| nearest_word(text, TABLE.names())) {
             Some(near) => fault.help(format!("did you mean '{near}'?")),
             None => fault.help("write UTC, or a name of the IANA database, as in Europe/Berlin"),
         })
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_meant_is_found() {
+    fn older_names_and_typos_are_corrected() {
         let help =
             |text: &str| text.parse::<TimeZone>().err().and_then(|fault| fault.help).unwrap_or_default();
         assert_eq!(help("US/Pacific"), "it is an older name: write America/Los_Angeles");

@@ -67,7 +67,7 @@ impl DestroyOutcome {
 }
 
 /// Deletes a cluster; returns what is left.
-pub(crate) async fn destroy(
+pub(crate) async fn destroy_cluster(
     run: &Run,
     scope: &DestroyScope,
     api: Option<&ApiServer>,
@@ -87,7 +87,10 @@ pub(crate) async fn destroy(
 }
 
 /// Reports what is left of a cluster of which nothing is to be deleted.
-pub(crate) async fn audit(clients: &Clients, scope: &DestroyScope) -> Result<DestroyOutcome, AwsError> {
+pub(crate) async fn audit_destroyed_cluster(
+    clients: &Clients,
+    scope: &DestroyScope,
+) -> Result<DestroyOutcome, AwsError> {
     Ok(DestroyOutcome {
         leftovers: Box::pin(find_leftovers(clients, scope, &scope.found)).await?,
         kept_file_systems: kept_file_systems(scope, &scope.found),

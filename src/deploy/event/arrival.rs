@@ -97,14 +97,14 @@ mod tests {
     use super::{Arrivals, Role};
 
     #[test]
-    fn people_and_programs_read_the_same_words() {
+    fn text_and_json_use_the_same_words() {
         for state in [Launched, Booted, Joined, Ready] {
             assert_eq!(json!(state), state.name());
         }
     }
 
     #[test]
-    fn a_machine_only_gets_further() {
+    fn a_machine_never_returns_to_an_earlier_state() {
         let mut arrivals = Arrivals::default();
         assert_eq!(arrivals.role_of("i-1"), None);
         assert!(arrivals.advance(&Role::Controller, "i-1", Booted));

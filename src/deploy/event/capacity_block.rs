@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use time::{Duration, OffsetDateTime, UtcOffset};
 
+use crate::config::values::PoolName;
 use crate::plural::count_of;
 
 /// EC2 terminates machines from 30 minutes before a block's end; the pool goes to zero earlier, so that jobs have time to save.
@@ -14,7 +15,8 @@ pub(crate) const MACHINES_END_EARLY: Duration = Duration::minutes(40);
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PoolBlock {
     /// The name of the pool.
-    pub pool: String,
+    #[schemars(with = "String")]
+    pub pool: PoolName,
     /// The id of the capacity block.
     pub id: String,
     /// When the block begins (RFC 3339); the pool starts its machines then.
@@ -52,10 +54,14 @@ impl PoolBlock {
         let Self { begins, machines_until, .. } = self;
         let times = match self.phase {
             BlockPhase::ToCome => {
-                format!("begins on {}, machines until {}", minute(*begins), minute(*machines_until))
+                format!(
+                    "begins on {}, machines until {}",
+                    minute_in_utc(*begins),
+                    minute_in_utc(*machines_until)
+                )
             }
-            BlockPhase::Open => format!("machines until {}", minute(*machines_until)),
-            BlockPhase::Over => format!("had machines until {}", minute(*machines_until)),
+            BlockPhase::Open => format!("machines until {}", minute_in_utc(*machines_until)),
+            BlockPhase::Over => format!("had machines until {}", minute_in_utc(*machines_until)),
         };
         let early = count_of(MACHINES_END_EARLY.whole_minutes(), "minute");
         format!("{times}, {early} before its end")
@@ -64,7 +70,7 @@ impl PoolBlock {
 
 /// A moment for people.
 #[must_use]
-pub(crate) fn minute(moment: OffsetDateTime) -> String {
+pub(crate) fn minute_in_utc(moment: OffsetDateTime) -> String {
     let moment = moment.to_offset(UtcOffset::UTC);
     format!("{} {:02}:{:02} UTC", moment.date(), moment.hour(), moment.minute())
 }
@@ -74,12 +80,13 @@ mod tests {
     use time::macros::datetime;
 
     use super::{BlockPhase, MACHINES_END_EARLY, PoolBlock};
+    use crate::config::values::PoolName;
 
     #[test]
     fn the_times_of_a_block_are_in_utc_and_say_until_when_there_are_machines() {
         let ends = datetime!(2026-11-20 12:30 +01:00);
         let block = |phase| PoolBlock {
-            pool: "h100".to_owned(),
+            pool: PoolName::of_test("h100"),
             id: "cr-1".to_owned(),
             begins: datetime!(2026-11-18 11:30 UTC),
             machines_until: ends - MACHINES_END_EARLY,

@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::capacity_block::PoolBlock;
 use crate::blueprint::Role;
+use crate::config::values::PoolName;
 
 /// What happens to the machines of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -35,6 +36,19 @@ impl MachinePlan {
     pub(crate) fn outage_of(&self, service: Service) -> Option<&Outage> {
         self.outages.iter().find(|outage| outage.of == service)
     }
+
+    /// The plan without what would happen to pools that are kept after all.
+    #[must_use]
+    pub(crate) fn without_pools(mut self, is_kept: impl Fn(&PoolName) -> bool) -> Self {
+        self.machines.retain(|change| match &change.role {
+            Role::Pool(pool) => !is_kept(pool),
+            Role::EtcdMember(_) | Role::Controller => true,
+        });
+        if let Some(jobs) = &mut self.jobs {
+            jobs.retain(|job| !is_kept(&job.pool));
+        }
+        self
+    }
 }
 
 /// A pool that its schedule, or its end, holds at a size that is not its own.
@@ -42,7 +56,8 @@ impl MachinePlan {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct HeldPool {
     /// The name of the pool.
-    pub pool: String,
+    #[schemars(with = "String")]
+    pub pool: PoolName,
     /// How many machines it is held at.
     pub machines: u32,
     /// What of cluster.yaml holds it.
@@ -75,7 +90,8 @@ impl Holder {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReleasedPool {
     /// The name of the pool.
-    pub pool: String,
+    #[schemars(with = "String")]
+    pub pool: PoolName,
     /// How many machines it will have.
     pub machines: u32,
     /// The fewest machines that it may have: `minCount`.
@@ -162,7 +178,8 @@ pub(crate) struct Outage {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DisruptedJob {
     /// The pool of the node.
-    pub pool: String,
+    #[schemars(with = "String")]
+    pub pool: PoolName,
     /// The namespace of the pod.
     pub namespace: String,
     /// The Job it works for.
@@ -175,4 +192,36 @@ pub(crate) struct DisruptedJob {
 
 pub(super) fn role_name<S: Serializer>(role: &Role, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&role.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{DisruptedJob, MachineAction, MachineChange, MachinePlan};
+    use crate::blueprint::Role;
+    use crate::config::values::PoolName;
+
+    #[test]
+    fn a_pool_that_is_kept_loses_neither_machines_nor_jobs() {
+        let terminated = |role| MachineChange {
+            role,
+            machines: 1,
+            change: MachineAction::Terminate,
+            resources: BTreeSet::new(),
+        };
+        let job = |pool: &str| {
+            let [namespace, job, pod, node] = ["default", "train", "train-0", "ip-1"].map(str::to_owned);
+            DisruptedJob { pool: PoolName::of_test(pool), namespace, job, pod, node }
+        };
+        let [old, new] = ["old", "new"].map(|pool| Role::Pool(PoolName::of_test(pool)));
+        let plan = MachinePlan {
+            machines: [Role::Controller, old, new.clone()].map(terminated).to_vec(),
+            jobs: Some(vec![job("old"), job("new")]),
+            ..MachinePlan::default()
+        };
+        let left = plan.without_pools(|pool| pool.as_str() == "old");
+        assert_eq!(left.machines, [Role::Controller, new].map(terminated));
+        assert_eq!(left.jobs, Some(vec![job("new")]));
+    }
 }

@@ -19,7 +19,7 @@ use crate::aws::{ResourceStatus, StackStatus};
 use crate::blueprint::Role;
 use arrival::Arrivals;
 pub(crate) use arrival::{MachineState, PlannedMachines, PlannedStack};
-pub(crate) use capacity_block::{BlockPhase, MACHINES_END_EARLY, PoolBlock, minute};
+pub(crate) use capacity_block::{BlockPhase, MACHINES_END_EARLY, PoolBlock, minute_in_utc};
 pub(crate) use deletion::{DestroyItem, Leftover, Resource, ResourceKind};
 pub(crate) use failure::{Evidence, FailedResource, FailureKind, FailureReport, Hint};
 pub(crate) use finding::{Finding, Severity};
@@ -329,7 +329,7 @@ mod tests {
     use super::StackOperation::{Attach, Create, Delete, RollBack, Update};
 
     #[test]
-    fn people_and_programs_read_the_same_words() {
+    fn text_and_json_use_the_same_words() {
         for operation in [Create, Update, Delete, RollBack, Attach] {
             assert_eq!(json!(operation), operation.name());
         }

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::deploy::event::{FailureKind, Hint};
-use crate::document::embedded;
+use crate::document::parse_embedded_table;
 
-static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| embedded(include_str!("hints.yaml")));
+static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| parse_embedded_table(include_str!("hints.yaml")));
 
 const ACTION: &str = "{action}";
 const QUOTA: &str = "{quota}";

@@ -36,7 +36,7 @@ pub(crate) async fn find_root_cause(
             reason: event.reason.clone().unwrap_or_default(),
         }));
     };
-    let (path, inner) = descend(clients, event, event.logical_id.clone()).await?;
+    let (path, inner) = descend_into_stack(clients, event, event.logical_id.clone()).await?;
     let resource = FailedResource {
         description: cluster.map_or_else(
             || event.logical_id.clone(),
@@ -55,14 +55,14 @@ pub(crate) async fn find_root_cause(
 type Descent<'a> = Pin<Box<dyn Future<Output = Result<(String, StackEvent), AwsError>> + Send + 'a>>;
 
 /// Follows a failed stack inside a stack to what failed in there.
-fn descend<'a>(clients: &'a Clients, event: &'a StackEvent, path: String) -> Descent<'a> {
+fn descend_into_stack<'a>(clients: &'a Clients, event: &'a StackEvent, path: String) -> Descent<'a> {
     Box::pin(async move {
         if event.kind != STACK_TYPE || event.physical_id.is_empty() {
             return Ok((path, event.clone()));
         }
         let events = clients.stack_events(&event.physical_id, None).await?;
         match first_failure(newest_operation(&events)) {
-            Some(inner) => descend(clients, inner, format!("{path} / {}", inner.logical_id)).await,
+            Some(inner) => descend_into_stack(clients, inner, format!("{path} / {}", inner.logical_id)).await,
             None => Ok((path, event.clone())),
         }
     })

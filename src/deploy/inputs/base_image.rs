@@ -10,9 +10,9 @@ use crate::config::{Cluster, Pool, PoolImage};
 use crate::deploy::error::DeployError;
 use crate::deploy::event::Refusal;
 
-/// AWS's account for its Deep Learning images in the ordinary partition; that of others is not known.
+/// The account that publishes AWS's Deep Learning images in the partition `aws`; the accounts of other partitions are not known.
 const OWNER: &str = "898082745236";
-/// The name of the image with its day at the end.
+/// How the name of the image begins; the day of its release follows.
 const NAME: &str = "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) ";
 
 /// The Deep Learning image, and the disk that it needs.
@@ -40,22 +40,22 @@ impl LockedBaseImage {
         in_use: Option<&str>,
         upgrade: bool,
     ) -> Result<Option<Self>, DeployError> {
-        if pools(cluster).next().is_none() {
+        if deep_learning_pools(cluster).next().is_none() {
             return Ok(None);
         }
         let image = match (locked, in_use) {
             (Some(locked), _) if !upgrade => {
-                let image = read(clients, &locked.id).await?;
+                let image = read_base_image(clients, &locked.id).await?;
                 if image != *locked {
-                    return Err(refusal(
-                        format!("infra.lock does not describe the image {} as AWS does", locked.id),
+                    return Err(base_image_refusal(
+                        format!("infra.lock describes the image {} differently than AWS does", locked.id),
                         "find out who changed infra.lock; `infra up --upgrade-os` locks the newest image",
                     ));
                 }
                 image
             }
-            (None, Some(id)) if !upgrade => read(clients, id).await?,
-            _ => newest(clients, cluster).await?,
+            (None, Some(id)) if !upgrade => read_base_image(clients, id).await?,
+            _ => newest_base_image(clients, cluster).await?,
         };
         image.check_disks(cluster)?;
         Ok(Some(image))
@@ -73,13 +73,13 @@ impl LockedBaseImage {
     fn of(image: Image) -> Result<Self, DeployError> {
         let Image { id, name, owner, root_device, smallest_gib, .. } = image;
         if owner != OWNER || !name.starts_with(NAME) {
-            return Err(refusal(
+            return Err(base_image_refusal(
                 format!("the image {id} ({name}) of account {owner} is not AWS's Deep Learning Base image"),
                 "find out who changed infra.lock; `infra up --upgrade-os` locks the newest image",
             ));
         }
         let Some(smallest_gib) = smallest_gib else {
-            return Err(refusal(
+            return Err(base_image_refusal(
                 format!("AWS does not say how large the root disk of image {id} ({name}) is"),
                 IMAGE_FIX,
             ));
@@ -89,7 +89,7 @@ impl LockedBaseImage {
 
     /// EC2 refuses a disk that is smaller than the image.
     fn check_disks(&self, cluster: &Cluster) -> Result<(), DeployError> {
-        let small = pools(cluster).filter(|pool| pool.root_volume_gib < self.smallest_gib);
+        let small = deep_learning_pools(cluster).filter(|pool| pool.root_volume_gib < self.smallest_gib);
         let refusals: Vec<Refusal> = small
             .map(|pool| {
                 Refusal::new(
@@ -105,21 +105,21 @@ impl LockedBaseImage {
     }
 }
 
-fn pools(cluster: &Cluster) -> impl Iterator<Item = &Pool> {
+fn deep_learning_pools(cluster: &Cluster) -> impl Iterator<Item = &Pool> {
     cluster.pools.iter().filter(|pool| pool.image == PoolImage::DeepLearning)
 }
 
-async fn read(clients: &Clients, id: &str) -> Result<LockedBaseImage, DeployError> {
-    let gone = || refusal(format!("the Deep Learning image {id} no longer exists"), IMAGE_FIX);
+async fn read_base_image(clients: &Clients, id: &str) -> Result<LockedBaseImage, DeployError> {
+    let gone = || base_image_refusal(format!("the Deep Learning image {id} no longer exists"), IMAGE_FIX);
     LockedBaseImage::of(clients.image(id).await?.ok_or_else(gone)?)
 }
 
-async fn newest(clients: &Clients, cluster: &Cluster) -> Result<LockedBaseImage, DeployError> {
+async fn newest_base_image(clients: &Clients, cluster: &Cluster) -> Result<LockedBaseImage, DeployError> {
     let region = &cluster.region;
     if region.partition() != Partition::Aws {
-        return Err(refusal(
-            format!("it is not known who publishes AWS's Deep Learning images in {region}"),
-            "remove image of the pools",
+        return Err(base_image_refusal(
+            format!("infra does not know which account publishes AWS's Deep Learning images in {region}"),
+            "remove `image: deep-learning` from the pools",
         ));
     }
     let pattern = format!("{NAME}????????");
@@ -129,6 +129,6 @@ async fn newest(clients: &Clients, cluster: &Cluster) -> Result<LockedBaseImage,
     LockedBaseImage::of(found.ok_or_else(none)?)
 }
 
-fn refusal(what: String, fix: impl Into<String>) -> DeployError {
+fn base_image_refusal(what: String, fix: impl Into<String>) -> DeployError {
     DeployError::Refused(vec![Refusal::new(what, fix.into())])
 }

@@ -1,4 +1,4 @@
-//! Which capacity reservations of pools are capacity blocks, and when those begin and end: AWS says it, and infra.lock keeps it.
+//! Which capacity reservations of pools are capacity blocks, and when they begin and end: read from AWS, and kept in infra.lock.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime, UtcOffset};
 
-use crate::aws::{CapacityReservation, Clients};
+use crate::aws::{CapacityReservation, Clients, ReservationState};
 use crate::blueprint::{BLOCK_BEGINS_AT, BLOCK_ENDS_AT};
 use crate::config::values::{Cron, PoolName};
 use crate::config::{Cluster, Pool, PoolImage};
 use crate::deploy::error::DeployError;
-use crate::deploy::event::{BlockPhase, MACHINES_END_EARLY, PoolBlock, Refusal, minute};
+use crate::deploy::event::{BlockPhase, MACHINES_END_EARLY, PoolBlock, Refusal, minute_in_utc};
 
 /// A capacity block as infra.lock has it, for the day on which AWS no longer lists it.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
@@ -70,7 +70,7 @@ impl LockedBlock {
             return Err(Refusal::new(format!("there is no capacity reservation {id}"), instead));
         };
         if now < block.ends {
-            let (name, ends) = (&pool.name, minute(block.ends));
+            let (name, ends) = (&pool.name, minute_in_utc(block.ends));
             return Err(Refusal::new(
                 format!(
                     "AWS lists no capacity block {id} of pool {name}, which ends on {ends} by infra.lock"
@@ -118,7 +118,7 @@ impl LockedBlock {
     #[must_use]
     pub(crate) fn of(&self, pool: &PoolName, now: OffsetDateTime) -> PoolBlock {
         PoolBlock {
-            pool: pool.to_string(),
+            pool: pool.clone(),
             id: self.id.clone(),
             begins: self.begins,
             machines_until: self.machines_until(),
@@ -160,7 +160,7 @@ pub(crate) struct BlockNow {
     pub begin_recurrence: String,
 }
 
-/// What of a pool excludes a capacity block.
+/// Refuses a pool that cannot use a capacity block.
 fn check_pool(pool: &Pool, id: &str) -> Result<(), Refusal> {
     let name = &pool.name;
     if pool.image != PoolImage::DeepLearning {
@@ -182,18 +182,27 @@ fn check_pool(pool: &Pool, id: &str) -> Result<(), Refusal> {
     ))
 }
 
-/// Whether the block will have machines, or has had them.
+/// Refuses a block that has no machines and will have none.
 fn check_state(pool: &Pool, found: &CapacityReservation) -> Result<(), Refusal> {
     let CapacityReservation { id, state, .. } = found;
     let another = "buy or name another block, or remove the pool from cluster.yaml";
-    let (why, fix) = match state.as_str() {
-        "active" | "scheduled" | "expired" | "payment-pending" => return Ok(()),
-        "payment-failed" => ("is released: its payment failed".to_owned(), another),
-        "cancelled" => ("is cancelled".to_owned(), another),
-        "pending" | "assessing" | "delayed" | "unavailable" => {
-            (format!("is {state}"), "run the command again when AWS says scheduled or active")
+    let (why, fix) = match state {
+        ReservationState::Active
+        | ReservationState::Scheduled
+        | ReservationState::Expired
+        | ReservationState::PaymentPending => return Ok(()),
+        ReservationState::PaymentFailed => ("is released: its payment failed".to_owned(), another),
+        ReservationState::Pending
+        | ReservationState::Assessing
+        | ReservationState::Delayed
+        | ReservationState::Unavailable => {
+            (format!("is {state}"), "run the command again once the state is scheduled or active")
         }
-        other => (format!("is {other}"), another),
+        ReservationState::Cancelled
+        | ReservationState::Cancelling
+        | ReservationState::Failed
+        | ReservationState::Unsupported
+        | ReservationState::Unknown(_) => (format!("is {state}"), another),
     };
     Err(Refusal::new(format!("the capacity block {id} of pool {} {why}", pool.name), fix))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::image_source::version_of;
 use crate::aws::{Clients, ReleaseServerError};
-use crate::config::values::NvidiaDriver;
+use crate::config::values::{NvidiaDriver, PoolName};
 use crate::config::{Cluster, Pool, PoolImage};
 use crate::deploy::error::DeployError;
 use crate::deploy::event::Refusal;
@@ -24,7 +24,7 @@ pub(crate) enum DriverDoubt {
         /// The driver.
         driver: NvidiaDriver,
         /// The pools that have it.
-        pools: Vec<String>,
+        pools: Vec<PoolName>,
         /// The drivers that Flatcar has for the version, and that can run the GPUs of these pools.
         others: Vec<NvidiaDriver>,
     },
@@ -42,7 +42,7 @@ pub(crate) enum DriverDoubt {
 impl DriverDoubt {
     /// Whether no machine should start with it.
     #[must_use]
-    pub(crate) fn refuses(&self) -> bool {
+    pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Missing { .. })
     }
 
@@ -53,14 +53,14 @@ impl DriverDoubt {
             Self::Missing { version, driver, pools, .. } => {
                 let pools = match pools.as_slice() {
                     [pool] => format!("pool {pool} has"),
-                    pools => format!("pools {} have", pools.join(", ")),
+                    pools => format!("pools {} have", join_names(pools)),
                 };
                 format!("Flatcar {version} comes without the NVIDIA driver {driver}, which {pools}")
             }
             Self::Unchecked { drivers, image, reason } => {
                 format!(
                     "could not check that {image} comes with the NVIDIA driver {}: {reason}",
-                    listed(drivers)
+                    join_drivers(drivers)
                 )
             }
         }
@@ -73,12 +73,12 @@ impl DriverDoubt {
             Self::Missing { others, .. } if others.is_empty() => format!(
                 "keep an image that has it, or use another os.channel; of the drivers that infra knows ({}), this image has none for \
                  these GPUs",
-                listed(&NvidiaDriver::known().collect::<Vec<_>>())
+                join_drivers(&NvidiaDriver::known().collect::<Vec<_>>())
             ),
             Self::Missing { pools, others, .. } => format!(
                 "set nvidiaDriver of {} in cluster.yaml to a driver that this image has: {}; or keep an image that has it",
-                pools.join(", "),
-                listed(others)
+                join_names(pools),
+                join_drivers(others)
             ),
             Self::Unchecked { .. } => {
                 "see that this machine reaches it (HTTPS_PROXY), or name a copy of it with INFRA_RELEASE_SERVER; machines need it in any case"
@@ -88,8 +88,12 @@ impl DriverDoubt {
     }
 }
 
-fn listed(drivers: &[NvidiaDriver]) -> String {
+fn join_drivers(drivers: &[NvidiaDriver]) -> String {
     drivers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn join_names(pools: &[PoolName]) -> String {
+    pools.iter().map(PoolName::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// Compares the drivers of all pools with what Flatcar publishes for an image.
@@ -119,7 +123,7 @@ pub(crate) async fn check_drivers(clients: &Clients, cluster: &Cluster, image: &
                 version: version.to_owned(),
                 driver,
                 others: find_alternatives(clients, version, &pools).await,
-                pools: pools.iter().map(|pool| pool.name.to_string()).collect(),
+                pools: pools.iter().map(|pool| pool.name.clone()).collect(),
             }),
             Err(error) => {
                 unknown.push(driver);
@@ -138,7 +142,7 @@ pub(crate) async fn require_drivers(
     image: &str,
 ) -> Result<Vec<DriverDoubt>, DeployError> {
     let (refused, unchecked): (Vec<DriverDoubt>, Vec<DriverDoubt>) =
-        check_drivers(clients, cluster, image).await.into_iter().partition(DriverDoubt::refuses);
+        check_drivers(clients, cluster, image).await.into_iter().partition(DriverDoubt::is_refusal);
     if refused.is_empty() {
         return Ok(unchecked);
     }

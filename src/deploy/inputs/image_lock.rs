@@ -12,7 +12,7 @@ use crate::aws::Clients;
 use crate::blueprint::{BlockIds, Prices};
 use crate::config::Cluster;
 use crate::deploy::error::DeployError;
-use crate::document::parse;
+use crate::document::parse_yaml;
 
 /// The content of infra.lock.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
@@ -48,14 +48,14 @@ pub(crate) struct LockedImage {
 impl ImageLock {
     /// Parses the text of the file; a lock of another cluster or region is refused.
     pub(crate) fn parse(file: &Path, text: &str, cluster: &Cluster) -> Result<Self, DeployError> {
-        let lock: Self = parse(file, text)?;
+        let lock: Self = parse_yaml(file, text)?;
         lock.check(cluster)?;
         Ok(lock)
     }
 
     /// Parses the text of the file, whichever cluster it belongs to.
     pub(crate) fn parse_any(file: &Path, text: &str) -> Result<Self, DeployError> {
-        Ok(parse(file, text)?)
+        Ok(parse_yaml(file, text)?)
     }
 
     /// The text of the file.

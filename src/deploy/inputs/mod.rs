@@ -11,6 +11,7 @@ pub(crate) mod image_choice;
 pub(crate) mod image_life;
 pub(crate) mod image_lock;
 pub(crate) mod image_source;
+pub(crate) mod lock_renewal;
 pub(crate) mod s3_uri_choice;
 
 use crate::blueprint::Blueprint;

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() -> Result<(), crate::document::Fault> {
+    fn missing_nodes_and_gpus_are_named() -> Result<(), crate::document::Fault> {
         let expected = ExpectedNodes { controllers: 1, pools: vec![("gpu".parse()?, 2, 4)], claim: false };
         let missing = expected.missing(&[node(Some("gpu"), true, 4), node(Some("gpu"), false, 0)]);
         assert_eq!(

@@ -21,12 +21,12 @@ pub(crate) async fn read_log(
     word: &str,
 ) -> Result<NodeLog, DeployError> {
     let instances = clients.instances_of_cluster(cluster.name.as_str()).await?;
-    let instance = choose(&instances, word)?.clone();
+    let instance = choose_machine(&instances, word)?.clone();
     let text = clients.console_output(&instance.id).await?;
     Ok(NodeLog { text: text.filter(|text| !text.trim().is_empty()), instance })
 }
 
-fn choose<'a>(instances: &'a [Instance], word: &str) -> Result<&'a Instance, DeployError> {
+fn choose_machine<'a>(instances: &'a [Instance], word: &str) -> Result<&'a Instance, DeployError> {
     let is_named = |instance: &&Instance| {
         let name = instance.name.as_deref().unwrap_or_default();
         instance.id == word

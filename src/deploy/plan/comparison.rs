@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::template_values::resources;
+use super::template_values::evaluated_resources;
 use crate::check::{create_only_properties, is_function, referenced_names};
 
 /// What happens to a resource.
@@ -66,9 +66,9 @@ const ATTRIBUTES: [&str; 4] = ["CreationPolicy", "DeletionPolicy", "UpdatePolicy
 
 /// What changes from one version to another; without an old one everything is created.
 #[must_use]
-pub(crate) fn compare(old: Option<Version<'_>>, new: Version<'_>) -> Vec<ResourceChange> {
-    let before = old.map(|old| resources(old.template, old.parameters)).unwrap_or_default();
-    let after = resources(new.template, new.parameters);
+pub(crate) fn compare_stacks(old: Option<Version<'_>>, new: Version<'_>) -> Vec<ResourceChange> {
+    let before = old.map(|old| evaluated_resources(old.template, old.parameters)).unwrap_or_default();
+    let after = evaluated_resources(new.template, new.parameters);
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let mut changes: Vec<ResourceChange> = names
         .into_iter()
@@ -214,12 +214,12 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::{ResourceAction, Version, compare};
+    use super::{ResourceAction, Version, compare_stacks};
 
     fn changes(old: &Value, new: &Value) -> Vec<(String, ResourceAction, Vec<String>)> {
         let nothing = BTreeMap::new();
         let version = |template| Version { template, parameters: &nothing };
-        let list = compare(Some(version(old)), version(new)).into_iter();
+        let list = compare_stacks(Some(version(old)), version(new)).into_iter();
         list.map(|change| {
             let paths = change.properties.into_iter().map(|property| property.path).collect();
             (change.logical_id, change.action, paths)
@@ -295,7 +295,7 @@ mod tests {
         let template = json!({"Resources": {"V": {"Type": "AWS::EC2::Volume", "Properties": {"AvailabilityZone": {"Ref": "Zone"}}}}});
         let with = |zone: &str| BTreeMap::from([("Zone".to_owned(), zone.to_owned())]);
         let (old, new) = (with("a"), with("b"));
-        let found = compare(
+        let found = compare_stacks(
             Some(Version { template: &template, parameters: &old }),
             Version { template: &template, parameters: &new },
         );

@@ -22,11 +22,11 @@ pub(crate) fn plan_machines(plan: &Plan, desired: &[DesiredStack], live: &LiveCl
         found.blocks.extend(stack.block().cloned());
         let Some(size) = stack.pool_size() else { continue };
         let machines = size.machines(live.pool_group(size.pool()));
-        let (pool, limits) = (size.pool().to_string(), size.own_limits());
+        let (pool, limits) = (size.pool().clone(), size.own_limits());
         match stack.hold(live) {
             Hold::Free => {}
             Hold::Held(by) => {
-                found.held.extend(holder(by).map(|by| HeldPool { pool, machines, by }));
+                found.held.extend(holder_in_cluster_file(by).map(|by| HeldPool { pool, machines, by }));
             }
             // What its block is says it.
             Hold::Released if size.has_block() => {}
@@ -40,7 +40,7 @@ pub(crate) fn plan_machines(plan: &Plan, desired: &[DesiredStack], live: &LiveCl
 }
 
 /// What of cluster.yaml holds a pool; that its capacity block does is said with the block.
-fn holder(by: HeldBy) -> Option<Holder> {
+fn holder_in_cluster_file(by: HeldBy) -> Option<Holder> {
     match by {
         HeldBy::Schedule => Some(Holder::Schedule),
         HeldBy::Expires => Some(Holder::Expires),
@@ -73,7 +73,7 @@ pub(crate) async fn disrupted_jobs(
         let node = nodes.iter().find(|node| node.name == pod.node)?;
         let pool = pools.iter().find(|pool| node.pool.as_deref() == Some(pool.as_str()))?;
         Some(DisruptedJob {
-            pool: pool.to_string(),
+            pool: pool.clone(),
             namespace: pod.namespace,
             job: pod.job,
             pod: pod.name,

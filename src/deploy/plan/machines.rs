@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::comparison::{PropertyChange, ResourceAction, ResourceChange};
-use super::template_values::resources;
+use super::template_values::evaluated_resources;
 use super::{Plan, StackAction, StackPlan};
 use crate::aws::AUTO_SCALING_GROUP_TYPE;
 use crate::blueprint::{Role, StackPart};
@@ -39,10 +39,10 @@ pub(super) fn find_machine_changes(
         let is_new = matches!(stack.action, StackAction::Create | StackAction::Recreate);
         let old = live.stacks.get(&stack.part).filter(|_| !is_new);
         let new = of(stack);
-        let before = old.map(|live| resources(live.template(), &live.stack.parameters));
+        let before = old.map(|live| evaluated_resources(live.template(), &live.stack.parameters));
         let after = new.map(|desired| {
             let parameters = desired.parameters(&outputs).unwrap_or_else(|_| desired.given.clone());
-            resources(desired.template.document(), &parameters)
+            evaluated_resources(desired.template.document(), &parameters)
         });
         let versions = StackVersions {
             stack,
@@ -81,7 +81,8 @@ impl StackVersions<'_> {
     fn changes_of_group(&self, name: &str, live: &LiveCluster) -> Vec<MachineChange> {
         let (before, after) = (self.before.get(name), self.after.get(name));
         let Some(role) = after.or(before).and_then(|group| self.role_of(group)) else { return Vec::new() };
-        let size = |group: &Value| number(&group["Properties"]["DesiredCapacity"]).unwrap_or_default();
+        let size =
+            |group: &Value| template_number(&group["Properties"]["DesiredCapacity"]).unwrap_or_default();
         let now = before
             .map_or(0, |group| live.group_of_role(&role).map_or_else(|| size(group), |group| group.desired));
         let later = match (before, after) {
@@ -140,7 +141,9 @@ impl StackVersions<'_> {
         let is_outdated = self.launch_templates(group).iter().any(|template| self.is_new_version(template));
         let is_answered = is_outdated
             || change.is_some_and(|change| {
-                REPLACING_PROPERTIES.iter().any(|property| below(change, property).next().is_some())
+                REPLACING_PROPERTIES
+                    .iter()
+                    .any(|property| changes_below_property(change, property).next().is_some())
             });
         let policy = &group["UpdatePolicy"];
         if policy["AutoScalingReplacingUpdate"]["WillReplace"] == true {
@@ -148,8 +151,8 @@ impl StackVersions<'_> {
         }
         let rolling = &policy["AutoScalingRollingUpdate"];
         if rolling.is_object() {
-            let at_once = number(&rolling["MaxBatchSize"]).unwrap_or(1);
-            let in_service = number(&rolling["MinInstancesInService"]).unwrap_or(0);
+            let at_once = template_number(&rolling["MaxBatchSize"]).unwrap_or(1);
+            let in_service = template_number(&rolling["MinInstancesInService"]).unwrap_or(0);
             return is_answered.then_some(MachineAction::Replace { at_once, in_service });
         }
         if change.is_some_and(terminates_unfitting_machines) {
@@ -163,7 +166,7 @@ impl StackVersions<'_> {
     fn is_new_version(&self, template: &str) -> bool {
         let own = self.change_of(template).is_some_and(|change| {
             matches!(change.action, ResourceAction::Replace | ResourceAction::Create)
-                || below(change, "LaunchTemplateData").next().is_some()
+                || changes_below_property(change, "LaunchTemplateData").next().is_some()
         });
         let named = referenced_names(&self.after[template]["Properties"]["LaunchTemplateData"]);
         own || named
@@ -179,20 +182,20 @@ impl StackVersions<'_> {
 /// How many machines an Auto Scaling group will have. CloudFormation sets a size only if the template changes it; Auto Scaling keeps it
 /// within the limits.
 fn later_size(now: u32, old: &Value, new: &Value) -> u32 {
-    let wanted =
-        number(&new["DesiredCapacity"]).filter(|wanted| number(&old["DesiredCapacity"]) != Some(*wanted));
-    let least = number(&new["MinSize"]).unwrap_or(0);
-    let most = number(&new["MaxSize"]).unwrap_or(u32::MAX);
+    let wanted = template_number(&new["DesiredCapacity"])
+        .filter(|wanted| template_number(&old["DesiredCapacity"]) != Some(*wanted));
+    let least = template_number(&new["MinSize"]).unwrap_or(0);
+    let most = template_number(&new["MaxSize"]).unwrap_or(u32::MAX);
     wanted.unwrap_or(now).min(most).max(least)
 }
 
 /// Whether Auto Scaling terminates machines that no longer fit, without an update policy: those in a subnet that the group leaves, and
 /// those of a purchase option that it no longer uses.
 fn terminates_unfitting_machines(change: &ResourceChange) -> bool {
-    let subnets = || below(change, "VPCZoneIdentifier");
+    let subnets = || changes_below_property(change, "VPCZoneIdentifier");
     let stays = |left: &Value| subnets().any(|property| property.to.as_ref() == Some(left));
     let leaves = subnets().filter_map(|property| property.from.as_ref()).any(|subnet| !stays(subnet));
-    let changes_purchase_option = below(change, "MixedInstancesPolicy").any(|property| {
+    let changes_purchase_option = changes_below_property(change, "MixedInstancesPolicy").any(|property| {
         property.path == "MixedInstancesPolicy"
             || property.path.starts_with("MixedInstancesPolicy.InstancesDistribution")
     });
@@ -200,14 +203,17 @@ fn terminates_unfitting_machines(change: &ResourceChange) -> bool {
 }
 
 /// The changes of a property, at any depth.
-fn below<'a>(change: &'a ResourceChange, property: &'a str) -> impl Iterator<Item = &'a PropertyChange> {
+fn changes_below_property<'a>(
+    change: &'a ResourceChange,
+    property: &'a str,
+) -> impl Iterator<Item = &'a PropertyChange> {
     change.properties.iter().filter(move |changed| {
         let rest = changed.path.strip_prefix(property);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     })
 }
 
-fn number(value: &Value) -> Option<u32> {
+fn template_number(value: &Value) -> Option<u32> {
     match value {
         Value::String(text) => text.parse().ok(),
         other => other.as_u64().and_then(|number| u32::try_from(number).ok()),
@@ -225,8 +231,8 @@ mod tests {
     use crate::blueprint::StackPart;
     use crate::config::values::PoolName;
     use crate::deploy::event::MachineAction;
-    use crate::deploy::plan::comparison::{Version, compare};
-    use crate::deploy::plan::template_values::resources;
+    use crate::deploy::plan::comparison::{Version, compare_stacks};
+    use crate::deploy::plan::template_values::evaluated_resources;
     use crate::deploy::plan::{StackAction, StackPlan};
     use crate::deploy::state::live::LiveCluster;
     use crate::well_known::ROLE_TAG;
@@ -262,7 +268,7 @@ mod tests {
             part: StackPart::Pool(PoolName::of_test("cpu")),
             stack: "paddle-pool-cpu".to_owned(),
             action: StackAction::Update,
-            resources: compare(Some(version(old)), version(new)),
+            resources: compare_stacks(Some(version(old)), version(new)),
             tags: Vec::new(),
             after: Vec::new(),
         };
@@ -271,7 +277,7 @@ mod tests {
             ..ScalingGroup::of_test("nodes", desired)
         };
         let live = LiveCluster { groups: vec![group], ..LiveCluster::default() };
-        let (before, after) = (resources(old, &none), resources(new, &none));
+        let (before, after) = (evaluated_resources(old, &none), evaluated_resources(new, &none));
         let changes = StackVersions { stack: &stack, before, after, set_size: None }.machine_changes(&live);
         changes.into_iter().map(|change| (change.machines, change.change)).collect()
     }

@@ -10,6 +10,7 @@ mod credential_refusal;
 pub(crate) mod disruption;
 mod machines;
 mod outage;
+pub(crate) mod pool_end;
 pub(crate) mod preparation;
 pub(crate) mod refusal;
 pub(crate) mod refused_change_set;
@@ -28,7 +29,7 @@ use super::state::pool_hold::Hold;
 use super::state::step::{NextStep, next_step};
 use crate::aws::SCHEDULED_ACTION_TYPE;
 use crate::blueprint::StackPart;
-use comparison::{PropertyChange, ResourceAction, ResourceChange, Version, compare};
+use comparison::{PropertyChange, ResourceAction, ResourceChange, Version, compare_stacks};
 
 /// What happens to a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -153,11 +154,11 @@ fn plan_stack(
         after: if action == StackAction::Unchanged { Vec::new() } else { after },
     };
     match (live, step) {
-        (None, _) | (_, NextStep::Create) => plan(StackAction::Create, compare(None, new), Vec::new()),
-        (_, NextStep::DeleteAndCreate) => plan(StackAction::Recreate, compare(None, new), Vec::new()),
+        (None, _) | (_, NextStep::Create) => plan(StackAction::Create, compare_stacks(None, new), Vec::new()),
+        (_, NextStep::DeleteAndCreate) => plan(StackAction::Recreate, compare_stacks(None, new), Vec::new()),
         (Some(live), _) => {
             let old = Version { template: live.template(), parameters: &live.stack.parameters };
-            let resources = compare(Some(old), new);
+            let resources = compare_stacks(Some(old), new);
             let tags = compare_tags(&live.stack.tags, &desired.tags);
             let action = if desired.is_unchanged(live, &parameters) {
                 StackAction::Unchanged
@@ -177,7 +178,7 @@ fn plan_deletion(part: &StackPart, live: &LiveStack) -> StackPlan {
         part: part.clone(),
         stack: live.stack.name.clone(),
         action: StackAction::Delete,
-        resources: compare(Some(old), Version { template: &nothing, parameters: &empty }),
+        resources: compare_stacks(Some(old), Version { template: &nothing, parameters: &empty }),
         tags: Vec::new(),
         after: Vec::new(),
     }

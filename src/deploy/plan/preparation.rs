@@ -39,7 +39,7 @@ pub(crate) struct Prepared {
 }
 
 /// Compares cluster.yaml with the live cluster, and refuses forbidden changes. Nothing is changed.
-pub(crate) async fn prepare(
+pub(crate) async fn prepare_deployment(
     clients: &Clients,
     inputs: &Inputs<'_>,
     live: LiveCluster,

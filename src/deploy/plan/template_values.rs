@@ -6,7 +6,10 @@ use serde_json::{Map, Value, json};
 
 /// Every resource that the template creates with these parameters, by its name.
 #[must_use]
-pub(crate) fn resources(template: &Value, parameters: &BTreeMap<String, String>) -> BTreeMap<String, Value> {
+pub(crate) fn evaluated_resources(
+    template: &Value,
+    parameters: &BTreeMap<String, String>,
+) -> BTreeMap<String, Value> {
     let Some(all) = template["Resources"].as_object() else { return BTreeMap::new() };
     let wanted = all.iter().filter(|(_, resource)| match resource["Condition"].as_str() {
         Some(condition) => holds_value(&template["Conditions"][condition], parameters),
@@ -15,7 +18,7 @@ pub(crate) fn resources(template: &Value, parameters: &BTreeMap<String, String>)
     let conditions = &template["Conditions"];
     wanted
         .map(|(name, resource)| {
-            (name.clone(), fill_in(&choose(resource, conditions, parameters), parameters))
+            (name.clone(), fill_in(&evaluate_conditions(resource, conditions, parameters), parameters))
         })
         .collect()
 }
@@ -32,20 +35,23 @@ fn holds_value(condition: &Value, parameters: &BTreeMap<String, String>) -> bool
 }
 
 /// A value with one of the two of each `Fn::If`; a property that has no value is none.
-fn choose(value: &Value, conditions: &Value, parameters: &BTreeMap<String, String>) -> Value {
+fn evaluate_conditions(value: &Value, conditions: &Value, parameters: &BTreeMap<String, String>) -> Value {
     match value {
         Value::Object(entries) => {
             if let Some([Value::String(condition), yes, no]) =
-                single(entries, "Fn::If").and_then(Value::as_array).map(Vec::as_slice)
+                only_entry(entries, "Fn::If").and_then(Value::as_array).map(Vec::as_slice)
             {
                 let holds = holds_value(&conditions[condition], parameters);
-                return choose(if holds { yes } else { no }, conditions, parameters);
+                return evaluate_conditions(if holds { yes } else { no }, conditions, parameters);
             }
-            let chosen =
-                entries.iter().map(|(key, value)| (key.clone(), choose(value, conditions, parameters)));
+            let chosen = entries
+                .iter()
+                .map(|(key, value)| (key.clone(), evaluate_conditions(value, conditions, parameters)));
             chosen.filter(|(_, value)| *value != json!({"Ref": "AWS::NoValue"})).collect()
         }
-        Value::Array(items) => items.iter().map(|item| choose(item, conditions, parameters)).collect(),
+        Value::Array(items) => {
+            items.iter().map(|item| evaluate_conditions(item, conditions, parameters)).collect()
+        }
         other => other.clone(),
     }
 }
@@ -53,12 +59,12 @@ fn choose(value: &Value, conditions: &Value, parameters: &BTreeMap<String, Strin
 fn fill_in(value: &Value, parameters: &BTreeMap<String, String>) -> Value {
     match value {
         Value::Object(entries) => {
-            if let Some(text) = single(entries, "Ref").and_then(Value::as_str)
+            if let Some(text) = only_entry(entries, "Ref").and_then(Value::as_str)
                 && let Some(found) = parameters.get(text)
             {
                 return Value::String(found.clone());
             }
-            match single(entries, "Fn::Sub") {
+            match only_entry(entries, "Fn::Sub") {
                 Some(Value::String(text)) => {
                     return json!({ "Fn::Sub": substitute_text(text, parameters, None) });
                 }
@@ -91,7 +97,7 @@ fn substitute_text(
     filled
 }
 
-fn single<'a>(entries: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
+fn only_entry<'a>(entries: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
     if entries.len() == 1 { entries.get(key) } else { None }
 }
 
@@ -101,7 +107,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::resources;
+    use super::evaluated_resources;
 
     #[test]
     fn parameters_are_inserted_and_conditions_evaluated() {
@@ -118,15 +124,15 @@ mod tests {
                 ("SubnetId".to_owned(), "subnet-1".to_owned()),
             ])
         };
-        let with = resources(&template, &parameters("true"));
+        let with = evaluated_resources(&template, &parameters("true"));
         assert_eq!(with["Target"]["Properties"]["SubnetId"], "subnet-1");
         assert_eq!(with["Record"]["Properties"]["Name"]["Fn::Sub"], "a.subnet-1.${AWS::Region}");
         assert_eq!(with["Record"]["Properties"]["Zone"], json!({"Ref": "Zone"}));
-        assert!(!resources(&template, &parameters("false")).contains_key("Target"));
+        assert!(!evaluated_resources(&template, &parameters("false")).contains_key("Target"));
     }
 
     #[test]
-    fn of_two_values_the_one_whose_condition_holds_is_there() {
+    fn a_condition_chooses_one_of_two_values() {
         let template = json!({
             "Conditions": {"HasBlock": {"Fn::Not": [{"Fn::Equals": [{"Ref": "Ends"}, ""]}]}},
             "Resources": {
@@ -136,7 +142,9 @@ mod tests {
                 }}},
             },
         });
-        let of = |ends: &str| resources(&template, &BTreeMap::from([("Ends".to_owned(), ends.to_owned())]));
+        let of = |ends: &str| {
+            evaluated_resources(&template, &BTreeMap::from([("Ends".to_owned(), ends.to_owned())]))
+        };
         let block = of("50 10 20 11 *");
         assert!(block.contains_key("Ends"));
         assert_eq!(block["Launch"]["Properties"]["Data"], json!({"Market": {"Type": "50 10 20 11 *"}}));
@@ -152,7 +160,7 @@ mod tests {
         }}});
         let parameters =
             BTreeMap::from([("Zone", "a"), ("Other", "b")].map(|(k, v)| (k.to_owned(), v.to_owned())));
-        let filled = &resources(&template, &parameters)["Record"]["Properties"]["Name"]["Fn::Sub"];
+        let filled = &evaluated_resources(&template, &parameters)["Record"]["Properties"]["Name"]["Fn::Sub"];
         assert_eq!(
             *filled,
             json!(["a.${Own}.${Other}", {"Own": "a", "Other": "x"}]),

@@ -15,7 +15,7 @@ struct ServiceRole {
     why_first: Option<&'static str>,
 }
 
-pub(crate) fn check(
+pub(crate) fn check_account(
     preflight: &Preflight<'_>,
     caller: &CallerIdentity,
     region: Option<&str>,
@@ -132,7 +132,7 @@ fn account_field(arn: &str, place: usize) -> Option<&str> {
 mod tests {
     use std::path::Path;
 
-    use super::{account_field, check, service_roles};
+    use super::{account_field, check_account, service_roles};
     use crate::aws::CallerIdentity;
     use crate::blueprint::Blueprint;
     use crate::config;
@@ -160,11 +160,11 @@ mod tests {
             account: account.to_owned(),
             arn: format!("arn:{partition}:iam::{account}:user/ada"),
         };
-        assert!(check(&preflight, &caller("111122223333", "aws"), Some("us-west-2")).is_empty());
-        let findings = check(&preflight, &caller("444455556666", "aws-cn"), Some("cn-north-1"));
+        assert!(check_account(&preflight, &caller("111122223333", "aws"), Some("us-west-2")).is_empty());
+        let findings = check_account(&preflight, &caller("444455556666", "aws-cn"), Some("cn-north-1"));
         let severities: Vec<Severity> = findings.iter().map(|finding| finding.severity).collect();
         assert_eq!(severities, [Severity::Refused, Severity::Refused, Severity::Warning]);
-        assert_eq!(check(&preflight, &caller("111122223333", "aws"), None).len(), 1);
+        assert_eq!(check_account(&preflight, &caller("111122223333", "aws"), None).len(), 1);
         assert_eq!(service_roles(&blueprint.cluster).len(), 4);
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::finding::SubjectFindings;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, BucketFacts, Clients};
 
-pub(crate) async fn check(
+pub(crate) async fn check_bucket(
     preflight: &Preflight<'_>,
     clients: &Clients,
     account: &str,

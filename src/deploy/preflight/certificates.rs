@@ -4,7 +4,7 @@ use super::finding::SubjectFindings;
 use super::{CertificateExpiry, Finding};
 use crate::credentials::FEWEST_DAYS_LEFT;
 
-pub(crate) fn check(certificates: &[CertificateExpiry]) -> Vec<Finding> {
+pub(crate) fn check_certificates(certificates: &[CertificateExpiry]) -> Vec<Finding> {
     let mut findings = SubjectFindings::about("certificates");
     for CertificateExpiry { name, days_left } in certificates {
         if *days_left < 0 {
@@ -28,12 +28,13 @@ pub(crate) fn check(certificates: &[CertificateExpiry]) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::super::{CertificateExpiry, Severity};
-    use super::check;
+    use super::check_certificates;
 
     #[test]
-    fn a_month_is_enough_and_a_day_is_not() {
+    fn certificates_are_a_warning_in_their_last_month_and_refused_once_expired() {
         let certificate = |days_left| CertificateExpiry { name: "worker".to_owned(), days_left };
-        let findings = check(&[certificate(30), certificate(29), certificate(0), certificate(-1)]);
+        let findings =
+            check_certificates(&[certificate(30), certificate(29), certificate(0), certificate(-1)]);
         let severities: Vec<Severity> = findings.iter().map(|finding| finding.severity).collect();
         assert_eq!(severities, [Severity::Warning, Severity::Warning, Severity::Refused]);
     }

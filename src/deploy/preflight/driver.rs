@@ -6,10 +6,10 @@ use crate::aws::Clients;
 use crate::config::Cluster;
 use crate::deploy::inputs::driver_check::{WHY_DRIVERS_MATTER, check_drivers};
 
-pub(super) async fn check(cluster: &Cluster, clients: &Clients, image: &str) -> Vec<Finding> {
+pub(super) async fn check_driver_releases(cluster: &Cluster, clients: &Clients, image: &str) -> Vec<Finding> {
     let mut findings = SubjectFindings::about("driver");
     for doubt in check_drivers(clients, cluster, image).await {
-        if doubt.refuses() {
+        if doubt.is_refusal() {
             findings.refuse(doubt.what(), WHY_DRIVERS_MATTER, doubt.fix());
         } else {
             findings.warn(doubt.what(), WHY_DRIVERS_MATTER, doubt.fix());

@@ -5,10 +5,13 @@ use ipnet::Ipv4Net;
 use super::finding::SubjectFindings;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients, ExistingSubnet, RouteTable, Vpc, VpcNames};
-use crate::config::address_plan::overlap;
+use crate::config::address_plan::has_overlap;
 use crate::config::{AdoptedSubnet, Cluster, NetworkLayout};
 
-pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+pub(crate) async fn check_existing_vpc(
+    preflight: &Preflight<'_>,
+    clients: &Clients,
+) -> Result<Vec<Finding>, AwsError> {
     let mut findings = SubjectFindings::about("network");
     let cluster = &preflight.blueprint.cluster;
     let NetworkLayout::Adopted { vpc: id, subnets } = &cluster.network.layout else {
@@ -74,7 +77,7 @@ fn check_ranges(cluster: &Cluster, id: &str, vpc: &Vpc, findings: &mut SubjectFi
     let inside =
         [("podCIDR", cluster.kubernetes.pod_range), ("serviceCIDR", cluster.kubernetes.service_range)];
     for more in more.iter().filter_map(|range| range.parse::<Ipv4Net>().ok()) {
-        for (setting, range) in inside.into_iter().filter(|(_, range)| overlap(*range, more)) {
+        for (setting, range) in inside.into_iter().filter(|(_, range)| has_overlap(*range, more)) {
             findings.refuse(
                 format!("VPC {id} also has the range {more}, which overlaps {setting} {range}"),
                 "pods could not reach machines of that range",

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use ipnet::Ipv4Net;
 
-use super::finding::{SubjectFindings, listed};
+use super::finding::{SubjectFindings, join_names};
 use super::join_all::join_all;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients, ExistingFileSystem, InboundRule, MountTarget};
 use crate::blueprint::StackPart;
 use crate::config::FileSystemSource;
-use crate::config::address_plan::overlap;
+use crate::config::address_plan::has_overlap;
 use crate::config::values::AvailabilityZone;
 
 /// The port of NFS 4.
@@ -23,7 +23,10 @@ struct Adopted<'a> {
     create_mount_targets: bool,
 }
 
-pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+pub(crate) async fn check_adopted_file_system(
+    preflight: &Preflight<'_>,
+    clients: &Clients,
+) -> Result<Vec<Finding>, AwsError> {
     let mut findings = SubjectFindings::about("file system");
     let cluster = &preflight.blueprint.cluster;
     match cluster.file_system.as_ref().map(|file_system| &file_system.source) {
@@ -114,7 +117,7 @@ impl Adopted<'_> {
             .collect();
         if self.create_mount_targets && !others.is_empty() {
             findings.refuse(
-                format!("the file system {id} is in one availability zone, but the cluster is also in {}", listed(others)),
+                format!("the file system {id} is in one availability zone, but the cluster is also in {}", join_names(others)),
                 "it can have a mount target in its own availability zone only, and the others would fail",
                 "set createMountTargets: false and keep pools in its availability zone, or adopt a regional file system",
             );
@@ -133,7 +136,7 @@ impl Adopted<'_> {
         };
         if foreign {
             findings.refuse(
-                format!("the mount targets of file system {id} are in another VPC: {}", listed(vpcs)),
+                format!("the mount targets of file system {id} are in another VPC: {}", join_names(vpcs)),
                 "a file system has mount targets in one VPC at a time, and its name resolves only there",
                 "adopt that VPC (network.existing), or delete the mount targets and set createMountTargets: true",
             );
@@ -153,7 +156,7 @@ impl Adopted<'_> {
         let missing: BTreeSet<&str> = pools.filter(|zone| !zones.contains(zone)).collect();
         if !self.create_mount_targets && !missing.is_empty() {
             findings.refuse(
-                format!("the file system {id} has no mount target in {}", listed(missing)),
+                format!("the file system {id} has no mount target in {}", join_names(missing)),
                 "nodes reach it through the mount target of their own availability zone, and would wait for it at boot",
                 "set createMountTargets: true, create them yourself, or keep pools in availability zones that have one",
             );
@@ -177,7 +180,7 @@ impl Adopted<'_> {
         if in_range || (by_name && self.preflight.live.is_or_will_be_complete(&StackPart::Network)) {
             return;
         }
-        let names = listed(groups);
+        let names = join_names(groups);
         let what = if by_name {
             format!(
                 "mount target {id} in {zone} accepts connections from certain security groups only ({names})"
@@ -203,7 +206,7 @@ fn is_for_nfs(rule: &InboundRule) -> bool {
 }
 
 fn lets_in(rule: &InboundRule, vpc: Ipv4Net) -> bool {
-    rule.ranges.iter().filter_map(|range| range.parse::<Ipv4Net>().ok()).any(|range| overlap(range, vpc))
+    rule.ranges.iter().filter_map(|range| range.parse::<Ipv4Net>().ok()).any(|range| has_overlap(range, vpc))
 }
 
 #[cfg(test)]
@@ -231,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_let_in_what_they_share() {
+    fn a_rule_admits_only_ranges_that_it_overlaps() {
         let rule = rule("-1", None);
         assert!("10.0.0.0/16".parse().is_ok_and(|vpc| lets_in(&rule, vpc)));
         assert!("10.1.0.0/16".parse().is_ok_and(|vpc| !lets_in(&rule, vpc)));

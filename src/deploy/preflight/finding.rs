@@ -62,7 +62,7 @@ impl SubjectFindings {
 }
 
 /// A list in a sentence.
-pub(crate) fn listed<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
+pub(crate) fn join_names<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
     let mut text = String::new();
     for item in items {
         if !text.is_empty() {
@@ -75,7 +75,7 @@ pub(crate) fn listed<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> Strin
 
 #[cfg(test)]
 mod tests {
-    use super::{Severity, SubjectFindings, listed};
+    use super::{Severity, SubjectFindings, join_names};
     use crate::aws::{AwsError, Cause};
 
     fn error(cause: Cause, code: &str) -> AwsError {
@@ -110,8 +110,8 @@ mod tests {
     }
 
     #[test]
-    fn lists_read_like_lists() {
-        assert_eq!(listed(["a", "b"]), "a, b");
-        assert_eq!(listed(Vec::<String>::new()), "");
+    fn items_are_joined_by_commas() {
+        assert_eq!(join_names(["a", "b"]), "a, b");
+        assert_eq!(join_names(Vec::<String>::new()), "");
     }
 }

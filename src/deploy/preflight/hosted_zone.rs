@@ -5,7 +5,10 @@ use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients, HostedZone};
 use crate::config::Cluster;
 
-pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+pub(crate) async fn check_hosted_zone(
+    preflight: &Preflight<'_>,
+    clients: &Clients,
+) -> Result<Vec<Finding>, AwsError> {
     let cluster = &preflight.blueprint.cluster;
     let mut findings = SubjectFindings::about("hosted zone");
     if cluster.dns.manage {
@@ -48,7 +51,7 @@ fn check_named_hosted_zone(
             "name a public hosted zone, leave out dns.hostedZoneId, or set api.public to false",
         );
     }
-    if !zone.holds(name) {
+    if !zone.can_hold(name) {
         findings.refuse(
             format!("{name} is not below {}, the name of the hosted zone {id}", zone.name),
             "a hosted zone has records below its own name only",

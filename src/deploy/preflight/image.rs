@@ -10,7 +10,10 @@ use crate::deploy::inputs::image_source::{ImageDoubt, ImageSource};
 /// The device that launch templates size as the root disk.
 const ROOT_DEVICE: &str = "/dev/xvda";
 
-pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+pub(crate) async fn check_os_image(
+    preflight: &Preflight<'_>,
+    clients: &Clients,
+) -> Result<Vec<Finding>, AwsError> {
     let mut findings = SubjectFindings::about("image");
     let source = match ImageSource::of(&preflight.blueprint.cluster) {
         Ok(source) => source,
@@ -28,7 +31,7 @@ pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Resul
     if let Some(concern) = ImageLife::of(&image, preflight.now).concern() {
         findings.warn(concern.what, concern.why, IMAGE_FIX);
     }
-    let drivers = driver::check(&preflight.blueprint.cluster, clients, &image.name).await;
+    let drivers = driver::check_driver_releases(&preflight.blueprint.cluster, clients, &image.name).await;
     Ok([findings.into_list(), drivers].concat())
 }
 

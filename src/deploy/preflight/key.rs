@@ -1,6 +1,6 @@
 //! The key that protects uploads and the file system, and the one that disks get.
 
-use super::finding::{SubjectFindings, listed};
+use super::finding::{SubjectFindings, join_names};
 use super::key_policy::{KeyPolicy, KeyUse, Verdict};
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients, Key};
@@ -23,7 +23,7 @@ const DISK_ACTIONS: [&str; 6] = [
 /// What machines do with the cluster's key through S3: they read what they boot from, and etcd members write snapshots.
 const OBJECT_ACTIONS: [&str; 2] = ["kms:Decrypt", "kms:GenerateDataKey"];
 
-pub(crate) async fn check(
+pub(crate) async fn check_disk_key(
     preflight: &Preflight<'_>,
     clients: &Clients,
     account: &str,
@@ -163,7 +163,7 @@ fn check_policy(cluster: &Cluster, text: &str, findings: &mut SubjectFindings) {
     if !refused.is_empty() {
         let root = format!("arn:{}:iam::{account}:root", cluster.region.partition());
         findings.warn(
-            format!("the policy of the KMS key {arn} does not let IAM policies allow {}", listed(refused)),
+            format!("the policy of the KMS key {arn} does not let IAM policies allow {}", join_names(refused)),
             "machines use the key with IAM roles that `up` creates, which no key policy can name beforehand: none could read what it \
              boots from",
             format!(
@@ -173,7 +173,7 @@ fn check_policy(cluster: &Cluster, text: &str, findings: &mut SubjectFindings) {
         );
     } else if !conditions.is_empty() {
         findings.warn(
-            format!("whether IAM policies can allow the use of the KMS key {arn} depends on conditions: {}", listed(conditions)),
+            format!("whether IAM policies can allow the use of the KMS key {arn} depends on conditions: {}", join_names(conditions)),
             "machines use the key with IAM roles that `up` creates: if its policy excludes them, none can read what it boots from",
             format!("make sure that the conditions hold for every IAM role of account {account}; {print}"),
         );

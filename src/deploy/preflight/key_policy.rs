@@ -144,7 +144,10 @@ impl Statement {
         let mut unknown = Vec::new();
         for (operator, comparisons) in &self.condition {
             for (key, expected) in comparisons {
-                match key_use.value_of(key).and_then(|value| compare(operator, &value, expected.list())) {
+                match key_use
+                    .value_of(key)
+                    .and_then(|value| compare_condition(operator, &value, expected.list()))
+                {
                     Some(true) => {}
                     Some(false) => return Condition::Fails,
                     None => unknown.push(key.clone()),
@@ -170,7 +173,7 @@ impl KeyUse<'_> {
 }
 
 /// A comparison of IAM; none if the operator is not known.
-fn compare(operator: &str, value: &str, expected: &[Value]) -> Option<bool> {
+fn compare_condition(operator: &str, value: &str, expected: &[Value]) -> Option<bool> {
     let operator = operator.trim_start_matches("ForAnyValue:").trim_start_matches("ForAllValues:");
     let operator = operator.strip_suffix("IfExists").unwrap_or(operator);
     let is_any = |test: &dyn Fn(&str) -> bool| {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::finding::{SubjectFindings, listed};
+use super::finding::{SubjectFindings, join_names};
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients, ListedAvailabilityZone};
 use crate::config::Cluster;
@@ -17,7 +17,10 @@ struct Wanted<'a> {
     setting: &'static str,
 }
 
-pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+pub(crate) async fn check_machine_offers(
+    preflight: &Preflight<'_>,
+    clients: &Clients,
+) -> Result<Vec<Finding>, AwsError> {
     let cluster = &preflight.blueprint.cluster;
     let wanted = wanted_machines(cluster);
     let types: BTreeSet<String> =
@@ -110,7 +113,7 @@ fn check_availability_zones<'a>(
         findings.refuse(
             what,
             "no subnet can be created there; the letters of availability zones differ between accounts",
-            format!("availability zones of this account: {}", listed(&good)),
+            format!("availability zones of this account: {}", join_names(&good)),
         );
     }
     bad
@@ -128,16 +131,16 @@ fn check_offers(
     let (served, barren): (Vec<&str>, Vec<&str>) =
         zones.into_iter().partition(|zone| wanted.types.iter().any(|kind| offered(kind, zone)));
     if !barren.is_empty() {
-        let kinds = listed(wanted.types.iter().map(InstanceType::as_str));
+        let kinds = join_names(wanted.types.iter().map(InstanceType::as_str));
         let elsewhere: BTreeSet<&String> =
             wanted.types.iter().filter_map(|kind| offers.get(kind.as_str())).flatten().collect();
         let fix = if elsewhere.is_empty() {
             "no availability zone of this region offers it: use another type or region".to_owned()
         } else {
-            format!("it is offered in {}: {}, or use another type", listed(elsewhere), wanted.setting)
+            format!("it is offered in {}: {}, or use another type", join_names(elsewhere), wanted.setting)
         };
         findings.refuse(
-            format!("{} of {kinds} cannot start in {}", wanted.who, listed(barren)),
+            format!("{} of {kinds} cannot start in {}", wanted.who, join_names(barren)),
             "AWS does not offer the type there: their stack would fail and be rolled back",
             fix,
         );
@@ -146,7 +149,7 @@ fn check_offers(
         let missing: Vec<&str> = served.iter().copied().filter(|zone| !offered(kind, zone)).collect();
         if !missing.is_empty() {
             findings.warn(
-                format!("{} cannot have {kind} in {}", wanted.who, listed(missing)),
+                format!("{} cannot have {kind} in {}", wanted.who, join_names(missing)),
                 "AWS does not offer it there; machines will be of the pool's other types",
                 format!("nothing if this is intended; otherwise {}", wanted.setting),
             );

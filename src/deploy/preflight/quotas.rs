@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice::from_ref;
 
-use super::finding::{SubjectFindings, listed};
+use super::finding::{SubjectFindings, join_names};
 use super::join_all::join_all;
 use super::{Finding, Preflight};
 use crate::aws::{AwsError, Clients};
@@ -49,7 +49,10 @@ struct Demand {
     most: u32,
 }
 
-pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+pub(crate) async fn check_quotas(
+    preflight: &Preflight<'_>,
+    clients: &Clients,
+) -> Result<Vec<Finding>, AwsError> {
     let mut findings = SubjectFindings::about("quotas");
     let cluster = &preflight.blueprint.cluster;
     let planned = planned_machines(cluster, preflight.live);
@@ -106,7 +109,7 @@ fn check_processors(
         format!(
             "{wanted} vCPUs of {kind} {} machines{when} are needed by {}; the quota is {value}, and {used} are in use",
             quota.series,
-            listed(&demand.who)
+            join_names(&demand.who)
         )
     };
     let why = "AWS starts no machine beyond the quota";

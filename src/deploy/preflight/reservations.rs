@@ -3,14 +3,17 @@
 use super::finding::SubjectFindings;
 use super::join_all::join_all;
 use super::{Finding, Preflight};
-use crate::aws::{AwsError, CapacityReservation, Clients};
+use crate::aws::{AwsError, CapacityReservation, Clients, ReservationState};
 use crate::config::Pool;
 use crate::deploy::event::BlockPhase;
 use crate::deploy::inputs::capacity_block::LockedBlock;
 use crate::deploy::state::pool_size::missing_machines;
 use crate::plural::count_of;
 
-pub(crate) async fn check(preflight: &Preflight<'_>, clients: &Clients) -> Result<Vec<Finding>, AwsError> {
+pub(crate) async fn check_reservations(
+    preflight: &Preflight<'_>,
+    clients: &Clients,
+) -> Result<Vec<Finding>, AwsError> {
     let pools = preflight.blueprint.cluster.pools.iter();
     let reserved: Vec<(&Pool, &str)> =
         pools.filter_map(|pool| Some((pool, pool.capacity_reservation.as_ref()?.as_str()))).collect();
@@ -41,14 +44,14 @@ fn check_reservation(
     let Some(reservation) = reservation else { return };
     let CapacityReservation { state, instance_type, zone, total, available, .. } = reservation;
     match phase {
-        None if state != "active" => {
+        None if *state != ReservationState::Active => {
             let fix = "wait until it is active, or name another";
             findings.refuse(format!("the capacity reservation {id} is {state}"), why.as_str(), fix);
         }
-        Some(_) if state == "payment-pending" => findings.warn(
+        Some(_) if *state == ReservationState::PaymentPending => findings.warn(
             format!("the capacity block {id} is not paid yet"),
             "AWS releases it if the payment fails, and the pool would have no machines",
-            "make sure that AWS can charge the account; `aws ec2 describe-capacity-reservations` shows the state",
+            "check the payment method of the account; `aws ec2 describe-capacity-reservations` shows the state",
         ),
         _ => {}
     }
@@ -90,13 +93,13 @@ fn check_reservation(
         Some(BlockPhase::Open) | None => missing_machines(pool, preflight.live, block),
     };
     if i64::from(*available) < i64::from(wanted) {
-        // Nobody can make a block larger, and a machine that was terminated is cleaned up for some minutes.
+        // A block cannot be enlarged. EC2 cleans a terminated machine for some minutes before it is free again.
         let (what, fix) = match phase {
             Some(_) => (
                 "capacity block",
-                "wait some minutes if machines have just been terminated, or lower the pool's count",
+                "wait some minutes if machines have just been terminated, or reduce the pool's count",
             ),
-            None => ("capacity reservation", "increase the reservation, or reduce the pool"),
+            None => ("capacity reservation", "increase the reservation, or reduce the pool's count"),
         };
         findings.warn(
             format!("the {what} {id} has {available} of {total} machines free, but the pool needs {wanted}"),

@@ -146,7 +146,7 @@ mod tests {
     use super::{StuckResource, are_the_same};
 
     #[test]
-    fn a_request_id_makes_no_difference() {
+    fn reasons_that_differ_in_the_request_id_are_the_same() {
         let stuck = |id: &str, request: &str| StuckResource {
             resource: "Subnet0".to_owned(),
             id: id.to_owned(),

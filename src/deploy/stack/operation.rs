@@ -2,7 +2,7 @@
 //!
 //! In: a call that was made, or a stack that is being changed. Out: the events of the operation, reported as they happen, and its end.
 
-use super::watch::{Beginning, Ended, Target, watch};
+use super::watch::{Beginning, Ended, Target, watch_stack};
 use crate::aws::End;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Event, StackOperation};
@@ -35,7 +35,7 @@ impl Operation<'_> {
     /// Reports the beginning, watches the operation, and reports its end.
     pub(crate) async fn follow(self, run: &Run) -> Result<Ended, DeployError> {
         self.report_beginning(run);
-        let ended = watch(run, self.target, self.beginning).await?;
+        let ended = watch_stack(run, self.target, self.beginning).await?;
         run.progress.report(Event::StackEnded {
             stack: self.target.name.to_owned(),
             status: ended.status.clone(),

@@ -17,8 +17,8 @@ pub(crate) async fn keep_protected(run: &Run, part: &StackPart, stack: &Stack) -
     }
     let found = run.clients.stack_policy(&stack.arn).await?;
     let found = found.and_then(|text| serde_json::from_str::<Value>(&text).ok());
-    if found.as_ref() != Some(&policy()) {
-        run.clients.set_stack_policy(&stack.arn, &policy().to_string()).await?;
+    if found.as_ref() != Some(&stack_policy()) {
+        run.clients.set_stack_policy(&stack.arn, &stack_policy().to_string()).await?;
     }
     Ok(())
 }
@@ -35,7 +35,7 @@ fn allow_all() -> Value {
 }
 
 /// Volumes and file systems are never replaced or deleted by an update.
-fn policy() -> Value {
+fn stack_policy() -> Value {
     json!({"Statement": [
         allow_all(),
         {

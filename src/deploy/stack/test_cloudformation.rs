@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::watch::{Beginning, Ended, Target, watch};
+use super::watch::{Beginning, Ended, Target, watch_stack};
 use crate::aws::test_script::{Asked, Script};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
@@ -114,7 +114,7 @@ pub(super) async fn run(
     beginning: Beginning<'_>,
 ) -> Result<Run, Box<dyn std::error::Error>> {
     let test = TestRun::new(script).await?;
-    let result = watch(&test.run, TARGET, beginning).await;
+    let result = watch_stack(&test.run, TARGET, beginning).await;
     Ok(Run { result, events: test.events() })
 }
 

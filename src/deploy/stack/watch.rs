@@ -60,7 +60,7 @@ pub(crate) enum Beginning<'a> {
 }
 
 impl Beginning<'_> {
-    fn is(self, event: &StackEvent) -> bool {
+    fn is_at(self, event: &StackEvent) -> bool {
         let Some(status) = event.stack_status() else { return false };
         // A change that fails is rolled back under the same token, so only the status distinguishes the two.
         let is_change = status.begins_operation();
@@ -113,7 +113,7 @@ impl Ended {
 }
 
 /// Watches until the operation ends, the user interrupts or the time limit is reached.
-pub(crate) async fn watch(
+pub(crate) async fn watch_stack(
     run: &Run,
     target: Target<'_>,
     beginning: Beginning<'_>,
@@ -253,8 +253,9 @@ impl Watch<'_> {
     /// All events of the operation so far; none while CloudFormation still shows an older operation.
     async fn operation_events(&self) -> Result<Vec<StackEvent>, AwsError> {
         let first = self.events.first();
-        let begins =
-            |event: &StackEvent| first.map_or_else(|| self.beginning.is(event), |first| first.id == event.id);
+        let begins = |event: &StackEvent| {
+            first.map_or_else(|| self.beginning.is_at(event), |first| first.id == event.id)
+        };
         let events = self.run.clients.stack_events_since(self.target.arn, begins).await?;
         Ok(if events.first().is_some_and(begins) { events } else { Vec::new() })
     }

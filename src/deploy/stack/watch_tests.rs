@@ -6,7 +6,7 @@ use super::test_cloudformation::{
     NAME, OURS, ScriptedEvent, TARGET, cloudformation, describe_events, describe_stack, of_resource,
     of_stack, refuse, run,
 };
-use super::watch::{Beginning, watch};
+use super::watch::{Beginning, watch_stack};
 use crate::aws::End;
 use crate::aws::test_script::{Asked, Script};
 use crate::deploy::error::DeployError;
@@ -173,7 +173,7 @@ async fn an_interruption_leaves_the_operation_to_aws_or_cancels_it() -> TestResu
             tokio::time::sleep(Duration::from_secs(30)).await;
             interrupter.interrupt();
         });
-        let error = watch(&test.run, TARGET, OURS).await.err().ok_or("it ended")?;
+        let error = watch_stack(&test.run, TARGET, OURS).await.err().ok_or("it ended")?;
         assert!(matches!(&error, DeployError::StillRunning { running, .. } if running == &[NAME]), "{error}");
         let cancelled = script.asked().iter().filter(|asked| asked.action == "CancelUpdateStack").count();
         assert_eq!(cancelled, usize::from(cancels));

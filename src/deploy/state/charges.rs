@@ -19,7 +19,7 @@ pub(crate) fn running_charges(live: &LiveCluster) -> Charges {
     stacks
         .flat_map(|stack| {
             let prepaid = is_in_block(&stack.stack);
-            TemplateCharges { zones: Vec::new(), prepaid, size: &|role| running(live, role) }
+            TemplateCharges { zones: Vec::new(), prepaid, size: &|role| running_machines(live, role) }
                 .of(stack.template())
         })
         .collect()
@@ -66,7 +66,7 @@ fn live_group<'a>(live: &'a LiveCluster, role: &str) -> Option<&'a ScalingGroup>
     live.groups.iter().find(|group| group.tags.get(ROLE_TAG).map(String::as_str) == Some(role))
 }
 
-fn running<'a>(live: &'a LiveCluster, role: &str) -> Size<'a> {
+fn running_machines<'a>(live: &'a LiveCluster, role: &str) -> Size<'a> {
     let machines = live_group(live, role).map_or(&[][..], |group| &group.machines);
     Size::Each(machines.iter().filter(|machine| !machine.is_terminating()).collect())
 }

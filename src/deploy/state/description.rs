@@ -48,7 +48,10 @@ fn describe_action(pool: &Pool, action: &ScheduledAction) -> String {
         return format!("the end of pool {name} at {end}");
     }
     let zone = action.time_zone.as_deref().unwrap_or("UTC");
-    let machines = count_of(action.size.desired, "machine");
+    let machines = match action.size.desired {
+        0 => "no machines".to_owned(),
+        desired => count_of(desired, "machine"),
+    };
     format!("the schedule of pool {name}: {machines} at {} {zone}", action.recurrence)
 }
 

@@ -5,14 +5,22 @@ use std::collections::BTreeMap;
 use super::live::LiveCluster;
 use crate::blueprint::StackPart;
 use crate::config::{Cluster, Pool, PoolImage};
-use crate::deploy::inputs::image_choice::ImageChoice;
+use crate::deploy::inputs::image_choice::{ImageChoice, ImagesInUse};
 
 /// The parameter with the device name of the root disk, in stacks of pools that boot the Deep Learning image.
 const ROOT_DEVICE: &str = "RootDevice";
 
-/// The Deep Learning image of the first live pool that boots it.
+/// The images of live stacks.
 #[must_use]
-pub(crate) fn base_image_in_use<'a>(cluster: &Cluster, live: &'a LiveCluster) -> Option<&'a str> {
+pub(crate) fn images_in_use<'a>(cluster: &Cluster, live: &'a LiveCluster) -> ImagesInUse<'a> {
+    ImagesInUse {
+        flatcar: live.parameter(&StackPart::ControlPlane, "ImageId"),
+        deep_learning: base_image_in_use(cluster, live),
+    }
+}
+
+/// The Deep Learning image of the first live pool that boots it.
+fn base_image_in_use<'a>(cluster: &Cluster, live: &'a LiveCluster) -> Option<&'a str> {
     let parts = cluster.pools.iter().map(|pool| StackPart::Pool(pool.name.clone()));
     parts
         .filter(|part| live.parameter(part, ROOT_DEVICE).is_some())

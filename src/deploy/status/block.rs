@@ -41,22 +41,22 @@ pub(super) async fn read_blocks(
         };
         if let Some(block) = block {
             let block = block.of(&pool.name, now);
-            warnings.0.extend(warning(pool, &block, live));
+            warnings.0.extend(block_warning(pool, &block, live));
             blocks.insert(pool.name.clone(), block);
         }
     }
     Ok(blocks)
 }
 
-/// What `infra up` has to do about a pool and its block.
-fn warning(pool: &Pool, block: &PoolBlock, live: &LiveCluster) -> Option<String> {
+/// Why `infra up` must run for a pool and its block.
+fn block_warning(pool: &Pool, block: &PoolBlock, live: &LiveCluster) -> Option<String> {
     let PoolBlock { pool: name, id, .. } = block;
     let part = StackPart::Pool(pool.name.clone());
     let begins_again = live.parameter(&part, BLOCK_BEGINS_AT).is_some_and(|at| !at.is_empty());
     let is_empty = live.pool_group(&pool.name).is_some_and(|group| Limits::of_group(group) == Limits::NONE);
     match block.phase {
         BlockPhase::Over if begins_again => Some(format!(
-            "the capacity block {id} of pool {name} is over: run `infra up`: otherwise pool {name} tries to start machines in it in a year"
+            "the capacity block {id} of pool {name} is over: run `infra up`, or pool {name} tries to start machines in it again in a year"
         )),
         BlockPhase::Open if is_empty && pool.max_count > 0 => Some(format!(
             "the capacity block {id} of pool {name} is open, and the pool may have no machines: run `infra up`"

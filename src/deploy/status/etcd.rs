@@ -63,11 +63,11 @@ fn last_failure(activities: &[ScalingActivity]) -> Option<FailedLaunch> {
     let launches = activities.iter().filter(|activity| activity.is_launch());
     let mut since = launches.take_while(|activity| activity.status != "Successful");
     let (activity, reason) = since.find_map(|activity| Some((activity, activity.failure()?)))?;
-    Some(FailedLaunch { at: activity.started, reason: clean(reason) })
+    Some(FailedLaunch { at: activity.started, reason: shorten_launch_message(reason) })
 }
 
 /// AWS's message in one line, without what every message about a launch contains.
-fn clean(message: &str) -> String {
+fn shorten_launch_message(message: &str) -> String {
     let readable = message.split(ENCODED).next().unwrap_or_default();
     let words: Vec<&str> = readable.split_whitespace().collect();
     let text = words.join(" ");
@@ -120,7 +120,7 @@ impl FailedLaunch {
 mod tests {
     use time::macros::datetime;
 
-    use super::{clean, last_failure};
+    use super::{last_failure, shorten_launch_message};
     use crate::aws::ScalingActivity;
     use crate::deploy::status::shape::{EtcdMemberState, EtcdState, FailedLaunch};
 
@@ -150,10 +150,13 @@ mod tests {
     #[test]
     fn messages_are_one_line_without_what_every_one_says() {
         let message = "The image id '[ami-1]' does not exist.\n  Launching EC2 instance failed.";
-        assert_eq!(clean(message), "The image id '[ami-1]' does not exist.");
+        assert_eq!(shorten_launch_message(message), "The image id '[ami-1]' does not exist.");
         let denied = "You are not authorized. Encoded authorization failure message: ab12. Launching EC2 instance failed.";
-        assert_eq!(clean(denied), "You are not authorized.");
-        assert_eq!(clean("Launching EC2 instance failed."), "Launching EC2 instance failed.");
+        assert_eq!(shorten_launch_message(denied), "You are not authorized.");
+        assert_eq!(
+            shorten_launch_message("Launching EC2 instance failed."),
+            "Launching EC2 instance failed."
+        );
     }
 
     #[test]

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_answers_is_used_as_long_as_it_does() -> Result<(), serde_json::Error> {
+    fn the_first_prometheus_that_answers_is_kept_while_it_answers() -> Result<(), serde_json::Error> {
         let pods = [pod("b", "two", &running(true))?, pod("a", "one", &running(true))?];
         assert_eq!(node_of(&state_of(&pods, None, None)), Some("one"));
         assert_eq!(node_of(&state_of(&pods, None, Some("b"))), Some("two"));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn where_none_answers_the_reason_is_known() -> Result<(), serde_json::Error> {
+    fn without_an_answer_from_any_prometheus_there_is_a_reason() -> Result<(), serde_json::Error> {
         assert_eq!(state_of(&[], None, None), PrometheusState::Absent);
         let reason = |text: &str| PrometheusState::Waiting { reason: text.to_owned() };
         let starting = pod("a", "one", &json!({"phase": "Pending"}))?;

@@ -252,7 +252,7 @@ async fn read_dns(sources: &StatusSources<'_>, target: Option<&str>) -> Result<D
     };
     let resolves_to = match &sources.api_address {
         Some(address) => vec![address.to_string()],
-        None => crate::kube::resolve(&name).await,
+        None => crate::kube::resolve_host_name(&name).await,
     };
     Ok(DnsState { name, resolves_to, record })
 }

@@ -9,7 +9,7 @@ use super::unreadable::Unreadable;
 use crate::aws::{AwsError, Clients, ScheduledChange};
 use crate::blueprint::{StackPart, is_end_of_pool};
 use crate::config::Pool;
-use crate::deploy::event::{Holder, minute};
+use crate::deploy::event::{Holder, minute_in_utc};
 use crate::deploy::state::live::LiveCluster;
 use crate::deploy::state::pool_hold::{HeldBy, Hold, live_actions};
 use crate::deploy::state::pool_size::PoolSize;
@@ -77,7 +77,7 @@ pub(super) async fn read_schedule(
         at: change.recurrence,
         time_zone: change.time_zone.unwrap_or_else(|| "UTC".to_owned()),
         next: change.next.and_then(|time| time.to_offset(UtcOffset::UTC).format(&Rfc3339).ok()),
-        next_minute: change.next.map(minute),
+        next_minute: change.next.map(minute_in_utc),
         minimum: change.least,
         maximum: change.most,
         machines: change.desired,

@@ -309,7 +309,7 @@ mod tests {
     use super::{ApiAnswer, RecordOwner};
 
     #[test]
-    fn people_and_programs_read_the_same_words() {
+    fn text_and_json_use_the_same_words() {
         for answer in [ApiAnswer::Ready, ApiAnswer::NotReady, ApiAnswer::Unreachable, ApiAnswer::Absent] {
             assert_eq!(json!(answer), answer.to_string());
         }

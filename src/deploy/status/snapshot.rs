@@ -52,7 +52,7 @@ pub(crate) fn snapshot_problem(
     let created = live.stacks.get(&StackPart::ControlPlane)?.stack.created?;
     is_overdue(snapshot, created, now).then(|| {
         let found = match &snapshot.newest {
-            Some(newest) => format!("the newest etcd snapshot is {} old", age(newest.age_minutes)),
+            Some(newest) => format!("the newest etcd snapshot is {} old", snapshot_age_in_words(newest.age_minutes)),
             None => "there is no etcd snapshot".to_owned(),
         };
         format!("{found}, though one is uploaded every hour; `infra logs etcd-0`, and the other members', show why")
@@ -66,7 +66,7 @@ fn is_overdue(snapshot: &SnapshotState, created: OffsetDateTime, now: OffsetDate
 
 /// An age in the unit that fits.
 #[must_use]
-pub(crate) fn age(minutes: i64) -> String {
+pub(crate) fn snapshot_age_in_words(minutes: i64) -> String {
     let minutes = minutes.max(0);
     match minutes {
         ..120 => count_of(minutes, "minute"),
@@ -80,7 +80,7 @@ mod tests {
     use time::macros::datetime;
     use time::{Duration, OffsetDateTime};
 
-    use super::{age, is_overdue};
+    use super::{is_overdue, snapshot_age_in_words};
     use crate::deploy::status::shape::{NewestSnapshot, SnapshotState};
 
     const NOW: OffsetDateTime = datetime!(2026-03-01 12:00 UTC);
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn ages_have_the_unit_that_fits() {
-        let ages = [-1, 1, 119, 120, 2879, 2880].map(age);
+        let ages = [-1, 1, 119, 120, 2879, 2880].map(snapshot_age_in_words);
         assert_eq!(ages, ["0 minutes", "1 minute", "119 minutes", "2 hours", "47 hours", "2 days"]);
     }
 }

@@ -35,9 +35,9 @@ pub(crate) fn has_previous_encryption_key(credentials: &Credentials) -> bool {
 /// encrypted with it, too.
 pub(crate) async fn encrypt_secrets_again(run: &Run, api: &ApiServer) -> Result<(), DeployError> {
     run.progress.stage("encrypting Secrets with the current key");
-    let names = retry(&run.waiting, async || api.secret_names().await).await?;
+    let names = retry_while_api_unavailable(&run.waiting, async || api.secret_names().await).await?;
     for name in &names {
-        retry(&run.waiting, async || api.store_secret_again(name).await).await?;
+        retry_while_api_unavailable(&run.waiting, async || api.store_secret_again(name).await).await?;
     }
     let verb = if names.len() == 1 { "is" } else { "are" };
     run.progress.note(format!("{} {verb} encrypted with the current key", count_of(names.len(), "Secret")));
@@ -45,7 +45,10 @@ pub(crate) async fn encrypt_secrets_again(run: &Run, api: &ApiServer) -> Result<
 }
 
 /// Retries while the API is unavailable.
-async fn retry<T>(waiting: &Waiting, ask: impl AsyncFn() -> Result<T, KubeError>) -> Result<T, DeployError> {
+async fn retry_while_api_unavailable<T>(
+    waiting: &Waiting,
+    ask: impl AsyncFn() -> Result<T, KubeError>,
+) -> Result<T, DeployError> {
     let limit = waiting.at_most(UNREACHABLE);
     let mut pace = Pace::of_stack();
     loop {

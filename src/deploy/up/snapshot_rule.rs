@@ -65,7 +65,7 @@ async fn add_rule(run: &Run, store: &SnapshotStore) -> Result<Written, DeployErr
     }
     for attempt in 0..=MOST_ATTEMPTS {
         let rules = run.clients.lifecycle_rules(bucket).await?;
-        if rules.has(&expiry) {
+        if rules.has_rule(&expiry) {
             return Ok(if attempt == 0 { Written::Unchanged } else { Written::Added });
         }
         if attempt == MOST_ATTEMPTS {

@@ -9,7 +9,7 @@ use crate::waiting::{Pace, Waiting};
 /// Breaks that are accepted one after the other.
 const MOST_BREAKS: usize = 6;
 
-/// Opens a channel and runs `work` with it, and again after a break, which is told.
+/// Opens a channel and runs `work` with it, and again after a break, which is reported.
 pub(crate) async fn with_channel<T, E: From<DataError> + MayPass>(
     api: &ApiServer,
     pod: &FilesPod<'_>,

@@ -57,7 +57,7 @@ pub(crate) enum DataError {
         /// What to do next.
         help: String,
     },
-    /// Objects are to be fetched, and nobody would be there to sign their links.
+    /// Objects must be fetched, but a detached command cannot sign their links.
     #[error("--detach is refused while data is missing on the claim: {} of {uri}, {}", count_of(*files, "file"), bytes_in_words(*bytes))]
     NotFetched {
         /// Where they come from.

@@ -50,7 +50,7 @@ pub(crate) struct LocalTree {
 pub(super) struct LocalEntry {
     /// Where it is here.
     pub(super) source: PathBuf,
-    /// Where it goes on the claim.
+    /// The path on the claim.
     pub(super) path: String,
     pub(super) kind: LocalKind,
 }

@@ -8,7 +8,7 @@ use crate::hexadecimal::hexadecimal;
 use crate::job::values::{S3Source, Size};
 use crate::plural::count_of;
 
-/// More are better packed into archives: each needs a request, and a look at every import.
+/// More are better packed into archives: each needs a request of its own, and a comparison at every import.
 pub(crate) const MOST_OBJECTS: usize = 1_000_000;
 /// What a name on a Linux file system may have.
 const LONGEST_NAME: usize = 255;

@@ -1,12 +1,11 @@
 //! The pod that mounts a claim while files are moved.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::error::DataError;
-use crate::job::life::explain_pods;
-use crate::job::names::{MANAGER, MANAGER_LABEL, ROLE_LABEL, helper_affinity};
+use crate::job::life::{HelperPod, PodWait, helper_selector, wait_for_helper};
 use crate::kube::{ApiServer, ObjectName, PodPhase, Toleration};
-use crate::waiting::{Pace, WaitEnd, Waiting};
+use crate::waiting::Waiting;
 
 /// Where the claim is mounted.
 pub(super) const MOUNT_PATH: &str = "/mnt/claim";
@@ -65,14 +64,29 @@ impl<'a> FilesPod<'a> {
                 return Err(DataError::Claim { reason });
             }
         }
-        for old in api.pods(Some(namespace), &selector()).await? {
+        for old in api.pods(Some(namespace), &helper_selector(ROLE)).await? {
             if old.phase.is_over() {
                 api.delete_object(&ObjectName::new("Pod", namespace, &old.name)).await?;
             }
         }
-        let name = format!("infra-files-{}", target.mark);
-        api.apply(&files_pod(target, &name)).await?;
-        Ok(Self { api, target, pod: ObjectName::new("Pod", namespace, &name) })
+        let pod = ObjectName::new("Pod", namespace, &format!("infra-files-{}", target.mark));
+        let alive_file = alive_file(&pod.name);
+        let helper = HelperPod {
+            name: &pod,
+            role: ROLE,
+            label: None,
+            image: &target.image,
+            command: &["python3", "-c", WAIT, &alive_file],
+            variables: &[],
+            resources: json!({"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}}),
+            claim,
+            mount_path: MOUNT_PATH,
+            is_read_only: target.is_read_only,
+            longest_seconds: LONGEST_SECONDS,
+            tolerations: &target.tolerations,
+        };
+        api.apply(&helper.object()).await?;
+        Ok(Self { api, target, pod })
     }
 
     /// Waits until the pod runs.
@@ -81,34 +95,18 @@ impl<'a> FilesPod<'a> {
         waiting: &Waiting,
         tell: &(dyn Fn(String) + Sync),
     ) -> Result<(), DataError> {
-        let mut pace = Pace::of_moment();
-        let mut told = None;
-        loop {
-            let mut pods = self.api.pods(Some(self.namespace()), &selector()).await?;
-            pods.retain(|pod| pod.name == self.pod.name);
-            explain_pods(self.api, &mut pods).await;
-            let detail = pods.first().and_then(|pod| pod.detail.clone());
-            match pods.first().map(|pod| pod.phase) {
-                Some(PodPhase::Running) => return Ok(()),
-                Some(PodPhase::Failed | PodPhase::Succeeded) => {
-                    let detail = detail.unwrap_or_else(|| "no reason was given".to_owned());
-                    return Err(DataError::Pod { reason: format!("it ended: {detail}"), help: None });
-                }
-                _ if detail.is_some() && detail != told => {
-                    tell(detail.clone().unwrap_or_default());
-                    told = detail;
-                }
-                _ => {}
+        let phases = [PodPhase::Running, PodPhase::Failed, PodPhase::Succeeded];
+        let failed = |reason, help| Err(DataError::Pod { reason, help });
+        let help = || Some("it needs a node that is Ready; `--image` names another image for it".to_owned());
+        match wait_for_helper(self.api, &self.pod, ROLE, &phases, waiting, tell).await? {
+            PodWait::Reached(pod) if pod.phase == PodPhase::Running => Ok(()),
+            PodWait::Reached(pod) => {
+                let detail = pod.detail.unwrap_or_else(|| "no reason was given".to_owned());
+                failed(format!("it ended: {detail}"), None)
             }
-            if let Err(end) = waiting.pause(pace.next_pause()).await {
-                let waits_for = told.map(|detail| format!(": {detail}")).unwrap_or_default();
-                let reason = match end {
-                    WaitEnd::TimedOut => format!("it did not start in time{waits_for}"),
-                    WaitEnd::Interrupted => "interrupted".to_owned(),
-                };
-                let help = "it needs a node that is Ready; `--image` names another image for it".to_owned();
-                return Err(DataError::Pod { reason, help: Some(help) });
-            }
+            PodWait::Deleted => failed("it was deleted before it ran".to_owned(), None),
+            PodWait::TimedOut { waits_for } => failed(format!("it did not start in time{waits_for}"), help()),
+            PodWait::Interrupted => failed("interrupted".to_owned(), help()),
         }
     }
 
@@ -138,41 +136,4 @@ impl<'a> FilesPod<'a> {
 
 fn alive_file(pod: &str) -> String {
     format!("/tmp/{pod}")
-}
-
-fn selector() -> String {
-    format!("{MANAGER_LABEL}={MANAGER},{ROLE_LABEL}={ROLE}")
-}
-
-fn files_pod(target: &FilesTarget, name: &str) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": target.namespace,
-            "labels": {MANAGER_LABEL: MANAGER, ROLE_LABEL: ROLE},
-        },
-        "spec": {
-            "restartPolicy": "Never",
-            "activeDeadlineSeconds": LONGEST_SECONDS,
-            "automountServiceAccountToken": false,
-            "enableServiceLinks": false,
-            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-            "affinity": helper_affinity(),
-            "tolerations": target.tolerations,
-            // It has nothing to clean up.
-            "terminationGracePeriodSeconds": 1,
-            "containers": [{
-                "name": ROLE,
-                "image": target.image,
-                "command": ["python3", "-c", WAIT, alive_file(name)],
-                "env": [],
-                "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
-                "securityContext": {"allowPrivilegeEscalation": false},
-                "volumeMounts": [{"name": "storage", "mountPath": MOUNT_PATH, "readOnly": target.is_read_only}],
-            }],
-            "volumes": [{"name": "storage", "persistentVolumeClaim": {"claimName": target.claim}}],
-        },
-    })
 }

@@ -1,14 +1,21 @@
 //! How the attempts of a run ended, as its launchers wrote it to the claim: a pod reads it there, and its log brings it here.
 
 use serde::Deserialize;
+use serde_json::json;
 
 use super::error::JobError;
-use super::reader_pod::{MOUNT_PATH, READER_ROLE, ReaderPod};
+use super::helper_pod::{HelperPod, PodWait, wait_for_helper};
 use super::report::JobReport;
-use super::stall::explain_pods;
-use crate::job::names::{JOB_LABEL, ROLE_LABEL};
-use crate::kube::{ApiServer, LogPart, ObjectName, Pod, PodPhase, Toleration};
-use crate::waiting::{Pace, WaitEnd, Waiting};
+use crate::job::names::JOB_LABEL;
+use crate::kube::{ApiServer, LogPart, ObjectName, PodPhase, Toleration};
+use crate::waiting::Waiting;
+
+/// The role of the pod.
+pub(super) const READER_ROLE: &str = "reader";
+/// Where the pod finds the claim.
+const MOUNT_PATH: &str = "/mnt/results";
+/// A pod that was left behind is terminated after this time.
+const LONGEST_SECONDS: u32 = 6 * 3600;
 
 /// Twenty attempts with 120 lines each, and room for escapes.
 const LONGEST_TEXT: usize = 8 << 20;
@@ -85,23 +92,27 @@ impl<'a> RecordReader<'a> {
         target: &RecordTarget,
     ) -> Result<Self, JobError> {
         let name = format!("{}-reader-{}", report.name, target.mark);
-        let pod = ReaderPod {
+        let name = ObjectName::new("Pod", &report.namespace, &name);
+        let pod = HelperPod {
             name: &name,
-            namespace: &report.namespace,
-            job: &report.name,
-            claim: &report.claim,
+            role: READER_ROLE,
+            label: Some((JOB_LABEL, report.name.as_str())),
             image: &target.image,
-            script: &target.script,
+            command: &["python3", "-u", "-c", &target.script],
             variables: &[
                 ("ATTEMPTS_CLAIM", MOUNT_PATH.to_owned()),
                 ("ATTEMPTS_RUN", format!("{MOUNT_PATH}/{}", report.directory)),
                 ("ATTEMPTS_JOBSET_UID", report.set_uid.clone().unwrap_or_default()),
             ],
+            resources: json!({"requests": {"cpu": "100m", "memory": "128Mi"}}),
+            claim: &report.claim,
+            mount_path: MOUNT_PATH,
+            is_read_only: true,
+            longest_seconds: LONGEST_SECONDS,
             tolerations: &target.tolerations,
         };
         api.apply(&pod.object()).await?;
-        let pod = ObjectName::new("Pod", &report.namespace, &name);
-        Ok(Self { api, job: report.name.clone(), pod })
+        Ok(Self { api, job: report.name.clone(), pod: name })
     }
 
     /// Waits until the pod has read everything, and returns the attempts, oldest first.
@@ -110,39 +121,19 @@ impl<'a> RecordReader<'a> {
         waiting: &Waiting,
         tell: &(dyn Fn(String) + Sync),
     ) -> Result<Vec<AttemptRecord>, JobError> {
-        let mut pace = Pace::of_moment();
-        let mut told = None;
-        loop {
-            let pod = self.find_pod().await?;
-            let detail = pod.as_ref().and_then(|pod| pod.detail.clone());
-            match pod.map(|pod| pod.phase) {
-                Some(PodPhase::Succeeded) => return self.parse_log().await,
-                Some(PodPhase::Failed) => {
-                    let detail = detail.unwrap_or_else(|| "no reason was given".to_owned());
-                    return Err(self.unreadable(format!("the pod that reads them ended: {detail}")));
-                }
-                _ if detail.is_some() && detail != told => {
-                    tell(detail.clone().unwrap_or_default());
-                    told = detail;
-                }
-                _ => {}
+        let ends = [PodPhase::Succeeded, PodPhase::Failed];
+        match wait_for_helper(self.api, &self.pod, READER_ROLE, &ends, waiting, tell).await? {
+            PodWait::Reached(pod) if pod.phase == PodPhase::Succeeded => self.parse_log().await,
+            PodWait::Reached(pod) => {
+                let detail = pod.detail.unwrap_or_else(|| "no reason was given".to_owned());
+                Err(self.unreadable(format!("the pod that reads them ended: {detail}")))
             }
-            if let Err(end) = waiting.pause(pace.next_pause()).await {
-                let waits_for = told.map(|detail| format!(": {detail}")).unwrap_or_default();
-                return Err(self.unreadable(match end {
-                    WaitEnd::TimedOut => format!("the pod that reads them did not end in time{waits_for}"),
-                    WaitEnd::Interrupted => "interrupted".to_owned(),
-                }));
+            PodWait::Deleted => Err(self.unreadable("the pod that reads them was deleted".to_owned())),
+            PodWait::TimedOut { waits_for } => {
+                Err(self.unreadable(format!("the pod that reads them did not end in time{waits_for}")))
             }
+            PodWait::Interrupted => Err(self.unreadable("interrupted".to_owned())),
         }
-    }
-
-    async fn find_pod(&self) -> Result<Option<Pod>, JobError> {
-        let selector = format!("{JOB_LABEL}={},{ROLE_LABEL}={READER_ROLE}", self.job);
-        let mut pods = self.api.pods(Some(&self.pod.namespace), &selector).await?;
-        pods.retain(|pod| pod.name == self.pod.name);
-        explain_pods(self.api, &mut pods).await;
-        Ok(pods.pop())
     }
 
     async fn parse_log(&self) -> Result<Vec<AttemptRecord>, JobError> {

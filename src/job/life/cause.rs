@@ -11,7 +11,7 @@ use super::state::JobState;
 
 /// What our scripts exit with when trying again cannot help.
 const MISCONFIGURED: i64 = 64;
-/// What a launcher exits with that was told to end.
+/// What a launcher exits with after a signal to end.
 const TERMINATED: i64 = 143;
 /// What a machine reports of the containers that it finds dead after a power cut.
 const FOUND_DEAD: i64 = 255;
@@ -25,7 +25,7 @@ const DISRUPTIONS: [(&str, &str); 5] = [
     ("PreemptionByScheduler", "a pod of higher priority took its place"),
 ];
 
-/// The replica that failed first, as far as pods tell: when one fails, the others fail with it. A failure before a restart no longer
+/// The replica that failed first, as far as pods show it: when one fails, the others fail with it. A failure before a restart no longer
 /// counts, so only replicas with the most restarts are considered.
 pub(super) fn first_failed(report: &JobReport) -> Option<&ReplicaReport> {
     if report.state != JobState::Failed {

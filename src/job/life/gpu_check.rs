@@ -188,10 +188,10 @@ fn judge_node(check: &mut NodeGpus) {
     }
     let seen = u32::try_from(check.gpus.len()).unwrap_or(u32::MAX);
     check.problem = if seen != check.expected {
-        Some(format!("nvidia-smi sees {}, the machine has {}", count_of(seen, "GPU"), check.expected))
+        Some(format!("nvidia-smi finds {}, but the machine has {}", count_of(seen, "GPU"), check.expected))
     } else if check.allocatable != check.expected {
         Some(format!(
-            "Kubernetes can give {} to pods, the machine has {}",
+            "Kubernetes offers pods {}, but the machine has {}",
             count_of(check.allocatable, "GPU"),
             check.expected
         ))

@@ -12,13 +12,13 @@ mod explanation;
 mod follow;
 mod gpu_check;
 mod group;
+mod helper_pod;
 mod job_events;
 mod log_tail;
 mod nccl_check;
 mod precondition;
 mod preconditions;
 mod quota;
-mod reader_pod;
 mod removal;
 mod replica;
 mod report;
@@ -42,6 +42,7 @@ pub(crate) use event::JobEvent;
 pub(crate) use explanation::{Cause, JobExplanation, Others, Wait};
 pub(crate) use follow::{Followed, follow};
 pub(crate) use gpu_check::{GpuCheck, NodeGpus};
+pub(crate) use helper_pod::{HelperPod, PodWait, helper_selector, wait_for_helper};
 pub(crate) use nccl_check::{
     Backend, MachineBandwidth, NcclCheck, NcclCheckProgress, NcclCheckReport, NcclCheckSettings, choose_pool,
     gigabytes_in_words,
@@ -54,7 +55,6 @@ pub(crate) use report::{JobReport, parse_seconds};
 pub(crate) use restarts::Restarts;
 pub(crate) use run_records::{record_deletion, record_state};
 pub(crate) use runs::{RunReport, RunState, read_runs};
-pub(crate) use stall::explain_pods;
 pub(crate) use state::JobState;
 pub(crate) use submission::{Submission, SubmitRequest};
 pub(crate) use submission_plan::{PlannedAction, PlannedCode, PlannedRole, SubmissionPlan};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::attempt_records::READER_ROLE;
 use super::error::JobError;
-use super::reader_pod::READER_ROLE;
 use crate::job::names::{JOB_LABEL, ROLE_LABEL, TENSORBOARD_ROLE};
 use crate::job::objects::objects_of;
 use crate::job::run::Run;

@@ -22,7 +22,7 @@ pub(super) async fn explain_stalls(api: &ApiServer, jobs: &mut [Job], pods: &mut
 }
 
 /// Adds to each pod that has a node and does not start why.
-pub(crate) async fn explain_pods(api: &ApiServer, pods: &mut [Pod]) {
+pub(super) async fn explain_pods(api: &ApiServer, pods: &mut [Pod]) {
     let stalls = |pod: &&mut Pod| {
         pod.phase == PodPhase::Pending && pod.node.is_some() && pod.detail.is_none() && !pod.leaving
     };

@@ -11,7 +11,7 @@ use super::state::JobState;
 use super::waits::waits_of;
 use crate::kube::ApiServer;
 
-/// Whether only the claim tells what happened: pods of earlier attempts are gone, and pods of a group end together, in no order.
+/// Whether only the claim has what happened: pods of earlier attempts are gone, and pods of a group end together, in no order.
 #[must_use]
 pub(crate) fn needs_records(report: &JobReport) -> bool {
     let Some(restarts) = &report.restarts else { return false };
@@ -56,7 +56,7 @@ fn ended_attempts(report: &JobReport, records: &[AttemptRecord]) -> Vec<Cause> {
     records.iter().filter(has_ended).map(|record| cause_of_record(report, record)).collect()
 }
 
-/// What a failed job failed of, if pods tell it better than its launchers do: whoever was killed wrote nothing.
+/// Why a failed job failed, if its pods show it better than its launchers: a launcher that was killed wrote nothing.
 async fn cause_of_failure(api: &ApiServer, report: &JobReport, records: &[AttemptRecord]) -> Option<Cause> {
     let replica = first_failed(report)?;
     let record = records.iter().find(|record| record.attempt == replica.restarts);

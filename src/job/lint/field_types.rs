@@ -7,10 +7,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::finding::Findings;
-use crate::document::nearest;
+use crate::document::nearest_word;
 
 static TABLE: LazyLock<Table> =
-    LazyLock::new(|| crate::document::embedded(include_str!("object_fields.json")));
+    LazyLock::new(|| crate::document::parse_embedded_table(include_str!("object_fields.json")));
 
 #[derive(Deserialize)]
 struct Table {
@@ -30,7 +30,7 @@ pub(super) fn check_fields(object: &Value, findings: &mut Findings) {
     let Some(name) = TABLE.kinds.get(kind) else {
         // Other kinds are for others to judge, misspelt ones are not.
         if kind != "JobSet"
-            && let Some(near) = nearest(kind, TABLE.kinds.keys().map(String::as_str))
+            && let Some(near) = nearest_word(kind, TABLE.kinds.keys().map(String::as_str))
         {
             findings.add(
                 "kind",
@@ -120,7 +120,7 @@ fn check_object(value: &Value, kind: &str, field: &str, findings: &mut Findings)
         match known.fields.get(key) {
             Some(kind) => check(value, kind, &join_path(field, key), findings),
             None => {
-                let near = nearest(key, known.fields.keys().map(String::as_str));
+                let near = nearest_word(key, known.fields.keys().map(String::as_str));
                 let help = near.map(|near| format!("did you mean {near}?"));
                 findings.add(&join_path(field, key), "there is no such field", help.as_deref());
             }

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_stand_where_they_are_in_the_file() -> Result<(), &'static str> {
+    fn findings_have_their_position_in_the_file() -> Result<(), &'static str> {
         let text = "kind: Job\n--- # the next\nkind: Job\nmetadata: [\n";
         let problems = parse_objects(Path::new("objects.yaml"), text).err().ok_or("it was read")?;
         assert!(problems.list().iter().all(|problem| problem.position.line >= 4), "{problems}");

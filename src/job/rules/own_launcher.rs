@@ -65,7 +65,7 @@ pub(super) fn warn_of_own_launcher(words: &[String], file: &JobFile, problems: &
     match (launch, shell) {
         (Some(launch), _) if launch.is_torchrun() && has_peers && meets_at_itself(&launch.arguments) => {
             let fault =
-                Fault::new("torchrun is told to meet at this pod itself, so that each pod trains alone");
+                Fault::new("torchrun would rendezvous at this pod only, so that each pod trains alone");
             let help = "remove the option: PET_* variables say where the group meets";
             problems.warn(position, fault.help(help));
         }

@@ -29,7 +29,7 @@ mod tests {
     use super::parse_deadline;
 
     #[test]
-    fn a_number_and_a_unit() {
+    fn a_deadline_is_a_number_and_a_unit() {
         for (text, seconds) in [("45s", 45), ("90m", 5400), ("24h", 86400), ("7d", 604_800)] {
             assert_eq!(parse_deadline(text), Ok(seconds), "{text}");
         }

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_and_what_is_of_aws_is_known() -> Result<(), Fault> {
+    fn moving_tags_and_registries_of_aws_are_recognised() -> Result<(), Fault> {
         for (text, floating) in [
             ("a", true),
             ("a:latest", true),

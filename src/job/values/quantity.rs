@@ -134,7 +134,7 @@ mod tests {
     use crate::document::Fault;
 
     #[test]
-    fn amounts_have_units() -> Result<(), Fault> {
+    fn quantities_are_read_with_their_units() -> Result<(), Fault> {
         assert_eq!("8Gi".parse::<Size>()?.bytes(), 8 << 30);
         assert_eq!("2G".parse::<Size>()?.plus_gibibytes(1).to_string(), "3Gi");
         for bad in [

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::arns::ClusterArns;
-use super::statement::{allow, allow_if};
+use super::statement::{allow_actions, allow_if};
 use crate::well_known::AUTOSCALER_TAG_PREFIX;
 
 /// What machines look up, and what AWS knows no resource for.
@@ -60,7 +60,7 @@ const LOAD_BALANCERS: [&str; 13] = [
     "elasticloadbalancing:SetLoadBalancerPolicies*",
 ];
 
-pub(super) fn statements(arns: &ClusterArns<'_>) -> Vec<Value> {
+pub(super) fn boundary_statements(arns: &ClusterArns<'_>) -> Vec<Value> {
     let ec2 = |resource: &str| arns.regional("ec2", resource);
     let requested = json!({"StringEquals": {format!("aws:RequestTag/{}", arns.kubernetes_tag()): "owned"}});
     let [mut tagging, mut balancer_tagging] = [requested.clone(), requested.clone()];
@@ -68,15 +68,15 @@ pub(super) fn statements(arns: &ClusterArns<'_>) -> Vec<Value> {
     balancer_tagging["StringEquals"]["elasticloadbalancing:CreateAction"] =
         json!(["CreateListener", "CreateLoadBalancer", "CreateTargetGroup"]);
     let mut statements = vec![
-        allow(json!(EVERYWHERE), "*"),
-        allow(json!(["s3:GetObject", "s3:GetObjectVersion", "s3:PutObject"]), arns.objects()),
-        allow("s3:GetBucketVersioning", arns.bucket()),
+        allow_actions(json!(EVERYWHERE), "*"),
+        allow_actions(json!(["s3:GetObject", "s3:GetObjectVersion", "s3:PutObject"]), arns.objects()),
+        allow_actions("s3:GetBucketVersioning", arns.bucket()),
         allow_if("s3:ListBucket", arns.bucket(), json!({"StringLike": {"s3:prefix": arns.object_prefix()}})),
         allow_if(json!(["kms:Decrypt", "kms:GenerateDataKey"]), arns.key(), arns.through("s3")),
-        allow("cloudformation:SignalResource", arns.stacks()),
+        allow_actions("cloudformation:SignalResource", arns.stacks()),
         allow_if("ec2:AttachVolume", json!([ec2("instance/*"), ec2("volume/*")]), arns.of_stacks()),
         allow_if("ec2:CreateSecurityGroup", ec2("security-group/*"), requested.clone()),
-        allow("ec2:CreateSecurityGroup", ec2("vpc/*")),
+        allow_actions("ec2:CreateSecurityGroup", ec2("vpc/*")),
         allow_if("ec2:CreateTags", ec2("security-group/*"), tagging),
         allow_if(
             json!([

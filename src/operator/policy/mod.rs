@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 use crate::config::Cluster;
 use crate::config::values::S3Uri;
 use arns::ClusterArns;
+use boundary::boundary_statements;
+use own_calls::own_call_statements;
+use through_cloudformation::cloudformation_statements;
 
 /// A managed policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +36,8 @@ impl Policy {
 #[must_use]
 pub(crate) fn operator_policies(cluster: &Cluster, s3_uri: &S3Uri) -> Vec<Policy> {
     let arns = ClusterArns::new(cluster, s3_uri);
-    let mut statements = own_calls::statements(&arns);
-    statements.extend(through_cloudformation::statements(&arns));
+    let mut statements = own_call_statements(&arns);
+    statements.extend(cloudformation_statements(&arns));
     pack::pack_statements(statements)
         .into_iter()
         .enumerate()
@@ -46,7 +49,7 @@ pub(crate) fn operator_policies(cluster: &Cluster, s3_uri: &S3Uri) -> Vec<Policy
 #[must_use]
 pub(crate) fn permissions_boundary(cluster: &Cluster, s3_uri: &S3Uri) -> Policy {
     let arns = ClusterArns::new(cluster, s3_uri);
-    Policy::new(arns.boundary_name(), &boundary::statements(&arns))
+    Policy::new(arns.boundary_name(), &boundary_statements(&arns))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::arns::{ClusterArns, RECORD_NAMES};
-use super::statement::{allow, allow_if};
+use super::statement::{allow_actions, allow_if};
 use crate::aws::{ACTIONS, Action, Scope};
 use crate::config::values::HostedZoneId;
 use crate::well_known::CLUSTER_TAG;
@@ -25,7 +25,7 @@ const IMPLIED_ACTIONS: [Action; 6] = [
     Action { name: "s3:GetObjectVersion", scope: Scope::Objects },
 ];
 
-pub(super) fn statements(arns: &ClusterArns<'_>) -> Vec<Value> {
+pub(super) fn own_call_statements(arns: &ClusterArns<'_>) -> Vec<Value> {
     let mut by_scope: BTreeMap<(Scope, bool), BTreeSet<&str>> = BTreeMap::new();
     for action in ACTIONS.iter().chain(&IMPLIED_ACTIONS) {
         let service = action.name.split(':').next().unwrap_or_default();
@@ -45,7 +45,7 @@ pub(super) fn statements(arns: &ClusterArns<'_>) -> Vec<Value> {
 }
 
 fn of_scope(arns: &ClusterArns<'_>, scope: Scope, global: bool, actions: &Value) -> Vec<Value> {
-    let on = |resource: Value| allow(actions.clone(), resource);
+    let on = |resource: Value| allow_actions(actions.clone(), resource);
     let on_all_if = |condition| allow_if(actions.clone(), "*", condition);
     match scope {
         Scope::Everything if global => vec![on(json!("*"))],
@@ -82,12 +82,12 @@ fn of_scope(arns: &ClusterArns<'_>, scope: Scope, global: bool, actions: &Value)
             on_all_if(arns.of_kubernetes()),
             on_all_if(arns.of_load_balancer_controller()),
         ],
-        Scope::Records => records(arns, actions),
+        Scope::Records => hosted_zone_record_statements(arns, actions),
     }
 }
 
 /// The cluster's own records: the public one, and all of the private hosted zone, whose id is not known beforehand.
-fn records(arns: &ClusterArns<'_>, actions: &Value) -> Vec<Value> {
+fn hosted_zone_record_statements(arns: &ClusterArns<'_>, actions: &Value) -> Vec<Value> {
     let dns = &arns.cluster.dns;
     let private = allow_if(actions.clone(), arns.hosted_zone(None), arns.private_records());
     let public = dns.manage.then(|| {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::arns::ClusterArns;
-use super::statement::{allow, allow_if};
+use super::statement::{allow_actions, allow_if};
 use crate::check::handler_permissions;
 use crate::config::FileSystemSource;
 
@@ -95,7 +95,7 @@ const BY_TAG: &[&str] = &[
     "elasticloadbalancing:SetSecurityGroups",
 ];
 
-pub(super) fn statements(arns: &ClusterArns<'_>) -> Vec<Value> {
+pub(super) fn cloudformation_statements(arns: &ClusterArns<'_>) -> Vec<Value> {
     let sorted = SortedActions::new();
     let mut statements = vec![
         allow_if(
@@ -110,20 +110,24 @@ pub(super) fn statements(arns: &ClusterArns<'_>) -> Vec<Value> {
                 "autoscaling.amazonaws.com", "elasticfilesystem.amazonaws.com",
                 "elasticloadbalancing.amazonaws.com", "spot.amazonaws.com"]}}),
         ),
-        through(allow_if(json!(ROLE_GRANTS), arns.roles(), arns.has_boundary())),
-        through(allow(json!(sorted.roles), arns.roles_and_profiles())),
-        through(allow(json!(sorted.key), arns.key())),
-        through(allow_if(
+        only_through_cloudformation(allow_if(json!(ROLE_GRANTS), arns.roles(), arns.has_boundary())),
+        only_through_cloudformation(allow_actions(json!(sorted.roles), arns.roles_and_profiles())),
+        only_through_cloudformation(allow_actions(json!(sorted.key), arns.key())),
+        only_through_cloudformation(allow_if(
             "kms:CreateGrant",
             arns.key(),
             json!({"Bool": {"kms:GrantIsForAWSResource": "true"}}),
         )),
-        through(allow(json!(sorted.groups), arns.groups())),
-        through(allow_if("route53:ChangeResourceRecordSets", arns.hosted_zone(None), arns.private_records())),
+        only_through_cloudformation(allow_actions(json!(sorted.groups), arns.groups())),
+        only_through_cloudformation(allow_if(
+            "route53:ChangeResourceRecordSets",
+            arns.hosted_zone(None),
+            arns.private_records(),
+        )),
         // Without the snapshot that it could be made from, which may be another team's.
-        through(allow("ec2:CreateVolume", arns.regional("ec2", "volume/*"))),
-        through(allow_if(json!(BY_TAG), "*", arns.of_stacks())),
-        through(allow(json!(sorted.others), "*")),
+        only_through_cloudformation(allow_actions("ec2:CreateVolume", arns.regional("ec2", "volume/*"))),
+        only_through_cloudformation(allow_if(json!(BY_TAG), "*", arns.of_stacks())),
+        only_through_cloudformation(allow_actions(json!(sorted.others), "*")),
     ];
     statements.extend(adopted_file_system(arns));
     statements
@@ -132,20 +136,22 @@ pub(super) fn statements(arns: &ClusterArns<'_>) -> Vec<Value> {
 /// The mount targets of a file system that is not the cluster's own.
 fn adopted_file_system(arns: &ClusterArns<'_>) -> Option<Value> {
     match &arns.cluster.file_system.as_ref()?.source {
-        FileSystemSource::Adopted { id, create_mount_targets: true } => Some(through(allow(
-            json!([
-                "elasticfilesystem:CreateMountTarget",
-                "elasticfilesystem:DeleteMountTarget",
-                "elasticfilesystem:ModifyMountTargetSecurityGroups"
-            ]),
-            arns.regional("elasticfilesystem", &format!("file-system/{id}")),
-        ))),
+        FileSystemSource::Adopted { id, create_mount_targets: true } => {
+            Some(only_through_cloudformation(allow_actions(
+                json!([
+                    "elasticfilesystem:CreateMountTarget",
+                    "elasticfilesystem:DeleteMountTarget",
+                    "elasticfilesystem:ModifyMountTargetSecurityGroups"
+                ]),
+                arns.regional("elasticfilesystem", &format!("file-system/{id}")),
+            )))
+        }
         _ => None,
     }
 }
 
 /// The statement, for calls that CloudFormation makes only.
-fn through(mut statement: Value) -> Value {
+fn only_through_cloudformation(mut statement: Value) -> Value {
     statement["Condition"]["ForAnyValue:StringEquals"] =
         json!({"aws:CalledVia": ["cloudformation.amazonaws.com"]});
     statement

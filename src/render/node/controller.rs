@@ -7,8 +7,10 @@ use zeroize::Zeroizing;
 use super::super::engine::RenderError;
 use super::super::node_description::{NodeDescription, Owner};
 use super::super::values::{EncryptionKey, Values};
-use super::from_template::{READABLE, SECRET, file, unit};
-use super::parts::{Bootstrap, base, certificate, key, kubeconfig, kubernetes_node};
+use super::from_template::{READABLE, SECRET, add_template_file, add_template_unit};
+use super::parts::{
+    Bootstrap, certificate_text, describe_base_machine, key_text, kubeconfig_for, kubernetes_node,
+};
 use super::sources::NodeSources;
 use crate::blueprint::PROMETHEUS_DIRECTORY;
 use crate::config::PoolImage;
@@ -34,9 +36,9 @@ const AUTHORITIES: [&str; 2] = ["etcd-ca", "front-proxy-ca"];
 /// A controller talks to the API server on itself; through the load balancer it might reach itself and hang.
 const API_SERVER: &str = "https://127.0.0.1:6443";
 
-pub(super) fn config(sources: &NodeSources<'_>) -> Result<NodeDescription, RenderError> {
+pub(super) fn describe_controller(sources: &NodeSources<'_>) -> Result<NodeDescription, RenderError> {
     let values = Values::of_controller(sources.blueprint, sources.credentials);
-    let mut config = base(sources, &values, PoolImage::Flatcar, &SCRIPTS)?;
+    let mut config = describe_base_machine(sources, &values, PoolImage::Flatcar, &SCRIPTS)?;
     let bootstrap = Bootstrap { identity: "controller-bootstrap", api_server: API_SERVER };
     kubernetes_node(&mut config, sources, &values, PoolImage::Flatcar, &bootstrap)?;
     config.directory("/etc/kubernetes/pki", 0o700, Owner::ROOT);
@@ -48,11 +50,11 @@ pub(super) fn config(sources: &NodeSources<'_>) -> Result<NodeDescription, Rende
         ("controller-manager", "/etc/kubernetes/controller-manager.conf"),
         ("scheduler", "/etc/kubernetes/scheduler.conf"),
     ] {
-        let text = kubeconfig(sources, identity, API_SERVER)?;
+        let text = kubeconfig_for(sources, identity, API_SERVER)?;
         config.file(path, SECRET, Owner::ROOT, text.expose().as_bytes());
     }
     for path in ["/etc/kubernetes/audit-policy.yaml", "/etc/kubernetes/authentication.yaml"] {
-        file(&mut config, sources, &values, path, SECRET, Owner::ROOT)?;
+        add_template_file(&mut config, sources, &values, path, SECRET, Owner::ROOT)?;
     }
     add_encryption(&mut config, sources, &values)?;
     for pod in ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
@@ -62,14 +64,14 @@ pub(super) fn config(sources: &NodeSources<'_>) -> Result<NodeDescription, Rende
     for (name, text) in sources.manifests {
         config.file(&format!("/etc/kubernetes/addons/{name}"), READABLE, Owner::ROOT, text.as_bytes());
     }
-    unit(&mut config, sources, &values, "install-static-pods.service")?;
-    unit(&mut config, sources, &values, "apply-addons.service")?;
-    unit(&mut config, sources, &values, "approve-nodes.service")?;
+    add_template_unit(&mut config, sources, &values, "install-static-pods.service")?;
+    add_template_unit(&mut config, sources, &values, "apply-addons.service")?;
+    add_template_unit(&mut config, sources, &values, "approve-nodes.service")?;
     if sources.blueprint.cluster.addons.monitoring.is_some() {
         config.directory(PROMETHEUS_DIRECTORY, 0o700, Owner::NOBODY);
     }
     if sources.blueprint.cluster.addons.job_set {
-        unit(&mut config, sources, &values, "jobset-certificate.service")?;
+        add_template_unit(&mut config, sources, &values, "jobset-certificate.service")?;
     }
     Ok(config)
 }
@@ -77,7 +79,7 @@ pub(super) fn config(sources: &NodeSources<'_>) -> Result<NodeDescription, Rende
 fn add_credentials(config: &mut NodeDescription, sources: &NodeSources<'_>) -> Result<(), RenderError> {
     let place = |file: String| format!("/etc/kubernetes/pki/{file}");
     for name in PAIRS {
-        let (public, secret) = (certificate(sources, name)?, key(sources, name)?);
+        let (public, secret) = (certificate_text(sources, name)?, key_text(sources, name)?);
         config.file(&place(format!("{name}.pem")), READABLE, Owner::ROOT, public.as_bytes());
         config.file(&place(format!("{name}-key.pem")), SECRET, Owner::ROOT, secret.expose().as_bytes());
     }
@@ -85,11 +87,11 @@ fn add_credentials(config: &mut NodeDescription, sources: &NodeSources<'_>) -> R
     let keys = sources.credentials.keys_in_use(signing);
     for number in keys.numbers() {
         let name = signing.numbered(number);
-        let public = certificate(sources, &name)?;
+        let public = certificate_text(sources, &name)?;
         config.file(&place(format!("{name}.pem")), READABLE, Owner::ROOT, public.as_bytes());
         // Tokens are verified by public keys; the private one is only where it signs.
         if number == keys.current {
-            let secret = key(sources, &name)?;
+            let secret = key_text(sources, &name)?;
             config.file(&place(format!("{name}-key.pem")), SECRET, Owner::ROOT, secret.expose().as_bytes());
         }
     }
@@ -98,7 +100,7 @@ fn add_credentials(config: &mut NodeDescription, sources: &NodeSources<'_>) -> R
             &place(format!("{name}.pem")),
             READABLE,
             Owner::ROOT,
-            certificate(sources, name)?.as_bytes(),
+            certificate_text(sources, name)?.as_bytes(),
         );
     }
     // Controllers sign the kubelets' certificates.
@@ -106,7 +108,7 @@ fn add_credentials(config: &mut NodeDescription, sources: &NodeSources<'_>) -> R
         &place("ca-key.pem".to_owned()),
         SECRET,
         Owner::ROOT,
-        key(sources, "ca")?.expose().as_bytes(),
+        key_text(sources, "ca")?.expose().as_bytes(),
     );
     Ok(())
 }

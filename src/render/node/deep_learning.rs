@@ -3,7 +3,7 @@
 use super::super::engine::RenderError;
 use super::super::node_description::{NodeDescription, Owner};
 use super::super::values::Values;
-use super::from_template::{CONTAINERD_CONFIG, READABLE, file, unit};
+use super::from_template::{CONTAINERD_CONFIG, READABLE, add_template_file, add_template_unit};
 use super::sources::NodeSources;
 
 /// The scripts that only these machines have.
@@ -54,9 +54,9 @@ pub(super) fn add_checks(
     sources: &NodeSources<'_>,
     values: &Values<'_>,
 ) -> Result<(), RenderError> {
-    file(config, sources, values, "/etc/infra/gpu.env", READABLE, Owner::ROOT)?;
-    file(config, sources, values, "/etc/sysctl.d/91-huge-pages.conf", READABLE, Owner::ROOT)?;
-    unit(config, sources, values, "check-driver.service")?;
+    add_template_file(config, sources, values, "/etc/infra/gpu.env", READABLE, Owner::ROOT)?;
+    add_template_file(config, sources, values, "/etc/sysctl.d/91-huge-pages.conf", READABLE, Owner::ROOT)?;
+    add_template_unit(config, sources, values, "check-driver.service")?;
     for name in ["kubelet", "signal-node"] {
         let text = sources.templates.render(&format!("drop-ins/{name}-checks.conf"), values)?;
         config.drop_in(&format!("{name}.service"), "20-checks.conf", text);

@@ -3,8 +3,8 @@
 use super::super::engine::RenderError;
 use super::super::node_description::{NodeDescription, Owner};
 use super::super::values::Values;
-use super::from_template::{READABLE, SECRET, file, unit};
-use super::parts::{base, certificate, key};
+use super::from_template::{READABLE, SECRET, add_template_file, add_template_unit};
+use super::parts::{certificate_text, describe_base_machine, key_text};
 use super::sources::NodeSources;
 use crate::config::PoolImage;
 
@@ -33,34 +33,37 @@ const UNITS: [&str; 7] = [
 /// Units that timers start.
 const TIMED: [&str; 2] = ["snapshot-etcd.service", "defrag-etcd.service"];
 
-pub(super) fn config(sources: &NodeSources<'_>, member: u32) -> Result<NodeDescription, RenderError> {
+pub(super) fn describe_etcd_member(
+    sources: &NodeSources<'_>,
+    member: u32,
+) -> Result<NodeDescription, RenderError> {
     let values = Values::of_etcd_member(sources.blueprint, member);
-    let mut config = base(sources, &values, PoolImage::Flatcar, &SCRIPTS)?;
+    let mut config = describe_base_machine(sources, &values, PoolImage::Flatcar, &SCRIPTS)?;
     config.directory("/etc/etcd/pki", 0o700, Owner::ETCD);
     config.directory("/var/lib/etcd", 0o700, Owner::ETCD);
     let identity = format!("etcd-{member}");
-    let authority = certificate(sources, "etcd-ca")?;
+    let authority = certificate_text(sources, "etcd-ca")?;
     config.file("/etc/etcd/pki/ca.pem", READABLE, Owner::ETCD, authority.as_bytes());
     config.file(
         "/etc/etcd/pki/member.pem",
         READABLE,
         Owner::ETCD,
-        certificate(sources, &identity)?.as_bytes(),
+        certificate_text(sources, &identity)?.as_bytes(),
     );
     config.file(
         "/etc/etcd/pki/member-key.pem",
         SECRET,
         Owner::ETCD,
-        key(sources, &identity)?.expose().as_bytes(),
+        key_text(sources, &identity)?.expose().as_bytes(),
     );
-    file(&mut config, sources, &values, "/etc/etcd/etcd.env", READABLE, Owner::ROOT)?;
-    file(&mut config, sources, &values, "/etc/infra/etcd-image.env", READABLE, Owner::ROOT)?;
+    add_template_file(&mut config, sources, &values, "/etc/etcd/etcd.env", READABLE, Owner::ROOT)?;
+    add_template_file(&mut config, sources, &values, "/etc/infra/etcd-image.env", READABLE, Owner::ROOT)?;
     if sources.blueprint.cluster.etcd.restore.is_some() {
-        file(&mut config, sources, &values, "/etc/infra/restore.env", READABLE, Owner::ROOT)?;
+        add_template_file(&mut config, sources, &values, "/etc/infra/restore.env", READABLE, Owner::ROOT)?;
     }
     config.enable("docker.service");
     for name in UNITS {
-        unit(&mut config, sources, &values, name)?;
+        add_template_unit(&mut config, sources, &values, name)?;
     }
     for name in TIMED {
         config.idle_unit(name, sources.templates.render(&format!("units/{name}"), &values)?);

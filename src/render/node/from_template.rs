@@ -14,7 +14,7 @@ pub(super) const EXECUTABLE: u32 = 0o755;
 pub(super) const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
 
 /// Adds the file whose template has the same path below `files/`.
-pub(super) fn file(
+pub(super) fn add_template_file(
     config: &mut NodeDescription,
     sources: &NodeSources<'_>,
     values: &Values<'_>,
@@ -28,7 +28,7 @@ pub(super) fn file(
 }
 
 /// Adds a unit that starts at boot.
-pub(super) fn unit(
+pub(super) fn add_template_unit(
     config: &mut NodeDescription,
     sources: &NodeSources<'_>,
     values: &Values<'_>,

@@ -20,7 +20,10 @@ use super::ignition::ignition_config;
 use super::node_archive::node_archive;
 use crate::blueprint::Role;
 use crate::config::PoolImage;
+use controller::describe_controller;
+use etcd_member::describe_etcd_member;
 pub(super) use sources::NodeSources;
+use worker::describe_worker;
 
 /// Renders the config of every role.
 pub(super) fn render_nodes(
@@ -31,8 +34,8 @@ pub(super) fn render_nodes(
     for role in &sources.blueprint.roles {
         let mut form = BootForm::Ignition;
         let config = match role {
-            Role::EtcdMember(member) => etcd_member::config(sources, *member)?,
-            Role::Controller => controller::config(sources)?,
+            Role::EtcdMember(member) => describe_etcd_member(sources, *member)?,
+            Role::Controller => describe_controller(sources)?,
             Role::Pool(name) => {
                 let pool = sources.blueprint.pool_nodes(name);
                 let pool = pool.ok_or_else(|| RenderError::Shape {
@@ -42,7 +45,7 @@ pub(super) fn render_nodes(
                 if pool.image == PoolImage::DeepLearning {
                     form = BootForm::Archive;
                 }
-                worker::config(sources, pool)?
+                describe_worker(sources, pool)?
             }
         };
         let bytes = match form {

@@ -5,13 +5,15 @@ use super::super::kubeconfig::{ApiEndpoint, KubeconfigSource, render_kubeconfig}
 use super::super::node_description::{NodeDescription, Owner};
 use super::super::values::Values;
 use super::deep_learning;
-use super::from_template::{CONTAINERD_CONFIG, EXECUTABLE, READABLE, SECRET, file, unit};
+use super::from_template::{
+    CONTAINERD_CONFIG, EXECUTABLE, READABLE, SECRET, add_template_file, add_template_unit,
+};
 use super::sources::NodeSources;
 use crate::config::PoolImage;
 use crate::credentials::SecretText;
 
 /// A description with what every machine has: no automatic updates, sessions through SSM, and the scripts it needs.
-pub(super) fn base(
+pub(super) fn describe_base_machine(
     sources: &NodeSources<'_>,
     values: &Values<'_>,
     image: PoolImage,
@@ -22,16 +24,30 @@ pub(super) fn base(
         PoolImage::Flatcar => {
             config.mask("locksmithd.service");
             config.enable("amazon-ssm-agent.service");
-            file(&mut config, sources, values, "/etc/flatcar/update.conf", READABLE, Owner::ROOT)?;
+            add_template_file(
+                &mut config,
+                sources,
+                values,
+                "/etc/flatcar/update.conf",
+                READABLE,
+                Owner::ROOT,
+            )?;
         }
         PoolImage::DeepLearning => deep_learning::add_base(&mut config),
     }
     for library in sources.templates.names_in("files/opt/infra/lib/") {
         let path = library.trim_start_matches("files").to_owned();
-        file(&mut config, sources, values, &path, READABLE, Owner::ROOT)?;
+        add_template_file(&mut config, sources, values, &path, READABLE, Owner::ROOT)?;
     }
     for script in scripts {
-        file(&mut config, sources, values, &format!("/opt/infra/bin/{script}"), EXECUTABLE, Owner::ROOT)?;
+        add_template_file(
+            &mut config,
+            sources,
+            values,
+            &format!("/opt/infra/bin/{script}"),
+            EXECUTABLE,
+            Owner::ROOT,
+        )?;
     }
     Ok(config)
 }
@@ -56,7 +72,7 @@ pub(super) fn kubernetes_node(
     config.download("/opt/infra/archives/cni-plugins.tgz", READABLE, &components.cni_plugins);
     let provider = "/opt/infra/credential-providers/ecr-credential-provider";
     config.download(provider, EXECUTABLE, &components.ecr_credential_provider);
-    file(config, sources, values, "/etc/kubernetes/kubelet.yaml", SECRET, Owner::ROOT)?;
+    add_template_file(config, sources, values, "/etc/kubernetes/kubelet.yaml", SECRET, Owner::ROOT)?;
     for path in [
         "/etc/kubernetes/credential-providers.yaml",
         CONTAINERD_CONFIG,
@@ -67,12 +83,12 @@ pub(super) fn kubernetes_node(
         if path == CONTAINERD_CONFIG && image == PoolImage::DeepLearning {
             deep_learning::add_containerd(config, sources, values)?;
         } else {
-            file(config, sources, values, path, READABLE, Owner::ROOT)?;
+            add_template_file(config, sources, values, path, READABLE, Owner::ROOT)?;
         }
     }
-    let authority = certificate(sources, "ca")?;
+    let authority = certificate_text(sources, "ca")?;
     config.file("/etc/kubernetes/pki/ca.pem", READABLE, Owner::ROOT, authority.as_bytes());
-    let bootstrap = kubeconfig(sources, bootstrap.identity, bootstrap.api_server)?;
+    let bootstrap = kubeconfig_for(sources, bootstrap.identity, bootstrap.api_server)?;
     config.file("/etc/kubernetes/bootstrap.conf", SECRET, Owner::ROOT, bootstrap.expose().as_bytes());
     if image == PoolImage::Flatcar {
         config.drop_in(
@@ -90,7 +106,7 @@ pub(super) fn kubernetes_node(
         "watch-node.service",
         "remove-bootstrap.path",
     ] {
-        unit(config, sources, values, name)?;
+        add_template_unit(config, sources, values, name)?;
     }
     let name = "remove-bootstrap.service";
     config.idle_unit(name, sources.templates.render(&format!("units/{name}"), values)?);
@@ -98,7 +114,7 @@ pub(super) fn kubernetes_node(
 }
 
 /// A kubeconfig for one identity, with everything embedded.
-pub(super) fn kubeconfig(
+pub(super) fn kubeconfig_for(
     sources: &NodeSources<'_>,
     identity: &str,
     server: &str,
@@ -108,19 +124,19 @@ pub(super) fn kubeconfig(
         user: identity,
         namespace: None,
         endpoint: &ApiEndpoint::at(server),
-        certificate_authority: certificate(sources, "ca")?,
-        client_certificate: certificate(sources, identity)?,
-        client_key: key(sources, identity)?,
+        certificate_authority: certificate_text(sources, "ca")?,
+        client_certificate: certificate_text(sources, identity)?,
+        client_key: key_text(sources, identity)?,
     }))
 }
 
 /// A certificate, or the error that says which is missing.
-pub(super) fn certificate<'a>(sources: &NodeSources<'a>, name: &str) -> Result<&'a str, RenderError> {
+pub(super) fn certificate_text<'a>(sources: &NodeSources<'a>, name: &str) -> Result<&'a str, RenderError> {
     let found = sources.credentials.certificate(name);
     found.ok_or_else(|| RenderError::NoCredential { file: format!("{name}.pem") })
 }
 
 /// A private key, or the error that says which is missing.
-pub(super) fn key<'a>(sources: &NodeSources<'a>, name: &str) -> Result<&'a SecretText, RenderError> {
+pub(super) fn key_text<'a>(sources: &NodeSources<'a>, name: &str) -> Result<&'a SecretText, RenderError> {
     sources.credentials.key(name).ok_or_else(|| RenderError::NoCredential { file: format!("{name}-key.pem") })
 }

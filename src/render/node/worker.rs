@@ -5,13 +5,16 @@ use super::super::mount_unit::mount_unit;
 use super::super::node_description::{NodeDescription, Owner};
 use super::super::values::Values;
 use super::deep_learning;
-use super::from_template::{READABLE, file, unit};
-use super::parts::{Bootstrap, base, kubernetes_node};
+use super::from_template::{READABLE, add_template_file, add_template_unit};
+use super::parts::{Bootstrap, describe_base_machine, kubernetes_node};
 use super::sources::NodeSources;
 use crate::blueprint::PoolNodes;
 use crate::config::PoolImage;
 
-pub(super) fn config(sources: &NodeSources<'_>, pool: &PoolNodes) -> Result<NodeDescription, RenderError> {
+pub(super) fn describe_worker(
+    sources: &NodeSources<'_>,
+    pool: &PoolNodes,
+) -> Result<NodeDescription, RenderError> {
     let values = Values::of_pool(sources.blueprint, pool);
     let mut scripts = vec!["node-environment", "signal-node", "signal-stack", "unpack-cni", "watch-node"];
     if pool.spot {
@@ -29,7 +32,7 @@ pub(super) fn config(sources: &NodeSources<'_>, pool: &PoolNodes) -> Result<Node
     if pool.image == PoolImage::DeepLearning {
         scripts.extend(deep_learning::SCRIPTS);
     }
-    let mut config = base(sources, &values, pool.image, &scripts)?;
+    let mut config = describe_base_machine(sources, &values, pool.image, &scripts)?;
     let api_server = format!("https://{}", sources.blueprint.names.internal_api);
     let bootstrap = Bootstrap { identity: "worker", api_server: &api_server };
     kubernetes_node(&mut config, sources, &values, pool.image, &bootstrap)?;
@@ -47,23 +50,37 @@ pub(super) fn config(sources: &NodeSources<'_>, pool: &PoolNodes) -> Result<Node
             Owner::ROOT,
             format!("{}\n", driver.extension()).as_bytes(),
         );
-        file(&mut config, sources, &values, "/etc/infra/nvidia.env", READABLE, Owner::ROOT)?;
+        add_template_file(&mut config, sources, &values, "/etc/infra/nvidia.env", READABLE, Owner::ROOT)?;
         // The runtime's extension makes containerd read this file instead of ours.
-        file(&mut config, sources, &values, "/etc/containerd/config-nvidia.toml", READABLE, Owner::ROOT)?;
-        unit(&mut config, sources, &values, "nvidia-runtime.service")?;
+        add_template_file(
+            &mut config,
+            sources,
+            &values,
+            "/etc/containerd/config-nvidia.toml",
+            READABLE,
+            Owner::ROOT,
+        )?;
+        add_template_unit(&mut config, sources, &values, "nvidia-runtime.service")?;
     }
     if let Some(file_system) = &sources.blueprint.cluster.file_system {
         let path = file_system.mount_path.as_str();
         config.directory(path, 0o755, Owner::ROOT);
         config.idle_unit(&mount_unit(path), sources.templates.render("units/efs.mount", &values)?);
-        file(&mut config, sources, &values, "/etc/infra/file-system.env", READABLE, Owner::ROOT)?;
-        unit(&mut config, sources, &values, "mount-file-system.service")?;
+        add_template_file(
+            &mut config,
+            sources,
+            &values,
+            "/etc/infra/file-system.env",
+            READABLE,
+            Owner::ROOT,
+        )?;
+        add_template_unit(&mut config, sources, &values, "mount-file-system.service")?;
     }
     if pool.spot {
-        unit(&mut config, sources, &values, "watch-spot.service")?;
+        add_template_unit(&mut config, sources, &values, "watch-spot.service")?;
     }
     if pool.instance_store.is_some() {
-        unit(&mut config, sources, &values, "scratch.service")?;
+        add_template_unit(&mut config, sources, &values, "scratch.service")?;
         for (unit, template) in [
             ("containerd.service", "containerd-scratch"),
             ("remove-bootstrap.path", "remove-bootstrap-scratch"),

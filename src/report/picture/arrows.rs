@@ -1,7 +1,7 @@
 //! Arrows: from the right edge of one band through a lane to the right edge of another one. Short ways take the inner lanes, and ways
 //! that do not meet share a lane.
 
-use super::geometry::{LANE_WIDTH, PITCH, PlacedBand, coordinate};
+use super::geometry::{LANE_WIDTH, PITCH, PlacedBand, svg_coordinate};
 use crate::blueprint::SecurityGroup;
 use crate::report::connections::{Connection, Origin};
 
@@ -39,14 +39,14 @@ impl Way<'_, '_> {
     }
 
     /// Whether two ways would run beside each other.
-    fn meets(&self, other: &Self) -> bool {
+    fn is_beside(&self, other: &Self) -> bool {
         let (one, two) = (self.span(), other.span());
         one.0.max(two.0) < one.1.min(two.1)
     }
 }
 
 /// The arrows of all connections between bands, and the number of lanes.
-pub(super) fn route(
+pub(super) fn route_arrows(
     bands: &[PlacedBand],
     connections: &[Connection<'_>],
     edge: i32,
@@ -66,7 +66,7 @@ pub(super) fn route(
         let (before, rest) = ways.split_at_mut(position);
         let Some(way) = rest.first_mut() else { continue };
         let is_taken = |lane: usize| {
-            before.iter().any(|other| !other.is_loop() && other.lane == lane && other.meets(way))
+            before.iter().any(|other| !other.is_loop() && other.lane == lane && other.is_beside(way))
         };
         way.lane = (0..=position).find(|lane| !is_taken(*lane)).unwrap_or_default();
     }
@@ -78,22 +78,27 @@ pub(super) fn route(
         ports: way.connection.ports(),
         rules: way.connection.rules.iter().map(|rule| rule.resource()).collect(),
         edge,
-        begin: slot(bands, &ways, way.from, way),
-        end: slot(bands, &ways, way.to, way),
-        lane: (!way.is_loop()).then(|| first_lane + coordinate(way.lane) * LANE_WIDTH),
+        begin: arrow_height_at_band(bands, &ways, way.from, way),
+        end: arrow_height_at_band(bands, &ways, way.to, way),
+        lane: (!way.is_loop()).then(|| first_lane + svg_coordinate(way.lane) * LANE_WIDTH),
     };
     let mut arrows: Vec<Arrow> = ways.iter().map(arrow).collect();
     arrows.sort_by_key(|arrow| arrow.number);
-    (arrows, coordinate(lanes))
+    (arrows, svg_coordinate(lanes))
 }
 
 /// The height at which a way begins or ends at a band: ways that go up first, those that go down last, so that few lines cross.
-fn slot(bands: &[PlacedBand], ways: &[Way<'_, '_>], band: usize, wanted: &Way<'_, '_>) -> i32 {
+fn arrow_height_at_band(
+    bands: &[PlacedBand],
+    ways: &[Way<'_, '_>],
+    band: usize,
+    wanted: &Way<'_, '_>,
+) -> i32 {
     let mut touching: Vec<&Way<'_, '_>> =
         ways.iter().filter(|way| way.from == band || way.to == band).collect();
     touching.sort_by_key(|way| {
         let other = if way.from == band { way.to } else { way.from };
-        let lane = coordinate(way.lane);
+        let lane = svg_coordinate(way.lane);
         match other.cmp(&band) {
             std::cmp::Ordering::Less => (0, lane, way.connection.number),
             std::cmp::Ordering::Equal => (1, 0, way.connection.number),
@@ -102,6 +107,6 @@ fn slot(bands: &[PlacedBand], ways: &[Way<'_, '_>], band: usize, wanted: &Way<'_
     });
     let position = touching.iter().position(|way| way.connection.number == wanted.connection.number);
     let area = bands[band].area;
-    let all = coordinate(touching.len().saturating_sub(1)) * PITCH;
-    area.y + (area.height - all) / 2 + coordinate(position.unwrap_or_default()) * PITCH
+    let all = svg_coordinate(touching.len().saturating_sub(1)) * PITCH;
+    area.y + (area.height - all) / 2 + svg_coordinate(position.unwrap_or_default()) * PITCH
 }

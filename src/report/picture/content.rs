@@ -4,7 +4,7 @@ use crate::blueprint::{Blueprint, Role, SecurityGroup, StackPart, SubnetSource};
 use crate::config::values::AvailabilityZone;
 use crate::config::{FileSystemSource, Pool};
 use crate::plural::count_of;
-use crate::report::connections::{Origin, outsiders};
+use crate::report::connections::{Origin, allowed_outsiders};
 
 use super::marks::{MachineMark, Mark, Marks};
 
@@ -54,8 +54,8 @@ pub(super) struct Card {
 }
 
 /// All bands, from top to bottom.
-pub(super) fn bands(blueprint: &Blueprint, marks: &Marks) -> Vec<Band> {
-    let mut bands: Vec<Band> = outsiders(blueprint).into_iter().map(outside_band).collect();
+pub(super) fn picture_bands(blueprint: &Blueprint, marks: &Marks) -> Vec<Band> {
+    let mut bands: Vec<Band> = allowed_outsiders(blueprint).into_iter().map(outside_band).collect();
     let has = |group| blueprint.security_groups.contains(&group);
     let public = has(SecurityGroup::PublicLoadBalancer)
         .then(|| balancer_band(blueprint, marks, SecurityGroup::PublicLoadBalancer));
@@ -93,7 +93,7 @@ fn balancer_band(blueprint: &Blueprint, marks: &Marks, group: SecurityGroup) -> 
     let mark = marks.resource(&StackPart::ControlPlane, resource);
     let card = Card { title: name, mark, ..Card::default() };
     let details = vec!["network load balancer".to_owned()];
-    let row = Row { title: title.to_owned(), details, cards: vec![card], changes: word(mark) };
+    let row = Row { title: title.to_owned(), details, cards: vec![card], changes: mark_in_words(mark) };
     let is_apart = group == SecurityGroup::PublicLoadBalancer && !blueprint.network.public_machines;
     let region = if is_apart { Region::PublicSubnets } else { Region::MachineSubnets };
     Band { region, origin: Some(Origin::Group(group)), rows: vec![row] }
@@ -111,7 +111,7 @@ fn nat_band(blueprint: &Blueprint, marks: &Marks) -> Option<Band> {
         ..Card::default()
     };
     let cards: Vec<Card> = indexes.iter().map(card).collect();
-    let changes = word(cards.iter().filter_map(|card| card.mark).max());
+    let changes = mark_in_words(cards.iter().filter_map(|card| card.mark).max());
     let details = vec!["out to the internet".to_owned()];
     let row = Row { title: "NAT".to_owned(), details, cards, changes };
     Some(Band { region: Region::PublicSubnets, origin: None, rows: vec![row] })
@@ -124,8 +124,8 @@ fn controllers_band(blueprint: &Blueprint, marks: &Marks) -> Band {
     let row = Row {
         title: "controllers".to_owned(),
         details: vec![format!("{} × {instance_type}", controllers.count)],
-        cards: spread(&Role::Controller, &instance_type, controllers.count, &zones, marks),
-        changes: words(marks.machines(&Role::Controller)),
+        cards: cards_across_zones(&Role::Controller, &instance_type, controllers.count, &zones, marks),
+        changes: marks_in_words(marks.machines(&Role::Controller)),
     };
     group_band(SecurityGroup::Controllers, vec![row])
 }
@@ -137,7 +137,7 @@ fn etcd_band(blueprint: &Blueprint, marks: &Marks) -> Band {
         Card {
             zone: zone_index(blueprint, blueprint.cluster.etcd_availability_zone(member)),
             title: role.name(),
-            mark: strongest(marks.machines(&role)),
+            mark: strongest_mark(marks.machines(&role)),
             role: Some(role.name()),
             machines: 1,
         }
@@ -151,7 +151,7 @@ fn etcd_band(blueprint: &Blueprint, marks: &Marks) -> Band {
             format!("{} GiB disk each", etcd.volume_gib),
         ],
         cards: (0..etcd.count).map(card).collect(),
-        changes: words(&sum_alike(&all)),
+        changes: marks_in_words(&sum_alike(&all)),
     };
     group_band(SecurityGroup::Etcd, vec![row])
 }
@@ -169,7 +169,8 @@ fn nodes_band(blueprint: &Blueprint, marks: &Marks) -> Band {
             mark: Some(Mark::Delete),
             ..Card::default()
         };
-        let changes = if found.is_empty() { word(Some(Mark::Delete)) } else { words(found) };
+        let changes =
+            if found.is_empty() { mark_in_words(Some(Mark::Delete)) } else { marks_in_words(found) };
         let details = vec!["not in cluster.yaml".to_owned()];
         rows.push(Row { title: format!("pool {pool}"), details, cards: vec![card], changes });
     }
@@ -186,7 +187,9 @@ fn efa_band(blueprint: &Blueprint, marks: &Marks) -> Band {
         title: format!("EFA of pool {}", pool.name),
         details: vec![format!("{} each machine", count_of(adapters, "adapter"))],
         cards: Vec::new(),
-        changes: word(marks.resource(&StackPart::Pool(pool.name.clone()), SecurityGroup::Efa.resource())),
+        changes: mark_in_words(
+            marks.resource(&StackPart::Pool(pool.name.clone()), SecurityGroup::Efa.resource()),
+        ),
     };
     let pools = blueprint.cluster.pools.iter();
     let with_efa = pools.filter_map(|pool| Some((pool, pool.efa?.count)));
@@ -214,8 +217,8 @@ fn pool_row(blueprint: &Blueprint, pool: &Pool, marks: &Marks) -> Row {
     Row {
         title: format!("pool {}", pool.name),
         details,
-        cards: spread(&role, &title, pool.count, &zones, marks),
-        changes: words(marks.machines(&role)),
+        cards: cards_across_zones(&role, &title, pool.count, &zones, marks),
+        changes: marks_in_words(marks.machines(&role)),
     }
 }
 
@@ -237,7 +240,7 @@ fn file_system_band(blueprint: &Blueprint, marks: &Marks) -> Option<Band> {
         vec![Card { title: "mount targets that exist already".to_owned(), ..Card::default() }]
     };
     let mark = marks.resource(&StackPart::Storage, "FileSystem");
-    let changes = word(mark.or_else(|| cards.iter().filter_map(|card| card.mark).max()));
+    let changes = mark_in_words(mark.or_else(|| cards.iter().filter_map(|card| card.mark).max()));
     let details = vec![source, format!("at {}", system.mount_path)];
     let row = Row { title: "file system".to_owned(), details, cards, changes };
     let origin = blueprint.makes_mount_targets.then_some(Origin::Group(SecurityGroup::FileSystem));
@@ -249,14 +252,14 @@ fn group_band(group: SecurityGroup, rows: Vec<Row>) -> Band {
 }
 
 /// The machines of an Auto Scaling group, which AWS spreads evenly over its availability zones.
-fn spread(role: &Role, title: &str, count: u32, zones: &[usize], marks: &Marks) -> Vec<Card> {
+fn cards_across_zones(role: &Role, title: &str, count: u32, zones: &[usize], marks: &Marks) -> Vec<Card> {
     let number = u32::try_from(zones.len()).unwrap_or(u32::MAX).max(1);
     let card = |(position, zone): (u32, &usize)| Card {
         zone: Some(*zone),
         title: title.to_owned(),
         role: Some(role.name()),
         machines: count / number + u32::from(position < count % number),
-        mark: strongest(marks.machines(role)),
+        mark: strongest_mark(marks.machines(role)),
     };
     (0..).zip(zones).map(card).collect()
 }
@@ -265,15 +268,15 @@ fn zone_index(blueprint: &Blueprint, zone: &AvailabilityZone) -> Option<usize> {
     blueprint.cluster.availability_zones.iter().position(|found| found == zone)
 }
 
-fn strongest(marks: &[MachineMark]) -> Option<Mark> {
+fn strongest_mark(marks: &[MachineMark]) -> Option<Mark> {
     marks.iter().map(|mark| mark.mark).max()
 }
 
-fn word(mark: Option<Mark>) -> Vec<(Mark, String)> {
+fn mark_in_words(mark: Option<Mark>) -> Vec<(Mark, String)> {
     mark.into_iter().map(|mark| (mark, format!("{} {}", mark.sign(), mark.class()))).collect()
 }
 
-fn words(marks: &[MachineMark]) -> Vec<(Mark, String)> {
+fn marks_in_words(marks: &[MachineMark]) -> Vec<(Mark, String)> {
     let text = |mark: &MachineMark| format!("{} {} {}", mark.mark.sign(), mark.machines, mark.word);
     marks.iter().map(|mark| (mark.mark, text(mark))).collect()
 }
@@ -302,7 +305,7 @@ pub(super) struct SubnetLabel {
 }
 
 /// The subnets, each in the region that the picture has for it.
-pub(super) fn subnets(blueprint: &Blueprint, marks: &Marks) -> Vec<SubnetLabel> {
+pub(super) fn subnet_labels(blueprint: &Blueprint, marks: &Marks) -> Vec<SubnetLabel> {
     let network = &blueprint.network;
     let label = |subnet: &crate::blueprint::Subnet| SubnetLabel {
         zone: subnet.zone_index,

@@ -2,7 +2,7 @@
 
 use super::arrows::Arrow;
 use super::content::{Card, Region, Row};
-use super::geometry::{Area, PlacedBand, coordinate};
+use super::geometry::{Area, PlacedBand, svg_coordinate};
 use super::layout::Layout;
 use super::marks::{Mark, Marks};
 use crate::blueprint::{Blueprint, StackPart};
@@ -13,12 +13,12 @@ use crate::report::markup::{Element, element};
 const DRAWN_MACHINES: u32 = 8;
 
 /// Everything but the frame, from the back to the front.
-pub(super) fn draw(blueprint: &Blueprint, layout: &Layout, marks: &Marks) -> Vec<Element> {
-    let mut drawn = vec![vpc(blueprint, layout, marks)];
+pub(super) fn draw_picture(blueprint: &Blueprint, layout: &Layout, marks: &Marks) -> Vec<Element> {
+    let mut drawn = vec![draw_vpc(blueprint, layout, marks)];
     let zones = blueprint.cluster.availability_zones.iter().zip(&layout.zones);
     drawn.extend(zones.map(|(zone, area)| {
-        let name = text("title", area.x + 12, area.y + 19, zone.as_str(), area.width - 20, 13);
-        element("g").with("data-zone", zone).child(rectangle("zone", *area, 8)).child(name)
+        let name = draw_text("title", area.x + 12, area.y + 19, zone.as_str(), area.width - 20, 13);
+        element("g").with("data-zone", zone).child(draw_rectangle("zone", *area, 8)).child(name)
     }));
     for (area, subnet) in &layout.subnets {
         let class = with_mark("subnet", subnet.mark);
@@ -29,26 +29,26 @@ pub(super) fn draw(blueprint: &Blueprint, layout: &Layout, marks: &Marks) -> Vec
         drawn.push(
             element("g")
                 .with("data-subnet", &subnet.resource)
-                .child(rectangle(&class, *area, 6))
-                .child(text("detail", area.x + 9, area.y + 16, &title, area.width - 14, 12))
-                .child(text("address", area.x + 9, area.y + 31, &subnet.address, area.width - 14, 11)),
+                .child(draw_rectangle(&class, *area, 6))
+                .child(draw_text("detail", area.x + 9, area.y + 16, &title, area.width - 14, 12))
+                .child(draw_text("address", area.x + 9, area.y + 31, &subnet.address, area.width - 14, 11)),
         );
     }
-    drawn.extend(layout.bands.iter().map(band));
-    drawn.extend(layout.arrows.iter().map(|way| arrow(way, marks)));
+    drawn.extend(layout.bands.iter().map(draw_band));
+    drawn.extend(layout.arrows.iter().map(|way| draw_arrow(way, marks)));
     drawn
 }
 
 /// The name above a picture that stands alone.
-pub(super) fn name(blueprint: &Blueprint) -> Element {
+pub(super) fn draw_cluster_name(blueprint: &Blueprint) -> Element {
     let cluster = &blueprint.cluster;
     let detail = format!("{}, Kubernetes {}", cluster.region, cluster.kubernetes.version);
     element("g")
-        .child(text("name", 36, 38, cluster.name.as_str(), 640, 22))
-        .child(text("detail", 36, 58, &detail, 640, 12))
+        .child(draw_text("name", 36, 38, cluster.name.as_str(), 640, 22))
+        .child(draw_text("detail", 36, 58, &detail, 640, 12))
 }
 
-fn vpc(blueprint: &Blueprint, layout: &Layout, marks: &Marks) -> Element {
+fn draw_vpc(blueprint: &Blueprint, layout: &Layout, marks: &Marks) -> Element {
     let range = blueprint.cluster.network.vpc_range;
     let title = match &blueprint.network.adopted_vpc {
         Some(id) => format!("VPC {id}, {range}, adopted"),
@@ -59,7 +59,7 @@ fn vpc(blueprint: &Blueprint, layout: &Layout, marks: &Marks) -> Element {
         None => title,
     };
     let Area { x, y, width, .. } = layout.vpc;
-    element("g").child(rectangle("vpc", layout.vpc, 12)).child(text(
+    element("g").child(draw_rectangle("vpc", layout.vpc, 12)).child(draw_text(
         "title",
         x + 16,
         y + 24,
@@ -69,7 +69,7 @@ fn vpc(blueprint: &Blueprint, layout: &Layout, marks: &Marks) -> Element {
     ))
 }
 
-fn band(placed: &PlacedBand) -> Element {
+fn draw_band(placed: &PlacedBand) -> Element {
     let (class, place) = match placed.band.origin {
         Some(Origin::Outside(why)) => ("outside", why),
         Some(Origin::Group(group)) => ("group", group.resource()),
@@ -77,27 +77,28 @@ fn band(placed: &PlacedBand) -> Element {
     };
     let mut drawn = element("g").class(class).with("data-band", place);
     if placed.band.region != Region::Outside || placed.band.origin.is_some() {
-        drawn = drawn.child(rectangle("band", placed.area, 8));
+        drawn = drawn.child(draw_rectangle("band", placed.area, 8));
     }
     for (row, (area, cards)) in placed.band.rows.iter().zip(&placed.rows) {
         drawn = drawn
-            .child(label(row, *area))
+            .child(draw_row_label(row, *area))
             .children(row.cards.iter().zip(cards).map(|(card, area)| draw_card(card, *area)));
     }
     drawn
 }
 
-fn label(row: &Row, area: Area) -> Element {
-    let lines = coordinate(row.details.len() + row.changes.len());
+fn draw_row_label(row: &Row, area: Area) -> Element {
+    let lines = svg_coordinate(row.details.len() + row.changes.len());
     let mut y = area.y + (area.height - lines * 16 - 20) / 2 + 15;
-    let mut drawn = element("g").child(text("title", area.x + 14, y, &row.title, 154, 13));
+    let mut drawn = element("g").child(draw_text("title", area.x + 14, y, &row.title, 154, 13));
     for detail in &row.details {
         y += 16;
-        drawn = drawn.child(text("detail", area.x + 14, y, detail, 154, 12));
+        drawn = drawn.child(draw_text("detail", area.x + 14, y, detail, 154, 12));
     }
     for (mark, words) in &row.changes {
         y += 16;
-        drawn = drawn.child(text(&format!("change is-{}", mark.class()), area.x + 14, y, words, 154, 12));
+        drawn =
+            drawn.child(draw_text(&format!("change is-{}", mark.class()), area.x + 14, y, words, 154, 12));
     }
     drawn
 }
@@ -113,10 +114,10 @@ fn draw_card(card: &Card, area: Area) -> Element {
     if let Some(mark) = card.mark {
         drawn = drawn.with("data-mark", mark.class());
     }
-    drawn = drawn.child(rectangle(&with_mark("card", card.mark), area, 6));
-    drawn = drawn.child(text("card-title", area.x + 10, area.y + 20, &card.title, area.width - 20, 12));
+    drawn = drawn.child(draw_rectangle(&with_mark("card", card.mark), area, 6));
+    drawn = drawn.child(draw_text("card-title", area.x + 10, area.y + 20, &card.title, area.width - 20, 12));
     if card.role.is_some() {
-        drawn = drawn.children(machines(card, area));
+        drawn = drawn.children(draw_machines(card, area));
     }
     if card.mark == Some(Mark::Delete) {
         let line = format!("M{} {}L{} {}", area.x + 3, area.bottom() - 3, area.right() - 3, area.y + 3);
@@ -126,12 +127,12 @@ fn draw_card(card: &Card, area: Area) -> Element {
 }
 
 /// A square for each machine, up to a number that can be seen at once.
-fn machines(card: &Card, area: Area) -> Vec<Element> {
+fn draw_machines(card: &Card, area: Area) -> Vec<Element> {
     let y = area.y + 29;
     let shown = card.machines.min(DRAWN_MACHINES);
     let square = |position: i32| {
         let area = Area { x: area.x + 10 + position * 15, y, width: 11, height: 11 };
-        rectangle("machine", area, 3)
+        draw_rectangle("machine", area, 3)
     };
     let shown = i32::try_from(shown).unwrap_or_default();
     let mut drawn: Vec<Element> = (0..shown).map(square).collect();
@@ -141,11 +142,11 @@ fn machines(card: &Card, area: Area) -> Vec<Element> {
         _ => None,
     };
     let x = area.x + 10 + shown * 15;
-    drawn.extend(rest.map(|rest| text("detail", x, y + 10, &rest, area.right() - x, 12)));
+    drawn.extend(rest.map(|rest| draw_text("detail", x, y + 10, &rest, area.right() - x, 12)));
     drawn
 }
 
-fn arrow(arrow: &Arrow, marks: &Marks) -> Element {
+fn draw_arrow(arrow: &Arrow, marks: &Marks) -> Element {
     let Arrow { edge, begin, end, .. } = *arrow;
     let mark = arrow.rules.iter().filter_map(|rule| marks.resource(&StackPart::Network, rule)).max();
     let from = match arrow.from {
@@ -213,14 +214,14 @@ fn arrow(arrow: &Arrow, marks: &Marks) -> Element {
     drawn
         .child(element("circle").class("badge").with("cx", badge.0).with("cy", badge.1).with("r", 8))
         .child(number("number", badge.0, badge.1 + 4))
-        .child(text("port end-text", edge - 8, end + 4, &ports, 160, 11))
+        .child(draw_text("port end-text", edge - 8, end + 4, &ports, 160, 11))
 }
 
 fn with_mark(class: &str, mark: Option<Mark>) -> String {
     mark.map_or_else(|| class.to_owned(), |mark| format!("{class} {}", mark.class()))
 }
 
-fn rectangle(class: &str, area: Area, radius: i32) -> Element {
+fn draw_rectangle(class: &str, area: Area, radius: i32) -> Element {
     element("rect")
         .class(class)
         .with("x", area.x)
@@ -231,7 +232,7 @@ fn rectangle(class: &str, area: Area, radius: i32) -> Element {
 }
 
 /// A line of text that fits; what is cut off is in its tooltip.
-pub(super) fn text(class: &str, x: i32, y: i32, content: &str, width: i32, size: i32) -> Element {
+pub(super) fn draw_text(class: &str, x: i32, y: i32, content: &str, width: i32, size: i32) -> Element {
     // Six tenths of its size is the mean width of a character in wide fonts, and a little more in most others.
     let room = usize::try_from(width * 10 / (size * 6)).unwrap_or_default().max(2);
     let element = element("text").class(class).with("x", x).with("y", y);

@@ -36,6 +36,6 @@ pub(super) struct PlacedBand {
 }
 
 /// The number as a coordinate.
-pub(super) fn coordinate(number: usize) -> i32 {
+pub(super) fn svg_coordinate(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX / 1024)
 }

@@ -1,8 +1,8 @@
 //! Positions: availability zones are columns, security groups are bands across them, and arrows run in lanes at the right.
 
-use super::arrows::{Arrow, route};
+use super::arrows::{Arrow, route_arrows};
 use super::content::{Band, Card, Region, Row, SubnetLabel};
-use super::geometry::{Area, LANE_WIDTH, PITCH, PlacedBand, coordinate};
+use super::geometry::{Area, LANE_WIDTH, PITCH, PlacedBand, svg_coordinate};
 use crate::report::connections::Connection;
 
 const MARGIN: i32 = 20;
@@ -42,7 +42,7 @@ impl Layout {
         connections: &[Connection<'_>],
         top: i32,
     ) -> Self {
-        let zone_count = coordinate(zones.max(1));
+        let zone_count = svg_coordinate(zones.max(1));
         let left = MARGIN + PADDING;
         let grid = Grid { left, column: column_width(zones) };
         let columns = zone_count * grid.column + (zone_count - 1) * COLUMN_GAP;
@@ -52,7 +52,7 @@ impl Layout {
                 let ends = band.origin.map(|origin| ends_at(connection, origin));
                 ends.is_some_and(|(begins, arrives)| begins || arrives)
             };
-            coordinate(connections.iter().filter(touches).count())
+            svg_coordinate(connections.iter().filter(touches).count())
         };
         let mut y = top;
         let mut placed: Vec<PlacedBand> = Vec::new();
@@ -92,7 +92,7 @@ impl Layout {
         };
         let subnets = subnets.into_iter().filter_map(in_region).collect();
         let right = left + band_width;
-        let (arrows, lanes) = route(&placed, connections, right, right + FIRST_LANE);
+        let (arrows, lanes) = route_arrows(&placed, connections, right, right + FIRST_LANE);
         let vpc_width = right + FIRST_LANE + lanes * LANE_WIDTH + PADDING / 2 - MARGIN;
         let vpc = Area { x: MARGIN, y: vpc_top, width: vpc_width, height: y + BAND_GAP - vpc_top };
         Self {
@@ -125,7 +125,7 @@ struct Grid {
 
 impl Grid {
     fn column_x(self, index: usize) -> i32 {
-        self.left + LABEL_WIDTH + coordinate(index) * (self.column + COLUMN_GAP)
+        self.left + LABEL_WIDTH + svg_coordinate(index) * (self.column + COLUMN_GAP)
     }
 }
 
@@ -140,7 +140,7 @@ fn column_width(zones: usize) -> i32 {
 
 fn place_band(band: Band, grid: Grid, top: i32, width: i32, needed: i32) -> PlacedBand {
     let heights: Vec<i32> = band.rows.iter().map(row_height).collect();
-    let gaps = coordinate(heights.len().saturating_sub(1)) * BAND_GAP;
+    let gaps = svg_coordinate(heights.len().saturating_sub(1)) * BAND_GAP;
     let content = heights.iter().sum::<i32>() + gaps;
     let height = content.max(needed);
     let columns = width - LABEL_WIDTH - PORTS_WIDTH;
@@ -155,7 +155,7 @@ fn place_band(band: Band, grid: Grid, top: i32, width: i32, needed: i32) -> Plac
 }
 
 fn row_height(row: &Row) -> i32 {
-    let label = 20 + coordinate(row.details.len() + row.changes.len()) * LINE_HEIGHT + 12;
+    let label = 20 + svg_coordinate(row.details.len() + row.changes.len()) * LINE_HEIGHT + 12;
     let zones = row.cards.iter().map(|card| card.zone);
     let stacked = zones.map(|zone| stack_height(row.cards.iter().filter(move |card| card.zone == zone)));
     label.max(stacked.max().unwrap_or_default() + 2 * CARD_GAP)

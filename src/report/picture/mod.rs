@@ -9,12 +9,12 @@ mod layout;
 mod legend;
 mod marks;
 
-use content::{bands, subnets};
+use content::{picture_bands, subnet_labels};
 use layout::Layout;
 pub(crate) use marks::{Mark, Marks};
 
-use super::connections::connections;
-use super::markup::{Element, element, style};
+use super::connections::connections_between_machines;
+use super::markup::{Element, element, style_element};
 use crate::blueprint::Blueprint;
 use crate::plural::count_of;
 
@@ -25,29 +25,36 @@ const NAME_HEIGHT: i32 = 72;
 pub(crate) const GENERATOR: &str = "infra report";
 
 /// The picture for a page, which has a heading and the table of connections of its own.
-pub(super) fn picture(blueprint: &Blueprint, marks: &Marks) -> Element {
-    let connections = connections(blueprint);
+pub(super) fn cluster_picture(blueprint: &Blueprint, marks: &Marks) -> Element {
+    let connections = connections_between_machines(blueprint);
     let zones = blueprint.cluster.availability_zones.len();
-    let layout = Layout::new(&bands(blueprint, marks), subnets(blueprint, marks), zones, &connections, 16);
-    frame(blueprint, layout.width, layout.height).children(draw::draw(blueprint, &layout, marks))
+    let layout = Layout::new(
+        &picture_bands(blueprint, marks),
+        subnet_labels(blueprint, marks),
+        zones,
+        &connections,
+        16,
+    );
+    picture_frame(blueprint, layout.width, layout.height)
+        .children(draw::draw_picture(blueprint, &layout, marks))
 }
 
 /// The picture as a file, with the cluster's name and an explanation of every arrow.
 pub(crate) fn picture_file(blueprint: &Blueprint) -> String {
-    let connections = connections(blueprint);
+    let connections = connections_between_machines(blueprint);
     let marks = Marks::default();
     let zones = blueprint.cluster.availability_zones.len();
-    let bands = bands(blueprint, &marks);
-    let layout = Layout::new(&bands, subnets(blueprint, &marks), zones, &connections, NAME_HEIGHT);
-    let (legend, height) = legend::legend(&connections, layout.height, layout.width);
-    let svg = frame(blueprint, layout.width, layout.height + height)
-        .child(draw::name(blueprint))
-        .children(draw::draw(blueprint, &layout, &marks))
+    let bands = picture_bands(blueprint, &marks);
+    let layout = Layout::new(&bands, subnet_labels(blueprint, &marks), zones, &connections, NAME_HEIGHT);
+    let (legend, height) = legend::picture_legend(&connections, layout.height, layout.width);
+    let svg = picture_frame(blueprint, layout.width, layout.height + height)
+        .child(draw::draw_cluster_name(blueprint))
+        .children(draw::draw_picture(blueprint, &layout, &marks))
         .children(legend);
     svg.document("<?xml version=\"1.0\" encoding=\"UTF-8\"?>")
 }
 
-fn frame(blueprint: &Blueprint, width: i32, height: i32) -> Element {
+fn picture_frame(blueprint: &Blueprint, width: i32, height: i32) -> Element {
     let cluster = &blueprint.cluster;
     let nodes: u32 = cluster.pools.iter().map(|pool| pool.count).sum();
     let description = format!(
@@ -69,6 +76,6 @@ fn frame(blueprint: &Blueprint, width: i32, height: i32) -> Element {
         .with("aria-labelledby", "picture-title picture-description")
         .child(element("title").with("id", "picture-title").text(format!("The cluster {}", cluster.name)))
         .child(element("desc").with("id", "picture-description").text(description))
-        .child(style(STYLE))
+        .child(style_element(STYLE))
         .child(element("rect").class("paper").with("width", width).with("height", height).with("rx", 12))
 }

@@ -53,9 +53,9 @@ fn the_fault_of_a_node_is_reported() {
     }
     let checked = checking.wait().expect_code(3);
     checked
-        .expect_stdout("gpu-1  gpu   1     1     Kubernetes can give 0 GPUs to pods, the machine has 1")
+        .expect_stdout("gpu-1  gpu   1     1     Kubernetes offers pods 0 GPUs, but the machine has 1")
         .expect_stdout("gpu-2  gpu   1     0     the node is not Ready: KubeletNotReady: no CNI")
-        .expect_stdout("gpu-3  gpu   1     0     nvidia-smi sees 0 GPUs, the machine has 1")
+        .expect_stdout("gpu-3  gpu   1     0     nvidia-smi finds 0 GPUs, but the machine has 1")
         .expect_stdout(
             "gpu-4  gpu   1     0     nvidia-smi failed: gpu-check ended with 9 NVIDIA-SMI has failed",
         );

@@ -149,7 +149,7 @@ fn an_attempt_that_nobody_saw_is_mentioned() {
 }
 
 #[test]
-fn codes_reach_a_pipe_and_no_terminal() {
+fn control_codes_are_kept_for_a_pipe_and_replaced_on_a_terminal() {
     let world = JobWorld::new(TRAIN);
     world.cluster.decide(|_, _, _| Fate::Run("gpu-1"));
     world.run(["submit", "--detach"]).expect_code(0);

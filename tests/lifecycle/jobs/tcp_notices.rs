@@ -30,8 +30,8 @@ fn expect_notice(world: &JobWorld, job: &str, notice: Option<&str>) {
 #[test]
 fn machines_that_could_have_efa_are_named_with_what_they_need() {
     let world = JobWorld::with_pools(POOLS, TRAIN);
-    let off = "jobs on pool off use TCP: g6e.24xlarge has EFA; set `efa: true` on the pool";
-    let flatcar = "jobs on pool flatcar use TCP: g6e.24xlarge has EFA; set `efa: true` on the pool";
+    let off = "jobs on pool off use TCP, but g6e.24xlarge has EFA: set `efa: true` on the pool";
+    let flatcar = "jobs on pool flatcar use TCP, but g6e.24xlarge has EFA: set `efa: true` on the pool";
     let with_image = format!("{flatcar}, with `image: deep-learning`");
     let too_few = "the job uses TCP on pool l40s: each machine has 2 EFA adapters for 4 GPUs, and replicas cannot share one: \
                    request gpus: 2 per replica";

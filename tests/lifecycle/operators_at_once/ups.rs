@@ -21,7 +21,7 @@ fn run_twice(world: &World) {
 }
 
 #[test]
-fn two_runs_at_once_make_one_cluster() {
+fn two_ups_in_parallel_create_one_cluster() {
     let alone = World::of_golden("paddle-tutorial");
     alone.up([]).expect_code(0);
     // Both begin before either has created anything, not at the same moment each time.

@@ -249,7 +249,7 @@ class GpuPool(Chapters):
         say(f"a lost GPU is no longer offered: {time.monotonic() - began:.0f} s")
         found = self.check(3)
         self.assertEqual((found["expected"], found["allocatable"], len(found["gpus"])), (GPUS, GPUS - 1, GPUS - 1))
-        self.assertEqual(found["problem"], "nvidia-smi sees 3 GPUs, the machine has 4")
+        self.assertEqual(found["problem"], "nvidia-smi finds 3 GPUs, but the machine has 4")
         self.assertIn("pool gpu: 0 of 1 nodes have 4 GPUs available", self.cluster.infra("status", expected=(3,)).stdout)
         gpus.set_number(self.machine(), GPUS)
         self.wait_for("the kubelet notices", lambda: self.allocatable() == str(GPUS), 300)

@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use super::frame::Frame;
-use super::terminal::{Size, Stream, continuation};
+use super::terminal::{Size, Stream, continuation_signal};
 use crate::cli::terminal::styled_text::StyledText;
 
 /// Often enough that no second of an elapsed time is left out.
@@ -93,7 +93,7 @@ impl LiveBlock {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
         runtime.block_on(async {
             let (Ok(mut resized), Ok(mut continued)) =
-                (signal(SignalKind::window_change()), signal(continuation()))
+                (signal(SignalKind::window_change()), signal(continuation_signal()))
             else {
                 return;
             };

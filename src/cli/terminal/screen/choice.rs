@@ -30,7 +30,7 @@ impl FromStr for ProgressChoice {
 
 impl ProgressChoice {
     /// Whether lines are drawn again on a stream.
-    pub(in crate::cli) fn redraws(self, stream: Stream) -> bool {
+    pub(in crate::cli) fn can_redraw(self, stream: Stream) -> bool {
         let terminal = TerminalInfo {
             terminal: match stream {
                 Stream::Stdout => io::stdout().is_terminal(),
@@ -63,7 +63,7 @@ mod tests {
     use super::{ProgressChoice, TerminalInfo};
 
     #[test]
-    fn lines_are_drawn_again_only_where_a_person_looks() {
+    fn live_lines_are_drawn_only_on_a_terminal() {
         let can_redraw = |terminal, ci, term| TerminalInfo { terminal, ci, term }.can_redraw();
         assert!(can_redraw(true, false, Some("xterm-256color")));
         assert!(!can_redraw(false, false, Some("xterm-256color")));

@@ -1,4 +1,4 @@
-//! What was drawn last, and the codes that turn it into what is to be drawn.
+//! What was drawn last, and the codes that turn it into what is drawn next.
 //!
 //! The cursor stays in the line below the last one, so that what the user types, and what is printed next, is never in a drawn line.
 

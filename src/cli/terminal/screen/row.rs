@@ -1,11 +1,11 @@
 //! One line of a live display: a mark, a name, what is done to it, a bar, a count, the time, and what is waited for.
 //!
-//! What does not fit into the columns of the terminal is left out, the least important first. Marks and bars can be told apart without
+//! What does not fit into the columns of the terminal is left out, the least important first. Marks and bars can be distinguished without
 //! colours.
 
 use anstyle::{AnsiColor, Style};
 
-use super::width::{cut_end, cut_middle, pad, width_of};
+use super::width::{cut_end, cut_middle, pad_to_width, width_of};
 use crate::cli::terminal::foreign_text::clean_line;
 use crate::cli::terminal::styled_text::StyledText;
 
@@ -122,10 +122,10 @@ impl Columns {
         line.push(PLAIN, &" ".repeat(row.indent));
         line.push(row.mark.style(), row.mark.symbol());
         line.push(PLAIN, " ");
-        line.push(PLAIN, &pad(&cut_middle(&clean_line(&row.name), self.name), self.name));
+        line.push(PLAIN, &pad_to_width(&cut_middle(&clean_line(&row.name), self.name), self.name));
         if row.mark == Mark::Running {
             if self.work > 0 {
-                line.cell(PLAIN, &pad(&row.work, self.work));
+                line.cell(PLAIN, &pad_to_width(&row.work, self.work));
             }
             self.push_bar(row.share, &mut line);
             if self.count > 0 {
@@ -151,7 +151,7 @@ impl Columns {
         if self.bar == 0 {
             return;
         }
-        let done = share.map_or(0, |share| filled(share, self.bar));
+        let done = share.map_or(0, |share| filled_bar_width(share, self.bar));
         line.cell(AnsiColor::Cyan.on_default(), &DONE.to_string().repeat(done));
         let rest = if share.is_some() { TO_DO } else { ' ' };
         line.push(Style::new().dimmed(), &rest.to_string().repeat(self.bar - done));
@@ -159,7 +159,7 @@ impl Columns {
 }
 
 /// How many columns of a bar are done: all of them only if everything is.
-fn filled(share: Share, width: usize) -> usize {
+fn filled_bar_width(share: Share, width: usize) -> usize {
     let columns = u128::from(share.done) * (width as u128) / u128::from(share.all.max(1));
     usize::try_from(columns).map_or(width, |columns| columns.min(width))
 }
@@ -199,7 +199,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::super::width::width_of;
-    use super::{Mark, Row, Share, filled, lay_out};
+    use super::{Mark, Row, Share, filled_bar_width, lay_out};
 
     fn rows() -> Vec<Row> {
         vec![
@@ -287,14 +287,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_others_controls_nothing() {
+    fn foreign_names_cannot_control_the_terminal() {
         let row = Row { name: "a\u{1b}[2J\nb".to_owned(), detail: "c\rd".to_owned(), ..Row::default() };
         assert_eq!(lay_out(&[row], 40, 20)[0].bare(), "· a�[2J b  c d");
     }
 
     #[test]
     fn a_bar_is_full_only_at_the_end() {
-        let columns = |done, all| filled(Share { done, all }, 8);
+        let columns = |done, all| filled_bar_width(Share { done, all }, 8);
         assert_eq!(
             [columns(0, 0), columns(0, 9), columns(8, 9), columns(9, 9), columns(12, 9)],
             [0, 0, 7, 8, 8]

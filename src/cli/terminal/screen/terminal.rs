@@ -68,7 +68,7 @@ fn write_all(stream: &mut impl Write, text: &str) -> io::Result<()> {
 }
 
 /// The signal of a process that runs again, after Ctrl-Z and `fg`.
-pub(super) fn continuation() -> SignalKind {
+pub(super) fn continuation_signal() -> SignalKind {
     SignalKind::from_raw(Signal::CONT.as_raw())
 }
 

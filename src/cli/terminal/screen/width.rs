@@ -19,7 +19,7 @@ pub(in crate::cli) fn cut_end(text: &str, width: usize) -> String {
         return text.to_owned();
     }
     let Some(room) = width.checked_sub(1) else { return String::new() };
-    let mut cut = beginning(text.chars(), room);
+    let mut cut = beginning_that_fits(text.chars(), room);
     cut.push(CUT);
     cut
 }
@@ -30,18 +30,18 @@ pub(super) fn cut_middle(text: &str, width: usize) -> String {
         return text.to_owned();
     }
     let Some(room) = width.checked_sub(1) else { return String::new() };
-    let end: String = beginning(text.chars().rev(), room.div_ceil(2)).chars().rev().collect();
-    let mut cut = beginning(text.chars(), room - width_of(&end));
+    let end: String = beginning_that_fits(text.chars().rev(), room.div_ceil(2)).chars().rev().collect();
+    let mut cut = beginning_that_fits(text.chars(), room - width_of(&end));
     cut.push(CUT);
     cut + &end
 }
 
 /// The text with spaces behind it, as wide as asked for.
-pub(super) fn pad(text: &str, width: usize) -> String {
+pub(super) fn pad_to_width(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(width_of(text))))
 }
 
-fn beginning(characters: impl Iterator<Item = char>, room: usize) -> String {
+fn beginning_that_fits(characters: impl Iterator<Item = char>, room: usize) -> String {
     let mut used = 0;
     let fits = |character: &char| {
         used += columns_of(*character);
@@ -52,7 +52,7 @@ fn beginning(characters: impl Iterator<Item = char>, room: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{cut_end, cut_middle, pad, width_of};
+    use super::{cut_end, cut_middle, pad_to_width, width_of};
 
     #[test]
     fn wide_characters_take_two_columns_and_marks_none() {
@@ -60,8 +60,8 @@ mod tests {
         assert_eq!(width_of("日本"), 4);
         assert_eq!(width_of("e\u{301}"), 1);
         assert_eq!(width_of("\u{1b}"), 0);
-        assert_eq!(pad("日本", 6), "日本  ");
-        assert_eq!(pad("long", 2), "long");
+        assert_eq!(pad_to_width("日本", 6), "日本  ");
+        assert_eq!(pad_to_width("long", 2), "long");
     }
 
     #[test]

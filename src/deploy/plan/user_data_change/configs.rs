@@ -42,7 +42,7 @@ fn merge_configs(configs: &[Value]) -> Entries {
     for (section, value) in configs.iter().filter_map(Value::as_object).flatten() {
         match section.as_str() {
             "storage" => add_storage(&mut all, value),
-            "systemd" => list(&value["units"]).for_each(|unit| add_unit(&mut all, unit)),
+            "systemd" => list_items(&value["units"]).for_each(|unit| add_unit(&mut all, unit)),
             _ => all.entry(section.clone()).or_default().add(value),
         }
     }
@@ -60,7 +60,7 @@ fn add_storage(all: &mut Entries, storage: &Value) {
                 continue;
             }
         };
-        for node in list(nodes) {
+        for node in list_items(nodes) {
             all.entry(format!("{}{end}", text_of(&node["path"]))).or_default().add(node);
         }
     }
@@ -71,7 +71,7 @@ fn add_unit(all: &mut Entries, unit: &Value) {
     if unit.as_object().is_some_and(|keys| keys.keys().any(|key| key != "name" && key != "dropins")) {
         all.entry(name.clone()).or_default().add(unit);
     }
-    for drop_in in list(&unit["dropins"]) {
+    for drop_in in list_items(&unit["dropins"]) {
         all.entry(format!("{name}.d/{}", text_of(&drop_in["name"]))).or_default().add(drop_in);
     }
 }
@@ -199,7 +199,7 @@ fn decode_contents(data: &str) -> Option<Zeroizing<Vec<u8>>> {
     if kind.ends_with(";base64") { STANDARD.decode(&*bytes).ok().map(Zeroizing::new) } else { Some(bytes) }
 }
 
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
+fn list_items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_keys_is_never_shown() -> Result<(), serde_json::Error> {
+    fn the_content_of_files_with_keys_is_never_shown() -> Result<(), serde_json::Error> {
         let with = |end: &str| {
             let text = format!("first\n{SECRET}{end}\n");
             let mut config = files(&[

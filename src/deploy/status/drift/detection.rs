@@ -49,7 +49,7 @@ pub(crate) async fn detect_drift(run: &Run, cluster: &Cluster) -> Result<DriftRe
             other => other?,
         };
         pending.remove(&drift.stack);
-        run.progress.note(format!("{}: {}", drift.stack, summarize(&drift)));
+        run.progress.note(format!("{}: {}", drift.stack, summarize_drift(&drift)));
         report_pending(run, &pending);
         done.insert(part, drift);
     }
@@ -61,7 +61,7 @@ fn report_pending(run: &Run, pending: &BTreeSet<String>) {
         .report(crate::deploy::event::Event::Waiting { waiting_for: pending.iter().cloned().collect() });
 }
 
-fn summarize(drift: &StackDrift) -> String {
+fn summarize_drift(drift: &StackDrift) -> String {
     match (&drift.problem, drift.drifted.len(), drift.failed.len()) {
         (_, drifted @ 1.., _) => format!("{} drifted", count_of(drifted, "resource")),
         (Some(problem), 0, _) => problem.clone(),

@@ -46,7 +46,9 @@ impl Results {
     pub(super) fn added_sources(&self) -> BTreeSet<String> {
         let differences = self.drifts.iter().flat_map(|drift| &drift.differences);
         let added = differences.filter(|difference| difference.kind == DifferenceKind::Added);
-        added.filter_map(|difference| source_group(&value(&difference.actual)).map(str::to_owned)).collect()
+        added
+            .filter_map(|difference| source_group(&property_value(&difference.actual)).map(str::to_owned))
+            .collect()
     }
 
     /// Sorts every resource of the stack.
@@ -95,7 +97,13 @@ impl Results {
                     stack.failed.push(unchecked(Some(reason)));
                 }
                 ResourceDriftStatus::Deleted => {
-                    stack.drifted.push(drifted(drift, cluster, context, DriftKind::Deleted, Vec::new()));
+                    stack.drifted.push(drifted_resource(
+                        drift,
+                        cluster,
+                        context,
+                        DriftKind::Deleted,
+                        Vec::new(),
+                    ));
                 }
                 ResourceDriftStatus::Modified => add_modified(&mut stack, drift, cluster, context),
             }
@@ -124,7 +132,7 @@ impl Results {
     }
 }
 
-fn drifted(
+fn drifted_resource(
     drift: &ResourceDrift,
     cluster: &Cluster,
     context: StackContext<'_>,
@@ -144,7 +152,7 @@ fn drifted(
 fn add_modified(stack: &mut StackDrift, drift: &ResourceDrift, cluster: &Cluster, context: StackContext<'_>) {
     let mut properties = Vec::new();
     for difference in &drift.differences {
-        let property = property(difference);
+        let property = property_drift(difference);
         match context.cause(&drift.logical_id, &drift.kind, &property, difference.kind) {
             None => properties.push(property),
             Some(cause) => stack.by_design.push(DesignedChange {
@@ -159,22 +167,22 @@ fn add_modified(stack: &mut StackDrift, drift: &ResourceDrift, cluster: &Cluster
     }
     // CloudFormation at times says that a resource differs, and not in what.
     if !properties.is_empty() || drift.differences.is_empty() {
-        stack.drifted.push(drifted(drift, cluster, context, DriftKind::Modified, properties));
+        stack.drifted.push(drifted_resource(drift, cluster, context, DriftKind::Modified, properties));
     }
 }
 
-fn property(difference: &PropertyDifference) -> PropertyDrift {
+fn property_drift(difference: &PropertyDifference) -> PropertyDrift {
     let unescape = |part: &str| part.replace("~1", "/").replace("~0", "~");
     let path: Vec<String> = difference.path.trim_start_matches('/').split('/').map(unescape).collect();
     PropertyDrift {
         path: path.join("."),
-        expected: (difference.kind != DifferenceKind::Added).then(|| value(&difference.expected)),
-        actual: (difference.kind != DifferenceKind::Removed).then(|| value(&difference.actual)),
+        expected: (difference.kind != DifferenceKind::Added).then(|| property_value(&difference.expected)),
+        actual: (difference.kind != DifferenceKind::Removed).then(|| property_value(&difference.actual)),
     }
 }
 
 /// A value as CloudFormation reports it: a list or an object as JSON, anything else as plain text.
-fn value(text: &str) -> Value {
+fn property_value(text: &str) -> Value {
     let is_structure = text.starts_with(['{', '[']);
     let read = is_structure.then(|| serde_json::from_str(text).ok()).flatten();
     read.unwrap_or_else(|| Value::String(text.to_owned()))

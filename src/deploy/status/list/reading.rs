@@ -49,7 +49,7 @@ pub(crate) async fn list_region(
     now: OffsetDateTime,
 ) -> Result<ClusterList, AwsError> {
     let found = read_region(clients, region, prices, now).await?;
-    Ok(gather(vec![(region.to_owned(), found)], Vec::new()))
+    Ok(gather_regions(vec![(region.to_owned(), found)], Vec::new()))
 }
 
 /// Lists the clusters of many regions. A region that refuses the caller or fails is named, unless all of them do.
@@ -87,12 +87,12 @@ pub(crate) async fn list_regions(
     let reasons = unread
         .iter()
         .map(|(region, error)| UnreadRegion { region: region.clone(), reason: error.to_string() });
-    let list = gather(read, reasons.collect());
+    let list = gather_regions(read, reasons.collect());
     let failure = unread.into_iter().map(|(_, error)| error).find(|error| !error.is_refused_region());
     Ok(Listing { list, failure })
 }
 
-fn gather(read: Vec<(String, RegionClusters)>, unread_regions: Vec<UnreadRegion>) -> ClusterList {
+fn gather_regions(read: Vec<(String, RegionClusters)>, unread_regions: Vec<UnreadRegion>) -> ClusterList {
     let mut list = ClusterList {
         healthy: true,
         clusters: Vec::new(),

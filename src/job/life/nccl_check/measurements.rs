@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_read_however_far_it_is() {
+    fn a_log_is_read_before_and_after_its_end() {
         let log = "this machine waits\n{\"machine\": 2, \"error\": \"no torch\"}\n{\"round\": 1, \"of\": 2}\n\
             {\"group\": [0, 1], \"seconds\": 0.5, \"ranks\": 2}\n\
             {\"group\": [2, 3], \"errors\": {\"3\": \"no answer in time\"}}\n{\"round\": 2, \"of\": 2}\n";

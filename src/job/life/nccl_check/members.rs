@@ -1,4 +1,4 @@
-//! Which machines of a pool take part: those that nobody uses.
+//! Which machines of a pool take part in a check: those that no job and no other check uses.
 
 use super::pods::ROLE;
 use super::report::Backend;
@@ -56,14 +56,14 @@ pub(super) fn members_of(nodes: Vec<Node>, pods: &[Pod], pool: &str, backend: Ba
 
 fn absence_of(node: &Node, pods: &[Pod], backend: Backend) -> Option<Absence> {
     if !node.ready {
-        let why = node.why_not_ready.as_deref().unwrap_or("it does not say why");
+        let why = node.why_not_ready.as_deref().unwrap_or("no reason is given");
         return Some(Absence::Problem(format!("the node is not Ready: {why}")));
     }
     let labelled = node.labelled_gpus.unwrap_or(node.gpus);
     if backend == Backend::Nccl && node.gpus < labelled.max(1) {
         let given = count_of(node.gpus, "GPU");
         return Some(Absence::Problem(format!(
-            "Kubernetes can give {given} to pods, the machine has {labelled}"
+            "Kubernetes offers pods {given}, but the machine has {labelled}"
         )));
     }
     if backend == Backend::Nccl && node.given_efa < node.efa {
@@ -80,10 +80,10 @@ fn absence_of(node: &Node, pods: &[Pod], backend: Backend) -> Option<Absence> {
     (!node.schedulable).then(|| Absence::LeftOut("the node is cordoned".to_owned()))
 }
 
-/// What a pod does with its machine, if it would disturb the check or be disturbed by it.
+/// What a pod does on its machine, if it and the check would disturb each other.
 fn user_of(pod: &Pod) -> Option<String> {
     if pod.labels.get(ROLE_LABEL).is_some_and(|role| role == ROLE) {
-        // One that is being deleted is gone before the image is there.
+        // A pod that is being deleted ends before the image is pulled.
         return (!pod.leaving).then(|| "another nccl-check runs there".to_owned());
     }
     if let Some(job) = pod.labels.get(JOB_LABEL).filter(|_| pod.labels.contains_key(JOB_SET_LABEL)) {

@@ -1,7 +1,7 @@
 //! Which pool is checked.
 
 use super::report::Backend;
-use crate::document::{Fault, nearest};
+use crate::document::{Fault, nearest_word};
 use crate::job::ClusterFacts;
 
 /// The pool that is named, or the only one that can be meant.
@@ -37,7 +37,7 @@ pub(crate) fn choose_pool(
         Some(pool) => Ok(pool.name.clone()),
         None => {
             let fault = Fault::new(format!("the cluster has no pool '{wanted}'"));
-            Err(match nearest(wanted, names.iter().copied()) {
+            Err(match nearest_word(wanted, names.iter().copied()) {
                 Some(near) => fault.help(format!("did you mean '{near}'?")),
                 None if names.is_empty() => fault,
                 None => fault.help(format!("its pools are {}", names.join(", "))),

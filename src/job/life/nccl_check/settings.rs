@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::report::Backend;
 use crate::kube::Contact;
 
-/// What is to be checked, and with what.
+/// What an NCCL check measures, and with what.
 #[derive(Clone, Debug)]
 pub(crate) struct NcclCheckSettings {
     /// The pool.
