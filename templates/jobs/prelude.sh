@@ -271,7 +271,8 @@ collect() {
       kill "$copier" 2>/dev/null || true
       break
     fi
-    nap
+    # Nearly always there is nothing left to copy. Not every sleep knows fractions.
+    sleep 0.1 2>/dev/null || sleep 1
   done
   copier=
 }
