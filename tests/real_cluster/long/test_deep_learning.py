@@ -211,7 +211,7 @@ class DeepLearning(Chapters):
         self.assertEqual(stopped.unpacked, "")
         self.assertEqual(stopped.kubelet, ("inactive",))
         self.assertIn(f"stack deep-pool-{ADDED} failed (ROLLBACK_COMPLETE): pool {ADDED}, 1 × g6e.xlarge in us-west-2a (Nodes): Received 1 FAILURE", printed)
-        self.assertIn(f"console of {stopped.machine}\n", printed)
+        self.assertIn(f"console of {stopped.machine}:\n", printed)
         self.assertRegex(printed, f"the last step it reported: boot failed: s3://.*[.]tar {reason}")
         self.assertEqual(self.cluster.failures(), [])
 
