@@ -51,11 +51,11 @@ class Settings(unittest.TestCase):
 
     def test_a_tensorboard_comes_from_the_mirror(self):
         shutil.copy(CLUSTER, self.folder / "cluster.yaml")
-        text = (FILES / "pytorch.yaml").read_text() + "tensorboard: true\n"
+        text = "name: train\nframework: pytorch\nimage: registry.example.com/train:1\nreplicas: 1\ncommand: [python, train.py]\ntensorboard: true\n"
         usual = self.board(self.render(text))
         self.assertTrue(usual.startswith("docker.io/tensorflow/"), usual)
         with (self.folder / "cluster.yaml").open("a") as file:
-            file.write("mirrors: {docker.io: "https://mirror.example.com/hub"}\n")
+            file.write("mirrors: {docker.io: 'https://mirror.example.com/hub'}\n")
         self.assertEqual(self.board(self.render(text)), usual.replace("docker.io", "mirror.example.com/hub"))
         # An image that the user names is taken as it is.
         own = text.replace("tensorboard: true", "tensorboard: {image: docker.io/team/board:1}")

@@ -8,8 +8,9 @@ use crate::document::{Fault, nearest_word};
 use crate::well_known::{KUBERNETES_DOWNLOADS, KUBERNETES_REGISTRY};
 
 /// Every host a node fetches files or images from, with what comes from there.
-const HOSTS: [(&str, &str); 9] = [
+const HOSTS: [(&str, &str); 10] = [
     ("artifacts.k8s.io", "the ECR credential provider"),
+    ("docker.io", "the TensorBoard of jobs"),
     (KUBERNETES_DOWNLOADS, "kubelet and kubectl"),
     ("extensions.flatcar.org", "the NVIDIA container runtime"),
     ("ghcr.io", "flannel"),
