@@ -14,8 +14,8 @@ use crate::cli::deployment::rotation::print_next_steps;
 use crate::cli::question::ask_for_yes;
 use crate::cli::terminal::printer::Output;
 use crate::credentials::{
-    Action, AuthoritySource, Ensured, ImportedAuthority, KeysInUse, Request, RotatedKey, RotationRequest,
-    Store, ensure_credentials, rotate_keys,
+    Action, AuthoritySource, CredentialStore, Ensured, ImportedAuthority, KeysInUse, Request, RotatedKey,
+    RotationRequest, ensure_credentials, rotate_keys,
 };
 use crate::plural::list_counts;
 use crate::project::Project;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::watch::{Beginning, Ended, Target, watch_stack};
+use super::watch::{EndedOperation, OperationBeginning, WatchedStack, watch_stack};
 use crate::aws::test_script::{Asked, Script};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
@@ -119,4 +119,4 @@ pub(super) async fn run(
 }
 
 pub(super) const OURS: Beginning<'_> = Beginning::OurCall { token: "ours" };
-pub(super) const TARGET: Target<'_> = Target { part: &StackPart::Network, name: NAME, arn: ARN };
+pub(super) const TARGET: WatchedStack<'_> = WatchedStack { part: &StackPart::Network, name: NAME, arn: ARN };

@@ -12,7 +12,7 @@ use super::pods::{NAMESPACE, Objects, ROLE};
 use super::report::NcclCheckReport;
 use super::rounds::rounds;
 use super::settings::{NcclCheckProgress, NcclCheckSettings};
-use super::watch::{ProgressReporter, Watch};
+use super::watch::{NcclCheckWatch, ProgressReporter};
 use crate::job::life::error::JobError;
 use crate::job::names::{JOB_LABEL, ROLE_LABEL};
 use crate::kube::{ApiServer, ObjectName, Pod, PodPhase};
@@ -70,7 +70,7 @@ impl<'a> NcclCheck<'a> {
             let processes = member.processes(settings.backend);
             self.api.apply(&objects.machine(number, &member.node, processes)).await?;
         }
-        let mut watch = Watch::new(self.api, &objects, waiting, report_progress);
+        let mut watch = NcclCheckWatch::new(self.api, &objects, waiting, report_progress);
         let addresses = watch.wait_for_machines(&mut members).await?;
         let runners: Vec<Runner<'_>> = members
             .iter()
