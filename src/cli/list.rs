@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &ListArguments, session: &Session) -> anyhow::Resul
         match session.output {
             Output::Json => session.printer.json(&list)?,
             Output::Text | Output::Markdown | Output::Html => {
-                session.printer.data(cluster_list_text(&list))?
+                session.printer.data(cluster_list_text(&list))?;
             }
         }
         for unread in &list.unread_regions {

@@ -72,6 +72,7 @@ fn build_and_place_job(
     let job = rules::build_job(file, problems)?;
     if let Some(blueprint) = blueprint {
         placement::check_placement(&job, blueprint, problems);
+        memory::check_memory(&job, blueprint, problems);
     }
     Some(job)
 }

@@ -3,7 +3,6 @@
 use super::cluster_facts::{ClusterFacts, PoolFacts};
 use super::cuda_version::check_cuda;
 use super::machine::{Machine, Needs, Shortage, scratch_of_machines, size_of_machines};
-use super::memory::{NO_MEMORY_LIMIT, NO_MEMORY_LIMIT_HELP, memory_limit};
 use super::tolerations::tolerations;
 use super::training::{Devices, Scale, TrainingJob};
 use crate::blueprint::Blueprint;
@@ -59,21 +58,11 @@ fn check_pools(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems
         problems.add(position, Fault::new(what).help(help));
     } else {
         check_total(job, &fitting, problems);
-        check_memory(job, blueprint, problems);
         if job.gpus.value > 0 {
             check_cuda(&job.image, &fitting, problems);
         }
     }
     check_servers(job, blueprint, problems);
-}
-
-/// A pod has a limit if the file sets one, or the machines are known that it may run on.
-fn check_memory(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems) {
-    let facts = ClusterFacts::Blueprint(blueprint);
-    let tolerations = tolerations(job, facts, job.gpus.value);
-    if job.memory.is_none() && memory_limit(job, job.devices(), &tolerations, facts).is_none() {
-        problems.warn(None, Fault::new(NO_MEMORY_LIMIT).help(NO_MEMORY_LIMIT_HELP));
-    }
 }
 
 /// A spot notice leaves two minutes, of which pods get this much.

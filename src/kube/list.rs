@@ -136,7 +136,7 @@ impl ApiServer {
             items.extend(page.items.unwrap_or_default());
             match page.metadata.next {
                 Some(token) if !token.is_empty() => {
-                    next = format!("{first}&continue={}", encode_path_segment(&token))
+                    next = format!("{first}&continue={}", encode_path_segment(&token));
                 }
                 _ => return Ok(items),
             }

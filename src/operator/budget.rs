@@ -19,7 +19,7 @@ pub(crate) enum BudgetError {
     #[error(
         "the cluster may grow to {sum}/h, and budget.perHour is {limit}: {}{}",
         items.join(", "),
-        remarks.iter().map(|remark| format!(" ({remark})")).collect::<String>()
+        remarks.iter().map(|remark| format!(" ({remark})")).collect::<Vec<_>>().concat()
     )]
     Exceeded {
         /// The cost of an hour at full size, rounded up: more than the budget, however little.

@@ -174,6 +174,7 @@ open_log() {
 # check_settings: `lint` reads those of the job file; an image or a Secret may set them too.
 check_settings() {
   for setting in INFRA_PEER_TIMEOUT INFRA_HOLD INFRA_LAST_WAIT INFRA_LOG_LIMIT INFRA_MOST_RESTARTS; do
+    value=
     eval "value=\${$setting:-0}"
     case $value in
     *[!0-9]* | 0?* | ????????????????*) misconfigured "$setting is '$value', which is not a number: write a whole number, or remove it" ;;
@@ -270,7 +271,8 @@ collect() {
       kill "$copier" 2>/dev/null || true
       break
     fi
-    nap
+    # Nearly always there is nothing left to copy. Not every sleep knows fractions.
+    sleep 0.1 2>/dev/null || sleep 1
   done
   copier=
 }

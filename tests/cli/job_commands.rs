@@ -94,7 +94,7 @@ fn what_an_older_torchrun_does_with_the_grace_is_said() {
     for (grace, seconds) in [("", 80), ("grace: 31s\n", 31)] {
         let said = lint("2.11.0", grace);
         let warning = format!(
-            "warning: grace is {seconds}s, and torchrun of PyTorch 2.11 kills its processes after 30s"
+            "warning: grace is {seconds}s, but torchrun of PyTorch 2.11 kills its processes after 30s"
         );
         assert!(said.contains(&warning) && said.contains(help), "{said}");
         assert_eq!(lint("2.12.0", grace), "");

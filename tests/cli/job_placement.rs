@@ -204,7 +204,8 @@ fn registries_of_aws_are_compared_with_the_cluster() {
 
 #[test]
 fn an_image_for_a_newer_cuda_than_the_driver_runs_is_a_warning() {
-    let image = |image: &str, more: &str| lint(&format!("image: {image}\nreplicas: 1\n{more}"), 0);
+    let image =
+        |image: &str, more: &str| lint(&format!("image: {image}\nreplicas: 1\ngrace: 30s\n{more}"), 0);
     let newer = "pytorch/pytorch:2.9.0-cuda13.0-cudnn9-runtime";
     assert_eq!(
         image(newer, "gpus: 1\n"),
@@ -223,7 +224,7 @@ fn an_image_for_a_newer_cuda_than_the_driver_runs_is_a_warning() {
     let workspace = Workspace::new();
     let pools = POOLS.replace("g5.xlarge, ", "g5.xlarge, nvidiaDriver: 580-open, ");
     workspace.write("cluster.yaml", format!("{MINIMAL}{pools}"));
-    workspace.write("job.yaml", format!("{JOB}image: {newer}\nreplicas: 1\ngpus: 1\n"));
+    workspace.write("job.yaml", format!("{JOB}image: {newer}\nreplicas: 1\ngpus: 1\ngrace: 30s\n"));
     assert_eq!(workspace.infra(["job", "lint"]).expect_code(0).stdout, "");
 }
 

@@ -138,6 +138,9 @@ class Pods:
         if not self.hosts.exists():
             for number, name in enumerate(pods.hosts):
                 environment = {key: text.replace(name, self.address(number)) for key, text in environment.items()}
+            # Other roles are waited for too.
+            for name in (name for other in self.contract.roles.values() for name in other.hosts if "INFRA_PEERS" in environment):
+                environment["INFRA_PEERS"] = environment["INFRA_PEERS"].replace(name, self.address(0))
         number = next(NUMBERS)
         work = self.folder / f"work.{role}.{index}.{number}"
         work.mkdir()

@@ -236,7 +236,13 @@ class Status(unittest.TestCase):
     @in_each_shell
     def test_the_end_of_a_program_is_seen_at_once(self, shell):
         pods = Pods(self, "tensorflow", shell)
-        pods.start(1, INFRA_PAUSE="60").ends_with(0, within=30)
+        end = pods.folder / "end"
+        pod = pods.start(1, INFRA_PAUSE="90", STUB_UNTIL=str(end))
+        pod.says("worker 1 begins")
+        # Until the launcher waits, which takes it milliseconds.
+        pod.goes_on(2)
+        end.touch()
+        pod.ends_with(0, within=60)
 
     @in_each_shell
     def test_a_program_has_a_process_group_of_its_own(self, shell):

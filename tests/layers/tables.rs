@@ -11,7 +11,7 @@ pub const LAYERS: [(&str, &[&str]); 24] = [
     ("waiting", &[]),
     ("well_known", &[]),
     ("config", &["document", "plural"]),
-    ("blueprint", &["config", "document"]),
+    ("blueprint", &["config", "document", "plural"]),
     ("credentials", &["blueprint", "config", "confined_directory", "durable_file", "outcome"]),
     ("render", &["blueprint", "config", "credentials", "document", "durable_file", "hexadecimal", "outcome"]),
     ("check", &["blueprint", "document", "outcome", "render"]),
@@ -50,7 +50,7 @@ pub const LAYERS: [(&str, &[&str]); 24] = [
             "waiting",
         ],
     ),
-    ("operator", &["aws", "blueprint", "check", "config", "deploy/state", "document", "outcome"]),
+    ("operator", &["aws", "blueprint", "check", "config", "deploy/state", "document", "outcome", "plural"]),
     (
         "job",
         &[

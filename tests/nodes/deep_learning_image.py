@@ -9,6 +9,8 @@ from golden import TOOLS
 BASE = TOOLS / "cloud-base"
 # Fail in any container, and have nothing to do with ours.
 FOREIGN_UNITS = [*CONTAINER_UNITS, "nftables.service", "run-rpc_pipefs.mount"]
+# It would manage a network that is set up already, as it may: a machine's firewall needs the same right.
+NETWORK_UNITS = [f"systemd-networkd{name}" for name in (".service", ".socket", "-wait-online.service")]
 # The image runs these before the script of the user data does.
 RUNNING = ("containerd", "docker", "dlami-nvme")
 IDLE = ("nvidia-fabricmanager",)
@@ -41,7 +43,7 @@ def why_not():
 def furnish(machine, instance_id):
     """Makes the root of a machine that of a fresh instance; its user data is written by `give_user_data`."""
     machine.write("etc/machine-id", "uninitialized\n")
-    for name in FOREIGN_UNITS:
+    for name in (*FOREIGN_UNITS, *NETWORK_UNITS):
         (machine.root / "etc/systemd/system" / name).unlink(missing_ok=True)
         (machine.root / "etc/systemd/system" / name).symlink_to("/dev/null")
     # Until the script has written it: who waits for the machine looks for this file.

@@ -171,6 +171,7 @@ class ReleaseDrives(Node):
 class ResetFirewall(Node):
     POLICY = ["--wait", "--policy", "FORWARD", "ACCEPT"]
     RULES = ["--wait", "--table", "nat", "--list-rules", "POSTROUTING"]
+    SHOW = ["link", "show", "dev", "docker0"]
     OWN = "-A POSTROUTING -s 10.2.0.0/16 -m comment --comment docker0s -j FLANNEL"
 
     def setUp(self):
@@ -183,17 +184,21 @@ class ResetFirewall(Node):
         self.stub("iptables", f"[[ $* != *--list-rules* ]] || cat {self.root}/rules")
 
     def test_what_docker_has_left_is_undone(self):
-        (self.root / "sys/class/net/docker0").mkdir(parents=True)
         self.run_script("reset-firewall")
         masquerade = ["POSTROUTING", "-s", "172.17.0.0/16", "!", "-o", "docker0", "-j", "MASQUERADE"]
         self.assertEqual(self.arguments_of("iptables"), [self.POLICY, self.RULES, ["--wait", "--table", "nat", "--delete", *masquerade]])
-        self.assertEqual(self.arguments_of("ip"), [["link", "delete", "docker0"]])
+        self.assertEqual(self.arguments_of("ip"), [self.SHOW, ["link", "delete", "docker0"]])
 
     def test_other_rules_and_bridges_stay(self):
         self.answer(f"-P POSTROUTING ACCEPT\n{self.OWN}\n")
+        self.stub("ip", "echo 'Device \"docker0\" does not exist.' >&2; exit 1")
         self.run_script("reset-firewall")
         self.assertEqual(self.arguments_of("iptables"), [self.POLICY, self.RULES])
-        self.assertEqual(self.arguments_of("ip"), [])
+        self.assertEqual(self.arguments_of("ip"), [self.SHOW])
+
+    def test_a_bridge_that_stays_is_a_reason(self):
+        self.stub("ip", "[[ $2 == show ]] || { echo 'RTNETLINK answers: Device or resource busy' >&2; exit 2; }")
+        self.assertIn("resource busy", self.run_script("reset-firewall", expect=2))
 
     def test_a_firewall_that_cannot_be_changed_is_a_reason(self):
         self.stub("iptables", "echo 'iptables: Permission denied (you must be root)' >&2; exit 4")
@@ -202,7 +207,6 @@ class ResetFirewall(Node):
 
     def test_a_machine_without_iptables(self):
         (self.stubs / "iptables").unlink()
-        (self.root / "sys/class/net/docker0").mkdir(parents=True)
         for name in ("bash", "dirname", "readlink"):
             (self.stubs / name).symlink_to(shutil.which(name))
         self.run_script("reset-firewall", PATH=str(self.stubs))

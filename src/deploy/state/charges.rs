@@ -226,9 +226,11 @@ mod tests {
             let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let cluster = crate::config::validate(&file, &fs::read_to_string(&file)?)?.value;
             let blueprint = Blueprint::new(cluster)?;
-            let reservations =
-                blueprint.cluster.pools.iter().filter_map(|pool| pool.capacity_reservation.as_ref());
-            let blocks: BlockIds = reservations.map(ToString::to_string).collect();
+            let reservations = blueprint.cluster.pools.iter().filter(|pool| pool.may_have_block());
+            let blocks: BlockIds = reservations
+                .filter_map(|pool| pool.capacity_reservation.as_ref())
+                .map(ToString::to_string)
+                .collect();
             for blocks in BTreeSet::from([BlockIds::new(), blocks]) {
                 compare(&name, &blueprint, &blocks, &directory.join("expected/stacks"))?;
             }

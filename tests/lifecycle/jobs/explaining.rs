@@ -332,7 +332,7 @@ fn the_last_words_of_an_attempt_are_those_of_the_program() {
     world.cluster.wait_for_attempt("worker", 1, 2);
     world.put_failure(1, 1, 1, &format!("ValueError: too large\n{}", page_of_torchrun(8)), 200);
     world.cluster.finish("worker", 1, 1);
-    world.cluster.wait_for_attempt("worker", 1, 3);
+    world.cluster.wait_for_attempt("worker", 2, 2);
     world.put_failure(2, 0, 1, &format!("epoch 1\nValueError: a bad sample\n{}", page_of_torchrun(8)), 100);
     world.cluster.finish_together("worker", &[1, 0], 1);
     world.cluster.wait_for_end("train");

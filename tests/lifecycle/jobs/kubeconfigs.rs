@@ -85,6 +85,10 @@ fn a_job_needs_nothing_but_a_kubeconfig() {
 #[test]
 fn a_pool_without_nodes_sets_no_memory_limit_and_submit_says_so() {
     let world = JobWorld::new(TRAIN);
+    for node in ["gpu-1", "gpu-2", "gpu-3"] {
+        let has = json!({"status": {"allocatable": {"cpu": "3920m", "memory": "15000Mi"}}});
+        world.cluster.change("nodes", "", node, has);
+    }
     let elsewhere = Elsewhere::new(&world);
     let file = elsewhere.write("cluster.kubeconfig", &administrators_kubeconfig(&world));
     let said = |job: &str, command: &[&'static str]| {

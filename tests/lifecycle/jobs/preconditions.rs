@@ -236,9 +236,10 @@ fn no_machines_are_promised_that_cannot_come() {
     let none = format!(
         "{lacks}: no node is usable; the autoscaler will start more, unless pool gpu has ended or its schedule holds it at none"
     );
-    for held in
-        ["maxCount: 2, schedule: [{at: 0 20 * * *, count: 0}]", "maxCount: 2, expires: 2026-12-24T18:00Z"]
-    {
+    for held in [
+        "maxCount: 2, schedule: [{at: 0 20 * * *, count: 0}]",
+        "maxCount: 2, expires: \"2026-12-24T18:00:00Z\"",
+    ] {
         expect_machines(&JobWorld::with_pools(&pool(held), TRAIN), 0, &none);
     }
     let world = JobWorld::with_pools(&pool("maxCount: 2, schedule: [{at: 0 20 * * *, count: 0}]"), TRAIN);

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use failures::Failure;
 use life::{Call, Life, Step, Undisturbed};
-use table::{Case, table_with_head, totals};
+use table::{Case, table, totals};
 
 use crate::support::in_parallel_by;
 use crate::support::world::World;
@@ -142,6 +142,6 @@ fn the_whole_matrix() {
         eprintln!("{}: {} calls, {failed} failed, {:.0?}", failure.name(), tried.len(), started.elapsed());
         cases.extend(tried);
     }
-    eprintln!("{}", table_with_head(&cases));
+    eprintln!("{}", table(&cases));
     expect_no_failure(&cases);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{SILENCE, destroy_cluster, expect_good_end, hold, stack, wait_for, wait_until_gone, world};
+use super::{SILENCE, destroy, expect_good_end, hold, stack, wait_for, wait_until_gone, world};
 use crate::public_name::records;
 use crate::support::census::Census;
 use crate::support::fault_proxy::{CallOutcome, FaultProxy, Times};
@@ -21,7 +21,7 @@ fn a_destroy_before_the_first_stack_of_a_run() {
     let up = world.up_invocation([]).spawn();
     world.proxy.wait_for("cloudformation:CreateChangeSet", 1);
     assert!(world.census()["objects"] > 0);
-    let nothing = destroy_cluster(&world).wait().expect_code(0);
+    let nothing = destroy(&world).wait().expect_code(0);
     nothing
         .expect_stderr("is left to delete")
         .expect_stderr("`--s3-uri s3://BUCKET/PREFIX` deletes them too");
@@ -45,7 +45,7 @@ fn destroy_during_creation(parts: &[&str]) {
     hold(&world, parts);
     let up = world.up_invocation([]).spawn();
     wait_for(&world, parts, "CREATE_IN_PROGRESS");
-    let destroy = destroy_cluster(&world);
+    let destroy = destroy(&world);
     for (number, part) in parts.iter().enumerate() {
         wait_for(&world, &[part], "DELETE_IN_PROGRESS");
         hold(&world, &parts[number + 1..]);
@@ -102,7 +102,7 @@ fn an_up_during_a_destroy_is_refused_and_changes_nothing() {
     world.up([]).expect_code(0);
     let parts = ["pool-workers", "control-plane", "network"];
     hold(&world, &parts);
-    let destroy = destroy_cluster(&world);
+    let destroy = destroy(&world);
     for (number, part) in parts.into_iter().enumerate() {
         wait_for(&world, &[part], "DELETE_IN_PROGRESS");
         let way = FaultProxy::start(&world.proxy.url());
@@ -186,7 +186,7 @@ fn a_destroy_waits_for_an_update_and_deletes_its_result() {
     hold(&world, &["pool-workers"]);
     let up = world.up_invocation(["--yes", "--wait", "stacks"]).spawn();
     wait_for(&world, &["pool-workers"], "UPDATE_IN_PROGRESS");
-    let mut destroy = destroy_cluster(&world);
+    let mut destroy = destroy(&world);
     destroy.wait_for_stderr("another operation is in progress; following it");
     world.control(json!({}));
     // Who sees the end of the update first is chance.
@@ -203,7 +203,7 @@ fn an_update_reports_that_its_stack_was_deleted() {
     way.fault("cloudformation:ExecuteChangeSet", SILENCE, Times::Always);
     let up = world.workspace.infra(["up", "--yes"]).endpoint(&way.url()).kubernetes(&world.api).spawn();
     way.wait_for("cloudformation:ExecuteChangeSet", 1);
-    let destroy = destroy_cluster(&world);
+    let destroy = destroy(&world);
     wait_until_gone(&world, "pool-workers");
     way.heal();
     up.wait().expect_code(1).expect_stderr(&format!("{} {TAKEN_AWAY}", stack(&world, "pool-workers")));

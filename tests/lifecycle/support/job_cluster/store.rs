@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::http::{Message, field};
 use super::super::kubernetes::{failure, merge, not_found, selects};
-use super::job_set::{RESOURCE, api_refusal, set_defaults};
+use super::job_set::{RESOURCE, refusal, set_defaults};
 
 /// An answer of the API: status and document.
 pub type Answer = (u16, Value);
@@ -297,7 +297,7 @@ impl Store {
         let mut object = body;
         if place.plural == "jobsets" {
             set_defaults(&mut object);
-            if let Some(refusal) = api_refusal(None, &object) {
+            if let Some(refusal) = refusal(None, &object) {
                 return refusal;
             }
         }
@@ -334,7 +334,7 @@ impl Store {
         }
         if place.plural == "jobsets" {
             set_defaults(&mut after);
-            if let Some(refusal) = api_refusal(Some(object), &after) {
+            if let Some(refusal) = refusal(Some(object), &after) {
                 return refusal;
             }
         }
