@@ -108,7 +108,7 @@ pub(super) fn run(
     arguments: &CredentialsArguments,
     project: &Project,
     session: &Session,
-) -> anyhow::Result<(Vec<Row>, Store)> {
+) -> anyhow::Result<(Vec<Row>, CredentialStore)> {
     let blueprint = &project.blueprint;
     let authorities = match (&arguments.ca_cert_path, &arguments.ca_key_path) {
         (Some(certificate), Some(key)) => {
@@ -158,7 +158,7 @@ pub(super) fn run(
 
 fn confirm_replacement(
     blueprint: &Blueprint,
-    store: &Store,
+    store: &CredentialStore,
     yes: bool,
     session: &Session,
 ) -> anyhow::Result<()> {

@@ -129,7 +129,7 @@ fn blame_slowness(measured: &Measurements, standard: &Standard, verdict: &mut Ve
     }
     open.retain(|pair| !pair.machines.iter().any(|number| verdict.machines.contains_key(number)));
     // The slowest goes first: what its pairs say of the others is not their fault. Then those that are slow with most.
-    for (fewest_pairs, of) in [(1, best as fn(&[f64]) -> Option<f64>), (2, upper_median)] {
+    for (fewest_pairs, of) in [(1, best_bandwidth as fn(&[f64]) -> Option<f64>), (2, upper_median)] {
         loop {
             let candidates = (0..standard.names.len()).filter_map(|number| {
                 let own: Vec<&Pair> = pairs_with(&open, number).collect();
